@@ -1,0 +1,83 @@
+//! Who may connect.
+
+/// The credentials that this server asks for.
+#[derive(Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Auth {
+    /// Everybody may connect.
+    #[default]
+    Open,
+    /// One shared token (`auth_token`).
+    Token(String),
+    /// One user and password (`user`, `pass`).
+    User {
+        /// The user's name.
+        name: String,
+        /// The password, in clear.
+        password: String,
+    },
+}
+
+// Secrets never reach a log, not even through `{:?}`.
+impl std::fmt::Debug for Auth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Auth::Open => f.write_str("Open"),
+            Auth::Token(_) => f.write_str("Token(..)"),
+            Auth::User { name, .. } => write!(f, "User({name}, ..)"),
+        }
+    }
+}
+
+impl Auth {
+    /// Whether a client has to show credentials.
+    pub fn is_required(&self) -> bool {
+        !matches!(self, Auth::Open)
+    }
+
+    /// Whether these credentials open the door.
+    pub fn admits(&self, user: Option<&str>, password: Option<&str>, token: Option<&str>) -> bool {
+        match self {
+            Auth::Open => true,
+            Auth::Token(expected) => same(expected, token),
+            Auth::User { name, password: expected } => {
+                // Both are compared whatever the first says, so that time tells nothing.
+                same(name, user) & same(expected, password)
+            }
+        }
+    }
+}
+
+/// Compares in a time that depends on the lengths only.
+fn same(expected: &str, given: Option<&str>) -> bool {
+    let given = given.unwrap_or("").as_bytes();
+    let expected = expected.as_bytes();
+    let mut difference = expected.len() ^ given.len();
+    for (i, byte) in expected.iter().enumerate() {
+        difference |= usize::from(byte ^ given.get(i).copied().unwrap_or(0));
+    }
+    difference == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn admits_only_the_exact_credentials() {
+        let user = Auth::User { name: "ada".into(), password: "s3cret".into() };
+        for (name, password, expected) in [
+            (Some("ada"), Some("s3cret"), true),
+            (Some("ada"), Some("s3cre"), false),
+            (Some("ada"), Some("s3cret0"), false),
+            (Some("bob"), Some("s3cret"), false),
+            (Some("ada"), None, false),
+            (None, None, false),
+        ] {
+            assert_eq!(user.admits(name, password, None), expected, "{name:?} {password:?}");
+        }
+        assert!(Auth::Token("t".into()).admits(None, None, Some("t")));
+        assert!(!Auth::Token("t".into()).admits(Some("t"), None, None));
+        assert!(Auth::Open.admits(None, None, None));
+    }
+}

@@ -1,0 +1,1 @@
+//! A NATS client over any byte stream.

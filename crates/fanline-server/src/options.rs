@@ -1,0 +1,77 @@
+//! Everything that a server can be told before it starts.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use fanline_engine::{Auth, Limits};
+
+/// How a server is set up. Start from [`Options::default`] and change what differs.
+///
+/// ```
+/// let options = fanline_server::Options {
+///     port: 0, // any free port
+///     ..Default::default()
+/// };
+/// assert_eq!(options.host, "127.0.0.1");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Address or host name to listen on. The default is `127.0.0.1`: nobody gets an open broker
+    /// by accident.
+    pub host: String,
+    /// Port for NATS clients; 0 lets the system choose.
+    pub port: u16,
+    /// `server_name` in INFO; the server's id when `None`.
+    pub server_name: Option<String>,
+    /// Where to serve monitoring over HTTP, as host and port; port 0 lets the system choose.
+    pub monitoring: Option<(String, u16)>,
+    /// How many shards (threads) share the connections; the measured default when `None`.
+    pub shards: Option<NonZeroUsize>,
+    /// What clients must show.
+    pub auth: Auth,
+    /// What clients are granted.
+    pub limits: Limits,
+    /// Over how long the clients are closed in lame duck mode.
+    pub lame_duck_duration: Duration,
+    /// How long lame duck mode waits before it closes the first client.
+    pub lame_duck_grace_period: Duration,
+    /// Address told to clients in INFO instead of the one listened on, as `host:port`.
+    pub client_advertise: Option<String>,
+    /// Folder for `<program>_<pid>.ports`.
+    pub ports_file_dir: Option<PathBuf>,
+    /// File for the process id.
+    pub pid_file: Option<PathBuf>,
+    /// Emit a `tracing` event at TRACE for every protocol line (nats-server's `-V`).
+    pub trace_protocol: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            host: "127.0.0.1".into(),
+            port: 4222,
+            server_name: None,
+            monitoring: None,
+            shards: None,
+            auth: Auth::Open,
+            limits: Limits::default(),
+            lame_duck_duration: Duration::from_secs(120),
+            lame_duck_grace_period: Duration::from_secs(10),
+            client_advertise: None,
+            ports_file_dir: None,
+            pid_file: None,
+            trace_protocol: false,
+        }
+    }
+}
+
+/// Where a started server can be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// For NATS clients.
+    pub clients: SocketAddr,
+    /// For monitoring over HTTP, when it is on.
+    pub monitoring: Option<SocketAddr>,
+}
