@@ -1,8 +1,40 @@
 //! What decides in Fanline: topics, matching, codecs, sessions. It is handed bytes and `now`, and
 //! gives back what to do. It knows nothing of sockets, files, threads, clocks or locks.
+//!
+//! [`Shard`] is the whole of it; the rest is what it is made of.
+//!
+//! ```
+//! use std::{sync::Arc, time::Duration};
+//! use fanline_engine::{Auth, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
+//!
+//! let config = ShardConfig { limits: Limits::default(), auth: Auth::Open, shards: 1, traces: false };
+//! let mut shard = Shard::new(0, Arc::new(config), ServerInfo::default(), 7);
+//! let now = Duration::ZERO;
+//! let client = shard.open(1, Peer::default(), false, now);
+//! let input: Chunk = (*b"CONNECT {\"verbose\":false}\r\nSUB a.* 1\r\nPUB a.b 2\r\nhi\r\n").into();
+//! shard.receive(client, &input, 0..input.len(), now);
+//! assert!(shard.outbox(client).plain().unwrap().ends_with(b"MSG a.b 1 2\r\nhi\r\n"));
+//! ```
 
 mod auth;
 mod limits;
+mod nats;
+mod outbox;
+mod router;
+mod shard;
+mod short_bytes;
+mod topic;
+mod trie;
 
 pub use auth::Auth;
 pub use limits::Limits;
+pub use nats::error::{ClientError, CloseReason};
+pub use nats::info::ServerInfo;
+pub use nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
+pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
+pub use shard::{
+    Batch, ConnectionStatus, Ended, Peer, Receipt, SHARDS_MAX, SessionId, Shard, ShardConfig,
+    ShardStatus, SubscriptionStatus,
+};
+pub use topic::{Filter, FilterError, is_literal_topic};
+pub use trie::{NodeId, Trie, Vacant};

@@ -1,0 +1,100 @@
+//! The JSON of INFO.
+
+use serde::Serialize;
+
+/// What a server says of itself to everybody.
+#[derive(Clone, Debug, Default)]
+pub struct ServerInfo {
+    /// `N` and 55 more characters.
+    pub server_id: String,
+    /// As configured, or the id.
+    pub server_name: String,
+    /// The nats-server version that this one is compatible with: clients branch on it.
+    pub version: String,
+    /// Fanline's own version, in a field of its own.
+    pub fanline: String,
+    /// Where it listens.
+    pub host: String,
+    /// Where it listens.
+    pub port: u16,
+    /// Whether credentials are needed.
+    pub auth_required: bool,
+    /// Whether headers are offered.
+    pub headers: bool,
+    /// Largest message.
+    pub max_payload: usize,
+    /// The address to use instead of the one listened on, when it differs.
+    pub ip: Option<String>,
+    /// Other addresses of this server.
+    pub connect_urls: Vec<String>,
+    /// Set once the server goes into lame duck mode.
+    pub lame_duck: bool,
+}
+
+#[derive(Serialize)]
+struct Wire<'a> {
+    server_id: &'a str,
+    server_name: &'a str,
+    version: &'a str,
+    proto: u8,
+    // Readers of INFO expect the key; there is no Go here.
+    go: &'a str,
+    fanline: &'a str,
+    host: &'a str,
+    port: u16,
+    headers: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    auth_required: bool,
+    max_payload: usize,
+    client_id: u64,
+    client_ip: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ip: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    connect_urls: &'a [String],
+    #[serde(skip_serializing_if = "is_false")]
+    ldm: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    connect_info: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remote_account: Option<&'a str>,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl ServerInfo {
+    /// The whole INFO line for one client. `connected` is the form after CONNECT, which tells the
+    /// account as well.
+    pub(crate) fn line(&self, client_id: u64, client_ip: &str, connected: bool) -> Vec<u8> {
+        let wire = Wire {
+            server_id: &self.server_id,
+            server_name: &self.server_name,
+            version: &self.version,
+            proto: 1,
+            go: "none",
+            fanline: &self.fanline,
+            host: &self.host,
+            port: self.port,
+            headers: self.headers,
+            auth_required: self.auth_required,
+            max_payload: self.max_payload,
+            client_id,
+            client_ip,
+            ip: self.ip.as_deref(),
+            connect_urls: &self.connect_urls,
+            ldm: self.lame_duck,
+            connect_info: connected,
+            remote_account: connected.then_some("$G"),
+        };
+        let mut line = b"INFO ".to_vec();
+        serde_json::to_writer(&mut line, &wire).expect("strings and numbers are always JSON");
+        line.extend_from_slice(b" \r\n");
+        line
+    }
+}

@@ -1,0 +1,495 @@
+//! Bytes to verbs, in place. The parser keeps no state between calls: it is handed everything
+//! from the first byte that was not consumed, and says how far it got.
+
+use std::ops::Range;
+
+use super::error::{ClientError, CloseReason};
+
+/// Largest number of digits in a size; more is refused before it is computed.
+const SIZE_DIGITS_MAX: usize = 9;
+
+/// What was found at the front of the input.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Parsed<'a> {
+    /// A whole verb with its payload, and how many bytes it took.
+    Verb(Verb<'a>, usize),
+    /// Not whole yet. No more than `frame_bytes` from the front are needed for the next step
+    /// when that is known, which it is once a payload's size was read.
+    Partial {
+        /// Length of the whole frame, or 0 while the line is not complete.
+        frame_bytes: usize,
+    },
+    /// Nothing that a client may send.
+    Wrong(Fault),
+}
+
+/// Bad input, what its sender is told, and why the connection ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Sent as `-ERR`, when anything is.
+    pub error: Option<ClientError>,
+    /// Reported as the reason.
+    pub reason: CloseReason,
+}
+
+/// A verb that a client may send.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verb<'a> {
+    /// `PUB` or `HPUB`.
+    Publish(Publish<'a>),
+    /// `SUB <subject> [queue] <sid>`; `queue` is empty when there is none.
+    Subscribe {
+        /// The filter, unchecked.
+        filter: &'a [u8],
+        /// Queue group, or nothing.
+        queue: &'a [u8],
+        /// Any token.
+        sid: &'a [u8],
+    },
+    /// `UNSUB <sid> [max]`.
+    Unsubscribe {
+        /// Which subscription.
+        sid: &'a [u8],
+        /// After how many deliveries in all; at once when `None`.
+        max: Option<u64>,
+    },
+    /// `CONNECT {json}`.
+    Connect(&'a [u8]),
+    /// `INFO {json}`, which a client may send and which is ignored.
+    Info(&'a [u8]),
+    /// `PING`.
+    Ping,
+    /// `PONG`.
+    Pong,
+    /// `+OK`, ignored.
+    Ok,
+    /// `-ERR …`: the client gives up.
+    Error(&'a [u8]),
+}
+
+/// A message as it came in.
+///
+/// The bytes after the subject of a publish are, when written the usual way, exactly those that
+/// a delivery needs after the sid: `[reply ][header_bytes ]total_bytes\r\n` and the payload. So
+/// they are passed on as they are; `args` is empty when they are not in that form.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Publish<'a> {
+    /// Where it goes, unchecked.
+    pub topic: &'a [u8],
+    /// Where answers go; empty when there is none.
+    pub reply: &'a [u8],
+    /// Bytes of headers at the front of the payload; 0 when there are none.
+    pub header_bytes: usize,
+    /// Range in the input of the arguments after the topic with their CRLF, in canonical form;
+    /// empty when the sender wrote them in another form.
+    pub args: Range<usize>,
+    /// Range in the input of headers and payload with the CRLF after them; directly behind `args`.
+    pub body: Range<usize>,
+}
+
+impl Publish<'_> {
+    /// Bytes of headers and payload together.
+    pub fn payload_bytes(&self) -> usize {
+        self.body.len() - 2
+    }
+}
+
+/// Limits that the parser enforces before anything is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct ParseLimits {
+    /// Bytes of arguments in one line.
+    pub control_line_bytes_max: usize,
+    /// Bytes of headers and payload.
+    pub payload_bytes_max: usize,
+    /// Whether the client may send `HPUB`.
+    pub headers: bool,
+}
+
+const UNKNOWN: Fault = Fault {
+    error: Some(ClientError::UnknownOperation),
+    reason: CloseReason::ParseError,
+};
+const MALFORMED: Fault = Fault {
+    error: None,
+    reason: CloseReason::ParseError,
+};
+const TOO_LONG: Fault = Fault {
+    error: Some(ClientError::ControlLineExceeded),
+    reason: CloseReason::MaximumControlLineExceeded,
+};
+const TOO_LARGE: Fault = Fault {
+    error: Some(ClientError::PayloadExceeded),
+    reason: CloseReason::MaximumPayloadExceeded,
+};
+const NO_HEADERS: Fault = Fault {
+    error: None,
+    reason: CloseReason::MessageHeaderViolation,
+};
+
+const PARTIAL: Parsed<'static> = Parsed::Partial { frame_bytes: 0 };
+
+/// Reads one verb from the front of `input`.
+#[inline]
+pub fn parse(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
+    if let Some([p, u, b, b' ']) = input.first_chunk()
+        && (p | 0x20, u | 0x20, b | 0x20) == (b'p', b'u', b'b')
+        && let Some(args) = scan_usual(input, 4)
+    {
+        return finish_usual(input, &args, limits);
+    }
+    parse_any(input, limits)
+}
+
+/// The arguments of a publish written the usual way: single spaces, CRLF, no other white space.
+struct UsualArgs {
+    topic_end: usize,
+    reply_end: usize,
+    size: usize,
+    line_end: usize,
+}
+
+/// `None` when the line is not whole or not in the usual form; the general parser sorts it out.
+#[inline]
+fn scan_usual(input: &[u8], from: usize) -> Option<UsualArgs> {
+    let topic_end = find_blank(input, from)?;
+    if topic_end == from || input[topic_end] != b' ' {
+        return None;
+    }
+    let second = topic_end + 1;
+    let mut last = second;
+    let mut end = find_blank(input, second)?;
+    let mut reply_end = topic_end;
+    if end > second && input[end] == b' ' {
+        reply_end = end;
+        last = end + 1;
+        end = find_blank(input, last)?;
+    }
+    if input[end] != b'\r' || *input.get(end + 1)? != b'\n' {
+        return None;
+    }
+    let digits = &input[last..end];
+    if digits.is_empty()
+        || digits.len() > SIZE_DIGITS_MAX
+        || (digits[0] == b'0' && digits.len() > 1)
+    {
+        return None;
+    }
+    let mut size = 0;
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        size = size * 10 + usize::from(digit - b'0');
+    }
+    Some(UsualArgs {
+        topic_end,
+        reply_end,
+        size,
+        line_end: end + 2,
+    })
+}
+
+#[inline]
+fn finish_usual<'a>(input: &'a [u8], args: &UsualArgs, limits: ParseLimits) -> Parsed<'a> {
+    if args.line_end - 6 > limits.control_line_bytes_max {
+        return Parsed::Wrong(TOO_LONG);
+    }
+    let reply = if args.reply_end > args.topic_end {
+        &input[args.topic_end + 1..args.reply_end]
+    } else {
+        &[]
+    };
+    let head = PublishHead {
+        topic: &input[4..args.topic_end],
+        reply,
+        header_bytes: 0,
+        args: args.topic_end + 1..args.line_end,
+        line_end: args.line_end,
+    };
+    head.with_payload(input, args.size, limits)
+}
+
+struct PublishHead<'a> {
+    topic: &'a [u8],
+    reply: &'a [u8],
+    header_bytes: usize,
+    args: Range<usize>,
+    line_end: usize,
+}
+
+impl<'a> PublishHead<'a> {
+    #[inline]
+    fn with_payload(self, input: &'a [u8], size: usize, limits: ParseLimits) -> Parsed<'a> {
+        if size > limits.payload_bytes_max {
+            return Parsed::Wrong(TOO_LARGE);
+        }
+        let end = self.line_end + size + 2;
+        // A wrong byte where CR should be is wrong whether or not the next one came.
+        if input.get(end - 2).is_some_and(|b| *b != b'\r') {
+            return Parsed::Wrong(UNKNOWN);
+        }
+        if input.len() < end {
+            return Parsed::Partial { frame_bytes: end };
+        }
+        if input[end - 1] != b'\n' {
+            return Parsed::Wrong(UNKNOWN);
+        }
+        let publish = Publish {
+            topic: self.topic,
+            reply: self.reply,
+            header_bytes: self.header_bytes,
+            args: self.args,
+            body: self.line_end..end,
+        };
+        Parsed::Verb(Verb::Publish(publish), end)
+    }
+}
+
+/// The first byte at or after `from` that is a control character or a space, eight at a time.
+#[inline]
+fn find_blank(input: &[u8], from: usize) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let mut at = from;
+    while let Some(word) = input.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*word);
+        // Sets the high bit of each byte below 0x21; the lowest one set is always a true find.
+        let found = word.wrapping_sub(ONES * 0x21) & !word & HIGHS;
+        if found != 0 {
+            return Some(at + (found.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
+    input
+        .get(at..)?
+        .iter()
+        .position(|b| *b < 0x21)
+        .map(|i| at + i)
+}
+
+/// What each verb's name is followed by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name {
+    Pub,
+    Hpub,
+    Sub,
+    Unsub,
+    Connect,
+    Info,
+    Ping,
+    Pong,
+    Ok,
+    Err,
+}
+
+/// Names in the order of their frequency. What has arguments must be followed by white space.
+const NAMES: [(&[u8], Name, bool); 10] = [
+    (b"pub", Name::Pub, true),
+    (b"hpub", Name::Hpub, true),
+    (b"sub", Name::Sub, true),
+    (b"unsub", Name::Unsub, true),
+    (b"ping", Name::Ping, false),
+    (b"pong", Name::Pong, false),
+    (b"connect", Name::Connect, true),
+    (b"info", Name::Info, true),
+    (b"+ok", Name::Ok, false),
+    (b"-err", Name::Err, true),
+];
+
+/// Every verb, in whatever form it is written.
+fn parse_any(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
+    let (name, args_from) = match find_name(input) {
+        Ok(Some(found)) => found,
+        Ok(None) => return PARTIAL,
+        Err(()) => return Parsed::Wrong(UNKNOWN),
+    };
+    let searched = &input[args_from
+        ..input
+            .len()
+            .min(args_from + limits.control_line_bytes_max + 2)];
+    let Some(newline) = searched.iter().position(|b| *b == b'\n') else {
+        let too_long = input.len() - args_from > limits.control_line_bytes_max;
+        return if too_long {
+            Parsed::Wrong(TOO_LONG)
+        } else {
+            PARTIAL
+        };
+    };
+    let line_end = args_from + newline + 1;
+    let line = input[args_from..line_end - 1]
+        .strip_suffix(b"\r")
+        .unwrap_or(&input[args_from..line_end - 1]);
+    if line.len() > limits.control_line_bytes_max {
+        return Parsed::Wrong(TOO_LONG);
+    }
+    let verb = match name {
+        Name::Pub | Name::Hpub => {
+            return parse_publish(input, args_from, line, line_end, name == Name::Hpub, limits);
+        }
+        Name::Sub => parse_subscribe(line),
+        Name::Unsub => parse_unsubscribe(line),
+        Name::Connect => Some(Verb::Connect(line)),
+        Name::Info => Some(Verb::Info(line)),
+        Name::Err => Some(Verb::Error(line)),
+        Name::Ping => Some(Verb::Ping),
+        Name::Pong => Some(Verb::Pong),
+        Name::Ok => Some(Verb::Ok),
+    };
+    match verb {
+        Some(verb) => Parsed::Verb(verb, line_end),
+        None => Parsed::Wrong(MALFORMED),
+    }
+}
+
+/// The verb's name and where its arguments start; nothing when more bytes are needed, an error as
+/// soon as no name fits.
+fn find_name(input: &[u8]) -> Result<Option<(Name, usize)>, ()> {
+    for (name, found, has_args) in NAMES {
+        let given = &input[..input.len().min(name.len())];
+        if !given.eq_ignore_ascii_case(&name[..given.len()]) {
+            continue;
+        }
+        if given.len() < name.len() {
+            return Ok(None);
+        }
+        return match input.get(name.len()) {
+            None => Ok(None),
+            Some(b' ' | b'\t') => {
+                let args = &input[name.len()..];
+                let blanks = args
+                    .iter()
+                    .take_while(|b| matches!(b, b' ' | b'\t'))
+                    .count();
+                Ok(Some((found, name.len() + blanks)))
+            }
+            Some(_) if has_args => Err(()),
+            Some(_) => Ok(Some((found, name.len()))),
+        };
+    }
+    Err(())
+}
+
+/// Up to five arguments, with their place in the line; a fifth means too many.
+fn split_args(line: &[u8]) -> ([Range<usize>; 5], usize) {
+    let mut args = [const { 0..0 }; 5];
+    let mut count = 0;
+    let mut at = 0;
+    while at < line.len() && count < args.len() {
+        let is_blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r');
+        at += line[at..].iter().take_while(|b| is_blank(b)).count();
+        let len = line[at..].iter().take_while(|b| !is_blank(b)).count();
+        if len > 0 {
+            args[count] = at..at + len;
+            count += 1;
+            at += len;
+        }
+    }
+    (args, count)
+}
+
+fn parse_publish<'a>(
+    input: &'a [u8],
+    args_from: usize,
+    line: &'a [u8],
+    line_end: usize,
+    with_headers: bool,
+    limits: ParseLimits,
+) -> Parsed<'a> {
+    if with_headers && !limits.headers {
+        return Parsed::Wrong(NO_HEADERS);
+    }
+    let (args, count) = split_args(line);
+    let sizes = if with_headers { 2 } else { 1 };
+    if count < 1 + sizes || count > 2 + sizes {
+        return Parsed::Wrong(MALFORMED);
+    }
+    let Some(total) = parse_size(&line[args[count - 1].clone()]) else {
+        return Parsed::Wrong(MALFORMED);
+    };
+    let mut header_bytes = 0;
+    if with_headers {
+        match parse_size(&line[args[count - 2].clone()]) {
+            Some(size) if size <= total => header_bytes = size,
+            _ => return Parsed::Wrong(MALFORMED),
+        }
+    }
+    let reply = if count == 2 + sizes {
+        &line[args[1].clone()]
+    } else {
+        &[]
+    };
+    // The usual form with headers, so that it can be passed on as it is.
+    let canonical = with_headers
+        && header_bytes > 0
+        && (1..count)
+            .all(|i| args[i].start == args[i - 1].end + 1 && line[args[i - 1].end] == b' ')
+        && (count - 2..count).all(|i| line[args[i].start] != b'0')
+        && args[count - 1].end == line.len()
+        && line_end == args_from + line.len() + 2;
+    let head = PublishHead {
+        topic: &line[args[0].clone()],
+        reply,
+        header_bytes,
+        args: if canonical {
+            args_from + args[1].start..line_end
+        } else {
+            0..0
+        },
+        line_end,
+    };
+    head.with_payload(input, total, limits)
+}
+
+fn parse_subscribe(line: &[u8]) -> Option<Verb<'_>> {
+    let (args, count) = split_args(line);
+    let arg = |i: usize| &line[args[i].clone()];
+    match count {
+        2 => Some(Verb::Subscribe {
+            filter: arg(0),
+            queue: &[],
+            sid: arg(1),
+        }),
+        3 => Some(Verb::Subscribe {
+            filter: arg(0),
+            queue: arg(1),
+            sid: arg(2),
+        }),
+        _ => None,
+    }
+}
+
+fn parse_unsubscribe(line: &[u8]) -> Option<Verb<'_>> {
+    let (args, count) = split_args(line);
+    match count {
+        1 => Some(Verb::Unsubscribe {
+            sid: &line[args[0].clone()],
+            max: None,
+        }),
+        2 => {
+            // What is not a number is no limit: the subscription ends now, as in nats-server.
+            let max = parse_size(&line[args[1].clone()]).map(|max| max as u64);
+            Some(Verb::Unsubscribe {
+                sid: &line[args[0].clone()],
+                max,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Decimal digits only. A number too long to be any size is the largest one, so that the limit
+/// on payloads refuses it.
+fn parse_size(digits: &[u8]) -> Option<usize> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let significant = &digits[digits.iter().take_while(|d| **d == b'0').count()..];
+    if significant.len() > SIZE_DIGITS_MAX {
+        return Some(usize::MAX >> 1);
+    }
+    Some(
+        significant
+            .iter()
+            .fold(0, |n, d| n * 10 + usize::from(d - b'0')),
+    )
+}

@@ -1,0 +1,299 @@
+//! What waits to be written to one connection: bytes in order, small ones copied, large ones
+//! referred to where they were read.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A block of bytes as read, shared by whoever still has to write a part of it.
+pub type Chunk = Arc<[u8]>;
+
+/// From this size a body is referred to instead of copied. Below it, one copy is cheaper than a
+/// reference and the extra part of a vectored write.
+pub const SHARED_BYTES_MIN: usize = 4 * 1024;
+
+/// A reference that must wait keeps its whole chunk alive, so what would pin more than this many
+/// times its own size is copied out instead.
+const PINNED_RATIO_MAX: usize = 8;
+
+/// Bytes that wait for one connection.
+#[derive(Default)]
+pub struct Outbox {
+    copied: Vec<u8>,
+    /// How much of `copied` is written already.
+    start: usize,
+    /// References, in order, each with the position in `copied` that it comes before.
+    shared: VecDeque<Shared>,
+    shared_bytes: usize,
+    /// Bytes ever queued, and the mark that must be written by a deadline.
+    queued_total: u64,
+    blocked: Option<Blocked>,
+}
+
+struct Shared {
+    at: usize,
+    chunk: Chunk,
+    range: Range<usize>,
+}
+
+#[derive(Clone, Copy)]
+struct Blocked {
+    since: Duration,
+    until_written: u64,
+}
+
+impl Outbox {
+    /// How many bytes wait.
+    #[inline]
+    pub fn pending_bytes(&self) -> usize {
+        self.copied.len() - self.start + self.shared_bytes
+    }
+
+    /// Whether nothing waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.pending_bytes() == 0
+    }
+
+    /// Queues a copy.
+    #[inline]
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.copied.extend_from_slice(bytes);
+    }
+
+    /// Queues copies of three parts, with one check for room.
+    #[inline]
+    pub(crate) fn append3(&mut self, a: &[u8], b: &[u8], c: &[u8]) {
+        self.copied.reserve(a.len() + b.len() + c.len());
+        self.copied.extend_from_slice(a);
+        self.copied.extend_from_slice(b);
+        self.copied.extend_from_slice(c);
+    }
+
+    /// Queues a part of a chunk without copying it.
+    pub(crate) fn refer(&mut self, chunk: &Chunk, range: Range<usize>) {
+        self.shared_bytes += range.len();
+        let at = self.copied.len();
+        self.shared.push_back(Shared {
+            at,
+            chunk: Chunk::clone(chunk),
+            range,
+        });
+    }
+
+    /// The parts to write next, in order: as many as `parts` holds. Returns how many were set.
+    pub fn parts<'a>(&'a self, parts: &mut [IoSlice<'a>]) -> usize {
+        let mut count = 0;
+        let mut from = self.start;
+        for shared in &self.shared {
+            if count + 2 > parts.len() {
+                return count;
+            }
+            if shared.at > from {
+                parts[count] = IoSlice::new(&self.copied[from..shared.at]);
+                count += 1;
+                from = shared.at;
+            }
+            parts[count] = IoSlice::new(&shared.chunk[shared.range.clone()]);
+            count += 1;
+        }
+        if from < self.copied.len() && count < parts.len() {
+            parts[count] = IoSlice::new(&self.copied[from..]);
+            count += 1;
+        }
+        count
+    }
+
+    /// The bytes to write next when no chunk is referred to, which is the common case.
+    pub fn plain(&self) -> Option<&[u8]> {
+        self.shared.is_empty().then(|| &self.copied[self.start..])
+    }
+
+    /// Takes what was written off the front.
+    pub fn advance(&mut self, written_bytes: usize) {
+        let mut left = written_bytes;
+        self.queued_total += written_bytes as u64;
+        while let Some(front) = self.shared.front_mut() {
+            let before = (front.at - self.start).min(left);
+            self.start += before;
+            left -= before;
+            if left == 0 {
+                break;
+            }
+            let taken = front.range.len().min(left);
+            front.range.start += taken;
+            self.shared_bytes -= taken;
+            left -= taken;
+            if !front.range.is_empty() {
+                break;
+            }
+            self.shared.pop_front();
+        }
+        self.start += left;
+        if self.is_empty() {
+            self.copied.clear();
+            self.start = 0;
+            self.blocked = None;
+        }
+    }
+
+    /// What remains has to wait for the peer. Gives up the chunks that are not worth pinning and
+    /// the room already written, so that a slow peer costs what it is owed and little more.
+    pub fn settle(&mut self) {
+        let wasteful = |s: &Shared| s.range.len().saturating_mul(PINNED_RATIO_MAX) < s.chunk.len();
+        if self.shared.iter().any(wasteful) {
+            self.copy_out();
+        } else if self.start > self.copied.len() / 2 {
+            self.copied.drain(..self.start);
+            for shared in &mut self.shared {
+                shared.at -= self.start;
+            }
+            self.start = 0;
+        }
+    }
+
+    fn copy_out(&mut self) {
+        let mut all = Vec::with_capacity(self.pending_bytes());
+        let mut from = self.start;
+        for shared in self.shared.drain(..) {
+            all.extend_from_slice(&self.copied[from..shared.at]);
+            all.extend_from_slice(&shared.chunk[shared.range]);
+            from = shared.at;
+        }
+        all.extend_from_slice(&self.copied[from..]);
+        self.copied = all;
+        self.start = 0;
+        self.shared_bytes = 0;
+    }
+
+    /// Notes that the peer takes no more for now. What waits at this moment has to be written
+    /// within the write deadline; returns since when the oldest such batch has been waiting.
+    pub(crate) fn block(&mut self, now: Duration) -> Duration {
+        let pending = self.pending_bytes() as u64;
+        match self.blocked {
+            Some(blocked) if self.queued_total < blocked.until_written => blocked.since,
+            _ => {
+                let until_written = self.queued_total + pending;
+                self.blocked = Some(Blocked {
+                    since: now,
+                    until_written,
+                });
+                now
+            }
+        }
+    }
+
+    /// Since when the peer has owed us room, if it does.
+    pub(crate) fn blocked_since(&self) -> Option<Duration> {
+        self.blocked.map(|b| b.since)
+    }
+
+    /// Gives back the buffer of an empty outbox, so that a quiet connection holds none.
+    pub(crate) fn take_buffer(&mut self) -> Option<Vec<u8>> {
+        (self.is_empty() && self.copied.capacity() > 0).then(|| std::mem::take(&mut self.copied))
+    }
+
+    /// Lends a buffer to an outbox that has none.
+    pub(crate) fn lend_buffer(&mut self, buffer: Vec<u8>) {
+        debug_assert!(self.copied.is_empty() && buffer.is_empty());
+        self.copied = buffer;
+    }
+
+    pub(crate) fn has_buffer(&self) -> bool {
+        self.copied.capacity() > 0
+    }
+
+    /// Drops what waits.
+    pub(crate) fn discard(&mut self) {
+        *self = Outbox {
+            queued_total: self.queued_total,
+            ..Outbox::default()
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Append(usize),
+        Refer(usize),
+        Write(usize),
+        Settle,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (0usize..40).prop_map(Step::Append),
+            (1usize..30).prop_map(Step::Refer),
+            (0usize..60).prop_map(Step::Write),
+            Just(Step::Settle),
+        ]
+    }
+
+    fn contents(outbox: &Outbox) -> Vec<u8> {
+        let mut parts = [IoSlice::new(&[]); 64];
+        let count = outbox.parts(&mut parts);
+        parts[..count].iter().flat_map(|p| p.to_vec()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn is_a_queue_of_bytes(steps in prop::collection::vec(step(), 0..25)) {
+            let chunk: Chunk = (0..=255u8).collect::<Vec<_>>().into();
+            let mut outbox = Outbox::default();
+            let mut model: VecDeque<u8> = VecDeque::new();
+            let mut next = 0u8;
+            for step in steps {
+                match step {
+                    Step::Append(n) => {
+                        let bytes: Vec<u8> = (0..n).map(|_| { next = next.wrapping_add(7); next }).collect();
+                        outbox.append(&bytes);
+                        model.extend(&bytes);
+                    }
+                    Step::Refer(n) => {
+                        outbox.refer(&chunk, n..2 * n);
+                        model.extend(&chunk[n..2 * n]);
+                    }
+                    Step::Write(n) => {
+                        let n = n.min(model.len());
+                        model.drain(..n);
+                        outbox.advance(n);
+                    }
+                    Step::Settle => outbox.settle(),
+                }
+                prop_assert_eq!(outbox.pending_bytes(), model.len());
+                prop_assert_eq!(contents(&outbox), model.iter().copied().collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn the_write_deadline_runs_for_each_batch_not_for_each_byte() {
+        let at = Duration::from_secs;
+        let mut outbox = Outbox::default();
+        outbox.append(&[0; 100]);
+        assert_eq!(outbox.block(at(1)), at(1));
+        outbox.append(&[0; 100]);
+        outbox.advance(99);
+        assert_eq!(
+            outbox.block(at(5)),
+            at(1),
+            "the first hundred are not all written"
+        );
+        outbox.advance(1);
+        assert_eq!(
+            outbox.block(at(6)),
+            at(6),
+            "the second hundred have their own time"
+        );
+        outbox.advance(100);
+        assert_eq!(outbox.blocked_since(), None);
+    }
+}

@@ -1,0 +1,400 @@
+//! Matches that were worked out before.
+
+use std::hash::{BuildHasher, Hasher};
+
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use slab::Slab;
+
+use super::interest::ShardSet;
+use super::subscriptions::SubId;
+use crate::short_bytes::ShortBytes;
+use crate::topic::Filter;
+use crate::trie::{NodeId, Trie, Vacant};
+
+/// Topics whose match is kept. The oldest goes when there are more.
+const ROUTES_MAX: usize = 32 * 1024;
+/// Targets in all kept routes together; wide routes count for what they hold.
+const TARGETS_MAX: usize = 2 * 1024 * 1024;
+/// How many recent topics are remembered as seen once.
+const SEEN_SLOTS: usize = 8 * 1024;
+
+const HEAD: &[u8] = b"HMSG ";
+
+/// Everybody who gets the messages of one topic.
+#[derive(Default)]
+pub(crate) struct Route {
+    /// `HMSG <topic> `, which without the first letter is the start of a `MSG` line.
+    head: Vec<u8>,
+    /// Who gets each message.
+    pub(crate) plain: Vec<SubId>,
+    /// Shards with somebody who gets each message.
+    pub(crate) plain_remote: ShardSet,
+    /// Groups of which one member gets each message; they own parts of `members`.
+    groups: Vec<RouteGroup>,
+    members: Vec<Member>,
+    /// Tells a route from another one that takes its place.
+    generation: u64,
+    node: Option<NodeId>,
+}
+
+/// A queue group in a route: its members under all filters that match.
+#[derive(Clone)]
+pub(crate) struct RouteGroup {
+    pub(crate) name: ShortBytes,
+    first: usize,
+    len: usize,
+    /// Local members and the weights of the remote ones.
+    pub(crate) weight: u32,
+}
+
+/// One who may be picked for a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Member {
+    Local(SubId),
+    Remote { shard: u16, weight: u32 },
+}
+
+impl Member {
+    pub(crate) fn weight(self) -> u32 {
+        match self {
+            Member::Local(_) => 1,
+            Member::Remote { weight, .. } => weight,
+        }
+    }
+}
+
+impl Route {
+    pub(crate) fn topic(&self) -> &[u8] {
+        &self.head[HEAD.len()..self.head.len() - 1]
+    }
+
+    #[inline]
+    pub(crate) fn msg_head(&self) -> &[u8] {
+        &self.head[1..]
+    }
+
+    #[inline]
+    pub(crate) fn hmsg_head(&self) -> &[u8] {
+        &self.head
+    }
+
+    #[inline]
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&RouteGroup, &[Member])> {
+        self.groups
+            .iter()
+            .map(|g| (g, &self.members[g.first..g.first + g.len]))
+    }
+
+    pub(crate) fn has_groups(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
+    fn target_count(&self) -> usize {
+        self.plain.len() + self.members.len()
+    }
+}
+
+/// Collects a route from the filters that match. Its room is used again for the next one.
+#[derive(Default)]
+pub(super) struct RouteBuilder {
+    route: Route,
+    /// Which group a name is; the same name under two filters is one group.
+    groups: HashMap<ShortBytes, u32>,
+    /// Members as they were found, each with its group.
+    found: Vec<(u32, Member)>,
+}
+
+/// Room that is not kept for the next route, so that one odd topic does not cost memory for good.
+const BUILDER_TARGETS_KEPT: usize = 16 * 1024;
+
+impl RouteBuilder {
+    pub(super) fn add_plain(&mut self, subs: &[SubId], remote: ShardSet) {
+        self.route.plain.extend_from_slice(subs);
+        self.route.plain_remote.add(remote);
+    }
+
+    pub(super) fn add_group(&mut self, name: &ShortBytes, members: impl Iterator<Item = Member>) {
+        let next = u32::try_from(self.groups.len()).expect("fewer groups than members");
+        let group = *self.groups.entry_ref(name).or_insert(next);
+        self.found.extend(members.map(|m| (group, m)));
+    }
+
+    fn start(&mut self, topic: &[u8]) {
+        if self.found.capacity() + self.route.plain.capacity() > BUILDER_TARGETS_KEPT {
+            *self = RouteBuilder::default();
+        }
+        let Route {
+            head,
+            plain,
+            plain_remote,
+            groups,
+            members,
+            ..
+        } = &mut self.route;
+        head.clear();
+        head.extend_from_slice(HEAD);
+        head.extend_from_slice(topic);
+        head.push(b' ');
+        plain.clear();
+        *plain_remote = ShardSet::default();
+        groups.clear();
+        members.clear();
+        self.groups.clear();
+        self.found.clear();
+    }
+
+    /// Brings the members of each group together.
+    fn finish(&mut self) {
+        if self.found.is_empty() {
+            return;
+        }
+        // Local members first, which is what a message from another shard looks for.
+        let is_remote = |member: &Member| matches!(member, Member::Remote { .. });
+        self.found
+            .sort_unstable_by_key(|(group, member)| (*group, is_remote(member)));
+        let Route {
+            groups, members, ..
+        } = &mut self.route;
+        let none = RouteGroup {
+            name: ShortBytes::from(&b""[..]),
+            first: 0,
+            len: 0,
+            weight: 0,
+        };
+        groups.resize(self.groups.len(), none);
+        for (name, group) in &self.groups {
+            groups[*group as usize].name = name.clone();
+        }
+        for (at, (group, member)) in self.found.iter().enumerate() {
+            let group = &mut groups[*group as usize];
+            if group.len == 0 {
+                group.first = at;
+            }
+            group.len += 1;
+            group.weight += member.weight();
+            members.push(*member);
+        }
+    }
+}
+
+/// Where a route was found last. Good for as long as [`Cache::holds`] says so.
+/// The default one stands for nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RouteMemo {
+    at: u32,
+    generation: u64,
+}
+
+/// The generation of no cached route.
+const UNCACHED: u64 = 0;
+
+/// Counts for monitoring.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) cached: usize,
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+}
+
+/// The routes of topics seen more than once.
+pub(super) struct Cache {
+    routes: Slab<Route>,
+    /// Where routes are worked out, and where one stays that is not cached.
+    builder: RouteBuilder,
+    by_topic: HashTable<u32>,
+    topics: Trie<CachedAt>,
+    hash_builder: DefaultHashBuilder,
+    /// For each slot, a trace of the topic that was last seen and not cached.
+    seen_once: Box<[u32]>,
+    targets: usize,
+    generation: u64,
+    eviction_cursor: usize,
+    hits: u64,
+    misses: u64,
+    invalidated: Vec<u32>,
+}
+
+#[derive(Default)]
+struct CachedAt(Option<u32>);
+
+impl Vacant for CachedAt {
+    fn is_vacant(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl Cache {
+    pub(super) fn new() -> Self {
+        Cache {
+            routes: Slab::new(),
+            builder: RouteBuilder::default(),
+            by_topic: HashTable::new(),
+            topics: Trie::default(),
+            hash_builder: DefaultHashBuilder::default(),
+            seen_once: vec![0; SEEN_SLOTS].into(),
+            targets: 0,
+            generation: 0,
+            eviction_cursor: 0,
+            hits: 0,
+            misses: 0,
+            invalidated: Vec::new(),
+        }
+    }
+
+    /// Whether a memo still stands for this topic.
+    #[inline]
+    pub(super) fn holds(&self, memo: RouteMemo, topic: &[u8]) -> bool {
+        let route = self.routes.get(memo.at as usize);
+        route.is_some_and(|r| r.generation == memo.generation && r.topic() == topic)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, memo: RouteMemo) -> &Route {
+        if memo.generation == UNCACHED {
+            &self.builder.route
+        } else {
+            &self.routes[memo.at as usize]
+        }
+    }
+
+    /// The route of a topic: the cached one, or one worked out by `build`.
+    pub(super) fn find_or_build(
+        &mut self,
+        topic: &[u8],
+        build: impl FnOnce(&mut RouteBuilder),
+    ) -> RouteMemo {
+        let hash = self.hash(topic);
+        let same = |at: &u32| self.routes[*at as usize].topic() == topic;
+        if let Some(at) = self.by_topic.find(hash, same).copied() {
+            self.hits += 1;
+            return RouteMemo {
+                at,
+                generation: self.routes[at as usize].generation,
+            };
+        }
+        self.misses += 1;
+        self.builder.start(topic);
+        build(&mut self.builder);
+        self.builder.finish();
+        if self.was_seen(hash) {
+            self.keep(hash, topic)
+        } else {
+            RouteMemo::default()
+        }
+    }
+
+    /// Forgets the routes of all topics that a filter matches.
+    pub(super) fn invalidate(&mut self, filter: Filter<'_>) {
+        if self.by_topic.is_empty() {
+            return;
+        }
+        let mut invalidated = std::mem::take(&mut self.invalidated);
+        self.topics
+            .topics_matching(filter, &mut |_, cached| invalidated.extend(cached.0));
+        for at in invalidated.drain(..) {
+            self.forget(at);
+        }
+        self.invalidated = invalidated;
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            cached: self.by_topic.len(),
+            hits: self.hits,
+            misses: self.misses,
+        }
+    }
+
+    /// Whether the topic is met again; notes it when not.
+    fn was_seen(&mut self, hash: u64) -> bool {
+        // Disjoint bits choose the slot and tell topics in one slot apart; 0 is an empty slot.
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "32 of the 64 bits are meant"
+        )]
+        let trace = (hash >> 32) as u32 | 1;
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "masked to the table's size"
+        )]
+        let slot = &mut self.seen_once[hash as usize & (SEEN_SLOTS - 1)];
+        std::mem::replace(slot, trace) == trace
+    }
+
+    /// Moves the route that was just worked out into the cache. One with an empty token matches
+    /// nothing and costs nothing to find that out, so it is not kept.
+    fn keep(&mut self, hash: u64, topic: &[u8]) -> RouteMemo {
+        if Filter::parse(topic).is_err() {
+            return RouteMemo::default();
+        }
+        self.generation += 1;
+        let node = self.topics.insert(topic);
+        // Clones hold just what they need; the builder's own lists keep their room.
+        let built = &self.builder.route;
+        let route = Route {
+            head: built.head.clone(),
+            plain: built.plain.clone(),
+            plain_remote: built.plain_remote,
+            groups: built.groups.clone(),
+            members: built.members.clone(),
+            generation: self.generation,
+            node: Some(node),
+        };
+        self.targets += route.target_count();
+        let at = u32::try_from(self.routes.insert(route)).expect("bounded by ROUTES_MAX");
+        self.topics.value_mut(node).0 = Some(at);
+        let Cache {
+            routes,
+            by_topic,
+            hash_builder,
+            ..
+        } = self;
+        by_topic.insert_unique(hash, at, |at| {
+            hash_topic(hash_builder, routes[*at as usize].topic())
+        });
+        while self.by_topic.len() > ROUTES_MAX
+            || (self.targets > TARGETS_MAX && self.by_topic.len() > 1)
+        {
+            self.evict_other_than(at);
+        }
+        RouteMemo {
+            at,
+            generation: self.generation,
+        }
+    }
+
+    /// Takes routes in the order of their places, so that each has had about the same time.
+    fn evict_other_than(&mut self, keep: u32) {
+        loop {
+            self.eviction_cursor = (self.eviction_cursor + 1) % self.routes.capacity();
+            let at = u32::try_from(self.eviction_cursor).expect("bounded by ROUTES_MAX");
+            if at != keep && self.routes.contains(self.eviction_cursor) {
+                self.forget(at);
+                return;
+            }
+        }
+    }
+
+    fn forget(&mut self, at: u32) {
+        let route = self.routes.remove(at as usize);
+        self.targets -= route.target_count();
+        let hash = self.hash(route.topic());
+        if let Ok(entry) = self.by_topic.find_entry(hash, |other| *other == at) {
+            entry.remove();
+        }
+        if let Some(node) = route.node {
+            self.topics.value_mut(node).0 = None;
+            self.topics.release(node);
+        }
+    }
+
+    fn hash(&self, topic: &[u8]) -> u64 {
+        hash_topic(&self.hash_builder, topic)
+    }
+}
+
+fn hash_topic(builder: &DefaultHashBuilder, topic: &[u8]) -> u64 {
+    let mut hasher = builder.build_hasher();
+    hasher.write(topic);
+    hasher.finish()
+}

@@ -1,0 +1,145 @@
+//! What is wanted under one filter.
+
+use hashbrown::HashMap;
+
+use super::cache::{Member, RouteBuilder};
+use super::subscriptions::SubId;
+use crate::short_bytes::ShortBytes;
+use crate::trie::Vacant;
+
+/// A set of shards, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ShardSet(u64);
+
+impl ShardSet {
+    pub(crate) fn set(&mut self, shard: u16, present: bool) {
+        let bit = 1 << shard;
+        if present {
+            self.0 |= bit;
+        } else {
+            self.0 &= !bit;
+        }
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn add(&mut self, other: ShardSet) {
+        self.0 |= other.0;
+    }
+
+    pub(crate) fn contains(self, shard: u16) -> bool {
+        self.0 & (1 << shard) != 0
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = u16> {
+        (0..64).filter(move |shard| self.contains(*shard))
+    }
+}
+
+/// The subscriptions and the remote interest that hang at one filter.
+#[derive(Default)]
+pub(crate) struct Interest {
+    plain: Vec<SubId>,
+    plain_remote: ShardSet,
+    /// Boxed because most filters have none.
+    groups: Option<Box<HashMap<ShortBytes, Group>>>,
+}
+
+/// A queue group under one filter.
+#[derive(Default)]
+struct Group {
+    members: Vec<SubId>,
+    /// Other shards with members, and how many.
+    remote: Vec<(u16, u32)>,
+}
+
+impl Vacant for Interest {
+    fn is_vacant(&self) -> bool {
+        self.plain.is_empty() && self.plain_remote.is_empty() && self.groups.is_none()
+    }
+}
+
+impl Interest {
+    /// Adds a subscription; returns its slot and the weight to announce.
+    pub(super) fn join(&mut self, id: SubId, queue: &[u8]) -> (u32, u32) {
+        let members = if queue.is_empty() {
+            &mut self.plain
+        } else {
+            &mut self.group(queue).members
+        };
+        members.push(id);
+        let count = u32::try_from(members.len()).expect("ids are 32 bits");
+        (count - 1, if queue.is_empty() { 1 } else { count })
+    }
+
+    /// Takes the subscription in a slot away; returns the one that took its place, and the weight
+    /// to announce.
+    pub(super) fn leave(&mut self, slot: u32, queue: &[u8]) -> (Option<SubId>, u32) {
+        let members = if queue.is_empty() {
+            &mut self.plain
+        } else {
+            &mut self.group(queue).members
+        };
+        members.swap_remove(slot as usize);
+        let moved = members.get(slot as usize).copied();
+        let count = u32::try_from(members.len()).expect("ids are 32 bits");
+        // A list that was long once must not stay so: a million may have come and gone.
+        if members.capacity() > 64 && members.len() < members.capacity() / 4 {
+            members.shrink_to(members.len() * 2);
+        }
+        if queue.is_empty() {
+            return (moved, count.min(1));
+        }
+        self.drop_if_empty(queue);
+        (moved, count)
+    }
+
+    pub(super) fn set_remote(&mut self, shard: u16, queue: &[u8], weight: u32) {
+        if queue.is_empty() {
+            self.plain_remote.set(shard, weight > 0);
+            return;
+        }
+        let remote = &mut self.group(queue).remote;
+        remote.retain(|(other, _)| *other != shard);
+        if weight > 0 {
+            remote.push((shard, weight));
+        }
+        self.drop_if_empty(queue);
+    }
+
+    /// Adds what is wanted here to a route.
+    pub(super) fn add_to(&self, route: &mut RouteBuilder) {
+        route.add_plain(&self.plain, self.plain_remote);
+        for (name, group) in self.groups.iter().flat_map(|groups| groups.iter()) {
+            let remote = group.remote.iter();
+            let remote = remote.map(|&(shard, weight)| Member::Remote { shard, weight });
+            let local = group.members.iter().copied().map(Member::Local);
+            route.add_group(name, local.chain(remote));
+        }
+    }
+
+    fn group(&mut self, name: &[u8]) -> &mut Group {
+        self.groups
+            .get_or_insert_default()
+            .entry(ShortBytes::from(name))
+            .or_default()
+    }
+
+    fn drop_if_empty(&mut self, name: &[u8]) {
+        let Some(groups) = &mut self.groups else {
+            return;
+        };
+        let name = ShortBytes::from(name);
+        if groups
+            .get(&name)
+            .is_some_and(|g| g.members.is_empty() && g.remote.is_empty())
+        {
+            groups.remove(&name);
+        }
+        if groups.is_empty() {
+            self.groups = None;
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Who gets what: subscriptions in a trie, and a cache of matches that is invalidated precisely.
+//!
+//! A change of a filter takes away exactly the cached routes of topics that it matches, so that
+//! subscription churn costs nobody else. A topic is cached when it is seen for the second time:
+//! the reply subjects of requests, each used once, never displace anything.
+
+mod cache;
+mod interest;
+mod subscriptions;
+
+pub(crate) use cache::{Member, Route, RouteMemo};
+pub(crate) use interest::ShardSet;
+pub(crate) use subscriptions::{SubId, Subscription, Subscriptions};
+
+use cache::Cache;
+use interest::Interest;
+
+use crate::topic::Filter;
+use crate::trie::{NodeId, Trie};
+
+/// All interest that a shard knows of: its own subscriptions, and the filters of other shards.
+pub(crate) struct Router {
+    filters: Trie<Interest>,
+    cache: Cache,
+    pub(crate) subs: Subscriptions,
+}
+
+/// What other shards have to be told after a change here.
+pub(crate) struct Announcement {
+    /// How many members the group has here, or 1 and 0 for plain interest.
+    pub(crate) weight: u32,
+}
+
+impl Router {
+    pub(crate) fn new() -> Self {
+        Router {
+            filters: Trie::default(),
+            cache: Cache::new(),
+            subs: Subscriptions::default(),
+        }
+    }
+
+    /// Adds a subscription. Nothing happens when the session has one with this sid.
+    pub(crate) fn subscribe(
+        &mut self,
+        session: u32,
+        sid: &[u8],
+        filter: Filter<'_>,
+        queue: &[u8],
+    ) -> Option<(SubId, Announcement)> {
+        if self.subs.find(session, sid).is_some() {
+            return None;
+        }
+        let node = self.filters.insert(filter.as_bytes());
+        let id = self.subs.add(session, sid, node, queue);
+        let (slot, weight) = self.filters.value_mut(node).join(id, queue);
+        self.subs.get_mut(id).set_slot(slot);
+        self.cache.invalidate(filter);
+        Some((id, Announcement { weight }))
+    }
+
+    /// Takes a subscription away; `told` gets the filter, the queue and what is left there.
+    pub(crate) fn unsubscribe(&mut self, id: SubId, told: impl FnOnce(&[u8], &[u8], Announcement)) {
+        let sub = self.subs.remove(id);
+        let node = sub.node();
+        let queue = sub.queue();
+        let (moved, weight) = self.filters.value_mut(node).leave(sub.slot(), queue);
+        if let Some(moved) = moved {
+            self.subs.get_mut(moved).set_slot(sub.slot());
+        }
+        let path = self.filters.path(node);
+        self.invalidate(&path);
+        told(&path, queue, Announcement { weight });
+        self.filters.release(node);
+    }
+
+    /// Notes what another shard wants.
+    pub(crate) fn set_remote(&mut self, shard: u16, filter: &[u8], queue: &[u8], weight: u32) {
+        let node = self.filters.insert(filter);
+        self.filters
+            .value_mut(node)
+            .set_remote(shard, queue, weight);
+        self.invalidate(filter);
+        self.filters.release(node);
+    }
+
+    /// The route of a topic, and how to find it again at no cost while nothing changes.
+    #[inline]
+    pub(crate) fn route(&mut self, topic: &[u8], memo: &mut RouteMemo) -> &Route {
+        if !self.cache.holds(*memo, topic) {
+            *memo = self.route_slow(topic);
+        }
+        self.cache.get(*memo)
+    }
+
+    /// The route of a topic and the subscriptions, which a delivery counts in.
+    #[inline]
+    pub(crate) fn route_and_subs(
+        &mut self,
+        topic: &[u8],
+        memo: &mut RouteMemo,
+    ) -> (&Route, &mut Subscriptions) {
+        if !self.cache.holds(*memo, topic) {
+            *memo = self.route_slow(topic);
+        }
+        (self.cache.get(*memo), &mut self.subs)
+    }
+
+    fn route_slow(&mut self, topic: &[u8]) -> RouteMemo {
+        let Router { filters, cache, .. } = self;
+        cache.find_or_build(topic, |route| {
+            filters.filters_matching(topic, &mut |interest: &Interest| interest.add_to(route));
+        })
+    }
+
+    fn invalidate(&mut self, filter: &[u8]) {
+        // Only what was checked when it came in is stored or announced.
+        if let Ok(filter) = Filter::parse(filter) {
+            self.cache.invalidate(filter);
+        }
+    }
+
+    /// How many filters, cached topics, and what became of look-ups.
+    pub(crate) fn cache_counts(&self) -> cache::Counts {
+        self.cache.counts()
+    }
+
+    /// The filter of a subscription, built anew.
+    pub(crate) fn filter_of(&self, sub: &Subscription) -> Vec<u8> {
+        self.path(sub.node())
+    }
+
+    fn path(&self, node: NodeId) -> Vec<u8> {
+        self.filters.path(node)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Subscribe {
+        session: u32,
+        sid: u8,
+        filter: String,
+        queue: bool,
+    },
+    Unsubscribe {
+        session: u32,
+        sid: u8,
+    },
+    Remote {
+        shard: u16,
+        filter: String,
+        present: bool,
+    },
+    Ask(String),
+}
+
+fn path() -> impl Strategy<Value = String> {
+    let token = prop::sample::select(vec!["a", "b", "*", "c"]);
+    let end = prop::sample::select(vec!["", "", ".>"]);
+    (prop::collection::vec(token, 1..4), end).prop_map(|(t, end)| t.join(".") + end)
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0u32..3, 0u8..6, path(), any::<bool>()).prop_map(|(session, sid, filter, queue)| {
+            Step::Subscribe {
+                session,
+                sid,
+                filter,
+                queue,
+            }
+        }),
+        (0u32..3, 0u8..6).prop_map(|(session, sid)| Step::Unsubscribe { session, sid }),
+        (1u16..3, path(), any::<bool>()).prop_map(|(shard, filter, present)| Step::Remote {
+            shard,
+            filter,
+            present
+        }),
+        path().prop_map(Step::Ask),
+        path().prop_map(Step::Ask),
+    ]
+}
+
+type Key = (u32, u8);
+
+proptest! {
+    /// However subscriptions come and go between look-ups, the cache says what a plain list says.
+    #[test]
+    fn agrees_with_a_list(steps in prop::collection::vec(step(), 1..120)) {
+        let mut router = Router::new();
+        let mut model: Vec<(Key, String, bool)> = Vec::new();
+        let mut remote: BTreeSet<(u16, String)> = BTreeSet::new();
+        let mut memo = RouteMemo::default();
+        for step in steps {
+            match step {
+                Step::Subscribe { session, sid, filter, queue } => {
+                    let name: &[u8] = if queue { b"q" } else { b"" };
+                    let parsed = Filter::parse(filter.as_bytes()).unwrap();
+                    let added = router.subscribe(session, &[b'0' + sid], parsed, name).is_some();
+                    let is_new = !model.iter().any(|(key, ..)| *key == (session, sid));
+                    prop_assert_eq!(added, is_new);
+                    if is_new { model.push(((session, sid), filter, queue)); }
+                }
+                Step::Unsubscribe { session, sid } => {
+                    let found = router.subs.find(session, &[b'0' + sid]);
+                    prop_assert_eq!(found.is_some(), model.iter().any(|(key, ..)| *key == (session, sid)));
+                    if let Some(id) = found { router.unsubscribe(id, |_, _, _| {}); }
+                    model.retain(|(key, ..)| *key != (session, sid));
+                }
+                Step::Remote { shard, filter, present } => {
+                    router.set_remote(shard, filter.as_bytes(), b"", u32::from(present));
+                    if present { remote.insert((shard, filter)); } else { remote.remove(&(shard, filter)); }
+                }
+                Step::Ask(topic) => {
+                    let (route, subs) = router.route_and_subs(topic.as_bytes(), &mut memo);
+                    let key = |id: SubId| { let sub = subs.get(id); (sub.session(), sub.sid()[0] - b'0') };
+                    let mut plain: Vec<Key> = route.plain.iter().map(|id| key(*id)).collect();
+                    let mut members: Vec<Key> = route.groups().flat_map(|(_, m)| m.iter())
+                        .filter_map(|m| match m { Member::Local(id) => Some(key(*id)), Member::Remote { .. } => None })
+                        .collect();
+                    plain.sort_unstable();
+                    members.sort_unstable();
+                    let expected = |queue: bool| {
+                        let mut keys: Vec<Key> = model.iter()
+                            .filter(|(_, f, q)| *q == queue && Filter::parse(f.as_bytes()).unwrap().matches(topic.as_bytes()))
+                            .map(|(key, ..)| *key).collect();
+                        keys.sort_unstable();
+                        keys
+                    };
+                    prop_assert_eq!(plain, expected(false));
+                    prop_assert_eq!(members, expected(true));
+                    let shards: BTreeSet<u16> = route.plain_remote.iter().collect();
+                    let expected: BTreeSet<u16> = remote.iter()
+                        .filter(|(_, f)| Filter::parse(f.as_bytes()).unwrap().matches(topic.as_bytes()))
+                        .map(|(shard, _)| *shard).collect();
+                    prop_assert_eq!(shards, expected);
+                    prop_assert!(route.groups().count() <= 1, "one name is one group");
+                }
+            }
+        }
+    }
+}
+
+/// A million changes a minute must not cost those who do not match them anything.
+#[test]
+fn a_change_takes_away_only_the_routes_that_it_matches() {
+    let mut router = Router::new();
+    let filter = |f: &'static str| Filter::parse(f.as_bytes()).unwrap();
+    router.subscribe(0, b"1", filter("orders.*"), b"").unwrap();
+    for topic in ["orders.a", "orders.b", "other"] {
+        for _ in 0..2 {
+            router.route(topic.as_bytes(), &mut RouteMemo::default());
+        }
+    }
+    assert_eq!(router.cache_counts().cached, 3);
+    let before = router.cache_counts().misses;
+    for i in 0..1000u32 {
+        let inbox = format!("_INBOX.{i}.*");
+        let (id, _) = router
+            .subscribe(1, b"9", Filter::parse(inbox.as_bytes()).unwrap(), b"")
+            .unwrap();
+        // Each reply subject is used once and takes nobody's place.
+        router.route(
+            format!("_INBOX.{i}.x").as_bytes(),
+            &mut RouteMemo::default(),
+        );
+        router.unsubscribe(id, |_, _, _| {});
+        for topic in ["orders.a", "orders.b", "other"] {
+            router.route(topic.as_bytes(), &mut RouteMemo::default());
+        }
+    }
+    let counts = router.cache_counts();
+    assert_eq!(
+        counts.misses - before,
+        1000,
+        "only the inboxes were looked up"
+    );
+    assert_eq!(counts.cached, 3);
+    router.subscribe(1, b"9", filter("*.a"), b"").unwrap();
+    assert_eq!(router.cache_counts().cached, 2);
+}
+
+#[test]
+fn the_cache_is_bounded() {
+    let mut router = Router::new();
+    for i in 0..40_000u32 {
+        for _ in 0..2 {
+            router.route(format!("t.{i}").as_bytes(), &mut RouteMemo::default());
+        }
+    }
+    assert_eq!(router.cache_counts().cached, 32 * 1024);
+}

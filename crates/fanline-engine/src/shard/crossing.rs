@@ -1,0 +1,195 @@
+//! What crosses from one shard to another: batches of messages and of changes of interest, in
+//! the order in which they were decided. One copy and one hand-over a batch, whatever is in it.
+
+use std::ops::Range;
+
+use crate::outbox::{Chunk, SHARED_BYTES_MIN};
+
+/// How often a message to a queue group may be passed on because its members have just left.
+pub(super) const HOPS_MAX: u8 = 4;
+
+/// What one shard has to tell another.
+#[derive(Default)]
+pub struct Batch {
+    records: Vec<Record>,
+    bytes: Vec<u8>,
+    shared: Vec<(Chunk, Range<usize>)>,
+    shared_bytes: usize,
+}
+
+/// Lengths of what lies in `bytes`, in this order.
+enum Record {
+    Message {
+        topic: usize,
+        args: usize,
+        /// 0 when the body is the next one of `shared`.
+        body: usize,
+        groups: usize,
+        reply_bytes: usize,
+        header_bytes: usize,
+        plain: bool,
+        hops: u8,
+    },
+    Interest {
+        from: u16,
+        filter: usize,
+        queue: usize,
+        weight: u32,
+    },
+}
+
+/// A message as it crosses.
+pub(super) struct Crossing<'a> {
+    pub(super) topic: &'a [u8],
+    pub(super) message: super::deliver::Message<'a>,
+    /// Whether everybody with a plain subscription gets it.
+    pub(super) plain: bool,
+    /// Names of the groups that get it, each ended by a space, which no name holds.
+    pub(super) groups: &'a [u8],
+    pub(super) hops: u8,
+}
+
+/// One thing that another shard said.
+pub(super) enum Said<'a> {
+    Message(Crossing<'a>),
+    Interest {
+        from: u16,
+        filter: &'a [u8],
+        queue: &'a [u8],
+        weight: u32,
+    },
+}
+
+impl Batch {
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// About how much memory it refers to, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len() + self.shared_bytes + self.records.len() * size_of::<Record>()
+    }
+
+    /// Appends all of another batch, which is empty afterwards and keeps its room.
+    pub fn append(&mut self, other: &mut Batch) {
+        self.records.append(&mut other.records);
+        self.bytes.append(&mut other.bytes);
+        self.shared.append(&mut other.shared);
+        self.shared_bytes += std::mem::take(&mut other.shared_bytes);
+    }
+
+    /// Forgets what is in it and keeps room for a usual batch.
+    pub fn clear(&mut self) {
+        const KEPT_BYTES: usize = 1024 * 1024;
+        self.records.clear();
+        self.bytes.clear();
+        self.shared.clear();
+        self.shared_bytes = 0;
+        self.records.shrink_to(KEPT_BYTES / size_of::<Record>());
+        self.bytes.shrink_to(KEPT_BYTES);
+    }
+
+    pub(super) fn push_interest(&mut self, from: u16, filter: &[u8], queue: &[u8], weight: u32) {
+        self.bytes.extend_from_slice(filter);
+        self.bytes.extend_from_slice(queue);
+        let (filter, queue) = (filter.len(), queue.len());
+        self.records.push(Record::Interest {
+            from,
+            filter,
+            queue,
+            weight,
+        });
+    }
+
+    pub(super) fn push_message(&mut self, crossing: &Crossing<'_>) {
+        let message = &crossing.message;
+        self.bytes.extend_from_slice(crossing.topic);
+        self.bytes.extend_from_slice(message.args);
+        let mut body = message.body.len();
+        if let Some((chunk, range)) = &message.shared {
+            self.shared.push((Chunk::clone(chunk), range.clone()));
+            self.shared_bytes += body;
+            body = 0;
+        } else {
+            self.bytes.extend_from_slice(message.body);
+        }
+        self.bytes.extend_from_slice(crossing.groups);
+        self.records.push(Record::Message {
+            topic: crossing.topic.len(),
+            args: message.args.len(),
+            body,
+            groups: crossing.groups.len(),
+            reply_bytes: message.reply_bytes,
+            header_bytes: message.header_bytes,
+            plain: crossing.plain,
+            hops: crossing.hops,
+        });
+    }
+
+    /// Everything in it, in order.
+    pub(super) fn read(&self) -> impl Iterator<Item = Said<'_>> {
+        let mut at = 0;
+        let mut shared = self.shared.iter();
+        self.records.iter().map(move |record| {
+            let mut take = |len: usize| {
+                at += len;
+                at - len..at
+            };
+            match *record {
+                Record::Interest {
+                    from,
+                    filter,
+                    queue,
+                    weight,
+                } => Said::Interest {
+                    from,
+                    filter: &self.bytes[take(filter)],
+                    queue: &self.bytes[take(queue)],
+                    weight,
+                },
+                Record::Message {
+                    topic,
+                    args,
+                    body,
+                    groups,
+                    reply_bytes,
+                    header_bytes,
+                    plain,
+                    hops,
+                } => {
+                    let topic = take(topic);
+                    let args = take(args);
+                    let copied = take(body);
+                    let groups = take(groups);
+                    // A body is never empty: it ends with CRLF.
+                    let shared = if body == 0 { shared.next() } else { None };
+                    let body = match shared {
+                        Some((chunk, range)) => &chunk[range.clone()],
+                        None => &self.bytes[copied.clone()],
+                    };
+                    let message = super::deliver::Message {
+                        reply_bytes,
+                        header_bytes,
+                        args: &self.bytes[args.clone()],
+                        body,
+                        tail: &self.bytes[args.start..copied.end],
+                        shared: shared.map(|(chunk, range)| (chunk, range.clone())),
+                    };
+                    Said::Message(Crossing {
+                        topic: &self.bytes[topic],
+                        message,
+                        plain,
+                        groups: &self.bytes[groups],
+                        hops,
+                    })
+                }
+            }
+        })
+    }
+}
+
+const _: () = assert!(
+    SHARED_BYTES_MIN > 2,
+    "an empty body would look like a shared one"
+);

@@ -1,0 +1,339 @@
+//! One shard: its sessions, their subscriptions, and what is to be written to whom.
+//!
+//! # In which order to call
+//!
+//! 1. [`open`](Shard::open) for a new connection, [`receive`](Shard::receive) for bytes from it,
+//!    [`apply`](Shard::apply) for what other shards said, [`handle_timeout`](Shard::handle_timeout)
+//!    when [`next_timeout`](Shard::next_timeout) has come.
+//! 2. After each of these: hand on each batch of [`outgoing`](Shard::outgoing) before anything is
+//!    written, so that what a client is told is true on every shard; then write the
+//!    [`outbox`](Shard::outbox) of each session that [`next_dirty`](Shard::next_dirty) names and
+//!    report with [`written`](Shard::written); then close the connection of each session that
+//!    [`next_ended`](Shard::next_ended) names and [`remove`](Shard::remove) it.
+
+mod crossing;
+mod deliver;
+mod pending;
+mod session;
+mod status;
+#[cfg(test)]
+mod tests;
+mod timers;
+mod verbs;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use slab::Slab;
+
+pub use crossing::Batch;
+pub use session::{ConnectionStatus, Peer, SessionId, SubscriptionStatus};
+pub use status::{Ended, ShardStatus};
+
+use crate::auth::Auth;
+use crate::limits::Limits;
+use crate::nats::error::{ClientError, CloseReason};
+use crate::nats::info::ServerInfo;
+use crate::nats::parse::{Parsed, parse};
+use crate::outbox::{Chunk, Outbox};
+use crate::router::{Router, SubId};
+use crossing::Said;
+use pending::Pending;
+use session::Session;
+use status::Totals;
+
+/// Most shards of one server.
+pub const SHARDS_MAX: usize = 64;
+
+/// Once a batch has queued this much, it is written before more of the input is read, so that a
+/// wide fan-out stays in the cache and costs no more memory than this.
+const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// What all shards of a server share.
+#[derive(Clone, Debug)]
+pub struct ShardConfig {
+    /// What clients are granted.
+    pub limits: Limits,
+    /// What clients must show.
+    pub auth: Auth,
+    /// How many shards there are; at most [`SHARDS_MAX`].
+    pub shards: usize,
+    /// Whether each protocol line is reported by [`Shard::take_traces`].
+    pub traces: bool,
+}
+
+/// See the [module](self).
+pub struct Shard {
+    index: u16,
+    config: Arc<ShardConfig>,
+    info: ServerInfo,
+    sessions: Slab<Session>,
+    router: Router,
+    pending: Pending,
+    outgoing: Vec<Batch>,
+    timers: BTreeSet<(Duration, SessionId)>,
+    totals: Totals,
+    random: Random,
+    /// Where a message is put together that did not come in the form in which it goes out.
+    scratch: Vec<u8>,
+}
+
+/// What became of some input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// How many bytes are done with. The rest has to be handed in again, with more behind it.
+    pub consumed: usize,
+    /// How long the frame is that the rest begins, when that is known, else 0.
+    pub frame_bytes: usize,
+    /// The input was left because much is to be written: write, then hand the rest in again.
+    pub must_flush: bool,
+    /// A subscriber of what was published has much waiting: hold the publisher back a little.
+    pub congested: Option<SessionId>,
+}
+
+impl Shard {
+    /// A shard with no sessions. `seed` feeds the choice of queue group members.
+    pub fn new(index: u16, config: Arc<ShardConfig>, info: ServerInfo, seed: u64) -> Self {
+        assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
+        let outgoing = (0..config.shards).map(|_| Batch::default()).collect();
+        let pending = Pending::new(&config.limits, config.traces);
+        Shard {
+            index,
+            config,
+            info,
+            sessions: Slab::new(),
+            router: Router::new(),
+            pending,
+            outgoing,
+            timers: BTreeSet::new(),
+            totals: Totals::default(),
+            random: Random(seed | 1),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Takes bytes from a connection: `chunk[range]`, beginning with what was not consumed before.
+    pub fn receive(
+        &mut self,
+        id: SessionId,
+        chunk: &Chunk,
+        range: Range<usize>,
+        now: Duration,
+    ) -> Receipt {
+        let input = &chunk[range.clone()];
+        let mut receipt = Receipt::default();
+        let session = &mut self.sessions[id.index()];
+        session.active_at = now;
+        let mut limits = session.parse_limits;
+        let mut memo = session.memo;
+        self.pending.produced_bytes = 0;
+        self.pending.congested = None;
+        while receipt.consumed < input.len() {
+            if self.sessions[id.index()].ending.is_some() {
+                receipt.consumed = input.len();
+                break;
+            }
+            if self.sessions[id.index()].awaits_auth && !b"cC".contains(&input[receipt.consumed]) {
+                self.refuse(
+                    id,
+                    Some(ClientError::Authorization),
+                    CloseReason::AuthenticationFailure,
+                );
+                continue;
+            }
+            match parse(&input[receipt.consumed..], limits) {
+                Parsed::Verb(verb, taken) => {
+                    let from = range.start + receipt.consumed;
+                    self.handle(id, verb, chunk, from, &mut memo, &mut limits, now);
+                    receipt.consumed += taken;
+                }
+                Parsed::Partial { frame_bytes } => {
+                    receipt.frame_bytes = frame_bytes;
+                    break;
+                }
+                Parsed::Wrong(fault) => self.refuse(id, fault.error, fault.reason),
+            }
+            if self.pending.produced_bytes > PRODUCED_BYTES_MAX {
+                receipt.must_flush = true;
+                break;
+            }
+        }
+        let session = &mut self.sessions[id.index()];
+        session.memo = memo;
+        if let Some((congested, _)) = self.pending.congested {
+            session.stalls += 1;
+            receipt.congested = Some(congested);
+        }
+        receipt
+    }
+
+    /// Takes what another shard said.
+    pub fn apply(&mut self, batch: &Batch) {
+        for said in batch.read() {
+            match said {
+                Said::Message(crossing) => self.fan_out_crossing(crossing),
+                Said::Interest {
+                    from,
+                    filter,
+                    queue,
+                    weight,
+                } => {
+                    self.router.set_remote(from, filter, queue, weight);
+                }
+            }
+        }
+    }
+
+    /// The batch for another shard, to be taken and handed to its [`apply`](Shard::apply).
+    pub fn outgoing(&mut self, shard: usize) -> &mut Batch {
+        &mut self.outgoing[shard]
+    }
+
+    /// The next session with something to write.
+    pub fn next_dirty(&mut self) -> Option<SessionId> {
+        loop {
+            let id = self.pending.dirty.pop()?;
+            if let Some(session) = self.sessions.get_mut(id.index())
+                && std::mem::take(&mut session.is_dirty)
+            {
+                return Some(id);
+            }
+        }
+    }
+
+    /// Whether [`next_dirty`](Shard::next_dirty) or [`next_ended`](Shard::next_ended) has anything.
+    pub fn has_work(&self) -> bool {
+        !self.pending.dirty.is_empty() || !self.pending.ended.is_empty()
+    }
+
+    /// What waits for a connection.
+    pub fn outbox(&mut self, id: SessionId) -> &mut Outbox {
+        &mut self.sessions[id.index()].out
+    }
+
+    /// How many bytes wait for a connection, 0 when it is gone.
+    pub fn pending_bytes(&self, id: SessionId) -> usize {
+        self.sessions
+            .get(id.index())
+            .map_or(0, |s| s.out.pending_bytes())
+    }
+
+    /// Tells that as much of an outbox was written as the peer would take.
+    pub fn written(&mut self, id: SessionId, now: Duration) {
+        let session = &mut self.sessions[id.index()];
+        if session.out.is_empty() {
+            self.pending.reclaim(session);
+            return;
+        }
+        session.out.settle();
+        let since = session.out.block(now);
+        let deadline = since + self.config.limits.write_deadline;
+        self.arm_before(id, deadline);
+    }
+
+    /// The next session whose connection is to be closed: write what
+    /// [`CloseReason::flushes`] says, close, then [`remove`](Shard::remove).
+    pub fn next_ended(&mut self) -> Option<(SessionId, CloseReason)> {
+        let id = self.pending.ended.pop()?;
+        let reason = self.sessions[id.index()]
+            .ending
+            .unwrap_or(CloseReason::ClientClosed);
+        Some((id, reason))
+    }
+
+    /// Lines for a protocol trace since the last call, each with its session.
+    pub fn take_traces(&mut self) -> Vec<(SessionId, String)> {
+        std::mem::take(&mut self.pending.trace_lines)
+    }
+
+    /// Decides that a connection ends. Its subscriptions are gone at once.
+    pub fn end(&mut self, id: SessionId, reason: CloseReason) {
+        let Some(session) = self.sessions.get_mut(id.index()) else {
+            return;
+        };
+        if session.ending.is_some() {
+            return;
+        }
+        session.ending = Some(reason);
+        if !reason.flushes() {
+            session.out.discard();
+        }
+        self.pending.ended.push(id);
+        while let Some(sub) = self.router.subs.first_of_session(id.0) {
+            self.drop_subscription(sub);
+        }
+    }
+
+    /// Tells a client what it did wrong, and ends the connection.
+    fn refuse(&mut self, id: SessionId, error: Option<ClientError>, reason: CloseReason) {
+        if let Some(error) = error {
+            self.send_error(id, &error);
+        }
+        self.end(id, reason);
+    }
+
+    fn send_error(&mut self, id: SessionId, error: &ClientError) {
+        let line = format!("-ERR '{error}'\r\n");
+        self.send(id, line.as_bytes());
+    }
+
+    /// Queues bytes for a client.
+    fn send(&mut self, id: SessionId, bytes: &[u8]) {
+        let session = &mut self.sessions[id.index()];
+        if !session.is_dirty {
+            self.pending.mark_dirty(id.0, session);
+        }
+        session.out.append(bytes);
+        // A client that asks and never reads the answers is a slow consumer too.
+        let pending_bytes = session.out.pending_bytes();
+        if pending_bytes > self.pending.congested_bytes {
+            self.pending.note_congested(id.0, pending_bytes);
+            if std::mem::take(&mut self.pending.overflowed) {
+                self.end(id, CloseReason::SlowConsumerPendingBytes);
+            }
+        }
+    }
+
+    fn drop_subscription(&mut self, id: SubId) {
+        let session = self.router.subs.get(id).session();
+        self.sessions[session as usize].subscriptions -= 1;
+        let Shard {
+            router,
+            outgoing,
+            index,
+            ..
+        } = self;
+        router.unsubscribe(id, |filter, queue, left| {
+            announce(outgoing, *index, filter, queue, left.weight);
+        });
+    }
+}
+
+/// Tells all other shards what is wanted here under a filter.
+fn announce(outgoing: &mut [Batch], from: u16, filter: &[u8], queue: &[u8], weight: u32) {
+    for (shard, batch) in outgoing.iter_mut().enumerate() {
+        if shard != usize::from(from) {
+            batch.push_interest(from, filter, queue, weight);
+        }
+    }
+}
+
+/// Enough randomness to spread messages over a queue group (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    /// A number below `end`, or 0 when `end` is 0.
+    fn below(&mut self, end: u32) -> u32 {
+        let high = self.next() >> 32;
+        u32::try_from((high * u64::from(end)) >> 32).unwrap_or(0)
+    }
+}

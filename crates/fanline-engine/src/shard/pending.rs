@@ -1,0 +1,94 @@
+//! What a shard has decided and the shell has yet to do.
+
+use std::fmt::Write;
+
+use super::session::{Session, SessionId};
+use crate::limits::Limits;
+use crate::router::{Route, SubId};
+
+/// A subscriber with more than this waiting holds its publishers back for a moment, so that a
+/// burst costs time rather than memory and cache.
+const CONGESTED_BYTES: usize = 2 * 1024 * 1024;
+
+/// Buffers kept for connections that have something to write, and the largest one kept.
+const SPARE_BUFFERS_MAX: usize = 256;
+const SPARE_BUFFER_BYTES_MAX: usize = 256 * 1024;
+const SPARE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+#[derive(Default)]
+pub(super) struct Pending {
+    /// Sessions with something to write that the shell was not told of yet.
+    pub(super) dirty: Vec<SessionId>,
+    /// Sessions that have ended and wait to be closed.
+    pub(super) ended: Vec<SessionId>,
+    /// Subscriptions that have had all they wanted.
+    pub(super) spent: Vec<SubId>,
+    /// Whether somebody has more waiting than the limit.
+    pub(super) overflowed: bool,
+    pub(super) congested_bytes: usize,
+    overflow_bytes: usize,
+    /// The subscriber with the most waiting, among those that have too much.
+    pub(super) congested: Option<(SessionId, usize)>,
+    /// Bytes queued since the batch began.
+    pub(super) produced_bytes: usize,
+    pub(super) traces: bool,
+    pub(super) trace_lines: Vec<(SessionId, String)>,
+    spare: Vec<Vec<u8>>,
+    spare_bytes: usize,
+}
+
+impl Pending {
+    pub(super) fn new(limits: &Limits, traces: bool) -> Self {
+        Pending {
+            congested_bytes: CONGESTED_BYTES.min(limits.pending_bytes_max / 2),
+            overflow_bytes: limits.pending_bytes_max,
+            traces,
+            ..Pending::default()
+        }
+    }
+
+    /// Puts a session on the list of those to write to, with a buffer to collect in.
+    #[inline]
+    pub(super) fn mark_dirty(&mut self, id: u32, session: &mut Session) {
+        session.is_dirty = true;
+        self.dirty.push(SessionId(id));
+        if !session.out.has_buffer()
+            && let Some(buffer) = self.spare.pop()
+        {
+            self.spare_bytes -= buffer.capacity();
+            session.out.lend_buffer(buffer);
+        }
+    }
+
+    /// Takes the buffer of a session that has nothing to write any more.
+    pub(super) fn reclaim(&mut self, session: &mut Session) {
+        let Some(buffer) = session.out.take_buffer() else {
+            return;
+        };
+        let bytes = buffer.capacity();
+        if bytes <= SPARE_BUFFER_BYTES_MAX
+            && self.spare.len() < SPARE_BUFFERS_MAX
+            && self.spare_bytes + bytes <= SPARE_BYTES_MAX
+        {
+            self.spare_bytes += bytes;
+            self.spare.push(buffer);
+        }
+    }
+
+    #[cold]
+    pub(super) fn note_congested(&mut self, id: u32, bytes: usize) {
+        self.overflowed |= bytes > self.overflow_bytes;
+        if self.congested.is_none_or(|(_, most)| bytes > most) {
+            self.congested = Some((SessionId(id), bytes));
+        }
+    }
+
+    #[cold]
+    pub(super) fn trace_delivery(&mut self, to: u32, route: &Route, sid: &[u8], args: &[u8]) {
+        let mut line = String::from("->> [MSG ");
+        let _ = write!(line, "{} ", route.topic().escape_ascii());
+        let args = args.strip_suffix(b"\r\n").unwrap_or(args);
+        let _ = write!(line, "{} {}]", sid.escape_ascii(), args.escape_ascii());
+        self.trace_lines.push((SessionId(to), line));
+    }
+}

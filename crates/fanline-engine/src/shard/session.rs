@@ -1,0 +1,128 @@
+//! One client connection, as the engine sees it.
+
+use std::time::Duration;
+
+use crate::nats::connect::ConnectOptions;
+use crate::nats::error::CloseReason;
+use crate::nats::parse::ParseLimits;
+use crate::outbox::Outbox;
+use crate::router::RouteMemo;
+
+/// A session's place in its shard, from [`Shard::open`](super::Shard::open) until
+/// [`Shard::remove`](super::Shard::remove).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(pub(super) u32);
+
+impl SessionId {
+    /// A small number, used again after the session is removed.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    pub(super) fn from_index(index: usize) -> Self {
+        SessionId(u32::try_from(index).expect("fewer than 2^32 connections"))
+    }
+}
+
+/// Who is at the other end.
+#[derive(Clone, Debug, Default)]
+pub struct Peer {
+    /// The address, as told to the client in INFO.
+    pub ip: String,
+    /// Its port, 0 when there is none.
+    pub port: u16,
+}
+
+/// Everything about one connection. What a delivery touches comes first.
+pub(super) struct Session {
+    pub(super) out: Outbox,
+    pub(super) out_msgs: u64,
+    pub(super) out_bytes: u64,
+    /// Set once it is decided that the connection ends; nothing is delivered to it any more.
+    pub(super) ending: Option<CloseReason>,
+    /// Whether it is in the list of those with something to write.
+    pub(super) is_dirty: bool,
+    /// Whether it understands HMSG.
+    pub(super) takes_headers: bool,
+    pub(super) cid: u64,
+    pub(super) memo: RouteMemo,
+    pub(super) parse_limits: ParseLimits,
+    pub(super) in_msgs: u64,
+    pub(super) in_bytes: u64,
+    pub(super) subscriptions: usize,
+    pub(super) stalls: u64,
+    pub(super) awaits_auth: bool,
+    pub(super) has_connected: bool,
+    pub(super) has_ponged: bool,
+    pub(super) options: ConnectOptions,
+    pub(super) peer: Peer,
+    pub(super) opened_at: Duration,
+    pub(super) active_at: Duration,
+    pub(super) ping_at: Duration,
+    pub(super) pings_out: u32,
+    pub(super) pinged_at: Duration,
+    pub(super) rtt: Option<Duration>,
+    /// Its entry in the shard's timers.
+    pub(super) deadline: Duration,
+}
+
+/// What monitoring tells of a connection.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "named as in nats-server's /connz")]
+pub struct ConnectionStatus {
+    pub cid: u64,
+    pub ip: String,
+    pub port: u16,
+    pub opened_at: Duration,
+    pub active_at: Duration,
+    pub rtt: Option<Duration>,
+    pub pending_bytes: usize,
+    pub in_msgs: u64,
+    pub in_bytes: u64,
+    pub out_msgs: u64,
+    pub out_bytes: u64,
+    pub stalls: u64,
+    pub subscriptions: usize,
+    pub name: String,
+    pub lang: String,
+    pub version: String,
+    pub user: String,
+    pub subscriptions_list: Vec<SubscriptionStatus>,
+}
+
+/// What monitoring tells of a subscription.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "named as in nats-server's /subsz")]
+pub struct SubscriptionStatus {
+    pub subject: String,
+    pub queue: String,
+    pub sid: String,
+    pub msgs: u64,
+    pub max: Option<u64>,
+    pub cid: u64,
+}
+
+impl Session {
+    pub(super) fn status(&self) -> ConnectionStatus {
+        ConnectionStatus {
+            cid: self.cid,
+            ip: self.peer.ip.clone(),
+            port: self.peer.port,
+            opened_at: self.opened_at,
+            active_at: self.active_at,
+            rtt: self.rtt,
+            pending_bytes: self.out.pending_bytes(),
+            in_msgs: self.in_msgs,
+            in_bytes: self.in_bytes,
+            out_msgs: self.out_msgs,
+            out_bytes: self.out_bytes,
+            stalls: self.stalls,
+            subscriptions: self.subscriptions,
+            name: self.options.name.clone(),
+            lang: self.options.lang.clone(),
+            version: self.options.version.clone(),
+            user: self.options.user.clone(),
+            subscriptions_list: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,641 @@
+use super::*;
+
+/// Shards that are driven by hand, and what each of their clients was sent.
+struct World {
+    shards: Vec<Shard>,
+    now: Duration,
+    next_cid: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Client {
+    shard: usize,
+    id: SessionId,
+}
+
+const QUIET: &str =
+    "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true,\"no_responders\":true}\r\n";
+
+impl World {
+    fn new(shards: usize) -> Self {
+        World::with(shards, Limits::default(), Auth::Open)
+    }
+
+    fn with(shards: usize, limits: Limits, auth: Auth) -> Self {
+        let config = Arc::new(ShardConfig {
+            limits,
+            auth,
+            shards,
+            traces: false,
+        });
+        let shards = (0..shards)
+            .map(|i| {
+                let index = u16::try_from(i).unwrap();
+                Shard::new(index, config.clone(), ServerInfo::default(), 42 + i as u64)
+            })
+            .collect();
+        World {
+            shards,
+            now: Duration::ZERO,
+            next_cid: 0,
+        }
+    }
+
+    fn open(&mut self, shard: usize) -> Client {
+        self.next_cid += 1;
+        let id = self.shards[shard].open(self.next_cid, Peer::default(), false, self.now);
+        Client { shard, id }
+    }
+
+    /// A client that has connected and read what it was sent at first.
+    fn client(&mut self, shard: usize) -> Client {
+        let client = self.open(shard);
+        self.say(client, QUIET);
+        self.read(client);
+        client
+    }
+
+    fn send(&mut self, client: Client, bytes: &[u8]) -> Receipt {
+        let chunk: Chunk = bytes.into();
+        let mut at = 0;
+        let receipt = loop {
+            let shard = &mut self.shards[client.shard];
+            let receipt = shard.receive(client.id, &chunk, at..chunk.len(), self.now);
+            at += receipt.consumed;
+            if !receipt.must_flush {
+                break Receipt {
+                    consumed: at,
+                    ..receipt
+                };
+            }
+        };
+        self.exchange();
+        receipt
+    }
+
+    fn say(&mut self, client: Client, text: &str) {
+        let receipt = self.send(client, text.as_bytes());
+        assert_eq!(receipt.consumed, text.len(), "{text:?}");
+    }
+
+    /// Hands batches between the shards until there are none.
+    fn exchange(&mut self) {
+        loop {
+            let mut moved = false;
+            for from in 0..self.shards.len() {
+                for to in 0..self.shards.len() {
+                    let mut batch = std::mem::take(self.shards[from].outgoing(to));
+                    moved |= !batch.is_empty();
+                    self.shards[to].apply(&batch);
+                    batch.clear();
+                }
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    /// Takes what waits for a client.
+    fn read(&mut self, client: Client) -> String {
+        let shard = &mut self.shards[client.shard];
+        let out = shard.outbox(client.id);
+        let mut bytes = Vec::new();
+        while !out.is_empty() {
+            let mut parts = [std::io::IoSlice::new(&[]); 4];
+            let count = out.parts(&mut parts);
+            let taken: Vec<u8> = parts[..count].iter().flat_map(|p| p.to_vec()).collect();
+            out.advance(taken.len());
+            bytes.extend(taken);
+        }
+        shard.written(client.id, self.now);
+        String::from_utf8(bytes).unwrap()
+    }
+
+    fn is_ended(&self, client: Client) -> Option<CloseReason> {
+        self.shards[client.shard].sessions[client.id.index()].ending
+    }
+}
+
+/// One client says `input` and is answered `output`.
+#[track_caller]
+fn check(input: &str, output: &str) {
+    let mut world = World::new(1);
+    let client = world.client(0);
+    world.say(client, input);
+    assert_eq!(world.read(client), output, "{input:?}");
+}
+
+#[test]
+fn delivers_what_is_wanted_in_the_form_that_is_expected() {
+    check("SUB a 1\r\nPUB a 2\r\nhi\r\n", "MSG a 1 2\r\nhi\r\n");
+    check(
+        "SUB a 1\r\nPUB a r.x 2\r\nhi\r\n",
+        "MSG a 1 r.x 2\r\nhi\r\n",
+    );
+    check("SUB a 1\nPUB a 2\nhi\r\n", "MSG a 1 2\r\nhi\r\n");
+    check("sub a 1\r\npUb  a\t002 \r\nhi\r\n", "MSG a 1 2\r\nhi\r\n");
+    check("SUB a 1\r\nPUB a   r    0\r\n\r\n", "MSG a 1 r 0\r\n\r\n");
+    check(
+        "SUB * abc\r\nSUB > 2\r\nPUB a 0\r\n\r\n",
+        "MSG a 2 0\r\n\r\nMSG a abc 0\r\n\r\n",
+    );
+    check(
+        "SUB a 1\r\nHPUB a 12 14\r\nNATS/1.0\r\n\r\nhi\r\n",
+        "HMSG a 1 12 14\r\nNATS/1.0\r\n\r\nhi\r\n",
+    );
+    check(
+        "SUB a 1\r\nHPUB a r 12  14\r\nNATS/1.0\r\n\r\nhi\r\n",
+        "HMSG a 1 r 12 14\r\nNATS/1.0\r\n\r\nhi\r\n",
+    );
+    check("SUB a 1\r\nPUB a..b 0\r\n\r\nPUB b 0\r\n\r\n", "");
+    check(
+        "SUB foo.* 1\r\nPUB foo.* 0\r\n\r\n",
+        "MSG foo.* 1 0\r\n\r\n",
+    );
+}
+
+#[test]
+fn a_subscription_ends_when_it_was_told_to() {
+    let publish = "PUB a 1\r\nx\r\n".repeat(3);
+    let message = "MSG a 1 1\r\nx\r\n";
+    check(
+        &format!("SUB a 1\r\nUNSUB 1 2\r\n{publish}"),
+        &message.repeat(2),
+    );
+    check(
+        &format!("SUB a 1\r\n{publish}UNSUB 1 4\r\n{publish}"),
+        &message.repeat(4),
+    );
+    check(
+        &format!("SUB a 1\r\n{publish}UNSUB 1 3\r\n{publish}"),
+        &message.repeat(3),
+    );
+    check(&format!("SUB a 1\r\nUNSUB 1\r\n{publish}"), "");
+    check(
+        &format!("SUB a 1\r\nUNSUB 9\r\nUNSUB 9 9\r\nPUB a 1\r\nx\r\n"),
+        message,
+    );
+}
+
+#[test]
+fn errors_that_leave_the_connection_open() {
+    check(
+        "SUB a..b 1\r\nPING\r\n",
+        "-ERR 'Invalid Subject'\r\nPONG\r\n",
+    );
+    check("SUB a.>.b 1\r\n", "-ERR 'Invalid Subject'\r\n");
+    check(
+        "SUB a _sys_ 1\r\n",
+        "-ERR 'Permissions Violation for Subscription to \"a\" using queue \"_sys_\"'\r\n",
+    );
+    check(
+        "PUB $NRG.x 0\r\n\r\n",
+        "-ERR 'Permissions Violation for Publish to \"$NRG.x\"'\r\n",
+    );
+    check(
+        "PUB a _R_.x 0\r\n\r\n",
+        "-ERR 'Permissions Violation for Publish with Reply of \"_R_.x\"'\r\n",
+    );
+    check(
+        "CONNECT {\"pedantic\":true}\r\nSUB a.* 1\r\nPUB a.* 0\r\n\r\n",
+        "-ERR 'Invalid Publish Subject'\r\nMSG a.* 1 0\r\n\r\n",
+    );
+    check(
+        "CONNECT {\"verbose\":true}\r\nSUB a 1\r\nPUB b 0\r\n\r\nUNSUB 1\r\nPING\r\n",
+        "+OK\r\n+OK\r\n+OK\r\n+OK\r\nPONG\r\n",
+    );
+}
+
+#[test]
+fn errors_that_close() {
+    for (input, answer, reason) in [
+        (
+            "FOO\r\n",
+            "-ERR 'Unknown Protocol Operation'\r\n",
+            CloseReason::ParseError,
+        ),
+        (
+            "\r\n",
+            "-ERR 'Unknown Protocol Operation'\r\n",
+            CloseReason::ParseError,
+        ),
+        (
+            "PUB a 1\r\nxyz",
+            "-ERR 'Unknown Protocol Operation'\r\n",
+            CloseReason::ParseError,
+        ),
+        ("PUB a\r\n", "", CloseReason::ParseError),
+        ("PUB a b c 1\r\n", "", CloseReason::ParseError),
+        ("PUB a -1\r\n", "", CloseReason::ParseError),
+        ("HPUB a 5 2\r\n", "", CloseReason::ParseError),
+        ("SUB a\r\n", "", CloseReason::ParseError),
+        ("CONNECT {x\r\n", "", CloseReason::ParseError),
+        (
+            "CONNECT {\"protocol\":2}\r\n",
+            "-ERR 'invalid client protocol'\r\n",
+            CloseReason::BadClientProtocolVersion,
+        ),
+        (
+            "CONNECT {\"headers\":false}\r\n",
+            "-ERR 'no responders requires headers support'\r\n",
+            CloseReason::NoRespondersRequiresHeaders,
+        ),
+        (
+            "CONNECT {\"account\":\"A\"}\r\n",
+            "-ERR 'Authorization Violation'\r\n",
+            CloseReason::AuthenticationFailure,
+        ),
+        (
+            "PUB a 2147483648\r\n",
+            "-ERR 'Maximum Payload Violation'\r\n",
+            CloseReason::MaximumPayloadExceeded,
+        ),
+        (
+            "PUB a 99999999999999999999999999\r\n",
+            "-ERR 'Maximum Payload Violation'\r\n",
+            CloseReason::MaximumPayloadExceeded,
+        ),
+        (
+            "PUB a 1048577\r\n",
+            "-ERR 'Maximum Payload Violation'\r\n",
+            CloseReason::MaximumPayloadExceeded,
+        ),
+        ("-ERR 'x'\r\n", "", CloseReason::ProtocolViolation),
+        ("INFO {\r\n", "", CloseReason::ProtocolViolation),
+    ] {
+        let mut world = World::new(1);
+        let client = world.client(0);
+        world.send(client, input.as_bytes());
+        assert_eq!(world.read(client), answer, "{input:?}");
+        assert_eq!(world.is_ended(client), Some(reason), "{input:?}");
+        // Whatever follows is ignored.
+        assert_eq!(world.send(client, b"SUB a 1\r\n").consumed, 9);
+        assert!(
+            world.shards[0]
+                .remove(client.id, CloseReason::ClientClosed)
+                .is_some()
+        );
+        assert_eq!(world.shards[0].status().subscriptions, 0);
+    }
+}
+
+#[test]
+fn a_control_line_has_a_limit_whole_or_in_parts() {
+    let long = format!("PUB {} 0\r\n", "a".repeat(4096));
+    for input in [
+        &long[..],
+        &long[..4200.min(long.len() - 2)],
+        &format!("SUB {}", "b".repeat(5000)),
+    ] {
+        let mut world = World::new(1);
+        let client = world.client(0);
+        world.send(client, input.as_bytes());
+        assert_eq!(
+            world.read(client),
+            "-ERR 'maximum control line exceeded'\r\n"
+        );
+    }
+    let fits = format!("PUB {} 0\r\n\r\n", "a".repeat(4094));
+    check(&fits, "");
+}
+
+#[test]
+fn nobody_answers_at_the_requesters_own_subscription_only() {
+    let status = "NATS/1.0 503\r\nNats-Subject: ok.none\r\n\r\n\r\n";
+    check(
+        "SUB in.* 7\r\nPUB ok.none in.1 2\r\nhi\r\n",
+        &format!("HMSG in.1 7 39 39\r\n{status}"),
+    );
+    check("PUB ok.none in.1 2\r\nhi\r\n", "");
+    check("SUB in.* q 7\r\nPUB ok.none in.1 2\r\nhi\r\n", "");
+    let mut world = World::new(2);
+    let (asks, serves) = (world.client(0), world.client(1));
+    world.say(asks, "SUB in 1\r\n");
+    world.say(serves, "SUB service q 1\r\n");
+    world.say(asks, "PUB service in 0\r\n\r\n");
+    assert_eq!(world.read(asks), "");
+    assert_eq!(world.read(serves), "MSG service 1 in 0\r\n\r\n");
+    world.say(serves, "UNSUB 1\r\n");
+    world.say(asks, "PUB service in 0\r\n\r\n");
+    assert!(
+        world
+            .read(asks)
+            .starts_with("HMSG in 1 39 39\r\nNATS/1.0 503")
+    );
+}
+
+#[test]
+fn headers_are_taken_off_for_those_who_do_not_know_them() {
+    for size in [2, SHARED] {
+        let mut world = World::new(1);
+        let (old, new) = (world.open(0), world.client(0));
+        world.say(old, "CONNECT {\"verbose\":false}\r\nSUB a 1\r\n");
+        world.read(old);
+        let payload = "x".repeat(size);
+        let header = "NATS/1.0\r\nA: b\r\n\r\n";
+        let total = header.len() + size;
+        world.say(
+            new,
+            &format!("HPUB a r {} {total}\r\n{header}{payload}\r\n", header.len()),
+        );
+        assert_eq!(
+            world.read(old),
+            format!("MSG a 1 r {size}\r\n{payload}\r\n")
+        );
+    }
+}
+
+const SHARED: usize = crate::SHARED_BYTES_MIN + 100;
+
+#[test]
+fn echo_can_be_off() {
+    let mut world = World::new(1);
+    let (silent, other) = (world.client(0), world.client(0));
+    world.say(
+        silent,
+        "CONNECT {\"echo\":false}\r\nSUB a 1\r\nSUB a q 2\r\n",
+    );
+    world.say(other, "SUB a 1\r\nSUB a q 2\r\n");
+    for _ in 0..20 {
+        world.say(silent, "PUB a 0\r\n\r\n");
+    }
+    assert_eq!(world.read(silent), "");
+    assert_eq!(
+        world.read(other),
+        "MSG a 1 0\r\n\r\nMSG a 2 0\r\n\r\n".repeat(20)
+    );
+}
+
+#[test]
+fn credentials_are_asked_for_first() {
+    let auth = Auth::User {
+        name: "ada".into(),
+        password: "x".into(),
+    };
+    for (input, answer) in [
+        ("PUB a 0\r\n\r\n", "-ERR 'Authorization Violation'\r\n"),
+        ("PING\r\n", "-ERR 'Authorization Violation'\r\n"),
+        (
+            "CONNECT {\"user\":\"ada\"}\r\n",
+            "-ERR 'Authorization Violation'\r\n",
+        ),
+        (
+            "CONNECT {\"user\":\"ada\",\"pass\":\"x\"}\r\nPING\r\n",
+            "+OK\r\nPONG\r\n",
+        ),
+    ] {
+        let mut world = World::with(1, Limits::default(), auth.clone());
+        let client = world.open(0);
+        world.read(client);
+        world.send(client, input.as_bytes());
+        assert_eq!(world.read(client), answer, "{input:?}");
+    }
+    let mut world = World::with(1, Limits::default(), auth);
+    let client = world.open(0);
+    world.read(client);
+    world.shards[0].handle_timeout(Duration::from_millis(1999));
+    assert_eq!(world.is_ended(client), None);
+    world.shards[0].handle_timeout(Duration::from_secs(2));
+    assert_eq!(world.read(client), "-ERR 'Authentication Timeout'\r\n");
+}
+
+#[test]
+fn the_second_info_comes_after_the_first_pong() {
+    let mut world = World::new(1);
+    let client = world.open(0);
+    assert!(world.read(client).starts_with("INFO {"));
+    world.say(
+        client,
+        "CONNECT {\"verbose\":false,\"protocol\":1}\r\nPING\r\nPING\r\n",
+    );
+    let answer = world.read(client);
+    assert!(answer.starts_with("PONG\r\nINFO {"), "{answer}");
+    assert!(answer.contains("\"connect_info\":true") && answer.ends_with(" \r\nPONG\r\n"));
+    world.shards[0].announce_lame_duck();
+    assert!(world.read(client).contains("\"ldm\":true"));
+}
+
+#[test]
+fn a_silent_client_is_pinged_and_then_dropped() {
+    let mut world = World::new(1);
+    let client = world.client(0);
+    let mut at = |secs| {
+        world.shards[0].handle_timeout(Duration::from_secs(secs));
+        world.read(client)
+    };
+    assert_eq!(at(1), "");
+    assert_eq!(at(3), "PING\r\n");
+    assert_eq!(at(100), "");
+    assert_eq!(at(124), "PING\r\n");
+    assert_eq!(at(250), "-ERR 'Stale Connection'\r\n");
+}
+
+#[test]
+fn a_client_that_is_heard_of_is_not_pinged() {
+    let mut world = World::new(1);
+    let client = world.client(0);
+    world.shards[0].handle_timeout(Duration::from_secs(3));
+    world.now = Duration::from_secs(4);
+    world.say(client, "PONG\r\n");
+    world.read(client);
+    world.now = Duration::from_secs(100);
+    world.say(client, "PUB a 0\r\n\r\n");
+    world.shards[0].handle_timeout(Duration::from_secs(124));
+    assert_eq!(world.read(client), "");
+}
+
+#[test]
+fn a_subscriber_that_does_not_read_is_dropped_and_the_others_get_everything() {
+    let limits = Limits {
+        pending_bytes_max: 10_000,
+        ..Limits::default()
+    };
+    let mut world = World::with(1, limits, Auth::Open);
+    let (slow, good, publisher) = (world.client(0), world.client(0), world.client(0));
+    world.say(slow, "SUB a 1\r\n");
+    world.say(good, "SUB a 1\r\n");
+    let mut received = 0;
+    for _ in 0..30 {
+        world.say(
+            publisher,
+            &format!("PUB a 1000\r\n{}\r\n", "x".repeat(1000)),
+        );
+        received += world.read(good).len();
+    }
+    assert_eq!(received, 30 * (1000 + "MSG a 1 1000\r\n\r\n".len()));
+    assert_eq!(
+        world.is_ended(slow),
+        Some(CloseReason::SlowConsumerPendingBytes)
+    );
+    assert_eq!(world.shards[0].pending_bytes(slow.id), 0);
+    assert!(world.send(publisher, b"PING\r\n").congested.is_none());
+}
+
+#[test]
+fn a_blocked_write_has_a_deadline() {
+    let mut world = World::new(1);
+    let client = world.client(0);
+    world.say(client, "PING\r\n");
+    world.shards[0].written(client.id, Duration::from_secs(1));
+    world.shards[0].handle_timeout(Duration::from_millis(10_900));
+    assert_eq!(world.is_ended(client), None);
+    world.shards[0].handle_timeout(Duration::from_secs(11));
+    assert_eq!(
+        world.is_ended(client),
+        Some(CloseReason::SlowConsumerWriteDeadline)
+    );
+}
+
+#[test]
+fn subscriptions_have_a_limit() {
+    let limits = Limits {
+        subscriptions_max: Some(2),
+        ..Limits::default()
+    };
+    let mut world = World::with(1, limits, Auth::Open);
+    let client = world.client(0);
+    world.say(
+        client,
+        "SUB a 1\r\nSUB b 2\r\nSUB c 3\r\nUNSUB 1\r\nSUB c 3\r\nPUB c 0\r\n\r\n",
+    );
+    assert_eq!(
+        world.read(client),
+        "-ERR 'maximum subscriptions exceeded'\r\nMSG c 3 0\r\n\r\n"
+    );
+}
+
+#[test]
+fn what_crosses_shards_arrives_once_in_order_and_from_when_it_was_asked_for() {
+    let mut world = World::new(3);
+    let publisher = world.client(0);
+    let readers: Vec<Client> = (0..3).map(|shard| world.client(shard)).collect();
+    for reader in &readers {
+        world.say(
+            *reader,
+            "SUB a.* 1\r\nSUB a.b 2\r\nSUB b.* 3\r\nUNSUB 3\r\n",
+        );
+    }
+    let payloads: Vec<String> = (0..50)
+        .map(|i| "y".repeat(if i % 7 == 0 { SHARED } else { i }))
+        .collect();
+    let all: String = payloads
+        .iter()
+        .map(|p| format!("PUB a.b r {}\r\n{p}\r\nPUB b.b 0\r\n\r\n", p.len()))
+        .collect();
+    world.say(publisher, &all);
+    for reader in &readers {
+        let got = world.read(*reader);
+        let of_sid = |sid: &str| -> Vec<String> {
+            payloads
+                .iter()
+                .map(|p| format!("MSG a.b {sid} r {}\r\n{p}\r\n", p.len()))
+                .collect()
+        };
+        let mut rest = &got[..];
+        for (one, two) in of_sid("1").iter().zip(of_sid("2")) {
+            rest = rest
+                .strip_prefix(&one[..])
+                .or_else(|| rest.strip_prefix(&two[..]))
+                .unwrap();
+            rest = rest
+                .strip_prefix(&two[..])
+                .or_else(|| rest.strip_prefix(&one[..]))
+                .unwrap();
+        }
+        assert_eq!(rest, "");
+    }
+}
+
+#[test]
+fn one_member_of_a_group_gets_each_message_wherever_it_lives() {
+    let mut world = World::new(2);
+    let publisher = world.client(0);
+    let members: Vec<Client> = (0..4).map(|i| world.client(i / 2)).collect();
+    for (i, member) in members.iter().enumerate() {
+        // The same group under two filters is one group.
+        world.say(
+            *member,
+            if i % 2 == 0 {
+                "SUB a.b q 1\r\n"
+            } else {
+                "SUB a.> q 1\r\n"
+            },
+        );
+    }
+    let total = 1000;
+    world.say(publisher, &"PUB a.b 0\r\n\r\n".repeat(total));
+    let message = "MSG a.b 1 0\r\n\r\n";
+    let counts: Vec<usize> = members
+        .iter()
+        .map(|m| world.read(*m).matches(message).count())
+        .collect();
+    assert_eq!(counts.iter().sum::<usize>(), total);
+    assert!(counts.iter().all(|c| (150..350).contains(c)), "{counts:?}");
+}
+
+#[test]
+fn a_message_for_a_group_follows_its_members() {
+    // The only member on shard 1 leaves while the message is under way to it.
+    let mut world = World::new(3);
+    let (publisher, leaves, stays) = (world.client(0), world.client(1), world.client(2));
+    world.say(stays, "SUB a q 1\r\n");
+    world.say(leaves, "SUB a q 1\r\n");
+    let chunk: Chunk = "PUB a 0\r\n\r\n".repeat(64).as_bytes().into();
+    world.shards[0].receive(publisher.id, &chunk, 0..chunk.len(), Duration::ZERO);
+    let mut under_way = std::mem::take(world.shards[0].outgoing(1));
+    assert!(!under_way.is_empty());
+    world.say(leaves, "UNSUB 1\r\n");
+    world.shards[1].apply(&under_way);
+    under_way.clear();
+    world.exchange();
+    assert_eq!(world.read(leaves), "");
+    assert_eq!(world.read(stays).matches("MSG a 1 0").count(), 64);
+}
+
+#[test]
+fn a_wide_fan_out_is_written_in_between() {
+    let mut world = World::new(1);
+    let publisher = world.client(0);
+    for _ in 0..200 {
+        let reader = world.client(0);
+        world.say(reader, "SUB a 1\r\n");
+    }
+    let chunk: Chunk = format!("PUB a 1000\r\n{}\r\n", "x".repeat(1000))
+        .repeat(100)
+        .as_bytes()
+        .into();
+    let receipt = world.shards[0].receive(publisher.id, &chunk, 0..chunk.len(), Duration::ZERO);
+    assert!(receipt.must_flush && receipt.consumed < chunk.len());
+}
+
+/// What a session says, cut at every place, is understood the same.
+#[test]
+fn input_may_be_split_anywhere() {
+    let session = "CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB a.> q 1\r\nSUB a.* 22\nPING\r\n\
+        PUB a.b r 5\r\nhe\r\no\r\nPUB a.b  0\r\n\r\nHPUB a.c 12 14\r\nNATS/1.0\r\n\r\nhi\r\nUNSUB 22 9\r\nPUB a.x 1\r\nx\r\nPONG\r\n";
+    let play = |cuts: &[usize]| {
+        let mut world = World::new(1);
+        let client = world.open(0);
+        let mut held: Vec<u8> = Vec::new();
+        let mut from = 0;
+        for to in cuts.iter().copied().chain([session.len()]) {
+            held.extend_from_slice(&session.as_bytes()[from..to]);
+            let receipt = world.send(client, &held);
+            held.drain(..receipt.consumed);
+            from = to;
+        }
+        assert!(held.is_empty());
+        world.read(client)
+    };
+    let whole = play(&[]);
+    assert!(
+        whole.contains("HMSG a.c 1 12 14\r\nNATS/1.0\r\n\r\nhi\r\n"),
+        "{whole}"
+    );
+    for cut in 0..session.len() {
+        assert_eq!(play(&[cut]), whole, "cut at {cut}");
+    }
+    let every: Vec<usize> = (1..session.len()).collect();
+    assert_eq!(play(&every), whole);
+}

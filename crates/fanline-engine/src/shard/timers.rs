@@ -1,0 +1,96 @@
+//! What happens because time passes: authentication runs out, clients are pinged, slow ones are
+//! dropped.
+
+use std::time::Duration;
+
+use super::Shard;
+use super::session::SessionId;
+use crate::nats::error::{ClientError, CloseReason};
+
+/// A round trip that was measured longer ago than this is measured again.
+const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);
+
+impl Shard {
+    /// When [`handle_timeout`](Shard::handle_timeout) is wanted next.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        while let Some((at, id)) = self.timers.first().copied() {
+            if at > now {
+                return;
+            }
+            self.timers.pop_first();
+            if self.sessions[id.index()].ending.is_none() {
+                self.handle_session_timeout(id, now);
+            }
+        }
+    }
+
+    fn handle_session_timeout(&mut self, id: SessionId, now: Duration) {
+        let limits = self.config.limits.clone();
+        let session = &self.sessions[id.index()];
+        let mut next = session.ping_at;
+        if session.awaits_auth {
+            next = session.opened_at + limits.auth_timeout;
+            if now >= next {
+                let error = Some(ClientError::AuthenticationTimeout);
+                return self.refuse(id, error, CloseReason::AuthenticationTimeout);
+            }
+        } else if now >= session.ping_at {
+            if !self.ping_if_quiet(id, now) {
+                return;
+            }
+            next = now + limits.ping_interval;
+            self.sessions[id.index()].ping_at = next;
+        }
+        if let Some(since) = self.sessions[id.index()].out.blocked_since() {
+            let deadline = since + limits.write_deadline;
+            if now >= deadline {
+                return self.end(id, CloseReason::SlowConsumerWriteDeadline);
+            }
+            next = next.min(deadline);
+        }
+        self.sessions[id.index()].deadline = next;
+        self.timers.insert((next, id));
+    }
+
+    /// Pings a client from which nothing was heard, or whose round trip is not known. False when
+    /// it has left too many unanswered and is gone.
+    fn ping_if_quiet(&mut self, id: SessionId, now: Duration) -> bool {
+        let limits = &self.config.limits;
+        let session = &mut self.sessions[id.index()];
+        let is_quiet = now.saturating_sub(session.active_at) >= limits.ping_interval;
+        let knows_rtt =
+            session.rtt.is_some() && now.saturating_sub(session.pinged_at) < RTT_GOOD_FOR;
+        if !is_quiet && knows_rtt {
+            return true;
+        }
+        if session.pings_out + 1 > limits.pings_out_max {
+            self.totals.stale += 1;
+            self.refuse(id, Some(ClientError::Stale), CloseReason::StaleConnection);
+            return false;
+        }
+        session.pings_out += 1;
+        session.pinged_at = now;
+        self.send(id, b"PING\r\n");
+        true
+    }
+
+    /// Sets the time at which a session is looked at.
+    pub(super) fn rearm(&mut self, id: SessionId, at: Duration) {
+        let session = &mut self.sessions[id.index()];
+        self.timers.remove(&(session.deadline, id));
+        session.deadline = at;
+        self.timers.insert((at, id));
+    }
+
+    /// The same, but never later than it would be anyway.
+    pub(super) fn arm_before(&mut self, id: SessionId, at: Duration) {
+        if at < self.sessions[id.index()].deadline {
+            self.rearm(id, at);
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! What each verb of a client does.
+
+use std::time::Duration;
+
+use super::deliver::{Message, Origin};
+use super::session::{Peer, Session, SessionId};
+use super::{Shard, announce};
+use crate::limits::Limits;
+use crate::nats::connect::ConnectOptions;
+use crate::nats::error::{ClientError, CloseReason};
+use crate::nats::parse::{ParseLimits, Publish, Verb};
+use crate::outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
+use crate::router::RouteMemo;
+use crate::topic::{Filter, is_literal_topic};
+
+/// When a new client is pinged for the first time, to learn its round trip; up to a fifth more.
+const FIRST_PING: Duration = Duration::from_secs(2);
+
+impl Shard {
+    /// A new connection. It is sent INFO; when the server is full, an error as well.
+    pub fn open(&mut self, cid: u64, peer: Peer, is_full: bool, now: Duration) -> SessionId {
+        let jitter = Duration::from_millis(u64::from(self.random.below(400)));
+        let limits = &self.config.limits;
+        let awaits_auth = self.config.auth.is_required();
+        let ping_at = now + FIRST_PING.min(limits.ping_interval) + jitter;
+        let deadline = if awaits_auth {
+            now + limits.auth_timeout
+        } else {
+            ping_at
+        };
+        let session = Session {
+            out: Outbox::default(),
+            out_msgs: 0,
+            out_bytes: 0,
+            ending: None,
+            is_dirty: false,
+            takes_headers: false,
+            cid,
+            memo: RouteMemo::default(),
+            parse_limits: parse_limits(limits, false),
+            in_msgs: 0,
+            in_bytes: 0,
+            subscriptions: 0,
+            stalls: 0,
+            awaits_auth,
+            has_connected: false,
+            has_ponged: false,
+            options: ConnectOptions::default(),
+            peer,
+            opened_at: now,
+            active_at: now,
+            ping_at,
+            pings_out: 0,
+            pinged_at: now,
+            rtt: None,
+            deadline,
+        };
+        let id = SessionId::from_index(self.sessions.insert(session));
+        self.timers.insert((deadline, id));
+        self.totals.opened += 1;
+        self.send_info(id, false);
+        if is_full {
+            self.refuse(
+                id,
+                Some(ClientError::ConnectionsExceeded),
+                CloseReason::MaximumConnectionsExceeded,
+            );
+        }
+        id
+    }
+
+    /// Does what a verb says. `from` is where its bytes begin in `chunk`.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a verb needs lives in one caller's loop"
+    )]
+    #[inline]
+    pub(super) fn handle(
+        &mut self,
+        id: SessionId,
+        verb: Verb<'_>,
+        chunk: &Chunk,
+        from: usize,
+        memo: &mut RouteMemo,
+        limits: &mut ParseLimits,
+        now: Duration,
+    ) {
+        if self.pending.traces {
+            self.trace_verb(id, &verb, chunk, from);
+        }
+        match verb {
+            Verb::Publish(publish) => self.publish(id, &publish, chunk, from, memo),
+            Verb::Subscribe { filter, queue, sid } => self.subscribe(id, filter, queue, sid),
+            Verb::Unsubscribe { sid, max } => self.unsubscribe(id, sid, max),
+            Verb::Connect(json) => {
+                self.connect(id, json);
+                *limits = self.sessions[id.index()].parse_limits;
+            }
+            Verb::Ping => self.ping(id),
+            Verb::Pong => self.pong(id, now),
+            // What was negotiated says nothing to a server; but it has to be JSON.
+            Verb::Info(json) => {
+                if serde_json::from_slice::<serde::de::IgnoredAny>(json).is_err() {
+                    self.end(id, CloseReason::ProtocolViolation);
+                }
+            }
+            Verb::Ok => {}
+            Verb::Error(_) => self.end(id, CloseReason::ProtocolViolation),
+        }
+    }
+
+    fn connect(&mut self, id: SessionId, json: &[u8]) {
+        let session = &mut self.sessions[id.index()];
+        if session.options.merge(json).is_err() {
+            return self.end(id, CloseReason::ParseError);
+        }
+        let options = &session.options;
+        let refusal = if !options.account.is_empty()
+            || !self
+                .config
+                .auth
+                .admits(&options.user, &options.pass, &options.auth_token)
+        {
+            Some((
+                ClientError::Authorization,
+                CloseReason::AuthenticationFailure,
+            ))
+        } else if !matches!(options.protocol, 0 | 1) {
+            Some((
+                ClientError::BadProtocolVersion,
+                CloseReason::BadClientProtocolVersion,
+            ))
+        } else if options.no_responders && !options.headers {
+            Some((
+                ClientError::NoRespondersWithoutHeaders,
+                CloseReason::NoRespondersRequiresHeaders,
+            ))
+        } else {
+            None
+        };
+        if let Some((error, reason)) = refusal {
+            return self.refuse(id, Some(error), reason);
+        }
+        let headers = options.headers && self.config.limits.headers;
+        session.takes_headers = headers;
+        session.parse_limits = parse_limits(&self.config.limits, headers);
+        session.has_connected = true;
+        if std::mem::take(&mut session.awaits_auth) {
+            let ping_at = session.ping_at;
+            self.rearm(id, ping_at);
+        }
+        self.acknowledge(id);
+    }
+
+    fn subscribe(&mut self, id: SessionId, filter: &[u8], queue: &[u8], sid: &[u8]) {
+        if queue == b"_sys_" {
+            let error = ClientError::QueueSubscriptionDenied(text(filter), text(queue));
+            return self.send_error(id, &error);
+        }
+        let session = &self.sessions[id.index()];
+        let max = self.config.limits.subscriptions_max.unwrap_or(usize::MAX);
+        if session.subscriptions >= max {
+            return self.send_error(id, &ClientError::SubscriptionsExceeded);
+        }
+        if self.router.subs.find(id.0, sid).is_none() {
+            let Ok(parsed) = Filter::parse(filter) else {
+                return self.send_error(id, &ClientError::InvalidSubject);
+            };
+            if let Some((_, announcement)) = self.router.subscribe(id.0, sid, parsed, queue) {
+                self.sessions[id.index()].subscriptions += 1;
+                announce(
+                    &mut self.outgoing,
+                    self.index,
+                    filter,
+                    queue,
+                    announcement.weight,
+                );
+            }
+        }
+        self.acknowledge(id);
+    }
+
+    fn unsubscribe(&mut self, id: SessionId, sid: &[u8], max: Option<u64>) {
+        if let Some(sub) = self.router.subs.find(id.0, sid) {
+            let is_over = match max {
+                Some(max) if max > 0 => self.router.subs.get_mut(sub).limit(max),
+                _ => true,
+            };
+            if is_over {
+                self.drop_subscription(sub);
+            }
+        }
+        self.acknowledge(id);
+    }
+
+    fn ping(&mut self, id: SessionId) {
+        self.send(id, b"PONG\r\n");
+        let session = &mut self.sessions[id.index()];
+        let is_first = !std::mem::replace(&mut session.has_ponged, true);
+        if is_first && session.options.protocol >= 1 {
+            self.send_info(id, true);
+        }
+    }
+
+    fn pong(&mut self, id: SessionId, now: Duration) {
+        let session = &mut self.sessions[id.index()];
+        if session.pings_out > 0 {
+            session.rtt = Some(now.saturating_sub(session.pinged_at));
+        }
+        session.pings_out = 0;
+    }
+
+    #[inline]
+    fn publish(
+        &mut self,
+        id: SessionId,
+        publish: &Publish<'_>,
+        chunk: &Chunk,
+        from: usize,
+        memo: &mut RouteMemo,
+    ) {
+        let session = &mut self.sessions[id.index()];
+        session.in_msgs += 1;
+        session.in_bytes += publish.payload_bytes() as u64;
+        let origin = Origin {
+            session: Some(id.0),
+            echo: session.options.echo,
+        };
+        let is_plain_client = !session.options.verbose && !session.options.pedantic;
+        if is_reserved(publish) && !self.may_publish(id, publish) {
+            return;
+        }
+        if !is_plain_client {
+            self.answer_publish(id, publish);
+        }
+        let body = from + publish.body.start..from + publish.body.end;
+        let is_shared = body.len() >= SHARED_BYTES_MIN;
+        let mut message = Message {
+            reply_bytes: publish.reply.len(),
+            header_bytes: publish.header_bytes,
+            args: &chunk[from + publish.args.start..from + publish.args.end],
+            body: &chunk[body.clone()],
+            tail: &chunk[from + publish.args.start..body.end],
+            shared: is_shared.then(|| (chunk, body)),
+        };
+        let delivered = if message.args.is_empty() {
+            // Written in an unusual way: put into the usual one first.
+            let mut scratch = std::mem::take(&mut self.scratch);
+            scratch.clear();
+            write_args(&mut scratch, publish);
+            let args_bytes = scratch.len();
+            if !is_shared {
+                scratch.extend_from_slice(message.body);
+            }
+            message.args = &scratch[..args_bytes];
+            message.tail = &scratch;
+            let delivered = self.fan_out(publish.topic, &message, origin, memo);
+            self.scratch = scratch;
+            delivered
+        } else {
+            self.fan_out(publish.topic, &message, origin, memo)
+        };
+        if !delivered && !publish.reply.is_empty() {
+            self.tell_no_responders(id, publish);
+        }
+    }
+
+    /// Whether a publish to a name that the server keeps for itself is allowed; tells the client
+    /// when not.
+    #[cold]
+    fn may_publish(&mut self, id: SessionId, publish: &Publish<'_>) -> bool {
+        const TOPICS: [&[u8]; 3] = [b"_GR_.", b"$GR.", b"$NRG."];
+        const REPLIES: [&[u8]; 3] = [b"_R_.", b"$JS.ACK.", b"_GR_."];
+        if REPLIES
+            .iter()
+            .any(|prefix| publish.reply.starts_with(prefix))
+        {
+            self.send_error(id, &ClientError::ReplyDenied(text(publish.reply)));
+            return false;
+        }
+        if TOPICS
+            .iter()
+            .any(|prefix| publish.topic.starts_with(prefix))
+        {
+            self.send_error(id, &ClientError::PublishDenied(text(publish.topic)));
+            return false;
+        }
+        true
+    }
+
+    /// What verbose and pedantic clients are told about a publish.
+    #[cold]
+    fn answer_publish(&mut self, id: SessionId, publish: &Publish<'_>) {
+        let options = &self.sessions[id.index()].options;
+        let (verbose, pedantic) = (options.verbose, options.pedantic);
+        if verbose {
+            self.send(id, b"+OK\r\n");
+        }
+        if pedantic && !is_literal_topic(publish.topic) {
+            self.send_error(id, &ClientError::InvalidPublishSubject);
+        }
+    }
+
+    /// Answers a request that nobody serves, at the requester's own subscription for the reply.
+    #[cold]
+    fn tell_no_responders(&mut self, id: SessionId, publish: &Publish<'_>) {
+        if !self.sessions[id.index()].options.no_responders {
+            return;
+        }
+        let route = self.router.route(publish.reply, &mut RouteMemo::default());
+        let candidates = route.plain.clone();
+        let is_own = |sub: &&_| self.router.subs.get(**sub).session() == id.0;
+        let Some(own) = candidates.iter().find(is_own) else {
+            return;
+        };
+        let mut status = b"NATS/1.0 503\r\nNats-Subject: ".to_vec();
+        status.extend_from_slice(publish.topic);
+        status.extend_from_slice(b"\r\n\r\n");
+        let mut line = b"HMSG ".to_vec();
+        line.extend_from_slice(publish.reply);
+        line.push(b' ');
+        line.extend_from_slice(self.router.subs.get(*own).sid_and_space());
+        line.extend_from_slice(format!("{0} {0}\r\n", status.len()).as_bytes());
+        line.extend_from_slice(&status);
+        line.extend_from_slice(b"\r\n");
+        self.send(id, &line);
+    }
+
+    fn acknowledge(&mut self, id: SessionId) {
+        if self.sessions[id.index()].options.verbose {
+            self.send(id, b"+OK\r\n");
+        }
+    }
+
+    pub(super) fn send_info(&mut self, id: SessionId, connected: bool) {
+        let session = &self.sessions[id.index()];
+        let line = self.info.line(session.cid, &session.peer.ip, connected);
+        self.send(id, &line);
+    }
+
+    /// Tells every client that understands it that this server is going away.
+    pub fn announce_lame_duck(&mut self) {
+        self.info.lame_duck = true;
+        let told: Vec<SessionId> = (self.sessions.iter())
+            .filter(|(_, s)| s.has_connected && s.options.protocol >= 1 && s.ending.is_none())
+            .map(|(index, _)| SessionId::from_index(index))
+            .collect();
+        for id in told {
+            self.send_info(id, false);
+        }
+    }
+
+    #[cold]
+    fn trace_verb(&mut self, id: SessionId, verb: &Verb<'_>, chunk: &Chunk, from: usize) {
+        let line = |bytes: &[u8]| {
+            let end = bytes
+                .iter()
+                .position(|b| *b == b'\n')
+                .unwrap_or(bytes.len());
+            text(bytes[..end].trim_ascii_end())
+        };
+        let shown = match verb {
+            Verb::Connect(json) => format!("CONNECT {}", redact(json)),
+            _ => line(&chunk[from..]),
+        };
+        self.pending
+            .trace_lines
+            .push((id, format!("<<- [{shown}]")));
+        if let Verb::Publish(publish) = verb {
+            let body = &chunk[from + publish.body.start..from + publish.body.end - 2];
+            self.pending
+                .trace_lines
+                .push((id, format!("<<- MSG_PAYLOAD: [{:?}]", text(body))));
+        }
+    }
+}
+
+fn parse_limits(limits: &Limits, headers: bool) -> ParseLimits {
+    ParseLimits {
+        control_line_bytes_max: limits.control_line_bytes_max,
+        payload_bytes_max: limits.payload_bytes_max,
+        headers,
+    }
+}
+
+/// Whether a publish needs a closer look: few names begin like the reserved ones.
+#[inline]
+fn is_reserved(publish: &Publish<'_>) -> bool {
+    let may_be = |name: &[u8]| match name {
+        [b'$', ..] => true,
+        [b'_', second, ..] => matches!(second, b'R' | b'G'),
+        _ => false,
+    };
+    may_be(publish.topic) || may_be(publish.reply)
+}
+
+/// The arguments after the topic, as every receiver understands them.
+fn write_args(args: &mut Vec<u8>, publish: &Publish<'_>) {
+    if !publish.reply.is_empty() {
+        args.extend_from_slice(publish.reply);
+        args.push(b' ');
+    }
+    let total = publish.payload_bytes();
+    let sizes = match publish.header_bytes {
+        0 => format!("{total}\r\n"),
+        headers => format!("{headers} {total}\r\n"),
+    };
+    args.extend_from_slice(sizes.as_bytes());
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A CONNECT without its secrets.
+fn redact(json: &[u8]) -> String {
+    const SECRETS: [&str; 5] = ["pass", "auth_token", "jwt", "sig", "nkey"];
+    let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(json) else {
+        return "[unreadable]".into();
+    };
+    for key in SECRETS {
+        if let Some(secret) = value.get_mut(key) {
+            *secret = "[REDACTED]".into();
+        }
+    }
+    value.to_string()
+}

@@ -1,0 +1,76 @@
+//! Bytes that are nearly always short: tokens, sids, queue names.
+
+/// How many bytes are kept without a heap allocation.
+const INLINE_BYTES: usize = 22;
+
+/// An owned byte string, in place up to 22 bytes.
+#[derive(Clone)]
+pub(crate) enum ShortBytes {
+    Inline { len: u8, bytes: [u8; INLINE_BYTES] },
+    Heap(Box<[u8]>),
+}
+
+impl ShortBytes {
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        match self {
+            ShortBytes::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            ShortBytes::Heap(bytes) => bytes,
+        }
+    }
+}
+
+impl From<&[u8]> for ShortBytes {
+    fn from(source: &[u8]) -> Self {
+        match u8::try_from(source.len()) {
+            Ok(len) if source.len() <= INLINE_BYTES => {
+                let mut bytes = [0; INLINE_BYTES];
+                bytes[..source.len()].copy_from_slice(source);
+                ShortBytes::Inline { len, bytes }
+            }
+            _ => ShortBytes::Heap(source.into()),
+        }
+    }
+}
+
+impl PartialEq for ShortBytes {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for ShortBytes {}
+
+impl std::hash::Hash for ShortBytes {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.as_slice().hash(state);
+    }
+}
+
+impl From<&ShortBytes> for ShortBytes {
+    fn from(source: &ShortBytes) -> Self {
+        source.clone()
+    }
+}
+
+impl std::fmt::Debug for ShortBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.as_slice().escape_ascii().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_what_it_was_given_on_both_sides_of_the_inline_limit() {
+        for len in [0, 1, 21, 22, 23, 300] {
+            let source: Vec<u8> = (0..len)
+                .map(|i| b'a' + u8::try_from(i % 26).unwrap())
+                .collect();
+            assert_eq!(ShortBytes::from(&source[..]).as_slice(), &source[..]);
+        }
+        assert_eq!(size_of::<ShortBytes>(), 24);
+    }
+}

@@ -1,0 +1,375 @@
+//! A tree of dot-parted paths that is matched both ways: which stored filters match a topic, and
+//! which stored topics match a filter.
+//!
+//! All edges live in one hash table keyed by (parent, token), so that a node costs no table of
+//! its own and a step down costs one probe. A match visits each node at most once, whatever the
+//! filters are.
+
+use std::hash::{BuildHasher, Hasher};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use slab::Slab;
+
+use crate::short_bytes::ShortBytes;
+use crate::topic::Filter;
+
+/// What hangs at a node. A vacant value lets the node be taken away.
+pub trait Vacant: Default {
+    /// Whether nothing is held here.
+    fn is_vacant(&self) -> bool;
+}
+
+/// The place of a path in a [`Trie`]; good until [`Trie::release`] takes it away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeId(u32);
+
+const NONE: NodeId = NodeId(u32::MAX);
+const ROOT: NodeId = NodeId(0);
+
+/// See the [module](self).
+pub struct Trie<V> {
+    nodes: Slab<Node<V>>,
+    edges: HashTable<NodeId>,
+    hash_builder: DefaultHashBuilder,
+}
+
+struct Node<V> {
+    token: ShortBytes,
+    parent: NodeId,
+    first_child: NodeId,
+    next_sibling: NodeId,
+    previous_sibling: NodeId,
+    /// The children `*` and `>`, which a match visits without a probe.
+    star: NodeId,
+    full: NodeId,
+    value: V,
+}
+
+impl<V: Vacant> Default for Trie<V> {
+    fn default() -> Self {
+        let mut nodes = Slab::new();
+        nodes.insert(Node::new(ShortBytes::from(&b""[..]), NONE));
+        Trie {
+            nodes,
+            edges: HashTable::new(),
+            hash_builder: DefaultHashBuilder::default(),
+        }
+    }
+}
+
+impl<V: Vacant> Node<V> {
+    fn new(token: ShortBytes, parent: NodeId) -> Self {
+        Node {
+            token,
+            parent,
+            first_child: NONE,
+            next_sibling: NONE,
+            previous_sibling: NONE,
+            star: NONE,
+            full: NONE,
+            value: V::default(),
+        }
+    }
+}
+
+impl<V: Vacant> Trie<V> {
+    /// How many nodes there are, the root included.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether no path is stored.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.len() == 1
+    }
+
+    /// The node of a path, made when it is not there. The caller gives it a value that is not
+    /// vacant, or calls [`Trie::release`].
+    pub fn insert(&mut self, path: &[u8]) -> NodeId {
+        let mut at = ROOT;
+        for token in path.split(|b| *b == b'.') {
+            at = match self.child(at, token) {
+                Some(child) => child,
+                None => self.add_child(at, token),
+            };
+        }
+        at
+    }
+
+    /// The node of a path.
+    pub fn find(&self, path: &[u8]) -> Option<NodeId> {
+        path.split(|b| *b == b'.')
+            .try_fold(ROOT, |at, token| self.child(at, token))
+    }
+
+    /// What hangs at a node.
+    pub fn value(&self, id: NodeId) -> &V {
+        &self.node(id).value
+    }
+
+    /// What hangs at a node, to be changed.
+    pub fn value_mut(&mut self, id: NodeId) -> &mut V {
+        &mut self.node_mut(id).value
+    }
+
+    /// The path of a node, built anew.
+    pub fn path(&self, id: NodeId) -> Vec<u8> {
+        let mut tokens = Vec::new();
+        let mut at = id;
+        while at != ROOT {
+            tokens.push(self.node(at).token.as_slice());
+            at = self.node(at).parent;
+        }
+        tokens.reverse();
+        tokens.join(&b'.')
+    }
+
+    /// Takes a node away when it is vacant and has no children, and so on up.
+    pub fn release(&mut self, id: NodeId) {
+        let mut at = id;
+        while at != ROOT {
+            let node = self.node(at);
+            if !node.value.is_vacant() || node.first_child != NONE {
+                return;
+            }
+            let parent = node.parent;
+            self.remove_leaf(at);
+            at = parent;
+        }
+    }
+
+    /// Calls `found` with the value of each stored filter that matches `topic`. A topic with an
+    /// empty token matches nothing.
+    pub fn filters_matching<'a>(&'a self, topic: &[u8], found: &mut impl FnMut(&'a V)) {
+        if topic.is_empty() || has_empty_token(topic) {
+            return;
+        }
+        self.walk_filters(ROOT, topic, found);
+    }
+
+    /// Calls `found` with each stored path that `filter` matches, wildcards in the stored path
+    /// being plain characters.
+    pub fn topics_matching(&self, filter: Filter<'_>, found: &mut impl FnMut(NodeId, &V)) {
+        self.walk_topics(ROOT, filter.as_bytes(), found);
+    }
+
+    fn walk_filters<'a>(&'a self, at: NodeId, rest: &[u8], found: &mut impl FnMut(&'a V)) {
+        let node = self.node(at);
+        if node.full != NONE {
+            found(&self.node(node.full).value);
+        }
+        let (token, rest) = split_token(rest);
+        // A topic may hold `*` or `>` as plain characters; the nodes of these names are wildcards.
+        let literal = self
+            .child(at, token)
+            .filter(|c| *c != node.star && *c != node.full);
+        for child in [literal, some(node.star)].into_iter().flatten() {
+            match rest {
+                Some(rest) => self.walk_filters(child, rest, found),
+                None => found(&self.node(child).value),
+            }
+        }
+    }
+
+    fn walk_topics(&self, at: NodeId, rest: &[u8], found: &mut impl FnMut(NodeId, &V)) {
+        let (token, rest) = split_token(rest);
+        match token {
+            b">" => self.each_child(at, &mut |child| self.walk_subtree(child, found)),
+            b"*" => self.each_child(at, &mut |child| self.step_topics(child, rest, found)),
+            _ => {
+                if let Some(child) = self.child(at, token) {
+                    self.step_topics(child, rest, found);
+                }
+            }
+        }
+    }
+
+    fn step_topics(&self, at: NodeId, rest: Option<&[u8]>, found: &mut impl FnMut(NodeId, &V)) {
+        match rest {
+            Some(rest) => self.walk_topics(at, rest, found),
+            None => found(at, &self.node(at).value),
+        }
+    }
+
+    fn walk_subtree(&self, at: NodeId, found: &mut impl FnMut(NodeId, &V)) {
+        // A stack of its own: a topic may have as many tokens as a control line has bytes.
+        let mut stack = vec![at];
+        while let Some(at) = stack.pop() {
+            found(at, &self.node(at).value);
+            self.each_child(at, &mut |child| stack.push(child));
+        }
+    }
+
+    fn each_child(&self, at: NodeId, visit: &mut dyn FnMut(NodeId)) {
+        let mut child = self.node(at).first_child;
+        while child != NONE {
+            visit(child);
+            child = self.node(child).next_sibling;
+        }
+    }
+
+    fn child(&self, parent: NodeId, token: &[u8]) -> Option<NodeId> {
+        let same = |id: &NodeId| {
+            let node = self.node(*id);
+            node.parent == parent && node.token.as_slice() == token
+        };
+        self.edges.find(self.hash(parent, token), same).copied()
+    }
+
+    fn add_child(&mut self, parent: NodeId, token: &[u8]) -> NodeId {
+        let mut node = Node::new(ShortBytes::from(token), parent);
+        node.next_sibling = self.node(parent).first_child;
+        let next = node.next_sibling;
+        let id = NodeId(u32::try_from(self.nodes.insert(node)).expect("fewer than 2^32 nodes"));
+        if next != NONE {
+            self.node_mut(next).previous_sibling = id;
+        }
+        let above = self.node_mut(parent);
+        above.first_child = id;
+        match token {
+            b"*" => above.star = id,
+            b">" => above.full = id,
+            _ => {}
+        }
+        let hash = self.hash(parent, token);
+        let Trie {
+            nodes,
+            edges,
+            hash_builder,
+        } = self;
+        edges.insert_unique(hash, id, |id| {
+            let node = &nodes[id.0 as usize];
+            hash_edge(hash_builder, node.parent, node.token.as_slice())
+        });
+        id
+    }
+
+    fn remove_leaf(&mut self, id: NodeId) {
+        let node = self.nodes.remove(id.0 as usize);
+        let hash = hash_edge(&self.hash_builder, node.parent, node.token.as_slice());
+        if let Ok(entry) = self.edges.find_entry(hash, |other| *other == id) {
+            entry.remove();
+        }
+        if node.next_sibling != NONE {
+            self.node_mut(node.next_sibling).previous_sibling = node.previous_sibling;
+        }
+        if node.previous_sibling != NONE {
+            self.node_mut(node.previous_sibling).next_sibling = node.next_sibling;
+        } else {
+            self.node_mut(node.parent).first_child = node.next_sibling;
+        }
+        let above = self.node_mut(node.parent);
+        if above.star == id {
+            above.star = NONE;
+        }
+        if above.full == id {
+            above.full = NONE;
+        }
+    }
+
+    fn hash(&self, parent: NodeId, token: &[u8]) -> u64 {
+        hash_edge(&self.hash_builder, parent, token)
+    }
+
+    fn node(&self, id: NodeId) -> &Node<V> {
+        &self.nodes[id.0 as usize]
+    }
+
+    fn node_mut(&mut self, id: NodeId) -> &mut Node<V> {
+        &mut self.nodes[id.0 as usize]
+    }
+}
+
+fn hash_edge(builder: &DefaultHashBuilder, parent: NodeId, token: &[u8]) -> u64 {
+    let mut hasher = builder.build_hasher();
+    hasher.write_u32(parent.0);
+    hasher.write(token);
+    hasher.finish()
+}
+
+fn some(id: NodeId) -> Option<NodeId> {
+    (id != NONE).then_some(id)
+}
+
+fn split_token(path: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match path.iter().position(|b| *b == b'.') {
+        Some(dot) => (&path[..dot], Some(&path[dot + 1..])),
+        None => (path, None),
+    }
+}
+
+fn has_empty_token(topic: &[u8]) -> bool {
+    topic[0] == b'.' || topic[topic.len() - 1] == b'.' || topic.windows(2).any(|pair| pair == b"..")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Held(Option<Vec<u8>>);
+
+    impl Vacant for Held {
+        fn is_vacant(&self) -> bool {
+            self.0.is_none()
+        }
+    }
+
+    fn put(trie: &mut Trie<Held>, path: &str) {
+        let id = trie.insert(path.as_bytes());
+        trie.value_mut(id).0 = Some(path.as_bytes().to_vec());
+    }
+
+    fn take(trie: &mut Trie<Held>, path: &str) {
+        let id = trie.find(path.as_bytes()).unwrap();
+        trie.value_mut(id).0 = None;
+        trie.release(id);
+    }
+
+    fn path() -> impl Strategy<Value = String> {
+        // Few distinct tokens, so that paths share prefixes and wildcards meet.
+        let token = prop::sample::select(vec!["a", "b", "c", "*", "aa"]);
+        let end = prop::sample::select(vec!["", ".>"]);
+        (prop::collection::vec(token, 1..5), end).prop_map(|(t, end)| t.join(".") + end)
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_naive_matcher(
+            stored in prop::collection::btree_set(path(), 0..40),
+            removed in prop::collection::vec(path(), 0..20),
+            asked in prop::collection::vec(path(), 1..20),
+        ) {
+            let mut trie = Trie::<Held>::default();
+            let mut model = BTreeSet::new();
+            for p in &stored { put(&mut trie, p); model.insert(p.clone()); }
+            for p in &removed { if model.remove(p) { take(&mut trie, p); } }
+            for question in &asked {
+                let mut found = BTreeSet::new();
+                trie.filters_matching(question.as_bytes(), &mut |v: &Held| {
+                    // Nodes on the way hold nothing and are met only as a path's end.
+                    if let Some(p) = &v.0 { assert!(found.insert(p.clone())); }
+                });
+                let expected: BTreeSet<_> = model.iter().map(|p| p.as_bytes().to_vec())
+                    .filter(|p| Filter::parse(p).unwrap().matches(question.as_bytes())).collect();
+                prop_assert_eq!(found, expected);
+
+                let filter = Filter::parse(question.as_bytes()).unwrap();
+                let mut found = BTreeSet::new();
+                trie.topics_matching(filter, &mut |_, v| {
+                    if let Some(p) = &v.0 { assert!(found.insert(p.clone())); }
+                });
+                let expected: BTreeSet<_> = model.iter().map(|p| p.as_bytes().to_vec())
+                    .filter(|p| filter.matches(p)).collect();
+                prop_assert_eq!(found, expected);
+            }
+            for p in &model { take(&mut trie, p); }
+            prop_assert!(trie.is_empty());
+            prop_assert_eq!(trie.edges.len(), 0);
+        }
+    }
+}
