@@ -1,0 +1,104 @@
+//! From an open stream to a connection that the server has accepted.
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::address::ServerAddress;
+use super::codec::{Decoder, ServerOp};
+use super::error::{ClientError, Disconnect};
+use super::info::{Connect, ServerInfo};
+use super::options::ConnectOptions;
+
+/// Waits for INFO, sends CONNECT and PING, and waits for PONG: only then are the credentials known
+/// to be accepted. Gives the decoder with whatever else has arrived.
+pub(super) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S,
+    options: &ConnectOptions,
+    address: &ServerAddress,
+) -> Result<(ServerInfo, Decoder), ClientError> {
+    let mut decoder = Decoder::default();
+    let mut info = match next(stream, &mut decoder).await? {
+        ServerOp::Info(info) => *info,
+        ServerOp::Error(text) => return Err(ClientError::Refused(text)),
+        _ => return Err(protocol("something before INFO")),
+    };
+    if info.tls_required {
+        return Err(ClientError::TlsRequired);
+    }
+    let mut hello = connect_line(options, address);
+    hello.extend_from_slice(b"PING\r\n");
+    stream.write_all(&hello).await.map_err(disconnected)?;
+    stream.flush().await.map_err(disconnected)?;
+    loop {
+        match next(stream, &mut decoder).await? {
+            ServerOp::Pong => return Ok((info, decoder)),
+            ServerOp::Error(text) => return Err(ClientError::Refused(text)),
+            ServerOp::Info(newer) => info = *newer,
+            ServerOp::Ping => stream.write_all(b"PONG\r\n").await.map_err(disconnected)?,
+            ServerOp::Ok | ServerOp::Message { .. } => {}
+        }
+    }
+}
+
+fn connect_line(options: &ConnectOptions, address: &ServerAddress) -> Vec<u8> {
+    // What was set on purpose wins over what stands in the address.
+    let (user, pass, auth_token) = match (&options.user, &options.token) {
+        (None, None) => (
+            address.user.as_deref(),
+            address.password.as_deref(),
+            address.token.as_deref(),
+        ),
+        (Some((user, password)), token) => (
+            Some(user.as_str()),
+            Some(password.as_str()),
+            token.as_deref(),
+        ),
+        (None, token) => (None, None, token.as_deref()),
+    };
+    let connect = Connect {
+        verbose: false,
+        pedantic: false,
+        tls_required: false,
+        protocol: 1,
+        echo: options.echo,
+        headers: true,
+        no_responders: true,
+        lang: "rust",
+        version: env!("CARGO_PKG_VERSION"),
+        name: options.name.as_deref(),
+        user,
+        pass,
+        auth_token,
+    };
+    let mut line = b"CONNECT ".to_vec();
+    // Strings and booleans always serialise.
+    line.extend_from_slice(&serde_json::to_vec(&connect).unwrap_or_default());
+    line.extend_from_slice(b"\r\n");
+    line
+}
+
+async fn next<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    decoder: &mut Decoder,
+) -> Result<ServerOp, ClientError> {
+    loop {
+        if let Some(op) = decoder.next().map_err(protocol)? {
+            return Ok(op);
+        }
+        if stream
+            .read_buf(&mut decoder.buffer)
+            .await
+            .map_err(disconnected)?
+            == 0
+        {
+            return Err(ClientError::Disconnected(Disconnect::ServerClosed));
+        }
+    }
+}
+
+fn disconnected(error: std::io::Error) -> ClientError {
+    ClientError::Disconnected(error.into())
+}
+
+fn protocol(what: &'static str) -> ClientError {
+    ClientError::Disconnected(Disconnect::Protocol(what))
+}

@@ -1,0 +1,93 @@
+//! Messages, as received and as sent.
+
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::headers::Headers;
+
+/// A message that arrived. Cloning it copies no bytes; keeping it keeps the memory of the read that
+/// brought it.
+#[derive(Clone)]
+pub struct Message {
+    /// The protocol line and what follows it, as one piece: one reference count for all parts.
+    pub(super) frame: Bytes,
+    pub(super) topic: Range<u32>,
+    /// Empty when there is none: a reply topic is never empty.
+    pub(super) reply: Range<u32>,
+    pub(super) payload: Range<u32>,
+    pub(super) headers: Option<Box<Headers>>,
+    pub(super) status: Option<u16>,
+}
+
+impl Message {
+    /// The topic that it was published to. Bytes that are not UTF-8 were replaced.
+    pub fn topic(&self) -> &str {
+        self.text(&self.topic)
+    }
+
+    /// Where an answer is expected.
+    pub fn reply(&self) -> Option<&str> {
+        (!self.reply.is_empty()).then(|| self.text(&self.reply))
+    }
+
+    /// The headers, when it has a header block.
+    pub fn headers(&self) -> Option<&Headers> {
+        self.headers.as_deref()
+    }
+
+    /// The status that a server puts in place of a message, such as 503 for *no responders*.
+    pub fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// The payload, borrowed.
+    pub fn payload(&self) -> &[u8] {
+        &self.frame[at(&self.payload)]
+    }
+
+    /// The payload, shared: no byte is copied.
+    pub fn payload_bytes(&self) -> Bytes {
+        self.frame.slice(at(&self.payload))
+    }
+
+    /// What the message counts for in a queue.
+    pub(super) fn queued_bytes(&self) -> usize {
+        self.frame.len()
+    }
+
+    fn text(&self, range: &Range<u32>) -> &str {
+        // The decoder made sure that it is UTF-8; looking again costs less than keeping a String.
+        std::str::from_utf8(&self.frame[at(range)]).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("topic", &self.topic())
+            .field("reply", &self.reply())
+            .field("headers", &self.headers())
+            .field("status", &self.status)
+            .field("payload", &self.payload_bytes())
+            .finish()
+    }
+}
+
+fn at(range: &Range<u32>) -> Range<usize> {
+    range.start as usize..range.end as usize
+}
+
+/// A message to publish, with more than a topic and a payload.
+#[derive(Clone, Debug, Default)]
+pub struct OutgoingMessage {
+    /// Where it goes.
+    pub topic: String,
+    /// Where answers should go.
+    pub reply: Option<String>,
+    /// Sent when there is at least one.
+    pub headers: Headers,
+    /// The content.
+    pub payload: Bytes,
+}

@@ -1,0 +1,110 @@
+//! How to connect.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::address::{ServerAddress, parse_list};
+use super::error::ClientError;
+
+/// Where to connect, and as whom.
+///
+/// ```
+/// use fanline_server::client::ConnectOptions;
+///
+/// let options = ConnectOptions::new("nats://ada:s3cret@localhost:4222")?.name("prices");
+/// # Ok::<(), fanline_server::client::ClientError>(())
+/// ```
+#[derive(Clone)]
+pub struct ConnectOptions {
+    pub(super) addresses: Vec<ServerAddress>,
+    pub(super) name: Option<String>,
+    pub(super) user: Option<(String, String)>,
+    pub(super) token: Option<String>,
+    pub(super) echo: bool,
+    pub(super) connect_timeout: Duration,
+}
+
+impl ConnectOptions {
+    /// Connects to one of a comma-separated list of servers: `nats://host:port`,
+    /// `nats://user:password@host:port`, `nats://token@host`, or without `nats://`. The port is
+    /// 4222 by default; special characters in credentials are percent-encoded.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::InvalidAddress`] when one of them cannot be understood.
+    pub fn new(servers: &str) -> Result<Self, ClientError> {
+        Ok(ConnectOptions {
+            addresses: parse_list(servers)?,
+            ..Default::default()
+        })
+    }
+
+    /// The name that the server shows for this connection.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// User and password, in place of those in the address.
+    #[must_use]
+    pub fn user(mut self, name: &str, password: &str) -> Self {
+        self.user = Some((name.to_owned(), password.to_owned()));
+        self
+    }
+
+    /// Token, in place of the one in the address.
+    #[must_use]
+    pub fn token(mut self, token: &str) -> Self {
+        self.token = Some(token.to_owned());
+        self
+    }
+
+    /// Whether this client's subscriptions get what it publishes itself; they do by default.
+    #[must_use]
+    pub fn echo(mut self, echo: bool) -> Self {
+        self.echo = echo;
+        self
+    }
+
+    /// How long opening the connection and being accepted may take, per server; two seconds by
+    /// default.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+}
+
+impl Default for ConnectOptions {
+    /// A server on this machine at port 4222, without credentials.
+    fn default() -> Self {
+        ConnectOptions {
+            addresses: vec![ServerAddress {
+                host: "127.0.0.1".into(),
+                port: 4222,
+                ..Default::default()
+            }],
+            name: None,
+            user: None,
+            token: None,
+            echo: true,
+            connect_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+// Credentials never reach a log.
+impl fmt::Debug for ConnectOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places: Vec<_> = self
+            .addresses
+            .iter()
+            .map(ServerAddress::host_and_port)
+            .collect();
+        f.debug_struct("ConnectOptions")
+            .field("servers", &places)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
