@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::report::{self, Outcome, Report, Row};
-use crate::servers::{Program, System, binaries};
+use crate::servers::{Program, System, binaries, process};
 use shapes::{SHAPES, Shape};
 
 /// Which servers, which shapes, how often and for how long, and where the figures go.
@@ -91,6 +91,7 @@ fn programs(arguments: &Arguments) -> Result<Vec<Program>> {
 
 fn measure_all(arguments: &Arguments, shapes: &[&'static Shape]) -> Result<Report> {
     let programs = programs(arguments)?;
+    process::raise_file_limit();
     let (pairs, seconds) = if arguments.quick {
         (2, 0.6)
     } else {

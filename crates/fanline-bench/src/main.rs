@@ -10,6 +10,7 @@ mod servers;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use generator::awake::SPIN_COMMAND;
 
 /// Measures Fanline against its rivals, both alike.
 #[derive(Parser)]
@@ -23,11 +24,17 @@ struct Arguments {
 enum Command {
     /// Core NATS against nats-server: throughput, request/reply, memory
     Core(core_nats::Arguments),
+    /// Keeps the cores awake until standard input ends; for the benchmark's own use
+    #[command(hide = true, name = SPIN_COMMAND)]
+    Spin,
 }
 
 fn main() -> Result<()> {
-    servers::process::end_children_on_signals()?;
     match Arguments::parse().command {
-        Command::Core(arguments) => core_nats::run(&arguments),
+        Command::Core(arguments) => {
+            servers::process::end_children_on_signals()?;
+            core_nats::run(&arguments)
+        }
+        Command::Spin => generator::awake::spin(),
     }
 }

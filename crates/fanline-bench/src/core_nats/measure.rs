@@ -1,5 +1,6 @@
 //! One shape on one fresh server process.
 
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -7,16 +8,28 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::shapes::Work;
 use crate::generator::receive::Verify;
+use crate::generator::requests::{self, Party};
 use crate::generator::throughput::{Fixture, Topology};
+use crate::generator::{awake, idle};
 use crate::report::metric::{Metric, Sample};
 use crate::servers::Program;
+use crate::servers::cpu::CpuClock;
 use crate::servers::process::Server;
+
+/// Requests before the measurement, so that caches and the server's own adaptations are warm.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// Time for idle connections to become idle in the server too: nats-server still sends a first PING
+/// after about two seconds.
+const SETTLE: Duration = Duration::from_secs(3);
 
 /// Starts `program`, puts `work` on it for about `duration`, and ends it.
 pub(crate) fn measure(program: &Program, work: Work, duration: Duration) -> Result<Sample> {
     let server = Server::start(program)?;
     let mut sample = match work {
         Work::Throughput(topology) => throughput(&server, topology, duration)?,
+        Work::Requests(party) => requests(&server, party, duration)?,
+        Work::Idle { connections } => idle(&server, connections)?,
     };
     sample.set(Metric::PeakMemory, server.memory()?.peak as f64);
     Ok(sample)
@@ -33,9 +46,44 @@ fn throughput(server: &Server, topology: Topology, duration: Duration) -> Result
     Ok(sample)
 }
 
+fn requests(server: &Server, party: Party, duration: Duration) -> Result<Sample> {
+    let fixture = requests::Fixture::open(server.address(), party)?;
+    let _awake = party.awake.then(awake::keep).transpose()?;
+    fixture.while_served(|| {
+        fixture.ask(WARM_UP)?;
+        let cost = Cost::start(server)?;
+        let answers = fixture.ask(duration)?;
+        let mut sample = cost.end(server, answers.requests)?;
+        let rate = answers.requests as f64 / answers.elapsed.as_secs_f64();
+        sample.set(Metric::Rate, rate);
+        for (metric, quantile) in [
+            (Metric::P50, 0.5),
+            (Metric::P99, 0.99),
+            (Metric::P999, 0.999),
+        ] {
+            sample.set(metric, answers.latency.value_at_quantile(quantile) as f64);
+        }
+        Ok(sample)
+    })
+}
+
+fn idle(server: &Server, count: usize) -> Result<Sample> {
+    let before = server.memory()?.resident as f64;
+    let connections = idle::open(server.address(), count)?;
+    thread::sleep(SETTLE);
+    let after = server.memory()?.resident as f64;
+    let mut sample = Sample::default();
+    sample.set(Metric::IdleMemory, after);
+    sample.set(
+        Metric::ConnectionMemory,
+        (after - before) / connections.len() as f64,
+    );
+    Ok(sample)
+}
+
 /// CPU time of both sides over one measurement.
 struct Cost {
-    server: crate::servers::cpu::CpuClock,
+    server: CpuClock,
     generator: Duration,
 }
 

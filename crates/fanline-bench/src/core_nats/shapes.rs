@@ -1,5 +1,6 @@
 //! What is measured, and what Fanline should reach there: the one list behind runs and reports.
 
+use crate::generator::requests::Party;
 use crate::generator::throughput::Topology;
 use crate::report::metric::Metric;
 
@@ -18,6 +19,10 @@ pub(crate) struct Shape {
 pub(crate) enum Work {
     /// Publish at full speed.
     Throughput(Topology),
+    /// Ask and wait for the answer.
+    Requests(Party),
+    /// Open so many connections and leave them alone.
+    Idle { connections: usize },
 }
 
 /// A bound on Fanline's median divided by nats-server's.
@@ -76,6 +81,28 @@ const fn pairs(count: usize, payload_bytes: usize) -> Work {
         paired: true,
         payload_bytes,
         one_receiver: false,
+    })
+}
+
+/// One client and one service, one request at a time.
+const fn one_request(awake: bool) -> Work {
+    Work::Requests(Party {
+        clients: 1,
+        services: 1,
+        in_flight: 1,
+        payload_bytes: 128,
+        awake,
+    })
+}
+
+/// Ten clients and a queue group of two services.
+const fn queue_group(in_flight: usize) -> Work {
+    Work::Requests(Party {
+        clients: 10,
+        services: 2,
+        in_flight,
+        payload_bytes: 16,
+        awake: false,
     })
 }
 
@@ -140,5 +167,41 @@ pub(crate) const SHAPES: &[Shape] = &[
         title: "4 → 4 all to all, 128 B",
         work: all(4, 4, 128),
         targets: &[at_least(Metric::Rate, 3.0), CPU],
+    },
+    Shape {
+        name: "request-idle",
+        title: "request/reply, 128 B, idle machine",
+        work: one_request(false),
+        targets: &[
+            at_most(Metric::P50, 0.85),
+            at_most(Metric::P99, 1.0),
+            at_most(Metric::ServerCpu, 0.55),
+        ],
+    },
+    Shape {
+        name: "request-awake",
+        title: "request/reply, 128 B, cores kept awake",
+        work: one_request(true),
+        targets: &[at_most(Metric::P50, 0.6), at_most(Metric::ServerCpu, 0.55)],
+    },
+    Shape {
+        name: "queue-1",
+        title: "10 clients, 2 services, 16 B, 1 in flight",
+        work: queue_group(1),
+        targets: &[at_least(Metric::Rate, 1.3)],
+    },
+    Shape {
+        name: "queue-16",
+        title: "10 clients, 2 services, 16 B, 16 in flight",
+        work: queue_group(16),
+        targets: &[at_least(Metric::Rate, 1.3)],
+    },
+    Shape {
+        name: "idle-10000",
+        title: "10,000 idle connections",
+        work: Work::Idle {
+            connections: 10_000,
+        },
+        targets: &[at_most(Metric::IdleMemory, 0.5)],
     },
 ];

@@ -5,15 +5,14 @@
 //! cost does not depend on the number of messages, and that fails as soon as a byte was lost or
 //! added. Only then, and throughout the warm-up, is every byte compared.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use rustix::event::epoll;
 
-use super::connection::STALL_LIMIT;
 use super::frames::{PING, PONG};
+use super::poller::Poller;
 
 /// Bytes asked of the kernel by one read.
 pub(crate) const READ_BYTES: usize = 256 * 1024;
@@ -30,66 +29,34 @@ pub(crate) enum Verify {
     All,
 }
 
-/// Reads from one blocking socket until `target_bytes` of messages have come, and says when.
-pub(crate) fn receive_one(
-    stream: &TcpStream,
+/// Reads on one thread, until each of `streams` has given `target_bytes` of messages that all look
+/// like `frame`, and says when.
+pub(crate) fn receive(
+    streams: Vec<&TcpStream>,
     frame: &[u8],
     target_bytes: u64,
     verify: Verify,
 ) -> Result<Instant> {
-    let mut buffer = vec![0; READ_BYTES];
-    let mut tally = Tally::new(frame, target_bytes, verify);
-    while !tally.is_complete() {
-        let count = (&*stream)
-            .read(&mut buffer)
-            .with_context(|| tally.progress("nothing read for 10 s"))?;
-        tally.take(&buffer[..count], stream)?;
-    }
-    Ok(Instant::now())
-}
-
-/// The same for many sockets on one thread.
-pub(crate) fn receive_many(
-    streams: &[&TcpStream],
-    frame: &[u8],
-    target_bytes: u64,
-    verify: Verify,
-) -> Result<Instant> {
-    let ready_list = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    for (index, stream) in streams.iter().enumerate() {
-        stream.set_nonblocking(true)?;
-        let data = epoll::EventData::new_u64(index as u64);
-        epoll::add(&ready_list, stream, data, epoll::EventFlags::IN)?;
-    }
-    let mut buffer = vec![0; READ_BYTES];
-    let mut tallies = vec![Tally::new(frame, target_bytes, verify); streams.len()];
     let mut pending = streams.len();
-    let mut events = Vec::with_capacity(256);
-    let limit = STALL_LIMIT.try_into()?;
+    let mut tallies = vec![Tally::new(frame, target_bytes, verify); streams.len()];
+    let mut poller = Poller::new(streams)?;
+    let mut ready = Vec::new();
+    let mut buffer = vec![0; READ_BYTES];
     while pending > 0 {
-        events.clear();
-        epoll::wait(
-            &ready_list,
-            rustix::buffer::spare_capacity(&mut events),
-            Some(&limit),
-        )?;
-        if events.is_empty() {
+        poller.wait(&mut ready).with_context(|| {
             let starved = tallies.iter().find(|tally| !tally.is_complete());
-            let progress = starved.map(|tally| tally.progress("nothing read for 10 s"));
-            bail!(
-                "{pending} subscribers starved, the first: {}",
-                progress.unwrap_or_default()
-            );
-        }
-        for event in &events {
-            let index = usize::try_from(event.data.u64())?;
-            let count = match (&mut &*streams[index]).read(&mut buffer) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-                other => other.with_context(|| tallies[index].progress("read failed"))?,
+            let progress = starved.map(|tally| tally.progress("the first"));
+            format!("{pending} starved, {}", progress.unwrap_or_default())
+        })?;
+        for &index in &ready {
+            let tally = &mut tallies[index];
+            let read = poller.read(index, &mut buffer);
+            let Some(count) = read.with_context(|| tally.progress("a subscriber failed"))? else {
+                continue;
             };
-            let was_complete = tallies[index].is_complete();
-            tallies[index].take(&buffer[..count], streams[index])?;
-            pending -= usize::from(!was_complete && tallies[index].is_complete());
+            let was_complete = tally.is_complete();
+            tally.take(&buffer[..count], poller.stream(index))?;
+            pending -= usize::from(!was_complete && tally.is_complete());
         }
     }
     Ok(Instant::now())

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use super::connection::Connection;
 use super::frames;
-use super::receive::{Verify, receive_many, receive_one};
+use super::receive::{Verify, receive};
 
 /// A calibration run that took this long tells the rate well enough.
 const CALIBRATION: Duration = Duration::from_millis(120);
@@ -158,7 +158,7 @@ impl Fixture {
         };
         thread::scope(|scope| {
             for group in groups {
-                let work = move || receive(group, due, verify);
+                let work = move || receive_group(group, due, verify);
                 scope.spawn(move || take_part(&work, false));
             }
             for publisher in &self.publishers {
@@ -201,25 +201,16 @@ impl Fixture {
     }
 }
 
-fn receive(group: &[Subscriber], messages: u64, verify: Verify) -> Result<Instant> {
-    match group {
-        [one] => {
-            let target_bytes = messages * one.frame.len() as u64;
-            receive_one(one.connection.stream(), &one.frame, target_bytes, verify)
-        }
-        // One receiver for many is used where all subscribe to the same subject.
-        [first, ..] => {
-            let target_bytes = messages * first.frame.len() as u64;
-            let streams = group.iter().map(|each| each.connection.stream());
-            receive_many(
-                &streams.collect::<Vec<_>>(),
-                &first.frame,
-                target_bytes,
-                verify,
-            )
-        }
-        [] => bail!("nobody to receive for"),
-    }
+/// Reads for all of `group`, who subscribe to the same subject.
+fn receive_group(group: &[Subscriber], messages: u64, verify: Verify) -> Result<Instant> {
+    let frame = &group.first().context("nobody to receive for")?.frame;
+    let streams = group.iter().map(|each| each.connection.stream());
+    receive(
+        streams.collect(),
+        frame,
+        messages * frame.len() as u64,
+        verify,
+    )
 }
 
 /// First write, last read, and what went wrong first.

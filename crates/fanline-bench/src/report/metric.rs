@@ -10,12 +10,22 @@ use serde::Serialize;
 pub(crate) enum Metric {
     /// Messages (fan-out: deliveries) or requests per second.
     Rate,
+    /// Median time from request to reply, in nanoseconds.
+    P50,
+    /// 99th percentile of the same.
+    P99,
+    /// 99.9th percentile of the same.
+    P999,
     /// CPU nanoseconds of the server per message or request.
     ServerCpu,
     /// CPU nanoseconds of the generator per message or request.
     GeneratorCpu,
     /// The most resident memory that the server ever had, in bytes.
     PeakMemory,
+    /// Resident memory of the server with its idle connections open, in bytes.
+    IdleMemory,
+    /// What each of those connections added, in bytes.
+    ConnectionMemory,
 }
 
 impl Metric {
@@ -26,6 +36,11 @@ impl Metric {
             Self::ServerCpu => "CPU",
             Self::GeneratorCpu => "generator CPU",
             Self::PeakMemory => "peak memory",
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+            Self::P999 => "p99.9",
+            Self::IdleMemory => "memory",
+            Self::ConnectionMemory => "per connection",
         }
     }
 
@@ -34,7 +49,11 @@ impl Metric {
         match self {
             Self::Rate => si(value),
             Self::ServerCpu | Self::GeneratorCpu => format!("{} ns", three_digits(value)),
-            Self::PeakMemory => format!("{} MiB", three_digits(value / (1024.0 * 1024.0))),
+            Self::P50 | Self::P99 | Self::P999 => format!("{} µs", three_digits(value / 1e3)),
+            Self::PeakMemory | Self::IdleMemory => {
+                format!("{} MiB", three_digits(value / (1024.0 * 1024.0)))
+            }
+            Self::ConnectionMemory => format!("{} KiB", three_digits(value / 1024.0)),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -38,6 +38,14 @@ pub(crate) fn end_children_on_signals() -> Result<()> {
         }
     });
     Ok(())
+}
+
+/// Raises the limit on open files as far as it goes without privileges, for this process and the
+/// servers that it starts. A limit that stays too low shows as a failed row.
+pub(crate) fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// A child process that is ended when this is dropped.
