@@ -3,7 +3,8 @@
 mod measure;
 pub(crate) mod shapes;
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -62,8 +63,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let shapes = chosen(&arguments.shapes)?;
     let report = measure_all(arguments, &shapes)?;
-    println!("{}", report::table::terminal(&report));
+    print!("{}", report::table::terminal(&report));
+    write_to(arguments.markdown.as_deref(), || {
+        report::table::markdown(&report)
+    })?;
+    write_to(arguments.svg.as_deref(), || report::svg::document(&report))?;
+    write_to(arguments.json.as_deref(), || {
+        format!("{:#}\n", report::json::value(&report))
+    })?;
     Ok(())
+}
+
+fn write_to(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<()> {
+    match path {
+        Some(path) => fs::write(path, text()).with_context(|| path.display().to_string()),
+        None => Ok(()),
+    }
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Shape>> {

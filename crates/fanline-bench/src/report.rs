@@ -1,15 +1,18 @@
 //! What the measurements say, for a terminal, Markdown, a plot and other programs.
 
+pub(crate) mod json;
 pub(crate) mod machine;
 pub(crate) mod metric;
+pub(crate) mod svg;
 pub(crate) mod table;
 
-use std::fmt::Write;
+use std::env;
+use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::core_nats::shapes::{Bound, Shape, Target};
+use crate::core_nats::shapes::{Bound, Shape, Target, Work};
 use crate::servers::{Program, System};
 use machine::Machine;
 use metric::{Metric, Sample, Summary};
@@ -17,6 +20,8 @@ use metric::{Metric, Sample, Summary};
 /// All that one invocation has measured, and on what.
 pub(crate) struct Report {
     pub(crate) machine: Machine,
+    /// How this was asked for.
+    pub(crate) command: String,
     pub(crate) programs: Vec<Program>,
     pub(crate) pairs: u32,
     pub(crate) duration: Duration,
@@ -28,6 +33,7 @@ impl Report {
     pub(crate) fn new(programs: &[Program], pairs: u32, duration: Duration) -> Self {
         Self {
             machine: Machine::read(),
+            command: command_line(),
             programs: programs.to_vec(),
             pairs,
             duration,
@@ -70,6 +76,17 @@ pub(crate) enum Verdict {
     Unknown,
 }
 
+impl Verdict {
+    /// As reports print it.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Missed => "MISSED",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 impl Row {
     /// A row without samples yet.
     pub(crate) fn new(shape: &'static Shape) -> Self {
@@ -105,6 +122,18 @@ impl Row {
         Some(fanline / self.summary(System::Nats, metric)?.median)
     }
 
+    /// What a figure is called here, with what it counts.
+    pub(crate) fn figure(&self, metric: Metric) -> &'static str {
+        match (metric, self.shape.work) {
+            (Metric::Rate, Work::Requests(_)) => "requests/s",
+            (Metric::Rate, Work::Throughput(topology)) if topology.subscribers > 1 => {
+                "deliveries/s"
+            }
+            (Metric::Rate, _) => "messages/s",
+            (metric, _) => metric.label(),
+        }
+    }
+
     /// Whether `target` was reached. A run of Fanline that failed is no target reached.
     pub(crate) fn verdict(&self, target: Target) -> Verdict {
         let fanline_failed = self.failures.iter().any(|entry| entry.0 == System::Fanline);
@@ -115,6 +144,52 @@ impl Row {
             None => Verdict::Unknown,
         }
     }
+}
+
+/// How many targets were met, missed and left open.
+pub(crate) struct Verdicts {
+    met: usize,
+    missed: usize,
+    unknown: usize,
+}
+
+impl Display for Verdicts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            met,
+            missed,
+            unknown,
+        } = self;
+        write!(
+            formatter,
+            "Targets: {met} met, {missed} missed, {unknown} unknown."
+        )
+    }
+}
+
+/// Counts the verdicts of all rows.
+pub(crate) fn verdicts(report: &Report) -> Verdicts {
+    let rows = report.rows.iter();
+    let all = rows.flat_map(|row| {
+        let targets = row.shape.targets.iter();
+        targets.map(|target| row.verdict(*target))
+    });
+    let all = all.collect::<Vec<_>>();
+    let count = |wanted| all.iter().filter(|verdict| **verdict == wanted).count();
+    Verdicts {
+        met: count(Verdict::Met),
+        missed: count(Verdict::Missed),
+        unknown: count(Verdict::Unknown),
+    }
+}
+
+/// This program's own command line, with names of files instead of the folders they are in.
+fn command_line() -> String {
+    let words = env::args().map(|word| match word.rsplit_once('/') {
+        Some((_, name)) => name.to_owned(),
+        None => word,
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// A bar that counts `runs`, shown on a terminal only.

@@ -29,11 +29,24 @@ pub(crate) enum Metric {
 }
 
 impl Metric {
+    /// All, in the order of the reports.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Rate,
+        Self::P50,
+        Self::P99,
+        Self::P999,
+        Self::ServerCpu,
+        Self::GeneratorCpu,
+        Self::IdleMemory,
+        Self::ConnectionMemory,
+        Self::PeakMemory,
+    ];
+
     /// As reports call it.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Rate => "rate",
-            Self::ServerCpu => "CPU",
+            Self::ServerCpu => "server CPU",
             Self::GeneratorCpu => "generator CPU",
             Self::PeakMemory => "peak memory",
             Self::P50 => "p50",
