@@ -69,7 +69,6 @@ const fn all(publishers: usize, subscribers: usize, payload_bytes: usize) -> Wor
         subscribers,
         paired: false,
         payload_bytes,
-        one_receiver: subscribers >= 64,
     })
 }
 
@@ -80,7 +79,6 @@ const fn pairs(count: usize, payload_bytes: usize) -> Work {
         subscribers: count,
         paired: true,
         payload_bytes,
-        one_receiver: false,
     })
 }
 

@@ -29,16 +29,22 @@ pub(crate) enum Verify {
     All,
 }
 
-/// Reads on one thread, until each of `streams` has given `target_bytes` of messages that all look
-/// like `frame`, and says when.
-pub(crate) fn receive(
-    streams: Vec<&TcpStream>,
-    frame: &[u8],
-    target_bytes: u64,
+/// Reads on one thread, until each of `streams` has given `messages` copies of its frame, and says
+/// when.
+pub(crate) fn receive<'a>(
+    streams: impl Iterator<Item = (&'a TcpStream, &'a [u8])>,
+    messages: u64,
     verify: Verify,
 ) -> Result<Instant> {
+    let (streams, mut tallies): (Vec<_>, Vec<_>) = streams
+        .map(|(stream, frame)| {
+            (
+                stream,
+                Tally::new(frame, messages * frame.len() as u64, verify),
+            )
+        })
+        .unzip();
     let mut pending = streams.len();
-    let mut tallies = vec![Tally::new(frame, target_bytes, verify); streams.len()];
     let mut poller = Poller::new(streams)?;
     let mut ready = Vec::new();
     let mut buffer = vec![0; READ_BYTES];
