@@ -3,12 +3,13 @@
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::shapes::Work;
 use crate::generator::receive::Verify;
-use crate::generator::requests::{self, Party};
+use crate::generator::requests::{self, Cores, Party};
 use crate::generator::throughput::{Fixture, Topology};
 use crate::generator::{awake, idle};
 use crate::report::metric::{Metric, Sample};
@@ -48,7 +49,14 @@ fn throughput(server: &Server, topology: Topology, duration: Duration) -> Result
 
 fn requests(server: &Server, party: Party, duration: Duration) -> Result<Sample> {
     let fixture = requests::Fixture::open(server.address(), party)?;
-    let _awake = party.awake.then(awake::keep).transpose()?;
+    let _awake = match party.cores {
+        Cores::Awake => Some(awake::keep()?),
+        Cores::Unbound | Cores::One => None,
+    };
+    let _one_core = match party.cores {
+        Cores::One => Some(OneCore::share_with(server)?),
+        Cores::Unbound | Cores::Awake => None,
+    };
     fixture.while_served(|| {
         fixture.ask(WARM_UP)?;
         let cost = Cost::start(server)?;
@@ -79,6 +87,31 @@ fn idle(server: &Server, count: usize) -> Result<Sample> {
         (after - before) / connections.len() as f64,
     );
     Ok(sample)
+}
+
+/// This thread, those that it starts, and a server, on one core. The server was started on all, so
+/// it has as many threads as it always has. Dropping this lets go of the generator.
+struct OneCore {
+    before: CpuSet,
+}
+
+impl OneCore {
+    fn share_with(server: &Server) -> Result<Self> {
+        let before = sched_getaffinity(None)?;
+        let first = (0..CpuSet::MAX_CPU).find(|core| before.is_set(*core));
+        let mut one = CpuSet::new();
+        one.set(first.context("no core to run on")?);
+        server.pin(&one)?;
+        sched_setaffinity(None, &one)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for OneCore {
+    fn drop(&mut self) {
+        // It was allowed a moment ago; were it not any more, later rows would show it.
+        let _ = sched_setaffinity(None, &self.before);
+    }
 }
 
 /// CPU time of both sides over one measurement.

@@ -1,6 +1,6 @@
 //! What is measured, and what Fanline should reach there: the one list behind runs and reports.
 
-use crate::generator::requests::Party;
+use crate::generator::requests::{Cores, Party};
 use crate::generator::throughput::Topology;
 use crate::report::metric::Metric;
 
@@ -83,13 +83,13 @@ const fn pairs(count: usize, payload_bytes: usize) -> Work {
 }
 
 /// One client and one service, one request at a time.
-const fn one_request(awake: bool) -> Work {
+const fn one_request(cores: Cores) -> Work {
     Work::Requests(Party {
         clients: 1,
         services: 1,
         in_flight: 1,
         payload_bytes: 128,
-        awake,
+        cores,
     })
 }
 
@@ -100,7 +100,7 @@ const fn queue_group(in_flight: usize) -> Work {
         services: 2,
         in_flight,
         payload_bytes: 16,
-        awake: false,
+        cores: Cores::Unbound,
     })
 }
 
@@ -169,7 +169,7 @@ pub(crate) const SHAPES: &[Shape] = &[
     Shape {
         name: "request-idle",
         title: "request/reply, 128 B, idle machine",
-        work: one_request(false),
+        work: one_request(Cores::Unbound),
         targets: &[
             at_most(Metric::P50, 0.85),
             at_most(Metric::P99, 1.0),
@@ -179,8 +179,16 @@ pub(crate) const SHAPES: &[Shape] = &[
     Shape {
         name: "request-awake",
         title: "request/reply, 128 B, cores kept awake",
-        work: one_request(true),
+        work: one_request(Cores::Awake),
         targets: &[at_most(Metric::P50, 0.6), at_most(Metric::ServerCpu, 0.55)],
+    },
+    // Between awake cores a reply takes four times as long when the scheduler has put server and
+    // generator on different ones, and it changes its mind at random. Here it has no choice.
+    Shape {
+        name: "request-one-core",
+        title: "request/reply, 128 B, all on one core",
+        work: one_request(Cores::One),
+        targets: &[],
     },
     Shape {
         name: "queue-1",

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::{hint, thread};
 
 use anyhow::{Context, Result};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::servers::process::Guarded;
 
@@ -34,11 +35,20 @@ pub(crate) fn keep() -> Result<Guarded> {
     Guarded::spawn(&mut command).context("cannot start the spinner")
 }
 
-/// Spins on every core until standard input ends, which it does with the process that started
+/// Spins on every core, one thread pinned to each, until standard input ends, which it does with the process that started
 /// this one, however that ends.
 pub(crate) fn spin() -> Result<()> {
-    for _ in 0..thread::available_parallelism()?.get() {
-        thread::spawn(|| {
+    let allowed = sched_getaffinity(None)?;
+    let cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
+    for core in cores {
+        thread::spawn(move || {
+            let mut one = CpuSet::new();
+            one.set(core);
+            // Unpinned, two spinners may share one core and let the other sleep.
+            if let Err(error) = sched_setaffinity(None, &one) {
+                eprintln!("core {core} is not kept awake: {error}");
+                return;
+            }
             loop {
                 hint::spin_loop();
             }

@@ -31,8 +31,18 @@ pub(crate) struct Party {
     /// Requests that each client has under way.
     pub(crate) in_flight: usize,
     pub(crate) payload_bytes: usize,
-    /// Cores are kept from idling meanwhile.
-    pub(crate) awake: bool,
+    pub(crate) cores: Cores,
+}
+
+/// What the cores do between the requests: on a small machine, waking one costs more than serving.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cores {
+    /// As they like: idle ones go to sleep.
+    Unbound,
+    /// All are kept busy by spinners of the lowest priority.
+    Awake,
+    /// Server and generator share one, so that no other needs to be woken.
+    One,
 }
 
 /// What one run gave.

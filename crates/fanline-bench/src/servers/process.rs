@@ -1,5 +1,6 @@
 //! One server process, from its start to its certain end.
 
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -116,6 +119,20 @@ impl Server {
     /// Memory now.
     pub(crate) fn memory(&self) -> Result<Memory> {
         Memory::read(self.process.child.id())
+    }
+
+    /// Keeps all threads that it has now on `cores`, and with them those that they start.
+    pub(crate) fn pin(&self, cores: &CpuSet) -> Result<()> {
+        for entry in fs::read_dir(format!("/proc/{}/task", self.process.child.id()))? {
+            let thread = entry?.file_name().to_string_lossy().parse()?;
+            // One that has ended since needs no core.
+            if let Err(error) = sched_setaffinity(Pid::from_raw(thread), cores)
+                && error != Errno::SRCH
+            {
+                return Err(error).context("cannot pin the server");
+            }
+        }
+        Ok(())
     }
 
     fn wait_until_ready(&mut self, program: &Program) -> Result<()> {
