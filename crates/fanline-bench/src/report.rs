@@ -209,7 +209,7 @@ pub(crate) fn list(shapes: &[Shape]) -> String {
         let targets = shape.targets.iter().map(|target| describe(*target));
         let targets = targets.collect::<Vec<_>>().join(", ");
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{:14}{:32}{targets}", shape.name, shape.title);
+        let _ = writeln!(text, "{:18}{:46}{targets}", shape.name, shape.title);
     }
     text
 }

@@ -50,9 +50,9 @@ impl Connection {
         let mut seen = Vec::with_capacity(1024);
         let mut buffer = [0; 1024];
         loop {
-            let count = (&self.stream)
-                .read(&mut buffer)
-                .context("no PONG from the server")?;
+            let count = (&self.stream).read(&mut buffer).with_context(|| {
+                format!("no PONG from the server in {} s", STALL_LIMIT.as_secs())
+            })?;
             if count == 0 {
                 bail!(
                     "the server closed the connection: {}",

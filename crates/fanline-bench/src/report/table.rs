@@ -54,10 +54,8 @@ fn table(report: &Report, style: TableStyle) -> Table {
             table.add_row(line(row, *metric, title));
             title = "";
         }
-        for (system, why) in &row.failures {
-            let failure = format!("{} FAILED: {why}", system.label());
-            table.add_row([title.to_owned(), failure]);
-            title = "";
+        if !row.failures.is_empty() {
+            table.add_row(failures(row, title));
         }
     }
     for column in table.column_iter_mut().skip(2).take(5) {
@@ -94,6 +92,22 @@ fn line(row: &Row, metric: Metric, title: &str) -> Vec<String> {
     cells
 }
 
+/// How many runs gave no figure; why is said below the table.
+fn failures(row: &Row, title: &str) -> Vec<String> {
+    let mut cells = vec![title.to_owned(), "failed runs".to_owned()];
+    for system in System::ALL {
+        let failures = row.failures.iter().filter(|entry| entry.0 == system);
+        let count = failures.count();
+        let runs = count + row.samples(system).count();
+        let cell = match count {
+            0 => String::new(),
+            count => format!("FAILED {count} of {runs}"),
+        };
+        cells.extend([cell, String::new()]);
+    }
+    cells
+}
+
 fn bound(target: Target) -> String {
     match target.bound {
         Bound::AtLeast(ratio) => format!("≥ {ratio}×"),
@@ -126,6 +140,13 @@ fn notes(report: &Report) -> Vec<String> {
         report.duration.as_secs_f64()
     ));
     lines.push(format!("Command: `{}`", report.command));
+    for row in &report.rows {
+        let title = row.shape.title;
+        let failures = row.failures.iter();
+        let said =
+            failures.map(|(system, why)| format!("FAILED: {title}, {}: {why}.", system.label()));
+        lines.extend(said);
+    }
     let missed = report.rows.iter().flat_map(|row| {
         let targets = row.shape.targets.iter();
         let missed = targets.filter(|target| row.verdict(**target) == Verdict::Missed);
