@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// Length that one measurement aims at
     #[arg(long, default_value_t = 1.5)]
     seconds: f64,
-    /// Two rounds of 0.6 seconds: about two minutes in all
+    /// Three rounds of 0.6 seconds: about two minutes in all
     #[arg(long, conflicts_with_all = ["pairs", "seconds"])]
     quick: bool,
     /// Measure one server alone
@@ -108,7 +108,7 @@ fn measure_all(arguments: &Arguments, shapes: &[&'static Shape]) -> Result<Repor
     let programs = programs(arguments)?;
     process::raise_file_limit();
     let (pairs, seconds) = if arguments.quick {
-        (2, 0.6)
+        (3, 0.6)
     } else {
         (arguments.pairs, arguments.seconds)
     };

@@ -93,7 +93,7 @@ impl Fixture {
                 served
             });
             let result = work();
-            // SeqCst is not needed: the shutdown below makes the reader look at it.
+            // Release, for the Acquire in `serve`: whoever sees the sockets end sees why.
             stopping.store(true, Ordering::Release);
             hang_up(&self.services);
             let served = serving
