@@ -1,0 +1,59 @@
+//! Cores kept awake, so that a latency is the server's and not that of waking an idle core.
+
+use std::env;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::{hint, thread};
+
+use anyhow::{Context, Result};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::servers::process::Guarded;
+
+/// The hidden subcommand of this program that burns time.
+pub(crate) const SPIN_COMMAND: &str = "spin";
+
+/// Keeps every core busy at the lowest priority until dropped.
+pub(crate) fn keep() -> Result<Guarded> {
+    // Under SCHED_IDLE a spinner gives way the moment that anyone else can run; at nice 19 it may
+    // finish a slice first.
+    let chrt = Command::new("chrt").arg("--version").output();
+    let mut command = if chrt.is_ok() {
+        let mut command = Command::new("chrt");
+        command.args(["--idle", "0"]);
+        command
+    } else {
+        let mut command = Command::new("nice");
+        command.args(["-n", "19"]);
+        command
+    };
+    command
+        .arg(env::current_exe()?)
+        .arg(SPIN_COMMAND)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
+    Guarded::spawn(&mut command).context("cannot start the spinner")
+}
+
+/// Spins on every core, one thread pinned to each, until standard input ends, which it does with the process that started
+/// this one, however that ends.
+pub(crate) fn spin() -> Result<()> {
+    let allowed = sched_getaffinity(None)?;
+    let cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
+    for core in cores {
+        thread::spawn(move || {
+            let mut one = CpuSet::new();
+            one.set(core);
+            // Unpinned, two spinners may share one core and let the other sleep.
+            if let Err(error) = sched_setaffinity(None, &one) {
+                eprintln!("core {core} is not kept awake: {error}");
+                return;
+            }
+            loop {
+                hint::spin_loop();
+            }
+        });
+    }
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! One client connection: the handshake, subscriptions, and the PING that proves them done.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::frames::{PING, PONG};
+
+/// A socket on which nothing moves for so long has failed; the row says so instead of hanging.
+pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(10);
+
+const HELLO: &[u8] = b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\n";
+
+/// A connected client. Only the handshake and [`flush`](Self::flush) look at what the server says;
+/// the measured paths take the socket and count.
+pub(crate) struct Connection {
+    stream: TcpStream,
+}
+
+impl Connection {
+    /// Connects and waits until the server has answered a PING.
+    pub(crate) fn open(address: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, STALL_LIMIT)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(STALL_LIMIT))?;
+        stream.set_write_timeout(Some(STALL_LIMIT))?;
+        let connection = Self { stream };
+        (&connection.stream).write_all(HELLO)?;
+        connection.flush()?;
+        Ok(connection)
+    }
+
+    /// Subscribes and waits until the server has taken it.
+    pub(crate) fn subscribe(&self, filter: &str, queue: Option<&str>, sid: u32) -> Result<()> {
+        let line = match queue {
+            Some(queue) => format!("SUB {filter} {queue} {sid}\r\n"),
+            None => format!("SUB {filter} {sid}\r\n"),
+        };
+        (&self.stream).write_all(line.as_bytes())?;
+        self.flush()
+    }
+
+    /// Sends a PING and reads to its PONG: everything written before it has been processed. For
+    /// connections on which no message is due.
+    pub(crate) fn flush(&self) -> Result<()> {
+        (&self.stream).write_all(PING)?;
+        let deadline = Instant::now() + STALL_LIMIT;
+        let mut seen = Vec::with_capacity(1024);
+        let mut buffer = [0; 1024];
+        loop {
+            let count = (&self.stream).read(&mut buffer).with_context(|| {
+                format!("no PONG from the server in {} s", STALL_LIMIT.as_secs())
+            })?;
+            if count == 0 {
+                bail!(
+                    "the server closed the connection: {}",
+                    String::from_utf8_lossy(&seen).trim_end()
+                );
+            }
+            seen.extend_from_slice(&buffer[..count]);
+            while let Some(end) = seen.iter().position(|byte| *byte == b'\n') {
+                let line = seen.drain(..=end).collect::<Vec<_>>();
+                match line.as_slice() {
+                    PONG => return Ok(()),
+                    PING => (&self.stream).write_all(PONG)?,
+                    line if line.starts_with(b"-ERR") => {
+                        bail!(
+                            "the server said {}",
+                            String::from_utf8_lossy(line).trim_end()
+                        )
+                    }
+                    _ => {}
+                }
+            }
+            if Instant::now() > deadline {
+                bail!("no PONG from the server in {} s", STALL_LIMIT.as_secs());
+            }
+        }
+    }
+
+    /// The socket, for the measured paths.
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+}

@@ -1,0 +1,54 @@
+//! The bytes of a run, built before it: what is published and what must then be delivered.
+
+/// Bytes handed to the kernel by one write of a publisher. Official clients flush at 32 to 64 KiB.
+pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
+
+/// A server may slip this between two messages at any time.
+pub(crate) const PING: &[u8] = b"PING\r\n";
+/// The answer to [`PING`], in both directions.
+pub(crate) const PONG: &[u8] = b"PONG\r\n";
+
+/// A payload in which every byte differs from the one six (or twelve) places on, so that bytes
+/// inserted into the stream show at any later place, and which never looks like a verb.
+pub(crate) fn payload(bytes: usize) -> Vec<u8> {
+    (b'a'..=b'z').cycle().take(bytes).collect()
+}
+
+/// What a publisher writes for one message.
+pub(crate) fn publish(subject: &str, payload: &[u8]) -> Vec<u8> {
+    message(&format!("PUB {subject} {}\r\n", payload.len()), payload)
+}
+
+/// What a publisher writes for one message that asks for a reply.
+pub(crate) fn request(subject: &str, reply: &str, payload: &[u8]) -> Vec<u8> {
+    message(
+        &format!("PUB {subject} {reply} {}\r\n", payload.len()),
+        payload,
+    )
+}
+
+/// What a subscriber with subscription id `sid` reads for one message.
+pub(crate) fn delivery(subject: &str, sid: u32, payload: &[u8]) -> Vec<u8> {
+    message(
+        &format!("MSG {subject} {sid} {}\r\n", payload.len()),
+        payload,
+    )
+}
+
+/// What a service with subscription id `sid` reads for one request.
+pub(crate) fn delivery_of_request(subject: &str, sid: u32, reply: &str, payload: &[u8]) -> Vec<u8> {
+    message(
+        &format!("MSG {subject} {sid} {reply} {}\r\n", payload.len()),
+        payload,
+    )
+}
+
+/// As many whole copies of `frame` as fit into `chunk_bytes`, at least one, and their number.
+pub(crate) fn repeat_to(frame: &[u8], chunk_bytes: usize) -> (Vec<u8>, u64) {
+    let copies = (chunk_bytes / frame.len()).max(1);
+    (frame.repeat(copies), copies as u64)
+}
+
+fn message(line: &str, payload: &[u8]) -> Vec<u8> {
+    [line.as_bytes(), payload, b"\r\n"].concat()
+}

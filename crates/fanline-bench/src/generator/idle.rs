@@ -1,0 +1,17 @@
+//! Connections that only exist.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result};
+
+use super::connection::Connection;
+
+/// Opens `count` connections that have introduced themselves, hold no subscription and then say
+/// nothing.
+pub(crate) fn open(address: SocketAddr, count: usize) -> Result<Vec<Connection>> {
+    (0..count)
+        .map(|index| {
+            Connection::open(address).with_context(|| format!("at connection {index} of {count}"))
+        })
+        .collect()
+}

@@ -1,0 +1,79 @@
+//! Which of many sockets can be read.
+
+use std::io::{ErrorKind, Read};
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+
+use anyhow::{Result, bail};
+use rustix::event::{Timespec, epoll};
+
+use super::connection::STALL_LIMIT;
+
+/// Sockets read by one thread: one blocks in its read, several share an epoll.
+pub(crate) struct Poller<'a> {
+    streams: Vec<&'a TcpStream>,
+    /// None for a single socket, which is spared the second system call.
+    epoll: Option<OwnedFd>,
+    events: Vec<epoll::Event>,
+}
+
+impl<'a> Poller<'a> {
+    /// Takes the sockets over; they stay nonblocking if they are several.
+    pub(crate) fn new(streams: Vec<&'a TcpStream>) -> Result<Self> {
+        let mut ready_list = None;
+        if streams.len() > 1 {
+            let list = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            for (index, stream) in streams.iter().enumerate() {
+                stream.set_nonblocking(true)?;
+                let data = epoll::EventData::new_u64(index as u64);
+                epoll::add(&list, stream, data, epoll::EventFlags::IN)?;
+            }
+            ready_list = Some(list);
+        }
+        Ok(Self {
+            streams,
+            epoll: ready_list,
+            events: Vec::with_capacity(256),
+        })
+    }
+
+    /// Waits, and puts the indices of readable sockets into `ready`.
+    ///
+    /// Fails when none becomes readable in [`STALL_LIMIT`]; for a single socket the read does.
+    pub(crate) fn wait(&mut self, ready: &mut Vec<usize>) -> Result<()> {
+        ready.clear();
+        let Some(ready_list) = &self.epoll else {
+            ready.push(0);
+            return Ok(());
+        };
+        self.events.clear();
+        let limit = Timespec::try_from(STALL_LIMIT)?;
+        let room = rustix::buffer::spare_capacity(&mut self.events);
+        epoll::wait(ready_list, room, Some(&limit))?;
+        if self.events.is_empty() {
+            bail!("nothing came for {} s", STALL_LIMIT.as_secs());
+        }
+        for event in &self.events {
+            ready.push(usize::try_from(event.data.u64())?);
+        }
+        Ok(())
+    }
+
+    /// Reads from one of the sockets; None if there was nothing after all.
+    pub(crate) fn read(&self, index: usize, buffer: &mut [u8]) -> Result<Option<usize>> {
+        match (&mut self.stream(index)).read(buffer) {
+            Ok(count) => Ok(Some(count)),
+            // A blocking socket says so too, when its timeout has passed.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => match self.epoll {
+                Some(_) => Ok(None),
+                None => bail!("nothing came for {} s", STALL_LIMIT.as_secs()),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// One of the sockets.
+    pub(crate) fn stream(&self, index: usize) -> &'a TcpStream {
+        self.streams[index]
+    }
+}

@@ -1,0 +1,338 @@
+//! Clients that ask and services that answer.
+//!
+//! One thread carries all clients and one all services. A request is known by its reply subject,
+//! whose last token is the place ("slot") among its client's requests in flight: services of a
+//! queue group answer out of order.
+
+use std::io::Write;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use hdrhistogram::Histogram;
+
+use super::connection::Connection;
+use super::frames::{self, PING, PONG};
+use super::poller::Poller;
+
+/// Bytes read at once; more than all requests in flight take.
+const READ_BYTES: usize = 64 * 1024;
+
+const SUBJECT: &str = "svc";
+
+/// Who asks whom.
+#[derive(Clone, Copy)]
+pub(crate) struct Party {
+    pub(crate) clients: usize,
+    /// Several share a queue group.
+    pub(crate) services: usize,
+    /// Requests that each client has under way.
+    pub(crate) in_flight: usize,
+    pub(crate) payload_bytes: usize,
+    pub(crate) cores: Cores,
+}
+
+/// What the cores do between the requests: on a small machine, waking one costs more than serving.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cores {
+    /// As they like: idle ones go to sleep.
+    Unbound,
+    /// All are kept busy by spinners of the lowest priority.
+    Awake,
+    /// Server and generator share one, so that no other needs to be woken.
+    One,
+}
+
+/// What one run gave.
+pub(crate) struct Answers {
+    pub(crate) requests: u64,
+    pub(crate) elapsed: Duration,
+    /// Nanoseconds from just before the write of a request to just after the read of its reply.
+    pub(crate) latency: Histogram<u64>,
+}
+
+/// The connections of one party, ready to ask.
+pub(crate) struct Fixture {
+    party: Party,
+    clients: Vec<Connection>,
+    services: Vec<Connection>,
+}
+
+impl Fixture {
+    /// Connects and subscribes everybody.
+    pub(crate) fn open(address: SocketAddr, party: Party) -> Result<Self> {
+        let queue = (party.services > 1).then_some("q");
+        let services = (0..party.services).map(|_| {
+            let service = Connection::open(address)?;
+            service.subscribe(SUBJECT, queue, 1)?;
+            Ok(service)
+        });
+        let clients = (0..party.clients).map(|index| {
+            let client = Connection::open(address)?;
+            client.subscribe(&inbox(index, "*"), None, 1)?;
+            Ok(client)
+        });
+        Ok(Self {
+            party,
+            services: services.collect::<Result<_>>()?,
+            clients: clients.collect::<Result<_>>()?,
+        })
+    }
+
+    /// Runs `work` while the services answer.
+    pub(crate) fn while_served<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let stopping = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let serving = scope.spawn(|| {
+                let served = self.serve(&stopping);
+                if served.is_err() {
+                    hang_up(&self.clients);
+                }
+                served
+            });
+            let result = work();
+            // Release, for the Acquire in `serve`: whoever sees the sockets end sees why.
+            stopping.store(true, Ordering::Release);
+            hang_up(&self.services);
+            let served = serving
+                .join()
+                .map_err(|_| anyhow!("the services panicked"))?;
+            // A service that failed explains clients that wait.
+            served?;
+            result
+        })
+    }
+
+    /// Asks for `duration`, then waits for the replies still due.
+    pub(crate) fn ask(&self, duration: Duration) -> Result<Answers> {
+        let mut asking = Asking::new(self)?;
+        asking.start_all()?;
+        let deadline = asking.start + duration;
+        let mut ready = Vec::new();
+        while asking.due > 0 {
+            asking.poller.wait(&mut ready)?;
+            for &client in &ready {
+                asking.take_replies(client, deadline)?;
+            }
+        }
+        Ok(Answers {
+            requests: asking.latency.len(),
+            elapsed: asking.start.elapsed(),
+            latency: asking.latency,
+        })
+    }
+
+    /// Answers until told to stop, then checks that every service had its share.
+    fn serve(&self, stopping: &AtomicBool) -> Result<()> {
+        let payload = frames::payload(self.party.payload_bytes);
+        let reply = inbox(0, "00");
+        let request = frames::delivery_of_request(SUBJECT, 1, &reply, &payload);
+        let reply_place = format!("MSG {SUBJECT} 1 ").len();
+        let mut answer = frames::publish(&reply, &payload);
+        let streams = self.services.iter().map(Connection::stream);
+        let mut poller = Poller::new(streams.collect())?;
+        let mut inputs = vec![Input::new(request.len()); self.services.len()];
+        let mut answered = vec![0_u64; self.services.len()];
+        let (mut ready, mut out) = (Vec::new(), Vec::new());
+        loop {
+            let waited = poller.wait(&mut ready);
+            if stopping.load(Ordering::Acquire) {
+                return check_shares(&answered);
+            }
+            waited?;
+            for &index in &ready {
+                let open = inputs[index].read(&poller, index, |frame| {
+                    let reply_to = &frame[reply_place..reply_place + reply.len()];
+                    answer[4..4 + reply.len()].copy_from_slice(reply_to);
+                    out.extend_from_slice(&answer);
+                    answered[index] += 1;
+                    Ok(())
+                });
+                match open {
+                    Err(_) if stopping.load(Ordering::Acquire) => return check_shares(&answered),
+                    other => other.context("a service failed")?,
+                }
+                poller.stream(index).write_all(&out)?;
+                out.clear();
+            }
+        }
+    }
+}
+
+/// All clients of a party while they ask.
+struct Asking<'a> {
+    poller: Poller<'a>,
+    inputs: Vec<Input>,
+    /// By client: a request whose last digits are to be filled in.
+    requests: Vec<Vec<u8>>,
+    /// By client and slot: when its request was written.
+    starts: Vec<Vec<Instant>>,
+    latency: Histogram<u64>,
+    start: Instant,
+    /// Replies that have not come yet.
+    due: usize,
+    out: Vec<u8>,
+    slots: Vec<usize>,
+}
+
+impl<'a> Asking<'a> {
+    fn new(fixture: &'a Fixture) -> Result<Self> {
+        let party = fixture.party;
+        let payload = frames::payload(party.payload_bytes);
+        let reply_bytes = frames::delivery(&inbox(0, "00"), 1, &payload).len();
+        let start = Instant::now();
+        Ok(Self {
+            poller: Poller::new(fixture.clients.iter().map(Connection::stream).collect())?,
+            inputs: vec![Input::new(reply_bytes); party.clients],
+            requests: (0..party.clients)
+                .map(|client| frames::request(SUBJECT, &inbox(client, "00"), &payload))
+                .collect(),
+            starts: vec![vec![start; party.in_flight]; party.clients],
+            latency: Histogram::new(3)?,
+            start,
+            due: 0,
+            out: Vec::new(),
+            slots: Vec::new(),
+        })
+    }
+
+    fn start_all(&mut self) -> Result<()> {
+        self.start = Instant::now();
+        for client in 0..self.requests.len() {
+            self.slots.extend(0..self.starts[client].len());
+            self.send(client)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the requests of the collected slots.
+    fn send(&mut self, client: usize) -> Result<()> {
+        let request = &mut self.requests[client];
+        let slot_place = format!("PUB {SUBJECT} {}", inbox(client, "")).len();
+        for &slot in &self.slots {
+            request[slot_place..slot_place + 2].copy_from_slice(&two_digits(slot));
+            self.out.extend_from_slice(request);
+        }
+        let now = Instant::now();
+        for slot in self.slots.drain(..) {
+            self.starts[client][slot] = now;
+            self.due += 1;
+        }
+        self.poller.stream(client).write_all(&self.out)?;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// Notes what has come for a client, and asks again before `deadline`.
+    fn take_replies(&mut self, client: usize, deadline: Instant) -> Result<()> {
+        let slot_place = format!("MSG {}", inbox(client, "")).len();
+        let slots = &mut self.slots;
+        self.inputs[client].read(&self.poller, client, |frame| {
+            let digits = &frame[slot_place..slot_place + 2];
+            let slot = usize::from(digits[0].wrapping_sub(b'0')) * 10
+                + usize::from(digits[1].wrapping_sub(b'0'));
+            slots.push(slot);
+            Ok(())
+        })?;
+        let now = Instant::now();
+        for &slot in &self.slots {
+            let start = self.starts[client]
+                .get(slot)
+                .context("a reply to nothing")?;
+            let nanos = u64::try_from((now - *start).as_nanos())?;
+            self.latency.record(nanos)?;
+        }
+        self.due -= self.slots.len();
+        if now < deadline {
+            self.send(client)?;
+        }
+        self.slots.clear();
+        Ok(())
+    }
+}
+
+/// Bytes read from a socket on which every message has the same length.
+#[derive(Clone)]
+struct Input {
+    frame_bytes: usize,
+    buffer: Vec<u8>,
+    filled: usize,
+}
+
+impl Input {
+    fn new(frame_bytes: usize) -> Self {
+        Self {
+            frame_bytes,
+            buffer: vec![0; READ_BYTES],
+            filled: 0,
+        }
+    }
+
+    /// Reads once, gives each whole message to `take`, and answers PINGs.
+    fn read(
+        &mut self,
+        poller: &Poller<'_>,
+        index: usize,
+        mut take: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(count) = poller.read(index, &mut self.buffer[self.filled..])? else {
+            return Ok(());
+        };
+        ensure!(count > 0, "the server closed the connection");
+        self.filled += count;
+        let mut rest = &self.buffer[..self.filled];
+        loop {
+            if let Some(after) = rest.strip_prefix(PING) {
+                poller.stream(index).write_all(PONG)?;
+                rest = after;
+            } else if rest.len() >= self.frame_bytes && rest.starts_with(b"MSG ") {
+                let (frame, after) = rest.split_at(self.frame_bytes);
+                ensure!(frame.ends_with(b"\r\n"), "a message of another length");
+                take(frame)?;
+                rest = after;
+            } else if rest.starts_with(b"MSG ")
+                || b"MSG ".starts_with(rest)
+                || PING.starts_with(rest)
+            {
+                // Not all of it has come, or nothing is left.
+                break;
+            } else {
+                bail!("the server said {}", String::from_utf8_lossy(rest));
+            }
+        }
+        let kept = rest.len();
+        self.buffer.copy_within(self.filled - kept..self.filled, 0);
+        self.filled = kept;
+        Ok(())
+    }
+}
+
+/// Reply subjects of a client; of equal length for all.
+fn inbox(client: usize, slot: &str) -> String {
+    format!("_INBOX.c{client:02}.{slot}")
+}
+
+fn two_digits(number: usize) -> [u8; 2] {
+    // Below 100 by the shapes, and reduced here in any case.
+    let digit = |value: usize| b"0123456789"[value % 10];
+    [digit(number / 10), digit(number)]
+}
+
+/// A group in which one member does all the work would be quicker and wrong.
+fn check_shares(answered: &[u64]) -> Result<()> {
+    let fair = answered.iter().sum::<u64>() / answered.len() as u64;
+    match answered.iter().min() {
+        Some(least) if *least < fair / 4 => bail!("the queue group was not shared: {answered:?}"),
+        _ => Ok(()),
+    }
+}
+
+fn hang_up(connections: &[Connection]) {
+    for connection in connections {
+        let stream: &TcpStream = connection.stream();
+        // It may be closed already, which is as good.
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+}

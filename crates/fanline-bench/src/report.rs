@@ -1,0 +1,224 @@
+//! What the measurements say, for a terminal, Markdown, a plot and other programs.
+
+pub(crate) mod json;
+pub(crate) mod machine;
+pub(crate) mod metric;
+pub(crate) mod svg;
+pub(crate) mod table;
+
+use std::env;
+use std::fmt::{self, Display, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::core_nats::shapes::{Bound, Shape, Target, Work};
+use crate::servers::{Program, System};
+use machine::Machine;
+use metric::{Metric, Sample, Summary};
+
+/// All that one invocation has measured, and on what.
+pub(crate) struct Report {
+    pub(crate) machine: Machine,
+    /// How this was asked for.
+    pub(crate) command: String,
+    pub(crate) programs: Vec<Program>,
+    pub(crate) pairs: u32,
+    pub(crate) duration: Duration,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Report {
+    /// A report without rows yet.
+    pub(crate) fn new(programs: &[Program], pairs: u32, duration: Duration) -> Self {
+        Self {
+            machine: Machine::read(),
+            command: command_line(),
+            programs: programs.to_vec(),
+            pairs,
+            duration,
+            rows: Vec::new(),
+        }
+    }
+}
+
+/// One shape's samples.
+pub(crate) struct Row {
+    pub(crate) shape: &'static Shape,
+    samples: Vec<(System, Sample)>,
+    /// Runs that gave no figure, and why.
+    pub(crate) failures: Vec<(System, String)>,
+}
+
+/// What one run gave.
+pub(crate) enum Outcome {
+    /// Figures.
+    Measured(Sample),
+    /// None, and why.
+    Failed(String),
+}
+
+impl From<anyhow::Result<Sample>> for Outcome {
+    fn from(result: anyhow::Result<Sample>) -> Self {
+        match result {
+            Ok(sample) => Self::Measured(sample),
+            Err(error) => Self::Failed(format!("{error:#}")),
+        }
+    }
+}
+
+/// Whether a target was reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Met,
+    Missed,
+    /// One of the servers was not measured, or failed.
+    Unknown,
+}
+
+impl Verdict {
+    /// As reports print it.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Missed => "MISSED",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Row {
+    /// A row without samples yet.
+    pub(crate) fn new(shape: &'static Shape) -> Self {
+        Self {
+            shape,
+            samples: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    /// Takes the outcome of one run.
+    pub(crate) fn add(&mut self, system: System, outcome: Outcome) {
+        match outcome {
+            Outcome::Measured(sample) => self.samples.push((system, sample)),
+            Outcome::Failed(why) => self.failures.push((system, why)),
+        }
+    }
+
+    /// The samples of one server.
+    pub(crate) fn samples(&self, system: System) -> impl Iterator<Item = &Sample> {
+        let of_system = self.samples.iter().filter(move |entry| entry.0 == system);
+        of_system.map(|entry| &entry.1)
+    }
+
+    /// Median and spread of one server.
+    pub(crate) fn summary(&self, system: System, metric: Metric) -> Option<Summary> {
+        Summary::of(self.samples(system).filter_map(|sample| sample.get(metric)))
+    }
+
+    /// Fanline's median divided by nats-server's.
+    pub(crate) fn ratio(&self, metric: Metric) -> Option<f64> {
+        let fanline = self.summary(System::Fanline, metric)?.median;
+        Some(fanline / self.summary(System::Nats, metric)?.median)
+    }
+
+    /// What a figure is called here, with what it counts.
+    pub(crate) fn figure(&self, metric: Metric) -> &'static str {
+        match (metric, self.shape.work) {
+            (Metric::Rate, Work::Requests(_)) => "requests/s",
+            (Metric::Rate, Work::Throughput(topology)) if topology.subscribers > 1 => {
+                "deliveries/s"
+            }
+            (Metric::Rate, _) => "messages/s",
+            (metric, _) => metric.label(),
+        }
+    }
+
+    /// Whether `target` was reached. A run of Fanline that failed is no target reached.
+    pub(crate) fn verdict(&self, target: Target) -> Verdict {
+        let fanline_failed = self.failures.iter().any(|entry| entry.0 == System::Fanline);
+        match self.ratio(target.metric) {
+            _ if fanline_failed => Verdict::Missed,
+            Some(ratio) if target.bound.is_met(ratio) => Verdict::Met,
+            Some(_) => Verdict::Missed,
+            None => Verdict::Unknown,
+        }
+    }
+}
+
+/// How many targets were met, missed and left open.
+pub(crate) struct Verdicts {
+    met: usize,
+    missed: usize,
+    unknown: usize,
+}
+
+impl Display for Verdicts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            met,
+            missed,
+            unknown,
+        } = self;
+        write!(
+            formatter,
+            "Targets: {met} met, {missed} missed, {unknown} unknown."
+        )
+    }
+}
+
+/// Counts the verdicts of all rows.
+pub(crate) fn verdicts(report: &Report) -> Verdicts {
+    let rows = report.rows.iter();
+    let all = rows.flat_map(|row| {
+        let targets = row.shape.targets.iter();
+        targets.map(|target| row.verdict(*target))
+    });
+    let all = all.collect::<Vec<_>>();
+    let count = |wanted| all.iter().filter(|verdict| **verdict == wanted).count();
+    Verdicts {
+        met: count(Verdict::Met),
+        missed: count(Verdict::Missed),
+        unknown: count(Verdict::Unknown),
+    }
+}
+
+/// This program's own command line, with names of files instead of the folders they are in.
+fn command_line() -> String {
+    let words = env::args().map(|word| match word.rsplit_once('/') {
+        Some((_, name)) => name.to_owned(),
+        None => word,
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A bar that counts `runs`, shown on a terminal only.
+pub(crate) fn progress(runs: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template(
+        "[{elapsed} of about {duration}] {wide_bar} {pos}/{len} {msg}",
+    );
+    let bar = ProgressBar::new(runs);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+/// The shapes by name, with what Fanline should reach.
+pub(crate) fn list(shapes: &[Shape]) -> String {
+    let mut text = String::new();
+    for shape in shapes {
+        let targets = shape.targets.iter().map(|target| describe(*target));
+        let targets = targets.collect::<Vec<_>>().join(", ");
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{:18}{:46}{targets}", shape.name, shape.title);
+    }
+    text
+}
+
+/// A target in words.
+pub(crate) fn describe(target: Target) -> String {
+    let metric = target.metric.label();
+    match target.bound {
+        Bound::AtLeast(ratio) => format!("{metric} ≥ {ratio}×"),
+        Bound::AtMost(ratio) => format!("{metric} ≤ {ratio}×"),
+    }
+}

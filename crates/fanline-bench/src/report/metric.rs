@@ -1,0 +1,155 @@
+//! The figures of one run, and how they are written.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// A kind of figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Metric {
+    /// Messages (fan-out: deliveries) or requests per second.
+    Rate,
+    /// Median time from request to reply, in nanoseconds.
+    P50,
+    /// 99th percentile of the same.
+    P99,
+    /// 99.9th percentile of the same.
+    P999,
+    /// CPU nanoseconds of the server per message or request.
+    ServerCpu,
+    /// CPU nanoseconds of the generator per message or request.
+    GeneratorCpu,
+    /// The most resident memory that the server ever had, in bytes.
+    PeakMemory,
+    /// Resident memory of the server with its idle connections open, in bytes.
+    IdleMemory,
+    /// What each of those connections added, in bytes.
+    ConnectionMemory,
+}
+
+impl Metric {
+    /// All, in the order of the reports.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Rate,
+        Self::P50,
+        Self::P99,
+        Self::P999,
+        Self::ServerCpu,
+        Self::GeneratorCpu,
+        Self::IdleMemory,
+        Self::ConnectionMemory,
+        Self::PeakMemory,
+    ];
+
+    /// As reports call it.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::ServerCpu => "server CPU",
+            Self::GeneratorCpu => "generator CPU",
+            Self::PeakMemory => "peak memory",
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+            Self::P999 => "p99.9",
+            Self::IdleMemory => "memory",
+            Self::ConnectionMemory => "per connection",
+        }
+    }
+
+    /// `value` with its unit, short.
+    pub(crate) fn format(self, value: f64) -> String {
+        match self {
+            Self::Rate => si(value),
+            Self::ServerCpu | Self::GeneratorCpu => format!("{} ns", three_digits(value)),
+            Self::P50 | Self::P99 | Self::P999 => format!("{} µs", three_digits(value / 1e3)),
+            Self::PeakMemory | Self::IdleMemory => {
+                format!("{} MiB", three_digits(value / (1024.0 * 1024.0)))
+            }
+            Self::ConnectionMemory => format!("{} KiB", three_digits(value / 1024.0)),
+        }
+    }
+}
+
+/// What one run gave.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Sample(BTreeMap<Metric, f64>);
+
+impl Sample {
+    /// Notes a figure.
+    pub(crate) fn set(&mut self, metric: Metric, value: f64) {
+        self.0.insert(metric, value);
+    }
+
+    /// A figure, if this kind of run gives it.
+    pub(crate) fn get(&self, metric: Metric) -> Option<f64> {
+        self.0.get(&metric).copied()
+    }
+}
+
+/// One figure over several runs.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Summary {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Summary {
+    /// None of no values.
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let mut sorted = values.collect::<Vec<_>>();
+        sorted.sort_by(f64::total_cmp);
+        let (low, high) = (
+            sorted.get((sorted.len().max(1) - 1) / 2)?,
+            sorted.get(sorted.len() / 2)?,
+        );
+        Some(Self {
+            median: f64::midpoint(*low, *high),
+            min: *sorted.first()?,
+            max: *sorted.last()?,
+        })
+    }
+}
+
+/// Three significant digits, and all digits before the point.
+pub(crate) fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
+fn si(value: f64) -> String {
+    match value {
+        value if value >= 999_500.0 => format!("{} M", three_digits(value / 1e6)),
+        value if value >= 999.5 => format!("{} K", three_digits(value / 1e3)),
+        value => three_digits(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short() {
+        let check = |metric: Metric, value, text| assert_eq!(metric.format(value), text);
+        check(Metric::Rate, 2_412_000.0, "2.41 M");
+        check(Metric::Rate, 999_700.0, "1.00 M");
+        check(Metric::Rate, 73_960.0, "74.0 K");
+        check(Metric::Rate, 12.0, "12.0");
+        check(Metric::ServerCpu, 412.3, "412 ns");
+        check(Metric::PeakMemory, 18.5 * 1024.0 * 1024.0, "18.5 MiB");
+    }
+
+    #[test]
+    fn median_of_an_even_number_is_the_mean_of_two() {
+        let summary = Summary::of([4.0, 1.0, 3.0, 2.0].into_iter()).unwrap();
+        assert_eq!((summary.min, summary.median, summary.max), (1.0, 2.5, 4.0));
+        assert!(Summary::of(std::iter::empty()).is_none());
+    }
+}

@@ -1,0 +1,157 @@
+//! The figures as text: the same lines on a terminal and in Markdown.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, Table, TableStyle, presets};
+
+use super::metric::{Metric, three_digits};
+use super::{Report, Row, Verdict, describe, verdicts};
+use crate::core_nats::shapes::{Bound, Target};
+use crate::servers::System;
+
+/// Everything, for people at a terminal.
+pub(crate) fn terminal(report: &Report) -> String {
+    let table = table(report, presets::UTF8_FULL_CONDENSED);
+    let mut text = format!("{table}\n\n");
+    for line in notes(report) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}
+
+/// Everything, as a page.
+pub(crate) fn markdown(report: &Report) -> String {
+    let table = table(report, presets::ASCII_MARKDOWN);
+    let mut text = format!("# Core NATS: Fanline beside nats-server\n\n{table}\n\n");
+    for line in notes(report) {
+        let _ = writeln!(text, "- {line}");
+    }
+    text
+}
+
+/// One line per figure, so that its target and verdict stand beside it.
+fn table(report: &Report, style: TableStyle) -> Table {
+    let mut table = Table::new();
+    table.load_style(style);
+    table.set_header([
+        "shape",
+        "figure",
+        "nats-server",
+        "min..max",
+        "Fanline",
+        "min..max",
+        "ratio",
+        "target",
+        "verdict",
+    ]);
+    for row in &report.rows {
+        let mut title = row.shape.title;
+        let metrics = Metric::ALL
+            .iter()
+            .filter(|metric| has_figure(row, **metric));
+        for metric in metrics {
+            table.add_row(line(row, *metric, title));
+            title = "";
+        }
+        if !row.failures.is_empty() {
+            table.add_row(failures(row, title));
+        }
+    }
+    for column in table.column_iter_mut().skip(2).take(5) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn has_figure(row: &Row, metric: Metric) -> bool {
+    let mut systems = System::ALL.into_iter();
+    systems.any(|system| row.summary(system, metric).is_some())
+}
+
+fn line(row: &Row, metric: Metric, title: &str) -> Vec<String> {
+    let mut cells = vec![title.to_owned(), row.figure(metric).to_owned()];
+    for system in System::ALL {
+        let summary = row.summary(system, metric);
+        let write = |value| metric.format(value);
+        cells.push(summary.map_or_else(String::new, |summary| write(summary.median)));
+        cells.push(summary.map_or_else(String::new, |summary| {
+            format!("{}..{}", write(summary.min), write(summary.max))
+        }));
+    }
+    let ratio = row.ratio(metric);
+    cells.push(ratio.map_or_else(String::new, |ratio| format!("{}×", three_digits(ratio))));
+    let target = row
+        .shape
+        .targets
+        .iter()
+        .find(|target| target.metric == metric);
+    cells.push(target.map_or_else(String::new, |target| bound(*target)));
+    let verdict = target.map(|target| row.verdict(*target).label());
+    cells.push(verdict.unwrap_or_default().to_owned());
+    cells
+}
+
+/// How many runs gave no figure; why is said below the table.
+fn failures(row: &Row, title: &str) -> Vec<String> {
+    let mut cells = vec![title.to_owned(), "failed runs".to_owned()];
+    for system in System::ALL {
+        let failures = row.failures.iter().filter(|entry| entry.0 == system);
+        let count = failures.count();
+        let runs = count + row.samples(system).count();
+        let cell = match count {
+            0 => String::new(),
+            count => format!("FAILED {count} of {runs}"),
+        };
+        cells.extend([cell, String::new()]);
+    }
+    cells
+}
+
+fn bound(target: Target) -> String {
+    match target.bound {
+        Bound::AtLeast(ratio) => format!("≥ {ratio}×"),
+        Bound::AtMost(ratio) => format!("≤ {ratio}×"),
+    }
+}
+
+/// What the figures mean, where they were taken, and whether they suffice.
+fn notes(report: &Report) -> Vec<String> {
+    let machine = &report.machine;
+    let mut lines = vec![
+        verdicts(report).to_string(),
+        format!(
+            "Machine: {} cores, {}, Linux {}; the load generator runs on the same cores.",
+            machine.cores, machine.cpu, machine.kernel
+        ),
+    ];
+    for program in &report.programs {
+        let label = program.system.label();
+        let command = program.command_line();
+        lines.push(format!(
+            "{label}: {}, started as `{command}`.",
+            program.version
+        ));
+    }
+    lines.push(format!(
+        "Medians of {} rounds of about {} s, order alternating, a fresh server process each time; \
+         ratio: Fanline's median divided by nats-server's. In a fan-out every delivery counts.",
+        report.pairs,
+        report.duration.as_secs_f64()
+    ));
+    lines.push(format!("Command: `{}`", report.command));
+    for row in &report.rows {
+        let title = row.shape.title;
+        let failures = row.failures.iter();
+        let said =
+            failures.map(|(system, why)| format!("FAILED: {title}, {}: {why}.", system.label()));
+        lines.extend(said);
+    }
+    let missed = report.rows.iter().flat_map(|row| {
+        let targets = row.shape.targets.iter();
+        let missed = targets.filter(|target| row.verdict(**target) == Verdict::Missed);
+        missed.map(|target| format!("Missed: {}, {}.", row.shape.title, describe(*target)))
+    });
+    lines.extend(missed);
+    lines
+}

@@ -1,0 +1,66 @@
+//! The servers under test: how each is got, started, measured and ended.
+
+pub(crate) mod binaries;
+pub(crate) mod cpu;
+pub(crate) mod process;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// A system under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum System {
+    /// The pinned nats-server.
+    Nats,
+    /// Ours.
+    Fanline,
+}
+
+impl System {
+    /// Both, in the order of the columns.
+    pub(crate) const ALL: [Self; 2] = [Self::Nats, Self::Fanline];
+
+    /// As columns and messages call it.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Nats => "nats-server",
+            Self::Fanline => "Fanline",
+        }
+    }
+}
+
+/// A binary that was found, and how to start it.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) system: System,
+    pub(crate) path: PathBuf,
+    /// What it says of itself.
+    pub(crate) version: String,
+    /// Fanline's shards; its own default when unset.
+    pub(crate) shards: Option<usize>,
+}
+
+impl Program {
+    /// The arguments for a server with default settings on a loopback `port`.
+    pub(crate) fn arguments(&self, port: &str) -> Vec<String> {
+        let plain = ["-a", "127.0.0.1", "-p", port].map(str::to_owned).to_vec();
+        match self.shards {
+            Some(shards) => vec![
+                "serve".to_owned(),
+                "--listen".to_owned(),
+                format!("127.0.0.1:{port}"),
+                "--shards".to_owned(),
+                shards.to_string(),
+            ],
+            None => plain,
+        }
+    }
+
+    /// The command line for a report: the program's name without the folder it happens to be in.
+    pub(crate) fn command_line(&self) -> String {
+        let name = self.path.file_name().unwrap_or(self.path.as_os_str());
+        format!("{} {}", name.display(), self.arguments("PORT").join(" "))
+    }
+}

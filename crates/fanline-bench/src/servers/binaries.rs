@@ -1,0 +1,106 @@
+//! Where the servers' binaries come from.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::{Program, System};
+
+/// The nats-server that everything is measured against.
+pub(crate) const NATS_SERVER_VERSION: &str = "2.15.2";
+
+/// nats-server as given, or the pinned one from the cache, installed there when missing.
+pub(crate) fn nats_server(given: Option<&Path>) -> Result<Program> {
+    let path = match given {
+        Some(path) => path.to_owned(),
+        None => install_nats_server()?,
+    };
+    let version = say_version(&path)?;
+    Ok(Program {
+        system: System::Nats,
+        version: version.trim_start_matches("nats-server: ").to_owned(),
+        path,
+        shards: None,
+    })
+}
+
+/// Fanline as given, or the one beside this program, built when missing.
+pub(crate) fn fanline(given: Option<&Path>, shards: Option<usize>) -> Result<Program> {
+    let path = match given {
+        Some(path) => path.to_owned(),
+        None => beside_or_built()?,
+    };
+    Ok(Program {
+        system: System::Fanline,
+        version: say_version(&path)?,
+        path,
+        shards,
+    })
+}
+
+/// The cache folder: it outlives `cargo clean` when the user has one, and is under `target` when
+/// not.
+fn cache_folder() -> Result<PathBuf> {
+    if let Some(cache) = env::var_os("XDG_CACHE_HOME") {
+        return Ok(PathBuf::from(cache).join("fanline-bench"));
+    }
+    Ok(target_folder()?.join("peers"))
+}
+
+/// `target`, two levels above `target/release/fanline-bench`.
+fn target_folder() -> Result<PathBuf> {
+    let program = env::current_exe()?;
+    let folder = program.ancestors().nth(2).context("no target folder")?;
+    Ok(folder.to_owned())
+}
+
+fn install_nats_server() -> Result<PathBuf> {
+    let folder = cache_folder()?.join(format!("nats-server-{NATS_SERVER_VERSION}"));
+    let path = folder.join("nats-server");
+    if path.exists() {
+        return Ok(path);
+    }
+    let package = format!("github.com/nats-io/nats-server/v2@v{NATS_SERVER_VERSION}");
+    eprintln!("installing {package}");
+    let status = Command::new("go")
+        .args(["install", &package])
+        .env("GOBIN", &folder)
+        .status()
+        .context("`go` is needed to install nats-server; or give --nats-server PATH")?;
+    if !status.success() {
+        bail!("go install {package} failed; give --nats-server PATH");
+    }
+    Ok(path)
+}
+
+fn beside_or_built() -> Result<PathBuf> {
+    let beside = env::current_exe()?.with_file_name("fanline");
+    if beside.exists() {
+        return Ok(beside);
+    }
+    let target = target_folder()?;
+    eprintln!("building fanline");
+    let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--release", "--package", "fanline-cli"])
+        .arg("--target-dir")
+        .arg(&target)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .context("`cargo` is needed to build fanline; or give --fanline PATH")?;
+    if !status.success() {
+        bail!("fanline could not be built; give --fanline PATH");
+    }
+    Ok(target.join("release").join("fanline"))
+}
+
+/// First line that the program prints for `--version`.
+fn say_version(path: &Path) -> Result<String> {
+    let output = Command::new(path)
+        .arg("--version")
+        .output()
+        .with_context(|| format!("cannot run {}", path.display()))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().next().unwrap_or("unknown").trim().to_owned())
+}

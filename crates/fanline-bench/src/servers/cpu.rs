@@ -1,0 +1,76 @@
+//! What a process has cost so far, by `/proc`.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use anyhow::{Context, Result};
+
+/// CPU time of a process at one moment.
+pub(crate) struct CpuClock {
+    /// Nanoseconds by thread: exact, but a thread that ends takes its share with it.
+    threads: BTreeMap<u32, u64>,
+    /// Clock ticks of the whole process, ended threads included, user and system.
+    ticks: u64,
+}
+
+impl CpuClock {
+    /// Reads the clock of process `pid`.
+    pub(crate) fn read(pid: u32) -> Result<Self> {
+        let mut threads = BTreeMap::new();
+        for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+            let entry = entry?;
+            // A thread may end between the listing and the reading.
+            let Ok(text) = fs::read_to_string(entry.path().join("schedstat")) else {
+                continue;
+            };
+            let thread = entry.file_name().to_string_lossy().parse()?;
+            let nanos = text.split(' ').next().context("empty schedstat")?;
+            threads.insert(thread, nanos.parse()?);
+        }
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The name in parentheses may hold spaces; utime and stime are fields 14 and 15.
+        let (_, fields) = stat.rsplit_once(") ").context("stat without a name")?;
+        let times = fields.split(' ').skip(11).take(2).map(str::parse::<u64>);
+        let ticks = times.sum::<Result<u64, _>>()?;
+        Ok(Self { threads, ticks })
+    }
+
+    /// Nanoseconds spent since `earlier`: from the scheduler's exact figures, or from the ticks of
+    /// 10 ms if a thread ended in between.
+    pub(crate) fn nanos_since(&self, earlier: &Self) -> u64 {
+        let tick_nanos = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+        let ended = earlier
+            .threads
+            .keys()
+            .any(|thread| !self.threads.contains_key(thread));
+        if ended {
+            (self.ticks - earlier.ticks) * tick_nanos
+        } else {
+            self.threads.values().sum::<u64>() - earlier.threads.values().sum::<u64>()
+        }
+    }
+}
+
+/// Resident memory of a process, in bytes.
+pub(crate) struct Memory {
+    /// Now.
+    pub(crate) resident: u64,
+    /// The most it ever was.
+    pub(crate) peak: u64,
+}
+
+impl Memory {
+    /// Reads the memory of process `pid`.
+    pub(crate) fn read(pid: u32) -> Result<Self> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let field = |name: &str| -> Result<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kibibytes = line.and_then(|rest| rest.split_whitespace().next());
+            Ok(kibibytes.context("no such field")?.parse::<u64>()? * 1024)
+        };
+        Ok(Self {
+            resident: field("VmRSS:")?,
+            peak: field("VmHWM:")?,
+        })
+    }
+}
