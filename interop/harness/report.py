@@ -67,3 +67,9 @@ def reference_server() -> str:
     if not os.access(binary, os.X_OK):
         sys.exit("NATS_SERVER must name a nats-server binary")
     return os.path.abspath(binary)
+
+
+def is_reference() -> bool:
+    """Whether the server under test is nats-server itself, as a check of the tests."""
+    reference = os.environ.get("NATS_SERVER", "")
+    return os.path.exists(reference) and os.path.samefile(reference, server_under_test())
