@@ -1,0 +1,263 @@
+"""One bad peer at a time beside one good pair. The pair checks every message, in order; the bad peer's
+own fate is checked where it is known."""
+
+import contextlib
+import socket
+import threading
+import time
+
+from harness.peer import CONNECT, Closed, Peer
+from harness.report import Report, check, equal, is_reference, server_under_test
+from harness.server import Server
+
+ROUNDS_MIN = 20
+BATCH = 50
+MIB = 1 << 20
+
+
+class Pair:
+    """A publisher and a subscriber that never stop, each waiting for the other."""
+
+    def __init__(self, port: int, connect: bytes):
+        self.port = port
+        self.subscriber = Peer(port, connect)
+        self.subscriber.send(b"SUB good.> 1\r\n")
+        self.subscriber.flush()
+        self.publisher = Peer(port, connect)
+        self.rounds = 0
+        self.failure: Exception | None = None
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        try:
+            while not self.stop.is_set():
+                self.round()
+                self.rounds += 1
+        except Exception as error:
+            self.failure = error
+
+    def round(self):
+        """Sends a batch, and reads all of it in order before the next: one lost message stops the pair."""
+        first = self.rounds * BATCH
+        numbers = range(first, first + BATCH)
+        self.publisher.send(b"".join(b"PUB good.%d %d\r\n%d\r\n" % (n % 7, len(str(n)), n) for n in numbers))
+        for n in numbers:
+            line, payload = self.subscriber.message()
+            equal((line, payload), (f"MSG good.{n % 7} 1 {len(str(n))}", b"%d" % n), "next message")
+        # Nothing else may come, and the server's PINGs want an answer on this side too.
+        self.publisher.flush()
+
+    def more(self, rounds: int = ROUNDS_MIN):
+        """Returns when that many rounds more were made, so that the bad peer's effect had time to show."""
+        goal = self.rounds + rounds
+        while self.rounds < goal:
+            if self.failure is not None:
+                raise AssertionError(f"the good pair failed: {type(self.failure).__name__}: {self.failure}")
+            check(self.thread.is_alive(), "the good pair stopped")
+            time.sleep(0.005)
+
+    def end(self):
+        self.stop.set()
+        self.thread.join()
+        self.publisher.close()
+        self.subscriber.close()
+        check(self.failure is None, f"the good pair failed: {type(self.failure).__name__}: {self.failure}")
+
+
+@contextlib.contextmanager
+def stage(*flags: str, connect: bytes = CONNECT):
+    with Server(server_under_test(), *flags) as server:
+        pair = Pair(server.port, connect)
+        try:
+            pair.more()
+            yield server, pair
+            pair.more()
+        finally:
+            pair.end()
+        equal(server.process.poll(), None, "the server's exit code")
+
+
+def refused(data: bytes, error: str):
+    """The bad peer sends this, reads `error` (or nothing, when it is empty) and is closed."""
+    with stage() as (server, pair):
+        for _ in range(20):
+            with Peer(server.port, CONNECT) as bad:
+                bad.flush()
+                with contextlib.suppress(Closed):
+                    bad.send(data)
+                found = bad.until_closed().decode(errors="replace")
+            errors = [line for line in found.split("\r\n") if line.startswith("-ERR")]
+            equal(errors, [f"-ERR '{error}'"] if error else [], "what the bad peer was told")
+        pair.more()
+
+
+def garbage():
+    with stage() as (server, pair):
+        for seed in range(50):
+            with Peer(server.port) as bad:
+                data = bytes((seed * 131 + n * 197 + n * n) % 256 for n in range(5000))
+                with contextlib.suppress(Closed):
+                    bad.send(data)
+                bad.until_closed()
+        pair.more()
+
+
+def half_lines():
+    """Fifty peers stop in the middle of something and stay."""
+    with stage() as (server, pair):
+        halves = [b"", b"P", b"PUB", b"PUB good.1 ", b"PUB good.1 10\r\nhal", b"SUB good", b"CONNECT {", b"HPUB good.1 12 "]
+        bad = [Peer(server.port, CONNECT) for _ in range(48)]
+        for number, peer in enumerate(bad):
+            peer.send(halves[number % len(halves)])
+        pair.more(4 * ROUNDS_MIN)
+        for number, peer in enumerate(bad):
+            if number % 2:
+                # A reset instead of an orderly end.
+                peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            peer.close()
+        pair.more()
+
+
+def slow_drip():
+    """A correct session, byte by byte with pauses: slow is not wrong."""
+    with stage() as (server, pair):
+        with Peer(server.port, CONNECT) as slow:
+            for byte in b"SUB drip 1\r\nPUB drip 5\r\nhello\r\n" * 5:
+                slow.send(bytes([byte]))
+                pair.more(1)
+            for _ in range(5):
+                equal(slow.message()[1], b"hello", "the slow peer's message")
+
+
+def never_reads(subscription: bytes):
+    """A subscriber of a busy subject that never reads: it is dropped, and a good one gets everything.
+
+    The good subscriber is waited for after every mebibyte, so it is never behind by much; the bad one
+    is behind by all of it and must be closed once more than 64 MiB wait for it.
+    """
+    payload = b"x" * (256 * 1024)
+    with stage() as (server, pair):
+        bad = Peer(server.port, CONNECT, receive_buffer_bytes=4096)
+        bad.send(subscription + b"PING\r\n")
+        while bad.line() != "PONG":
+            pass
+        good = Peer(server.port, CONNECT)
+        good.send(b"SUB busy 1\r\n")
+        good.flush()
+        publisher = Peer(server.port, CONNECT)
+        for number in range(4 * 100):
+            publisher.send(b"PUB busy %d\r\n%s\r\n" % (len(payload), payload))
+            line, received = good.message()
+            equal(received == payload, True, f"payload {number} at the good subscriber")
+            if number % 40 == 0:
+                publisher.flush()
+        pair.more()
+        received = len(bad.until_closed())
+        check(received < 90 * MIB, f"the bad peer was sent {received} bytes")
+        pair.more()
+        publisher.flush()
+        good.flush()
+        for peer in (bad, good, publisher):
+            peer.close()
+
+
+def never_connects():
+    """Authentication is required and no CONNECT comes: the server says so and closes."""
+    credentials = CONNECT.replace(b"{", b'{"user":"alice","pass":"secret",')
+    with stage("--user", "alice", "--pass", "secret", connect=credentials) as (server, pair):
+        bad = [Peer(server.port) for _ in range(20)]
+        for peer in bad:
+            peer.line()
+        for peer in bad:
+            equal(peer.until_closed(), b"-ERR 'Authentication Timeout'\r\n", "what the idle peer was told")
+            peer.close()
+
+
+def publishes_unasked():
+    credentials = CONNECT.replace(b"{", b'{"user":"alice","pass":"secret",')
+    with stage("--user", "alice", "--pass", "secret", connect=credentials) as (server, pair):
+        for _ in range(50):
+            with Peer(server.port) as bad:
+                bad.line()
+                with contextlib.suppress(Closed):
+                    bad.send(b"PUB good.1 5\r\nfalse\r\n")
+                equal(bad.until_closed(), b"-ERR 'Authorization Violation'\r\n", "what the intruder was told")
+
+
+def million_subscriptions():
+    """The pair keeps its subject: none of the million matches it, and closing takes them all away."""
+    with stage() as (server, pair):
+        with Peer(server.port, CONNECT) as bad:
+            for batch in range(100):
+                first = batch * 10_000
+                bad.send(b"".join(b"SUB many.%d.%d %d\r\n" % (n % 1000, n, n) for n in range(first, first + 10_000)))
+                bad.flush()
+            with Peer(server.port, CONNECT) as publisher:
+                for n in (0, 123_456, 999_999):
+                    publisher.send(b"PUB many.%d.%d 2\r\nhi\r\n" % (n % 1000, n))
+                    line, _ = bad.message()
+                    equal(line, f"MSG many.{n % 1000}.{n} {n} 2", "one of the million")
+            pair.more()
+        with Peer(server.port, CONNECT) as asker:
+            # The close is seen a moment later; each answer says whether somebody is still there.
+            asker.send(b"SUB in 1\r\n")
+            for _ in range(2000):
+                asker.send(b"PUB many.0.0 in 0\r\n\r\n")
+                asker.send(b"PUB in 4\r\nnext\r\n")
+                line, payload = asker.message()
+                if line.startswith("HMSG"):
+                    break
+                time.sleep(0.01)
+            else:
+                raise AssertionError("subscriptions of a closed connection still respond")
+        pair.more()
+
+
+def connections_in_a_loop():
+    """Ten thousand connections leave no memory behind. What the first two thousand leave is warm-up."""
+    # nats-server remembers its last 10,000 closed connections in full, and collects garbage late.
+    growth_bytes_max = (32 if is_reference() else 10) * MIB
+    with stage() as (server, pair):
+        def loop(count: int):
+            for number in range(count):
+                with Peer(server.port, CONNECT) as peer:
+                    peer.send(b"SUB loop.%d 1\r\n" % number)
+                    if number % 10 == 0:
+                        peer.flush()
+                    # With SO_LINGER the close is a reset: no port is left in TIME_WAIT either.
+                    peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+        loop(2_000)
+        pair.more()
+        before = server.rss_bytes()
+        loop(10_000)
+        pair.more()
+        growth = server.rss_bytes() - before
+        print(f"      memory: {before >> 20} MiB before, {growth / MIB:+.1f} MiB after 10,000 connections", flush=True)
+        check(growth <= growth_bytes_max, f"memory grew by {growth} bytes from {before}")
+
+
+def main():
+    report = Report("abuse")
+    report.run("garbage", garbage)
+    report.run("an unknown verb", refused, b"NONSENSE\r\n", "Unknown Protocol Operation")
+    report.run("half lines that stay", half_lines)
+    report.run("a control line of 5 KB", refused, b"SUB %s 1\r\n" % (b"s" * 5000), "maximum control line exceeded")
+    report.run("a control line without an end", refused, b"SUB " + b"s" * 100_000, "maximum control line exceeded")
+    report.run("a payload with a wrong end", refused, b"PUB good.1 2\r\nhixx\r\n", "Unknown Protocol Operation")
+    report.run("a payload of 2 GB", refused, b"PUB good.1 2147483648\r\n", "")
+    report.run("a payload above the largest", refused, b"PUB good.1 1048577\r\n", "Maximum Payload Violation")
+    report.run("a negative size", refused, b"PUB good.1 -1\r\n", "")
+    report.run("bytes that drip", slow_drip)
+    report.run("a subscriber that never reads", never_reads, b"SUB busy 1\r\n")
+    report.run("a subscriber by wildcard that never reads", never_reads, b"SUB > 1\r\n")
+    report.run("no CONNECT where one is due", never_connects)
+    report.run("PUB where CONNECT is due", publishes_unasked)
+    report.run("a million subscriptions", million_subscriptions)
+    report.run("ten thousand connections in a loop", connections_in_a_loop)
+    report.end()
+
+
+main()

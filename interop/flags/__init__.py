@@ -1,0 +1,1 @@
+"""The command line under nats-server's own name: what scripts and test harnesses rely on."""

@@ -1,0 +1,393 @@
+"""Starts the server under test through a symbolic link called `nats-server` and looks at it from outside."""
+
+import contextlib
+import glob
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+from harness.peer import CONNECT, Closed, Peer
+from harness.report import Report, check, equal, server_under_test
+from harness.server import Server, port_free
+
+SECONDS_MAX = 20
+VERSION = "2.15.2"
+LOG_LINE = re.compile(r"^\[(\d+)\] \d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{6} \[(INF|WRN|ERR|FTL|DBG|TRC)\] (.*)$")
+
+# Read by dashboards, exporters and readiness probes.
+VARZ_KEYS = """
+    connections cores cpu go host http_host http_port in_bytes in_msgs max_connections
+    max_control_line max_payload max_pending mem now out_bytes out_msgs ping_interval ping_max port
+    proto remotes routes server_id server_name slow_consumers start subscriptions total_connections
+    uptime version write_deadline
+""".split()
+
+
+class Under:
+    """A directory of its own with the link in it, and the processes started through it."""
+
+    def __init__(self, directory: str):
+        self.directory = directory
+        self.binary = os.path.join(directory, "nats-server")
+        os.symlink(server_under_test(), self.binary)
+        self.processes: list[subprocess.Popen] = []
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.directory, name)
+
+    def once(self, *flags: str) -> subprocess.CompletedProcess:
+        """Runs a command that ends by itself."""
+        return subprocess.run(
+            [self.binary, *flags], capture_output=True, text=True, timeout=SECONDS_MAX, stdin=subprocess.DEVNULL
+        )
+
+    def start(self, *flags: str) -> subprocess.Popen:
+        with open(self.path("stderr"), "w") as stderr, open(self.path("stdout"), "w") as stdout:
+            process = subprocess.Popen(
+                [self.binary, *flags], stderr=stderr, stdout=stdout, stdin=subprocess.DEVNULL
+            )
+        self.processes.append(process)
+        return process
+
+    def read(self, name: str) -> str:
+        with open(self.path(name)) as file:
+            return file.read()
+
+    def ready(self, name: str = "stderr") -> list[str]:
+        """The lines of the log, once it says that the server is ready."""
+        self.until(lambda: os.path.exists(self.path(name)) and "Server is ready\n" in self.read(name), f"no `Server is ready` in {name}")
+        return self.read(name).splitlines()
+
+    def until(self, condition, why: str):
+        deadline = time.monotonic() + SECONDS_MAX
+        while not condition():
+            check(time.monotonic() < deadline, f"{why}; stderr: {self.read('stderr')}")
+            time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def under():
+    with tempfile.TemporaryDirectory() as directory:
+        stage = Under(directory)
+        try:
+            yield stage
+        finally:
+            for process in stage.processes:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+
+
+def version(stage: Under, flag: str):
+    done = stage.once(flag)
+    equal(done.stdout, f"nats-server: v{VERSION}\n", "standard output")
+    equal(done.returncode, 0, "exit code")
+
+
+def help_text(stage: Under):
+    done = stage.once("--help")
+    equal(done.returncode, 0, "exit code")
+    text = done.stdout + done.stderr
+    for flag in ("--addr", "--port", "--pid", "--ports_file_dir", "--http_port", "--user", "--pass", "--auth", "--log"):
+        check(flag in text, f"{flag} is not in the help")
+
+
+def unknown_flag(stage: Under):
+    # nats-server prints its usage and ends with 0 here; only that it ends, and says why, is relied on.
+    done = stage.once("-a", "127.0.0.1", "-p", str(port_free()), "--no_such_flag")
+    check("no_such_flag" in done.stdout + done.stderr, f"the flag is not named: {done.stderr}")
+
+
+def unknown_word(stage: Under):
+    done = stage.once("frobnicate")
+    equal(done.returncode, 1, "exit code")
+    check('unrecognized command: "frobnicate"' in done.stderr, done.stderr)
+
+
+def bad_value(stage: Under):
+    done = stage.once("-p", "many")
+    check("many" in done.stdout + done.stderr, f"the value is not named: {done.stderr}")
+
+
+def port_taken(stage: Under):
+    port = port_free()
+    stage.start("-a", "127.0.0.1", "-p", str(port))
+    stage.ready()
+    done = stage.once("-a", "127.0.0.1", "-p", str(port))
+    equal(done.returncode, 1, "exit code")
+    check(re.search(r"\[FTL\] .*address already in use", done.stderr), f"no [FTL] line: {done.stderr}")
+
+
+def ports_file(stage: Under):
+    process = stage.start("-a", "127.0.0.1", "-p", "-1", "-m", "-1", "--ports_file_dir", stage.directory)
+    stage.ready()
+    name = f"nats-server_{process.pid}.ports"
+    stage.until(lambda: os.path.exists(stage.path(name)), f"no {name} in {os.listdir(stage.directory)}")
+    ports = json.loads(stage.read(name))
+    equal(sorted(ports), ["monitoring", "nats"], "keys")
+    client = re.fullmatch(r"nats://127\.0\.0\.1:(\d+)", ports["nats"][0])
+    monitoring = re.fullmatch(r"http://127\.0\.0\.1:(\d+)", ports["monitoring"][0])
+    check(client and monitoring, f"URLs: {ports}")
+    with Peer(int(client[1]), CONNECT) as peer:
+        peer.flush()
+    varz(int(monitoring[1]))
+    process.send_signal(signal.SIGTERM)
+    equal(process.wait(SECONDS_MAX), 0, "exit code")
+    equal(glob.glob(stage.path("*.ports")), [], "ports files left")
+
+
+def ports_file_without_monitoring(stage: Under):
+    port = port_free()
+    process = stage.start("--addr=127.0.0.1", f"--port={port}", f"--ports_file_dir={stage.directory}")
+    name = f"nats-server_{process.pid}.ports"
+    stage.ready()
+    stage.until(lambda: os.path.exists(stage.path(name)), f"no {name}")
+    equal(json.loads(stage.read(name)), {"nats": [f"nats://127.0.0.1:{port}"]}, "ports file")
+
+
+def pid_file(stage: Under):
+    process = stage.start("-a", "127.0.0.1", "-p", "-1", "-P", stage.path("pid"))
+    stage.ready()
+    equal(stage.read("pid"), str(process.pid), "pid file")
+
+
+def single_dashes(stage: Under):
+    port = port_free()
+    stage.start("-addr", "127.0.0.1", "-port", str(port), "-user=alice", "-pass", "secret")
+    stage.ready()
+    connect = b'CONNECT {"verbose":false,"user":"alice","pass":"secret"}\r\n'
+    with Peer(port, connect) as peer:
+        peer.flush()
+    with Peer(port, CONNECT) as peer:
+        try:
+            peer.flush()
+            raise AssertionError("accepted without a password")
+        except AssertionError as error:
+            check("Authorization Violation" in str(error), str(error))
+
+
+def log(stage: Under, to_file: bool):
+    port = port_free()
+    flags = ("-l", stage.path("log")) if to_file else ()
+    process = stage.start("-a", "127.0.0.1", "-p", str(port), *flags)
+    lines = stage.ready("log" if to_file else "stderr")
+    messages = []
+    for line in lines:
+        parts = LOG_LINE.match(line)
+        check(parts, f"not a log line of nats-server's: {line!r}")
+        equal(parts[1], str(process.pid), "process id in the log")
+        messages.append(f"[{parts[2]}] {parts[3]}")
+    check(f"[INF] Listening for client connections on 127.0.0.1:{port}" in messages, f"not listening: {messages}")
+    equal(messages[-1], "[INF] Server is ready", "last line")
+    check(any(VERSION in message for message in messages), f"no version: {messages}")
+    equal(stage.read("stdout"), "", "standard output")
+    if to_file:
+        equal(stage.read("stderr"), "", "standard error")
+
+
+def log_times_off(stage: Under):
+    process = stage.start("-a", "127.0.0.1", "-p", "-1", "-T=false")
+    equal(stage.ready()[-1], f"[{process.pid}] [INF] Server is ready", "last line")
+
+
+def get(port: int, path: str):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=SECONDS_MAX) as answer:
+        equal(answer.status, 200, path)
+        check(answer.headers["Content-Type"].startswith("application/json"), f"{path}: {answer.headers}")
+        return json.loads(answer.read())
+
+
+def varz(port: int) -> dict:
+    found = get(port, "/varz")
+    missing = [key for key in VARZ_KEYS if key not in found]
+    check(not missing, f"/varz lacks {missing}")
+    equal(found["version"], VERSION, "version")
+    return found
+
+
+def monitoring(stage: Under):
+    port, http = port_free(), port_free()
+    stage.start("-a", "127.0.0.1", "-p", str(port), "-m", str(http))
+    stage.ready()
+    before = varz(http)
+    equal((before["port"], before["connections"], before["in_msgs"]), (port, 0, 0), "port, connections, in_msgs")
+    equal((before["max_payload"], before["max_control_line"]), (1 << 20, 4096), "limits")
+    with Peer(port, CONNECT) as peer:
+        peer.send(b"SUB foo 1\r\nPUB foo 5\r\nhello\r\n")
+        peer.message()
+        peer.flush()
+        # Counters may be gathered a moment after the fact.
+        wanted = {"connections": 1, "in_msgs": 1, "out_msgs": 1, "in_bytes": 5, "out_bytes": 5}
+        stage.until(lambda: wanted.items() <= varz(http).items(), f"/varz never showed {wanted}")
+    stage.until(lambda: varz(http)["connections"] == 0, "/varz still counts a closed connection")
+    equal(varz(http)["total_connections"], 1, "total_connections")
+    equal(get(http, "/healthz"), {"status": "ok"}, "/healthz")
+
+
+def connz(stage: Under):
+    port, http = port_free(), port_free()
+    stage.start("-a", "127.0.0.1", "-p", str(port), "-m", str(http))
+    stage.ready()
+    connect = b'CONNECT {"verbose":false,"name":"me","lang":"py","version":"1"}\r\nSUB foo.* 1\r\n'
+    with Peer(port, connect) as peer:
+        peer.flush()
+        found = get(http, "/connz?subs=1")
+        equal((found["num_connections"], found["total"]), (1, 1), "num_connections, total")
+        connection = found["connections"][0]
+        for key, value in {
+            "cid": peer.info["client_id"], "ip": "127.0.0.1", "name": "me", "lang": "py", "version": "1",
+            "subscriptions": 1, "subscriptions_list": ["foo.*"], "port": peer.socket.getsockname()[1],
+        }.items():
+            equal(connection.get(key), value, key)
+        equal(get(http, "/subsz")["num_subscriptions"] >= 1, True, "/subsz num_subscriptions")
+
+
+def unknown_path(stage: Under):
+    http = port_free()
+    stage.start("-a", "127.0.0.1", "-p", "-1", "-m", str(http))
+    stage.ready()
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{http}/nothing", timeout=SECONDS_MAX).close()
+        raise AssertionError("/nothing is served")
+    except urllib.error.HTTPError as error:
+        equal(error.code, 404, "status")
+        error.close()
+
+
+def info(stage: Under):
+    port = port_free()
+    stage.start("-a", "127.0.0.1", "-p", str(port), "-n", "west-1")
+    stage.ready()
+    with Peer(port, CONNECT) as peer:
+        found = peer.info
+    for key, value in {
+        "version": VERSION, "server_name": "west-1", "proto": 1, "headers": True, "max_payload": 1 << 20,
+        "host": "127.0.0.1", "port": port, "client_ip": "127.0.0.1",
+    }.items():
+        equal(found.get(key), value, key)
+    check(re.fullmatch("N[A-Z2-7]{55}", found["server_id"]), f"server_id: {found['server_id']}")
+
+
+def ends(stage: Under, number: int):
+    port = port_free()
+    process = stage.start("-a", "127.0.0.1", "-p", str(port))
+    stage.ready()
+    with Peer(port, CONNECT) as peer:
+        peer.flush()
+        process.send_signal(number)
+        equal(process.wait(SECONDS_MAX), 0, "exit code")
+        peer.until_closed()
+    # The port is free at once: a second server on it starts.
+    stage.start("-a", "127.0.0.1", "-p", str(port))
+    stage.ready()
+
+
+def reopen_log(stage: Under):
+    process = stage.start("-a", "127.0.0.1", "-p", "-1", "-l", stage.path("log"))
+    stage.ready("log")
+    os.rename(stage.path("log"), stage.path("log.old"))
+    process.send_signal(signal.SIGUSR1)
+    stage.until(lambda: os.path.exists(stage.path("log")), "the log was not opened again")
+    equal(process.poll(), None, "exit code")
+
+
+def lame_duck(stage: Under):
+    port = port_free()
+    process = stage.start("-a", "127.0.0.1", "-p", str(port))
+    stage.ready()
+    with Peer(port, CONNECT) as peer, Peer(port, b'CONNECT {"verbose":false,"protocol":0}\r\n') as old:
+        old.flush()
+        peer.flush()
+        peer.line()  # the second INFO
+        process.send_signal(signal.SIGUSR2)
+        line = peer.line()
+        check(line.startswith("INFO "), line)
+        equal(json.loads(line[len("INFO ") :]).get("ldm"), True, "ldm")
+        # Those who are in may still work; newcomers are refused.
+        peer.send(b"SUB foo 1\r\nPUB foo 5\r\nhello\r\n")
+        equal(peer.message()[1], b"hello", "a message during lame duck")
+        old.send(b"PING\r\n")
+        equal(old.line(), "PONG", "what a client of protocol 0 gets, to whom no INFO is sent")
+        try:
+            Peer(port).close()
+            raise AssertionError("a newcomer got in")
+        except (ConnectionRefusedError, Closed):
+            pass
+        # nats-server ignores SIGTERM here, so that an orchestrator's stop does not cut it short.
+        process.send_signal(signal.SIGTERM)
+        peer.send(b"PUB foo 5\r\nagain\r\n")
+        equal(peer.message()[1], b"again", "a message after SIGTERM")
+        equal(process.poll(), None, "exit code")
+        process.send_signal(signal.SIGINT)
+        equal(process.wait(SECONDS_MAX), 0, "exit code after SIGINT")
+
+
+def lame_duck_alone(stage: Under):
+    process = stage.start("-a", "127.0.0.1", "-p", "-1")
+    stage.ready()
+    process.send_signal(signal.SIGUSR2)
+    equal(process.wait(SECONDS_MAX), 0, "exit code")
+
+
+def signal_by_pid(stage: Under):
+    process = stage.start("-a", "127.0.0.1", "-p", "-1", "-P", stage.path("pid"))
+    stage.ready()
+    done = stage.once("--signal", f"quit={stage.path('pid')}")
+    equal(done.returncode, 0, f"exit code of the signaller ({done.stderr})")
+    equal(process.wait(SECONDS_MAX), 0, "exit code")
+
+
+def killed(stage: Under):
+    """A kill -9 and a start on the same port, as a supervisor does it."""
+    server = Server(stage.binary)
+    with server:
+        for _ in range(3):
+            with Peer(server.port, CONNECT) as peer:
+                peer.flush()
+                server.kill()
+                peer.until_closed()
+            server.start()
+
+
+def main():
+    report = Report("flags")
+
+    def case(name: str, function, *arguments):
+        with under() as stage:
+            report.run(name, function, stage, *arguments)
+
+    for flag in ("-v", "--version", "-version", "version"):
+        case(f"version by {flag}", version, flag)
+    case("help lists the flags", help_text)
+    case("an unknown flag ends it", unknown_flag)
+    case("an unknown word ends it", unknown_word)
+    case("a port that is no number ends it", bad_value)
+    case("a port that is taken ends it", port_taken)
+    case("ports file, for ports that the system chose", ports_file)
+    case("ports file, without monitoring", ports_file_without_monitoring)
+    case("pid file holds digits alone", pid_file)
+    case("one dash is as good as two", single_dashes)
+    case("log on standard error", log, False)
+    case("log in a file", log, True)
+    case("log without times", log_times_off)
+    case("log opened again on SIGUSR1", reopen_log)
+    case("/varz", monitoring)
+    case("/connz and /subsz", connz)
+    case("an unknown path of the monitor", unknown_path)
+    case("INFO names the version and the server", info)
+    case("SIGINT ends it well", ends, signal.SIGINT)
+    case("SIGTERM ends it well", ends, signal.SIGTERM)
+    case("SIGUSR2 is lame duck", lame_duck)
+    case("SIGUSR2 without clients ends it", lame_duck_alone)
+    case("--signal with a pid file", signal_by_pid)
+    case("SIGKILL and a start on the same port", killed)
+    report.end()
+
+
+main()

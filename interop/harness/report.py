@@ -1,0 +1,75 @@
+"""Lines that `interop/run` reads: one per case, and one at the end that proves the suite got there."""
+
+import os
+import sys
+import traceback
+
+
+class Report:
+    def __init__(self, suite: str):
+        self.suite = suite
+        self.passed = 0
+        self.failed = 0
+        # Patterns on the command line pick cases by a part of their name, for work on one of them.
+        self.patterns = sys.argv[1:]
+
+    def wants(self, case: str) -> bool:
+        return not self.patterns or any(pattern in case for pattern in self.patterns)
+
+    def ok(self, case: str):
+        self.passed += 1
+        print(f"ok    {self.suite}: {case}", flush=True)
+
+    def fail(self, case: str, why: str):
+        self.failed += 1
+        print(f"FAIL  {self.suite}: {case}", flush=True)
+        for line in why.rstrip().splitlines():
+            print(f"      {line}", flush=True)
+
+    def run(self, case: str, function, *arguments):
+        """Runs one case; what it raises is its failure."""
+        if not self.wants(case):
+            return
+        try:
+            function(*arguments)
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            self.fail(case, f"{type(error).__name__}: {error} (line {where.lineno} of {where.name})")
+        else:
+            self.ok(case)
+
+    def end(self):
+        print(f"end   {self.suite}: {self.passed} passed, {self.failed} failed", flush=True)
+        sys.exit(1 if self.failed else 0)
+
+
+def check(condition, why: str):
+    if not condition:
+        raise AssertionError(why)
+
+
+def equal(found, wanted, what: str):
+    check(found == wanted, f"{what}: found {found!r}, wanted {wanted!r}")
+
+
+def server_under_test() -> str:
+    binary = os.environ.get("SERVER")
+    if not binary:
+        here = os.path.dirname(os.path.abspath(__file__))
+        binary = os.path.join(here, "..", "..", "target", "release", "fanline")
+    if not os.access(binary, os.X_OK):
+        sys.exit(f"no server to test at {binary}: build it or set SERVER")
+    return os.path.abspath(binary)
+
+
+def reference_server() -> str:
+    binary = os.environ.get("NATS_SERVER", "")
+    if not os.access(binary, os.X_OK):
+        sys.exit("NATS_SERVER must name a nats-server binary")
+    return os.path.abspath(binary)
+
+
+def is_reference() -> bool:
+    """Whether the server under test is nats-server itself, as a check of the tests."""
+    reference = os.environ.get("NATS_SERVER", "")
+    return os.path.exists(reference) and os.path.samefile(reference, server_under_test())

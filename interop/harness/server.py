@@ -1,0 +1,93 @@
+"""Starting, restarting and ending one server process on the loopback interface."""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+START_SECONDS_MAX = 20
+STOP_SECONDS_MAX = 20
+
+
+def port_free() -> int:
+    """A port that nobody listens on.
+
+    Taken from below the range that the kernel gives to outgoing connections, so that a server which
+    is killed and restarted on its port cannot find a client sitting there.
+    """
+    for _ in range(200):
+        port = random.randint(12000, 31000)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError("no free port")
+
+
+class Server:
+    """One process that takes nats-server's flags."""
+
+    def __init__(self, binary: str, *flags: str, port: int | None = None):
+        self.binary = binary
+        self.port = port or port_free()
+        self.flags = flags
+        self.process: subprocess.Popen | None = None
+        self.log = tempfile.TemporaryFile()
+
+    def __enter__(self) -> "Server":
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        self.log.close()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def start(self):
+        command = [self.binary, "-a", "127.0.0.1", "-p", str(self.port), *self.flags]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log
+        )
+        wait_until_listening(self.port, self.process, self.output)
+
+    def output(self) -> str:
+        self.log.seek(0)
+        return self.log.read().decode(errors="replace")
+
+    def signal(self, number: int):
+        self.process.send_signal(number)
+
+    def wait(self) -> int:
+        return self.process.wait(STOP_SECONDS_MAX)
+
+    def kill(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+
+    def rss_bytes(self) -> int:
+        with open(f"/proc/{self.pid}/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def wait_until_listening(port: int, process: subprocess.Popen, output):
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"server ended with {process.returncode}: {output()}")
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.02)
+    process.kill()
+    raise RuntimeError(f"server does not listen on {port}: {output()}")

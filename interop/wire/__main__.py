@@ -1,0 +1,78 @@
+"""Plays every case against nats-server and the server under test and prints where they differ."""
+
+import difflib
+import json
+import os
+
+from harness.report import Report, reference_server, server_under_test
+from harness.server import Server
+from wire.cases import CASES
+from wire.session import play
+
+SERVERS = {
+    "open": (),
+    "user": ("--user", "alice", "--pass", "secret"),
+    "token": ("--auth", "s3cr3t"),
+}
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def main():
+    with open(os.path.join(HERE, "differences.json")) as file:
+        differences = json.load(file)
+    names = [case.name for case in CASES]
+    repeated = {name for name in names if names.count(name) > 1}
+    unknown = set(differences["cases"]) - set(names)
+    assert not repeated and not unknown, f"repeated: {repeated}, unknown: {unknown}"
+
+    report = Report("wire")
+    servers = []
+    try:
+        ports = {}
+        for kind, flags in SERVERS.items():
+            for role, binary in (("wanted", reference_server()), ("found", server_under_test())):
+                server = Server(binary, *flags)
+                servers.append(server)
+                server.start()
+                ports[kind, role] = server.port
+        for case in CASES:
+            if report.wants(case.name):
+                compare(report, case, ports, differences)
+    finally:
+        for server in servers:
+            server.kill()
+    report.end()
+
+
+def compare(report: Report, case, ports, differences):
+    try:
+        wanted = play(case, ports[case.server, "wanted"])
+        found = play(case, ports[case.server, "found"])
+    except (OSError, ValueError) as error:
+        report.fail(case.name, f"{type(error).__name__}: {error}")
+        return
+    if case.info:
+        found = without_own_keys(found, differences["info_keys_of_our_own"])
+    deliberate = differences["cases"].get(case.name)
+    if deliberate and wanted != found and found == deliberate["found"]:
+        report.ok(f"{case.name} (differs on purpose: {deliberate['why']})")
+    elif deliberate:
+        was = "differs no more" if wanted == found else "differs otherwise than recorded"
+        report.fail(case.name, f"{was}: see differences.json\n" + legible(wanted, found))
+    elif wanted != found:
+        report.fail(case.name, legible(wanted, found))
+    else:
+        report.ok(case.name)
+
+
+def without_own_keys(transcript: list[str], keys: list[str]) -> list[str]:
+    return [line for line in transcript if line.strip().split(":")[0] not in keys]
+
+
+def legible(wanted: list[str], found: list[str]) -> str:
+    """Both transcripts as one, with `-` for what only nats-server says and `+` for what only we say."""
+    lines = difflib.ndiff(wanted, found)
+    return "\n".join(line for line in lines if not line.startswith("?"))
+
+
+main()
