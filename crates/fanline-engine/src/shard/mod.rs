@@ -89,6 +89,8 @@ pub struct Receipt {
     pub frame_bytes: usize,
     /// The input was left because much is to be written: write, then hand the rest in again.
     pub must_flush: bool,
+    /// How many bytes were queued for connections.
+    pub produced_bytes: usize,
     /// A subscriber of what was published has much waiting: hold the publisher back a little.
     pub congested: Option<SessionId>,
 }
@@ -160,6 +162,7 @@ impl Shard {
                 break;
             }
         }
+        receipt.produced_bytes = self.pending.produced_bytes;
         let session = &mut self.sessions[id.index()];
         session.memo = memo;
         if let Some((congested, _)) = self.pending.congested {

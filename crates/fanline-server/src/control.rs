@@ -1,0 +1,142 @@
+//! The thread that accepts connections, serves monitoring, and stops the server.
+
+use std::io;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tracing::{error, info, warn};
+
+use crate::monitoring;
+use crate::server::Shared;
+use crate::shell::{Command, Transport};
+
+/// What a handle asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Stop,
+    LameDuck,
+}
+
+pub(crate) struct Control {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) threads: Vec<JoinHandle<io::Result<()>>>,
+    /// Files to be removed at the end.
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) stopped: watch::Sender<bool>,
+}
+
+impl Control {
+    pub(crate) async fn run(
+        mut self,
+        clients: TcpListener,
+        monitoring: Option<TcpListener>,
+        mut orders: mpsc::UnboundedReceiver<Order>,
+    ) {
+        if let Some(listener) = monitoring {
+            let shared = Arc::clone(&self.shared);
+            tokio::task::spawn_local(async move {
+                if let Err(error) = monitoring::serve(listener, shared).await {
+                    error!("Monitoring ended: {error}");
+                }
+            });
+        }
+        let mut order = tokio::select! {
+            order = orders.recv() => order,
+            error = accept(clients, &self.shared) => {
+                error!("Accepting connections ended: {error}");
+                Some(Order::Stop)
+            }
+        };
+        // Every handle may be gone: then only a signal to the process ends the server.
+        if order.is_none() {
+            std::future::pending::<()>().await;
+        }
+        if order == Some(Order::LameDuck) {
+            tokio::select! {
+                () = self.go_away() => {}
+                () = async { while order != Some(Order::Stop) { order = orders.recv().await; } } => {}
+            }
+        }
+        self.stop().await;
+    }
+
+    /// Lame duck mode: nothing is accepted any more because the listener is closed by now.
+    async fn go_away(&self) {
+        info!("Entering lame duck mode, stop accepting new clients");
+        let shared = &self.shared;
+        shared.tell_all(|| Command::AnnounceLameDuck);
+        if shared.common.connection_count() == 0 {
+            return;
+        }
+        let options = &shared.options;
+        tokio::time::sleep(options.lame_duck_grace_period).await;
+        let clients = shared.common.connection_count().max(1);
+        let span = options.lame_duck_duration.saturating_sub(options.lame_duck_grace_period);
+        info!("Closing existing clients");
+        // Steps of at least 10 ms; as many clients in each as it takes to be done in time.
+        let steps = (span.as_millis() / 10).clamp(1, clients as u128);
+        let steps = usize::try_from(steps).unwrap_or(clients);
+        let step = span / u32::try_from(steps).unwrap_or(u32::MAX);
+        for turn in 0.. {
+            if shared.common.connection_count() == 0 {
+                return;
+            }
+            let count = clients.div_ceil(steps);
+            let shard = turn % shared.shards.len();
+            let _ = shared.shards[shard].send(Command::CloseSome(count));
+            tokio::time::sleep(step).await;
+        }
+    }
+
+    async fn stop(&mut self) {
+        info!("Initiating Shutdown...");
+        self.shared.tell_all(|| Command::Stop);
+        for thread in self.threads.drain(..) {
+            // A shard ends within moments of being told to.
+            while !thread.is_finished() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            match thread.join() {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => error!("A shard could not run: {error}"),
+                Err(_) => error!("A shard has panicked"),
+            }
+        }
+        for file in &self.files {
+            if let Err(error) = std::fs::remove_file(file) {
+                warn!("{} could not be removed: {error}", file.display());
+            }
+        }
+        info!("Server Exiting..");
+        // Nobody may be waiting.
+        let _ = self.stopped.send(true);
+    }
+}
+
+/// Accepts until that is no longer possible.
+async fn accept(listener: TcpListener, shared: &Shared) -> io::Error {
+    /// How long to wait when the process has no descriptor left.
+    const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
+    let listener = match tokio::net::TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return error,
+    };
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => match stream.into_std() {
+                Ok(stream) => shared.assign(Transport::Tcp(stream)),
+                Err(error) => warn!("A connection could not be taken over: {error}"),
+            },
+            // The peer gave up between the handshake and now.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => {
+                warn!("Temporary accept error: {error}");
+                tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Who this server is.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// A number that differs from call to call and run to run; not a secret.
+pub(crate) fn random_u64() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// An id in the form of a server's public nkey: `N`, and 55 more characters of base32.
+pub(crate) fn new_server_id() -> String {
+    const PREFIX_SERVER: u8 = 13 << 3;
+    let mut bytes = vec![PREFIX_SERVER];
+    for _ in 0..4 {
+        bytes.extend(random_u64().to_le_bytes());
+    }
+    let checksum = crc16(&bytes);
+    bytes.extend(checksum.to_le_bytes());
+    base32(&bytes)
+}
+
+/// CRC-16/XMODEM, the checksum of nkeys.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
+            if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 }
+        })
+    })
+}
+
+/// RFC 4648, section 6, without padding.
+fn base32(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let mut text = String::new();
+    for group in bytes.chunks(5) {
+        let mut word = [0; 8];
+        word[3..3 + group.len()].copy_from_slice(group);
+        let word = u64::from_be_bytes(word);
+        for i in 0..(group.len() * 8).div_ceil(5) {
+            text.push(char::from(ALPHABET[(word >> (35 - 5 * i) & 31) as usize]));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_have_the_form_of_server_keys() {
+        let id = new_server_id();
+        assert_eq!(id.len(), 56);
+        assert!(id.starts_with('N'));
+        assert_ne!(id, new_server_id());
+    }
+
+    #[test]
+    fn known_vectors() {
+        assert_eq!(crc16(b"123456789"), 0x31C3);
+        assert_eq!(base32(b"foobar"), "MZXW6YTBOI");
+    }
+}

@@ -1,0 +1,51 @@
+//! Listening sockets.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Connections that wait to be accepted. The standard library's 128 drops clients for seconds
+/// when a thousand of them come back at once after a restart.
+const BACKLOG: i32 = 4096;
+
+/// Listens on a host and port; port 0 is any free one.
+pub(crate) fn bind(host: &str, port: u16) -> io::Result<TcpListener> {
+    let mut last_error = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match bind_address(address) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last_error = error,
+        }
+    }
+    Err(last_error)
+}
+
+fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // A restart must not wait for the connections of the previous run to be forgotten.
+    #[cfg(unix)]
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// What to tell clients of a server that listens on all addresses: those of this host that
+/// others can reach, with the port.
+pub(crate) fn reachable_urls(listening: SocketAddr) -> Vec<String> {
+    if !listening.ip().is_unspecified() {
+        return Vec::new();
+    }
+    let is_wanted = |ip: &IpAddr| {
+        let is_link_local = matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local());
+        !ip.is_loopback() && !is_link_local && (listening.is_ipv6() || ip.is_ipv4())
+    };
+    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+    let addresses = interfaces.iter().map(if_addrs::Interface::ip).filter(is_wanted);
+    addresses.map(|ip| SocketAddr::new(ip, listening.port()).to_string()).collect()
+}

@@ -1,0 +1,340 @@
+//! Starting, reaching and stopping a server.
+
+use std::io;
+use std::net::TcpListener;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime};
+
+use fanline_engine::{SHARDS_MAX, ServerInfo, ShardConfig};
+use tokio::sync::{mpsc, watch};
+use tracing::info;
+
+use crate::client::{Client, ClientError, ConnectOptions};
+use crate::control::{self, Order};
+use crate::options::{Addresses, Options};
+use crate::shell::{self, Command, Common, Mailbox, Transport};
+use crate::{identity, listen, ports_file};
+
+/// The nats-server version that clients are told, because they branch on it.
+pub const COMPATIBLE_VERSION: &str = "2.15.2";
+/// Fanline's own version.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Bytes in the pipe between a server and a client in its own process, in each direction.
+const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
+
+/// Why a server could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The address is taken, not allowed, or not of this machine.
+    #[error("Error listening on port: {host}:{port}, {source}")]
+    Listen {
+        /// The host that was asked for.
+        host: String,
+        /// The port that was asked for.
+        port: u16,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An option makes no sense.
+    #[error("{0}")]
+    Option(String),
+    /// A thread could not be started.
+    #[error("a thread could not be started: {0}")]
+    Thread(io::Error),
+    /// The file with the process id or the ports could not be written.
+    #[error("{path} could not be written: {source}")]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Starts servers; see [`Server::start`].
+#[derive(Debug)]
+pub struct Server;
+
+impl Server {
+    /// Starts a server on threads of its own and returns when it accepts connections.
+    ///
+    /// The server runs until [`Handle::shutdown`], also when the handle is dropped.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on, an option makes no sense, or a file that was asked
+    /// for cannot be written. Nothing runs then.
+    ///
+    /// ```
+    /// use fanline_server::{Options, Server};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Server::start(Options { port: 0, ..Options::default() })?;
+    /// assert_ne!(server.addresses().clients.port(), 0);
+    /// server.shutdown();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn start(options: Options) -> Result<Handle, StartError> {
+        check(&options)?;
+        let clients = bind(&options.host, options.port)?;
+        let monitoring = match &options.monitoring {
+            Some((host, port)) => Some(bind(host, *port)?),
+            None => None,
+        };
+        let addresses = Addresses {
+            clients: local_address(&clients)?,
+            monitoring: monitoring.as_ref().map(local_address).transpose()?,
+        };
+        let info = server_info(&options, &addresses);
+        log_start(&options, &info, &addresses);
+        let files = write_files(&options, &addresses)?;
+        let shards = options.shards.map_or_else(default_shards, NonZeroUsize::get);
+        let common = Arc::new(Common {
+            config: Arc::new(ShardConfig {
+                limits: options.limits.clone(),
+                auth: options.auth.clone(),
+                shards,
+                traces: options.trace_protocol,
+            }),
+            mailboxes: (0..shards).map(|_| Mailbox::default()).collect(),
+            started: Instant::now(),
+            connections: (0..shards).map(|_| 0.into()).collect(),
+        });
+        let shared = Arc::new(Shared {
+            common,
+            shards: Vec::new(),
+            next_cid: AtomicU64::new(1),
+            next_shard: 0.into(),
+            started_at: SystemTime::now(),
+            info,
+            options,
+            addresses,
+        });
+        launch(shared, shards, clients, monitoring, files)
+    }
+}
+
+/// What the handle, the control thread and monitoring share.
+pub(crate) struct Shared {
+    pub(crate) common: Arc<Common>,
+    pub(crate) shards: Vec<mpsc::UnboundedSender<Command>>,
+    next_cid: AtomicU64,
+    next_shard: std::sync::atomic::AtomicUsize,
+    pub(crate) started_at: SystemTime,
+    pub(crate) info: ServerInfo,
+    pub(crate) options: Options,
+    pub(crate) addresses: Addresses,
+}
+
+impl Shared {
+    /// Has the shard with the fewest connections serve one more.
+    pub(crate) fn assign(&self, transport: Transport) {
+        let counts = &self.common.connections;
+        // Counts are a hint; two threads that choose at once do no harm.
+        let start = self.next_shard.fetch_add(1, Ordering::Relaxed);
+        let order = (0..counts.len()).map(|i| (start + i) % counts.len());
+        let shard = order.min_by_key(|i| counts[*i].load(Ordering::Relaxed)).unwrap_or(0);
+        let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
+        let is_full =
+            self.common.connection_count() >= self.options.limits.connections_max;
+        counts[shard].fetch_add(1, Ordering::Relaxed);
+        // A shard that is gone has ended with the server; the connection is dropped with it.
+        let _ = self.shards[shard].send(Command::Serve { transport, cid, is_full });
+    }
+
+    pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
+        for shard in &self.shards {
+            let _ = shard.send(command());
+        }
+    }
+}
+
+/// A running server.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+    orders: mpsc::UnboundedSender<Order>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle").field("addresses", &self.shared.addresses).finish_non_exhaustive()
+    }
+}
+
+impl Handle {
+    /// Where the server listens.
+    pub fn addresses(&self) -> &Addresses {
+        &self.shared.addresses
+    }
+
+    /// Asks the server to stop: what is queued for clients is written as far as they take it at
+    /// once, and all connections are closed. Returns before that is done; see [`Handle::wait`].
+    pub fn shutdown(&self) {
+        let _ = self.orders.send(Order::Stop);
+    }
+
+    /// Asks the server to go away gently: no new connections, clients are told, and after the
+    /// grace period they are closed one by one. The server stops when none is left.
+    pub fn lame_duck(&self) {
+        let _ = self.orders.send(Order::LameDuck);
+    }
+
+    /// Waits until the server has stopped. Cancel safe.
+    pub async fn wait(&self) {
+        let mut stopped = self.stopped.clone();
+        // An error means that the control thread is gone, which is as good as stopped.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    }
+
+    /// A client in this process, without a socket. It is subject to the same limits and
+    /// credentials as any other.
+    ///
+    /// # Errors
+    /// When the server has stopped or asks for credentials; see [`Handle::client_with`].
+    pub async fn client(&self) -> Result<Client, ClientError> {
+        self.client_with(&ConnectOptions::default()).await
+    }
+
+    /// The same, with a name, credentials and so on.
+    ///
+    /// # Errors
+    /// When the server has stopped or does not admit these credentials.
+    pub async fn client_with(&self, options: &ConnectOptions) -> Result<Client, ClientError> {
+        let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
+        self.shared.assign(Transport::InProcess(theirs));
+        Client::over(ours, options).await
+    }
+}
+
+/// How many shards there are when nobody says: see `docs/performance.md`.
+fn default_shards() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    cores.div_ceil(2).min(SHARDS_MAX)
+}
+
+fn check(options: &Options) -> Result<(), StartError> {
+    let limits = &options.limits;
+    let problem = if options.shards.is_some_and(|n| n.get() > SHARDS_MAX) {
+        format!("shards must be at most {SHARDS_MAX}")
+    } else if limits.payload_bytes_max > limits.pending_bytes_max {
+        "max_payload cannot be higher than max_pending".into()
+    } else if limits.payload_bytes_max >= 1_000_000_000 {
+        "max_payload must be less than 1,000,000,000".into()
+    } else if limits.control_line_bytes_max > 64 * 1024 {
+        "max_control_line must be at most 65,536".into()
+    } else if options.server_name.as_deref().is_some_and(|n| n.contains(char::is_whitespace)) {
+        "server name cannot contain spaces".into()
+    } else if options.lame_duck_grace_period >= options.lame_duck_duration {
+        "lame duck grace period must be shorter than the lame duck duration".into()
+    } else {
+        return Ok(());
+    };
+    Err(StartError::Option(problem))
+}
+
+fn bind(host: &str, port: u16) -> Result<TcpListener, StartError> {
+    listen::bind(host, port)
+        .map_err(|source| StartError::Listen { host: host.into(), port, source })
+}
+
+fn local_address(listener: &TcpListener) -> Result<std::net::SocketAddr, StartError> {
+    listener.local_addr().map_err(StartError::Thread)
+}
+
+fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
+    let server_id = identity::new_server_id();
+    let (host, port, ip) = match options.client_advertise.as_deref().map(split_host_port) {
+        Some((host, port)) => (host, port.unwrap_or(addresses.clients.port()), None),
+        None => (options.host.clone(), addresses.clients.port(), None),
+    };
+    ServerInfo {
+        server_name: options.server_name.clone().unwrap_or_else(|| server_id.clone()),
+        server_id,
+        version: COMPATIBLE_VERSION.into(),
+        fanline: VERSION.into(),
+        host,
+        port,
+        auth_required: options.auth.is_required(),
+        headers: options.limits.headers,
+        max_payload: options.limits.payload_bytes_max,
+        ip,
+        connect_urls: listen::reachable_urls(addresses.clients),
+        lame_duck: false,
+    }
+}
+
+fn split_host_port(text: &str) -> (String, Option<u16>) {
+    match text.rsplit_once(':').map(|(host, port)| (host, port.parse())) {
+        Some((host, Ok(port))) => (host.into(), Some(port)),
+        _ => (text.into(), None),
+    }
+}
+
+fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
+    info!("Starting nats-server");
+    info!("  Version:  {COMPATIBLE_VERSION} (Fanline {VERSION})");
+    info!("  Name:     {}", info.server_name);
+    info!("  ID:       {}", info.server_id);
+    if let Some(monitoring) = addresses.monitoring {
+        info!("Starting http monitor on {monitoring}");
+    }
+    let shown = format!("{}:{}", options.host, addresses.clients.port());
+    info!("Listening for client connections on {shown}");
+    info!("Server is ready");
+}
+
+/// Writes the files that were asked for; returns those to be removed at the end.
+fn write_files(options: &Options, addresses: &Addresses) -> Result<Vec<PathBuf>, StartError> {
+    let failed = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| StartError::File { path, source }
+    };
+    if let Some(path) = &options.pid_file {
+        ports_file::write_pid(path).map_err(failed(path))?;
+    }
+    match &options.ports_file_dir {
+        Some(folder) => {
+            Ok(vec![ports_file::write_ports(folder, addresses).map_err(failed(folder))?])
+        }
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Starts a thread for each shard and one that accepts and controls.
+fn launch(
+    mut shared: Arc<Shared>,
+    shards: usize,
+    clients: TcpListener,
+    monitoring: Option<TcpListener>,
+    files: Vec<PathBuf>,
+) -> Result<Handle, StartError> {
+    let mut inboxes = Vec::new();
+    let unshared = Arc::get_mut(&mut shared).expect("no thread runs yet");
+    for _ in 0..shards {
+        let (sender, inbox) = mpsc::unbounded_channel();
+        unshared.shards.push(sender);
+        inboxes.push(inbox);
+    }
+    let mut threads = Vec::new();
+    for (index, inbox) in inboxes.into_iter().enumerate() {
+        let (common, info) = (Arc::clone(&shared.common), shared.info.clone());
+        let thread = std::thread::Builder::new().name(format!("shard-{index}"));
+        let run = move || shell::block_on(shell::run(index, info, common, inbox)).map(drop);
+        threads.push(thread.spawn(run).map_err(StartError::Thread)?);
+    }
+    let (orders, inbox) = mpsc::unbounded_channel();
+    let (stop, stopped) = watch::channel(false);
+    let control = control::Control { shared: Arc::clone(&shared), threads, files, stopped: stop };
+    std::thread::Builder::new()
+        .name("control".into())
+        .spawn(move || shell::block_on(control.run(clients, monitoring, inbox)).map(drop))
+        .map_err(StartError::Thread)?;
+    Ok(Handle { shared, orders, stopped })
+}

@@ -1,0 +1,321 @@
+//! The task of one connection: it reads, hands what came to the engine, and closes at the end.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use fanline_engine::{Chunk, CloseReason, Peer, SessionId};
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
+use tracing::debug;
+
+use super::chunks::new_chunk;
+use super::link::{Link, Writer, Wrote};
+use super::{Shell, Transport, log_ended};
+
+/// How much of what a client still sends is read and dropped after an error, so that the error
+/// reaches it: closing a socket with unread bytes would take it back.
+const LINGER_BYTES: usize = 4 * 1024 * 1024;
+/// How long that may take.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// After this many reads that found something, others have their turn.
+const READS_IN_A_ROW_MAX: u32 = 2;
+
+/// A piece of input that is kept from one read to the next holds its chunk from this size;
+/// a smaller one is copied and the chunk given back.
+const HELD_BYTES_MIN: usize = 16 * 1024;
+
+/// Starts to serve a connection.
+pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: bool) {
+    let shell = Rc::clone(shell);
+    tokio::task::spawn_local(async move {
+        match transport {
+            Transport::Tcp(stream) => {
+                if let Err(error) = serve_tcp(&shell, stream, cid, is_full).await {
+                    debug!("cid:{cid} - could not be served: {error}");
+                }
+            }
+            Transport::InProcess(stream) => {
+                let (read, write) = tokio::io::split(stream);
+                let name = format!("in-process - cid:{cid}");
+                let link = Link::new(Writer::InProcess(write.into()), name);
+                serve(&shell, read, link, Peer::default(), cid, is_full).await;
+            }
+        }
+        // Only a count for limits and reports.
+        shell.common.connections[shell.index].fetch_sub(1, Ordering::Relaxed);
+    });
+}
+
+async fn serve_tcp(
+    shell: &Rc<Shell>,
+    stream: std::net::TcpStream,
+    cid: u64,
+    is_full: bool,
+) -> io::Result<()> {
+    let address = stream.peer_addr()?;
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    let (read, write) = tokio::net::TcpStream::from_std(stream)?.into_split();
+    let link = Link::new(Writer::Tcp(write), format!("{address} - cid:{cid}"));
+    let peer = Peer { ip: address.ip().to_canonical().to_string(), port: address.port() };
+    serve(shell, read, link, peer, cid, is_full).await;
+    Ok(())
+}
+
+async fn serve(
+    shell: &Rc<Shell>,
+    mut read: impl AsyncRead + Unpin,
+    link: Link,
+    peer: Peer,
+    cid: u64,
+    is_full: bool,
+) {
+    let link = Rc::new(link);
+    let id = shell.open(cid, peer, is_full);
+    debug!("{} - Client connection created", link.name());
+    {
+        let mut links = shell.links.borrow_mut();
+        if links.len() <= id.index() {
+            links.resize(id.index() + 1, None);
+        }
+        links[id.index()] = Some(Rc::clone(&link));
+    }
+    shell.settle(0);
+    let mut connection = Connection { shell, id, link: &link, held: Held::Nothing, reads_in_a_row: 0 };
+    let reason = connection.read_until_end(&mut read).await;
+    connection.close(&mut read, reason).await;
+    shell.links.borrow_mut()[id.index()] = None;
+    let limits = &shell.common.config.limits;
+    if let Some(ended) = shell.engine.borrow_mut().remove(id, reason) {
+        log_ended(link.name(), ended.reason, limits.pending_bytes_max, limits.write_deadline);
+    }
+    // What ended with it may concern others.
+    shell.settle(0);
+}
+
+struct Connection<'a> {
+    shell: &'a Rc<Shell>,
+    id: SessionId,
+    link: &'a Rc<Link>,
+    held: Held,
+    /// Reads since others last had a turn.
+    reads_in_a_row: u32,
+}
+
+/// Input that is not complete yet.
+enum Held {
+    Nothing,
+    /// The beginning of a short frame.
+    Copied(Vec<u8>),
+    /// The beginning of a long one: the chunk, and how much of it is filled.
+    InPlace(Chunk, usize),
+}
+
+/// What a connection waited for.
+enum Event {
+    /// The chunk, and how much of it is filled.
+    Read(Chunk, usize),
+    Ended(CloseReason),
+}
+
+impl Connection<'_> {
+    async fn read_until_end(&mut self, read: &mut (impl AsyncRead + Unpin)) -> CloseReason {
+        loop {
+            match poll_fn(|context| self.poll_event(read, context)).await {
+                Event::Ended(reason) => return reason,
+                Event::Read(chunk, filled) => self.receive(chunk, filled).await,
+            }
+        }
+    }
+
+    /// Reads, or writes what is left to write, whichever comes first.
+    fn poll_event(
+        &mut self,
+        read: &mut (impl AsyncRead + Unpin),
+        context: &mut Context<'_>,
+    ) -> Poll<Event> {
+        self.link.register(context);
+        if let Some(reason) = self.link.ended() {
+            return Poll::Ready(Event::Ended(reason));
+        }
+        if self.link.is_draining() {
+            self.drain(context);
+        }
+        if self.reads_in_a_row == READS_IN_A_ROW_MAX {
+            self.reads_in_a_row = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let (mut chunk, filled) = self.take_chunk();
+        let room = Chunk::get_mut(&mut chunk).expect("a chunk to read into is not shared");
+        let mut buffer = ReadBuf::new(&mut room[filled..]);
+        let outcome = Pin::new(read).poll_read(context, &mut buffer);
+        let new = buffer.filled().len();
+        match outcome {
+            Poll::Ready(Ok(())) if new > 0 => {
+                self.reads_in_a_row += 1;
+                Poll::Ready(Event::Read(chunk, filled + new))
+            }
+            Poll::Ready(Ok(())) => Poll::Ready(Event::Ended(CloseReason::ClientClosed)),
+            Poll::Ready(Err(_)) => Poll::Ready(Event::Ended(CloseReason::ReadError)),
+            Poll::Pending => {
+                self.reads_in_a_row = 0;
+                self.hold(chunk, 0..filled);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Writes on where a write had stopped.
+    fn drain(&self, context: &mut Context<'_>) {
+        let mut engine = self.shell.engine.borrow_mut();
+        let before = engine.pending_bytes(self.id);
+        let outcome = self.link.poll_drain(context, engine.outbox(self.id));
+        let is_failed = matches!(outcome, Poll::Ready(Wrote::Failed));
+        if is_failed {
+            engine.end(self.id, CloseReason::WriteError);
+        } else if engine.pending_bytes(self.id) < before {
+            engine.written(self.id, self.shell.now());
+        }
+        let made_room = engine.pending_bytes(self.id) < before;
+        drop(engine);
+        if outcome.is_ready() {
+            self.link.end_drain();
+        }
+        if made_room {
+            self.shell.drained.notify_waiters();
+        }
+        if is_failed {
+            self.shell.settle(0);
+        }
+    }
+
+    /// Hands input to the engine, and keeps what is not complete.
+    async fn receive(&mut self, chunk: Chunk, filled: usize) {
+        let shell = self.shell;
+        // Mail that came before these bytes may say who wants them.
+        shell.take_mail();
+        let mut from = 0;
+        let receipt = loop {
+            let now = shell.now();
+            let receipt = shell.engine.borrow_mut().receive(self.id, &chunk, from..filled, now);
+            from += receipt.consumed;
+            if receipt.must_flush {
+                shell.flush();
+            } else {
+                shell.settle(receipt.produced_bytes);
+            }
+            if let Some(slow) = receipt.congested {
+                shell.flush();
+                self.while_writing(shell.hold_back(slow)).await;
+            }
+            if !receipt.must_flush {
+                break receipt;
+            }
+            self.wait_for_room().await;
+        };
+        self.wait_for_room().await;
+        if receipt.frame_bytes > chunk.len() - from {
+            let mut larger = new_chunk(receipt.frame_bytes.max(super::chunks::CHUNK_BYTES));
+            let room = Chunk::get_mut(&mut larger).expect("it is new");
+            room[..filled - from].copy_from_slice(&chunk[from..filled]);
+            shell.chunks.borrow_mut().give_back(chunk);
+            self.held = Held::InPlace(larger, filled - from);
+        } else {
+            self.hold(chunk, from..filled);
+        }
+    }
+
+    /// Waits for something, and meanwhile writes on where a write had stopped.
+    async fn while_writing(&self, wait: impl Future<Output = ()>) {
+        let mut wait = pin!(wait);
+        poll_fn(|context| {
+            self.link.register(context);
+            if self.link.is_draining() {
+                self.drain(context);
+            }
+            wait.as_mut().poll(context)
+        })
+        .await;
+    }
+
+    /// Waits while another shard has not got round to what it was sent.
+    async fn wait_for_room(&self) {
+        const LOOK_AGAIN: Duration = Duration::from_millis(1);
+        let is_full = || self.shell.common.mailboxes.iter().any(super::Mailbox::is_full);
+        while is_full() && self.link.ended().is_none() {
+            // It may be waiting for room here in turn.
+            self.shell.take_mail();
+            self.shell.settle(usize::MAX);
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// A chunk to read into, with what was held at its front.
+    fn take_chunk(&mut self) -> (Chunk, usize) {
+        match std::mem::replace(&mut self.held, Held::Nothing) {
+            Held::InPlace(chunk, filled) => (chunk, filled),
+            Held::Nothing => (self.shell.chunks.borrow_mut().take(), 0),
+            Held::Copied(bytes) => {
+                let mut chunk = self.shell.chunks.borrow_mut().take();
+                let room = Chunk::get_mut(&mut chunk).expect("a free chunk is not shared");
+                room[..bytes.len()].copy_from_slice(&bytes);
+                (chunk, bytes.len())
+            }
+        }
+    }
+
+    /// Keeps a part of a chunk until there is more, in as little memory as it needs.
+    fn hold(&mut self, mut chunk: Chunk, part: std::ops::Range<usize>) {
+        if part.len() >= HELD_BYTES_MIN {
+            match Chunk::get_mut(&mut chunk) {
+                Some(bytes) => bytes.copy_within(part.clone(), 0),
+                None => {
+                    let mut other = self.shell.chunks.borrow_mut().take();
+                    let room = Chunk::get_mut(&mut other).expect("a free chunk is not shared");
+                    room[..part.len()].copy_from_slice(&chunk[part.clone()]);
+                    self.shell.chunks.borrow_mut().give_back(std::mem::replace(&mut chunk, other));
+                }
+            }
+            self.held = Held::InPlace(chunk, part.len());
+            return;
+        }
+        if !part.is_empty() {
+            self.held = Held::Copied(chunk[part].to_vec());
+        }
+        self.shell.chunks.borrow_mut().give_back(chunk);
+    }
+
+    /// Writes what the client should still get, and closes.
+    async fn close(&mut self, read: &mut (impl AsyncRead + Unpin), reason: CloseReason) {
+        self.held = Held::Nothing;
+        // The engine may have decided it, or the peer; from here on nothing is delivered.
+        self.shell.engine.borrow_mut().end(self.id, reason);
+        self.shell.post_mail();
+        if reason.flushes() {
+            let now = self.shell.now();
+            self.shell.write(self.id, self.link, now);
+        }
+        self.link.shut_down();
+        let peer_waits = !matches!(reason, CloseReason::ClientClosed | CloseReason::ServerShutdown);
+        if reason.flushes() && peer_waits {
+            let _ = tokio::time::timeout(LINGER, discard(read)).await;
+        }
+    }
+}
+
+async fn discard(read: &mut (impl AsyncRead + Unpin)) {
+    let mut scrap = vec![0; 16 * 1024];
+    let mut left = LINGER_BYTES;
+    while left > 0 {
+        match read.read(&mut scrap).await {
+            Ok(bytes) if bytes > 0 => left = left.saturating_sub(bytes),
+            _ => return,
+        }
+    }
+}

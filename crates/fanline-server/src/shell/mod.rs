@@ -1,0 +1,347 @@
+//! One shard's thread: it waits for sockets, time and mail, and lets the engine decide.
+//!
+//! Everything here runs on one thread and is shared by `Rc`; only the [`Mailbox`]es and the
+//! commands are reached from others.
+
+mod chunks;
+mod connection;
+mod link;
+mod mailbox;
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::net::TcpStream;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fanline_engine::{
+    CloseReason, ConnectionStatus, Peer, ServerInfo, SessionId, Shard, ShardConfig, ShardStatus,
+};
+use tokio::io::DuplexStream;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tracing::{debug, trace, warn};
+
+use chunks::ChunkPool;
+use link::{Link, Wrote};
+pub(crate) use mailbox::Mailbox;
+
+/// What the control thread asks of a shard.
+pub(crate) enum Command {
+    /// Serve this connection.
+    Serve {
+        transport: Transport,
+        cid: u64,
+        /// The server has all the connections that it may have: say so and close.
+        is_full: bool,
+    },
+    /// Tell how much there is and was of everything.
+    Status(oneshot::Sender<ShardStatus>),
+    /// Tell of each connection.
+    Connections(oneshot::Sender<Vec<ConnectionStatus>>),
+    /// Tell all clients that the server is going away.
+    AnnounceLameDuck,
+    /// Close this many connections.
+    CloseSome(usize),
+    /// Close everything and end.
+    Stop,
+}
+
+/// A connection that is not served yet.
+pub(crate) enum Transport {
+    Tcp(TcpStream),
+    InProcess(DuplexStream),
+}
+
+/// What all shards of a server share.
+pub(crate) struct Common {
+    pub(crate) config: Arc<ShardConfig>,
+    pub(crate) mailboxes: Vec<Mailbox>,
+    pub(crate) started: Instant,
+    /// Open connections, counted from accept to close, of each shard.
+    pub(crate) connections: Vec<AtomicUsize>,
+}
+
+impl Common {
+    pub(crate) fn connection_count(&self) -> usize {
+        // Only a limit and a report depend on it, so no order with anything else is needed.
+        self.connections.iter().map(|c| c.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// One shard with all that its tasks share.
+pub(crate) struct Shell {
+    index: usize,
+    engine: RefCell<Shard>,
+    /// The connection of each session, by the session's index.
+    links: RefCell<Vec<Option<Rc<Link>>>>,
+    chunks: RefCell<ChunkPool>,
+    common: Arc<Common>,
+    /// Something is to be written once all that is ready now has been read.
+    flush_wanted: Notify,
+    /// A deadline was set that comes before the one slept for.
+    deadline_moved: Notify,
+    sleeps_until: Cell<Duration>,
+    /// Somebody's backlog got smaller.
+    drained: Notify,
+}
+
+/// Runs a shard until it is told to stop.
+pub(crate) async fn run(
+    index: usize,
+    info: ServerInfo,
+    common: Arc<Common>,
+    commands: mpsc::UnboundedReceiver<Command>,
+) {
+    let seed = crate::identity::random_u64();
+    let shard = u16::try_from(index).expect("at most SHARDS_MAX shards");
+    let shell = Rc::new(Shell {
+        index,
+        engine: RefCell::new(Shard::new(shard, Arc::clone(&common.config), info, seed)),
+        links: RefCell::new(Vec::new()),
+        chunks: RefCell::new(ChunkPool::default()),
+        common,
+        flush_wanted: Notify::new(),
+        deadline_moved: Notify::new(),
+        sleeps_until: Cell::new(Duration::MAX),
+        drained: Notify::new(),
+    });
+    tokio::select! {
+        () = obey(&shell, commands) => {}
+        () = flush_when_wanted(&shell) => {}
+        () = keep_time(&shell) => {}
+        () = read_mail(&shell) => {}
+    }
+}
+
+async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>) {
+    while let Some(command) = commands.recv().await {
+        match command {
+            Command::Serve { transport, cid, is_full } => {
+                connection::spawn(shell, transport, cid, is_full);
+            }
+            Command::Status(to) => drop(to.send(shell.engine.borrow().status())),
+            Command::Connections(to) => drop(to.send(shell.connections())),
+            Command::AnnounceLameDuck => {
+                shell.engine.borrow_mut().announce_lame_duck();
+                shell.flush();
+            }
+            Command::CloseSome(count) => shell.end_sessions(count),
+            Command::Stop => {
+                shell.end_sessions(usize::MAX);
+                // One turn for each connection to write what it can and close.
+                for _ in 0..2 {
+                    tokio::task::yield_now().await;
+                }
+                return;
+            }
+        }
+    }
+}
+
+/// Writes when all connections that were ready have been read, so that what several of them have
+/// for one subscriber leaves in one write.
+async fn flush_when_wanted(shell: &Rc<Shell>) {
+    loop {
+        shell.flush_wanted.notified().await;
+        shell.flush();
+    }
+}
+
+async fn keep_time(shell: &Rc<Shell>) {
+    loop {
+        let next = shell.engine.borrow().next_timeout();
+        shell.sleeps_until.set(next.unwrap_or(Duration::MAX));
+        let sleep = async {
+            match next {
+                Some(at) => tokio::time::sleep_until((shell.common.started + at).into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = sleep => {
+                let now = shell.now();
+                shell.engine.borrow_mut().handle_timeout(now);
+                shell.flush();
+            }
+            () = shell.deadline_moved.notified() => {}
+        }
+    }
+}
+
+async fn read_mail(shell: &Rc<Shell>) {
+    loop {
+        shell.common.mailboxes[shell.index].wait().await;
+        shell.take_mail();
+        shell.settle(usize::MAX);
+    }
+}
+
+impl Shell {
+    fn now(&self) -> Duration {
+        self.common.started.elapsed()
+    }
+
+    fn link(&self, id: SessionId) -> Option<Rc<Link>> {
+        self.links.borrow().get(id.index()).cloned().flatten()
+    }
+
+    /// Lets the engine know what other shards have said so far.
+    fn take_mail(&self) {
+        self.common.mailboxes[self.index].take(|batch| self.engine.borrow_mut().apply(batch));
+    }
+
+    /// Hands on what the engine has for other shards, and sees to it that what it has for
+    /// connections is written: at once when it is much, else together with what comes meanwhile.
+    fn settle(&self, produced_bytes: usize) {
+        const WRITE_AT_ONCE_BYTES: usize = 32 * 1024;
+        self.post_mail();
+        let engine = self.engine.borrow();
+        let next = engine.next_timeout();
+        let has_work = engine.has_work();
+        drop(engine);
+        if next.is_some_and(|at| at < self.sleeps_until.get()) {
+            self.deadline_moved.notify_one();
+        }
+        if !has_work {
+            return;
+        }
+        if produced_bytes >= WRITE_AT_ONCE_BYTES {
+            self.flush();
+        } else {
+            self.flush_wanted.notify_one();
+        }
+    }
+
+    fn post_mail(&self) {
+        let mut engine = self.engine.borrow_mut();
+        for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
+            let batch = engine.outgoing(to);
+            if to != self.index && !batch.is_empty() {
+                mailbox.post(batch);
+            }
+        }
+    }
+
+    /// Writes to each connection that has something to be written, and wakes those that end.
+    fn flush(&self) {
+        // What other shards are to know goes first: an answer may rely on it.
+        self.post_mail();
+        let now = self.now();
+        loop {
+            let Some(id) = self.engine.borrow_mut().next_dirty() else { break };
+            let Some(link) = self.link(id) else { continue };
+            if !link.is_draining() {
+                self.write(id, &link, now);
+            }
+        }
+        loop {
+            let Some((id, reason)) = self.engine.borrow_mut().next_ended() else { break };
+            if let Some(link) = self.link(id) {
+                link.end(reason);
+            }
+        }
+        self.emit_traces();
+    }
+
+    /// Writes as much to a connection as it takes. What remains is drained by a task of its own.
+    fn write(&self, id: SessionId, link: &Rc<Link>, now: Duration) -> Wrote {
+        let mut engine = self.engine.borrow_mut();
+        let wrote = link.try_write_all(engine.outbox(id));
+        match wrote {
+            Wrote::Failed => engine.end(id, CloseReason::WriteError),
+            Wrote::All | Wrote::Blocked => engine.written(id, now),
+        }
+        drop(engine);
+        if matches!(wrote, Wrote::Blocked) {
+            link.request_drain();
+        }
+        wrote
+    }
+
+    fn end_sessions(&self, count: usize) {
+        let mut engine = self.engine.borrow_mut();
+        let ids: Vec<SessionId> = engine.session_ids().take(count).collect();
+        for id in ids {
+            engine.end(id, CloseReason::ServerShutdown);
+        }
+        drop(engine);
+        self.flush();
+    }
+
+    fn connections(&self) -> Vec<ConnectionStatus> {
+        let engine = self.engine.borrow();
+        engine.session_ids().filter_map(|id| engine.connection(id)).collect()
+    }
+
+    fn open(&self, cid: u64, peer: Peer, is_full: bool) -> SessionId {
+        let now = self.now();
+        self.engine.borrow_mut().open(cid, peer, is_full, now)
+    }
+
+    fn emit_traces(&self) {
+        if !self.common.config.traces {
+            return;
+        }
+        let lines = self.engine.borrow_mut().take_traces();
+        for (id, line) in lines {
+            if let Some(link) = self.link(id) {
+                trace!("{} - {line}", link.name());
+            }
+        }
+    }
+
+    /// Waits a little, as long as a subscriber of what was just published has too much waiting
+    /// and is taking it.
+    async fn hold_back(&self, slow: SessionId) {
+        /// A subscriber that is behind but reads is given this long for each batch.
+        const BEHIND: Duration = Duration::from_millis(2);
+        /// One that is about to be dropped is given this long.
+        const ABOUT_TO_BE_DROPPED: Duration = Duration::from_millis(10);
+        let limits = &self.common.config.limits;
+        if limits.no_fast_producer_stall {
+            return;
+        }
+        let Some(link) = self.link(slow) else { return };
+        let pending = || self.engine.borrow().pending_bytes(slow);
+        let at_first = pending();
+        let is_urgent = at_first > limits.pending_bytes_max / 4 * 3;
+        if link.is_stuck() && !is_urgent {
+            return;
+        }
+        let most = if is_urgent { ABOUT_TO_BE_DROPPED } else { BEHIND };
+        let deadline = tokio::time::Instant::now() + most;
+        let target = (at_first / 2).min(1024 * 1024);
+        while pending() > target {
+            let drained = self.drained.notified();
+            if tokio::time::timeout_at(deadline, drained).await.is_err() {
+                link.set_stuck(pending() >= at_first);
+                return;
+            }
+        }
+    }
+}
+
+/// Runs a future to its end on a runtime for one thread.
+pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build_local(tokio::runtime::LocalOptions::default())?;
+    Ok(runtime.block_on(future))
+}
+
+fn log_ended(name: &str, reason: CloseReason, pending_bytes_max: usize, write_deadline: Duration) {
+    match reason {
+        CloseReason::SlowConsumerPendingBytes => {
+            warn!("{name} - Slow Consumer Detected: MaxPending of {pending_bytes_max} Exceeded");
+        }
+        CloseReason::SlowConsumerWriteDeadline => {
+            warn!("{name} - Slow Consumer Detected: WriteDeadline of {write_deadline:?} exceeded");
+        }
+        _ => {}
+    }
+    debug!("{name} - Client connection closed: {reason}");
+}
