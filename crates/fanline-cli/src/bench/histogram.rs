@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 /// Buckets per power of two.
-const STEPS: u64 = 64;
+const STEPS: usize = 64;
 /// Bits that select a bucket within a power of two.
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 /// Enough for every 64-bit number of nanoseconds.
-const BUCKETS: usize = (64 - STEP_BITS as usize + 1) * STEPS as usize;
+const BUCKETS: usize = (64 - STEP_BITS as usize + 1) * STEPS;
 
 /// Counts of latencies.
 pub(super) struct Histogram {
@@ -61,19 +61,18 @@ impl Histogram {
 fn bucket(nanos: u64) -> usize {
     let shift = (u64::BITS - STEP_BITS).saturating_sub(nanos.leading_zeros() + 1);
     let within = nanos >> shift;
-    usize::try_from(u64::from(shift) * STEPS + within)
+    usize::try_from(u64::from(shift) * STEPS as u64 + within)
         .unwrap_or(BUCKETS - 1)
         .min(BUCKETS - 1)
 }
 
 /// The lowest number of a bucket; the inverse of [`bucket`].
 fn lowest(at: usize) -> u64 {
-    let at = at as u64;
     if at < 2 * STEPS {
-        return at;
+        return at as u64;
     }
     let shift = at / STEPS - 1;
-    (at - shift * STEPS) << shift
+    ((at - shift * STEPS) as u64) << shift
 }
 
 #[cfg(test)]
@@ -87,7 +86,7 @@ mod tests {
             let at = bucket(nanos);
             assert!(at >= last && lowest(at) <= nanos, "{nanos}: bucket {at}");
             assert!(
-                nanos - lowest(at) <= nanos / STEPS,
+                nanos - lowest(at) <= nanos / STEPS as u64,
                 "{nanos}: lowest {}",
                 lowest(at)
             );

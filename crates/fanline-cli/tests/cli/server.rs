@@ -18,33 +18,38 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one with nats-server's flags on a free port, and waits until it is ready.
     pub(crate) fn start(flags: &[&str]) -> Server {
-        let mut child = fanline()
+        let mut command = fanline();
+        command
             .args(["-a", "127.0.0.1", "-p", "-1"])
             .args(flags)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program runs");
-        let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
-        let (mut log, mut address) = (Vec::new(), None);
-        loop {
-            let mut line = String::new();
-            let read = stderr.read_line(&mut line).expect("readable");
-            assert!(read > 0, "the server ended: {log:?}");
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program runs");
+        let stderr = BufReader::new(child.stderr.take().expect("piped"));
+        let mut server = Server {
+            child,
+            address: String::new(),
+            log: Vec::new(),
+            stderr,
+        };
+        while !server
+            .log
+            .last()
+            .is_some_and(|line| line.contains("Server is ready"))
+        {
+            let line = server.read_line();
             if let Some((_, place)) = line.split_once("Listening for client connections on ") {
-                address = Some(place.trim().to_owned());
+                server.address = place.trim().to_owned();
             }
-            let is_ready = line.contains("Server is ready");
-            log.push(line);
-            if is_ready {
-                let address = address.expect("told before it is ready");
-                return Server {
-                    child,
-                    address,
-                    log,
-                    stderr,
-                };
-            }
+            server.log.push(line);
         }
+        server
+    }
+
+    fn read_line(&mut self) -> String {
+        let mut line = String::new();
+        let read = self.stderr.read_line(&mut line).expect("readable");
+        assert!(read > 0, "the server ended: {:?}", self.log);
+        line
     }
 
     /// Sends a signal by the program's own `--signal`.
@@ -59,14 +64,7 @@ impl Server {
 
     /// Reads the log up to a line that contains `text`.
     pub(crate) fn expect_log(&mut self, text: &str) {
-        loop {
-            let mut line = String::new();
-            let read = self.stderr.read_line(&mut line).expect("readable");
-            assert!(read > 0, "the server ended without {text:?}");
-            if line.contains(text) {
-                return;
-            }
-        }
+        while !self.read_line().contains(text) {}
     }
 
     /// Waits for its end.
