@@ -47,12 +47,12 @@ enum Shape {
 struct Common {
     /// Subject to use
     subject: String,
-    /// Publishing connections
-    #[arg(long = "pub", value_name = "N", default_value = "1")]
-    publishers: u32,
-    /// Subscribing connections
-    #[arg(long = "sub", value_name = "N", default_value = "1")]
-    subscribers: u32,
+    /// Publishing connections [default: 1]
+    #[arg(long = "pub", value_name = "N")]
+    publishers: Option<u32>,
+    /// Subscribing connections [default: 1]
+    #[arg(long = "sub", value_name = "N")]
+    subscribers: Option<u32>,
     /// Messages in all, shared among the publishers
     #[arg(long, value_name = "N", default_value = "1M", value_parser = values::count)]
     msgs: u64,
@@ -69,15 +69,18 @@ struct Common {
 impl BenchArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         match self.shape {
-            Shape::Pub(mut common) => {
-                common.subscribers = 0;
-                pubsub::run(common).await
+            Shape::Pub(common) if common.subscribers.is_some() => Err(Failure::Usage(
+                "--sub belongs to `bench sub` or `bench pubsub`".into(),
+            )),
+            Shape::Sub(common) if common.publishers.is_some() => Err(Failure::Usage(
+                "--pub belongs to `bench pub` or `bench pubsub`".into(),
+            )),
+            Shape::Pub(common) => pubsub::run(&common, common.publishers.unwrap_or(1), 0).await,
+            Shape::Sub(common) => pubsub::run(&common, 0, common.subscribers.unwrap_or(1)).await,
+            Shape::Pubsub(common) => {
+                let publishers = common.publishers.unwrap_or(1);
+                pubsub::run(&common, publishers, common.subscribers.unwrap_or(1)).await
             }
-            Shape::Sub(mut common) => {
-                common.publishers = 0;
-                pubsub::run(common).await
-            }
-            Shape::Pubsub(common) => pubsub::run(common).await,
             Shape::Request(args) => args.run().await,
             Shape::Service(args) => args.run().await,
         }

@@ -30,33 +30,33 @@ struct Row {
     dropped: u64,
 }
 
-pub(super) async fn run(args: Common) -> Result<(), Failure> {
-    if args.publishers == 0 && args.subscribers == 0 {
+pub(super) async fn run(args: &Common, publishers: u32, subscribers: u32) -> Result<(), Failure> {
+    if publishers == 0 && subscribers == 0 {
         return Err(Failure::Usage(
             "at least one publisher or subscriber is needed".into(),
         ));
     }
-    let deliveries = args.msgs * u64::from(args.subscribers);
-    let published = if args.publishers > 0 { args.msgs } else { 0 };
+    let deliveries = args.msgs * u64::from(subscribers);
+    let published = if publishers > 0 { args.msgs } else { 0 };
     let progress = Progress::start(deliveries + published, !args.no_progress);
-    let barrier = Arc::new(Barrier::new((args.publishers + args.subscribers) as usize));
+    let barrier = Arc::new(Barrier::new((publishers + subscribers) as usize));
     let mut workers = JoinSet::new();
-    for _ in 0..args.subscribers {
+    for _ in 0..subscribers {
         let client = args.connection.connect().await?;
         let subscription = client.subscribe(&args.subject).await?;
         // Known to the server before the first message is sent.
         client.flush().await?;
         let (barrier, counter) = (Arc::clone(&barrier), progress.counter());
-        let (messages, alone) = (args.msgs, args.publishers == 0);
+        let (messages, alone) = (args.msgs, publishers == 0);
         workers.spawn(async move {
             barrier.wait().await;
             receive(client, subscription, messages, alone, &counter).await
         });
     }
     let payload = Bytes::from(vec![b'x'; args.size]);
-    for at in 0..u64::from(args.publishers) {
+    let publishers = u64::from(publishers);
+    for at in 0..publishers {
         let client = args.connection.connect().await?;
-        let publishers = u64::from(args.publishers);
         let share = args.msgs / publishers + u64::from(at < args.msgs % publishers);
         let (barrier, counter) = (Arc::clone(&barrier), progress.counter());
         let (subject, payload) = (args.subject.clone(), payload.clone());
@@ -139,7 +139,7 @@ async fn receive(
                 }
                 Ok(None) => return Err(Failure::Error(client.closed().await.to_string())),
                 Err(_) => {
-                    row.end = Instant::now() - SILENCE_MAX;
+                    row.end = Instant::now().checked_sub(SILENCE_MAX).unwrap_or(row.start);
                     row.dropped = subscription.dropped();
                     return Ok(row);
                 }

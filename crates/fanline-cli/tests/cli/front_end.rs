@@ -85,6 +85,12 @@ fn wrong_usage() {
     );
     check(&["serve", "--listen", "4222"], 2, "", "HOST:PORT");
     check(
+        &["bench", "pub", "a", "--sub", "2"],
+        2,
+        "",
+        "--sub belongs to",
+    );
+    check(
         &["request", "a", "b", "--timeout", "soon"],
         2,
         "",
