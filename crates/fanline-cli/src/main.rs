@@ -41,5 +41,21 @@ fn main() -> ExitCode {
         }
         Some(_) => {}
     }
-    args::Cli::parse().command.run()
+    match args::Cli::try_parse() {
+        Ok(cli) => cli.command.run(),
+        Err(error) => refuse(&error, &arguments[0]),
+    }
+}
+
+/// Says what is wrong with the arguments. Whoever starts a server gets nats-server's exit code
+/// for it; the tools keep 2, so that a script can tell it from a failure.
+fn refuse(error: &clap::Error, first: &str) -> ExitCode {
+    // Nothing is left to do when the message cannot be written.
+    let _ = error.print();
+    let starts_server = first.starts_with('-') || first == "serve";
+    match error.use_stderr() {
+        true if starts_server => ExitCode::from(1),
+        true => ExitCode::from(2),
+        false => ExitCode::SUCCESS,
+    }
 }

@@ -36,7 +36,7 @@ use crate::auth::Auth;
 use crate::limits::Limits;
 use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::ServerInfo;
-use crate::nats::parse::{Parsed, parse};
+use crate::nats::parse::{Parsed, Verb, parse};
 use crate::outbox::{Chunk, Outbox};
 use crate::router::{Router, SubId};
 use crossing::Said;
@@ -49,7 +49,7 @@ pub const SHARDS_MAX: usize = 64;
 
 /// Once a batch has queued this much, it is written before more of the input is read, so that a
 /// wide fan-out stays in the cache and costs no more memory than this.
-const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
+const PRODUCED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What all shards of a server share.
 #[derive(Clone, Debug)]
@@ -126,29 +126,29 @@ impl Shard {
     ) -> Receipt {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
-        let session = &mut self.sessions[id.index()];
-        session.active_at = now;
-        let mut limits = session.parse_limits;
-        let mut memo = session.memo;
         self.pending.produced_bytes = 0;
         self.pending.congested = None;
+        self.sessions[id.index()].active_at = now;
+        let mut intake = self.begin_intake(id, chunk);
+        if self.sessions[id.index()].ending.is_some() {
+            receipt.consumed = input.len();
+        }
         while receipt.consumed < input.len() {
-            if self.sessions[id.index()].ending.is_some() {
-                receipt.consumed = input.len();
-                break;
-            }
-            if self.sessions[id.index()].awaits_auth && !b"cC".contains(&input[receipt.consumed]) {
-                self.refuse(
-                    id,
-                    Some(ClientError::Authorization),
-                    CloseReason::AuthenticationFailure,
-                );
-                continue;
-            }
-            match parse(&input[receipt.consumed..], limits) {
+            let rest = &input[receipt.consumed..];
+            match parse(rest, intake.limits) {
+                Parsed::Verb(Verb::Publish(publish), taken) if intake.is_admitted => {
+                    self.publish(&mut intake, &publish, range.start + receipt.consumed);
+                    receipt.consumed += taken;
+                }
+                _ if !intake.is_admitted && !b"cC".contains(&rest[0]) => {
+                    let error = Some(ClientError::Authorization);
+                    self.refuse(id, error, CloseReason::AuthenticationFailure);
+                }
                 Parsed::Verb(verb, taken) => {
                     let from = range.start + receipt.consumed;
-                    self.handle(id, verb, chunk, from, &mut memo, &mut limits, now);
+                    self.end_intake(&intake);
+                    self.handle(id, verb, &chunk[from..from + taken], now);
+                    intake = self.begin_intake(id, chunk);
                     receipt.consumed += taken;
                 }
                 Parsed::Partial { frame_bytes } => {
@@ -157,14 +157,18 @@ impl Shard {
                 }
                 Parsed::Wrong(fault) => self.refuse(id, fault.error, fault.reason),
             }
+            if !self.pending.ended.is_empty() && self.sessions[id.index()].ending.is_some() {
+                receipt.consumed = input.len();
+                break;
+            }
             if self.pending.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
             }
         }
+        self.end_intake(&intake);
         receipt.produced_bytes = self.pending.produced_bytes;
         let session = &mut self.sessions[id.index()];
-        session.memo = memo;
         if let Some((congested, _)) = self.pending.congested {
             session.stalls += 1;
             receipt.congested = Some(congested);
