@@ -131,13 +131,42 @@ const PARTIAL: Parsed<'static> = Parsed::Partial { frame_bytes: 0 };
 /// Reads one verb from the front of `input`.
 #[inline]
 pub fn parse(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
-    if let Some([p, u, b, b' ']) = input.first_chunk()
-        && (p | 0x20, u | 0x20, b | 0x20) == (b'p', b'u', b'b')
-        && let Some(args) = scan_usual(input, 4)
-    {
-        return finish_usual(input, &args, limits);
+    match parse_usual_publish(input, limits) {
+        Some((publish, taken)) => Parsed::Verb(Verb::Publish(publish), taken),
+        None => parse_any(input, limits),
     }
-    parse_any(input, limits)
+}
+
+/// A whole publish at the front of `input`, written the usual way, and how many bytes it took.
+/// Anything else is left to [`parse`]. Nearly all traffic is of this form, and a caller that asks
+/// here first gets the parts in registers instead of in a large enum.
+#[inline(always)]
+pub fn parse_usual_publish(input: &[u8], limits: ParseLimits) -> Option<(Publish<'_>, usize)> {
+    // The letters in lower case, and the space.
+    let name = u32::from_le_bytes(*input.first_chunk()?) | u32::from_le_bytes(*b"   \0");
+    if name != u32::from_le_bytes(*b"pub ") {
+        return None;
+    }
+    let args = scan_usual(input, 4)?;
+    let end = args.line_end + args.size + 2;
+    if args.line_end - 6 > limits.control_line_bytes_max
+        || args.size > limits.payload_bytes_max
+        || input.get(end - 2..end)? != b"\r\n"
+    {
+        return None;
+    }
+    let reply = match args.reply_end > args.topic_end {
+        true => &input[args.topic_end + 1..args.reply_end],
+        false => &[],
+    };
+    let publish = Publish {
+        topic: &input[4..args.topic_end],
+        reply,
+        header_bytes: 0,
+        args: args.topic_end + 1..args.line_end,
+        body: args.line_end..end,
+    };
+    Some((publish, end))
 }
 
 /// The arguments of a publish written the usual way: single spaces, CRLF, no other white space.
@@ -189,26 +218,6 @@ fn scan_usual(input: &[u8], from: usize) -> Option<UsualArgs> {
     })
 }
 
-#[inline]
-fn finish_usual<'a>(input: &'a [u8], args: &UsualArgs, limits: ParseLimits) -> Parsed<'a> {
-    if args.line_end - 6 > limits.control_line_bytes_max {
-        return Parsed::Wrong(TOO_LONG);
-    }
-    let reply = if args.reply_end > args.topic_end {
-        &input[args.topic_end + 1..args.reply_end]
-    } else {
-        &[]
-    };
-    let head = PublishHead {
-        topic: &input[4..args.topic_end],
-        reply,
-        header_bytes: 0,
-        args: args.topic_end + 1..args.line_end,
-        line_end: args.line_end,
-    };
-    head.with_payload(input, args.size, limits)
-}
-
 struct PublishHead<'a> {
     topic: &'a [u8],
     reply: &'a [u8],
@@ -218,7 +227,6 @@ struct PublishHead<'a> {
 }
 
 impl<'a> PublishHead<'a> {
-    #[inline]
     fn with_payload(self, input: &'a [u8], size: usize, limits: ParseLimits) -> Parsed<'a> {
         if size > limits.payload_bytes_max {
             return Parsed::Wrong(TOO_LARGE);
@@ -418,12 +426,11 @@ fn parse_publish<'a>(
     } else {
         &[]
     };
-    // The usual form with headers, so that it can be passed on as it is.
-    let canonical = with_headers
-        && header_bytes > 0
+    // The usual form, so that it can be passed on as it is.
+    let canonical = with_headers == (header_bytes > 0)
         && (1..count)
             .all(|i| args[i].start == args[i - 1].end + 1 && line[args[i - 1].end] == b' ')
-        && (count - 2..count).all(|i| line[args[i].start] != b'0')
+        && (count - sizes..count).all(|i| !has_leading_zero(&line[args[i].clone()]))
         && args[count - 1].end == line.len()
         && line_end == args_from + line.len() + 2;
     let head = PublishHead {
@@ -438,6 +445,10 @@ fn parse_publish<'a>(
         line_end,
     };
     head.with_payload(input, total, limits)
+}
+
+fn has_leading_zero(digits: &[u8]) -> bool {
+    digits.len() > 1 && digits[0] == b'0'
 }
 
 fn parse_subscribe(line: &[u8]) -> Option<Verb<'_>> {

@@ -36,13 +36,14 @@ use crate::auth::Auth;
 use crate::limits::Limits;
 use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::ServerInfo;
-use crate::nats::parse::{Parsed, Verb, parse};
+use crate::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
 use crate::outbox::{Chunk, Outbox};
 use crate::router::{Router, SubId};
 use crossing::Said;
 use pending::Pending;
 use session::Session;
 use status::Totals;
+use verbs::Intake;
 
 /// Most shards of one server.
 pub const SHARDS_MAX: usize = 64;
@@ -95,6 +96,15 @@ pub struct Receipt {
     pub congested: Option<SessionId>,
 }
 
+/// How much of the input a verb took.
+enum Taken {
+    Bytes(usize),
+    /// It is not whole; see [`Receipt::frame_bytes`].
+    Partial {
+        frame_bytes: usize,
+    },
+}
+
 impl Shard {
     /// A shard with no sessions. `seed` feeds the choice of queue group members.
     pub fn new(index: u16, config: Arc<ShardConfig>, info: ServerInfo, seed: u64) -> Self {
@@ -135,27 +145,20 @@ impl Shard {
         }
         while receipt.consumed < input.len() {
             let rest = &input[receipt.consumed..];
-            match parse(rest, intake.limits) {
-                Parsed::Verb(Verb::Publish(publish), taken) if intake.is_admitted => {
-                    self.publish(&mut intake, &publish, range.start + receipt.consumed);
-                    receipt.consumed += taken;
+            let from = range.start + receipt.consumed;
+            if intake.is_admitted
+                && let Some((publish, taken)) = parse_usual_publish(rest, intake.limits)
+            {
+                self.publish(&mut intake, &publish, from);
+                receipt.consumed += taken;
+            } else {
+                match self.receive_other(&mut intake, rest, from, now) {
+                    Taken::Bytes(taken) => receipt.consumed += taken,
+                    Taken::Partial { frame_bytes } => {
+                        receipt.frame_bytes = frame_bytes;
+                        break;
+                    }
                 }
-                _ if !intake.is_admitted && !b"cC".contains(&rest[0]) => {
-                    let error = Some(ClientError::Authorization);
-                    self.refuse(id, error, CloseReason::AuthenticationFailure);
-                }
-                Parsed::Verb(verb, taken) => {
-                    let from = range.start + receipt.consumed;
-                    self.end_intake(&intake);
-                    self.handle(id, verb, &chunk[from..from + taken], now);
-                    intake = self.begin_intake(id, chunk);
-                    receipt.consumed += taken;
-                }
-                Parsed::Partial { frame_bytes } => {
-                    receipt.frame_bytes = frame_bytes;
-                    break;
-                }
-                Parsed::Wrong(fault) => self.refuse(id, fault.error, fault.reason),
             }
             if !self.pending.ended.is_empty() && self.sessions[id.index()].ending.is_some() {
                 receipt.consumed = input.len();
@@ -174,6 +177,43 @@ impl Shard {
             receipt.congested = Some(congested);
         }
         receipt
+    }
+
+    /// Takes one verb of any form.
+    #[inline(never)]
+    fn receive_other(
+        &mut self,
+        intake: &mut Intake<'_>,
+        input: &[u8],
+        from: usize,
+        now: Duration,
+    ) -> Taken {
+        let id = intake.id;
+        if !intake.is_admitted && !b"cC".contains(&input[0]) {
+            self.refuse(
+                id,
+                Some(ClientError::Authorization),
+                CloseReason::AuthenticationFailure,
+            );
+            return Taken::Bytes(input.len());
+        }
+        match parse(input, intake.limits) {
+            Parsed::Verb(Verb::Publish(publish), taken) => {
+                self.publish(intake, &publish, from);
+                Taken::Bytes(taken)
+            }
+            Parsed::Verb(verb, taken) => {
+                self.end_intake(intake);
+                self.handle(id, verb, &input[..taken], now);
+                *intake = self.begin_intake(id, intake.chunk);
+                Taken::Bytes(taken)
+            }
+            Parsed::Partial { frame_bytes } => Taken::Partial { frame_bytes },
+            Parsed::Wrong(fault) => {
+                self.refuse(id, fault.error, fault.reason);
+                Taken::Bytes(input.len())
+            }
+        }
     }
 
     /// Takes what another shard said.

@@ -102,7 +102,7 @@ impl Shard {
             self.trace_verb(id, &verb, frame);
         }
         match verb {
-            // These never come here.
+            // Publishes have a way of their own.
             Verb::Publish(_) => {}
             Verb::Subscribe { filter, queue, sid } => self.subscribe(id, filter, queue, sid),
             Verb::Unsubscribe { sid, max } => self.unsubscribe(id, sid, max),
@@ -222,7 +222,7 @@ impl Shard {
     }
 
     /// Takes a message. `from` is where its verb begins in the chunk.
-    #[inline]
+    #[inline(always)]
     pub(super) fn publish(&mut self, intake: &mut Intake<'_>, publish: &Publish<'_>, from: usize) {
         let Intake {
             id, chunk, origin, ..
@@ -380,8 +380,8 @@ impl Shard {
 
 /// See [`Shard::begin_intake`].
 pub(super) struct Intake<'a> {
-    id: SessionId,
-    chunk: &'a Chunk,
+    pub(super) id: SessionId,
+    pub(super) chunk: &'a Chunk,
     origin: Origin,
     pub(super) limits: ParseLimits,
     memo: RouteMemo,
