@@ -1,6 +1,9 @@
 //! Stand-in until the command line lands.
 fn main() -> anyhow::Result<()> {
-    if std::env::args().nth(1).as_deref() == Some("--version") { println!("fanline: v0.1.0"); return Ok(()); }
+    if std::env::args().nth(1).as_deref() == Some("--version") {
+        println!("fanline: v0.1.0");
+        return Ok(());
+    }
     let mut options = fanline_server::Options::default();
     let args: Vec<String> = std::env::args().collect();
     for pair in args.windows(2) {

@@ -75,7 +75,9 @@ impl Control {
         let options = &shared.options;
         tokio::time::sleep(options.lame_duck_grace_period).await;
         let clients = shared.common.connection_count().max(1);
-        let span = options.lame_duck_duration.saturating_sub(options.lame_duck_grace_period);
+        let span = options
+            .lame_duck_duration
+            .saturating_sub(options.lame_duck_grace_period);
         info!("Closing existing clients");
         // Steps of at least 10 ms; as many clients in each as it takes to be done in time.
         let steps = (span.as_millis() / 10).clamp(1, clients as u128);

@@ -22,7 +22,11 @@ pub(crate) fn bind(host: &str, port: u16) -> io::Result<TcpListener> {
 }
 
 fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     // A restart must not wait for the connections of the previous run to be forgotten.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
@@ -46,6 +50,11 @@ pub(crate) fn reachable_urls(listening: SocketAddr) -> Vec<String> {
         !ip.is_loopback() && !is_link_local && (listening.is_ipv6() || ip.is_ipv4())
     };
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
-    let addresses = interfaces.iter().map(if_addrs::Interface::ip).filter(is_wanted);
-    addresses.map(|ip| SocketAddr::new(ip, listening.port()).to_string()).collect()
+    let addresses = interfaces
+        .iter()
+        .map(if_addrs::Interface::ip)
+        .filter(is_wanted);
+    addresses
+        .map(|ip| SocketAddr::new(ip, listening.port()).to_string())
+        .collect()
 }

@@ -9,12 +9,21 @@ use crate::options::Addresses;
 /// Writes `<program>_<pid>.ports`, by which ports chosen by the system are found.
 pub(crate) fn write_ports(folder: &Path, addresses: &Addresses) -> io::Result<PathBuf> {
     let program = std::env::args_os().next().map(PathBuf::from);
-    let name = program.as_deref().and_then(Path::file_name).and_then(|n| n.to_str());
+    let name = program
+        .as_deref()
+        .and_then(Path::file_name)
+        .and_then(|n| n.to_str());
     let file = format!("{}_{}.ports", name.unwrap_or("fanline"), std::process::id());
     let mut json = serde_json::Map::new();
-    json.insert("nats".into(), vec![format!("nats://{}", addresses.clients)].into());
+    json.insert(
+        "nats".into(),
+        vec![format!("nats://{}", addresses.clients)].into(),
+    );
     if let Some(monitoring) = addresses.monitoring {
-        json.insert("monitoring".into(), vec![format!("http://{monitoring}")].into());
+        json.insert(
+            "monitoring".into(),
+            vec![format!("http://{monitoring}")].into(),
+        );
     }
     let path = folder.join(file);
     // A reader polls for the file: it must never find half of it.

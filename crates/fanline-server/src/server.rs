@@ -93,7 +93,9 @@ impl Server {
         let info = server_info(&options, &addresses);
         log_start(&options, &info, &addresses);
         let files = write_files(&options, &addresses)?;
-        let shards = options.shards.map_or_else(default_shards, NonZeroUsize::get);
+        let shards = options
+            .shards
+            .map_or_else(default_shards, NonZeroUsize::get);
         let common = Arc::new(Common {
             config: Arc::new(ShardConfig {
                 limits: options.limits.clone(),
@@ -138,13 +140,18 @@ impl Shared {
         // Counts are a hint; two threads that choose at once do no harm.
         let start = self.next_shard.fetch_add(1, Ordering::Relaxed);
         let order = (0..counts.len()).map(|i| (start + i) % counts.len());
-        let shard = order.min_by_key(|i| counts[*i].load(Ordering::Relaxed)).unwrap_or(0);
+        let shard = order
+            .min_by_key(|i| counts[*i].load(Ordering::Relaxed))
+            .unwrap_or(0);
         let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
-        let is_full =
-            self.common.connection_count() >= self.options.limits.connections_max;
+        let is_full = self.common.connection_count() >= self.options.limits.connections_max;
         counts[shard].fetch_add(1, Ordering::Relaxed);
         // A shard that is gone has ended with the server; the connection is dropped with it.
-        let _ = self.shards[shard].send(Command::Serve { transport, cid, is_full });
+        let _ = self.shards[shard].send(Command::Serve {
+            transport,
+            cid,
+            is_full,
+        });
     }
 
     pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
@@ -164,7 +171,9 @@ pub struct Handle {
 
 impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Handle").field("addresses", &self.shared.addresses).finish_non_exhaustive()
+        f.debug_struct("Handle")
+            .field("addresses", &self.shared.addresses)
+            .finish_non_exhaustive()
     }
 }
 
@@ -229,7 +238,11 @@ fn check(options: &Options) -> Result<(), StartError> {
         "max_payload must be less than 1,000,000,000".into()
     } else if limits.control_line_bytes_max > 64 * 1024 {
         "max_control_line must be at most 65,536".into()
-    } else if options.server_name.as_deref().is_some_and(|n| n.contains(char::is_whitespace)) {
+    } else if options
+        .server_name
+        .as_deref()
+        .is_some_and(|n| n.contains(char::is_whitespace))
+    {
         "server name cannot contain spaces".into()
     } else if options.lame_duck_grace_period >= options.lame_duck_duration {
         "lame duck grace period must be shorter than the lame duck duration".into()
@@ -240,8 +253,11 @@ fn check(options: &Options) -> Result<(), StartError> {
 }
 
 fn bind(host: &str, port: u16) -> Result<TcpListener, StartError> {
-    listen::bind(host, port)
-        .map_err(|source| StartError::Listen { host: host.into(), port, source })
+    listen::bind(host, port).map_err(|source| StartError::Listen {
+        host: host.into(),
+        port,
+        source,
+    })
 }
 
 fn local_address(listener: &TcpListener) -> Result<std::net::SocketAddr, StartError> {
@@ -255,7 +271,10 @@ fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
         None => (options.host.clone(), addresses.clients.port(), None),
     };
     ServerInfo {
-        server_name: options.server_name.clone().unwrap_or_else(|| server_id.clone()),
+        server_name: options
+            .server_name
+            .clone()
+            .unwrap_or_else(|| server_id.clone()),
         server_id,
         version: COMPATIBLE_VERSION.into(),
         fanline: VERSION.into(),
@@ -271,7 +290,10 @@ fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
 }
 
 fn split_host_port(text: &str) -> (String, Option<u16>) {
-    match text.rsplit_once(':').map(|(host, port)| (host, port.parse())) {
+    match text
+        .rsplit_once(':')
+        .map(|(host, port)| (host, port.parse()))
+    {
         Some((host, Ok(port))) => (host.into(), Some(port)),
         _ => (text.into(), None),
     }
@@ -300,9 +322,9 @@ fn write_files(options: &Options, addresses: &Addresses) -> Result<Vec<PathBuf>,
         ports_file::write_pid(path).map_err(failed(path))?;
     }
     match &options.ports_file_dir {
-        Some(folder) => {
-            Ok(vec![ports_file::write_ports(folder, addresses).map_err(failed(folder))?])
-        }
+        Some(folder) => Ok(vec![
+            ports_file::write_ports(folder, addresses).map_err(failed(folder))?,
+        ]),
         None => Ok(Vec::new()),
     }
 }
@@ -331,10 +353,19 @@ fn launch(
     }
     let (orders, inbox) = mpsc::unbounded_channel();
     let (stop, stopped) = watch::channel(false);
-    let control = control::Control { shared: Arc::clone(&shared), threads, files, stopped: stop };
+    let control = control::Control {
+        shared: Arc::clone(&shared),
+        threads,
+        files,
+        stopped: stop,
+    };
     std::thread::Builder::new()
         .name("control".into())
         .spawn(move || shell::block_on(control.run(clients, monitoring, inbox)).map(drop))
         .map_err(StartError::Thread)?;
-    Ok(Handle { shared, orders, stopped })
+    Ok(Handle {
+        shared,
+        orders,
+        stopped,
+    })
 }

@@ -6,10 +6,12 @@
 
 mod cache;
 mod interest;
+mod matcher;
 mod subscriptions;
 
 pub(crate) use cache::{Member, Route, RouteMemo};
 pub(crate) use interest::ShardSet;
+pub use matcher::{MatchMemo, Matched, Matcher};
 pub(crate) use subscriptions::{SubId, Subscription, Subscriptions};
 
 use cache::Cache;

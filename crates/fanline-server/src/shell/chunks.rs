@@ -25,7 +25,10 @@ impl ChunkPool {
             return chunk;
         }
         // The oldest was most likely written by now.
-        if self.lent.front().is_some_and(|chunk| Chunk::strong_count(chunk) == 1)
+        if self
+            .lent
+            .front()
+            .is_some_and(|chunk| Chunk::strong_count(chunk) == 1)
             && let Some(chunk) = self.lent.pop_front()
         {
             return chunk;

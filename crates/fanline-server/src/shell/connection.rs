@@ -62,7 +62,10 @@ async fn serve_tcp(
     stream.set_nodelay(true)?;
     let (read, write) = tokio::net::TcpStream::from_std(stream)?.into_split();
     let link = Link::new(Writer::Tcp(write), format!("{address} - cid:{cid}"));
-    let peer = Peer { ip: address.ip().to_canonical().to_string(), port: address.port() };
+    let peer = Peer {
+        ip: address.ip().to_canonical().to_string(),
+        port: address.port(),
+    };
     serve(shell, read, link, peer, cid, is_full).await;
     Ok(())
 }
@@ -86,13 +89,24 @@ async fn serve(
         links[id.index()] = Some(Rc::clone(&link));
     }
     shell.settle(0);
-    let mut connection = Connection { shell, id, link: &link, held: Held::Nothing, reads_in_a_row: 0 };
+    let mut connection = Connection {
+        shell,
+        id,
+        link: &link,
+        held: Held::Nothing,
+        reads_in_a_row: 0,
+    };
     let reason = connection.read_until_end(&mut read).await;
     connection.close(&mut read, reason).await;
     shell.links.borrow_mut()[id.index()] = None;
     let limits = &shell.common.config.limits;
     if let Some(ended) = shell.engine.borrow_mut().remove(id, reason) {
-        log_ended(link.name(), ended.reason, limits.pending_bytes_max, limits.write_deadline);
+        log_ended(
+            link.name(),
+            ended.reason,
+            limits.pending_bytes_max,
+            limits.write_deadline,
+        );
     }
     // What ended with it may concern others.
     shell.settle(0);
@@ -203,7 +217,10 @@ impl Connection<'_> {
         let mut from = 0;
         let receipt = loop {
             let now = shell.now();
-            let receipt = shell.engine.borrow_mut().receive(self.id, &chunk, from..filled, now);
+            let receipt = shell
+                .engine
+                .borrow_mut()
+                .receive(self.id, &chunk, from..filled, now);
             from += receipt.consumed;
             if receipt.must_flush {
                 shell.flush();
@@ -247,7 +264,13 @@ impl Connection<'_> {
     /// Waits while another shard has not got round to what it was sent.
     async fn wait_for_room(&self) {
         const LOOK_AGAIN: Duration = Duration::from_millis(1);
-        let is_full = || self.shell.common.mailboxes.iter().any(super::Mailbox::is_full);
+        let is_full = || {
+            self.shell
+                .common
+                .mailboxes
+                .iter()
+                .any(super::Mailbox::is_full)
+        };
         while is_full() && self.link.ended().is_none() {
             // It may be waiting for room here in turn.
             self.shell.take_mail();
@@ -279,7 +302,10 @@ impl Connection<'_> {
                     let mut other = self.shell.chunks.borrow_mut().take();
                     let room = Chunk::get_mut(&mut other).expect("a free chunk is not shared");
                     room[..part.len()].copy_from_slice(&chunk[part.clone()]);
-                    self.shell.chunks.borrow_mut().give_back(std::mem::replace(&mut chunk, other));
+                    self.shell
+                        .chunks
+                        .borrow_mut()
+                        .give_back(std::mem::replace(&mut chunk, other));
                 }
             }
             self.held = Held::InPlace(chunk, part.len());
@@ -302,7 +328,10 @@ impl Connection<'_> {
             self.shell.write(self.id, self.link, now);
         }
         self.link.shut_down();
-        let peer_waits = !matches!(reason, CloseReason::ClientClosed | CloseReason::ServerShutdown);
+        let peer_waits = !matches!(
+            reason,
+            CloseReason::ClientClosed | CloseReason::ServerShutdown
+        );
         if reason.flushes() && peer_waits {
             let _ = tokio::time::timeout(LINGER, discard(read)).await;
         }

@@ -67,7 +67,10 @@ pub(crate) struct Common {
 impl Common {
     pub(crate) fn connection_count(&self) -> usize {
         // Only a limit and a report depend on it, so no order with anything else is needed.
-        self.connections.iter().map(|c| c.load(Ordering::Relaxed)).sum()
+        self.connections
+            .iter()
+            .map(|c| c.load(Ordering::Relaxed))
+            .sum()
     }
 }
 
@@ -119,7 +122,11 @@ pub(crate) async fn run(
 async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>) {
     while let Some(command) = commands.recv().await {
         match command {
-            Command::Serve { transport, cid, is_full } => {
+            Command::Serve {
+                transport,
+                cid,
+                is_full,
+            } => {
                 connection::spawn(shell, transport, cid, is_full);
             }
             Command::Status(to) => drop(to.send(shell.engine.borrow().status())),
@@ -231,14 +238,18 @@ impl Shell {
         self.post_mail();
         let now = self.now();
         loop {
-            let Some(id) = self.engine.borrow_mut().next_dirty() else { break };
+            let Some(id) = self.engine.borrow_mut().next_dirty() else {
+                break;
+            };
             let Some(link) = self.link(id) else { continue };
             if !link.is_draining() {
                 self.write(id, &link, now);
             }
         }
         loop {
-            let Some((id, reason)) = self.engine.borrow_mut().next_ended() else { break };
+            let Some((id, reason)) = self.engine.borrow_mut().next_ended() else {
+                break;
+            };
             if let Some(link) = self.link(id) {
                 link.end(reason);
             }
@@ -273,7 +284,10 @@ impl Shell {
 
     fn connections(&self) -> Vec<ConnectionStatus> {
         let engine = self.engine.borrow();
-        engine.session_ids().filter_map(|id| engine.connection(id)).collect()
+        engine
+            .session_ids()
+            .filter_map(|id| engine.connection(id))
+            .collect()
     }
 
     fn open(&self, cid: u64, peer: Peer, is_full: bool) -> SessionId {
@@ -311,7 +325,11 @@ impl Shell {
         if link.is_stuck() && !is_urgent {
             return;
         }
-        let most = if is_urgent { ABOUT_TO_BE_DROPPED } else { BEHIND };
+        let most = if is_urgent {
+            ABOUT_TO_BE_DROPPED
+        } else {
+            BEHIND
+        };
         let deadline = tokio::time::Instant::now() + most;
         let target = (at_first / 2).min(1024 * 1024);
         while pending() > target {
