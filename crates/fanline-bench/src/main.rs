@@ -3,8 +3,10 @@
 //! A subcommand is one kind of comparison. The generator and the servers know nothing of reports,
 //! the reports nothing of sockets; a subcommand joins them.
 
+mod allocations;
 mod core_nats;
 mod generator;
+mod micro;
 mod report;
 mod servers;
 
@@ -24,6 +26,8 @@ struct Arguments {
 enum Command {
     /// Core NATS against nats-server: throughput, request/reply, memory
     Core(core_nats::Arguments),
+    /// The engine's parts on one core: matcher, parser, shard; time and allocations
+    Micro(micro::Arguments),
     /// Keeps the cores awake until standard input ends; for the benchmark's own use
     #[command(hide = true, name = SPIN_COMMAND)]
     Spin,
@@ -35,6 +39,7 @@ fn main() -> Result<()> {
             servers::process::end_children_on_signals()?;
             core_nats::run(&arguments)
         }
+        Command::Micro(arguments) => micro::run(&arguments),
         Command::Spin => generator::awake::spin(),
     }
 }

@@ -32,6 +32,7 @@ pub use nats::error::{ClientError, CloseReason};
 pub use nats::info::ServerInfo;
 pub use nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
+pub use router::{MatchMemo, Matched, Matcher};
 pub use shard::{
     Batch, ConnectionStatus, Ended, Peer, Receipt, SHARDS_MAX, SessionId, Shard, ShardConfig,
     ShardStatus, SubscriptionStatus,

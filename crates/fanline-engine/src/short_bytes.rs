@@ -20,16 +20,25 @@ impl ShortBytes {
     }
 }
 
+impl ShortBytes {
+    /// Two parts in one.
+    pub(crate) fn joined(a: &[u8], b: &[u8]) -> Self {
+        let len = a.len() + b.len();
+        match u8::try_from(len) {
+            Ok(short) if len <= INLINE_BYTES => {
+                let mut bytes = [0; INLINE_BYTES];
+                bytes[..a.len()].copy_from_slice(a);
+                bytes[a.len()..len].copy_from_slice(b);
+                ShortBytes::Inline { len: short, bytes }
+            }
+            _ => ShortBytes::Heap([a, b].concat().into()),
+        }
+    }
+}
+
 impl From<&[u8]> for ShortBytes {
     fn from(source: &[u8]) -> Self {
-        match u8::try_from(source.len()) {
-            Ok(len) if source.len() <= INLINE_BYTES => {
-                let mut bytes = [0; INLINE_BYTES];
-                bytes[..source.len()].copy_from_slice(source);
-                ShortBytes::Inline { len, bytes }
-            }
-            _ => ShortBytes::Heap(source.into()),
-        }
+        ShortBytes::joined(source, b"")
     }
 }
 
@@ -70,6 +79,8 @@ mod tests {
                 .map(|i| b'a' + u8::try_from(i % 26).unwrap())
                 .collect();
             assert_eq!(ShortBytes::from(&source[..]).as_slice(), &source[..]);
+            let (a, b) = source.split_at(len / 3);
+            assert_eq!(ShortBytes::joined(a, b).as_slice(), &source[..]);
         }
         assert_eq!(size_of::<ShortBytes>(), 24);
     }

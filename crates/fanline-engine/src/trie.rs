@@ -114,14 +114,31 @@ impl<V: Vacant> Trie<V> {
 
     /// The path of a node, built anew.
     pub fn path(&self, id: NodeId) -> Vec<u8> {
-        let mut tokens = Vec::new();
+        let mut path = Vec::new();
+        self.write_path(id, &mut path);
+        path
+    }
+
+    /// The path of a node, in the place of what was in `path`.
+    pub fn write_path(&self, id: NodeId, path: &mut Vec<u8>) {
+        // The way leads up from the end: measured first, then filled from behind.
+        let mut bytes = 0;
         let mut at = id;
         while at != ROOT {
-            tokens.push(self.node(at).token.as_slice());
+            bytes += self.node(at).token.as_slice().len() + 1;
             at = self.node(at).parent;
         }
-        tokens.reverse();
-        tokens.join(&b'.')
+        path.clear();
+        // A dot between any two: as many as there are tokens, but for one.
+        path.resize(bytes.saturating_sub(1), b'.');
+        let mut end = path.len();
+        at = id;
+        while at != ROOT {
+            let token = self.node(at).token.as_slice();
+            path[end - token.len()..end].copy_from_slice(token);
+            end = (end - token.len()).saturating_sub(1);
+            at = self.node(at).parent;
+        }
     }
 
     /// Takes a node away when it is vacant and has no children, and so on up.

@@ -33,8 +33,19 @@ impl ShardSet {
         self.0 & (1 << shard) != 0
     }
 
+    pub(crate) fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// The shards in it, the lowest first: one step for each of them.
     pub(crate) fn iter(self) -> impl Iterator<Item = u16> {
-        (0..64).filter(move |shard| self.contains(*shard))
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let lowest = u16::try_from(left.trailing_zeros()).ok();
+            let lowest = lowest.filter(|_| left != 0)?;
+            left &= left - 1;
+            Some(lowest)
+        })
     }
 }
 

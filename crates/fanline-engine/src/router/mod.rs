@@ -6,23 +6,27 @@
 
 mod cache;
 mod interest;
+mod matcher;
 mod subscriptions;
 
 pub(crate) use cache::{Member, Route, RouteMemo};
 pub(crate) use interest::ShardSet;
+pub use matcher::{MatchMemo, Matched, Matcher};
 pub(crate) use subscriptions::{SubId, Subscription, Subscriptions};
 
 use cache::Cache;
 use interest::Interest;
 
 use crate::topic::Filter;
-use crate::trie::{NodeId, Trie};
+use crate::trie::Trie;
 
 /// All interest that a shard knows of: its own subscriptions, and the filters of other shards.
 pub(crate) struct Router {
     filters: Trie<Interest>,
     cache: Cache,
     pub(crate) subs: Subscriptions,
+    /// Room for the path of a filter that goes.
+    path: Vec<u8>,
 }
 
 /// What other shards have to be told after a change here.
@@ -37,6 +41,7 @@ impl Router {
             filters: Trie::default(),
             cache: Cache::new(),
             subs: Subscriptions::default(),
+            path: Vec::new(),
         }
     }
 
@@ -68,9 +73,11 @@ impl Router {
         if let Some(moved) = moved {
             self.subs.get_mut(moved).set_slot(sub.slot());
         }
-        let path = self.filters.path(node);
+        let mut path = std::mem::take(&mut self.path);
+        self.filters.write_path(node, &mut path);
         self.invalidate(&path);
         told(&path, queue, Announcement { weight });
+        self.path = path;
         self.filters.release(node);
     }
 
@@ -127,11 +134,7 @@ impl Router {
 
     /// The filter of a subscription, built anew.
     pub(crate) fn filter_of(&self, sub: &Subscription) -> Vec<u8> {
-        self.path(sub.node())
-    }
-
-    fn path(&self, node: NodeId) -> Vec<u8> {
-        self.filters.path(node)
+        self.filters.path(sub.node())
     }
 }
 

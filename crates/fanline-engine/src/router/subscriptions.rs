@@ -145,10 +145,8 @@ impl Subscriptions {
             self.heads.resize(at + 1, NONE);
         }
         let next = self.heads[at];
-        let mut sid_and_space = sid.to_vec();
-        sid_and_space.push(b' ');
         let id = self.all.insert(Subscription {
-            sid: ShortBytes::from(&sid_and_space[..]),
+            sid: ShortBytes::joined(sid, b" "),
             session,
             slot: 0,
             delivered: 0,

@@ -1,0 +1,76 @@
+//! `fanline-bench micro`: the engine's parts, one at a time, on one core and without a network.
+
+mod cases;
+mod matcher;
+mod parser;
+mod sampling;
+mod shard;
+mod table;
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+use crate::report;
+use cases::{Case, Result as CaseResult};
+
+/// Which parts, and for how long.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Measure only the cases whose name contains this; may be given several times
+    #[arg(long = "case", value_name = "TEXT")]
+    cases: Vec<String>,
+    /// List the cases and their targets, and measure nothing
+    #[arg(long)]
+    list: bool,
+    /// Samples of each case; the figure is their median
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    samples: u32,
+    /// Length that one sample aims at, in milliseconds
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    millis: u64,
+    /// Write the table as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let cases = chosen(&arguments.cases)?;
+    if arguments.list {
+        print!("{}", table::list(&cases));
+        return Ok(());
+    }
+    let length = Duration::from_millis(arguments.millis);
+    let progress = report::progress(cases.len() as u64);
+    let mut results = Vec::new();
+    for case in cases {
+        progress.set_message(case.name);
+        let figures = sampling::measure(&mut *(case.prepare)(), arguments.samples, length);
+        results.push(CaseResult { case, figures });
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    let report = table::Report::new(results, arguments.samples, length);
+    print!("{}", report.terminal());
+    if let Some(path) = &arguments.markdown {
+        fs::write(path, report.markdown()).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}
+
+fn chosen(names: &[String]) -> Result<Vec<Case>> {
+    let is_wanted =
+        |case: &Case| names.is_empty() || names.iter().any(|name| case.name.contains(name));
+    let all = matcher::CASES.iter().chain(parser::CASES);
+    let all = all.chain(shard::CASES);
+    let chosen: Vec<Case> = all.copied().filter(is_wanted).collect();
+    ensure!(
+        !chosen.is_empty(),
+        "no case has such a name; --list shows them"
+    );
+    Ok(chosen)
+}

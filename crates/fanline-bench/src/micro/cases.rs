@@ -1,0 +1,68 @@
+//! What a micro-benchmark is.
+
+use super::sampling::Figures;
+
+/// Does an operation so many times, or a few more, and says how many times it was.
+pub(super) type Work = dyn FnMut(u64) -> u64;
+
+/// One thing that is measured.
+#[derive(Clone, Copy)]
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    /// What is counted.
+    pub(super) unit: &'static str,
+    pub(super) targets: &'static [Target],
+    /// Builds what the work needs.
+    pub(super) prepare: fn() -> Box<Work>,
+}
+
+/// What a figure should be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Target {
+    /// Millions of operations in a second on one core.
+    MillionsAtLeast(f64),
+    NanosAtMost(f64),
+    /// Not one allocation in all samples.
+    NoAllocation,
+}
+
+impl Target {
+    pub(super) fn describe(self) -> String {
+        match self {
+            Self::MillionsAtLeast(millions) => format!("≥ {millions} M/s"),
+            Self::NanosAtMost(nanos) => format!("≤ {nanos} ns"),
+            Self::NoAllocation => "0 B".to_owned(),
+        }
+    }
+
+    pub(super) fn is_met(self, figures: &Figures) -> bool {
+        match self {
+            Self::MillionsAtLeast(millions) => 1e3 / figures.nanos.median >= millions,
+            Self::NanosAtMost(nanos) => figures.nanos.median <= nanos,
+            Self::NoAllocation => figures.allocations == 0.0,
+        }
+    }
+}
+
+/// A case and what was measured.
+pub(super) struct Result {
+    pub(super) case: Case,
+    pub(super) figures: Figures,
+}
+
+/// A small generator of numbers that are the same in each run (xorshift64*).
+pub(super) struct Numbers(u64);
+
+impl Numbers {
+    pub(super) fn new() -> Self {
+        Self(0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// A number below `end`.
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % end
+    }
+}

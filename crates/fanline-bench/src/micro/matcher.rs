@@ -1,0 +1,215 @@
+//! Who gets a message.
+
+use std::hint::black_box;
+
+use fanline_engine::{Filter, MatchMemo, Matcher};
+
+use super::cases::{Case, Numbers, Target, Work};
+
+const CACHED: &[Target] = &[Target::MillionsAtLeast(20.0), Target::NoAllocation];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        name: "match exact, the same topic again",
+        unit: "matches",
+        targets: CACHED,
+        prepare: || cached(0, subscribe_exact, 1),
+    },
+    Case {
+        name: "match exact, 64 topics in turn",
+        unit: "matches",
+        targets: CACHED,
+        prepare: || cached(0, subscribe_exact, TOPICS),
+    },
+    Case {
+        name: "match wildcard, 64 topics in turn",
+        unit: "matches",
+        targets: CACHED,
+        prepare: || cached(0, subscribe_wildcard, TOPICS),
+    },
+    Case {
+        name: "match queue group, 64 topics in turn",
+        unit: "matches",
+        targets: CACHED,
+        prepare: || cached(0, subscribe_group, TOPICS),
+    },
+    Case {
+        name: "match remote interest, 64 topics in turn",
+        unit: "matches",
+        targets: CACHED,
+        prepare: || cached(0, subscribe_remote, TOPICS),
+    },
+    Case {
+        name: "exact among 100,000 filters",
+        unit: "matches",
+        targets: CACHED,
+        prepare: || cached(FILTERS, subscribe_exact, TOPICS),
+    },
+    Case {
+        name: "wildcard among 100,000 filters",
+        unit: "matches",
+        targets: CACHED,
+        prepare: || cached(FILTERS, subscribe_wildcard, TOPICS),
+    },
+    Case {
+        name: "queue group among 100,000 filters",
+        unit: "matches",
+        targets: CACHED,
+        prepare: || cached(FILTERS, subscribe_group, TOPICS),
+    },
+    Case {
+        name: "remote interest among 100,000 filters",
+        unit: "matches",
+        targets: CACHED,
+        prepare: || cached(FILTERS, subscribe_remote, TOPICS),
+    },
+    Case {
+        name: "uncached among 100,000 filters",
+        unit: "matches",
+        targets: &[Target::NanosAtMost(2000.0)],
+        prepare: uncached,
+    },
+    Case {
+        name: "churn exact among 100,000 filters",
+        unit: "SUB + UNSUB",
+        targets: &[],
+        prepare: || churn(|i| format!("_INBOX.aB3dE6gH9.{i}")),
+    },
+    Case {
+        name: "churn wildcard among 100,000 filters",
+        unit: "SUB + UNSUB",
+        targets: &[],
+        prepare: || churn(|i| format!("_INBOX.aB3dE6gH9{i}.*")),
+    },
+];
+
+/// Topics that take turns: more than a publisher's memo holds, fewer than the cache.
+const TOPICS: u64 = 64;
+const FILTERS: u64 = 100_000;
+/// Distinct topics of the uncached case: many more than the recent ones that are remembered, so
+/// that each one is new whenever it comes.
+const UNCACHED_TOPICS: u64 = 200_000;
+
+/// The client whose subscriptions are measured; another one has the crowd.
+const CLIENT: u32 = 0;
+const CROWD: u32 = 1;
+
+fn parsed(filter: &str) -> Filter<'_> {
+    Filter::parse(filter.as_bytes()).expect("a benchmark's own filter")
+}
+
+fn add(matcher: &mut Matcher, client: u32, sid: u64, filter: &str, queue: &[u8]) {
+    let is_new = matcher.subscribe(client, sid.to_string().as_bytes(), parsed(filter), queue);
+    assert!(is_new, "a benchmark's own sid");
+}
+
+fn topic(i: u64) -> String {
+    format!("bench.orders.{i}.created")
+}
+
+fn subscribe_exact(matcher: &mut Matcher) {
+    for i in 0..TOPICS {
+        add(matcher, CLIENT, i, &topic(i), b"");
+    }
+}
+
+fn subscribe_wildcard(matcher: &mut Matcher) {
+    add(matcher, CLIENT, 0, "bench.orders.*.created", b"");
+    add(matcher, CLIENT, 1, "bench.>", b"");
+}
+
+fn subscribe_group(matcher: &mut Matcher) {
+    for sid in 0..3 {
+        add(matcher, CLIENT, sid, "bench.orders.*.created", b"workers");
+    }
+}
+
+fn subscribe_remote(matcher: &mut Matcher) {
+    add(matcher, CLIENT, 0, "bench.orders.*.created", b"");
+    for shard in 1..4 {
+        matcher.set_remote(shard, parsed("bench.orders.>"), b"", 1);
+        matcher.set_remote(shard, parsed("bench.*.*.created"), b"workers", 2);
+    }
+}
+
+/// Filters as they are in a large system: most for one topic, some for a family, few for much.
+fn add_crowd(matcher: &mut Matcher, count: u64) {
+    let mut numbers = Numbers::new();
+    for i in 0..count {
+        let (region, device) = (numbers.below(100), numbers.below(5000));
+        let filter = match numbers.below(100) {
+            0..70 => format!("fleet.{region}.{device}.sensor.{i}"),
+            70..85 => format!("fleet.{region}.{device}.*.{i}"),
+            85..95 => format!("fleet.*.{device}.sensor.{i}"),
+            95..99 => format!("fleet.{region}.{device}.>"),
+            _ => format!("fleet.{region}.*.alarm.{i}"),
+        };
+        add(matcher, CROWD, i, &filter, b"");
+    }
+}
+
+/// Looks topics up that are in the cache.
+fn cached(crowd: u64, subscribe: fn(&mut Matcher), topics: u64) -> Box<Work> {
+    let mut matcher = Matcher::default();
+    add_crowd(&mut matcher, crowd);
+    subscribe(&mut matcher);
+    let topics: Vec<Vec<u8>> = (0..topics).map(|i| topic(i).into_bytes()).collect();
+    Box::new(move |operations| {
+        let mut memo = MatchMemo::default();
+        let rounds = operations.div_ceil(topics.len() as u64);
+        for _ in 0..rounds {
+            for topic in black_box(&topics) {
+                let matched = matcher.find(topic, &mut memo);
+                black_box((matched.subscriptions(), matched.groups(), matched.shards()));
+            }
+        }
+        rounds * topics.len() as u64
+    })
+}
+
+/// Looks topics up that are not in the cache; most of them match something.
+fn uncached() -> Box<Work> {
+    let mut matcher = Matcher::default();
+    add_crowd(&mut matcher, FILTERS);
+    let mut numbers = Numbers::new();
+    let mut bytes = Vec::new();
+    let mut ends = Vec::new();
+    for i in 0..UNCACHED_TOPICS {
+        let (region, device) = (numbers.below(100), numbers.below(5000));
+        let _ = numbers.below(100);
+        bytes.extend(format!("fleet.{region}.{device}.sensor.{i}").into_bytes());
+        ends.push(bytes.len());
+    }
+    let mut next = 0;
+    Box::new(move |operations| {
+        for _ in 0..operations {
+            let start = if next == 0 { 0 } else { ends[next - 1] };
+            let matched = matcher.find(&bytes[start..ends[next]], &mut MatchMemo::default());
+            black_box(matched.subscriptions());
+            next = (next + 1) % ends.len();
+        }
+        operations
+    })
+}
+
+/// Subscribes and unsubscribes, while the cache holds topics that this does not concern.
+fn churn(filter: fn(u64) -> String) -> Box<Work> {
+    let mut matcher = Matcher::default();
+    add_crowd(&mut matcher, FILTERS);
+    for i in 0..2 * TOPICS {
+        matcher.find(topic(i % TOPICS).as_bytes(), &mut MatchMemo::default());
+    }
+    let filters: Vec<String> = (0..1024).map(filter).collect();
+    let sids: Vec<String> = (0..1024).map(|i| (1_000_000 + i).to_string()).collect();
+    Box::new(move |operations| {
+        let rounds = operations.div_ceil(filters.len() as u64);
+        for _ in 0..rounds {
+            for (filter, sid) in filters.iter().zip(&sids) {
+                let is_new = matcher.subscribe(CLIENT, sid.as_bytes(), parsed(filter), b"");
+                let was_there = matcher.unsubscribe(CLIENT, sid.as_bytes());
+                assert!(is_new && was_there);
+            }
+        }
+        rounds * filters.len() as u64
+    })
+}

@@ -1,0 +1,117 @@
+//! Bytes to verbs.
+
+use std::hint::black_box;
+
+use fanline_engine::Parsed;
+use fanline_engine::parse::{ParseLimits, parse};
+
+use super::cases::{Case, Target, Work};
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        name: "parse PING",
+        unit: "verbs",
+        targets: &[Target::NoAllocation],
+        prepare: || frames(b"PING\r\n"),
+    },
+    Case {
+        name: "parse PUB 16 B",
+        unit: "verbs",
+        targets: &[Target::MillionsAtLeast(25.0), Target::NoAllocation],
+        prepare: || frames(b"PUB bench.orders.new 16\r\n0123456789abcdef\r\n"),
+    },
+    Case {
+        name: "parse PUB 16 B with reply",
+        unit: "verbs",
+        targets: &[Target::NoAllocation],
+        prepare: || {
+            frames(b"PUB bench.orders.new _INBOX.aB3dE6gH9.1234 16\r\n0123456789abcdef\r\n")
+        },
+    },
+    Case {
+        name: "parse HPUB 16 B and 22 B of headers",
+        unit: "verbs",
+        targets: &[Target::NoAllocation],
+        prepare: || {
+            frames(
+                b"HPUB bench.orders.new 22 38\r\nNATS/1.0\r\nKey: abc\r\n\r\n0123456789abcdef\r\n",
+            )
+        },
+    },
+    Case {
+        name: "parse HPUB 16 B with reply",
+        unit: "verbs",
+        targets: &[Target::NoAllocation],
+        prepare: || {
+            frames(b"HPUB bench.orders.new _INBOX.aB3dE6gH9.1234 22 38\r\nNATS/1.0\r\nKey: abc\r\n\r\n0123456789abcdef\r\n")
+        },
+    },
+    Case {
+        name: "parse SUB and UNSUB",
+        unit: "verbs",
+        targets: &[Target::NoAllocation],
+        prepare: || frames(b"SUB bench.orders.* 1234\r\nUNSUB 1234\r\n"),
+    },
+    Case {
+        name: "parse PUB 128 B, payload in two reads",
+        unit: "verbs",
+        targets: &[Target::NoAllocation],
+        prepare: split_payload,
+    },
+];
+
+/// About as much as one read gives.
+const INPUT_BYTES: usize = 64 * 1024;
+
+fn limits() -> ParseLimits {
+    ParseLimits {
+        control_line_bytes_max: 4096,
+        payload_bytes_max: 1024 * 1024,
+        headers: true,
+    }
+}
+
+/// A buffer full of `frame`, parsed verb by verb.
+fn frames(frame: &[u8]) -> Box<Work> {
+    let input = frame.repeat(INPUT_BYTES / frame.len());
+    Box::new(move |operations| {
+        let limits = black_box(limits());
+        let mut done = 0;
+        while done < operations {
+            let input = black_box(&input[..]);
+            let mut at = 0;
+            while at < input.len() {
+                match parse(&input[at..], limits) {
+                    Parsed::Verb(verb, taken) => {
+                        black_box(&verb);
+                        at += taken;
+                    }
+                    other => panic!("a benchmark's own bytes gave {other:?}"),
+                }
+                done += 1;
+            }
+        }
+        done
+    })
+}
+
+/// A verb whose payload comes in two parts is met twice: without its end, and whole.
+fn split_payload() -> Box<Work> {
+    let mut input = b"PUB bench.orders.new 128\r\n".to_vec();
+    let first = input.len() + 64;
+    input.extend([b'x'; 128]);
+    input.extend(b"\r\n");
+    Box::new(move |operations| {
+        let limits = black_box(limits());
+        for _ in 0..operations {
+            let input = black_box(&input[..]);
+            let partial = parse(&input[..first], limits);
+            assert!(
+                matches!(partial, Parsed::Partial { frame_bytes } if frame_bytes == input.len())
+            );
+            let whole = parse(input, limits);
+            assert!(matches!(black_box(&whole), Parsed::Verb(..)));
+        }
+        operations
+    })
+}

@@ -1,0 +1,56 @@
+//! How often and for how long something is done, and what that cost.
+
+use std::time::{Duration, Instant};
+
+use super::cases::Work;
+use crate::allocations::Allocations;
+use crate::report::metric::Summary;
+
+/// Work done before the first sample, in samples.
+const WARM_UP_SAMPLES: u32 = 3;
+
+/// The cost of one operation.
+pub(super) struct Figures {
+    pub(super) nanos: Summary,
+    /// Means over all samples.
+    pub(super) allocations: f64,
+    pub(super) bytes: f64,
+}
+
+/// Measures `work` in `samples` samples of about `length`.
+pub(super) fn measure(work: &mut Work, samples: u32, length: Duration) -> Figures {
+    let operations = calibrate(work, length);
+    for _ in 0..WARM_UP_SAMPLES {
+        work(operations);
+    }
+    let mut nanos = Vec::with_capacity(samples as usize);
+    let mut done = 0;
+    let before = Allocations::of_this_thread();
+    for _ in 0..samples {
+        let start = Instant::now();
+        let count = work(operations);
+        nanos.push(start.elapsed().as_nanos() as f64 / count as f64);
+        done += count;
+    }
+    let allocated = Allocations::of_this_thread().since(before);
+    Figures {
+        nanos: Summary::of(nanos.into_iter()).expect("at least one sample"),
+        allocations: allocated.count as f64 / done as f64,
+        bytes: allocated.bytes as f64 / done as f64,
+    }
+}
+
+/// How many operations take about `length`.
+fn calibrate(work: &mut Work, length: Duration) -> u64 {
+    let mut operations = 1;
+    loop {
+        let start = Instant::now();
+        let done = work(operations);
+        let elapsed = start.elapsed();
+        if elapsed * 4 >= length {
+            let scale = length.as_secs_f64() / elapsed.as_secs_f64();
+            return ((done as f64 * scale).ceil() as u64).max(1);
+        }
+        operations = done.max(operations) * 2;
+    }
+}

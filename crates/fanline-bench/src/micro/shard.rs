@@ -1,0 +1,160 @@
+//! From a publisher's bytes to the bytes that wait for its subscribers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanline_engine::{Auth, Batch, Chunk, Limits, Peer, ServerInfo, SessionId, Shard, ShardConfig};
+
+use super::cases::{Case, Target, Work};
+
+const STEADY: &[Target] = &[Target::NoAllocation];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        name: "shard publish only, 16 B",
+        unit: "messages",
+        targets: STEADY,
+        prepare: || fan_out(0, 16),
+    },
+    Case {
+        name: "shard 1 to 1, 16 B",
+        unit: "deliveries",
+        targets: STEADY,
+        prepare: || fan_out(1, 16),
+    },
+    Case {
+        name: "shard 1 to 4, 128 B",
+        unit: "deliveries",
+        targets: STEADY,
+        prepare: || fan_out(4, 128),
+    },
+    Case {
+        name: "shard 1 to 1000, 128 B",
+        unit: "deliveries",
+        targets: STEADY,
+        prepare: || fan_out(1000, 128),
+    },
+    Case {
+        name: "shard 1 to 1 of a queue group, 128 B",
+        unit: "deliveries",
+        targets: STEADY,
+        prepare: group,
+    },
+    Case {
+        name: "two shards 1 to 1, 128 B",
+        unit: "deliveries",
+        targets: STEADY,
+        prepare: crossing,
+    },
+];
+
+/// About as much as one read gives.
+const INPUT_BYTES: usize = 64 * 1024;
+const NOW: Duration = Duration::from_secs(1);
+const CONNECT: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true}\r\n";
+
+fn shards(count: usize) -> Vec<Shard> {
+    let config = Arc::new(ShardConfig {
+        limits: Limits::default(),
+        auth: Auth::Open,
+        shards: count,
+        traces: false,
+    });
+    let make = |index| Shard::new(index, config.clone(), ServerInfo::default(), 7);
+    (0u16..).take(count).map(make).collect()
+}
+
+/// A client that has said `lines`.
+fn client(shard: &mut Shard, lines: &str) -> SessionId {
+    let id = shard.open(1, Peer::default(), false, NOW);
+    let input: Chunk = format!("{CONNECT}{lines}").into_bytes().into();
+    let receipt = shard.receive(id, &input, 0..input.len(), NOW);
+    assert_eq!(receipt.consumed, input.len(), "a benchmark's own bytes");
+    drain(shard);
+    id
+}
+
+/// Messages to one topic, and how many there are.
+fn messages(payload_bytes: usize) -> (Chunk, u64) {
+    let payload = "x".repeat(payload_bytes);
+    let frame = format!("PUB bench.orders.new {payload_bytes}\r\n{payload}\r\n");
+    let count = INPUT_BYTES / frame.len();
+    (frame.repeat(count).into_bytes().into(), count as u64)
+}
+
+/// Hands in a whole read, and takes what waits for each connection as if it had been written.
+fn publish(shard: &mut Shard, publisher: SessionId, input: &Chunk) {
+    let mut at = 0;
+    while at < input.len() {
+        let receipt = shard.receive(publisher, input, at..input.len(), NOW);
+        assert!(receipt.consumed > 0, "a benchmark's own bytes");
+        at += receipt.consumed;
+        drain(shard);
+    }
+}
+
+fn drain(shard: &mut Shard) {
+    while let Some(id) = shard.next_dirty() {
+        let outbox = shard.outbox(id);
+        outbox.advance(outbox.pending_bytes());
+        shard.written(id, NOW);
+    }
+}
+
+/// Runs `batch`, which does `done` operations, until there were enough.
+fn in_batches(done: u64, mut batch: impl FnMut() + 'static) -> Box<Work> {
+    Box::new(move |operations| {
+        let batches = operations.div_ceil(done);
+        for _ in 0..batches {
+            batch();
+        }
+        batches * done
+    })
+}
+
+fn fan_out(subscribers: u64, payload_bytes: usize) -> Box<Work> {
+    let mut shard = shards(1).remove(0);
+    let publisher = client(&mut shard, "");
+    for _ in 0..subscribers {
+        client(&mut shard, "SUB bench.orders.new 1\r\n");
+    }
+    let (input, count) = messages(payload_bytes);
+    in_batches(count * subscribers.max(1), move || {
+        publish(&mut shard, publisher, &input);
+    })
+}
+
+fn group() -> Box<Work> {
+    let mut shard = shards(1).remove(0);
+    let publisher = client(&mut shard, "");
+    for _ in 0..3 {
+        client(&mut shard, "SUB bench.orders.* workers 1\r\n");
+    }
+    let (input, count) = messages(128);
+    in_batches(count, move || publish(&mut shard, publisher, &input))
+}
+
+/// The publisher is on one shard, the subscriber on the other.
+fn crossing() -> Box<Work> {
+    let mut shards = shards(2);
+    client(&mut shards[1], "SUB bench.orders.new 1\r\n");
+    let mut crossed = Batch::default();
+    exchange(&mut shards, 1, 0, &mut crossed);
+    let publisher = client(&mut shards[0], "");
+    let (input, count) = messages(128);
+    in_batches(count, move || {
+        publish(&mut shards[0], publisher, &input);
+        exchange(&mut shards, 0, 1, &mut crossed);
+        drain(&mut shards[1]);
+    })
+}
+
+fn exchange(shards: &mut [Shard], from: usize, to: usize, crossed: &mut Batch) {
+    crossed.append(shards[from].outgoing(to));
+    assert!(
+        !crossed.is_empty(),
+        "the benchmark's shards have nothing to say"
+    );
+    shards[to].apply(crossed);
+    crossed.clear();
+}
