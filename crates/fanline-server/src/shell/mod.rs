@@ -111,12 +111,12 @@ pub(crate) async fn run(
         sleeps_until: Cell::new(Duration::MAX),
         drained: Notify::new(),
     });
-    tokio::select! {
-        () = obey(&shell, commands) => {}
-        () = flush_when_wanted(&shell) => {}
-        () = keep_time(&shell) => {}
-        () = read_mail(&shell) => {}
-    }
+    // Tasks of their own, and not parts of this future: the runtime looks for new events before
+    // it polls this one again, which would cost a system call for each turn.
+    tokio::task::spawn_local(flush_when_wanted(Rc::clone(&shell)));
+    tokio::task::spawn_local(keep_time(Rc::clone(&shell)));
+    tokio::task::spawn_local(read_mail(Rc::clone(&shell)));
+    obey(&shell, commands).await;
 }
 
 async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>) {
@@ -150,14 +150,14 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
 
 /// Writes when all connections that were ready have been read, so that what several of them have
 /// for one subscriber leaves in one write.
-async fn flush_when_wanted(shell: &Rc<Shell>) {
+async fn flush_when_wanted(shell: Rc<Shell>) {
     loop {
         shell.flush_wanted.notified().await;
         shell.flush();
     }
 }
 
-async fn keep_time(shell: &Rc<Shell>) {
+async fn keep_time(shell: Rc<Shell>) {
     loop {
         let next = shell.engine.borrow().next_timeout();
         shell.sleeps_until.set(next.unwrap_or(Duration::MAX));
@@ -178,7 +178,7 @@ async fn keep_time(shell: &Rc<Shell>) {
     }
 }
 
-async fn read_mail(shell: &Rc<Shell>) {
+async fn read_mail(shell: Rc<Shell>) {
     loop {
         shell.common.mailboxes[shell.index].wait().await;
         shell.take_mail();
