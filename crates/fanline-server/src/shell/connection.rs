@@ -337,8 +337,7 @@ impl Connection<'_> {
         self.shell.engine.borrow_mut().end(self.id, reason);
         self.shell.post_mail();
         if reason.flushes() {
-            let now = self.shell.now();
-            self.shell.write(self.id, self.link, now);
+            self.shell.write(self.id, self.link);
         }
         self.link.shut_down();
         let peer_waits = !matches!(
