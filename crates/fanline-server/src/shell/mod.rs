@@ -14,7 +14,6 @@ use std::io;
 use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fanline_engine::{
@@ -24,6 +23,7 @@ use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{debug, trace, warn};
 
+use crate::sync::{AtomicUsize, Ordering};
 use chunks::ChunkPool;
 use link::{Link, Wrote};
 pub(crate) use mailbox::Mailbox;
