@@ -142,7 +142,8 @@ impl Shared {
         let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
         let is_full =
             self.common.connection_count() >= self.options.limits.connections_max;
-        counts[shard].fetch_add(1, Ordering::Relaxed);
+        // One that is refused takes no place while it lingers.
+        counts[shard].fetch_add(usize::from(!is_full), Ordering::Relaxed);
         // A shard that is gone has ended with the server; the connection is dropped with it.
         let _ = self.shards[shard].send(Command::Serve { transport, cid, is_full });
     }

@@ -47,7 +47,7 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
             }
         }
         // Only a count for limits and reports.
-        shell.common.connections[shell.index].fetch_sub(1, Ordering::Relaxed);
+        shell.common.connections[shell.index].fetch_sub(usize::from(!is_full), Ordering::Relaxed);
     });
 }
 
