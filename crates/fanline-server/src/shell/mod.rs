@@ -130,6 +130,8 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
             }
             Command::CloseSome(count) => shell.end_sessions(count),
             Command::Stop => {
+                // What was published before the order to stop is still delivered.
+                shell.take_mail();
                 shell.end_sessions(usize::MAX);
                 // One turn for each connection to write what it can and close.
                 for _ in 0..2 {
