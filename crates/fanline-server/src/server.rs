@@ -148,6 +148,13 @@ impl Shared {
         let _ = self.shards[shard].send(Command::Serve { transport, cid, is_full });
     }
 
+    /// The shard with the most connections.
+    pub(crate) fn fullest_shard(&self) -> &mpsc::UnboundedSender<Command> {
+        let counts = self.common.connections.iter().map(|count| count.load(Ordering::Relaxed));
+        let fullest = counts.zip(&self.shards).max_by_key(|(count, _)| *count);
+        fullest.expect("there is at least one shard").1
+    }
+
     pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
         for shard in &self.shards {
             let _ = shard.send(command());
