@@ -4,7 +4,6 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use tracing::debug;
 use super::chunks::new_chunk;
 use super::link::{Link, Writer, Wrote};
 use super::{Shell, Transport, log_ended};
+use crate::sync::Ordering;
 
 /// How much of what a client still sends is read and dropped after an error, so that the error
 /// reaches it: closing a socket with unread bytes would take it back.
@@ -52,7 +52,7 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
             }
         }
         // Only a count for limits and reports.
-        shell.common.connections[shell.index].fetch_sub(1, Ordering::Relaxed);
+        shell.common.connections[shell.index].fetch_sub(usize::from(!is_full), Ordering::Relaxed);
     });
 }
 

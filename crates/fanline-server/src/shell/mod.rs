@@ -14,7 +14,6 @@ use std::io;
 use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fanline_engine::{
@@ -24,6 +23,7 @@ use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{debug, trace, warn};
 
+use crate::sync::{AtomicUsize, Ordering};
 use chunks::ChunkPool;
 use link::{Link, Wrote};
 pub(crate) use mailbox::Mailbox;
@@ -137,6 +137,8 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
             }
             Command::CloseSome(count) => shell.end_sessions(count),
             Command::Stop => {
+                // What was published before the order to stop is still delivered.
+                shell.take_mail();
                 shell.end_sessions(usize::MAX);
                 // One turn for each connection to write what it can and close.
                 for _ in 0..2 {
