@@ -32,7 +32,8 @@ Try it in three terminals:
 `fanline` alone is `fanline serve`. With nats-server's own flags first (fanline -p 4222 -D), or
 under the name nats-server, it behaves as nats-server does; its exit codes are then 0 and 1.
 
-Exit codes: 0 done, 1 an error, 2 wrong usage, 3 nobody answered (timeout, no responders).
+Exit codes: 0 done, 1 an error, 2 wrong usage of a tool (1 when starting a server, as there),
+3 nobody answered (timeout, no responders).
 The server is $FANLINE_URL, then $NATS_URL, then nats://127.0.0.1:4222, or what --server says.")]
 pub(crate) struct Cli {
     #[command(subcommand)]

@@ -270,13 +270,10 @@ fn usual_line_end(input: &[u8], end: usize) -> Option<usize> {
     (input[end] == b'\r' && *input.get(end + 1)? == b'\n').then_some(end + 2)
 }
 
-/// Digits as a delivery may repeat them: no more than a size has, and none too many in front.
+/// Digits as a delivery may repeat them: no more than a size has.
 #[inline]
 fn usual_size(digits: &[u8]) -> Option<usize> {
-    if digits.is_empty()
-        || digits.len() > SIZE_DIGITS_MAX
-        || (digits[0] == b'0' && digits.len() > 1)
-    {
+    if digits.is_empty() || digits.len() > SIZE_DIGITS_MAX {
         return None;
     }
     let mut size = 0;
@@ -378,7 +375,7 @@ enum Name {
     Err,
 }
 
-/// Names in the order of their frequency. What has arguments must be followed by white space.
+/// Names in the order of their frequency, and whether white space must follow.
 const NAMES: [(&[u8], Name, bool); 10] = [
     (b"pub", Name::Pub, true),
     (b"hpub", Name::Hpub, true),
@@ -386,8 +383,8 @@ const NAMES: [(&[u8], Name, bool); 10] = [
     (b"unsub", Name::Unsub, true),
     (b"ping", Name::Ping, false),
     (b"pong", Name::Pong, false),
-    (b"connect", Name::Connect, true),
-    (b"info", Name::Info, true),
+    (b"connect", Name::Connect, false),
+    (b"info", Name::Info, false),
     (b"+ok", Name::Ok, false),
     (b"-err", Name::Err, true),
 ];
@@ -524,7 +521,6 @@ fn parse_publish<'a>(
     let canonical = with_headers == (header_bytes > 0)
         && (1..count)
             .all(|i| args[i].start == args[i - 1].end + 1 && line[args[i - 1].end] == b' ')
-        && (count - sizes..count).all(|i| !has_leading_zero(&line[args[i].clone()]))
         && args[count - 1].end == line.len()
         && line_end == args_from + line.len() + 2;
     let head = PublishHead {
@@ -539,10 +535,6 @@ fn parse_publish<'a>(
         line_end,
     };
     head.with_payload(input, total, limits)
-}
-
-fn has_leading_zero(digits: &[u8]) -> bool {
-    digits.len() > 1 && digits[0] == b'0'
 }
 
 fn parse_subscribe(line: &[u8]) -> Option<Verb<'_>> {
@@ -571,8 +563,11 @@ fn parse_unsubscribe(line: &[u8]) -> Option<Verb<'_>> {
             max: None,
         }),
         2 => {
-            // What is not a number is no limit: the subscription ends now, as in nats-server.
-            let max = parse_size(&line[args[1].clone()]).map(|max| max as u64);
+            // What is not a number, or too long for one, is no limit: the subscription ends now,
+            // as in nats-server.
+            let digits = &line[args[1].clone()];
+            let max = parse_size(digits).filter(|_| digits.len() <= SIZE_DIGITS_MAX);
+            let max = max.map(|max| max as u64);
             Some(Verb::Unsubscribe {
                 sid: &line[args[0].clone()],
                 max,
@@ -588,13 +583,9 @@ fn parse_size(digits: &[u8]) -> Option<usize> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let significant = &digits[digits.iter().take_while(|d| **d == b'0').count()..];
-    if significant.len() > SIZE_DIGITS_MAX {
+    if digits.len() > SIZE_DIGITS_MAX {
         return Some(usize::MAX >> 1);
     }
-    Some(
-        significant
-            .iter()
-            .fold(0, |n, d| n * 10 + usize::from(d - b'0')),
-    )
+    let value = |n: usize, digit: &u8| n * 10 + usize::from(digit - b'0');
+    Some(digits.iter().fold(0, value))
 }

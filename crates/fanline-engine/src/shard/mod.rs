@@ -308,6 +308,10 @@ impl Shard {
             session.out.discard();
         }
         self.pending.ended.push(id);
+        self.drop_subscriptions(id);
+    }
+
+    fn drop_subscriptions(&mut self, id: SessionId) {
         while let Some(sub) = self.router.subs.first_of_session(id.0) {
             self.drop_subscription(sub);
         }

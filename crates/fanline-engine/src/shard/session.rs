@@ -53,7 +53,8 @@ pub(super) struct Session {
     pub(super) stalls: u64,
     pub(super) awaits_auth: bool,
     pub(super) has_connected: bool,
-    pub(super) has_ponged: bool,
+    /// Whether it was sent the second INFO, which follows its first PING after CONNECT.
+    pub(super) was_told_account: bool,
     pub(super) options: ConnectOptions,
     pub(super) peer: Peer,
     pub(super) opened_at: Duration,

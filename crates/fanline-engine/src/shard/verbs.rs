@@ -44,7 +44,7 @@ impl Shard {
             stalls: 0,
             awaits_auth,
             has_connected: false,
-            has_ponged: false,
+            was_told_account: false,
             options: ConnectOptions::default(),
             peer,
             opened_at: now,
@@ -155,7 +155,11 @@ impl Shard {
         let headers = options.headers && self.config.limits.headers;
         session.takes_headers = headers;
         session.parse_limits = parse_limits(&self.config.limits, headers);
-        session.has_connected = true;
+        if std::mem::replace(&mut session.has_connected, true) {
+            // Who connects anew may be somebody else: what was subscribed before is gone.
+            self.drop_subscriptions(id);
+        }
+        let session = &mut self.sessions[id.index()];
         if std::mem::take(&mut session.awaits_auth) {
             let ping_at = session.ping_at;
             self.rearm(id, ping_at);
@@ -207,8 +211,8 @@ impl Shard {
     fn ping(&mut self, id: SessionId) {
         self.send(id, b"PONG\r\n");
         let session = &mut self.sessions[id.index()];
-        let is_first = !std::mem::replace(&mut session.has_ponged, true);
-        if is_first && session.options.protocol >= 1 {
+        if session.has_connected && !session.was_told_account && session.options.protocol >= 1 {
+            session.was_told_account = true;
             self.send_info(id, true);
         }
     }
@@ -275,7 +279,7 @@ impl Shard {
     #[cold]
     fn may_publish(&mut self, id: SessionId, publish: &Publish<'_>) -> bool {
         const TOPICS: [&[u8]; 3] = [b"_GR_.", b"$GR.", b"$NRG."];
-        const REPLIES: [&[u8]; 3] = [b"_R_.", b"$JS.ACK.", b"_GR_."];
+        const REPLIES: [&[u8]; 4] = [b"_R_.", b"$JS.ACK.", b"_GR_.", b"$GR."];
         if REPLIES
             .iter()
             .any(|prefix| publish.reply.starts_with(prefix))
@@ -298,11 +302,11 @@ impl Shard {
     fn answer_publish(&mut self, id: SessionId, publish: &Publish<'_>) {
         let options = &self.sessions[id.index()].options;
         let (verbose, pedantic) = (options.verbose, options.pedantic);
-        if verbose {
-            self.send(id, b"+OK\r\n");
-        }
         if pedantic && !is_literal_topic(publish.topic) {
             self.send_error(id, &ClientError::InvalidPublishSubject);
+        }
+        if verbose {
+            self.send(id, b"+OK\r\n");
         }
     }
 
