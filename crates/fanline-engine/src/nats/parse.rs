@@ -107,11 +107,11 @@ pub struct ParseLimits {
 
 const UNKNOWN: Fault = Fault {
     error: Some(ClientError::UnknownOperation),
-    reason: CloseReason::ParseError,
+    reason: CloseReason::ProtocolViolation,
 };
 const MALFORMED: Fault = Fault {
     error: None,
-    reason: CloseReason::ParseError,
+    reason: CloseReason::ProtocolViolation,
 };
 const TOO_LONG: Fault = Fault {
     error: Some(ClientError::ControlLineExceeded),
@@ -123,7 +123,7 @@ const TOO_LARGE: Fault = Fault {
 };
 const NO_HEADERS: Fault = Fault {
     error: None,
-    reason: CloseReason::MessageHeaderViolation,
+    reason: CloseReason::ProtocolViolation,
 };
 
 const PARTIAL: Parsed<'static> = Parsed::Partial { frame_bytes: 0 };

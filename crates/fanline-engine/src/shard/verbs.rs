@@ -105,14 +105,14 @@ impl Shard {
                 }
             }
             Verb::Ok => {}
-            Verb::Error(_) => self.end(id, CloseReason::ProtocolViolation),
+            Verb::Error(_) => self.end(id, CloseReason::ParseError),
         }
     }
 
     fn connect(&mut self, id: SessionId, json: &[u8]) {
         let session = &mut self.sessions[id.index()];
         if session.options.merge(json).is_err() {
-            return self.end(id, CloseReason::ParseError);
+            return self.end(id, CloseReason::ProtocolViolation);
         }
         let options = &session.options;
         let refusal = if !options.account.is_empty()
