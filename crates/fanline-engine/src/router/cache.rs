@@ -194,6 +194,9 @@ pub(crate) struct Counts {
     pub(crate) cached: usize,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
+    /// Targets in all cached routes together, and in the widest one.
+    pub(crate) targets: usize,
+    pub(crate) targets_max: usize,
 }
 
 /// The routes of topics seen more than once.
@@ -302,6 +305,11 @@ impl Cache {
             cached: self.by_topic.len(),
             hits: self.hits,
             misses: self.misses,
+            targets: self.targets,
+            targets_max: (self.routes.iter())
+                .map(|(_, route)| route.target_count())
+                .max()
+                .unwrap_or(0),
         }
     }
 

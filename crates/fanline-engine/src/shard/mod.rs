@@ -263,10 +263,13 @@ impl Shard {
         if !reason.flushes() {
             session.out.discard();
         }
+        let subscriptions = session.subscriptions;
         self.pending.ended.push(id);
         while let Some(sub) = self.router.subs.first_of_session(id.0) {
             self.drop_subscription(sub);
         }
+        // What is told of a connection that has ended is what it had.
+        self.sessions[id.index()].subscriptions = subscriptions;
     }
 
     /// Tells a client what it did wrong, and ends the connection.
