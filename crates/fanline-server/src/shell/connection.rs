@@ -93,6 +93,7 @@ async fn serve(
     let limits = &shell.common.config.limits;
     if let Some(ended) = shell.engine.borrow_mut().remove(id, reason) {
         log_ended(link.name(), ended.reason, limits.pending_bytes_max, limits.write_deadline);
+        shell.closed.borrow_mut().push(ended, shell.now());
     }
     // What ended with it may concern others.
     shell.settle(0);
