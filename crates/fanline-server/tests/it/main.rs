@@ -1,0 +1,3 @@
+//! What the server does over its sockets.
+
+mod monitoring;
