@@ -279,7 +279,8 @@ fn local_address(listener: &TcpListener) -> Result<std::net::SocketAddr, StartEr
 fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
     let server_id = identity::new_server_id();
     let (host, port, ip) = match options.client_advertise.as_deref().map(split_host_port) {
-        Some((host, port)) => (host, port.unwrap_or(addresses.clients.port()), None),
+        Some((host, Some(port))) => (host, port, None),
+        Some((host, None)) => (host, addresses.clients.port(), None),
         None => (options.host.clone(), addresses.clients.port(), None),
     };
     ServerInfo {

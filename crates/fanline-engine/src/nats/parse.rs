@@ -107,11 +107,11 @@ pub struct ParseLimits {
 
 const UNKNOWN: Fault = Fault {
     error: Some(ClientError::UnknownOperation),
-    reason: CloseReason::ParseError,
+    reason: CloseReason::ProtocolViolation,
 };
 const MALFORMED: Fault = Fault {
     error: None,
-    reason: CloseReason::ParseError,
+    reason: CloseReason::ProtocolViolation,
 };
 const TOO_LONG: Fault = Fault {
     error: Some(ClientError::ControlLineExceeded),
@@ -123,7 +123,7 @@ const TOO_LARGE: Fault = Fault {
 };
 const NO_HEADERS: Fault = Fault {
     error: None,
-    reason: CloseReason::MessageHeaderViolation,
+    reason: CloseReason::ProtocolViolation,
 };
 
 const PARTIAL: Parsed<'static> = Parsed::Partial { frame_bytes: 0 };
@@ -409,9 +409,8 @@ fn parse_any(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
         };
     };
     let line_end = args_from + newline + 1;
-    let line = input[args_from..line_end - 1]
-        .strip_suffix(b"\r")
-        .unwrap_or(&input[args_from..line_end - 1]);
+    let line = &input[args_from..line_end - 1];
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.len() > limits.control_line_bytes_max {
         return Parsed::Wrong(TOO_LONG);
     }

@@ -107,6 +107,9 @@ enum Taken {
 
 impl Shard {
     /// A shard with no sessions. `seed` feeds the choice of queue group members.
+    ///
+    /// # Panics
+    /// When there are more than [`SHARDS_MAX`] shards, or `index` is not of one of them.
     pub fn new(index: u16, config: Arc<ShardConfig>, info: ServerInfo, seed: u64) -> Self {
         assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
         let outgoing = (0..config.shards).map(|_| Batch::default()).collect();
@@ -307,8 +310,11 @@ impl Shard {
         if !reason.flushes() {
             session.out.discard();
         }
+        let subscriptions = session.subscriptions;
         self.pending.ended.push(id);
         self.drop_subscriptions(id);
+        // What is told of a connection that has ended is what it had.
+        self.sessions[id.index()].subscriptions = subscriptions;
     }
 
     fn drop_subscriptions(&mut self, id: SessionId) {

@@ -87,6 +87,7 @@ pub struct ConnectionStatus {
     pub name: String,
     pub lang: String,
     pub version: String,
+    /// The user's name; `[REDACTED]` for a token, which is all secret.
     pub user: String,
     pub subscriptions_list: Vec<SubscriptionStatus>,
 }
@@ -122,7 +123,10 @@ impl Session {
             name: self.options.name.clone(),
             lang: self.options.lang.clone(),
             version: self.options.version.clone(),
-            user: self.options.user.clone(),
+            user: match (&self.options.user, &self.options.auth_token) {
+                (user, token) if user.is_empty() && !token.is_empty() => "[REDACTED]".into(),
+                (user, _) => user.clone(),
+            },
             subscriptions_list: Vec::new(),
         }
     }

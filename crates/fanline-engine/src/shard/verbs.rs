@@ -116,14 +116,14 @@ impl Shard {
                 }
             }
             Verb::Ok => {}
-            Verb::Error(_) => self.end(id, CloseReason::ProtocolViolation),
+            Verb::Error(_) => self.end(id, CloseReason::ParseError),
         }
     }
 
     fn connect(&mut self, id: SessionId, json: &[u8]) {
         let session = &mut self.sessions[id.index()];
         if session.options.merge(json).is_err() {
-            return self.end(id, CloseReason::ParseError);
+            return self.end(id, CloseReason::ProtocolViolation);
         }
         let options = &session.options;
         let refusal = if !options.account.is_empty()
@@ -250,7 +250,7 @@ impl Shard {
             args: &chunk[from + publish.args.start..from + publish.args.end],
             body: &chunk[body.clone()],
             tail: &chunk[from + publish.args.start..body.end],
-            shared: is_shared.then(|| (chunk, body)),
+            shared: is_shared.then_some((chunk, body)),
         };
         let delivered = if message.args.is_empty() {
             // Written in an unusual way: put into the usual one first.

@@ -120,6 +120,7 @@ async fn serve(
             limits.pending_bytes_max,
             limits.write_deadline,
         );
+        shell.closed.borrow_mut().push(ended, shell.now());
     }
     // What ended with it may concern others.
     shell.settle(0);
@@ -338,6 +339,8 @@ impl Connection<'_> {
         self.shell.post_mail();
         if reason.flushes() {
             self.shell.write(self.id, self.link);
+            // A connection that is quite new can be written to only after a turn of the loop.
+            let _ = tokio::time::timeout(LINGER, self.finish_drain()).await;
         }
         self.link.shut_down();
         let peer_waits = !matches!(
@@ -347,6 +350,21 @@ impl Connection<'_> {
         if reason.flushes() && peer_waits {
             let _ = tokio::time::timeout(LINGER, discard(read)).await;
         }
+    }
+
+    /// Writes on until nothing is left.
+    async fn finish_drain(&self) {
+        poll_fn(|context| {
+            self.link.register(context);
+            if self.link.is_draining() {
+                self.drain(context);
+            }
+            match self.link.is_draining() {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            }
+        })
+        .await;
     }
 }
 

@@ -7,6 +7,7 @@ mod errors;
 mod lifecycle;
 #[cfg(target_os = "linux")]
 mod memory;
+mod monitoring;
 mod order;
 mod queue_groups;
 mod raw;
