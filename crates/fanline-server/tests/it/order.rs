@@ -1,6 +1,8 @@
 //! Messages of one publisher arrive at one subscriber in the order in which they were published.
 
-use crate::raw::{RawClient, SHARD_COUNTS, TestServer, publish_frame};
+use fanline_server::Limits;
+
+use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer, publish_frame};
 
 /// Small ones are copied and large ones referred to, so they take different ways.
 const SIZES: [usize; 6] = [0, 16, 4000, 64 * 1024, 100, 5000];
@@ -23,6 +25,56 @@ fn order_holds_across_shards_sizes_and_subjects() {
                 scope.spawn(move || expect_all(subscriber, shards));
             }
         });
+    }
+}
+
+/// All shards have full mailboxes for each other at some time, and none waits for another for good.
+#[test]
+fn order_holds_when_all_flood_all() {
+    const EACH: usize = 600;
+    for shards in SHARD_COUNTS {
+        let limits = Limits {
+            // Nobody is dropped: how fast the readers are is not what is tested.
+            pending_bytes_max: 1 << 30,
+            write_deadline: PATIENCE * 10,
+            ..Limits::default()
+        };
+        let server = TestServer::with_limits(shards, limits);
+        let mut readers = server.clients(2 * shards);
+        for reader in &mut readers {
+            reader.subscribe("flood.*", "1");
+        }
+        let writers = server.clients(2 * shards);
+        let writer_count = writers.len();
+        std::thread::scope(|scope| {
+            for (name, writer) in writers.into_iter().enumerate() {
+                scope.spawn(move || flood(writer, name, EACH));
+            }
+            for reader in &mut readers {
+                scope.spawn(move || expect_flood(reader, writer_count, EACH));
+            }
+        });
+    }
+}
+
+fn flood(mut writer: RawClient, name: usize, messages: usize) {
+    let subject = format!("flood.{name}");
+    let mut payload = vec![b'x'; 16 * 1024];
+    for number in 0..messages {
+        payload[..8].copy_from_slice(&number.to_le_bytes());
+        writer.publish(&subject, &payload);
+    }
+    writer.settle();
+}
+
+fn expect_flood(reader: &mut RawClient, writers: usize, messages: usize) {
+    let mut next = vec![0_usize; writers];
+    for _ in 0..writers * messages {
+        let message = reader.message();
+        let name = message.subject.strip_prefix("flood.");
+        let name: usize = name.and_then(|n| n.parse().ok()).expect("a writer");
+        assert_eq!(message.payload[..8], next[name].to_le_bytes());
+        next[name] += 1;
     }
 }
 
