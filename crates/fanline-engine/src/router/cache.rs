@@ -318,10 +318,6 @@ impl Cache {
         // Disjoint bits choose the slot and tell topics in one slot apart; 0 is an empty slot.
         let [.., a, b, c, d] = hash.to_be_bytes();
         let trace = u32::from_be_bytes([a, b, c, d]) | 1;
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "masked to the table's size"
-        )]
         let slot = &mut self.seen_once[(hash >> 32) as usize & (SEEN_SLOTS - 1)];
         std::mem::replace(slot, trace) == trace
     }
