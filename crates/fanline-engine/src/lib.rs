@@ -11,7 +11,7 @@
 //! let mut shard = Shard::new(0, Arc::new(config), ServerInfo::default(), 7);
 //! let now = Duration::ZERO;
 //! let client = shard.open(1, Peer::default(), false, now);
-//! let input: Chunk = (*b"CONNECT {\"verbose\":false}\r\nSUB a.* 1\r\nPUB a.b 2\r\nhi\r\n").into();
+//! let input = Chunk::new((*b"CONNECT {\"verbose\":false}\r\nSUB a.* 1\r\nPUB a.b 2\r\nhi\r\n").into());
 //! shard.receive(client, &input, 0..input.len(), now);
 //! assert!(shard.outbox(client).plain().unwrap().ends_with(b"MSG a.b 1 2\r\nhi\r\n"));
 //! ```
@@ -34,8 +34,8 @@ pub use nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use router::{MatchMemo, Matched, Matcher};
 pub use shard::{
-    Batch, ConnectionStatus, Ended, Peer, Receipt, SHARDS_MAX, SessionId, Shard, ShardConfig,
-    ShardStatus, SubscriptionStatus,
+    Batch, ConnectionStatus, Ended, Peer, Place, Receipt, SHARDS_MAX, SessionId, Shard,
+    ShardConfig, ShardStatus, SubscriptionStatus,
 };
 pub use topic::{Filter, FilterError, is_literal_topic};
 pub use trie::{NodeId, Trie, Vacant};

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A block of bytes as read, shared by whoever still has to write a part of it.
-pub type Chunk = Arc<[u8]>;
+///
+/// Boxed inside, so that a large one can come from the system as zeros that are not touched yet:
+/// a frame that was only announced costs no memory.
+pub type Chunk = Arc<Box<[u8]>>;
 
 /// From this size a body is referred to instead of copied. Below it, one copy is cheaper than a
 /// reference and the extra part of a vectored write.
@@ -267,7 +270,7 @@ mod tests {
     proptest! {
         #[test]
         fn is_a_queue_of_bytes(steps in prop::collection::vec(step(), 0..25)) {
-            let chunk: Chunk = (0..=255u8).collect::<Vec<_>>().into();
+            let chunk = Chunk::new((0..=255u8).collect());
             let mut outbox = Outbox::default();
             let mut model: VecDeque<u8> = VecDeque::new();
             let mut next = 0u8;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::{
-    Auth, Chunk, Limits, Peer, SHARED_BYTES_MIN, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, Chunk, Limits, Peer, Place, SHARED_BYTES_MIN, ServerInfo, SessionId, Shard, ShardConfig,
 };
 
 thread_local! {
@@ -100,7 +100,8 @@ impl World {
         for from in 0..self.shards.len() {
             for to in 0..self.shards.len() {
                 let mut batch = std::mem::take(self.shards[from].outgoing(to));
-                self.shards[to].apply(&batch);
+                let mut place = Place::default();
+                while self.shards[to].apply(&batch, &mut place).must_flush {}
                 batch.clear();
                 *self.shards[from].outgoing(to) = batch;
             }
@@ -120,7 +121,7 @@ impl World {
 fn open(shard: &mut Shard, subscribe: &str) -> SessionId {
     let id = shard.open(1, Peer::default(), false, Duration::ZERO);
     let text = format!("CONNECT {{\"verbose\":false,\"headers\":true}}\r\n{subscribe}");
-    let input: Chunk = text.into_bytes().into();
+    let input = Chunk::new(text.into_bytes().into());
     let receipt = shard.receive(id, &input, 0..input.len(), Duration::ZERO);
     assert_eq!(receipt.consumed, input.len());
     id
@@ -129,9 +130,9 @@ fn open(shard: &mut Shard, subscribe: &str) -> SessionId {
 #[track_caller]
 fn check(shards: usize, subscribers: &[&str], frame: &str, deliveries_per_message: usize) {
     let mut world = World::new(shards, subscribers);
-    let frames: Chunk = frame.repeat(FRAMES_PER_READ).into_bytes().into();
+    let frames = Chunk::new(frame.repeat(FRAMES_PER_READ).into_bytes().into());
     // In larger reads, so that no buffer has to grow when chance favours one member of a group.
-    let warm_up: Chunk = frame.repeat(8 * FRAMES_PER_READ).into_bytes().into();
+    let warm_up = Chunk::new(frame.repeat(8 * FRAMES_PER_READ).into_bytes().into());
     for _ in 0..100 {
         world.publish(&warm_up);
     }
@@ -188,4 +189,5 @@ fn large_bodies() {
 fn across_shards() {
     check(2, &["SUB a.b 1\r\n"], PLAIN, 1);
     check(4, &["SUB a.b 1\r\n"; 8], PLAIN, 8);
+    check(2, &["SUB a.b workers 1\r\n"; 4], PLAIN, 1);
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::{Auth, Batch, Chunk, Limits, Peer, ServerInfo, SessionId, Shard, ShardConfig};
+use fanline_engine::{
+    Auth, Batch, Chunk, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+};
 
 use super::cases::{Case, Target, Work};
 
@@ -67,7 +69,7 @@ fn shards(count: usize) -> Vec<Shard> {
 /// A client that has said `lines`.
 fn client(shard: &mut Shard, lines: &str) -> SessionId {
     let id = shard.open(1, Peer::default(), false, NOW);
-    let input: Chunk = format!("{CONNECT}{lines}").into_bytes().into();
+    let input = Chunk::new(format!("{CONNECT}{lines}").into_bytes().into());
     let receipt = shard.receive(id, &input, 0..input.len(), NOW);
     assert_eq!(receipt.consumed, input.len(), "a benchmark's own bytes");
     drain(shard);
@@ -79,7 +81,8 @@ fn messages(payload_bytes: usize) -> (Chunk, u64) {
     let payload = "x".repeat(payload_bytes);
     let frame = format!("PUB bench.orders.new {payload_bytes}\r\n{payload}\r\n");
     let count = INPUT_BYTES / frame.len();
-    (frame.repeat(count).into_bytes().into(), count as u64)
+    let input = Chunk::new(frame.repeat(count).into_bytes().into());
+    (input, count as u64)
 }
 
 /// Hands in a whole read, and takes what waits for each connection as if it had been written.
@@ -155,6 +158,7 @@ fn exchange(shards: &mut [Shard], from: usize, to: usize, crossed: &mut Batch) {
         !crossed.is_empty(),
         "the benchmark's shards have nothing to say"
     );
-    shards[to].apply(crossed);
+    let mut place = Place::default();
+    while shards[to].apply(crossed, &mut place).must_flush {}
     crossed.clear();
 }

@@ -17,6 +17,14 @@ pub struct Batch {
     shared_bytes: usize,
 }
 
+/// How much of a batch has been read; at first nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place {
+    records: usize,
+    bytes: usize,
+    shared: usize,
+}
+
 /// Lengths of what lies in `bytes`, in this order.
 enum Record {
     Message {
@@ -108,8 +116,15 @@ impl Batch {
         self.bytes.extend_from_slice(message.args);
         let mut body = message.body.len();
         if let Some((chunk, range)) = &message.shared {
+            // What counts is what is kept alive: the whole chunk, once.
+            if !self
+                .shared
+                .last()
+                .is_some_and(|(last, _)| Chunk::ptr_eq(last, chunk))
+            {
+                self.shared_bytes += chunk.len();
+            }
             self.shared.push((Chunk::clone(chunk), range.clone()));
-            self.shared_bytes += body;
             body = 0;
         } else {
             self.bytes.extend_from_slice(message.body);
@@ -127,65 +142,68 @@ impl Batch {
         });
     }
 
-    /// Everything in it, in order.
-    pub(super) fn read(&self) -> impl Iterator<Item = Said<'_>> {
-        let mut at = 0;
-        let mut shared = self.shared.iter();
-        self.records.iter().map(move |record| {
-            let mut take = |len: usize| {
-                at += len;
-                at - len..at
-            };
-            match *record {
-                Record::Interest {
-                    from,
-                    filter,
-                    queue,
-                    weight,
-                } => Said::Interest {
-                    from,
-                    filter: &self.bytes[take(filter)],
-                    queue: &self.bytes[take(queue)],
-                    weight,
-                },
-                Record::Message {
-                    topic,
-                    args,
-                    body,
-                    groups,
+    /// The next thing in it, in order.
+    pub(super) fn read(&self, place: &mut Place) -> Option<Said<'_>> {
+        let record = self.records.get(place.records)?;
+        place.records += 1;
+        let mut take = |len: usize| {
+            place.bytes += len;
+            place.bytes - len..place.bytes
+        };
+        match *record {
+            Record::Interest {
+                from,
+                filter,
+                queue,
+                weight,
+            } => Some(Said::Interest {
+                from,
+                filter: &self.bytes[take(filter)],
+                queue: &self.bytes[take(queue)],
+                weight,
+            }),
+            Record::Message {
+                topic,
+                args,
+                body,
+                groups,
+                reply_bytes,
+                header_bytes,
+                plain,
+                hops,
+            } => {
+                let topic = take(topic);
+                let args = take(args);
+                let copied = take(body);
+                let groups = take(groups);
+                // A body is never empty: it ends with CRLF.
+                let shared = if body == 0 {
+                    self.shared.get(place.shared)
+                } else {
+                    None
+                };
+                place.shared += usize::from(shared.is_some());
+                let body = match shared {
+                    Some((chunk, range)) => &chunk[range.clone()],
+                    None => &self.bytes[copied.clone()],
+                };
+                let message = super::deliver::Message {
                     reply_bytes,
                     header_bytes,
+                    args: &self.bytes[args.clone()],
+                    body,
+                    tail: &self.bytes[args.start..copied.end],
+                    shared: shared.map(|(chunk, range)| (chunk, range.clone())),
+                };
+                Some(Said::Message(Crossing {
+                    topic: &self.bytes[topic],
+                    message,
                     plain,
+                    groups: &self.bytes[groups],
                     hops,
-                } => {
-                    let topic = take(topic);
-                    let args = take(args);
-                    let copied = take(body);
-                    let groups = take(groups);
-                    // A body is never empty: it ends with CRLF.
-                    let shared = if body == 0 { shared.next() } else { None };
-                    let body = match shared {
-                        Some((chunk, range)) => &chunk[range.clone()],
-                        None => &self.bytes[copied.clone()],
-                    };
-                    let message = super::deliver::Message {
-                        reply_bytes,
-                        header_bytes,
-                        args: &self.bytes[args.clone()],
-                        body,
-                        tail: &self.bytes[args.start..copied.end],
-                        shared: shared.map(|(chunk, range)| (chunk, range.clone())),
-                    };
-                    Said::Message(Crossing {
-                        topic: &self.bytes[topic],
-                        message,
-                        plain,
-                        groups: &self.bytes[groups],
-                        hops,
-                    })
-                }
+                }))
             }
-        })
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! A delivery is three copies into the subscriber's outbox: `MSG <topic> `, which the route
 //! holds, `<sid> `, which the subscription holds, and the rest of the message as it came in.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::ops::Range;
 
@@ -49,12 +50,17 @@ impl Message<'_> {
 
     /// Queues the message without its headers.
     fn write_stripped(&self, out: &mut Outbox, head: &[u8], sid: &[u8]) {
-        let mut args = Vec::with_capacity(self.args.len());
-        if self.reply_bytes > 0 {
-            args.extend_from_slice(&self.args[..=self.reply_bytes]);
-        }
-        let _ = write!(args, "{}\r\n", self.payload_bytes() - self.header_bytes);
-        out.append3(head, sid, &args);
+        let reply_and_space = match self.reply_bytes {
+            0 => &[],
+            reply_bytes => &self.args[..=reply_bytes],
+        };
+        out.append3(head, sid, reply_and_space);
+        let mut digits = [0; 24];
+        let mut rest = &mut digits[..];
+        // A size has twenty digits at the most.
+        let _ = write!(rest, "{}\r\n", self.payload_bytes() - self.header_bytes);
+        let unused = rest.len();
+        out.append(&digits[..digits.len() - unused]);
         match &self.shared {
             Some((chunk, range)) => out.refer(chunk, range.start + self.header_bytes..range.end),
             None => out.append(&self.body[self.header_bytes..]),
@@ -177,6 +183,7 @@ impl Shard {
             pending,
             random,
             outgoing,
+            crossings,
             ..
         } = self;
         let (route, subs) = router.route_and_subs(topic, memo);
@@ -191,19 +198,16 @@ impl Shard {
             delivered |= fan_out.deliver(*id, route, message);
         }
         if route.has_groups() || !route.plain_remote.is_empty() {
-            let mut remote = RemoteTargets {
-                plain: route.plain_remote,
-                ..Default::default()
-            };
+            crossings.plain = route.plain_remote;
             for (group, members) in route.groups() {
                 let ticket = random.below(group.weight);
                 match fan_out.deliver_to_one(members, route, message, ticket) {
                     Picked::Delivered => delivered = true,
-                    Picked::Remote(shard) => remote.add_group(shard, group.name.as_slice()),
+                    Picked::Remote(shard) => crossings.add_group(shard, group.name.as_slice()),
                     Picked::Nobody => {}
                 }
             }
-            delivered |= remote.post(outgoing, topic, message, 0);
+            delivered |= crossings.post(outgoing, topic, message, 0);
         }
         if !self.pending.spent.is_empty() || self.pending.overflowed {
             self.settle_fan_out();
@@ -229,6 +233,7 @@ impl Shard {
             pending,
             random,
             outgoing,
+            crossings,
             ..
         } = self;
         let (route, subs) = router.route_and_subs(topic, &mut memo);
@@ -243,32 +248,25 @@ impl Shard {
                 fan_out.deliver(*id, route, &message);
             }
         }
-        let mut remote = RemoteTargets::default();
-        for name in groups.split(|b| *b == b' ').filter(|name| !name.is_empty()) {
-            let Some((_, members)) = route.groups().find(|(g, _)| g.name.as_slice() == name) else {
+        let names = Names::new(groups);
+        for (group, members) in route.groups() {
+            let name = group.name.as_slice();
+            if !names.contain(name) {
                 continue;
-            };
-            let is_local = |member: &Member| matches!(member, Member::Local(_));
-            let first_remote = members
-                .iter()
-                .position(|m| !is_local(m))
-                .unwrap_or(members.len());
-            let local = u32::try_from(first_remote).unwrap_or(u32::MAX);
-            let ticket = random.below(local);
-            match fan_out.deliver_to_one(&members[..first_remote], route, &message, ticket) {
-                Picked::Nobody => {
-                    let elsewhere = members[first_remote..].iter().find_map(|m| match m {
-                        Member::Remote { shard, .. } => Some(*shard),
-                        Member::Local(_) => None,
-                    });
-                    if let Some(shard) = elsewhere.filter(|_| hops < HOPS_MAX) {
-                        remote.add_group(shard, name);
-                    }
-                }
-                Picked::Delivered | Picked::Remote(_) => {}
+            }
+            // Local members come first.
+            let is_remote = |member: &Member| matches!(member, Member::Remote { .. });
+            let locals = members.iter().position(is_remote).unwrap_or(members.len());
+            let (local, remote) = members.split_at(locals);
+            let ticket = random.below(u32::try_from(locals).unwrap_or(u32::MAX));
+            let picked = fan_out.deliver_to_one(local, route, &message, ticket);
+            if let (Picked::Nobody, Some(Member::Remote { shard, .. })) = (picked, remote.first())
+                && hops < HOPS_MAX
+            {
+                crossings.add_group(*shard, name);
             }
         }
-        remote.post(outgoing, topic, &message, hops + 1);
+        crossings.post(outgoing, topic, &message, hops + 1);
         self.settle_fan_out();
     }
 
@@ -294,53 +292,84 @@ impl Shard {
     }
 }
 
-/// The other shards that get a message.
+/// The names of groups as they cross, to be looked up.
+enum Names<'a> {
+    Few(&'a [u8]),
+    Many(HashSet<&'a [u8]>),
+}
+
+impl<'a> Names<'a> {
+    fn new(names: &'a [u8]) -> Self {
+        /// Up to here a walk over the names is quicker than a table.
+        const FEW_BYTES: usize = 64;
+        match names.len() > FEW_BYTES {
+            true => Names::Many(names.split(|b| *b == b' ').collect()),
+            false => Names::Few(names),
+        }
+    }
+
+    fn contain(&self, name: &[u8]) -> bool {
+        match self {
+            Names::Few(names) => names.split(|b| *b == b' ').any(|n| n == name),
+            Names::Many(names) => names.contains(name),
+        }
+    }
+}
+
+/// The other shards that get the message at hand. Its room is used again for the next one.
 #[derive(Default)]
-struct RemoteTargets {
+pub(super) struct RemoteTargets {
     plain: ShardSet,
-    groups: Vec<(u16, Vec<u8>)>,
+    with_groups: ShardSet,
+    /// For each shard, the names of the groups, each ended by a space.
+    names: Vec<Vec<u8>>,
 }
 
 impl RemoteTargets {
     fn add_group(&mut self, shard: u16, name: &[u8]) {
-        let at = self
-            .groups
-            .iter()
-            .position(|(s, _)| *s == shard)
-            .unwrap_or_else(|| {
-                self.groups.push((shard, Vec::new()));
-                self.groups.len() - 1
-            });
-        self.groups[at].1.extend_from_slice(name);
-        self.groups[at].1.push(b' ');
+        let at = usize::from(shard);
+        if self.names.len() <= at {
+            self.names.resize_with(at + 1, Vec::new);
+        }
+        self.names[at].extend_from_slice(name);
+        self.names[at].push(b' ');
+        self.with_groups.set(shard, true);
     }
 
     /// Puts the message into the batch of each shard once. Returns whether there was any.
-    fn post(self, outgoing: &mut [Batch], topic: &[u8], message: &Message<'_>, hops: u8) -> bool {
-        let mut put = |shard: u16, plain: bool, groups: &[u8]| {
+    fn post(
+        &mut self,
+        outgoing: &mut [Batch],
+        topic: &[u8],
+        message: &Message<'_>,
+        hops: u8,
+    ) -> bool {
+        /// Room for names that is kept.
+        const NAMES_BYTES: usize = 4096;
+        let plain = std::mem::take(&mut self.plain);
+        let mut all = std::mem::take(&mut self.with_groups);
+        all.add(plain);
+        for shard in all.iter() {
+            let at = usize::from(shard);
+            let groups = self.names.get(at).map_or(&[][..], Vec::as_slice);
+            let shared = message.shared.as_ref();
             let message = Message {
-                shared: message
-                    .shared
-                    .as_ref()
-                    .map(|(chunk, range)| (*chunk, range.clone())),
+                shared: shared.map(|(chunk, range)| (*chunk, range.clone())),
                 ..*message
             };
-            let crossing = Crossing {
+            let plain = plain.contains(shard);
+            outgoing[at].push_message(&Crossing {
                 topic,
                 message,
                 plain,
                 groups,
                 hops,
-            };
-            outgoing[usize::from(shard)].push_message(&crossing);
-        };
-        for (shard, groups) in &self.groups {
-            put(*shard, self.plain.contains(*shard), groups);
+            });
+            if let Some(names) = self.names.get_mut(at) {
+                names.clear();
+                names.shrink_to(NAMES_BYTES);
+            }
         }
-        let with_groups = |shard| self.groups.iter().any(|(s, _)| *s == shard);
-        for shard in self.plain.iter().filter(|shard| !with_groups(*shard)) {
-            put(shard, true, b"");
-        }
-        !self.plain.is_empty() || !self.groups.is_empty()
+        !all.is_empty()
     }
 }

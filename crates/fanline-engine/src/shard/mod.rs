@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use slab::Slab;
 
-pub use crossing::Batch;
+pub use crossing::{Batch, Place};
 pub use session::{ConnectionStatus, Peer, SessionId, SubscriptionStatus};
 pub use status::{Ended, ShardStatus};
 
@@ -40,6 +40,7 @@ use crate::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
 use crate::outbox::{Chunk, Outbox};
 use crate::router::{Router, SubId};
 use crossing::Said;
+use deliver::RemoteTargets;
 use pending::Pending;
 use session::Session;
 use status::Totals;
@@ -77,6 +78,7 @@ pub struct Shard {
     timers: BTreeSet<(Duration, SessionId)>,
     totals: Totals,
     random: Random,
+    crossings: RemoteTargets,
     /// Where a message is put together that did not come in the form in which it goes out.
     scratch: Vec<u8>,
 }
@@ -125,6 +127,7 @@ impl Shard {
             timers: BTreeSet::new(),
             totals: Totals::default(),
             random: Random(seed | 1),
+            crossings: RemoteTargets::default(),
             scratch: Vec::new(),
         }
     }
@@ -139,8 +142,7 @@ impl Shard {
     ) -> Receipt {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
-        self.pending.produced_bytes = 0;
-        self.pending.congested = None;
+        self.begin_batch();
         self.sessions[id.index()].active_at = now;
         let mut intake = self.begin_intake(id, chunk);
         if self.sessions[id.index()].ending.is_some() {
@@ -219,9 +221,12 @@ impl Shard {
         }
     }
 
-    /// Takes what another shard said.
-    pub fn apply(&mut self, batch: &Batch) {
-        for said in batch.read() {
+    /// Takes what other shards said, from `place` on. When the receipt says
+    /// [`must_flush`](Receipt::must_flush), there is more: write, then call again.
+    pub fn apply(&mut self, batch: &Batch, place: &mut Place) -> Receipt {
+        self.begin_batch();
+        let mut receipt = Receipt::default();
+        while let Some(said) = batch.read(place) {
             match said {
                 Said::Message(crossing) => self.fan_out_crossing(crossing),
                 Said::Interest {
@@ -233,7 +238,19 @@ impl Shard {
                     self.router.set_remote(from, filter, queue, weight);
                 }
             }
+            if self.pending.produced_bytes > PRODUCED_BYTES_MAX {
+                receipt.must_flush = true;
+                break;
+            }
         }
+        receipt.produced_bytes = self.pending.produced_bytes;
+        receipt.congested = self.pending.congested.map(|(id, _)| id);
+        receipt
+    }
+
+    fn begin_batch(&mut self) {
+        self.pending.produced_bytes = 0;
+        self.pending.congested = None;
     }
 
     /// The batch for another shard, to be taken and handed to its [`apply`](Shard::apply).

@@ -75,6 +75,14 @@ impl Pending {
         }
     }
 
+    /// Gives half of the spare buffers back: called now and then, so that what a burst needed does
+    /// not stay for good.
+    pub(super) fn trim(&mut self) {
+        for buffer in self.spare.drain(self.spare.len() / 2..) {
+            self.spare_bytes -= buffer.capacity();
+        }
+    }
+
     #[cold]
     pub(super) fn note_congested(&mut self, id: u32, bytes: usize) {
         self.overflowed |= bytes > self.overflow_bytes;

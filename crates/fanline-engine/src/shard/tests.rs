@@ -56,7 +56,7 @@ impl World {
     }
 
     fn send(&mut self, client: Client, bytes: &[u8]) -> Receipt {
-        let chunk: Chunk = bytes.into();
+        let chunk = Chunk::new(bytes.into());
         let mut at = 0;
         let receipt = loop {
             let shard = &mut self.shards[client.shard];
@@ -86,7 +86,8 @@ impl World {
                 for to in 0..self.shards.len() {
                     let mut batch = std::mem::take(self.shards[from].outgoing(to));
                     moved |= !batch.is_empty();
-                    self.shards[to].apply(&batch);
+                    let mut place = Place::default();
+                    while self.shards[to].apply(&batch, &mut place).must_flush {}
                     batch.clear();
                 }
             }
@@ -581,12 +582,12 @@ fn a_message_for_a_group_follows_its_members() {
     let (publisher, leaves, stays) = (world.client(0), world.client(1), world.client(2));
     world.say(stays, "SUB a q 1\r\n");
     world.say(leaves, "SUB a q 1\r\n");
-    let chunk: Chunk = "PUB a 0\r\n\r\n".repeat(64).as_bytes().into();
+    let chunk = Chunk::new("PUB a 0\r\n\r\n".repeat(64).as_bytes().into());
     world.shards[0].receive(publisher.id, &chunk, 0..chunk.len(), Duration::ZERO);
     let mut under_way = std::mem::take(world.shards[0].outgoing(1));
     assert!(!under_way.is_empty());
     world.say(leaves, "UNSUB 1\r\n");
-    world.shards[1].apply(&under_way);
+    world.shards[1].apply(&under_way, &mut Place::default());
     under_way.clear();
     world.exchange();
     assert_eq!(world.read(leaves), "");
@@ -601,10 +602,12 @@ fn a_wide_fan_out_is_written_in_between() {
         let reader = world.client(0);
         world.say(reader, "SUB a 1\r\n");
     }
-    let chunk: Chunk = format!("PUB a 1000\r\n{}\r\n", "x".repeat(1000))
-        .repeat(100)
-        .as_bytes()
-        .into();
+    let chunk = Chunk::new(
+        format!("PUB a 1000\r\n{}\r\n", "x".repeat(1000))
+            .repeat(100)
+            .as_bytes()
+            .into(),
+    );
     let receipt = world.shards[0].receive(publisher.id, &chunk, 0..chunk.len(), Duration::ZERO);
     assert!(receipt.must_flush && receipt.consumed < chunk.len());
 }

@@ -18,6 +18,7 @@ impl Shard {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Duration) {
+        self.pending.trim();
         while let Some((at, id)) = self.timers.first().copied() {
             if at > now {
                 return;

@@ -13,7 +13,7 @@ use tracing::debug;
 
 use super::chunks::new_chunk;
 use super::link::{Link, Writer, Wrote};
-use super::{Shell, Transport, log_ended};
+use super::{BEHIND, Shell, Transport, log_ended};
 use crate::sync::Ordering;
 
 /// How much of what a client still sends is read and dropped after an error, so that the error
@@ -26,6 +26,9 @@ const LINGER: Duration = Duration::from_millis(500);
 /// which have left the processor's cache when the peer reads them; what waits here instead is
 /// referred to where it was read.
 const LOCAL_SEND_BUFFER_BYTES: usize = 256 * 1024;
+
+/// How often it is looked whether a shard that is behind has caught up.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// After this many reads that found something, others have their turn.
 const READS_IN_A_ROW_MAX: u32 = 2;
@@ -107,6 +110,7 @@ async fn serve(
         id,
         link: &link,
         held: Held::Nothing,
+        carry: Vec::new(),
         reads_in_a_row: 0,
     };
     let reason = connection.read_until_end(&mut read).await;
@@ -131,6 +135,8 @@ struct Connection<'a> {
     id: SessionId,
     link: &'a Rc<Link>,
     held: Held,
+    /// The beginning of a short frame. Its room is kept while reads follow each other.
+    carry: Vec<u8>,
     /// Reads since others last had a turn.
     reads_in_a_row: u32,
 }
@@ -138,8 +144,8 @@ struct Connection<'a> {
 /// Input that is not complete yet.
 enum Held {
     Nothing,
-    /// The beginning of a short frame.
-    Copied(Vec<u8>),
+    /// The beginning of a short frame, in `carry`.
+    Copied,
     /// The beginning of a long one: the chunk, and how much of it is filled.
     InPlace(Chunk, usize),
 }
@@ -193,6 +199,9 @@ impl Connection<'_> {
             Poll::Ready(Err(_)) => Poll::Ready(Event::Ended(CloseReason::ReadError)),
             Poll::Pending => {
                 self.reads_in_a_row = 0;
+                if filled == 0 {
+                    self.carry = Vec::new();
+                }
                 self.hold(chunk, 0..filled);
                 Poll::Pending
             }
@@ -217,6 +226,7 @@ impl Connection<'_> {
         }
         if made_room {
             self.shell.drained.notify_waiters();
+            self.shell.end_congestion();
         }
         if is_failed {
             self.shell.settle(0);
@@ -245,14 +255,19 @@ impl Connection<'_> {
                 shell.flush();
                 self.while_writing(shell.hold_back(slow)).await;
             }
+            if shell.posted_to_congested.take()
+                && !shell.common.config.limits.no_fast_producer_stall
+            {
+                self.while_writing(wait_while(BEHIND, || shell.is_any_mailbox_congested()))
+                    .await;
+            }
+            self.while_writing(self.wait_for_room()).await;
             if !receipt.must_flush {
                 break receipt;
             }
-            self.wait_for_room().await;
         };
-        self.wait_for_room().await;
-        if receipt.frame_bytes > chunk.len() - from {
-            let mut larger = new_chunk(receipt.frame_bytes.max(super::chunks::CHUNK_BYTES));
+        if receipt.frame_bytes > chunk.len() {
+            let mut larger = new_chunk(receipt.frame_bytes);
             let room = Chunk::get_mut(&mut larger).expect("it is new");
             room[..filled - from].copy_from_slice(&chunk[from..filled]);
             shell.chunks.borrow_mut().give_back(chunk);
@@ -277,18 +292,11 @@ impl Connection<'_> {
 
     /// Waits while another shard has not got round to what it was sent.
     async fn wait_for_room(&self) {
-        const LOOK_AGAIN: Duration = Duration::from_millis(1);
-        let is_full = || {
-            self.shell
-                .common
-                .mailboxes
-                .iter()
-                .any(super::Mailbox::is_full)
-        };
-        while is_full() && self.link.ended().is_none() {
+        let shell = self.shell;
+        while shell.is_any_mailbox_full() && self.link.ended().is_none() {
             // It may be waiting for room here in turn.
-            self.shell.take_mail();
-            self.shell.settle(usize::MAX);
+            shell.take_mail();
+            shell.settle(usize::MAX);
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
@@ -298,11 +306,11 @@ impl Connection<'_> {
         match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::InPlace(chunk, filled) => (chunk, filled),
             Held::Nothing => (self.shell.chunks.borrow_mut().take(), 0),
-            Held::Copied(bytes) => {
+            Held::Copied => {
                 let mut chunk = self.shell.chunks.borrow_mut().take();
                 let room = Chunk::get_mut(&mut chunk).expect("a free chunk is not shared");
-                room[..bytes.len()].copy_from_slice(&bytes);
-                (chunk, bytes.len())
+                room[..self.carry.len()].copy_from_slice(&self.carry);
+                (chunk, self.carry.len())
             }
         }
     }
@@ -326,7 +334,9 @@ impl Connection<'_> {
             return;
         }
         if !part.is_empty() {
-            self.held = Held::Copied(chunk[part].to_vec());
+            self.carry.clear();
+            self.carry.extend_from_slice(&chunk[part]);
+            self.held = Held::Copied;
         }
         self.shell.chunks.borrow_mut().give_back(chunk);
     }
@@ -365,6 +375,14 @@ impl Connection<'_> {
             }
         })
         .await;
+    }
+}
+
+/// Waits while something is so, but not for longer than this.
+async fn wait_while(most: Duration, is_so: impl Fn() -> bool) {
+    let deadline = tokio::time::Instant::now() + most;
+    while is_so() && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
 

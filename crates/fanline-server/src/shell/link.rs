@@ -38,6 +38,7 @@ pub(super) struct Link {
     task: RefCell<Option<Waker>>,
     /// It took nothing at all while a publisher waited for it.
     stuck: Cell<bool>,
+    written_bytes: Cell<u64>,
 }
 
 impl Link {
@@ -49,6 +50,7 @@ impl Link {
             ended: Cell::new(None),
             task: RefCell::new(None),
             stuck: Cell::new(false),
+            written_bytes: Cell::new(0),
         }
     }
 
@@ -58,6 +60,11 @@ impl Link {
 
     pub(super) fn is_draining(&self) -> bool {
         self.drains.get()
+    }
+
+    /// How much the peer has taken so far.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.written_bytes.get()
     }
 
     pub(super) fn is_stuck(&self) -> bool {
@@ -155,6 +162,8 @@ impl Link {
             Ok(0) => Some(Wrote::Failed),
             Ok(bytes) => {
                 self.stuck.set(false);
+                self.written_bytes
+                    .set(self.written_bytes.get() + bytes as u64);
                 out.advance(bytes);
                 None
             }

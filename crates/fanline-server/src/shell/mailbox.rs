@@ -15,6 +15,8 @@ pub(super) const FULL_BYTES: usize = 8 * 1024 * 1024;
 pub(crate) struct Mailbox {
     mail: Mail<Batch>,
     arrived: Notify,
+    /// A subscriber there is behind: those who post are to take their time.
+    congested: AtomicBool,
 }
 
 impl Mailbox {
@@ -34,6 +36,19 @@ impl Mailbox {
     /// Whether those who post should wait a little.
     pub(super) fn is_full(&self) -> bool {
         self.mail.bytes() > FULL_BYTES
+    }
+
+    /// Whether a subscriber there is behind.
+    pub(super) fn is_congested(&self) -> bool {
+        // A hint that orders nothing.
+        self.congested.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_congested(&self, congested: bool) {
+        // A load first: the line is read by all who post.
+        if self.is_congested() != congested {
+            self.congested.store(congested, Ordering::Relaxed);
+        }
     }
 
     /// Waits for mail.

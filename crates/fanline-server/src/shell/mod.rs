@@ -18,7 +18,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fanline_engine::{
-    CloseReason, ConnectionStatus, Peer, ServerInfo, SessionId, Shard, ShardConfig, ShardStatus,
+    CloseReason, ConnectionStatus, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    ShardStatus,
 };
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -103,6 +104,22 @@ impl Common {
     }
 }
 
+/// How long publishers are held back for each batch while a subscriber is behind but reads.
+const BEHIND: Duration = Duration::from_millis(2);
+/// The same when it is about to be dropped.
+const ABOUT_TO_BE_DROPPED: Duration = Duration::from_millis(10);
+/// A subscriber with less than this waiting holds nobody back any more.
+const ROOM_AGAIN_BYTES: usize = 1024 * 1024;
+
+/// A subscriber that holds publishers on other shards back.
+#[derive(Clone, Copy)]
+struct Congestion {
+    slow: SessionId,
+    /// What it had taken when that began, by which it is seen to move.
+    written_bytes: u64,
+    since: Duration,
+}
+
 /// One shard with all that its tasks share.
 pub(crate) struct Shell {
     index: usize,
@@ -118,6 +135,10 @@ pub(crate) struct Shell {
     sleeps_until: Cell<Duration>,
     /// Somebody's backlog got smaller.
     drained: Notify,
+    /// The subscriber for whose sake publishers on other shards are held back.
+    congestion: Cell<Option<Congestion>>,
+    /// Something was posted to a shard that asks for publishers to be held back.
+    posted_to_congested: Cell<bool>,
     closed: RefCell<ClosedRing>,
 }
 
@@ -141,6 +162,8 @@ pub(crate) async fn run(
         deadline_moved: Notify::new(),
         sleeps_until: Cell::new(Duration::MAX),
         drained: Notify::new(),
+        congestion: Cell::new(None),
+        posted_to_congested: Cell::new(false),
         closed: closed.into(),
     });
     // Tasks of their own, and not parts of this future: the runtime looks for new events before
@@ -233,7 +256,53 @@ impl Shell {
 
     /// Lets the engine know what other shards have said so far.
     fn take_mail(&self) {
-        self.common.mailboxes[self.index].take(|batch| self.engine.borrow_mut().apply(batch));
+        let mailbox = &self.common.mailboxes[self.index];
+        mailbox.take(|batch| {
+            let mut place = Place::default();
+            loop {
+                let receipt = self.engine.borrow_mut().apply(batch, &mut place);
+                if let Some(slow) = receipt.congested {
+                    self.note_congestion(slow);
+                }
+                if !receipt.must_flush {
+                    return;
+                }
+                self.flush();
+            }
+        });
+    }
+
+    /// A subscriber of what other shards publish has much waiting. Their publishers are held back
+    /// as those here are, while it takes what it gets.
+    fn note_congestion(&self, slow: SessionId) {
+        let Some(link) = self.link(slow) else { return };
+        let now = self.now();
+        let written = link.written_bytes();
+        let is_stuck = match self.congestion.get() {
+            Some(known) if known.slow == slow && known.written_bytes == written => {
+                now.saturating_sub(known.since) > BEHIND
+            }
+            _ => {
+                self.congestion.set(Some(Congestion {
+                    slow,
+                    written_bytes: written,
+                    since: now,
+                }));
+                false
+            }
+        };
+        self.common.mailboxes[self.index].set_congested(!is_stuck);
+    }
+
+    /// Ends what [`Shell::note_congestion`] began, once there is room again.
+    fn end_congestion(&self) {
+        let Some(Congestion { slow, .. }) = self.congestion.get() else {
+            return;
+        };
+        if self.engine.borrow().pending_bytes(slow) < ROOM_AGAIN_BYTES {
+            self.congestion.set(None);
+            self.common.mailboxes[self.index].set_congested(false);
+        }
     }
 
     /// Hands on what the engine has for other shards, and sees to it that what it has for
@@ -264,6 +333,9 @@ impl Shell {
             let batch = engine.outgoing(to);
             if to != self.index && !batch.is_empty() {
                 mailbox.post(batch);
+                if mailbox.is_congested() {
+                    self.posted_to_congested.set(true);
+                }
             }
         }
     }
@@ -306,6 +378,16 @@ impl Shell {
         if matches!(wrote, Wrote::Blocked) {
             link.request_drain();
         }
+    }
+
+    /// Whether a shard asks those who post to it to take their time.
+    fn is_any_mailbox_congested(&self) -> bool {
+        self.common.mailboxes.iter().any(Mailbox::is_congested)
+    }
+
+    /// Whether a shard has more to read than it should.
+    fn is_any_mailbox_full(&self) -> bool {
+        self.common.mailboxes.iter().any(Mailbox::is_full)
     }
 
     fn end_sessions(&self, count: usize) {
@@ -365,10 +447,6 @@ impl Shell {
     /// Waits a little, as long as a subscriber of what was just published has too much waiting
     /// and is taking it.
     async fn hold_back(&self, slow: SessionId) {
-        /// A subscriber that is behind but reads is given this long for each batch.
-        const BEHIND: Duration = Duration::from_millis(2);
-        /// One that is about to be dropped is given this long.
-        const ABOUT_TO_BE_DROPPED: Duration = Duration::from_millis(10);
         let limits = &self.common.config.limits;
         if limits.no_fast_producer_stall {
             return;
@@ -386,7 +464,7 @@ impl Shell {
             BEHIND
         };
         let deadline = tokio::time::Instant::now() + most;
-        let target = (at_first / 2).min(1024 * 1024);
+        let target = (at_first / 2).min(ROOM_AGAIN_BYTES);
         while pending() > target {
             let drained = self.drained.notified();
             if tokio::time::timeout_at(deadline, drained).await.is_err() {
