@@ -1,6 +1,7 @@
 //! The JSON of CONNECT.
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 /// What a client asked for, all CONNECTs of its connection merged.
 #[derive(Clone, Debug)]
@@ -75,11 +76,10 @@ struct Patch {
 impl ConnectOptions {
     /// Merges one CONNECT; on bad JSON nothing changes.
     pub(crate) fn merge(&mut self, json: &[u8]) -> Result<(), serde_json::Error> {
-        // serde would read a list as the fields in order.
-        if !json.trim_ascii_start().starts_with(b"{") {
-            return Err(serde::de::Error::custom("CONNECT takes a JSON object"));
-        }
-        let patch: Patch = serde_json::from_slice(json)?;
+        // By way of a map, in which the last of two equal keys counts, as it does in nats-server;
+        // serde alone would refuse them, and would read a list as the fields in order.
+        let fields: Map<String, Value> = serde_json::from_slice(json)?;
+        let patch = Patch::deserialize(Value::Object(fields))?;
         set(&mut self.verbose, patch.verbose);
         set(&mut self.pedantic, patch.pedantic);
         set(&mut self.echo, patch.echo);
@@ -118,6 +118,8 @@ mod tests {
         options.merge(br#"{"pedantic":false,"user":null}"#).unwrap();
         assert!(!options.verbose && !options.pedantic);
         assert_eq!(options.name, "a");
+        options.merge(br#"{"name":"b","name":"c"}"#).unwrap();
+        assert_eq!(options.name, "c");
     }
 
     #[test]

@@ -8,6 +8,9 @@ use super::error::{ClientError, CloseReason};
 /// Largest number of digits in a size; more is refused before it is computed.
 const SIZE_DIGITS_MAX: usize = 9;
 
+/// Length of the longest verb's name.
+const NAME_BYTES_MAX: usize = 7;
+
 /// What was found at the front of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
@@ -383,13 +386,19 @@ fn parse_any(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
         Ok(None) => return PARTIAL,
         Err(()) => return Parsed::Wrong(UNKNOWN),
     };
+    // Blanks before the arguments are not part of the line that has a limit, so they get their own:
+    // what a client sends must not be kept for ever.
+    if args_from > NAME_BYTES_MAX + limits.control_line_bytes_max {
+        return Parsed::Wrong(TOO_LONG);
+    }
     let searched = &input[args_from
         ..input
             .len()
             .min(args_from + limits.control_line_bytes_max + 2)];
     let Some(newline) = find_newline(searched) else {
-        let too_long = input.len() - args_from > limits.control_line_bytes_max;
-        return if too_long {
+        // The line may be just not too long, and cut between its CR and LF.
+        let line = searched.strip_suffix(b"\r").unwrap_or(searched);
+        return if line.len() > limits.control_line_bytes_max {
             Parsed::Wrong(TOO_LONG)
         } else {
             PARTIAL
@@ -579,3 +588,6 @@ fn parse_size(digits: &[u8]) -> Option<usize> {
             .fold(0, |n, d| n * 10 + usize::from(d - b'0')),
     )
 }
+
+#[cfg(test)]
+mod tests;
