@@ -405,9 +405,8 @@ fn parse_any(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
         };
     };
     let line_end = args_from + newline + 1;
-    let line = input[args_from..line_end - 1]
-        .strip_suffix(b"\r")
-        .unwrap_or(&input[args_from..line_end - 1]);
+    let line = &input[args_from..line_end - 1];
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.len() > limits.control_line_bytes_max {
         return Parsed::Wrong(TOO_LONG);
     }

@@ -308,10 +308,6 @@ impl Cache {
     /// Whether the topic is met again; notes it when not.
     fn was_seen(&mut self, hash: u64) -> bool {
         // Disjoint bits choose the slot and tell topics in one slot apart; 0 is an empty slot.
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "32 of the 64 bits are meant"
-        )]
         let trace = (hash >> 32) as u32 | 1;
         #[expect(
             clippy::cast_possible_truncation,

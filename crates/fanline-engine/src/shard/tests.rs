@@ -173,7 +173,7 @@ fn a_subscription_ends_when_it_was_told_to() {
     );
     check(&format!("SUB a 1\r\nUNSUB 1\r\n{publish}"), "");
     check(
-        &format!("SUB a 1\r\nUNSUB 9\r\nUNSUB 9 9\r\nPUB a 1\r\nx\r\n"),
+        "SUB a 1\r\nUNSUB 9\r\nUNSUB 9 9\r\nPUB a 1\r\nx\r\n",
         message,
     );
 }

@@ -241,7 +241,7 @@ impl Shard {
             args: &chunk[from + publish.args.start..from + publish.args.end],
             body: &chunk[body.clone()],
             tail: &chunk[from + publish.args.start..body.end],
-            shared: is_shared.then(|| (chunk, body)),
+            shared: is_shared.then_some((chunk, body)),
         };
         let delivered = if message.args.is_empty() {
             // Written in an unusual way: put into the usual one first.

@@ -14,8 +14,8 @@ fn replay(target: &str, check: fn(&[u8])) {
     let mut failed = Vec::new();
     let mut count = 0;
     for entry in entries {
-        let path = entry.unwrap().path();
-        let input = fs::read(&path).unwrap();
+        let path = entry.expect("the corpus can be listed").path();
+        let input = fs::read(&path).expect("the corpus can be read");
         if catch_unwind(|| check(&input)).is_err() {
             failed.push(path);
         }
