@@ -173,7 +173,9 @@ struct UsualArgs {
 
 /// The arguments of a `PUB`. `None` when the line is not whole or not in the usual form; the
 /// general parser sorts it out.
-#[inline]
+// This and what it calls is in line in any case: with a second caller, `HPUB`, it no longer was, and a
+// shard's loop lost 2 ns a message.
+#[inline(always)]
 fn scan_usual(input: &[u8], from: usize) -> Option<UsualArgs> {
     let topic_end = find_blank(input, from)?;
     if topic_end == from || input[topic_end] != b' ' {
@@ -231,13 +233,13 @@ fn scan_usual_headers(input: &[u8], from: usize) -> Option<UsualArgs> {
     })
 }
 
-#[inline]
+#[inline(always)]
 fn usual_line_end(input: &[u8], end: usize) -> Option<usize> {
     (input[end] == b'\r' && *input.get(end + 1)? == b'\n').then_some(end + 2)
 }
 
 /// Digits as a delivery may repeat them: no more than a size has, and none too many in front.
-#[inline]
+#[inline(always)]
 fn usual_size(digits: &[u8]) -> Option<usize> {
     if digits.is_empty()
         || digits.len() > SIZE_DIGITS_MAX
@@ -255,7 +257,7 @@ fn usual_size(digits: &[u8]) -> Option<usize> {
     Some(size)
 }
 
-#[inline]
+#[inline(always)]
 fn finish_usual<'a>(input: &'a [u8], args: &UsualArgs, limits: ParseLimits) -> Parsed<'a> {
     if args.line_end - args.from - 2 > limits.control_line_bytes_max {
         return Parsed::Wrong(TOO_LONG);
@@ -284,7 +286,7 @@ struct PublishHead<'a> {
 }
 
 impl<'a> PublishHead<'a> {
-    #[inline]
+    #[inline(always)]
     fn with_payload(self, input: &'a [u8], size: usize, limits: ParseLimits) -> Parsed<'a> {
         if size > limits.payload_bytes_max {
             return Parsed::Wrong(TOO_LARGE);
