@@ -79,8 +79,9 @@ def stage(*flags: str, connect: bytes = CONNECT):
         equal(server.process.poll(), None, "the server's exit code")
 
 
-def refused(data: bytes, error: str):
-    """The bad peer sends this, reads `error` (or nothing, when it is empty) and is closed."""
+def refused(data: bytes, *texts: str):
+    """The bad peer sends this, may read one of these errors, and is closed. Whether a text comes before
+    the close, and which, is compared in `wire/`; here it must only not be a wrong one."""
     with stage() as (server, pair):
         for _ in range(20):
             with Peer(server.port, CONNECT) as bad:
@@ -89,7 +90,7 @@ def refused(data: bytes, error: str):
                     bad.send(data)
                 found = bad.until_closed().decode(errors="replace")
             errors = [line for line in found.split("\r\n") if line.startswith("-ERR")]
-            equal(errors, [f"-ERR '{error}'"] if error else [], "what the bad peer was told")
+            check(not errors or errors[0][6:-1] in texts, f"the bad peer was told {errors}")
         pair.more()
 
 
@@ -247,9 +248,9 @@ def main():
     report.run("a control line of 5 KB", refused, b"SUB %s 1\r\n" % (b"s" * 5000), "maximum control line exceeded")
     report.run("a control line without an end", refused, b"SUB " + b"s" * 100_000, "maximum control line exceeded")
     report.run("a payload with a wrong end", refused, b"PUB good.1 2\r\nhixx\r\n", "Unknown Protocol Operation")
-    report.run("a payload of 2 GB", refused, b"PUB good.1 2147483648\r\n", "")
+    report.run("a payload of 2 GB", refused, b"PUB good.1 2147483648\r\n", "Maximum Payload Violation")
     report.run("a payload above the largest", refused, b"PUB good.1 1048577\r\n", "Maximum Payload Violation")
-    report.run("a negative size", refused, b"PUB good.1 -1\r\n", "")
+    report.run("a negative size", refused, b"PUB good.1 -1\r\n", "Unknown Protocol Operation")
     report.run("bytes that drip", slow_drip)
     report.run("a subscriber that never reads", never_reads, b"SUB busy 1\r\n")
     report.run("a subscriber by wildcard that never reads", never_reads, b"SUB > 1\r\n")

@@ -26,30 +26,33 @@ def main():
     assert not repeated and not unknown, f"repeated: {repeated}, unknown: {unknown}"
 
     report = Report("wire")
-    servers = []
+    servers = {}
     try:
-        ports = {}
         for kind, flags in SERVERS.items():
             for role, binary in (("wanted", reference_server()), ("found", server_under_test())):
                 server = Server(binary, *flags)
-                servers.append(server)
+                servers[kind, role] = server
                 server.start()
-                ports[kind, role] = server.port
         for case in CASES:
             if report.wants(case.name):
-                compare(report, case, ports, differences)
+                compare(report, case, servers[case.server, "wanted"], servers[case.server, "found"], differences)
     finally:
-        for server in servers:
+        for server in servers.values():
             server.kill()
     report.end()
 
 
-def compare(report: Report, case, ports, differences):
+def compare(report: Report, case, reference: Server, under_test: Server, differences):
     try:
-        wanted = play(case, ports[case.server, "wanted"])
-        found = play(case, ports[case.server, "found"])
+        wanted = play(case, reference.port)
+        found = play(case, under_test.port)
     except (OSError, ValueError) as error:
         report.fail(case.name, f"{type(error).__name__}: {error}")
+        revive(under_test)
+        return
+    if under_test.process.poll() is not None:
+        report.fail(case.name, "the server died of it:\n" + under_test.output()[-2000:])
+        revive(under_test)
         return
     if case.info:
         found = without_own_keys(found, differences["info_keys_of_our_own"])
@@ -63,6 +66,12 @@ def compare(report: Report, case, ports, differences):
         report.fail(case.name, legible(wanted, found))
     else:
         report.ok(case.name)
+
+
+def revive(server: Server):
+    """Gives the next case a server that lives: one crash is one failure."""
+    server.kill()
+    server.start()
 
 
 def without_own_keys(transcript: list[str], keys: list[str]) -> list[str]:

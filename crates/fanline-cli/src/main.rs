@@ -1,22 +1,61 @@
-//! Stand-in until the command line lands.
-fn main() -> anyhow::Result<()> {
-    if std::env::args().nth(1).as_deref() == Some("--version") {
-        println!("fanline: v0.1.0");
-        return Ok(());
+//! The command `fanline`: a NATS-compatible server, and tools to publish, subscribe, request and
+//! measure against any NATS server. Under the name `nats-server` it stands in for that program.
+
+mod args;
+mod bench;
+mod commands;
+mod compat;
+mod connection;
+mod failure;
+mod log;
+mod output;
+mod payload;
+mod serve;
+mod terminal;
+mod values;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// The name in messages, unless the program runs as nats-server.
+const FANLINE: &str = "fanline";
+/// Flags that nats-server has too, and that mean the tools' own here.
+const OWN_FLAGS: &[&str] = &["-h", "--help", "-s"];
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let called = words.next().unwrap_or_default();
+    let arguments: Vec<String> = words.collect();
+    if Path::new(&called)
+        .file_name()
+        .is_some_and(|name| name == compat::NATS_SERVER)
+    {
+        return compat::run(compat::NATS_SERVER, &arguments);
     }
-    let mut options = fanline_server::Options::default();
-    let args: Vec<String> = std::env::args().collect();
-    for pair in args.windows(2) {
-        match pair[0].as_str() {
-            "-p" => options.port = pair[1].parse()?,
-            "-a" => options.host = pair[1].clone(),
-            "--shards" => options.shards = pair[1].parse().ok(),
-            _ => {}
+    match arguments.first() {
+        None => return serve::ServeArgs::default().run(),
+        Some(first) if compat::is_flag(first) && !OWN_FLAGS.contains(&first.as_str()) => {
+            return compat::run(FANLINE, &arguments);
         }
+        Some(_) => {}
     }
-    let handle = fanline_server::Server::start(options)?;
-    println!("{:?}", handle.addresses());
-    loop {
-        std::thread::park();
+    match args::Cli::try_parse() {
+        Ok(cli) => cli.command.run(),
+        Err(error) => refuse(&error, &arguments[0]),
+    }
+}
+
+/// Says what is wrong with the arguments. Whoever starts a server gets nats-server's exit code
+/// for it; the tools keep 2, so that a script can tell it from a failure.
+fn refuse(error: &clap::Error, first: &str) -> ExitCode {
+    // Nothing is left to do when the message cannot be written.
+    let _ = error.print();
+    let starts_server = first.starts_with('-') || first == "serve";
+    match error.use_stderr() {
+        true if starts_server => ExitCode::from(1),
+        true => ExitCode::from(2),
+        false => ExitCode::SUCCESS,
     }
 }

@@ -38,6 +38,11 @@ struct Shared {
     range: Range<usize>,
 }
 
+/// Whether a part of a chunk is not worth keeping the whole chunk for.
+fn pins_too_much(chunk: &Chunk, part: &Range<usize>) -> bool {
+    part.len().saturating_mul(PINNED_RATIO_MAX) < chunk.len()
+}
+
 #[derive(Clone, Copy)]
 struct Blocked {
     since: Duration,
@@ -72,8 +77,11 @@ impl Outbox {
         self.copied.extend_from_slice(c);
     }
 
-    /// Queues a part of a chunk without copying it.
+    /// Queues a part of a chunk without copying it, unless it has to wait and is not worth it.
     pub(crate) fn refer(&mut self, chunk: &Chunk, range: Range<usize>) {
+        if self.blocked.is_some() && pins_too_much(chunk, &range) {
+            return self.append(&chunk[range]);
+        }
         self.shared_bytes += range.len();
         let at = self.copied.len();
         self.shared.push_back(Shared {
@@ -142,9 +150,11 @@ impl Outbox {
     /// What remains has to wait for the peer. Gives up the chunks that are not worth pinning and
     /// the room already written, so that a slow peer costs what it is owed and little more.
     pub fn settle(&mut self) {
-        let wasteful = |s: &Shared| s.range.len().saturating_mul(PINNED_RATIO_MAX) < s.chunk.len();
-        if self.shared.iter().any(wasteful) {
-            self.copy_out();
+        let is_wasteful = |s: &Shared| pins_too_much(&s.chunk, &s.range);
+        // Once it waits, nothing wasteful is queued any more. What is left of the first part then
+        // becomes so as it is written, but that is one chunk, and not worth moving the rest.
+        if self.blocked.is_none() && self.shared.iter().any(is_wasteful) {
+            self.copy_out_wasteful();
         } else if self.start > self.copied.len() / 2 {
             self.copied.drain(..self.start);
             for shared in &mut self.shared {
@@ -154,18 +164,26 @@ impl Outbox {
         }
     }
 
-    fn copy_out(&mut self) {
-        let mut all = Vec::with_capacity(self.pending_bytes());
+    /// Copies the parts that pin too much; the others are worth their chunks, which many
+    /// subscribers share.
+    fn copy_out_wasteful(&mut self) {
+        let mut copied = Vec::with_capacity(self.copied.len() - self.start);
         let mut from = self.start;
-        for shared in self.shared.drain(..) {
-            all.extend_from_slice(&self.copied[from..shared.at]);
-            all.extend_from_slice(&shared.chunk[shared.range]);
+        let shared_bytes = &mut self.shared_bytes;
+        self.shared.retain_mut(|shared| {
+            copied.extend_from_slice(&self.copied[from..shared.at]);
             from = shared.at;
-        }
-        all.extend_from_slice(&self.copied[from..]);
-        self.copied = all;
+            shared.at = copied.len();
+            let is_kept = !pins_too_much(&shared.chunk, &shared.range);
+            if !is_kept {
+                copied.extend_from_slice(&shared.chunk[shared.range.clone()]);
+                *shared_bytes -= shared.range.len();
+            }
+            is_kept
+        });
+        copied.extend_from_slice(&self.copied[from..]);
+        self.copied = copied;
         self.start = 0;
-        self.shared_bytes = 0;
     }
 
     /// Notes that the peer takes no more for now. What waits at this moment has to be written
@@ -226,14 +244,17 @@ mod tests {
         Refer(usize),
         Write(usize),
         Settle,
+        Block,
     }
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
             (0usize..40).prop_map(Step::Append),
-            (1usize..30).prop_map(Step::Refer),
+            // 32 bytes and more are worth the chunk.
+            (1usize..64).prop_map(Step::Refer),
             (0usize..60).prop_map(Step::Write),
             Just(Step::Settle),
+            Just(Step::Block),
         ]
     }
 
@@ -267,6 +288,12 @@ mod tests {
                         outbox.advance(n);
                     }
                     Step::Settle => outbox.settle(),
+                    // Only what is not empty can be blocked.
+                    Step::Block => {
+                        if !outbox.is_empty() {
+                            outbox.block(Duration::ZERO);
+                        }
+                    }
                 }
                 prop_assert_eq!(outbox.pending_bytes(), model.len());
                 prop_assert_eq!(contents(&outbox), model.iter().copied().collect::<Vec<_>>());

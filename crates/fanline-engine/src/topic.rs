@@ -10,7 +10,7 @@ pub enum FilterError {
     /// Two dots in a row, one at an end, or nothing at all.
     #[error("a token is empty")]
     EmptyToken,
-    /// Space, tab, CR, LF or form feed.
+    /// Space, tab, CR or LF.
     #[error("white space inside a token")]
     WhiteSpace,
     /// `>` anywhere but as the last token.
@@ -47,7 +47,7 @@ impl<'a> Filter<'a> {
             }
             if token
                 .iter()
-                .any(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n' | b'\x0c'))
+                .any(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'))
             {
                 return Err(FilterError::WhiteSpace);
             }
@@ -109,7 +109,7 @@ mod tests {
             ("a.>.b", FilterError::TokensAfterFull),
             (">.>", FilterError::TokensAfterFull),
             ("a b", FilterError::WhiteSpace),
-            ("a\x0c", FilterError::WhiteSpace),
+            ("a\r", FilterError::WhiteSpace),
         ] {
             assert_eq!(Filter::parse(bad.as_bytes()), Err(why), "{bad}");
         }

@@ -44,7 +44,7 @@ impl Control {
                 }
             });
         }
-        let mut order = tokio::select! {
+        let order = tokio::select! {
             order = orders.recv() => order,
             error = accept(clients, &self.shared) => {
                 error!("Accepting connections ended: {error}");
@@ -58,7 +58,7 @@ impl Control {
         if order == Some(Order::LameDuck) {
             tokio::select! {
                 () = self.go_away() => {}
-                () = async { while order != Some(Order::Stop) { order = orders.recv().await; } } => {}
+                () = stop_ordered(&mut orders) => {}
             }
         }
         self.stop().await;
@@ -83,13 +83,10 @@ impl Control {
         let steps = (span.as_millis() / 10).clamp(1, clients as u128);
         let steps = usize::try_from(steps).unwrap_or(clients);
         let step = span / u32::try_from(steps).unwrap_or(u32::MAX);
-        for turn in 0.. {
-            if shared.common.connection_count() == 0 {
-                return;
-            }
-            let count = clients.div_ceil(steps);
-            let shard = turn % shared.shards.len();
-            let _ = shared.shards[shard].send(Command::CloseSome(count));
+        while shared.common.connection_count() > 0 {
+            let _ = shared
+                .fullest_shard()
+                .send(Command::CloseSome(clients.div_ceil(steps)));
             tokio::time::sleep(step).await;
         }
     }
@@ -116,6 +113,17 @@ impl Control {
         info!("Server Exiting..");
         // Nobody may be waiting.
         let _ = self.stopped.send(true);
+    }
+}
+
+/// Waits for the order to stop, which never comes when every handle is gone.
+async fn stop_ordered(orders: &mut mpsc::UnboundedReceiver<Order>) {
+    loop {
+        match orders.recv().await {
+            Some(Order::Stop) => return,
+            Some(Order::LameDuck) => {}
+            None => std::future::pending().await,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod options;
 mod ports_file;
 mod server;
 mod shell;
+mod sync;
 
 pub use options::{Addresses, Auth, Limits, Options};
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};

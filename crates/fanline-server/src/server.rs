@@ -5,7 +5,6 @@ use std::net::TcpListener;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
 use fanline_engine::{SHARDS_MAX, ServerInfo, ShardConfig};
@@ -16,6 +15,7 @@ use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
 use crate::options::{Addresses, Options};
 use crate::shell::{self, Command, Common, Mailbox, Transport};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::{identity, listen, ports_file};
 
 /// The nats-server version that clients are told, because they branch on it.
@@ -105,13 +105,13 @@ impl Server {
             }),
             mailboxes: (0..shards).map(|_| Mailbox::default()).collect(),
             started: Instant::now(),
-            connections: (0..shards).map(|_| 0.into()).collect(),
+            connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
         });
         let shared = Arc::new(Shared {
             common,
             shards: Vec::new(),
             next_cid: AtomicU64::new(1),
-            next_shard: 0.into(),
+            next_shard: AtomicUsize::new(0),
             started_at: SystemTime::now(),
             info,
             options,
@@ -126,7 +126,7 @@ pub(crate) struct Shared {
     pub(crate) common: Arc<Common>,
     pub(crate) shards: Vec<mpsc::UnboundedSender<Command>>,
     next_cid: AtomicU64,
-    next_shard: std::sync::atomic::AtomicUsize,
+    next_shard: AtomicUsize,
     pub(crate) started_at: SystemTime,
     pub(crate) info: ServerInfo,
     pub(crate) options: Options,
@@ -145,13 +145,25 @@ impl Shared {
             .unwrap_or(0);
         let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
         let is_full = self.common.connection_count() >= self.options.limits.connections_max;
-        counts[shard].fetch_add(1, Ordering::Relaxed);
+        // One that is refused takes no place while it lingers.
+        counts[shard].fetch_add(usize::from(!is_full), Ordering::Relaxed);
         // A shard that is gone has ended with the server; the connection is dropped with it.
         let _ = self.shards[shard].send(Command::Serve {
             transport,
             cid,
             is_full,
         });
+    }
+
+    /// The shard with the most connections.
+    pub(crate) fn fullest_shard(&self) -> &mpsc::UnboundedSender<Command> {
+        let counts = self
+            .common
+            .connections
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed));
+        let fullest = counts.zip(&self.shards).max_by_key(|(count, _)| *count);
+        fullest.expect("there is at least one shard").1
     }
 
     pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
@@ -267,7 +279,8 @@ fn local_address(listener: &TcpListener) -> Result<std::net::SocketAddr, StartEr
 fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
     let server_id = identity::new_server_id();
     let (host, port, ip) = match options.client_advertise.as_deref().map(split_host_port) {
-        Some((host, port)) => (host, port.unwrap_or(addresses.clients.port()), None),
+        Some((host, Some(port))) => (host, port, None),
+        Some((host, None)) => (host, addresses.clients.port(), None),
         None => (options.host.clone(), addresses.clients.port(), None),
     };
     ServerInfo {

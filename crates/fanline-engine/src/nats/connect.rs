@@ -1,7 +1,6 @@
 //! The JSON of CONNECT.
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What a client asked for, all CONNECTs of its connection merged.
 #[derive(Clone, Debug)]
@@ -41,66 +40,79 @@ impl Default for ConnectOptions {
     }
 }
 
-/// One CONNECT: what it leaves out stays as it was. Fields that no feature here reads yet are
-/// still checked for their type, as clients are told so.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Patch {
-    verbose: Option<bool>,
-    pedantic: Option<bool>,
-    echo: Option<bool>,
-    headers: Option<bool>,
-    no_responders: Option<bool>,
-    protocol: Option<i64>,
-    user: Option<String>,
-    pass: Option<String>,
-    auth_token: Option<String>,
-    name: Option<String>,
-    lang: Option<String>,
-    version: Option<String>,
-    account: Option<String>,
-    #[serde(rename = "tls_required")]
-    _tls_required: Option<bool>,
-    #[serde(rename = "jwt")]
-    _jwt: Option<String>,
-    #[serde(rename = "nkey")]
-    _nkey: Option<String>,
-    #[serde(rename = "sig")]
-    _sig: Option<String>,
-    #[serde(rename = "new_account")]
-    _new_account: Option<bool>,
-    #[serde(rename = "proxy_sig")]
-    _proxy_sig: Option<String>,
+/// Why a CONNECT was not understood.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ConnectError {
+    /// Not JSON, or not an object.
+    NotAnObject,
+    /// A field is of another type than it has to be.
+    WrongType,
 }
 
 impl ConnectOptions {
-    /// Merges one CONNECT; on bad JSON nothing changes.
-    pub(crate) fn merge(&mut self, json: &[u8]) -> Result<(), serde_json::Error> {
-        // By way of a map, in which the last of two equal keys counts, as it does in nats-server;
-        // serde alone would refuse them, and would read a list as the fields in order.
-        let fields: Map<String, Value> = serde_json::from_slice(json)?;
-        let patch = Patch::deserialize(Value::Object(fields))?;
-        set(&mut self.verbose, patch.verbose);
-        set(&mut self.pedantic, patch.pedantic);
-        set(&mut self.echo, patch.echo);
-        set(&mut self.headers, patch.headers);
-        set(&mut self.no_responders, patch.no_responders);
-        set(&mut self.protocol, patch.protocol);
-        set(&mut self.user, patch.user);
-        set(&mut self.pass, patch.pass);
-        set(&mut self.auth_token, patch.auth_token);
-        set(&mut self.name, patch.name);
-        set(&mut self.lang, patch.lang);
-        set(&mut self.version, patch.version);
-        set(&mut self.account, patch.account);
+    /// Merges one CONNECT: what it leaves out, or sets to null, stays as it was. Keys are
+    /// understood in any case, and text that is not UTF-8 is taken as well as it goes, as
+    /// nats-server does. On an error nothing changes.
+    pub(crate) fn merge(&mut self, json: &[u8]) -> Result<(), ConnectError> {
+        let json = String::from_utf8_lossy(json);
+        let fields = match serde_json::from_str(&json) {
+            Ok(Value::Object(fields)) => fields,
+            Ok(Value::Null) => return Ok(()),
+            Ok(_) | Err(_) => return Err(ConnectError::NotAnObject),
+        };
+        let mut merged = self.clone();
+        for (key, value) in &fields {
+            merged.set(&key.to_ascii_lowercase(), value)?;
+        }
+        *self = merged;
         Ok(())
+    }
+
+    fn set(&mut self, key: &str, value: &Value) -> Result<(), ConnectError> {
+        match key {
+            "verbose" => set_bool(&mut self.verbose, value),
+            "pedantic" => set_bool(&mut self.pedantic, value),
+            "echo" => set_bool(&mut self.echo, value),
+            "headers" => set_bool(&mut self.headers, value),
+            "no_responders" => set_bool(&mut self.no_responders, value),
+            "protocol" => match value {
+                Value::Null => Ok(()),
+                _ => {
+                    self.protocol = value.as_i64().ok_or(ConnectError::WrongType)?;
+                    Ok(())
+                }
+            },
+            "user" => set_text(&mut self.user, value),
+            "pass" => set_text(&mut self.pass, value),
+            "auth_token" => set_text(&mut self.auth_token, value),
+            "name" => set_text(&mut self.name, value),
+            "lang" => set_text(&mut self.lang, value),
+            "version" => set_text(&mut self.version, value),
+            "account" => set_text(&mut self.account, value),
+            // No feature here reads these yet, but their type is checked, as there.
+            "tls_required" | "new_account" => set_bool(&mut false, value),
+            "jwt" | "nkey" | "sig" | "proxy_sig" => set_text(&mut String::new(), value),
+            _ => Ok(()),
+        }
     }
 }
 
-fn set<T>(field: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *field = value;
+fn set_bool(field: &mut bool, value: &Value) -> Result<(), ConnectError> {
+    match value {
+        Value::Null => {}
+        Value::Bool(value) => *field = *value,
+        _ => return Err(ConnectError::WrongType),
     }
+    Ok(())
+}
+
+fn set_text(field: &mut String, value: &Value) -> Result<(), ConnectError> {
+    match value {
+        Value::Null => {}
+        Value::String(value) => field.clone_from(value),
+        _ => return Err(ConnectError::WrongType),
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -118,8 +130,17 @@ mod tests {
         options.merge(br#"{"pedantic":false,"user":null}"#).unwrap();
         assert!(!options.verbose && !options.pedantic);
         assert_eq!(options.name, "a");
-        options.merge(br#"{"name":"b","name":"c"}"#).unwrap();
-        assert_eq!(options.name, "c");
+    }
+
+    #[test]
+    fn is_as_lenient_as_clients_are_used_to() {
+        let mut options = ConnectOptions::default();
+        options.merge(b"null").unwrap();
+        options
+            .merge(b"{\"VERBOSE\":false,\"name\":\"a\",\"name\":\"\xff\"}")
+            .unwrap();
+        assert!(!options.verbose);
+        assert_eq!(options.name, "\u{fffd}");
     }
 
     #[test]

@@ -43,6 +43,8 @@ struct Wire<'a> {
     host: &'a str,
     port: u16,
     headers: bool,
+    // Features are used, and tests are run, by this number.
+    api_lvl: u8,
     #[serde(skip_serializing_if = "is_false")]
     auth_required: bool,
     max_payload: usize,
@@ -82,6 +84,7 @@ impl ServerInfo {
             host: &self.host,
             port: self.port,
             headers: self.headers,
+            api_lvl: 5,
             auth_required: self.auth_required,
             max_payload: self.max_payload,
             client_id,

@@ -194,6 +194,9 @@ pub(crate) struct Counts {
     pub(crate) cached: usize,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
+    /// Targets in all cached routes together, and in the widest one.
+    pub(crate) targets: usize,
+    pub(crate) targets_max: usize,
 }
 
 /// The routes of topics seen more than once.
@@ -302,18 +305,20 @@ impl Cache {
             cached: self.by_topic.len(),
             hits: self.hits,
             misses: self.misses,
+            targets: self.targets,
+            targets_max: (self.routes.iter())
+                .map(|(_, route)| route.target_count())
+                .max()
+                .unwrap_or(0),
         }
     }
 
     /// Whether the topic is met again; notes it when not.
     fn was_seen(&mut self, hash: u64) -> bool {
         // Disjoint bits choose the slot and tell topics in one slot apart; 0 is an empty slot.
-        let trace = (hash >> 32) as u32 | 1;
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "masked to the table's size"
-        )]
-        let slot = &mut self.seen_once[hash as usize & (SEEN_SLOTS - 1)];
+        let [.., a, b, c, d] = hash.to_be_bytes();
+        let trace = u32::from_be_bytes([a, b, c, d]) | 1;
+        let slot = &mut self.seen_once[(hash >> 32) as usize & (SEEN_SLOTS - 1)];
         std::mem::replace(slot, trace) == trace
     }
 

@@ -36,20 +36,21 @@ use crate::auth::Auth;
 use crate::limits::Limits;
 use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::ServerInfo;
-use crate::nats::parse::{Parsed, parse};
+use crate::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
 use crate::outbox::{Chunk, Outbox};
 use crate::router::{Router, SubId};
 use crossing::Said;
 use pending::Pending;
 use session::Session;
 use status::Totals;
+use verbs::Intake;
 
 /// Most shards of one server.
 pub const SHARDS_MAX: usize = 64;
 
 /// Once a batch has queued this much, it is written before more of the input is read, so that a
 /// wide fan-out stays in the cache and costs no more memory than this.
-const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
+const PRODUCED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What all shards of a server share.
 #[derive(Clone, Debug)]
@@ -95,6 +96,15 @@ pub struct Receipt {
     pub congested: Option<SessionId>,
 }
 
+/// How much of the input a verb took.
+enum Taken {
+    Bytes(usize),
+    /// It is not whole; see [`Receipt::frame_bytes`].
+    Partial {
+        frame_bytes: usize,
+    },
+}
+
 impl Shard {
     /// A shard with no sessions. `seed` feeds the choice of queue group members.
     ///
@@ -129,50 +139,84 @@ impl Shard {
     ) -> Receipt {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
-        let session = &mut self.sessions[id.index()];
-        session.active_at = now;
-        let mut limits = session.parse_limits;
-        let mut memo = session.memo;
         self.pending.produced_bytes = 0;
         self.pending.congested = None;
+        self.sessions[id.index()].active_at = now;
+        let mut intake = self.begin_intake(id, chunk);
+        if self.sessions[id.index()].ending.is_some() {
+            receipt.consumed = input.len();
+        }
         while receipt.consumed < input.len() {
-            if self.sessions[id.index()].ending.is_some() {
+            let rest = &input[receipt.consumed..];
+            let from = range.start + receipt.consumed;
+            if intake.is_admitted
+                && let Some((publish, taken)) = parse_usual_publish(rest, intake.limits)
+            {
+                self.publish(&mut intake, &publish, from);
+                receipt.consumed += taken;
+            } else {
+                match self.receive_other(&mut intake, rest, from, now) {
+                    Taken::Bytes(taken) => receipt.consumed += taken,
+                    Taken::Partial { frame_bytes } => {
+                        receipt.frame_bytes = frame_bytes;
+                        break;
+                    }
+                }
+            }
+            if !self.pending.ended.is_empty() && self.sessions[id.index()].ending.is_some() {
                 receipt.consumed = input.len();
                 break;
-            }
-            if self.sessions[id.index()].awaits_auth && !b"cC".contains(&input[receipt.consumed]) {
-                self.refuse(
-                    id,
-                    Some(ClientError::Authorization),
-                    CloseReason::AuthenticationFailure,
-                );
-                continue;
-            }
-            match parse(&input[receipt.consumed..], limits) {
-                Parsed::Verb(verb, taken) => {
-                    let from = range.start + receipt.consumed;
-                    self.handle(id, verb, chunk, from, &mut memo, &mut limits, now);
-                    receipt.consumed += taken;
-                }
-                Parsed::Partial { frame_bytes } => {
-                    receipt.frame_bytes = frame_bytes;
-                    break;
-                }
-                Parsed::Wrong(fault) => self.refuse(id, fault.error, fault.reason),
             }
             if self.pending.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
             }
         }
+        self.end_intake(&intake);
         receipt.produced_bytes = self.pending.produced_bytes;
         let session = &mut self.sessions[id.index()];
-        session.memo = memo;
         if let Some((congested, _)) = self.pending.congested {
             session.stalls += 1;
             receipt.congested = Some(congested);
         }
         receipt
+    }
+
+    /// Takes one verb of any form.
+    #[inline(never)]
+    fn receive_other(
+        &mut self,
+        intake: &mut Intake<'_>,
+        input: &[u8],
+        from: usize,
+        now: Duration,
+    ) -> Taken {
+        let id = intake.id;
+        if !intake.is_admitted && !b"cC".contains(&input[0]) {
+            self.refuse(
+                id,
+                Some(ClientError::Authorization),
+                CloseReason::AuthenticationFailure,
+            );
+            return Taken::Bytes(input.len());
+        }
+        match parse(input, intake.limits) {
+            Parsed::Verb(Verb::Publish(publish), taken) => {
+                self.publish(intake, &publish, from);
+                Taken::Bytes(taken)
+            }
+            Parsed::Verb(verb, taken) => {
+                self.end_intake(intake);
+                self.handle(id, verb, &input[..taken], now);
+                *intake = self.begin_intake(id, intake.chunk);
+                Taken::Bytes(taken)
+            }
+            Parsed::Partial { frame_bytes } => Taken::Partial { frame_bytes },
+            Parsed::Wrong(fault) => {
+                self.refuse(id, fault.error, fault.reason);
+                Taken::Bytes(input.len())
+            }
+        }
     }
 
     /// Takes what another shard said.
@@ -266,7 +310,14 @@ impl Shard {
         if !reason.flushes() {
             session.out.discard();
         }
+        let subscriptions = session.subscriptions;
         self.pending.ended.push(id);
+        self.drop_subscriptions(id);
+        // What is told of a connection that has ended is what it had.
+        self.sessions[id.index()].subscriptions = subscriptions;
+    }
+
+    fn drop_subscriptions(&mut self, id: SessionId) {
         while let Some(sub) = self.router.subs.first_of_session(id.0) {
             self.drop_subscription(sub);
         }

@@ -10,12 +10,10 @@ use crate::router::{Route, SubId};
 /// burst costs time rather than memory and cache.
 const CONGESTED_BYTES: usize = 2 * 1024 * 1024;
 
-/// Buffers kept for connections that have something to write, and the largest one kept. As many
-/// as the widest fan-out that is usual, each time that it is written: what one batch queues, in
-/// buffers that grow by doubling, is at most twice [`PRODUCED_BYTES_MAX`](super::PRODUCED_BYTES_MAX).
+/// Buffers kept for connections that have something to write, and the largest one kept.
 const SPARE_BUFFERS_MAX: usize = 4096;
 const SPARE_BUFFER_BYTES_MAX: usize = 256 * 1024;
-const SPARE_BYTES_MAX: usize = 2 * super::PRODUCED_BYTES_MAX;
+const SPARE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 #[derive(Default)]
 pub(super) struct Pending {

@@ -53,7 +53,8 @@ pub(super) struct Session {
     pub(super) stalls: u64,
     pub(super) awaits_auth: bool,
     pub(super) has_connected: bool,
-    pub(super) has_ponged: bool,
+    /// Whether it was sent the second INFO, which follows its first PING after CONNECT.
+    pub(super) was_told_account: bool,
     pub(super) options: ConnectOptions,
     pub(super) peer: Peer,
     pub(super) opened_at: Duration,
@@ -86,6 +87,7 @@ pub struct ConnectionStatus {
     pub name: String,
     pub lang: String,
     pub version: String,
+    /// The user's name; `[REDACTED]` for a token, which is all secret.
     pub user: String,
     pub subscriptions_list: Vec<SubscriptionStatus>,
 }
@@ -121,7 +123,10 @@ impl Session {
             name: self.options.name.clone(),
             lang: self.options.lang.clone(),
             version: self.options.version.clone(),
-            user: self.options.user.clone(),
+            user: match (&self.options.user, &self.options.auth_token) {
+                (user, token) if user.is_empty() && !token.is_empty() => "[REDACTED]".into(),
+                (user, _) => user.clone(),
+            },
             subscriptions_list: Vec::new(),
         }
     }

@@ -26,6 +26,7 @@ pub struct ShardStatus {
     pub connections: usize,
     pub total_connections: u64,
     pub subscriptions: usize,
+    pub subscriptions_added: u64,
     pub in_msgs: u64,
     pub in_bytes: u64,
     pub out_msgs: u64,
@@ -36,6 +37,8 @@ pub struct ShardStatus {
     pub cached_routes: usize,
     pub cache_hits: u64,
     pub cache_misses: u64,
+    pub cached_targets: usize,
+    pub cached_targets_max: usize,
 }
 
 /// A connection that was removed.
@@ -80,6 +83,7 @@ impl Shard {
             connections: sessions.len(),
             total_connections: totals.opened,
             subscriptions: router.subs.len(),
+            subscriptions_added: router.subs.added(),
             in_msgs: totals.in_msgs,
             in_bytes: totals.in_bytes,
             out_msgs: totals.out_msgs,
@@ -90,6 +94,8 @@ impl Shard {
             cached_routes: cache.cached,
             cache_hits: cache.hits,
             cache_misses: cache.misses,
+            cached_targets: cache.targets,
+            cached_targets_max: cache.targets_max,
         };
         for (_, session) in sessions {
             status.in_msgs += session.in_msgs;
@@ -101,11 +107,17 @@ impl Shard {
         status
     }
 
-    /// One connection, with its subscriptions.
+    /// One connection, without the list of its subscriptions.
     pub fn connection(&self, id: SessionId) -> Option<ConnectionStatus> {
-        let session = self.sessions.get(id.index())?;
-        let mut status = session.status();
-        status.subscriptions_list = (self.router.subs.of_session(id.0))
+        Some(self.sessions.get(id.index())?.status())
+    }
+
+    /// The subscriptions of one connection, none when it is gone.
+    pub fn subscriptions(&self, id: SessionId) -> Vec<SubscriptionStatus> {
+        let Some(session) = self.sessions.get(id.index()) else {
+            return Vec::new();
+        };
+        (self.router.subs.of_session(id.0))
             .map(|sub| {
                 let sub = self.router.subs.get(sub);
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -118,8 +130,7 @@ impl Shard {
                     cid: session.cid,
                 }
             })
-            .collect();
-        Some(status)
+            .collect()
     }
 
     /// All connections.

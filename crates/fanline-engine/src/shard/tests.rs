@@ -213,24 +213,24 @@ fn errors_that_close() {
         (
             "FOO\r\n",
             "-ERR 'Unknown Protocol Operation'\r\n",
-            CloseReason::ParseError,
+            CloseReason::ProtocolViolation,
         ),
         (
             "\r\n",
             "-ERR 'Unknown Protocol Operation'\r\n",
-            CloseReason::ParseError,
+            CloseReason::ProtocolViolation,
         ),
         (
             "PUB a 1\r\nxyz",
             "-ERR 'Unknown Protocol Operation'\r\n",
-            CloseReason::ParseError,
+            CloseReason::ProtocolViolation,
         ),
-        ("PUB a\r\n", "", CloseReason::ParseError),
-        ("PUB a b c 1\r\n", "", CloseReason::ParseError),
-        ("PUB a -1\r\n", "", CloseReason::ParseError),
-        ("HPUB a 5 2\r\n", "", CloseReason::ParseError),
-        ("SUB a\r\n", "", CloseReason::ParseError),
-        ("CONNECT {x\r\n", "", CloseReason::ParseError),
+        ("PUB a\r\n", "", CloseReason::ProtocolViolation),
+        ("PUB a b c 1\r\n", "", CloseReason::ProtocolViolation),
+        ("PUB a -1\r\n", "", CloseReason::ProtocolViolation),
+        ("HPUB a 5 2\r\n", "", CloseReason::ProtocolViolation),
+        ("SUB a\r\n", "", CloseReason::ProtocolViolation),
+        ("CONNECT {x\r\n", "", CloseReason::ProtocolViolation),
         (
             "CONNECT {\"protocol\":2}\r\n",
             "-ERR 'invalid client protocol'\r\n",
@@ -261,7 +261,7 @@ fn errors_that_close() {
             "-ERR 'Maximum Payload Violation'\r\n",
             CloseReason::MaximumPayloadExceeded,
         ),
-        ("-ERR 'x'\r\n", "", CloseReason::ProtocolViolation),
+        ("-ERR 'x'\r\n", "", CloseReason::ParseError),
         ("INFO {\r\n", "", CloseReason::ProtocolViolation),
     ] {
         let mut world = World::new(1);

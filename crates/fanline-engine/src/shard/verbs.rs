@@ -44,7 +44,7 @@ impl Shard {
             stalls: 0,
             awaits_auth,
             has_connected: false,
-            has_ponged: false,
+            was_told_account: false,
             options: ConnectOptions::default(),
             peer,
             opened_at: now,
@@ -69,33 +69,44 @@ impl Shard {
         id
     }
 
-    /// Does what a verb says. `from` is where its bytes begin in `chunk`.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "what a verb needs lives in one caller's loop"
-    )]
-    #[inline]
-    pub(super) fn handle(
-        &mut self,
-        id: SessionId,
-        verb: Verb<'_>,
-        chunk: &Chunk,
-        from: usize,
-        memo: &mut RouteMemo,
-        limits: &mut ParseLimits,
-        now: Duration,
-    ) {
+    /// What the publishes of one client have in common until it says something else.
+    pub(super) fn begin_intake<'a>(&self, id: SessionId, chunk: &'a Chunk) -> Intake<'a> {
+        let session = &self.sessions[id.index()];
+        Intake {
+            id,
+            chunk,
+            origin: Origin {
+                session: Some(id.0),
+                echo: session.options.echo,
+            },
+            limits: session.parse_limits,
+            memo: session.memo,
+            is_admitted: !session.awaits_auth,
+            is_answered: session.options.verbose || session.options.pedantic,
+            msgs: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Puts the counts where they belong.
+    pub(super) fn end_intake(&mut self, intake: &Intake<'_>) {
+        let session = &mut self.sessions[intake.id.index()];
+        session.memo = intake.memo;
+        session.in_msgs += intake.msgs;
+        session.in_bytes += intake.bytes;
+    }
+
+    /// Does what a verb other than a publish says.
+    pub(super) fn handle(&mut self, id: SessionId, verb: Verb<'_>, frame: &[u8], now: Duration) {
         if self.pending.traces {
-            self.trace_verb(id, &verb, chunk, from);
+            self.trace_verb(id, &verb, frame);
         }
         match verb {
-            Verb::Publish(publish) => self.publish(id, &publish, chunk, from, memo),
+            // Publishes have a way of their own.
+            Verb::Publish(_) => {}
             Verb::Subscribe { filter, queue, sid } => self.subscribe(id, filter, queue, sid),
             Verb::Unsubscribe { sid, max } => self.unsubscribe(id, sid, max),
-            Verb::Connect(json) => {
-                self.connect(id, json);
-                *limits = self.sessions[id.index()].parse_limits;
-            }
+            Verb::Connect(json) => self.connect(id, json),
             Verb::Ping => self.ping(id),
             Verb::Pong => self.pong(id, now),
             // What was negotiated says nothing to a server; but it has to be JSON.
@@ -105,14 +116,14 @@ impl Shard {
                 }
             }
             Verb::Ok => {}
-            Verb::Error(_) => self.end(id, CloseReason::ProtocolViolation),
+            Verb::Error(_) => self.end(id, CloseReason::ParseError),
         }
     }
 
     fn connect(&mut self, id: SessionId, json: &[u8]) {
         let session = &mut self.sessions[id.index()];
         if session.options.merge(json).is_err() {
-            return self.end(id, CloseReason::ParseError);
+            return self.end(id, CloseReason::ProtocolViolation);
         }
         let options = &session.options;
         let refusal = if !options.account.is_empty()
@@ -144,7 +155,11 @@ impl Shard {
         let headers = options.headers && self.config.limits.headers;
         session.takes_headers = headers;
         session.parse_limits = parse_limits(&self.config.limits, headers);
-        session.has_connected = true;
+        if std::mem::replace(&mut session.has_connected, true) {
+            // Who connects anew may be somebody else: what was subscribed before is gone.
+            self.drop_subscriptions(id);
+        }
+        let session = &mut self.sessions[id.index()];
         if std::mem::take(&mut session.awaits_auth) {
             let ping_at = session.ping_at;
             self.rearm(id, ping_at);
@@ -196,8 +211,8 @@ impl Shard {
     fn ping(&mut self, id: SessionId) {
         self.send(id, b"PONG\r\n");
         let session = &mut self.sessions[id.index()];
-        let is_first = !std::mem::replace(&mut session.has_ponged, true);
-        if is_first && session.options.protocol >= 1 {
+        if session.has_connected && !session.was_told_account && session.options.protocol >= 1 {
+            session.was_told_account = true;
             self.send_info(id, true);
         }
     }
@@ -210,27 +225,21 @@ impl Shard {
         session.pings_out = 0;
     }
 
-    #[inline]
-    fn publish(
-        &mut self,
-        id: SessionId,
-        publish: &Publish<'_>,
-        chunk: &Chunk,
-        from: usize,
-        memo: &mut RouteMemo,
-    ) {
-        let session = &mut self.sessions[id.index()];
-        session.in_msgs += 1;
-        session.in_bytes += publish.payload_bytes() as u64;
-        let origin = Origin {
-            session: Some(id.0),
-            echo: session.options.echo,
-        };
-        let is_plain_client = !session.options.verbose && !session.options.pedantic;
+    /// Takes a message. `from` is where its verb begins in the chunk.
+    #[inline(always)]
+    pub(super) fn publish(&mut self, intake: &mut Intake<'_>, publish: &Publish<'_>, from: usize) {
+        let Intake {
+            id, chunk, origin, ..
+        } = *intake;
+        intake.msgs += 1;
+        intake.bytes += publish.payload_bytes() as u64;
+        if self.pending.traces {
+            self.trace_publish(id, publish, &chunk[from..]);
+        }
         if is_reserved(publish) && !self.may_publish(id, publish) {
             return;
         }
-        if !is_plain_client {
+        if intake.is_answered {
             self.answer_publish(id, publish);
         }
         let body = from + publish.body.start..from + publish.body.end;
@@ -254,11 +263,11 @@ impl Shard {
             }
             message.args = &scratch[..args_bytes];
             message.tail = &scratch;
-            let delivered = self.fan_out(publish.topic, &message, origin, memo);
+            let delivered = self.fan_out(publish.topic, &message, origin, &mut intake.memo);
             self.scratch = scratch;
             delivered
         } else {
-            self.fan_out(publish.topic, &message, origin, memo)
+            self.fan_out(publish.topic, &message, origin, &mut intake.memo)
         };
         if !delivered && !publish.reply.is_empty() {
             self.tell_no_responders(id, publish);
@@ -270,7 +279,7 @@ impl Shard {
     #[cold]
     fn may_publish(&mut self, id: SessionId, publish: &Publish<'_>) -> bool {
         const TOPICS: [&[u8]; 3] = [b"_GR_.", b"$GR.", b"$NRG."];
-        const REPLIES: [&[u8]; 3] = [b"_R_.", b"$JS.ACK.", b"_GR_."];
+        const REPLIES: [&[u8]; 4] = [b"_R_.", b"$JS.ACK.", b"_GR_.", b"$GR."];
         if REPLIES
             .iter()
             .any(|prefix| publish.reply.starts_with(prefix))
@@ -293,11 +302,11 @@ impl Shard {
     fn answer_publish(&mut self, id: SessionId, publish: &Publish<'_>) {
         let options = &self.sessions[id.index()].options;
         let (verbose, pedantic) = (options.verbose, options.pedantic);
-        if verbose {
-            self.send(id, b"+OK\r\n");
-        }
         if pedantic && !is_literal_topic(publish.topic) {
             self.send_error(id, &ClientError::InvalidPublishSubject);
+        }
+        if verbose {
+            self.send(id, b"+OK\r\n");
         }
     }
 
@@ -351,28 +360,40 @@ impl Shard {
     }
 
     #[cold]
-    fn trace_verb(&mut self, id: SessionId, verb: &Verb<'_>, chunk: &Chunk, from: usize) {
-        let line = |bytes: &[u8]| {
-            let end = bytes
-                .iter()
-                .position(|b| *b == b'\n')
-                .unwrap_or(bytes.len());
-            text(bytes[..end].trim_ascii_end())
-        };
+    fn trace_verb(&mut self, id: SessionId, verb: &Verb<'_>, frame: &[u8]) {
         let shown = match verb {
             Verb::Connect(json) => format!("CONNECT {}", redact(json)),
-            _ => line(&chunk[from..]),
+            _ => first_line(frame),
         };
         self.pending
             .trace_lines
             .push((id, format!("<<- [{shown}]")));
-        if let Verb::Publish(publish) = verb {
-            let body = &chunk[from + publish.body.start..from + publish.body.end - 2];
-            self.pending
-                .trace_lines
-                .push((id, format!("<<- MSG_PAYLOAD: [{:?}]", text(body))));
-        }
     }
+
+    #[cold]
+    fn trace_publish(&mut self, id: SessionId, publish: &Publish<'_>, input: &[u8]) {
+        let body = &input[publish.body.start..publish.body.end - 2];
+        self.pending
+            .trace_lines
+            .push((id, format!("<<- [{}]", first_line(input))));
+        self.pending
+            .trace_lines
+            .push((id, format!("<<- MSG_PAYLOAD: [{:?}]", text(body))));
+    }
+}
+
+/// See [`Shard::begin_intake`].
+pub(super) struct Intake<'a> {
+    pub(super) id: SessionId,
+    pub(super) chunk: &'a Chunk,
+    origin: Origin,
+    pub(super) limits: ParseLimits,
+    memo: RouteMemo,
+    pub(super) is_admitted: bool,
+    /// Verbose and pedantic clients are told about their publishes.
+    is_answered: bool,
+    msgs: u64,
+    bytes: u64,
 }
 
 fn parse_limits(limits: &Limits, headers: bool) -> ParseLimits {
@@ -406,6 +427,14 @@ fn write_args(args: &mut Vec<u8>, publish: &Publish<'_>) {
         headers => format!("{headers} {total}\r\n"),
     };
     args.extend_from_slice(sizes.as_bytes());
+}
+
+fn first_line(bytes: &[u8]) -> String {
+    let end = bytes
+        .iter()
+        .position(|b| *b == b'\n')
+        .unwrap_or(bytes.len());
+    text(bytes[..end].trim_ascii_end())
 }
 
 fn text(bytes: &[u8]) -> String {

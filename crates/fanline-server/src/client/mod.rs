@@ -40,7 +40,7 @@ mod topics;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -61,6 +61,8 @@ use address::ServerAddress;
 use driver::Driver;
 use queue::SubscriptionQueue;
 use shared::Shared;
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// The status of an answer that says that nobody listens.
 const STATUS_NO_RESPONDERS: u16 = 503;

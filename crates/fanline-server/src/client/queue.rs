@@ -1,12 +1,12 @@
 //! The bounded queue between the connection and one subscription.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
 use super::limits::{SUBSCRIPTION_BYTES_MAX, SUBSCRIPTION_MESSAGES_MAX};
 use super::lock;
 use super::message::Message;
+use crate::sync::Mutex;
 
 /// Filled by the connection, emptied in batches by its subscription.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! What a connection's task, its handles and its subscriptions share.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::BytesMut;
@@ -14,6 +14,7 @@ use super::limits::{EVENTS_MAX, WRITE_BUFFER_BYTES_MAX};
 use super::lock;
 use super::message::Message;
 use super::queue::SubscriptionQueue;
+use crate::sync::Mutex;
 
 /// Something that happened to a connection and that nobody asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

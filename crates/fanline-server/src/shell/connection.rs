@@ -4,7 +4,6 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,12 +14,18 @@ use tracing::debug;
 use super::chunks::new_chunk;
 use super::link::{Link, Writer, Wrote};
 use super::{Shell, Transport, log_ended};
+use crate::sync::Ordering;
 
 /// How much of what a client still sends is read and dropped after an error, so that the error
 /// reaches it: closing a socket with unread bytes would take it back.
 const LINGER_BYTES: usize = 4 * 1024 * 1024;
 /// How long that may take.
 const LINGER: Duration = Duration::from_millis(500);
+
+/// What the system may hold for a peer on this machine. By itself it would take megabytes, all of
+/// which have left the processor's cache when the peer reads them; what waits here instead is
+/// referred to where it was read.
+const LOCAL_SEND_BUFFER_BYTES: usize = 256 * 1024;
 
 /// After this many reads that found something, others have their turn.
 const READS_IN_A_ROW_MAX: u32 = 2;
@@ -47,7 +52,7 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
             }
         }
         // Only a count for limits and reports.
-        shell.common.connections[shell.index].fetch_sub(1, Ordering::Relaxed);
+        shell.common.connections[shell.index].fetch_sub(usize::from(!is_full), Ordering::Relaxed);
     });
 }
 
@@ -60,6 +65,9 @@ async fn serve_tcp(
     let address = stream.peer_addr()?;
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
+    if is_on_this_host(&stream)? {
+        socket2::SockRef::from(&stream).set_send_buffer_size(LOCAL_SEND_BUFFER_BYTES)?;
+    }
     let (read, write) = tokio::net::TcpStream::from_std(stream)?.into_split();
     let link = Link::new(Writer::Tcp(write), format!("{address} - cid:{cid}"));
     let peer = Peer {
@@ -68,6 +76,11 @@ async fn serve_tcp(
     };
     serve(shell, read, link, peer, cid, is_full).await;
     Ok(())
+}
+
+/// Whether the peer is on this machine, where no distance has to be bridged by a large buffer.
+fn is_on_this_host(stream: &std::net::TcpStream) -> io::Result<bool> {
+    Ok(stream.peer_addr()?.ip() == stream.local_addr()?.ip())
 }
 
 async fn serve(
@@ -107,6 +120,7 @@ async fn serve(
             limits.pending_bytes_max,
             limits.write_deadline,
         );
+        shell.closed.borrow_mut().push(ended, shell.now());
     }
     // What ended with it may concern others.
     shell.settle(0);
@@ -324,8 +338,9 @@ impl Connection<'_> {
         self.shell.engine.borrow_mut().end(self.id, reason);
         self.shell.post_mail();
         if reason.flushes() {
-            let now = self.shell.now();
-            self.shell.write(self.id, self.link, now);
+            self.shell.write(self.id, self.link);
+            // A connection that is quite new can be written to only after a turn of the loop.
+            let _ = tokio::time::timeout(LINGER, self.finish_drain()).await;
         }
         self.link.shut_down();
         let peer_waits = !matches!(
@@ -335,6 +350,21 @@ impl Connection<'_> {
         if reason.flushes() && peer_waits {
             let _ = tokio::time::timeout(LINGER, discard(read)).await;
         }
+    }
+
+    /// Writes on until nothing is left.
+    async fn finish_drain(&self) {
+        poll_fn(|context| {
+            self.link.register(context);
+            if self.link.is_draining() {
+                self.drain(context);
+            }
+            match self.link.is_draining() {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            }
+        })
+        .await;
     }
 }
 

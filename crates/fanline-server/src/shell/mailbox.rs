@@ -1,10 +1,11 @@
 //! How shards hand batches to each other: one lock and at most one wake-up a batch.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use fanline_engine::Batch;
 use tokio::sync::Notify;
+
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// A shard whose mailbox holds more than this is given time by those who post to it.
 pub(super) const FULL_BYTES: usize = 8 * 1024 * 1024;
@@ -12,25 +13,14 @@ pub(super) const FULL_BYTES: usize = 8 * 1024 * 1024;
 /// What other shards have for one.
 #[derive(Default)]
 pub(crate) struct Mailbox {
-    waiting: Mutex<Batch>,
-    /// Set under the lock after something was put in, cleared before it is taken out. A reader
-    /// that finds it clear has missed nothing that was posted before it looked.
-    has_mail: AtomicBool,
-    bytes: AtomicUsize,
+    mail: Mail<Batch>,
     arrived: Notify,
 }
 
 impl Mailbox {
     /// Puts a batch in and empties it.
     pub(super) fn post(&self, batch: &mut Batch) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.append(batch);
-        // Only an estimate for holding publishers back.
-        self.bytes.store(waiting.bytes(), Ordering::Relaxed);
-        // Release: whoever sees the flag finds the mail.
-        let was_set = self.has_mail.swap(true, Ordering::Release);
-        drop(waiting);
-        if !was_set {
+        if self.mail.put(batch) {
             self.arrived.notify_one();
         }
     }
@@ -38,32 +28,207 @@ impl Mailbox {
     /// Takes everything out, if there is anything.
     #[inline]
     pub(super) fn take(&self, read: impl FnOnce(&Batch)) {
-        // Acquire pairs with the Release in `post`. A plain load first: nearly always there is
-        // nothing, and a swap would take the cache line from the other shards each time.
-        if !self.has_mail.load(Ordering::Acquire) {
-            return;
-        }
-        self.has_mail.store(false, Ordering::Relaxed);
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut batch = std::mem::take(&mut *waiting);
-        self.bytes.store(0, Ordering::Relaxed);
-        drop(waiting);
-        read(&batch);
-        // The room goes back to be used again, unless new mail has its own by now.
-        batch.clear();
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.is_empty() {
-            *waiting = batch;
-        }
+        self.mail.take(read);
     }
 
     /// Whether those who post should wait a little.
     pub(super) fn is_full(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) > FULL_BYTES
+        self.mail.bytes() > FULL_BYTES
     }
 
     /// Waits for mail.
     pub(super) async fn wait(&self) {
         self.arrived.notified().await;
+    }
+}
+
+/// What a [`Mail`] holds. A trait because loom's models count words instead of bytes.
+trait Contents: Default {
+    fn append(&mut self, other: &mut Self);
+    fn is_empty(&self) -> bool;
+    fn bytes(&self) -> usize;
+    fn clear(&mut self);
+}
+
+impl Contents for Batch {
+    fn append(&mut self, other: &mut Self) {
+        Batch::append(self, other);
+    }
+
+    fn is_empty(&self) -> bool {
+        Batch::is_empty(self)
+    }
+
+    fn bytes(&self) -> usize {
+        Batch::bytes(self)
+    }
+
+    fn clear(&mut self) {
+        Batch::clear(self);
+    }
+}
+
+/// A mailbox without its bell: many put in, one takes out.
+#[derive(Default)]
+struct Mail<C> {
+    waiting: Mutex<C>,
+    /// Whether something waits. Written only under the lock, so that it is never clear while there
+    /// is mail; read without it, and who finds it clear has missed nothing that was put in before
+    /// it looked.
+    has_mail: AtomicBool,
+    bytes: AtomicUsize,
+}
+
+impl<C: Contents> Mail<C> {
+    /// Puts something in and empties it. Returns whether the reader has to be woken: it has not
+    /// been since it last took anything.
+    fn put(&self, contents: &mut C) -> bool {
+        let mut waiting = self.lock();
+        waiting.append(contents);
+        // Only an estimate for holding publishers back.
+        self.bytes.store(waiting.bytes(), Ordering::Relaxed);
+        // Release: whoever sees the flag has seen what the poster did before.
+        !self.has_mail.swap(true, Ordering::Release)
+    }
+
+    /// Takes everything out, if there is anything.
+    #[inline]
+    fn take(&self, read: impl FnOnce(&C)) {
+        // Acquire pairs with the Release in `put`. A plain load first: nearly always there is
+        // nothing, and a swap would take the cache line from the other shards each time.
+        if !self.has_mail.load(Ordering::Acquire) {
+            return;
+        }
+        let mut waiting = self.lock();
+        // Relaxed, because the lock orders it with every `put`.
+        self.has_mail.store(false, Ordering::Relaxed);
+        let mut contents = std::mem::take(&mut *waiting);
+        self.bytes.store(0, Ordering::Relaxed);
+        drop(waiting);
+        read(&contents);
+        // The room goes back to be used again, unless new mail has its own by now.
+        contents.clear();
+        let mut waiting = self.lock();
+        if waiting.is_empty() {
+            *waiting = contents;
+        }
+    }
+
+    /// About how much waits.
+    fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, C> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How to run these is said in [`crate::sync`].
+#[cfg(all(test, fanline_loom))]
+mod loom_models {
+    use loom::sync::{Arc, Notify};
+    use loom::thread;
+
+    use super::*;
+
+    impl Contents for Vec<u32> {
+        fn append(&mut self, other: &mut Self) {
+            Vec::append(self, other);
+        }
+
+        fn is_empty(&self) -> bool {
+            Vec::is_empty(self)
+        }
+
+        fn bytes(&self) -> usize {
+            self.len()
+        }
+
+        fn clear(&mut self) {
+            Vec::clear(self);
+        }
+    }
+
+    fn take_all(mail: &Mail<Vec<u32>>, into: &mut Vec<u32>) {
+        mail.take(|contents| into.extend_from_slice(contents));
+    }
+
+    #[test]
+    fn loom_nothing_is_lost_or_reordered() {
+        loom::model(|| {
+            let mail = Arc::new(Mail::<Vec<u32>>::default());
+            let poster = thread::spawn({
+                let mail = Arc::clone(&mail);
+                move || {
+                    mail.put(&mut vec![1, 2]);
+                    mail.put(&mut vec![3]);
+                }
+            });
+            let mut got = Vec::new();
+            take_all(&mail, &mut got);
+            take_all(&mail, &mut got);
+            poster.join().expect("the poster does not panic");
+            // A look after the poster has finished finds whatever is left.
+            take_all(&mail, &mut got);
+            assert_eq!(got, [1, 2, 3]);
+        });
+    }
+
+    #[test]
+    fn loom_two_posters_keep_their_own_order() {
+        loom::model(|| {
+            let mail = Arc::new(Mail::<Vec<u32>>::default());
+            let poster = thread::spawn({
+                let mail = Arc::clone(&mail);
+                move || {
+                    mail.put(&mut vec![1]);
+                    mail.put(&mut vec![2]);
+                }
+            });
+            let other = thread::spawn({
+                let mail = Arc::clone(&mail);
+                move || {
+                    mail.put(&mut vec![9]);
+                }
+            });
+            let mut got = Vec::new();
+            take_all(&mail, &mut got);
+            poster.join().expect("the poster does not panic");
+            other.join().expect("the poster does not panic");
+            take_all(&mail, &mut got);
+            assert_eq!(got.len(), 3);
+            got.retain(|word| *word != 9);
+            assert_eq!(got, [1, 2]);
+        });
+    }
+
+    /// A wake-up that is lost leaves the reader asleep for good, which loom reports as a deadlock.
+    #[test]
+    fn loom_a_reader_that_sleeps_is_woken_for_each_mail() {
+        loom::model(|| {
+            let mail = Arc::new(Mail::<Vec<u32>>::default());
+            // Like tokio's, it keeps one permit for a reader that comes later.
+            let bell = Arc::new(Notify::new());
+            let poster = thread::spawn({
+                let (mail, bell) = (Arc::clone(&mail), Arc::clone(&bell));
+                move || {
+                    for word in 1..=3 {
+                        if mail.put(&mut vec![word]) {
+                            bell.notify();
+                        }
+                    }
+                }
+            });
+            let mut got = Vec::new();
+            // As connections do: a look in passing, without having been woken.
+            take_all(&mail, &mut got);
+            while got.len() < 3 {
+                bell.wait();
+                take_all(&mail, &mut got);
+            }
+            poster.join().expect("the poster does not panic");
+            assert_eq!(got, [1, 2, 3]);
+        });
     }
 }

@@ -4,6 +4,7 @@
 //! commands are reached from others.
 
 mod chunks;
+mod closed;
 mod connection;
 mod link;
 mod mailbox;
@@ -14,7 +15,6 @@ use std::io;
 use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fanline_engine::{
@@ -24,7 +24,10 @@ use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{debug, trace, warn};
 
+use crate::sync::{AtomicUsize, Ordering};
 use chunks::ChunkPool;
+pub(crate) use closed::Closed;
+use closed::ClosedRing;
 use link::{Link, Wrote};
 pub(crate) use mailbox::Mailbox;
 
@@ -39,14 +42,40 @@ pub(crate) enum Command {
     },
     /// Tell how much there is and was of everything.
     Status(oneshot::Sender<ShardStatus>),
-    /// Tell of each connection.
-    Connections(oneshot::Sender<Vec<ConnectionStatus>>),
+    /// Tell of connections.
+    Connections(Wanted, oneshot::Sender<Told>),
     /// Tell all clients that the server is going away.
     AnnounceLameDuck,
     /// Close this many connections.
     CloseSome(usize),
     /// Close everything and end.
     Stop,
+}
+
+/// Which connections to tell of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) open: bool,
+    pub(crate) closed: bool,
+    /// Only those with one of these ids, in ascending order.
+    pub(crate) cids: Option<Arc<[u64]>>,
+    /// Whether to list the subscriptions of those that are open.
+    pub(crate) subscriptions: bool,
+}
+
+impl Wanted {
+    fn includes(&self, cid: u64) -> bool {
+        self.cids
+            .as_ref()
+            .is_none_or(|cids| cids.binary_search(&cid).is_ok())
+    }
+}
+
+/// What a shard tells of connections.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) open: Vec<ConnectionStatus>,
+    pub(crate) closed: Vec<Closed>,
 }
 
 /// A connection that is not served yet.
@@ -89,6 +118,7 @@ pub(crate) struct Shell {
     sleeps_until: Cell<Duration>,
     /// Somebody's backlog got smaller.
     drained: Notify,
+    closed: RefCell<ClosedRing>,
 }
 
 /// Runs a shard until it is told to stop.
@@ -100,6 +130,7 @@ pub(crate) async fn run(
 ) {
     let seed = crate::identity::random_u64();
     let shard = u16::try_from(index).expect("at most SHARDS_MAX shards");
+    let closed = ClosedRing::new(common.config.shards);
     let shell = Rc::new(Shell {
         index,
         engine: RefCell::new(Shard::new(shard, Arc::clone(&common.config), info, seed)),
@@ -110,13 +141,14 @@ pub(crate) async fn run(
         deadline_moved: Notify::new(),
         sleeps_until: Cell::new(Duration::MAX),
         drained: Notify::new(),
+        closed: closed.into(),
     });
-    tokio::select! {
-        () = obey(&shell, commands) => {}
-        () = flush_when_wanted(&shell) => {}
-        () = keep_time(&shell) => {}
-        () = read_mail(&shell) => {}
-    }
+    // Tasks of their own, and not parts of this future: the runtime looks for new events before
+    // it polls this one again, which would cost a system call for each turn.
+    tokio::task::spawn_local(flush_when_wanted(Rc::clone(&shell)));
+    tokio::task::spawn_local(keep_time(Rc::clone(&shell)));
+    tokio::task::spawn_local(read_mail(Rc::clone(&shell)));
+    obey(&shell, commands).await;
 }
 
 async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>) {
@@ -130,13 +162,17 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 connection::spawn(shell, transport, cid, is_full);
             }
             Command::Status(to) => drop(to.send(shell.engine.borrow().status())),
-            Command::Connections(to) => drop(to.send(shell.connections())),
+            // Who asked may have lost patience, while the answer takes time from the messages.
+            Command::Connections(_, to) if to.is_closed() => {}
+            Command::Connections(wanted, to) => drop(to.send(shell.connections(&wanted))),
             Command::AnnounceLameDuck => {
                 shell.engine.borrow_mut().announce_lame_duck();
                 shell.flush();
             }
             Command::CloseSome(count) => shell.end_sessions(count),
             Command::Stop => {
+                // What was published before the order to stop is still delivered.
+                shell.take_mail();
                 shell.end_sessions(usize::MAX);
                 // One turn for each connection to write what it can and close.
                 for _ in 0..2 {
@@ -150,14 +186,14 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
 
 /// Writes when all connections that were ready have been read, so that what several of them have
 /// for one subscriber leaves in one write.
-async fn flush_when_wanted(shell: &Rc<Shell>) {
+async fn flush_when_wanted(shell: Rc<Shell>) {
     loop {
         shell.flush_wanted.notified().await;
         shell.flush();
     }
 }
 
-async fn keep_time(shell: &Rc<Shell>) {
+async fn keep_time(shell: Rc<Shell>) {
     loop {
         let next = shell.engine.borrow().next_timeout();
         shell.sleeps_until.set(next.unwrap_or(Duration::MAX));
@@ -178,7 +214,7 @@ async fn keep_time(shell: &Rc<Shell>) {
     }
 }
 
-async fn read_mail(shell: &Rc<Shell>) {
+async fn read_mail(shell: Rc<Shell>) {
     loop {
         shell.common.mailboxes[shell.index].wait().await;
         shell.take_mail();
@@ -236,14 +272,13 @@ impl Shell {
     fn flush(&self) {
         // What other shards are to know goes first: an answer may rely on it.
         self.post_mail();
-        let now = self.now();
         loop {
             let Some(id) = self.engine.borrow_mut().next_dirty() else {
                 break;
             };
             let Some(link) = self.link(id) else { continue };
             if !link.is_draining() {
-                self.write(id, &link, now);
+                self.write(id, &link);
             }
         }
         loop {
@@ -258,18 +293,19 @@ impl Shell {
     }
 
     /// Writes as much to a connection as it takes. What remains is drained by a task of its own.
-    fn write(&self, id: SessionId, link: &Rc<Link>, now: Duration) -> Wrote {
+    fn write(&self, id: SessionId, link: &Rc<Link>) {
         let mut engine = self.engine.borrow_mut();
         let wrote = link.try_write_all(engine.outbox(id));
         match wrote {
             Wrote::Failed => engine.end(id, CloseReason::WriteError),
-            Wrote::All | Wrote::Blocked => engine.written(id, now),
+            // The clock is read only for those who have to wait.
+            Wrote::All => engine.written(id, Duration::ZERO),
+            Wrote::Blocked => engine.written(id, self.now()),
         }
         drop(engine);
         if matches!(wrote, Wrote::Blocked) {
             link.request_drain();
         }
-        wrote
     }
 
     fn end_sessions(&self, count: usize) {
@@ -282,12 +318,31 @@ impl Shell {
         self.flush();
     }
 
-    fn connections(&self) -> Vec<ConnectionStatus> {
-        let engine = self.engine.borrow();
-        engine
-            .session_ids()
-            .filter_map(|id| engine.connection(id))
-            .collect()
+    fn connections(&self, wanted: &Wanted) -> Told {
+        let mut told = Told::default();
+        if wanted.open {
+            let engine = self.engine.borrow();
+            for id in engine.session_ids() {
+                let Some(mut status) = engine.connection(id) else {
+                    continue;
+                };
+                if !wanted.includes(status.cid) {
+                    continue;
+                }
+                if wanted.subscriptions {
+                    status.subscriptions_list = engine.subscriptions(id);
+                }
+                told.open.push(status);
+            }
+        }
+        if wanted.closed {
+            let closed = self.closed.borrow();
+            let kept = closed
+                .iter()
+                .filter(|closed| wanted.includes(closed.status.cid));
+            told.closed.extend(kept.cloned());
+        }
+        told
     }
 
     fn open(&self, cid: u64, peer: Peer, is_full: bool) -> SessionId {

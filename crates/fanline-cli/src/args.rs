@@ -1,0 +1,102 @@
+//! The command line of `fanline`.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::bench::BenchArgs;
+use crate::commands::completions::CompletionsArgs;
+use crate::commands::publish::PubArgs;
+use crate::commands::reply::ReplyArgs;
+use crate::commands::request::RequestArgs;
+use crate::commands::rtt::RttArgs;
+use crate::commands::subscribe::SubArgs;
+use crate::compat;
+use crate::failure::Failure;
+use crate::serve::ServeArgs;
+
+/// One publish, every subscriber: a NATS-compatible server, and the tools to talk to one.
+#[derive(Parser, Debug)]
+#[command(
+    name = "fanline",
+    disable_version_flag = true,
+    arg_required_else_help = true
+)]
+#[command(after_help = "\
+Try it in three terminals:
+  fanline serve
+  fanline sub 'greetings.>'
+  fanline pub greetings.world hello
+
+`fanline` alone is `fanline serve`. With nats-server's own flags first (fanline -p 4222 -D), or
+under the name nats-server, it behaves as nats-server does; its exit codes are then 0 and 1.
+
+Exit codes: 0 done, 1 an error, 2 wrong usage of a tool (1 when starting a server, as there),
+3 nobody answered (timeout, no responders).
+The server is $FANLINE_URL, then $NATS_URL, then nats://127.0.0.1:4222, or what --server says.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    Serve(ServeArgs),
+    Pub(PubArgs),
+    Sub(SubArgs),
+    Request(RequestArgs),
+    Reply(ReplyArgs),
+    Rtt(RttArgs),
+    Bench(BenchArgs),
+    Completions(CompletionsArgs),
+    /// Print the version
+    Version,
+}
+
+impl Command {
+    pub(crate) fn run(self) -> ExitCode {
+        let outcome = match self {
+            Command::Serve(args) => return args.run(),
+            Command::Version => {
+                let line = compat::version("fanline");
+                std::io::stdout()
+                    .write_all(line.as_bytes())
+                    .map_err(Failure::from)
+            }
+            Command::Completions(args) => args.run(),
+            Command::Pub(args) => block_on(args.run()),
+            Command::Sub(args) => block_on(args.run()),
+            Command::Request(args) => block_on(args.run()),
+            Command::Reply(args) => block_on(args.run()),
+            Command::Rtt(args) => block_on(args.run()),
+            Command::Bench(args) => block_on_all_cores(args.run()),
+        };
+        match outcome {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failure.report("fanline"),
+        }
+    }
+}
+
+/// The tools are one connection each: one thread is enough, and answers fastest.
+fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    run_on(&mut tokio::runtime::Builder::new_current_thread(), work)
+}
+
+/// Many connections that never wait for each other.
+fn block_on_all_cores(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    run_on(&mut tokio::runtime::Builder::new_multi_thread(), work)
+}
+
+fn run_on(
+    builder: &mut tokio::runtime::Builder,
+    work: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let runtime = builder.enable_all().build()?;
+    let outcome = runtime.block_on(work);
+    // A read of stdin that is still waiting must not keep the program alive.
+    runtime.shutdown_background();
+    outcome
+}

@@ -1,0 +1,191 @@
+//! Publishers and subscribers, each with a connection of its own.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fanline_server::client::{Client, Subscription};
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+
+use super::Common;
+use super::progress::Progress;
+use crate::failure::Failure;
+
+/// Messages between two looks at the progress counter.
+const BATCH_MESSAGES: u64 = 1024;
+/// Silence after which a subscriber gives up waiting for the rest.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// What one connection did.
+struct Row {
+    name: &'static str,
+    messages: u64,
+    bytes: u64,
+    start: Instant,
+    end: Instant,
+    /// Messages that this program dropped because it could not keep up.
+    dropped: u64,
+}
+
+pub(super) async fn run(args: &Common, publishers: u32, subscribers: u32) -> Result<(), Failure> {
+    if publishers == 0 && subscribers == 0 {
+        return Err(Failure::Usage(
+            "at least one publisher or subscriber is needed".into(),
+        ));
+    }
+    let deliveries = args.msgs * u64::from(subscribers);
+    let published = if publishers > 0 { args.msgs } else { 0 };
+    let progress = Progress::start(deliveries + published, !args.no_progress);
+    let barrier = Arc::new(Barrier::new((publishers + subscribers) as usize));
+    let mut workers = JoinSet::new();
+    for _ in 0..subscribers {
+        let client = args.connection.connect().await?;
+        let subscription = client.subscribe(&args.subject).await?;
+        // Known to the server before the first message is sent.
+        client.flush().await?;
+        let (barrier, counter) = (Arc::clone(&barrier), progress.counter());
+        let (messages, alone) = (args.msgs, publishers == 0);
+        workers.spawn(async move {
+            barrier.wait().await;
+            receive(client, subscription, messages, alone, &counter).await
+        });
+    }
+    let payload = Bytes::from(vec![b'x'; args.size]);
+    let publishers = u64::from(publishers);
+    for at in 0..publishers {
+        let client = args.connection.connect().await?;
+        let share = args.msgs / publishers + u64::from(at < args.msgs % publishers);
+        let (barrier, counter) = (Arc::clone(&barrier), progress.counter());
+        let (subject, payload) = (args.subject.clone(), payload.clone());
+        workers.spawn(async move {
+            barrier.wait().await;
+            publish(&client, &subject, &payload, share, &counter).await
+        });
+    }
+    let mut rows = Vec::new();
+    while let Some(outcome) = workers.join_next().await {
+        rows.push(outcome.map_err(|error| Failure::Error(error.to_string()))??);
+    }
+    drop(progress);
+    report(&rows, args.msgs)
+}
+
+async fn publish(
+    client: &Client,
+    subject: &str,
+    payload: &Bytes,
+    messages: u64,
+    counter: &AtomicU64,
+) -> Result<Row, Failure> {
+    let start = Instant::now();
+    let mut sent = 0;
+    while sent < messages {
+        let batch = BATCH_MESSAGES.min(messages - sent);
+        for _ in 0..batch {
+            client.publish(subject, payload.clone()).await?;
+        }
+        sent += batch;
+        // A picture for the progress bar: no other memory depends on it.
+        counter.fetch_add(batch, Ordering::Relaxed);
+    }
+    // Sent means that the server has them.
+    client.flush().await?;
+    let bytes = messages * payload.len() as u64;
+    Ok(Row {
+        name: "publish",
+        messages,
+        bytes,
+        start,
+        end: Instant::now(),
+        dropped: 0,
+    })
+}
+
+async fn receive(
+    client: Client,
+    mut subscription: Subscription,
+    messages: u64,
+    alone: bool,
+    counter: &AtomicU64,
+) -> Result<Row, Failure> {
+    let mut row = Row {
+        name: "subscribe",
+        messages: 0,
+        bytes: 0,
+        start: Instant::now(),
+        end: Instant::now(),
+        dropped: 0,
+    };
+    while row.messages + row.dropped < messages {
+        // Without publishers of our own, the first message may take as long as it likes.
+        let first_of_others = alone && row.messages == 0;
+        let limit = if first_of_others {
+            Duration::MAX
+        } else {
+            SILENCE_MAX
+        };
+        for _ in 0..BATCH_MESSAGES.min(messages - row.messages - row.dropped) {
+            match tokio::time::timeout(limit, subscription.next()).await {
+                Ok(Some(message)) => {
+                    if row.messages == 0 {
+                        row.start = Instant::now();
+                    }
+                    row.messages += 1;
+                    row.bytes += message.payload().len() as u64;
+                    counter.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(None) => return Err(Failure::Error(client.closed().await.to_string())),
+                Err(_) => {
+                    row.end = Instant::now().checked_sub(SILENCE_MAX).unwrap_or(row.start);
+                    row.dropped = subscription.dropped();
+                    return Ok(row);
+                }
+            }
+        }
+        row.dropped = subscription.dropped();
+    }
+    row.end = Instant::now();
+    Ok(row)
+}
+
+fn report(rows: &[Row], messages: u64) -> Result<(), Failure> {
+    let mut out = std::io::stdout();
+    writeln!(
+        out,
+        "{:<10} {:>5} {:>14} {:>14} {:>12}",
+        "", "conns", "messages", "msg/s", "MB/s"
+    )?;
+    for name in ["publish", "subscribe"] {
+        let of_name: Vec<_> = rows.iter().filter(|row| row.name == name).collect();
+        let start = of_name.iter().map(|row| row.start).min();
+        let end = of_name.iter().map(|row| row.end).max();
+        let (Some(start), Some(end)) = (start, end) else {
+            continue;
+        };
+        let seconds = (end - start).as_secs_f64().max(1e-9);
+        let done: u64 = of_name.iter().map(|row| row.messages).sum();
+        let bytes: u64 = of_name.iter().map(|row| row.bytes).sum();
+        let (rate, megabytes) = (done as f64 / seconds, bytes as f64 / seconds / 1e6);
+        let connections = of_name.len();
+        writeln!(
+            out,
+            "{name:<10} {connections:>5} {done:>14} {rate:>14.0} {megabytes:>12.1}"
+        )?;
+    }
+    let missed: u64 = rows
+        .iter()
+        .filter(|row| row.name == "subscribe")
+        .map(|row| messages.saturating_sub(row.messages))
+        .sum();
+    let dropped: u64 = rows.iter().map(|row| row.dropped).sum();
+    if missed > 0 {
+        return Err(Failure::Error(format!(
+            "{missed} messages did not arrive, {dropped} of them dropped by this program, which \
+             could not keep up"
+        )));
+    }
+    Ok(())
+}

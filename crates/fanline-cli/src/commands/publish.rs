@@ -1,0 +1,153 @@
+//! `fanline pub`: publish from an argument, a file or stdin.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::Args;
+use fanline_server::client::{Client, Event, OutgoingMessage};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader};
+use tokio::sync::broadcast;
+
+use crate::connection::ConnectionArgs;
+use crate::failure::Failure;
+use crate::payload::PayloadArgs;
+use crate::values;
+
+/// Publish messages.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fanline pub orders.new 'one coffee'
+  fanline pub orders.new --count 1000 --sleep 10ms 'one coffee'
+  fanline pub orders.new -H 'Priority: high' --file order.json
+  tail -f app.log | fanline pub logs.app --lines")]
+pub(crate) struct PubArgs {
+    /// Subject to publish to
+    subject: String,
+    #[command(flatten)]
+    payload: PayloadArgs,
+    /// Publish each line of stdin, or of --file, as a message of its own
+    #[arg(long)]
+    lines: bool,
+    /// Publish as many times
+    #[arg(short, long, value_name = "N", default_value = "1", value_parser = values::count,
+        conflicts_with = "lines")]
+    count: u64,
+    /// Wait between two messages
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+    sleep: Option<Duration>,
+    /// Subject where answers should go
+    #[arg(long, value_name = "SUBJECT")]
+    reply: Option<String>,
+    /// Do not say how much was published
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// What has been published so far.
+#[derive(Default)]
+struct Published {
+    messages: u64,
+    bytes: u64,
+}
+
+impl PubArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        if self.lines && self.payload.is_argument() {
+            return Err(Failure::Usage(
+                "--lines reads stdin or --file, not an argument".into(),
+            ));
+        }
+        let headers = self.payload.headers()?;
+        let mut message = OutgoingMessage {
+            topic: self.subject.clone(),
+            reply: self.reply.clone(),
+            headers,
+            payload: Bytes::new(),
+        };
+        if !self.lines {
+            message.payload = self.payload.read()?;
+        }
+        let client = self.connection.connect().await?;
+        let mut events = client.events();
+        let mut published = Published::default();
+        if self.lines {
+            self.publish_lines(&client, &mut message, &mut published)
+                .await?;
+        } else {
+            for _ in 0..self.count {
+                self.publish(&client, &message, &mut published).await?;
+            }
+        }
+        client.flush().await?;
+        refused(&mut events)?;
+        if !self.quiet {
+            let Published { messages, bytes } = published;
+            let plural = if messages == 1 { "message" } else { "messages" };
+            eprintln!(
+                "Published {messages} {plural}, {bytes} bytes, to \"{}\"",
+                self.subject
+            );
+        }
+        Ok(())
+    }
+
+    async fn publish(
+        &self,
+        client: &Client,
+        message: &OutgoingMessage,
+        published: &mut Published,
+    ) -> Result<(), Failure> {
+        if let Some(pause) = self.sleep.filter(|_| published.messages > 0) {
+            // What was published must not wait for the next one.
+            client.flush().await?;
+            tokio::time::sleep(pause).await;
+        }
+        client.publish_message(message).await?;
+        published.messages += 1;
+        published.bytes += message.payload.len() as u64;
+        Ok(())
+    }
+
+    async fn publish_lines(
+        &self,
+        client: &Client,
+        message: &mut OutgoingMessage,
+        published: &mut Published,
+    ) -> Result<(), Failure> {
+        let mut input = open_lines(self.payload.file.as_deref()).await?;
+        let mut line = Vec::new();
+        while input.read_until(b'\n', &mut line).await? > 0 {
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            }
+            message.payload = Bytes::copy_from_slice(&line);
+            self.publish(client, message, published).await?;
+            line.clear();
+        }
+        Ok(())
+    }
+}
+
+async fn open_lines(file: Option<&Path>) -> Result<Box<dyn AsyncBufRead + Unpin>, Failure> {
+    let Some(path) = file else {
+        return Ok(Box::new(BufReader::new(tokio::io::stdin())));
+    };
+    let file = tokio::fs::File::open(path)
+        .await
+        .map_err(|error| Failure::Error(format!("cannot read {}: {error}", path.display())))?;
+    Ok(Box::new(BufReader::new(file)))
+}
+
+/// What the server refused, for instance for a missing permission. Complete after a flush.
+pub(crate) fn refused(events: &mut broadcast::Receiver<Event>) -> Result<(), Failure> {
+    while let Ok(event) = events.try_recv() {
+        if let Event::ServerError(text) = event {
+            return Err(Failure::Error(format!("the server refused: {text}")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! `fanline sub`: print what is published, until interrupted.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use clap::Args;
+use fanline_server::client::{Client, Message, Subscription};
+use futures_core::Stream;
+
+use crate::commands::publish::refused;
+use crate::connection::{ConnectionArgs, interrupted};
+use crate::failure::Failure;
+use crate::output::{OutputArgs, Printer};
+use crate::values;
+
+/// Messages printed before the rest of the program gets a turn and the reader sees them.
+const BATCH_MESSAGES_MAX: usize = 256;
+
+/// Subscribe and print messages.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fanline sub 'orders.*'            every order, one token below `orders`
+  fanline sub 'orders.>' 'logs.>'   everything below `orders` and `logs`
+  fanline sub jobs --queue workers  share the work with others in the group
+  fanline sub prices --raw --count 1
+
+Ctrl-C drains and ends. A lost server is waited for; its return is told on stderr.")]
+pub(crate) struct SubArgs {
+    /// Subjects to listen to; `*` stands for one token, `>` for all that follow
+    #[arg(required = true, value_name = "SUBJECT")]
+    subjects: Vec<String>,
+    /// Join a queue group: each message goes to one of its members
+    #[arg(short, long, value_name = "GROUP")]
+    queue: Option<String>,
+    /// End after as many messages
+    #[arg(short, long, value_name = "N", value_parser = values::count)]
+    count: Option<u64>,
+    /// End with exit code 3 when no message comes for as long
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+    timeout: Option<Duration>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// Why the messages of one connection ended.
+enum End {
+    /// Enough messages, or interrupted.
+    Done,
+    Disconnected,
+    TimedOut,
+}
+
+impl SubArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        if self.count == Some(0) {
+            return Ok(());
+        }
+        let mut printer = Printer::new(self.output.clone());
+        let mut client = self.connection.connect().await?;
+        let mut interrupted = std::pin::pin!(interrupted());
+        loop {
+            let mut merged = self.subscribe(&client, &printer).await?;
+            let end = tokio::select! {
+                end = self.print_all(&mut merged, &mut printer) => end?,
+                () = &mut interrupted => {
+                    // Drained: what was on its way is printed too.
+                    if client.drain().await.is_ok() {
+                        self.print_all(&mut merged, &mut printer).await?;
+                    }
+                    End::Done
+                }
+            };
+            printer.flush()?;
+            match end {
+                End::Done => return Ok(()),
+                End::TimedOut => {
+                    return Err(Failure::NoAnswer("no message within the timeout".into()));
+                }
+                End::Disconnected => {
+                    let reason = client.closed().await.to_string();
+                    client = tokio::select! {
+                        client = self.connection.reconnect(&reason) => client?,
+                        () = &mut interrupted => return Ok(()),
+                    };
+                }
+            }
+        }
+    }
+
+    async fn subscribe(&self, client: &Client, printer: &Printer) -> Result<Merged, Failure> {
+        let mut events = client.events();
+        let mut subscriptions = Vec::new();
+        for subject in &self.subjects {
+            let mut subscription = match &self.queue {
+                Some(queue) => client.queue_subscribe(subject, queue).await?,
+                None => client.subscribe(subject).await?,
+            };
+            if let Some(count) = self.count {
+                // The server stops by itself: a queue group loses no message to us.
+                subscription
+                    .unsubscribe_after(count - printer.printed())
+                    .await?;
+            }
+            subscriptions.push(subscription);
+        }
+        // A connection that is lost right here is found by the caller, and made again.
+        if client.flush().await.is_ok() {
+            refused(&mut events)?;
+            let quoted: Vec<_> = self
+                .subjects
+                .iter()
+                .map(|text| format!("\"{text}\""))
+                .collect();
+            eprintln!("Subscribed to {}", quoted.join(", "));
+        }
+        Ok(Merged {
+            subscriptions,
+            turn: 0,
+            dropped_told: 0,
+        })
+    }
+
+    async fn print_all(&self, merged: &mut Merged, printer: &mut Printer) -> Result<End, Failure> {
+        let mut batch = Vec::with_capacity(BATCH_MESSAGES_MAX);
+        loop {
+            let more = std::future::poll_fn(|context| merged.poll_batch(context, &mut batch));
+            let more = match self.timeout {
+                None => more.await,
+                Some(limit) => match tokio::time::timeout(limit, more).await {
+                    Ok(more) => more,
+                    Err(_) => return Ok(End::TimedOut),
+                },
+            };
+            if !more {
+                return Ok(End::Disconnected);
+            }
+            for message in batch.drain(..) {
+                printer.print(&message)?;
+                if Some(printer.printed()) == self.count {
+                    return Ok(End::Done);
+                }
+            }
+            printer.flush()?;
+            merged.tell_dropped();
+        }
+    }
+}
+
+/// Several subscriptions read as one, in turn.
+struct Merged {
+    subscriptions: Vec<Subscription>,
+    turn: usize,
+    dropped_told: u64,
+}
+
+impl Merged {
+    /// Takes what is there; ready with `false` when all have ended.
+    fn poll_batch(&mut self, context: &mut Context<'_>, batch: &mut Vec<Message>) -> Poll<bool> {
+        let mut is_alive = false;
+        self.turn = self.turn.wrapping_add(1);
+        let count = self.subscriptions.len();
+        for at in 0..count {
+            let subscription = &mut self.subscriptions[(self.turn.wrapping_add(at)) % count];
+            loop {
+                if batch.len() >= BATCH_MESSAGES_MAX {
+                    return Poll::Ready(true);
+                }
+                match std::pin::Pin::new(&mut *subscription).poll_next(context) {
+                    Poll::Ready(Some(message)) => batch.push(message),
+                    Poll::Ready(None) => break,
+                    Poll::Pending => {
+                        is_alive = true;
+                        break;
+                    }
+                }
+            }
+        }
+        match (batch.is_empty(), is_alive) {
+            (false, _) => Poll::Ready(true),
+            (true, true) => Poll::Pending,
+            (true, false) => Poll::Ready(false),
+        }
+    }
+
+    /// Says when messages came faster than they could be printed.
+    fn tell_dropped(&mut self) {
+        let dropped = self.subscriptions.iter().map(Subscription::dropped).sum();
+        if dropped > self.dropped_told {
+            let newly = dropped - self.dropped_told;
+            eprintln!("Dropped {newly} messages: they come faster than they can be printed");
+            self.dropped_told = dropped;
+        }
+    }
+}

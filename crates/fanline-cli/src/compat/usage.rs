@@ -1,0 +1,45 @@
+//! The help of the nats-server front end: what is supported, and what is not yet.
+
+/// The help, under the name that the program was started with.
+pub(crate) fn usage(program: &str) -> String {
+    format!("\nUsage: {program} [options]\n{OPTIONS}")
+}
+
+const OPTIONS: &str = "
+Server options:
+    -a, --addr, --net <host>         Address to listen on (default: 0.0.0.0)
+    -p, --port <port>                Port for clients (default: 4222, -1 picks a free one)
+    -n, --name
+        --server_name <name>         Name of the server (default: its id)
+    -P, --pid <file>                 Write the process id to a file
+    -m, --http_port <port>           Port for monitoring over HTTP (-1 picks a free one)
+    -sl,--signal <signal>[=<pid>]    Signal a running server: ldm, stop, quit, term, reopen, reload
+                                     <pid> is a process id, one that ends with *, or a pid file
+        --client_advertise <string>  Address told to clients in place of the one listened on
+        --ports_file_dir <dir>       Write <program>_<pid>.ports, with the ports in use, there
+
+Logging options:
+    -l, --log <file>                 Log to a file
+    -T, --logtime                    Lines with time (default: true)
+        --logtime_utc                Time in UTC (default: false)
+    -D, --debug                      Debug lines
+    -V, --trace                      Trace the protocol
+    -VV                              As -V
+    -DV, -DVV                        Debug and trace
+        --log_size_limit <bytes>     Put the log file aside when it is as large
+
+Authorization options:
+        --user <user>                User that clients must name
+        --pass <password>            Password that clients must show
+        --auth <token>               Token that clients must show
+
+Common options:
+    -h, --help                       Show this message
+    -v, --version                    Show the version
+
+Known to nats-server, not supported yet:
+    -js, --jetstream, -sd, --store_dir               start, with a warning
+    -c, --config, -t, -ms, --https_port, -s, --syslog, -r, --remote_syslog, --max_traced_msg_len,
+    --tls*, --help_tls, --routes, --cluster*, --no_advertise, --connect_retries, --profile
+                                                     are refused with exit code 1
+";

@@ -1,0 +1,112 @@
+//! Which server the tools talk to, and coming back when it went away.
+
+use std::time::Duration;
+
+use clap::Args;
+use fanline_server::client::{Client, ClientError, ConnectOptions};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
+
+use crate::failure::Failure;
+
+/// Where to find the server when nobody says it.
+const SERVER_DEFAULT: &str = "nats://127.0.0.1:4222";
+/// The first wait before a new attempt to connect; it doubles.
+const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
+/// The longest wait between two attempts.
+const BACK_OFF_MAX: Duration = Duration::from_secs(5);
+
+/// Options that every command that talks to a server has.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct ConnectionArgs {
+    /// Server, or a comma-separated list: nats://user:password@host:port
+    ///
+    /// The default is $FANLINE_URL, then $NATS_URL, then nats://127.0.0.1:4222.
+    #[arg(short, long, value_name = "URL")]
+    server: Option<String>,
+    /// User name
+    #[arg(long)]
+    user: Option<String>,
+    /// Password of --user
+    #[arg(long, requires = "user")]
+    password: Option<String>,
+    /// Token, where the server asks for one
+    #[arg(long, conflicts_with = "user")]
+    token: Option<String>,
+    /// Name that the server shows for this connection
+    #[arg(long, value_name = "NAME", default_value = "fanline CLI")]
+    connection_name: String,
+}
+
+impl ConnectionArgs {
+    /// The server's address as given, from options or environment.
+    fn server(&self) -> String {
+        let from_environment = |name| std::env::var(name).ok().filter(|url| !url.is_empty());
+        self.server
+            .clone()
+            .or_else(|| from_environment("FANLINE_URL"))
+            .or_else(|| from_environment("NATS_URL"))
+            .unwrap_or_else(|| SERVER_DEFAULT.to_owned())
+    }
+
+    fn options(&self) -> Result<ConnectOptions, ClientError> {
+        let mut options = ConnectOptions::new(&self.server())?.name(&self.connection_name);
+        if let Some(user) = &self.user {
+            options = options.user(user, self.password.as_deref().unwrap_or_default());
+        }
+        if let Some(token) = &self.token {
+            options = options.token(token);
+        }
+        Ok(options)
+    }
+
+    /// Connects once.
+    pub(crate) async fn connect(&self) -> Result<Client, Failure> {
+        Client::connect(&self.options()?)
+            .await
+            .map_err(|error| match error {
+                // A server that is not there is not "no answer": the request never left.
+                ClientError::TimedOut => Failure::Error("the server does not answer".into()),
+                ClientError::Unreachable { .. } if self.server.is_none() => Failure::Error(
+                    format!("{error} (start one with `fanline serve`, or name one with --server)"),
+                ),
+                error => error.into(),
+            })
+    }
+
+    /// Connects again after the connection was lost, for as long as it takes, and says so.
+    pub(crate) async fn reconnect(&self, lost: &str) -> Result<Client, Failure> {
+        let options = self.options()?;
+        let mut wait = BACK_OFF_FIRST;
+        eprintln!("Disconnected: {lost}. Reconnecting...");
+        loop {
+            sleep(wait).await;
+            match Client::connect(&options).await {
+                Ok(client) => {
+                    eprintln!("Reconnected to \"{}\".", client.server_info().server_name);
+                    return Ok(client);
+                }
+                // Credentials do not become right by waiting.
+                Err(error @ ClientError::Refused(_)) => return Err(error.into()),
+                Err(_) => wait = (wait * 2).min(BACK_OFF_MAX),
+            }
+        }
+    }
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+pub(crate) async fn interrupted() {
+    let mut terminate = match signal(SignalKind::terminate()) {
+        Ok(terminate) => terminate,
+        Err(_) => return std::future::pending().await,
+    };
+    tokio::select! {
+        outcome = tokio::signal::ctrl_c() => {
+            if outcome.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+        _ = terminate.recv() => {}
+    }
+}

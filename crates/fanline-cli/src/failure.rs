@@ -1,0 +1,68 @@
+//! Why a command failed, and the exit code that says so.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use fanline_server::client::ClientError;
+
+/// What a command ends with when it does not succeed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It did not work. Exit code 1.
+    Error(String),
+    /// It was asked for something that makes no sense. Exit code 2, as clap's own.
+    Usage(String),
+    /// Nobody answered: a timeout, or no responders. Exit code 3.
+    NoAnswer(String),
+    /// Nobody reads what we write (`| head`): the reader has what it wanted. Exit code 0.
+    OutputClosed,
+}
+
+impl Failure {
+    /// Says why on stderr, and gives the exit code.
+    pub(crate) fn report(&self, program: &str) -> ExitCode {
+        if !matches!(self, Failure::OutputClosed) {
+            eprintln!("{program}: {self}");
+        }
+        ExitCode::from(match self {
+            Failure::OutputClosed => 0,
+            Failure::Error(_) => 1,
+            Failure::Usage(_) => 2,
+            Failure::NoAnswer(_) => 3,
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Error(text) | Failure::Usage(text) | Failure::NoAnswer(text) => {
+                f.write_str(text)
+            }
+            Failure::OutputClosed => f.write_str("nobody reads the output"),
+        }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let text = error.to_string();
+        match error {
+            ClientError::NoResponders | ClientError::TimedOut => Failure::NoAnswer(text),
+            ClientError::InvalidAddress { .. }
+            | ClientError::InvalidTopic { .. }
+            | ClientError::InvalidHeader { .. } => Failure::Usage(text),
+            _ => Failure::Error(text),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::OutputClosed,
+            _ => Failure::Error(error.to_string()),
+        }
+    }
+}

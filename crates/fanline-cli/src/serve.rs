@@ -1,0 +1,261 @@
+//! Running a server: start, signals, stop.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use fanline_server::{Addresses, Auth, Options, Server};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::log::{self, LogSettings};
+use crate::values;
+
+/// Run a server.
+#[derive(Args, Debug, Default)]
+#[command(after_help = "\
+Examples:
+  fanline serve
+  fanline serve --listen 0.0.0.0:4222 --auth s3cret --monitor 127.0.0.1:8222
+  fanline -p 4222 -m 8222 -D          nats-server's own flags work too
+
+Ctrl-C and SIGTERM stop it, SIGUSR2 sends the clients away first, SIGUSR1 opens the log file again.")]
+pub(crate) struct ServeArgs {
+    /// Where clients connect; port 0 picks a free one [default: 127.0.0.1:4222]
+    #[arg(long, value_name = "HOST:PORT", value_parser = values::host_and_port)]
+    listen: Option<(String, u16)>,
+    /// Where monitoring is served over HTTP; off when left out
+    #[arg(long, value_name = "HOST:PORT", value_parser = values::host_and_port)]
+    monitor: Option<(String, u16)>,
+    /// Threads that share the connections
+    #[arg(long, value_name = "N")]
+    shards: Option<NonZeroUsize>,
+    /// Name of the server
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// User that clients must name
+    #[arg(long, requires = "pass")]
+    user: Option<String>,
+    /// Password that clients must show
+    #[arg(long, requires = "user", value_name = "PASSWORD")]
+    pass: Option<String>,
+    /// Token that clients must show
+    #[arg(long, value_name = "TOKEN", conflicts_with = "user")]
+    auth: Option<String>,
+    /// Largest message (headers and payload) [default: 1MB]
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
+    max_payload: Option<usize>,
+    /// Most connections at a time [default: 65536]
+    #[arg(long, value_name = "N")]
+    max_connections: Option<usize>,
+    /// Write the process id to a file
+    #[arg(long, value_name = "FILE")]
+    pid: Option<PathBuf>,
+    /// Log to a file
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Log debug lines
+    #[arg(long)]
+    debug: bool,
+    /// Log every protocol line
+    #[arg(long)]
+    trace: bool,
+}
+
+impl ServeArgs {
+    /// Runs the server until it is stopped.
+    pub(crate) fn run(self) -> ExitCode {
+        let log = LogSettings {
+            file: self.log.clone(),
+            debug: self.debug,
+            trace: self.trace,
+            ..Default::default()
+        };
+        run(self.options(), &log, &[], Some(welcome))
+    }
+
+    fn options(self) -> Options {
+        let mut options = Options {
+            server_name: self.name,
+            monitoring: self.monitor,
+            shards: self.shards,
+            pid_file: self.pid,
+            trace_protocol: self.trace,
+            ..Options::default()
+        };
+        if let Some((host, port)) = self.listen {
+            (options.host, options.port) = (host, port);
+        }
+        if let Some(token) = self.auth {
+            options.auth = Auth::Token(token);
+        } else if let (Some(name), Some(password)) = (self.user, self.pass) {
+            options.auth = Auth::User { name, password };
+        }
+        let limits = &mut options.limits;
+        limits.payload_bytes_max = self.max_payload.unwrap_or(limits.payload_bytes_max);
+        limits.connections_max = self.max_connections.unwrap_or(limits.connections_max);
+        options
+    }
+}
+
+/// Runs a server until it is stopped; `greet` tells a person what to do with it.
+pub(crate) fn run(
+    options: Options,
+    log: &LogSettings,
+    warnings: &[String],
+    greet: Option<fn(&Addresses) -> String>,
+) -> ExitCode {
+    if let Err(error) = log::install(log) {
+        let path = log.file.clone().unwrap_or_default();
+        eprintln!("error opening file: open {}: {error}", path.display());
+        return ExitCode::FAILURE;
+    }
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&error.to_string()),
+    };
+    runtime.block_on(async {
+        // Before the server: a signal that comes while it starts is not the end of it.
+        let signals = match Signals::new() {
+            Ok(signals) => signals,
+            Err(error) => return fail(&format!("Cannot listen to signals: {error}")),
+        };
+        let handle = match Server::start(options) {
+            Ok(handle) => handle,
+            Err(error) => return fail(&error.to_string()),
+        };
+        if let Some(greet) = greet {
+            eprint!("{}", greet(handle.addresses()));
+        }
+        tokio::select! {
+            () = handle.wait() => {}
+            never = signals.obey(&handle) => match never {},
+        }
+        ExitCode::SUCCESS
+    })
+}
+
+fn fail(text: &str) -> ExitCode {
+    log::fatal(text);
+    ExitCode::FAILURE
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    reopen: Signal,
+    lame_duck: Signal,
+    reload: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            reopen: signal(SignalKind::user_defined1())?,
+            lame_duck: signal(SignalKind::user_defined2())?,
+            reload: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Does what signals ask for, until the server has stopped and nobody polls it any more.
+    async fn obey(mut self, handle: &fanline_server::Handle) -> std::convert::Infallible {
+        let mut is_lame_duck = false;
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => {
+                    tracing::info!("Trapped \"interrupt\" signal");
+                    handle.shutdown();
+                }
+                _ = self.terminate.recv() => {
+                    tracing::info!("Trapped \"terminated\" signal");
+                    // A lame duck has its own end, and supervisors like to ask twice.
+                    if !is_lame_duck {
+                        handle.shutdown();
+                    }
+                }
+                _ = self.reopen.recv() => {
+                    tracing::info!("Trapped \"user defined signal 1\" signal");
+                    log::reopen();
+                }
+                _ = self.lame_duck.recv() => {
+                    tracing::info!("Trapped \"user defined signal 2\" signal");
+                    is_lame_duck = true;
+                    handle.lame_duck();
+                }
+                _ = self.reload.recv() => {
+                    tracing::info!("Trapped \"hangup\" signal");
+                    tracing::error!(
+                        "Failed to reload server configuration: reload is not supported yet"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Says what listens where, who can reach it, and what to try next.
+fn welcome(addresses: &Addresses) -> String {
+    let clients = addresses.clients;
+    let mut text = format!("\nFanline listens for NATS clients on {clients}");
+    if clients.ip().is_loopback() {
+        text += ", reachable from this machine only (--listen opens it).\n";
+    } else {
+        text += ", reachable from the network.\n";
+    }
+    if let Some(monitoring) = addresses.monitoring {
+        text += &format!("Monitoring is on http://{}/\n", reachable(monitoring));
+    }
+    // The tools find port 4222 by themselves.
+    let server = match clients.port() {
+        4222 if clients.ip().is_loopback() || clients.ip().is_unspecified() => String::new(),
+        _ => format!(" -s {}", reachable(clients)),
+    };
+    text += "Try it from two other terminals:\n";
+    text += &format!("  fanline sub 'greetings.>'{server}\n");
+    text += &format!("  fanline pub greetings.world hello{server}\n\n");
+    text
+}
+
+/// An address to connect to: "any" is no place.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let mut address = address;
+    match address.ip() {
+        std::net::IpAddr::V4(ip) if ip.is_unspecified() => {
+            address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+        }
+        std::net::IpAddr::V6(ip) if ip.is_unspecified() => {
+            address.set_ip(std::net::Ipv6Addr::LOCALHOST.into());
+        }
+        _ => {}
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_welcome_says_who_can_reach_it() {
+        let text = |clients: &str| {
+            let clients = clients.parse().expect("an address");
+            welcome(&Addresses {
+                clients,
+                monitoring: None,
+            })
+        };
+        assert!(text("127.0.0.1:4222").contains("this machine only"));
+        assert!(text("127.0.0.1:4222").contains("greetings.>'\n"));
+        assert!(text("0.0.0.0:4222").contains("from the network"));
+        assert!(text("0.0.0.0:5000").contains("-s 127.0.0.1:5000"));
+    }
+}

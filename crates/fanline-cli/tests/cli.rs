@@ -1,0 +1,56 @@
+//! The program `fanline` as its users see it: arguments in, text and exit codes out.
+
+#[path = "cli/front_end.rs"]
+mod front_end;
+#[path = "cli/round_trips.rs"]
+mod round_trips;
+#[path = "cli/server.rs"]
+mod server;
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+/// The program, without what the environment of the test run would tell it.
+fn fanline() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanline"));
+    command
+        .env_remove("FANLINE_URL")
+        .env_remove("NATS_URL")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs the program to its end.
+fn run(arguments: &[&str]) -> Output {
+    fanline()
+        .args(arguments)
+        .output()
+        .expect("the program runs")
+}
+
+/// Runs the program to its end, with this on stdin.
+fn run_with_input(arguments: &[&str], input: &str) -> Output {
+    let mut child = fanline()
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin
+        .write_all(input.as_bytes())
+        .expect("the program reads");
+    drop(stdin);
+    child.wait_with_output().expect("the program ends")
+}
+
+/// Exit code, stdout and stderr.
+fn seen(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}

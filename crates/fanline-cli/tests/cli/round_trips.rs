@@ -1,0 +1,137 @@
+//! The tools against a server of the same program.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+
+use crate::server::Server;
+use crate::{run_with_input, seen};
+
+/// Starts a tool and waits until it says that it listens.
+fn listening(mut command: Command, words: &str) -> Child {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("readable");
+    assert!(line.contains(words), "{line}");
+    // Kept open until the tool ends: it may have more to say.
+    std::thread::spawn(move || stderr.read_to_string(&mut String::new()));
+    child
+}
+
+fn output(mut command: Command) -> (Option<i32>, String, String) {
+    seen(&command.output().expect("the program runs"))
+}
+
+#[test]
+fn what_is_published_is_printed() {
+    let server = Server::start(&[]);
+    let sub = server.tool(&["sub", "a.*", "--count", "3"]);
+    let sub = listening(sub, "Subscribed to \"a.*\"");
+    let published = output(server.tool(&["pub", "a.b", "hello", "-H", "K: v", "--reply", "r"]));
+    assert_eq!(published.0, Some(0), "{published:?}");
+    let lines = ["pub", "a.lines", "--lines", "-s", &server.address];
+    let (code, _, stderr) = seen(&run_with_input(&lines, "one\ntwo"));
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("Published 2 messages, 6 bytes"), "{stderr}");
+    let (code, stdout, _) = seen(&sub.wait_with_output().expect("it ends"));
+    assert_eq!(code, Some(0));
+    let expected = "[#1] Received on \"a.b\" with reply \"r\"\nK: v\n\nhello\n\n\
+        [#2] Received on \"a.lines\"\none\n\n[#3] Received on \"a.lines\"\ntwo\n\n";
+    assert_eq!(stdout, expected);
+}
+
+#[test]
+fn requests_are_answered() {
+    let server = Server::start(&[]);
+    let nobody = output(server.tool(&["request", "none", "x"]));
+    assert_eq!(nobody.0, Some(3), "{nobody:?}");
+    assert!(nobody.2.contains("no responders"), "{nobody:?}");
+    for (reply, expected) in [
+        (&["reply", "q", "fixed", "--count", "1"][..], "fixed\n"),
+        (&["reply", "q", "--echo", "--count", "1"], "payload\n"),
+        (
+            &[
+                "reply",
+                "q",
+                "--count",
+                "1",
+                "--command",
+                "tr a-z A-Z; echo $FANLINE_SUBJECT",
+            ],
+            "PAYLOADq\n\n",
+        ),
+    ] {
+        let mut service = listening(server.tool(reply), "Answering requests on \"q\"");
+        let answer = output(server.tool(&["request", "q", "payload", "--raw"]));
+        assert_eq!(
+            (answer.0, answer.1.as_str()),
+            (Some(0), expected),
+            "{answer:?}"
+        );
+        assert!(service.wait().expect("it ends").success());
+    }
+}
+
+#[test]
+fn numbers_are_measured() {
+    let server = Server::start(&[]);
+    let (code, stdout, stderr) = output(server.tool(&["rtt", "--count", "2"]));
+    assert_eq!(
+        (code, stdout.matches("RTT:").count()),
+        (Some(0), 2),
+        "{stdout}{stderr}"
+    );
+    for bench in [
+        &["bench", "pub", "b", "--msgs", "1k"][..],
+        &[
+            "bench", "pubsub", "b", "--msgs", "1k", "--pub", "2", "--sub", "2",
+        ],
+        &["bench", "request", "b", "--msgs", "100", "--clients", "2"],
+    ] {
+        let (code, stdout, stderr) = output(server.tool(bench));
+        assert_eq!(code, Some(0), "{bench:?}\n{stdout}{stderr}");
+        assert!(stdout.contains("MB/s"), "{stdout}");
+    }
+}
+
+#[test]
+fn credentials_are_asked_for() {
+    let server = Server::start(&["--user", "ada", "--pass", "s3cret"]);
+    let (code, _, stderr) = output(server.tool(&["pub", "a", "x"]));
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("Authorization Violation"), "{stderr}");
+    let good = output(server.tool(&["pub", "a", "x", "--user", "ada", "--password", "s3cret"]));
+    assert_eq!(good.0, Some(0), "{good:?}");
+}
+
+#[test]
+fn signals_are_obeyed_and_logged() {
+    let mut server = Server::start(&["-js", "-D"]);
+    let log = server.log.concat();
+    assert!(
+        log.contains("[WRN] -js: JetStream is not supported yet"),
+        "{log}"
+    );
+    let first = server.log.first().expect("a line");
+    assert!(
+        first.starts_with('[') && first.contains("] 20"),
+        "pid, then the time: {first}"
+    );
+    server.signal("reopen");
+    server.expect_log("[INF] File log re-open ignored, not a file logger");
+    server.signal("reload");
+    server.expect_log("[ERR] Failed to reload server configuration");
+    server.signal("quit");
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn without_clients_a_lame_duck_ends_at_once() {
+    let mut server = Server::start(&[]);
+    server.signal("ldm");
+    assert_eq!(server.wait().code(), Some(0));
+}

@@ -1,0 +1,103 @@
+//! Asking the shards.
+
+use std::time::Duration;
+
+use fanline_engine::ShardStatus;
+use tokio::sync::{mpsc, oneshot};
+
+use super::answer::Refusal;
+use crate::server::Shared;
+use crate::shell::{Command, Told, Wanted};
+
+/// How long shards have to answer, all together. Longer: the request is refused.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The counts of all shards together.
+pub(super) async fn totals(shared: &Shared) -> Result<ShardStatus, Refusal> {
+    let all = ask(&shared.shards, PATIENCE, Command::Status).await?;
+    Ok(sum(&all))
+}
+
+/// The connections of all shards.
+pub(super) async fn connections(shared: &Shared, wanted: &Wanted) -> Result<Told, Refusal> {
+    let command = |to| Command::Connections(wanted.clone(), to);
+    let mut all = Told::default();
+    for told in ask(&shared.shards, PATIENCE, command).await? {
+        all.open.extend(told.open);
+        all.closed.extend(told.closed);
+    }
+    Ok(all)
+}
+
+/// Asks every shard at once.
+async fn ask<T>(
+    shards: &[mpsc::UnboundedSender<Command>],
+    patience: Duration,
+    command: impl Fn(oneshot::Sender<T>) -> Command,
+) -> Result<Vec<T>, Refusal> {
+    let mut answers = Vec::new();
+    for shard in shards {
+        let (to, answer) = oneshot::channel();
+        // A shard that is gone drops the command, and the answer fails below.
+        let _ = shard.send(command(to));
+        answers.push(answer);
+    }
+    let all = async {
+        let mut told = Vec::new();
+        for answer in answers {
+            told.push(answer.await.map_err(|_| Refusal::Silent)?);
+        }
+        Ok(told)
+    };
+    match tokio::time::timeout(patience, all).await {
+        Ok(told) => told,
+        Err(_) => Err(Refusal::Silent),
+    }
+}
+
+fn sum(all: &[ShardStatus]) -> ShardStatus {
+    let mut sum = ShardStatus::default();
+    for one in all {
+        sum.connections += one.connections;
+        sum.total_connections += one.total_connections;
+        sum.subscriptions += one.subscriptions;
+        sum.subscriptions_added += one.subscriptions_added;
+        sum.in_msgs += one.in_msgs;
+        sum.in_bytes += one.in_bytes;
+        sum.out_msgs += one.out_msgs;
+        sum.out_bytes += one.out_bytes;
+        sum.slow_consumers += one.slow_consumers;
+        sum.stale_connections += one.stale_connections;
+        sum.stalled_clients += one.stalled_clients;
+        sum.cached_routes += one.cached_routes;
+        sum.cache_hits += one.cache_hits;
+        sum.cache_misses += one.cache_misses;
+        sum.cached_targets += one.cached_targets;
+        sum.cached_targets_max = sum.cached_targets_max.max(one.cached_targets_max);
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask_one(shard: mpsc::UnboundedSender<Command>) -> Result<usize, Refusal> {
+        let patience = Duration::from_millis(1);
+        let asked = async {
+            ask(&[shard], patience, Command::Status)
+                .await
+                .map(|all| all.len())
+        };
+        crate::shell::block_on(asked).unwrap()
+    }
+
+    #[test]
+    fn a_shard_that_is_gone_or_busy_ends_the_request() {
+        let (gone, inbox) = mpsc::unbounded_channel();
+        drop(inbox);
+        assert_eq!(ask_one(gone), Err(Refusal::Silent));
+        let (busy, _inbox) = mpsc::unbounded_channel();
+        assert_eq!(ask_one(busy), Err(Refusal::Silent));
+    }
+}

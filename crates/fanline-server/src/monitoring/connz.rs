@@ -1,0 +1,458 @@
+//! `/connz`: the connections, open or closed, sorted and in pages.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanline_engine::{CloseReason, ConnectionStatus, SubscriptionStatus};
+use serde::Serialize;
+
+use super::answer::{Answer, Refusal};
+use super::query::{Query, page};
+use super::subsz::SubscriptionRow;
+use super::{Monitor, collect, now_text, time};
+use crate::shell::{Told, Wanted};
+
+/// The account that everybody is in.
+pub(super) const ACCOUNT: &str = "$G";
+
+/// Connections in one page when nothing else is asked for.
+const LIMIT_DEFAULT: usize = 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Closed,
+    All,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Cid,
+    Start,
+    Subscriptions,
+    Pending,
+    OutMsgs,
+    InMsgs,
+    OutBytes,
+    InBytes,
+    Last,
+    Idle,
+    Uptime,
+    Stop,
+    Reason,
+    Rtt,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lists {
+    None,
+    Subjects,
+    Details,
+}
+
+#[derive(Debug)]
+struct Options {
+    state: State,
+    sort: Sort,
+    lists: Lists,
+    auth: bool,
+    cid: Option<u64>,
+    offset: usize,
+    limit: usize,
+    user: String,
+    account: String,
+    mqtt_client: String,
+}
+
+impl Options {
+    fn from_query(query: &Query) -> Result<Self, Refusal> {
+        let state = match query.text("state").to_ascii_lowercase().as_str() {
+            "" | "open" => State::Open,
+            "closed" => State::Closed,
+            "all" | "any" => State::All,
+            other => {
+                let problem = format!("Error decoding state for {other}");
+                return Err(Refusal::BadRequest(problem));
+            }
+        };
+        let lists = match query.text("subs") {
+            "detail" => Lists::Details,
+            _ if query.flag("subs")? => Lists::Subjects,
+            _ => Lists::None,
+        };
+        let cid = query.id("cid")?;
+        let (offset, limit) = (query.count("offset")?, query.count("limit")?);
+        Ok(Options {
+            state,
+            sort: sort_from(query.text("sort"), state)?,
+            lists,
+            auth: query.flag("auth")?,
+            cid,
+            offset: if cid.is_some() { 0 } else { offset },
+            limit: match (cid, limit) {
+                (Some(_), _) => 1,
+                (None, 0) => LIMIT_DEFAULT,
+                (None, limit) => limit,
+            },
+            user: query.text("user").into(),
+            account: query.text("acc").into(),
+            mqtt_client: query.text("mqtt_client").into(),
+        })
+    }
+
+    fn includes(&self, status: &ConnectionStatus) -> bool {
+        let is_user = self.user.is_empty() || self.user == status.user;
+        let is_account = self.account.is_empty() || self.account == ACCOUNT;
+        let is_cid = self.cid.is_none_or(|cid| cid == status.cid);
+        is_user && is_account && is_cid && self.mqtt_client.is_empty()
+    }
+}
+
+fn sort_from(text: &str, state: State) -> Result<Sort, Refusal> {
+    let sort = match text {
+        "" | "cid" => Sort::Cid,
+        "start" => Sort::Start,
+        "subs" => Sort::Subscriptions,
+        "pending" => Sort::Pending,
+        "msgs_to" => Sort::OutMsgs,
+        "msgs_from" => Sort::InMsgs,
+        "bytes_to" => Sort::OutBytes,
+        "bytes_from" => Sort::InBytes,
+        "last" => Sort::Last,
+        "idle" => Sort::Idle,
+        "uptime" => Sort::Uptime,
+        "stop" => Sort::Stop,
+        "reason" => Sort::Reason,
+        "rtt" => Sort::Rtt,
+        other => {
+            let problem = format!("invalid sorting option: {other}");
+            return Err(Refusal::BadRequest(problem));
+        }
+    };
+    if matches!(sort, Sort::Stop | Sort::Reason) && state != State::Closed {
+        let problem = format!("sort by {text} only valid on closed connections");
+        return Err(Refusal::BadRequest(problem));
+    }
+    Ok(sort)
+}
+
+/// A connection, and if it is closed, when and why.
+#[derive(Debug)]
+struct Found {
+    status: ConnectionStatus,
+    end: Option<(Duration, CloseReason)>,
+}
+
+impl Found {
+    fn uptime(&self, now: Duration) -> Duration {
+        self.until(now).saturating_sub(self.status.opened_at)
+    }
+
+    fn idle(&self, now: Duration) -> Duration {
+        self.until(now).saturating_sub(self.status.active_at)
+    }
+
+    fn until(&self, now: Duration) -> Duration {
+        self.end.map_or(now, |(at, _)| at)
+    }
+}
+
+/// Puts the most interesting ones first, equal ones in the order of their ids.
+fn sort_by(all: &mut [Found], sort: Sort, now: Duration) {
+    fn most<K: Ord>(all: &mut [Found], key: impl Fn(&ConnectionStatus) -> K) {
+        all.sort_by_key(|found| Reverse(key(&found.status)));
+    }
+    all.sort_by_key(|found| found.status.cid);
+    match sort {
+        Sort::Cid => {}
+        Sort::Start => all.sort_by_key(|found| found.status.opened_at),
+        Sort::Subscriptions => most(all, |status| status.subscriptions),
+        Sort::Pending => most(all, |status| status.pending_bytes),
+        Sort::OutMsgs => most(all, |status| status.out_msgs),
+        Sort::InMsgs => most(all, |status| status.in_msgs),
+        Sort::OutBytes => most(all, |status| status.out_bytes),
+        Sort::InBytes => most(all, |status| status.in_bytes),
+        Sort::Last => most(all, |status| status.active_at),
+        Sort::Rtt => most(all, |status| status.rtt),
+        Sort::Idle => all.sort_by_key(|found| Reverse(found.idle(now))),
+        Sort::Uptime => all.sort_by_key(|found| found.uptime(now)),
+        Sort::Stop => all.sort_by_key(|found| Reverse(found.until(now))),
+        Sort::Reason => {
+            all.sort_by_cached_key(|found| found.end.map(|(_, reason)| reason.to_string()));
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Connz<'a> {
+    server_id: &'a str,
+    now: String,
+    num_connections: usize,
+    total: usize,
+    offset: usize,
+    limit: usize,
+    connections: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    cid: u64,
+    kind: &'static str,
+    #[serde(rename = "type")]
+    protocol: &'static str,
+    ip: String,
+    port: u16,
+    start: String,
+    last_activity: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtt: Option<String>,
+    uptime: String,
+    idle: String,
+    pending_bytes: usize,
+    in_msgs: u64,
+    out_msgs: u64,
+    in_bytes: u64,
+    out_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stalls: Option<u64>,
+    subscriptions: usize,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    lang: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    version: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    authorized_user: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subscriptions_list: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subscriptions_list_detail: Vec<SubscriptionRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name_tag: Option<&'static str>,
+}
+
+pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
+    let options = Options::from_query(query)?;
+    let wanted = Wanted {
+        open: options.state != State::Closed,
+        closed: options.state != State::Open,
+        ..Wanted::default()
+    };
+    let told = collect::connections(&monitor.shared, &wanted).await?;
+    let total = told.open.len() + told.closed.len();
+    let mut found = found_in(told);
+    found.retain(|found| options.includes(&found.status));
+    let now = monitor.now();
+    sort_by(&mut found, options.sort, now);
+    let mut found = page(found, options.offset, options.limit);
+    if options.lists != Lists::None {
+        list_subscriptions(monitor, &mut found).await?;
+    }
+    let rows = found
+        .into_iter()
+        .map(|found| row(monitor, &options, found, now));
+    let connections: Vec<Row> = rows.collect();
+    Ok(Answer::json(&Connz {
+        server_id: monitor.server_id(),
+        now: now_text(),
+        num_connections: connections.len(),
+        total,
+        offset: options.offset,
+        limit: options.limit,
+        connections,
+    }))
+}
+
+fn found_in(told: Told) -> Vec<Found> {
+    let open = told
+        .open
+        .into_iter()
+        .map(|status| Found { status, end: None });
+    let closed = told.closed.into_iter().map(|closed| Found {
+        status: closed.status,
+        end: Some((closed.stopped_at, closed.reason)),
+    });
+    open.chain(closed).collect()
+}
+
+/// Asks for the lists of those in the page only: there may be very many subscriptions.
+async fn list_subscriptions(monitor: &Monitor, found: &mut [Found]) -> Result<(), Refusal> {
+    let open = found.iter().filter(|found| found.end.is_none());
+    let mut cids: Vec<u64> = open.map(|found| found.status.cid).collect();
+    cids.sort_unstable();
+    let wanted = Wanted {
+        open: true,
+        cids: Some(Arc::from(cids)),
+        subscriptions: true,
+        ..Wanted::default()
+    };
+    let mut told = collect::connections(&monitor.shared, &wanted).await?.open;
+    told.sort_by_key(|status| status.cid);
+    for found in found {
+        // One that has closed since keeps an empty list.
+        if let Ok(at) = told.binary_search_by_key(&found.status.cid, |status| status.cid) {
+            found.status.subscriptions_list = std::mem::take(&mut told[at].subscriptions_list);
+            // The engine finds the newest first.
+            found.status.subscriptions_list.reverse();
+        }
+    }
+    Ok(())
+}
+
+fn row(monitor: &Monitor, options: &Options, found: Found, now: Duration) -> Row {
+    let is_admitted = !matches!(
+        found.end,
+        Some((
+            _,
+            CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
+        ))
+    );
+    let (uptime, idle) = (found.uptime(now), found.idle(now));
+    let Found { status, end } = found;
+    let (mut subjects, mut details) = (Vec::new(), Vec::new());
+    let list = status.subscriptions_list.into_iter();
+    match options.lists {
+        Lists::None => {}
+        Lists::Subjects => subjects.extend(list.map(|sub: SubscriptionStatus| sub.subject)),
+        Lists::Details => details.extend(list.map(SubscriptionRow::without_account)),
+    }
+    Row {
+        cid: status.cid,
+        kind: "Client",
+        protocol: "nats",
+        ip: status.ip,
+        port: status.port,
+        start: monitor.date(status.opened_at),
+        last_activity: monitor.date(status.active_at),
+        stop: end.map(|(at, _)| monitor.date(at)),
+        reason: end.map(|(_, reason)| reason.to_string()),
+        rtt: status.rtt.map(time::precise),
+        uptime: time::uptime(uptime),
+        idle: time::uptime(idle),
+        pending_bytes: status.pending_bytes,
+        in_msgs: status.in_msgs,
+        out_msgs: status.out_msgs,
+        in_bytes: status.in_bytes,
+        out_bytes: status.out_bytes,
+        stalls: Some(status.stalls).filter(|stalls| *stalls > 0),
+        subscriptions: status.subscriptions,
+        name: status.name,
+        lang: status.lang,
+        version: status.version,
+        authorized_user: if options.auth {
+            status.user
+        } else {
+            String::new()
+        },
+        subscriptions_list: subjects,
+        subscriptions_list_detail: details,
+        name_tag: (options.auth && is_admitted).then_some(ACCOUNT),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(text: &str) -> Result<Options, Refusal> {
+        Options::from_query(&Query::parse(text))
+    }
+
+    #[test]
+    fn parameters() {
+        let default = options("").unwrap();
+        assert_eq!((default.offset, default.limit), (0, 1024));
+        assert_eq!((default.state, default.sort), (State::Open, Sort::Cid));
+        let one = options("cid=7&offset=3&limit=9&subs=detail").unwrap();
+        assert_eq!((one.cid, one.offset, one.limit), (Some(7), 0, 1));
+        assert_eq!(one.lists, Lists::Details);
+        let odd = options("limit=-1&offset=-1&subs=TRUE&state=CLOSED&sort=stop").unwrap();
+        assert_eq!((odd.offset, odd.limit), (0, 1024));
+        assert_eq!((odd.lists, odd.sort), (Lists::Subjects, Sort::Stop));
+    }
+
+    #[test]
+    fn parameters_that_make_no_sense() {
+        for (text, problem) in [
+            ("sort=foo", "invalid sorting option: foo"),
+            ("sort=CID", "invalid sorting option: CID"),
+            ("sort=stop", "sort by stop only valid on closed connections"),
+            (
+                "sort=reason&state=all",
+                "sort by reason only valid on closed connections",
+            ),
+            ("state=foo", "Error decoding state for foo"),
+            (
+                "cid=x",
+                "Error decoding uint64 for 'cid': parsing \"x\": invalid syntax",
+            ),
+            (
+                "subs=foo",
+                "Error decoding boolean for 'subs': parsing \"foo\": invalid syntax",
+            ),
+        ] {
+            assert_eq!(options(text).unwrap_err().to_string(), problem, "{text}");
+        }
+    }
+
+    /// Numbers of a connection: cid, opened, active, subscriptions, in_msgs; and its end.
+    fn found(numbers: [u64; 5], end: Option<(u64, CloseReason)>) -> Found {
+        let [cid, opened, active, subscriptions, in_msgs] = numbers;
+        let status = ConnectionStatus {
+            cid,
+            ip: String::new(),
+            port: 0,
+            opened_at: Duration::from_secs(opened),
+            active_at: Duration::from_secs(active),
+            rtt: (cid != 2).then(|| Duration::from_millis(cid)),
+            pending_bytes: 0,
+            in_msgs,
+            in_bytes: in_msgs,
+            out_msgs: in_msgs,
+            out_bytes: in_msgs,
+            stalls: 0,
+            subscriptions: usize::try_from(subscriptions).unwrap(),
+            name: String::new(),
+            lang: String::new(),
+            version: String::new(),
+            user: String::new(),
+            subscriptions_list: Vec::new(),
+        };
+        Found {
+            status,
+            end: end.map(|(at, reason)| (Duration::from_secs(at), reason)),
+        }
+    }
+
+    #[test]
+    fn orders() {
+        for (sort, expected) in [
+            (Sort::Cid, [1, 2, 3, 4]),
+            (Sort::Start, [1, 2, 3, 4]),
+            (Sort::Subscriptions, [2, 4, 1, 3]),
+            (Sort::InMsgs, [3, 1, 2, 4]),
+            (Sort::Pending, [1, 2, 3, 4]),
+            (Sort::Last, [2, 1, 4, 3]),
+            (Sort::Idle, [1, 2, 3, 4]),
+            (Sort::Uptime, [3, 4, 2, 1]),
+            (Sort::Stop, [1, 2, 4, 3]),
+            (Sort::Reason, [1, 2, 3, 4]),
+            (Sort::Rtt, [4, 3, 1, 2]),
+        ] {
+            let mut all = [
+                found([4, 3, 4, 5, 0], Some((6, CloseReason::ReadError))),
+                found([3, 2, 3, 0, 9], Some((5, CloseReason::ClientClosed))),
+                found([2, 1, 8, 7, 2], None),
+                found([1, 0, 5, 1, 3], None),
+            ];
+            sort_by(&mut all, sort, Duration::from_secs(12));
+            assert_eq!(all.map(|found| found.status.cid), expected, "{sort:?}");
+        }
+    }
+}

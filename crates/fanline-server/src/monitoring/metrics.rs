@@ -1,0 +1,135 @@
+//! `/metrics`: the counts of `/varz` for Prometheus, in its text format 0.0.4.
+
+use std::fmt::{Display, Write};
+
+use fanline_engine::ShardStatus;
+use hyper::StatusCode;
+
+use super::answer::{Answer, Refusal};
+use super::{Monitor, collect, process};
+use crate::server::{COMPATIBLE_VERSION, VERSION};
+
+pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
+    let totals = collect::totals(&monitor.shared).await?;
+    let mut page = Page::default();
+    page.gauge(
+        "uptime_seconds",
+        "Seconds since the server started",
+        monitor.now().as_secs_f64(),
+    );
+    page.gauge(
+        "memory_bytes",
+        "Resident memory of the process",
+        process::resident_bytes(),
+    );
+    let worked = process::processor_time().as_secs_f64();
+    page.counter("cpu_seconds_total", "Processor time of the process", worked);
+    page.gauge(
+        "shards",
+        "Threads that carry messages",
+        monitor.shared.shards.len(),
+    );
+    add_totals(&mut page, &totals);
+    let about = format!("fanline_info{{version={VERSION:?},nats_version={COMPATIBLE_VERSION:?}}}");
+    page.metric("fanline_info", "gauge", "What is running", &about, 1);
+    page.heading(
+        "fanline_http_requests_total",
+        "counter",
+        "Monitoring requests by path",
+    );
+    for (path, count) in monitor.requests.borrow().iter() {
+        page.line(
+            &format!("fanline_http_requests_total{{path={path:?}}}"),
+            count,
+        );
+    }
+    Ok(Answer {
+        status: StatusCode::OK,
+        content_type: "text/plain; version=0.0.4; charset=utf-8",
+        body: page.text,
+    })
+}
+
+fn add_totals(page: &mut Page, totals: &ShardStatus) {
+    page.gauge("connections", "Open client connections", totals.connections);
+    page.counter(
+        "connections_total",
+        "Client connections ever opened",
+        totals.total_connections,
+    );
+    page.gauge("subscriptions", "Subscriptions", totals.subscriptions);
+    page.counter("in_msgs_total", "Messages from clients", totals.in_msgs);
+    page.counter(
+        "in_bytes_total",
+        "Payload bytes from clients",
+        totals.in_bytes,
+    );
+    page.counter("out_msgs_total", "Messages to clients", totals.out_msgs);
+    page.counter(
+        "out_bytes_total",
+        "Payload bytes to clients",
+        totals.out_bytes,
+    );
+    page.counter(
+        "slow_consumers_total",
+        "Clients dropped as too slow",
+        totals.slow_consumers,
+    );
+    page.counter(
+        "stale_connections_total",
+        "Clients dropped as silent",
+        totals.stale_connections,
+    );
+    page.counter(
+        "stalls_total",
+        "Times a publisher was held back",
+        totals.stalled_clients,
+    );
+    page.gauge(
+        "cached_routes",
+        "Topics whose receivers are known",
+        totals.cached_routes,
+    );
+    page.counter(
+        "route_cache_hits_total",
+        "Matches found in the cache",
+        totals.cache_hits,
+    );
+    page.counter(
+        "route_cache_misses_total",
+        "Matches worked out",
+        totals.cache_misses,
+    );
+}
+
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        let name = format!("fanline_{name}");
+        self.metric(&name, "gauge", help, &name, value);
+    }
+
+    /// A count that only grows; its name ends in `_total`.
+    fn counter(&mut self, name: &str, help: &str, value: impl Display) {
+        let name = format!("fanline_{name}");
+        self.metric(&name, "counter", help, &name, value);
+    }
+
+    fn metric(&mut self, name: &str, kind: &str, help: &str, series: &str, value: impl Display) {
+        self.heading(name, kind, help);
+        self.line(series, value);
+    }
+
+    fn heading(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.text, "# HELP {name} {help}.\n# TYPE {name} {kind}");
+    }
+
+    fn line(&mut self, series: &str, value: impl Display) {
+        let _ = writeln!(self.text, "{series} {value}");
+    }
+}

@@ -1,0 +1,193 @@
+//! Monitoring over HTTP: what nats-server tells at the same paths, in the same words.
+//!
+//! One endpoint, one file. Each asks the shards for what it needs, once, and never touches what
+//! carries messages.
+
+mod accounts;
+mod answer;
+mod collect;
+mod connz;
+mod healthz;
+mod index;
+mod metrics;
+mod process;
+mod query;
+mod subsz;
+mod time;
+mod unsupported;
+mod varz;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::TcpListener;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tracing::{debug, warn};
+
+use crate::server::Shared;
+use answer::{Answer, Refusal};
+use process::CpuMeter;
+use query::Query;
+
+/// Connections served at once. More wait to be accepted until one of these ends.
+const CONNECTIONS_MAX: usize = 64;
+/// The longest that a request's line and headers may take to come, and that a connection may be
+/// silent between two of them. Longer: it is closed.
+const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
+/// The most bytes of a request's line and headers. More: it is answered with 431 and closed.
+const HEADER_BYTES_MAX: usize = 16 * 1024;
+/// After this long a connection is closed when it has had its answer, so that nobody has one of
+/// the places for good.
+const CONNECTION_TIME: Duration = Duration::from_secs(300);
+/// How long the last answer may then take to be read. Longer: it is cut off.
+const LAST_ANSWER_TIME: Duration = Duration::from_secs(30);
+
+enum Endpoint {
+    Index,
+    Varz,
+    Connz,
+    Subsz,
+    Healthz,
+    Accountz,
+    Accstatz,
+    Routez,
+    Leafz,
+    Gatewayz,
+    Jsz,
+    Metrics,
+}
+
+/// Where each is found, and under which name it is counted in `http_req_stats`.
+const ENDPOINTS: [(&str, &str, Endpoint); 13] = [
+    ("/", "/", Endpoint::Index),
+    ("/varz", "/varz", Endpoint::Varz),
+    ("/connz", "/connz", Endpoint::Connz),
+    ("/subsz", "/subsz", Endpoint::Subsz),
+    ("/subscriptionsz", "/subsz", Endpoint::Subsz),
+    ("/healthz", "/healthz", Endpoint::Healthz),
+    ("/accountz", "/accountz", Endpoint::Accountz),
+    ("/accstatz", "/accstatz", Endpoint::Accstatz),
+    ("/routez", "/routez", Endpoint::Routez),
+    ("/leafz", "/leafz", Endpoint::Leafz),
+    ("/gatewayz", "/gatewayz", Endpoint::Gatewayz),
+    ("/jsz", "/jsz", Endpoint::Jsz),
+    ("/metrics", "/metrics", Endpoint::Metrics),
+];
+
+/// What all requests share.
+struct Monitor {
+    shared: Arc<Shared>,
+    cpu: RefCell<CpuMeter>,
+    /// How often each path was asked for.
+    requests: RefCell<BTreeMap<&'static str, u64>>,
+}
+
+/// Serves until the listener fails.
+pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
+    /// How long to wait when the process has no descriptor left.
+    const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let monitor = Rc::new(Monitor {
+        shared,
+        cpu: CpuMeter::start().into(),
+        requests: RefCell::default(),
+    });
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let place = Arc::clone(&places).acquire_owned().await;
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                warn!("Temporary accept error of monitoring: {error}");
+                tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+                continue;
+            }
+        };
+        let monitor = Rc::clone(&monitor);
+        tokio::task::spawn_local(async move {
+            monitor.serve_connection(stream).await;
+            drop(place);
+        });
+    }
+}
+
+impl Monitor {
+    async fn serve_connection(&self, stream: TcpStream) {
+        let service = service_fn(async |request| Ok::<_, Infallible>(self.answer(&request).await));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_TIME_MAX)
+            .max_buf_size(HEADER_BYTES_MAX)
+            // Scripts that look for `Content-Length:` are not always as tolerant as they should be.
+            .title_case_headers(true)
+            .serve_connection(TokioIo::new(stream), service);
+        let mut connection = pin!(connection);
+        let mut outcome = timeout(CONNECTION_TIME, connection.as_mut()).await;
+        if outcome.is_err() {
+            connection.as_mut().graceful_shutdown();
+            outcome = timeout(LAST_ANSWER_TIME, connection).await;
+        }
+        if let Ok(Err(error)) = outcome {
+            debug!("Monitoring connection ended: {error}");
+        }
+    }
+
+    /// The method is not looked at, as in nats-server: nothing here changes anything.
+    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let answer = self.answer_path(request.uri().path(), &query).await;
+        answer.unwrap_or_else(Answer::from).into()
+    }
+
+    async fn answer_path(&self, path: &str, query: &Query) -> Result<Answer, Refusal> {
+        let entry = ENDPOINTS.iter().find(|(at, ..)| *at == path);
+        let (_, counted_as, endpoint) = entry.ok_or(Refusal::NotFound)?;
+        *self.requests.borrow_mut().entry(counted_as).or_default() += 1;
+        match endpoint {
+            Endpoint::Index => Ok(index::answer()),
+            Endpoint::Varz => varz::answer(self).await,
+            Endpoint::Connz => connz::answer(self, query).await,
+            Endpoint::Subsz => subsz::answer(self, query).await,
+            Endpoint::Healthz => healthz::answer(self, query).await,
+            Endpoint::Accountz => accounts::accountz(self, query).await,
+            Endpoint::Accstatz => accounts::accstatz(self, query).await,
+            Endpoint::Routez => Ok(unsupported::routez(self)),
+            Endpoint::Leafz => Ok(unsupported::leafz(self)),
+            Endpoint::Gatewayz => Ok(unsupported::gatewayz(self)),
+            Endpoint::Jsz => Ok(unsupported::jsz(self)),
+            Endpoint::Metrics => metrics::answer(self).await,
+        }
+    }
+
+    fn server_id(&self) -> &str {
+        &self.shared.info.server_id
+    }
+
+    /// Now, in the engine's time.
+    fn now(&self) -> Duration {
+        self.shared.common.started.elapsed()
+    }
+
+    /// A moment of the engine's time as text.
+    fn date(&self, at: Duration) -> String {
+        time::rfc3339(self.shared.started_at + at)
+    }
+}
+
+fn now_text() -> String {
+    time::rfc3339(SystemTime::now())
+}

@@ -1,0 +1,143 @@
+//! The parameters of a request.
+
+use super::answer::Refusal;
+
+/// Parameters in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Takes what follows the `?`. A pair that is not properly encoded is left out.
+    pub(super) fn parse(text: &str) -> Self {
+        let pairs = text.split('&').filter_map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode(name)?, decode(value)?))
+        });
+        Query(pairs.collect())
+    }
+
+    /// The first value of a parameter; empty when there is none.
+    pub(super) fn text(&self, name: &str) -> &str {
+        let found = self.0.iter().find(|(given, _)| given == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// Whether a switch is on; off when it is not given.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, Refusal> {
+        match self.text(name) {
+            "" | "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
+            "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
+            other => Err(bad("boolean", name, other)),
+        }
+    }
+
+    /// A position or an amount; 0 when it is not given or negative.
+    pub(super) fn count(&self, name: &str) -> Result<usize, Refusal> {
+        match self.text(name) {
+            "" => Ok(0),
+            text => match text.parse::<i64>() {
+                Ok(number) => Ok(usize::try_from(number).unwrap_or(0)),
+                Err(_) => Err(bad("int", name, text)),
+            },
+        }
+    }
+
+    /// An id, if it is given and not 0.
+    pub(super) fn id(&self, name: &str) -> Result<Option<u64>, Refusal> {
+        match self.text(name) {
+            "" => Ok(None),
+            text => match text.parse::<u64>() {
+                Ok(id) => Ok(Some(id).filter(|id| *id != 0)),
+                Err(_) => Err(bad("uint64", name, text)),
+            },
+        }
+    }
+}
+
+fn bad(kind: &str, name: &str, given: &str) -> Refusal {
+    Refusal::BadRequest(format!(
+        "Error decoding {kind} for '{name}': parsing {given:?}: invalid syntax"
+    ))
+}
+
+/// Undoes the encoding of forms: `%41` is `A`, `+` is a space.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, others @ ..] = rest {
+        (rest, _) = match first {
+            b'%' => {
+                let [high, low, behind @ ..] = others else {
+                    return None;
+                };
+                (behind, bytes.push(hex(*high)? << 4 | hex(*low)?))
+            }
+            b'+' => (others, bytes.push(b' ')),
+            other => (others, bytes.push(*other)),
+        };
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    let value = char::from(digit).to_digit(16)?;
+    u8::try_from(value).ok()
+}
+
+/// The part of a list that was asked for; an offset past its end gives none.
+pub(super) fn page<T>(mut all: Vec<T>, offset: usize, limit: usize) -> Vec<T> {
+    all.drain(..offset.min(all.len()));
+    all.truncate(limit);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decodes_forms_and_takes_the_first_value() {
+        let query = Query::parse("a=1&b=x%20y+z&a=2&c&d=%zz&e=%4&=&f=%E2%82%AC&g=%FF&&h=a=b");
+        for (name, value) in [
+            ("a", "1"),
+            ("b", "x y z"),
+            ("c", ""),
+            ("d", ""),
+            ("e", ""),
+            ("f", "€"),
+            ("g", ""),
+            ("h", "a=b"),
+            ("none", ""),
+        ] {
+            assert_eq!(query.text(name), value, "{name}");
+        }
+    }
+
+    #[test]
+    fn values_are_checked() {
+        let query = Query::parse("yes=1&no=False&odd=maybe&n=7&minus=-3&zero=0&half=0.5");
+        assert_eq!(query.flag("yes"), Ok(true));
+        assert_eq!(query.flag("no"), Ok(false));
+        assert_eq!(query.flag("none"), Ok(false));
+        assert!(query.flag("odd").is_err());
+        assert_eq!(query.count("n"), Ok(7));
+        assert_eq!(query.count("minus"), Ok(0));
+        assert!(query.count("half").is_err());
+        assert_eq!(query.id("n"), Ok(Some(7)));
+        assert_eq!(query.id("zero"), Ok(None));
+        assert!(query.id("minus").is_err());
+    }
+
+    #[test]
+    fn pages() {
+        for (offset, limit, expected) in [
+            (0, 10, &[1, 2, 3][..]),
+            (1, 1, &[2]),
+            (2, 5, &[3]),
+            (3, 5, &[]),
+            (usize::MAX, usize::MAX, &[]),
+        ] {
+            assert_eq!(page(vec![1, 2, 3], offset, limit), expected);
+        }
+    }
+}

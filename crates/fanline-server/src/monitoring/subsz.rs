@@ -1,0 +1,165 @@
+//! `/subsz` and `/subscriptionsz`: the subscriptions and what finds them.
+
+use fanline_engine::{Filter, ShardStatus, SubscriptionStatus, is_literal_topic};
+use serde::Serialize;
+
+use super::answer::{Answer, Number, Refusal};
+use super::connz::ACCOUNT;
+use super::query::{Query, page};
+use super::{Monitor, collect, now_text};
+use crate::shell::Wanted;
+
+/// Subscriptions in one page when nothing else is asked for.
+const LIMIT_DEFAULT: usize = 1024;
+
+/// One subscription.
+#[derive(Serialize)]
+pub(super) struct SubscriptionRow {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account_tag: Option<&'static str>,
+    subject: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    qgroup: String,
+    sid: String,
+    msgs: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<u64>,
+    cid: u64,
+}
+
+impl SubscriptionRow {
+    /// For where the connection tells the account.
+    pub(super) fn without_account(sub: SubscriptionStatus) -> Self {
+        SubscriptionRow {
+            account: None,
+            account_tag: None,
+            subject: sub.subject,
+            qgroup: sub.queue,
+            sid: sub.sid,
+            msgs: sub.msgs,
+            max: sub.max,
+            cid: sub.cid,
+        }
+    }
+
+    fn with_account(sub: SubscriptionStatus) -> Self {
+        SubscriptionRow {
+            account: Some(ACCOUNT),
+            account_tag: Some(ACCOUNT),
+            ..SubscriptionRow::without_account(sub)
+        }
+    }
+}
+
+/// How well matching does.
+#[derive(Serialize)]
+pub(super) struct Matching {
+    num_subscriptions: usize,
+    num_cache: usize,
+    num_inserts: u64,
+    num_removes: u64,
+    num_matches: u64,
+    cache_hit_rate: Number,
+    max_fanout: usize,
+    avg_fanout: Number,
+}
+
+impl Matching {
+    pub(super) fn of(totals: &ShardStatus) -> Self {
+        let subscriptions = totals.subscriptions as u64;
+        let matches = totals.cache_hits + totals.cache_misses;
+        Matching {
+            num_subscriptions: totals.subscriptions,
+            num_cache: totals.cached_routes,
+            num_inserts: totals.subscriptions_added,
+            num_removes: totals.subscriptions_added.saturating_sub(subscriptions),
+            num_matches: matches,
+            cache_hit_rate: ratio(totals.cache_hits, matches),
+            max_fanout: totals.cached_targets_max,
+            avg_fanout: ratio(totals.cached_targets as u64, totals.cached_routes as u64),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate to a few digits")]
+fn ratio(part: u64, whole: u64) -> Number {
+    Number(if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    })
+}
+
+#[derive(Serialize)]
+struct Subsz<'a> {
+    server_id: &'a str,
+    now: String,
+    #[serde(flatten)]
+    matching: Matching,
+    total: usize,
+    offset: usize,
+    limit: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subscriptions_list: Vec<SubscriptionRow>,
+}
+
+pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
+    let with_list = query.flag("subs")?;
+    let offset = query.count("offset")?;
+    let limit = match query.count("limit")? {
+        0 => LIMIT_DEFAULT,
+        limit => limit,
+    };
+    let test = query.text("test");
+    if !test.is_empty() && !is_literal_topic(test.as_bytes()) {
+        let problem = format!("invalid test subject, must be valid publish subject: {test}");
+        return Err(Refusal::BadRequest(problem));
+    }
+    let is_known = matches!(query.text("acc"), "" | ACCOUNT);
+    let mut totals = ShardStatus::default();
+    if is_known {
+        totals = collect::totals(&monitor.shared).await?;
+    }
+    let mut found = Vec::new();
+    if is_known && with_list {
+        found = all_subscriptions(monitor).await?;
+        found.retain(|sub| test.is_empty() || matches(sub, test));
+    }
+    let total = found.len();
+    let rows = page(found, offset, limit)
+        .into_iter()
+        .map(SubscriptionRow::with_account);
+    Ok(Answer::json(&Subsz {
+        server_id: monitor.server_id(),
+        now: now_text(),
+        matching: Matching::of(&totals),
+        total,
+        offset,
+        limit,
+        subscriptions_list: rows.collect(),
+    }))
+}
+
+/// All subscriptions in an order that stays the same from page to page.
+async fn all_subscriptions(monitor: &Monitor) -> Result<Vec<SubscriptionStatus>, Refusal> {
+    let wanted = Wanted {
+        open: true,
+        subscriptions: true,
+        ..Wanted::default()
+    };
+    let told = collect::connections(&monitor.shared, &wanted).await?;
+    let lists = told
+        .open
+        .into_iter()
+        .map(|status| status.subscriptions_list);
+    let mut all: Vec<SubscriptionStatus> = lists.flatten().collect();
+    all.sort_by(|a, b| (a.cid, &a.subject, &a.sid).cmp(&(b.cid, &b.subject, &b.sid)));
+    Ok(all)
+}
+
+fn matches(sub: &SubscriptionStatus, topic: &str) -> bool {
+    let filter = Filter::parse(sub.subject.as_bytes());
+    filter.is_ok_and(|filter| filter.matches(topic.as_bytes()))
+}

@@ -1,0 +1,108 @@
+//! Times and durations, written as nats-server writes them.
+
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
+
+/// A moment in UTC with up to nanoseconds, as in RFC 3339.
+pub(super) fn rfc3339(time: SystemTime) -> String {
+    // A clock that is off by ten thousand years is no reason not to answer.
+    Timestamp::try_from(time)
+        .unwrap_or(Timestamp::MAX)
+        .to_string()
+}
+
+/// Whole seconds in up to five units: `1y2d3h4m5s`. A unit is left out only in front.
+pub(super) fn uptime(duration: Duration) -> String {
+    const UNITS: [(u64, &str); 4] = [(365 * 86_400, "y"), (86_400, "d"), (3600, "h"), (60, "m")];
+    let mut seconds = duration.as_secs();
+    let mut text = String::new();
+    for (unit, name) in UNITS {
+        if seconds >= unit || !text.is_empty() {
+            text += &format!("{}{name}", seconds / unit);
+            seconds %= unit;
+        }
+    }
+    text + &format!("{seconds}s")
+}
+
+/// To the nanosecond, in the form of Go's `Duration`: `1.5ms`, `1m2.5s`, `2h0m0s`.
+pub(super) fn precise(duration: Duration) -> String {
+    const UNITS: [(u128, &str); 3] = [(1_000_000, "ms"), (1000, "µs"), (1, "ns")];
+    let nanos = duration.as_nanos();
+    let seconds = duration.as_secs();
+    if nanos == 0 {
+        return "0s".into();
+    }
+    if seconds == 0 {
+        let unit = UNITS.into_iter().find(|(unit, _)| nanos >= *unit);
+        let (unit, name) = unit.unwrap_or(UNITS[2]);
+        return decimal(nanos, unit) + name;
+    }
+    let rest = decimal(nanos % 60_000_000_000, 1_000_000_000) + "s";
+    match (seconds / 3600, seconds / 60 % 60) {
+        (0, 0) => rest,
+        (0, minutes) => format!("{minutes}m{rest}"),
+        (hours, minutes) => format!("{hours}h{minutes}m{rest}"),
+    }
+}
+
+/// `value / unit` with as many digits as it takes; the unit is a power of ten.
+fn decimal(value: u128, unit: u128) -> String {
+    let digits = unit.ilog10() as usize;
+    match value % unit {
+        0 => (value / unit).to_string(),
+        part => {
+            let part = format!("{part:0digits$}");
+            format!("{}.{}", value / unit, part.trim_end_matches('0'))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments() {
+        for (nanos, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400_000_000_000, "2000-02-29T00:00:00Z"),
+            (1_795_255_200_100_000_000, "2026-11-21T10:00:00.1Z"),
+            (1_795_255_200_000_000_042, "2026-11-21T10:00:00.000000042Z"),
+        ] {
+            let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos);
+            assert_eq!(rfc3339(time), expected);
+        }
+    }
+
+    #[test]
+    fn uptimes() {
+        for (seconds, expected) in [
+            (0, "0s"),
+            (59, "59s"),
+            (62, "1m2s"),
+            (3600, "1h0m0s"),
+            (90_061, "1d1h1m1s"),
+            (366 * 86_400, "1y1d0h0m0s"),
+        ] {
+            assert_eq!(uptime(Duration::from_secs(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn precise_durations() {
+        for (nanos, expected) in [
+            (0, "0s"),
+            (7, "7ns"),
+            (986_000, "986µs"),
+            (1_437_743, "1.437743ms"),
+            (50_000_000, "50ms"),
+            (1_000_000_000, "1s"),
+            (62_500_000_000, "1m2.5s"),
+            (7_200_000_000_000, "2h0m0s"),
+        ] {
+            assert_eq!(precise(Duration::from_nanos(nanos)), expected);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! `/varz`: the server as a whole. Keys, their order and their types are nats-server's; `fanline`
+//! is our own. What a feature would fill that is not here yet is an empty object.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fanline_engine::ShardStatus;
+use serde::Serialize;
+
+use super::answer::{Answer, Number, Refusal};
+use super::{Monitor, collect, now_text, process, time};
+use crate::server::{COMPATIBLE_VERSION, VERSION};
+
+#[derive(Serialize)]
+struct Varz<'a> {
+    #[serde(flatten)]
+    who: Who<'a>,
+    #[serde(flatten)]
+    settings: Settings<'a>,
+    #[serde(flatten)]
+    process: Process,
+    #[serde(flatten)]
+    traffic: Traffic,
+    http_req_stats: BTreeMap<&'static str, u64>,
+    config_load_time: String,
+    config_digest: &'static str,
+    feature_flags: Empty,
+    slow_consumer_stats: ByKind,
+    stale_connection_stats: ByKind,
+    disk_io_wait_stats: DiskWaits,
+}
+
+#[derive(Serialize)]
+struct Who<'a> {
+    server_id: &'a str,
+    server_name: &'a str,
+    version: &'static str,
+    proto: u8,
+    // Readers expect the key; there is no Go here.
+    go: &'static str,
+    fanline: &'static str,
+    host: &'a str,
+    port: u16,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    auth_required: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ip: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    connect_urls: &'a [String],
+}
+
+/// Durations are in nanoseconds, but for `auth_timeout` and `tls_timeout`: those are in seconds.
+#[derive(Serialize)]
+struct Settings<'a> {
+    max_connections: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_subscriptions: Option<usize>,
+    ping_interval: u128,
+    ping_max: u32,
+    http_host: &'a str,
+    http_port: u16,
+    http_base_path: &'static str,
+    https_port: u16,
+    auth_timeout: Number,
+    max_control_line: usize,
+    max_payload: usize,
+    max_pending: usize,
+    cluster: Empty,
+    gateway: Empty,
+    leaf: Empty,
+    mqtt: Empty,
+    websocket: Empty,
+    jetstream: Empty,
+    tls_timeout: u8,
+    write_deadline: u128,
+}
+
+#[derive(Serialize)]
+struct Process {
+    start: String,
+    now: String,
+    uptime: String,
+    mem: u64,
+    cores: usize,
+    gomaxprocs: usize,
+    cpu: Number,
+}
+
+#[derive(Serialize)]
+struct Traffic {
+    connections: usize,
+    total_connections: u64,
+    routes: usize,
+    remotes: usize,
+    leafnodes: usize,
+    in_msgs: u64,
+    in_bytes: u64,
+    in_client_msgs: u64,
+    in_client_bytes: u64,
+    out_msgs: u64,
+    out_bytes: u64,
+    out_client_msgs: u64,
+    out_client_bytes: u64,
+    slow_consumers: u64,
+    stale_connections: u64,
+    stalled_clients: u64,
+    subscriptions: usize,
+}
+
+#[derive(Serialize)]
+struct Empty {}
+
+#[derive(Default, Serialize)]
+struct ByKind {
+    clients: u64,
+    routes: u64,
+    gateways: u64,
+    leafs: u64,
+}
+
+#[derive(Default, Serialize)]
+struct DiskWaits {
+    waiters: u64,
+    waits: u64,
+    wait_time: u64,
+    max_wait_time: u64,
+}
+
+pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
+    let totals = collect::totals(&monitor.shared).await?;
+    let by_clients = |clients| ByKind {
+        clients,
+        ..ByKind::default()
+    };
+    Ok(Answer::json(&Varz {
+        who: who(monitor),
+        settings: settings(monitor),
+        process: process(monitor),
+        traffic: traffic(&totals),
+        http_req_stats: monitor.requests.borrow().clone(),
+        config_load_time: monitor.date(Duration::ZERO),
+        config_digest: "",
+        feature_flags: Empty {},
+        slow_consumer_stats: by_clients(totals.slow_consumers),
+        stale_connection_stats: by_clients(totals.stale_connections),
+        disk_io_wait_stats: DiskWaits::default(),
+    }))
+}
+
+fn who(monitor: &Monitor) -> Who<'_> {
+    let info = &monitor.shared.info;
+    Who {
+        server_id: &info.server_id,
+        server_name: &info.server_name,
+        version: COMPATIBLE_VERSION,
+        proto: 1,
+        go: "none",
+        fanline: VERSION,
+        host: &info.host,
+        port: info.port,
+        auth_required: info.auth_required,
+        ip: info.ip.as_deref(),
+        connect_urls: &info.connect_urls,
+    }
+}
+
+fn settings(monitor: &Monitor) -> Settings<'_> {
+    let shared = &monitor.shared;
+    let limits = &shared.options.limits;
+    Settings {
+        max_connections: limits.connections_max,
+        max_subscriptions: limits.subscriptions_max,
+        ping_interval: limits.ping_interval.as_nanos(),
+        ping_max: limits.pings_out_max,
+        http_host: shared
+            .options
+            .monitoring
+            .as_ref()
+            .map_or("", |(host, _)| host),
+        http_port: shared
+            .addresses
+            .monitoring
+            .map_or(0, |address| address.port()),
+        http_base_path: "",
+        https_port: 0,
+        auth_timeout: Number(limits.auth_timeout.as_secs_f64()),
+        max_control_line: limits.control_line_bytes_max,
+        max_payload: limits.payload_bytes_max,
+        max_pending: limits.pending_bytes_max,
+        cluster: Empty {},
+        gateway: Empty {},
+        leaf: Empty {},
+        mqtt: Empty {},
+        websocket: Empty {},
+        jetstream: Empty {},
+        tls_timeout: 2,
+        write_deadline: limits.write_deadline.as_nanos(),
+    }
+}
+
+fn process(monitor: &Monitor) -> Process {
+    Process {
+        start: monitor.date(Duration::ZERO),
+        now: now_text(),
+        uptime: time::uptime(monitor.now()),
+        mem: process::resident_bytes(),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        // The threads that carry messages are what Go's setting comes closest to.
+        gomaxprocs: monitor.shared.shards.len(),
+        cpu: Number(monitor.cpu.borrow_mut().percent()),
+    }
+}
+
+fn traffic(totals: &ShardStatus) -> Traffic {
+    Traffic {
+        connections: totals.connections,
+        total_connections: totals.total_connections,
+        routes: 0,
+        remotes: 0,
+        leafnodes: 0,
+        in_msgs: totals.in_msgs,
+        in_bytes: totals.in_bytes,
+        in_client_msgs: totals.in_msgs,
+        in_client_bytes: totals.in_bytes,
+        out_msgs: totals.out_msgs,
+        out_bytes: totals.out_bytes,
+        out_client_msgs: totals.out_msgs,
+        out_client_bytes: totals.out_bytes,
+        slow_consumers: totals.slow_consumers,
+        stale_connections: totals.stale_connections,
+        stalled_clients: totals.stalled_clients,
+        subscriptions: totals.subscriptions,
+    }
+}

@@ -1,0 +1,61 @@
+//! The connections that closed last, for those who look into why.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use fanline_engine::{CloseReason, ConnectionStatus, Ended};
+
+/// How many closed connections a server remembers, shared out among its shards; the oldest of a
+/// shard is forgotten first (nats-server's `max_closed_clients`).
+const CLOSED_MAX: usize = 10_000;
+/// What a closed client said of itself is cut off here: ten thousand of them may come to brag.
+const TEXT_BYTES_MAX: usize = 256;
+
+/// A connection that has closed.
+#[derive(Clone, Debug)]
+pub(crate) struct Closed {
+    /// What was known of it last, without the list of its subscriptions.
+    pub(crate) status: ConnectionStatus,
+    pub(crate) reason: CloseReason,
+    pub(crate) stopped_at: Duration,
+}
+
+/// Those that one shard remembers, the oldest first.
+pub(super) struct ClosedRing {
+    kept: VecDeque<Closed>,
+    kept_max: usize,
+}
+
+impl ClosedRing {
+    pub(super) fn new(shards: usize) -> Self {
+        ClosedRing {
+            kept: VecDeque::new(),
+            kept_max: CLOSED_MAX.div_ceil(shards.max(1)),
+        }
+    }
+
+    pub(super) fn push(&mut self, ended: Ended, now: Duration) {
+        let Ended { mut status, reason } = ended;
+        for text in [
+            &mut status.name,
+            &mut status.lang,
+            &mut status.version,
+            &mut status.user,
+        ] {
+            text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+            text.shrink_to_fit();
+        }
+        if self.kept.len() == self.kept_max {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(Closed {
+            status,
+            reason,
+            stopped_at: now,
+        });
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Closed> {
+        self.kept.iter()
+    }
+}

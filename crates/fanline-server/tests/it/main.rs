@@ -1,0 +1,16 @@
+//! The server over real sockets: each hazard of the design has its test here.
+
+mod admission;
+mod churn;
+mod embedding;
+mod errors;
+mod lifecycle;
+#[cfg(target_os = "linux")]
+mod memory;
+mod monitoring;
+mod order;
+mod queue_groups;
+mod raw;
+mod slow_subscriber;
+mod split_writes;
+mod visibility;

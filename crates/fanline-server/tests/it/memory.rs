@@ -1,0 +1,188 @@
+//! What connections and waiting messages cost in memory. Each test runs in a process of its own,
+//! so that only its own memory is measured; the clients' part is in it, and is small.
+
+use std::io::Read;
+use std::process::Command;
+use std::time::Duration;
+
+use fanline_server::Limits;
+
+use crate::raw::{PATIENCE, RawClient, TestServer, publish_frame};
+
+const MIB: usize = 1024 * 1024;
+const ALONE: &str = "FANLINE_TEST_ALONE";
+
+#[test]
+fn idle_connections_are_cheap() {
+    const BYTES_PER_CONNECTION_MAX: usize = 16 * 1024;
+    in_a_process_of_its_own("memory::idle_connections_are_cheap", || {
+        let server = TestServer::start(2);
+        let mut warm = server.client();
+        talk(&mut warm);
+        let count = connections_that_fit();
+        let before = resident_bytes("VmRSS");
+        let mut clients: Vec<RawClient> = Vec::with_capacity(count);
+        for _ in 0..count {
+            let mut client = server.client();
+            talk(&mut client);
+            // Whatever the client keeps for itself is not the server's.
+            client.forget_buffer();
+            clients.push(client);
+        }
+        let grown = resident_bytes("VmRSS").saturating_sub(before);
+        assert!(
+            grown < count * BYTES_PER_CONNECTION_MAX,
+            "{count} connections cost {grown} bytes"
+        );
+    });
+}
+
+/// Has the server use every buffer that it has for a connection.
+fn talk(client: &mut RawClient) {
+    client.subscribe("echo", "1");
+    client.publish("echo", vec![b'x'; 32 * 1024]);
+    assert_eq!(client.message().payload.len(), 32 * 1024);
+    client.send("UNSUB 1\r\nPUB echo 100\r\nhalf of it");
+    client.send("x".repeat(90) + "\r\n");
+    client.settle();
+}
+
+/// Two thousand, or as many as the limit on descriptors allows; both ends are in this process.
+fn connections_that_fit() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").expect("Linux");
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let soft = line.and_then(|line| line.split_whitespace().nth(3));
+    let descriptors = soft
+        .and_then(|soft| soft.parse().ok())
+        .unwrap_or(usize::MAX);
+    2000.min((descriptors - 100) / 2)
+}
+
+/// Both while the subscribers do not read at all, and while each reads a little at a time.
+#[test]
+fn a_large_payload_is_not_copied_for_each_subscriber() {
+    const SUBSCRIBERS: usize = 50;
+    const MESSAGES: usize = 24;
+    in_a_process_of_its_own(
+        "memory::a_large_payload_is_not_copied_for_each_subscriber",
+        || {
+            for shards in [1, 2] {
+                let server = TestServer::with_limits(shards, patient(64 * MIB));
+                let mut subscribers = server.clients(SUBSCRIBERS);
+                for subscriber in &mut subscribers {
+                    subscriber.subscribe("large", "1");
+                }
+                let mut publisher = server.client();
+                let payload = vec![b'x'; MIB];
+                let frame = publish_frame("large", &payload);
+                reset_peak();
+                let before = resident_bytes("VmRSS");
+                for _ in 0..MESSAGES {
+                    publisher.send(&frame);
+                }
+                publisher.settle();
+                let line_bytes = "MSG large 1 1048576\r\n\r\n".len();
+                let mut left = vec![MESSAGES * (MIB + line_bytes); SUBSCRIBERS];
+                let mut room = vec![0; 200_000];
+                while left.iter().any(|left| *left > 0) {
+                    for (subscriber, left) in subscribers.iter_mut().zip(&mut left) {
+                        if *left > 0 {
+                            let most = room.len().min(*left);
+                            let read = subscriber.stream.read(&mut room[..most]);
+                            *left -= read.expect("there is more");
+                        }
+                    }
+                }
+                let grown = resident_bytes("VmHWM").saturating_sub(before);
+                assert!(
+                    grown < 4 * MESSAGES * MIB,
+                    "{shards} shards: {} MiB",
+                    grown / MIB
+                );
+            }
+        },
+    );
+}
+
+/// Once each waiting message of 4 KiB could keep the 128 KiB that it was read with: thirty times
+/// the limit on what may wait.
+#[test]
+fn what_waits_for_a_subscriber_that_does_not_read_is_bounded() {
+    const PENDING_BYTES_MAX: usize = 8 * MIB;
+    in_a_process_of_its_own(
+        "memory::what_waits_for_a_subscriber_that_does_not_read_is_bounded",
+        || {
+            for shards in [1, 2] {
+                let server = TestServer::with_limits(shards, patient(PENDING_BYTES_MAX));
+                // One on each shard.
+                let mut slow = server.clients(shards);
+                for slow in &mut slow {
+                    slow.subscribe("slow", "1");
+                }
+                let mut publisher = server.client();
+                let payload = vec![b'x'; 4096];
+                let mut frames = publish_frame("slow", &payload);
+                for _ in 0..31 {
+                    frames.extend(publish_frame("nobody", &payload));
+                }
+                reset_peak();
+                let before = resident_bytes("VmRSS");
+                for _ in 0..2 * PENDING_BYTES_MAX / payload.len() {
+                    publisher.send(&frames);
+                }
+                publisher.settle();
+                let grown = resident_bytes("VmHWM").saturating_sub(before);
+                let most = shards * PENDING_BYTES_MAX * 4 + 32 * MIB;
+                assert!(grown < most, "{shards} shards: {} MiB", grown / MIB);
+            }
+        },
+    );
+}
+
+fn patient(pending_bytes_max: usize) -> Limits {
+    Limits {
+        pending_bytes_max,
+        write_deadline: PATIENCE * 10,
+        // Memory is what is measured; holding the publisher back only takes time.
+        no_fast_producer_stall: true,
+        ..Limits::default()
+    }
+}
+
+/// Starts this program again to run just this test, unless that is what was done.
+fn in_a_process_of_its_own(name: &str, test: impl FnOnce()) {
+    if std::env::var(ALONE).as_deref() == Ok(name) {
+        return test();
+    }
+    let program = std::env::current_exe().expect("the running program");
+    let outcome = Command::new(program)
+        .args(["--exact", name, "--nocapture"])
+        .env(ALONE, name)
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&outcome.stdout);
+    assert!(
+        said.contains("1 passed") && outcome.status.success(),
+        "{said}\n{}",
+        String::from_utf8_lossy(&outcome.stderr)
+    );
+}
+
+/// `VmRSS`, what is resident now, or `VmHWM`, the most that was since [`reset_peak`].
+fn resident_bytes(field: &str) -> usize {
+    // Buffers are given back a moment after the answer is written.
+    std::thread::sleep(Duration::from_millis(20));
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find(|line| line.starts_with(field));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1));
+    kib.and_then(|kib| kib.parse::<usize>().ok())
+        .expect("a size")
+        * 1024
+}
+
+fn reset_peak() {
+    // Linux: 5 sets the peak to what is resident now.
+    std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
+}

@@ -1,0 +1,365 @@
+//! Monitoring as its readers see it, over plain sockets.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use fanline_server::{Auth, Handle, Options, Server};
+use serde_json::Value;
+
+/// Nothing here takes anywhere near as long, unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server that ends with its test.
+struct Running(Handle);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.shutdown();
+    }
+}
+
+struct Reply {
+    status: u16,
+    headers: String,
+    body: String,
+}
+
+impl Running {
+    fn start(auth: Auth) -> Self {
+        let options = Options {
+            port: 0,
+            server_name: Some("watched".into()),
+            monitoring: Some(("127.0.0.1".into(), 0)),
+            shards: NonZeroUsize::new(2),
+            auth,
+            ..Options::default()
+        };
+        Running(Server::start(options).expect("a free port"))
+    }
+
+    fn monitoring(&self) -> SocketAddr {
+        self.0.addresses().monitoring.expect("it was asked for")
+    }
+
+    fn connect_http(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.monitoring()).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream
+    }
+
+    fn get(&self, target: &str) -> Reply {
+        let mut stream = self.connect_http();
+        let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut text = String::new();
+        stream
+            .read_to_string(&mut text)
+            .expect("an answer and the end");
+        let (headers, body) = text.split_once("\r\n\r\n").expect("headers end");
+        let status = headers
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        Reply {
+            status: status.expect("a status line"),
+            headers: headers.to_ascii_lowercase(),
+            body: body.into(),
+        }
+    }
+
+    fn json(&self, target: &str) -> Value {
+        let reply = self.get(target);
+        assert_eq!(reply.status, 200, "{target}: {}", reply.body);
+        assert!(
+            reply.headers.contains("content-type: application/json"),
+            "{target}"
+        );
+        assert!(
+            reply.headers.contains("access-control-allow-origin: *"),
+            "{target}"
+        );
+        serde_json::from_str(&reply.body).expect("JSON")
+    }
+
+    /// A client that has said all of this and been answered.
+    fn client(&self, connect: &str, lines: &str) -> TcpStream {
+        let stream = TcpStream::connect(self.0.addresses().clients).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let text = format!("CONNECT {connect}\r\n{lines}PING\r\n");
+        (&stream).write_all(text.as_bytes()).expect("it reads");
+        let mut reader = BufReader::new(&stream);
+        let mut line = String::new();
+        while line != "PONG\r\n" {
+            line.clear();
+            assert_ne!(reader.read_line(&mut line).expect("an answer"), 0, "closed");
+        }
+        stream
+    }
+}
+
+const QUIET: &str = r#"{"verbose":false,"name":"n","lang":"l","version":"1.0"}"#;
+
+/// The keys of an object in the order in which they were written.
+fn keys(body: &str, depth: usize) -> Vec<&str> {
+    let indent = "  ".repeat(depth);
+    let named = body
+        .lines()
+        .filter_map(|line| line.strip_prefix(&format!("{indent}\"")));
+    named
+        .filter_map(|rest| rest.split_once("\": ").map(|(key, _)| key))
+        .collect()
+}
+
+#[test]
+fn varz_tells_of_the_server_in_the_known_order() {
+    let server = Running::start(Auth::Open);
+    let _client = server.client(QUIET, "SUB a.* 1\r\nPUB a.b 2\r\nhi\r\n");
+    let reply = server.get("/varz");
+    let expected = "server_id server_name version proto go fanline host port max_connections \
+        ping_interval ping_max http_host http_port http_base_path https_port auth_timeout \
+        max_control_line max_payload max_pending cluster gateway leaf mqtt websocket jetstream \
+        tls_timeout write_deadline start now uptime mem cores gomaxprocs cpu connections \
+        total_connections routes remotes leafnodes in_msgs in_bytes in_client_msgs \
+        in_client_bytes out_msgs out_bytes out_client_msgs out_client_bytes slow_consumers \
+        stale_connections stalled_clients subscriptions http_req_stats config_load_time \
+        config_digest feature_flags slow_consumer_stats stale_connection_stats \
+        disk_io_wait_stats";
+    assert_eq!(
+        keys(&reply.body, 1),
+        expected.split_whitespace().collect::<Vec<_>>()
+    );
+    let varz = server.json("/varz");
+    for (key, value) in [
+        ("server_name", Value::from("watched")),
+        ("port", server.0.addresses().clients.port().into()),
+        ("http_port", server.monitoring().port().into()),
+        ("auth_timeout", 2.into()),
+        ("ping_interval", 120_000_000_000_u64.into()),
+        ("connections", 1.into()),
+        ("total_connections", 1.into()),
+        ("subscriptions", 1.into()),
+        ("in_msgs", 1.into()),
+        ("in_bytes", 2.into()),
+        ("out_client_msgs", 1.into()),
+        ("http_req_stats", serde_json::json!({"/varz": 2})),
+    ] {
+        assert_eq!(varz[key], value, "{key}");
+    }
+}
+
+#[test]
+fn connz_tells_of_open_connections() {
+    let server = Running::start(Auth::Open);
+    let _one = server.client(
+        QUIET,
+        "SUB a.* 1\r\nSUB b q 2\r\nUNSUB 2 9\r\nPUB a.b 2\r\nhi\r\n",
+    );
+    let _two = server.client(r#"{"verbose":false}"#, "");
+    let connz = server.json("/connz?subs=1");
+    assert_eq!(connz["num_connections"], 2);
+    assert_eq!(connz["limit"], 1024);
+    let one = &connz["connections"][0];
+    for (key, value) in [
+        ("cid", Value::from(1)),
+        ("kind", "Client".into()),
+        ("type", "nats".into()),
+        ("ip", "127.0.0.1".into()),
+        ("name", "n".into()),
+        ("lang", "l".into()),
+        ("version", "1.0".into()),
+        ("subscriptions", 2.into()),
+        ("in_msgs", 1.into()),
+        ("out_bytes", 2.into()),
+    ] {
+        assert_eq!(one[key], value, "{key}");
+    }
+    assert_eq!(one["subscriptions_list"], serde_json::json!(["a.*", "b"]));
+    assert_eq!(connz["connections"][1].get("name"), None);
+    let detail = server.json("/connz?subs=detail&sort=subs&limit=1");
+    let details = detail["connections"][0]["subscriptions_list_detail"].as_array();
+    let details = details.expect("a list");
+    let with_queue = serde_json::json!(
+        {"subject": "b", "qgroup": "q", "sid": "2", "msgs": 0, "max": 9, "cid": 1}
+    );
+    assert!(details.contains(&with_queue), "{details:?}");
+    let second = server.json("/connz?offset=1&limit=1");
+    assert_eq!(
+        (&second["total"], &second["num_connections"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(second["connections"][0]["cid"], 2);
+    assert_eq!(server.json("/connz?cid=2")["connections"][0]["cid"], 2);
+    assert_eq!(
+        server.json("/connz?cid=9")["connections"],
+        serde_json::json!([])
+    );
+    assert_eq!(
+        server.json("/connz?acc=other")["connections"],
+        serde_json::json!([])
+    );
+}
+
+#[test]
+fn connz_remembers_who_closed_and_why() {
+    let server = Running::start(Auth::User {
+        name: "ada".into(),
+        password: "s3cret".into(),
+    });
+    let ada = r#"{"verbose":false,"user":"ada","pass":"s3cret"}"#;
+    let mut bad = server.client(ada, "SUB a 1\r\n");
+    let _good = server.client(ada, "");
+    bad.write_all(b"PUB a 99999999\r\n").expect("it reads");
+    let mut rest = String::new();
+    bad.read_to_string(&mut rest).expect("the end");
+    drop(bad);
+    // The connection lingers for what its client may still send.
+    let closed = loop {
+        let closed = server.json("/connz?state=closed&sort=stop&auth=1");
+        if closed["num_connections"] == 1 {
+            break closed;
+        }
+    };
+    let gone = &closed["connections"][0];
+    assert_eq!(gone["reason"], "Maximum Message Payload Exceeded");
+    assert_eq!(gone["subscriptions"], 1);
+    assert_eq!(gone["authorized_user"], "ada");
+    assert!(gone["stop"].is_string());
+    let all = server.json("/connz?state=all&user=ada");
+    assert_eq!(
+        (&all["total"], &all["num_connections"]),
+        (&2.into(), &2.into())
+    );
+    assert_eq!(server.json("/connz?user=eve")["num_connections"], 0);
+    let open = server.json("/connz");
+    assert_eq!(open["num_connections"], 1);
+    assert_eq!(open["connections"][0].get("authorized_user"), None);
+}
+
+#[test]
+fn subsz_lists_pages_and_tests_subscriptions() {
+    let server = Running::start(Auth::Open);
+    let _one = server.client(QUIET, "SUB a.* 1\r\nSUB b q 2\r\nSUB c 3\r\nUNSUB 3\r\n");
+    let _two = server.client(QUIET, "SUB a.> 1\r\n");
+    let counts = server.json("/subsz");
+    for (key, value) in [
+        ("num_subscriptions", 3),
+        ("num_inserts", 4),
+        ("num_removes", 1),
+        ("total", 0),
+    ] {
+        assert_eq!(counts[key], value, "{key}");
+    }
+    let subjects = |target| -> Vec<String> {
+        let subsz = server.json(target);
+        let list = subsz["subscriptions_list"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        list.iter()
+            .map(|sub| sub["subject"].as_str().unwrap_or_default().into())
+            .collect()
+    };
+    assert_eq!(subjects("/subsz?subs=1"), ["a.*", "b", "a.>"]);
+    assert_eq!(subjects("/subscriptionsz?subs=1&offset=1&limit=1"), ["b"]);
+    assert_eq!(subjects("/subsz?subs=1&test=a.b"), ["a.*", "a.>"]);
+    assert_eq!(subjects("/subsz?subs=1&acc=other"), [""; 0]);
+}
+
+#[test]
+fn every_path_answers_as_it_should() {
+    let server = Running::start(Auth::Open);
+    for (target, status, part) in [
+        ("/", 200, "<h1>Fanline</h1>"),
+        ("/healthz", 200, r#"{"status":"ok"}"#),
+        (
+            "/healthz?js-enabled-only=true&js-server-only=1",
+            200,
+            r#"{"status":"ok"}"#,
+        ),
+        (
+            "/healthz?account=$G&stream=s&consumer=c",
+            200,
+            r#"{"status":"ok"}"#,
+        ),
+        (
+            "/healthz?stream=s",
+            400,
+            r#"{"status":"error","error":"\"account\" must not"#,
+        ),
+        (
+            "/healthz?consumer=c&details=1",
+            400,
+            r#""errors":[{"type":"BAD_REQUEST","error":"#,
+        ),
+        (
+            "/healthz?js-enabled-only=x",
+            400,
+            "Error decoding boolean for 'js-enabled-only'",
+        ),
+        ("/routez", 200, r#""routes": []"#),
+        ("/leafz", 200, r#""leafs": []"#),
+        ("/gatewayz", 200, r#""inbound_gateways": {}"#),
+        ("/accountz", 200, r#""$G""#),
+        ("/accountz?acc=$G", 200, r#""client_connections": 0"#),
+        ("/accountz?acc=x", 400, "Account x does not exist"),
+        ("/accstatz", 200, r#""account_statz": []"#),
+        ("/accstatz?unused=1", 200, r#""acc": "$G""#),
+        ("/jsz?streams=1", 200, r#""disabled": true"#),
+        ("/metrics", 200, "\nfanline_connections 0\n"),
+        (
+            "/connz?sort=stop",
+            400,
+            "sort by stop only valid on closed connections",
+        ),
+        ("/connz?limit=x", 400, "Error decoding int for 'limit'"),
+        (
+            "/subsz?test=a.*",
+            400,
+            "invalid test subject, must be valid publish subject: a.*",
+        ),
+        ("/varz/", 404, "404 page not found"),
+        ("/nothing?x=%zz", 404, "404 page not found"),
+    ] {
+        let reply = server.get(target);
+        assert_eq!(reply.status, status, "{target}");
+        assert!(reply.body.contains(part), "{target}: {}", reply.body);
+    }
+}
+
+/// What is not HTTP, too long or never finished costs nobody but its sender.
+#[test]
+fn garbage_costs_its_sender_only() {
+    let server = Running::start(Auth::Open);
+    let mut unfinished = server.connect_http();
+    unfinished
+        .write_all(b"GET /varz HTTP/1.1\r\nHost:")
+        .expect("it reads");
+    for garbage in [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec(),
+        b"CONNECT {}\r\nPING\r\n\r\n".to_vec(),
+        b"GET /varz HTTP/9.9\r\n\r\n".to_vec(),
+        [b"GET / HTTP/1.1\r\nX: ", &vec![b'a'; 64 * 1024][..]].concat(),
+        b"GET / HTTP/1.1\r\n"
+            .iter()
+            .copied()
+            .chain(b"A: b\r\n".repeat(2000))
+            .collect(),
+    ] {
+        let mut stream = server.connect_http();
+        // It may be closed before all of this is sent, and take the answer with it.
+        let _ = stream.write_all(&garbage);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let is_error = answer.is_empty() || answer.starts_with(b"HTTP/1.1 4");
+        assert!(is_error, "{}", String::from_utf8_lossy(&answer));
+        assert_eq!(server.get("/healthz").status, 200);
+    }
+    unfinished
+        .write_all(b" x\r\nConnection: close\r\n\r\n")
+        .expect("it reads");
+    let mut answer = String::new();
+    unfinished.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+}

@@ -1,0 +1,107 @@
+//! A subscriber that does not read costs the others nothing, and is dropped.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fanline_server::Limits;
+
+use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer};
+
+const PAYLOAD_BYTES: usize = 16 * 1024;
+/// Much more than sockets on both sides and the lowered limit hold.
+const MESSAGES: usize = 3000;
+/// How many messages the publisher may be ahead of those that read.
+const WINDOW: usize = 64;
+
+/// Dropped because of what waits for it.
+#[test]
+fn one_that_never_reads_is_dropped_and_the_others_get_everything() {
+    for shards in SHARD_COUNTS {
+        let server = TestServer::with_limits(
+            shards,
+            Limits {
+                pending_bytes_max: 4 * 1024 * 1024,
+                write_deadline: PATIENCE * 10,
+                ..Limits::default()
+            },
+        );
+        // One on each shard, so on the publisher's own and on all others.
+        let mut slow = subscribed(&server, shards);
+        publish_to_readers(&server, shards);
+        for slow in &mut slow {
+            let mut got = 0;
+            while slow.next().is_some() {
+                got += 1;
+            }
+            assert!(got < MESSAGES, "{shards} shards: it was not dropped");
+        }
+    }
+}
+
+/// Dropped because of how long it waits: all that is published fits into its limit.
+#[test]
+fn one_that_never_reads_is_dropped_at_the_write_deadline() {
+    for shards in SHARD_COUNTS {
+        let server = TestServer::with_limits(
+            shards,
+            Limits {
+                pending_bytes_max: 2 * MESSAGES * PAYLOAD_BYTES,
+                write_deadline: Duration::from_millis(200),
+                ..Limits::default()
+            },
+        );
+        let slow = subscribed(&server, shards);
+        publish_to_readers(&server, shards);
+        for slow in slow {
+            wait_until_refused(slow);
+        }
+    }
+}
+
+fn subscribed(server: &TestServer, count: usize) -> Vec<RawClient> {
+    let mut clients = server.clients(count);
+    for client in &mut clients {
+        client.subscribe("load", "1");
+    }
+    clients
+}
+
+/// Publishes to subscribers that read, one on each shard; they get everything, in order. They may
+/// be starved of time by whatever else the machine does, so the publisher does not run ahead.
+fn publish_to_readers(server: &TestServer, shards: usize) {
+    let readers = subscribed(server, shards);
+    let mut publisher = server.client();
+    let have_read: Vec<_> = readers.iter().map(|_| AtomicUsize::new(0)).collect();
+    std::thread::scope(|scope| {
+        for (mut reader, has_read) in readers.into_iter().zip(&have_read) {
+            scope.spawn(move || {
+                for number in 0..MESSAGES {
+                    let payload = reader.message().payload;
+                    assert_eq!(payload[..8], number.to_le_bytes());
+                    has_read.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let mut payload = vec![0; PAYLOAD_BYTES];
+        let start = Instant::now();
+        for number in 0..MESSAGES {
+            payload[..8].copy_from_slice(&number.to_le_bytes());
+            publisher.publish("load", &payload);
+            let is_behind = |read: &AtomicUsize| read.load(Ordering::Relaxed) + WINDOW < number;
+            while have_read.iter().any(is_behind) && start.elapsed() < PATIENCE {
+                std::thread::yield_now();
+            }
+        }
+        publisher.settle();
+    });
+}
+
+/// Writes, without reading, until the other side no longer takes it.
+fn wait_until_refused(mut client: RawClient) {
+    let start = Instant::now();
+    while client.stream.write_all(b"PING\r\n").is_ok() {
+        assert!(start.elapsed() < PATIENCE, "it is still connected");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
