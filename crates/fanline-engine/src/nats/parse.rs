@@ -8,6 +8,9 @@ use super::error::{ClientError, CloseReason};
 /// Largest number of digits in a size; more is refused before it is computed.
 const SIZE_DIGITS_MAX: usize = 9;
 
+/// Length of the longest verb's name.
+const NAME_BYTES_MAX: usize = 7;
+
 /// What was found at the front of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
@@ -265,7 +268,7 @@ fn scan_usual_headers(input: &[u8], from: usize) -> Option<UsualArgs> {
     })
 }
 
-#[inline]
+#[inline(always)]
 fn usual_line_end(input: &[u8], end: usize) -> Option<usize> {
     (input[end] == b'\r' && *input.get(end + 1)? == b'\n').then_some(end + 2)
 }
@@ -396,13 +399,19 @@ fn parse_any(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
         Ok(None) => return PARTIAL,
         Err(()) => return Parsed::Wrong(UNKNOWN),
     };
+    // Blanks before the arguments are not part of the line that has a limit, so they get their own:
+    // what a client sends must not be kept for ever.
+    if args_from > NAME_BYTES_MAX + limits.control_line_bytes_max {
+        return Parsed::Wrong(TOO_LONG);
+    }
     let searched = &input[args_from
         ..input
             .len()
             .min(args_from + limits.control_line_bytes_max + 2)];
     let Some(newline) = find_newline(searched) else {
-        let too_long = input.len() - args_from > limits.control_line_bytes_max;
-        return if too_long {
+        // The line may be just not too long, and cut between its CR and LF.
+        let line = searched.strip_suffix(b"\r").unwrap_or(searched);
+        return if line.len() > limits.control_line_bytes_max {
             Parsed::Wrong(TOO_LONG)
         } else {
             PARTIAL
@@ -588,3 +597,6 @@ fn parse_size(digits: &[u8]) -> Option<usize> {
     let value = |n: usize, digit: &u8| n * 10 + usize::from(digit - b'0');
     Some(digits.iter().fold(0, value))
 }
+
+#[cfg(test)]
+mod tests;

@@ -111,7 +111,7 @@ impl Shard {
     /// A shard with no sessions. `seed` feeds the choice of queue group members.
     ///
     /// # Panics
-    /// When there are more than [`SHARDS_MAX`] shards, or `index` is not of one of them.
+    /// When there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
     pub fn new(index: u16, config: Arc<ShardConfig>, info: ServerInfo, seed: u64) -> Self {
         assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
         let outgoing = (0..config.shards).map(|_| Batch::default()).collect();

@@ -1,0 +1,46 @@
+//! Every input that a fuzz target starts from, or once failed on, goes through its check.
+
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::Path;
+
+use crate::checks;
+
+fn replay(target: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/corpus")
+        .join(target);
+    let entries = fs::read_dir(&folder).expect("the corpus is kept beside the crates");
+    let mut failed = Vec::new();
+    let mut count = 0;
+    for entry in entries {
+        let path = entry.expect("the corpus can be listed").path();
+        let input = fs::read(&path).expect("the corpus can be read");
+        if catch_unwind(|| check(&input)).is_err() {
+            failed.push(path);
+        }
+        count += 1;
+    }
+    assert!(failed.is_empty(), "{failed:?}");
+    assert!(count >= 5, "only {count} inputs for {target}");
+}
+
+#[test]
+fn parser() {
+    replay("parser", checks::parser::check);
+}
+
+#[test]
+fn session() {
+    replay("session", checks::session::check);
+}
+
+#[test]
+fn filter() {
+    replay("filter", checks::filter::check);
+}
+
+#[test]
+fn connect() {
+    replay("connect", checks::connect::check);
+}

@@ -1,0 +1,112 @@
+//! The input is lines: `+filter` stores one, `-filter` takes one away, `?topic` asks which match.
+
+use std::collections::BTreeSet;
+
+use fanline_engine::{Filter, MatchMemo, Matcher, Trie, Vacant};
+
+const LINES_MAX: usize = 200;
+
+#[derive(Default)]
+struct Held(Option<Vec<u8>>);
+
+impl Vacant for Held {
+    fn is_vacant(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+#[derive(Default)]
+struct Tables<'a> {
+    trie: Trie<Held>,
+    matcher: Matcher,
+    /// The naive table.
+    stored: BTreeSet<&'a [u8]>,
+}
+
+/// The trie, and the matcher with its cache, agree with comparing filter by filter.
+pub fn check(data: &[u8]) {
+    let mut tables = Tables::default();
+    for line in data.split(|b| *b == b'\n').take(LINES_MAX) {
+        let Some((command, path)) = line.split_first() else {
+            continue;
+        };
+        match command {
+            b'+' => tables.store(path),
+            b'-' => tables.take(path),
+            b'?' => tables.ask(path),
+            _ => {}
+        }
+    }
+    for path in tables.stored.clone() {
+        tables.take(path);
+    }
+    assert!(tables.trie.is_empty());
+}
+
+impl<'a> Tables<'a> {
+    fn store(&mut self, path: &'a [u8]) {
+        let Ok(filter) = Filter::parse(path) else {
+            return;
+        };
+        let is_new = self.stored.insert(path);
+        let node = self.trie.insert(path);
+        assert_eq!(self.trie.path(node), path);
+        self.trie.value_mut(node).0 = Some(path.to_vec());
+        assert_eq!(self.matcher.subscribe(0, path, filter, b""), is_new);
+        if is_new {
+            assert!(self.matcher.subscribe(1, path, filter, b"group"));
+        }
+    }
+
+    fn take(&mut self, path: &'a [u8]) {
+        let was_there = self.stored.remove(path);
+        assert_eq!(self.matcher.unsubscribe(0, path), was_there);
+        assert_eq!(self.matcher.unsubscribe(1, path), was_there);
+        if was_there {
+            let node = self.trie.find(path).expect("it was stored");
+            self.trie.value_mut(node).0 = None;
+            self.trie.release(node);
+        }
+    }
+
+    fn ask(&mut self, topic: &'a [u8]) {
+        let mut found = BTreeSet::new();
+        self.trie.filters_matching(topic, &mut |held: &Held| {
+            if let Some(path) = &held.0 {
+                assert!(found.insert(path.clone()), "each one is met once");
+            }
+        });
+        let matches = |path: &&&[u8]| Filter::parse(path).is_ok_and(|f| f.matches(topic));
+        let expected: BTreeSet<_> = (self.stored.iter())
+            .filter(matches)
+            .map(|path| path.to_vec())
+            .collect();
+        assert_eq!(found, expected);
+        // Worked out, kept, and found again.
+        let mut memo = MatchMemo::default();
+        for _ in 0..3 {
+            let matched = self.matcher.find(topic, &mut memo);
+            assert_eq!(matched.subscriptions(), expected.len());
+            assert_eq!(matched.groups(), usize::from(!expected.is_empty()));
+        }
+        self.ask_for_paths(topic);
+    }
+
+    /// The other way round: which stored paths does a filter match.
+    fn ask_for_paths(&self, filter: &[u8]) {
+        let Ok(filter) = Filter::parse(filter) else {
+            return;
+        };
+        let mut found = BTreeSet::new();
+        self.trie.topics_matching(filter, &mut |_, held| {
+            if let Some(path) = &held.0 {
+                assert!(found.insert(path.clone()), "each one is met once");
+            }
+        });
+        let expected: BTreeSet<_> = (self.stored.iter())
+            .filter(|path| filter.matches(path))
+            .map(|path| path.to_vec())
+            .collect();
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,7 @@
+//! What must hold for any input. Each check takes the bytes of one corpus file and panics when
+//! something does not hold; the fuzz targets and `fanline-engine`'s tests both call them.
+
+pub mod connect;
+pub mod filter;
+pub mod parser;
+pub mod session;

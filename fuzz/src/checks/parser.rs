@@ -1,0 +1,116 @@
+//! The input is what a client sends, nothing else.
+
+use fanline_engine::parse::{ParseLimits, parse};
+use fanline_engine::{Parsed, Publish, Verb};
+
+/// Long inputs are cut at some places only: every place would take time with its square.
+const CUTS_MAX: usize = 200;
+
+/// The longest name of a verb, and what ends a line.
+const NAME_BYTES_MAX: usize = 7;
+const LINE_END_BYTES_MAX: usize = 2;
+
+const LIMITS: [ParseLimits; 2] = [
+    ParseLimits {
+        control_line_bytes_max: 4096,
+        payload_bytes_max: 1024 * 1024,
+        headers: true,
+    },
+    // Small enough for short inputs to reach.
+    ParseLimits {
+        control_line_bytes_max: 16,
+        payload_bytes_max: 12,
+        headers: true,
+    },
+];
+
+/// Whatever comes, the parser says the same however it was cut, and never wants to keep more than
+/// the limits allow.
+pub fn check(data: &[u8]) {
+    for limits in LIMITS {
+        let mut whole = Heard::default();
+        whole.hear(data, limits);
+        let step = data.len() / CUTS_MAX + 1;
+        for cut in (0..data.len()).step_by(step) {
+            let mut parts = Heard::default();
+            parts.hear(&data[..cut], limits);
+            parts.hear(data, limits);
+            assert_eq!(parts, whole, "cut at {cut}, {limits:?}");
+        }
+    }
+}
+
+/// What a parser made of the bytes so far.
+#[derive(Debug, Default, PartialEq)]
+struct Heard {
+    verbs: Vec<String>,
+    consumed: usize,
+    fault: Option<String>,
+}
+
+impl Heard {
+    /// Goes on where it was left, now that `data` is there from its beginning.
+    fn hear(&mut self, data: &[u8], limits: ParseLimits) {
+        while self.fault.is_none() && self.consumed < data.len() {
+            let input = &data[self.consumed..];
+            match parse(input, limits) {
+                Parsed::Verb(verb, taken) => {
+                    assert!(taken > 0 && taken <= input.len());
+                    if let Verb::Publish(publish) = &verb {
+                        check_publish(publish, input, taken, limits);
+                    }
+                    self.verbs.push(format!("{verb:?}"));
+                    self.consumed += taken;
+                }
+                Parsed::Partial { frame_bytes } => {
+                    check_partial(input.len(), frame_bytes, limits);
+                    return;
+                }
+                Parsed::Wrong(fault) => self.fault = Some(format!("{fault:?}")),
+            }
+        }
+    }
+}
+
+fn line_bytes_max(limits: ParseLimits) -> usize {
+    // Blanks before the arguments may be as many as the arguments.
+    NAME_BYTES_MAX + 2 * limits.control_line_bytes_max + LINE_END_BYTES_MAX
+}
+
+fn check_partial(given: usize, frame_bytes: usize, limits: ParseLimits) {
+    if frame_bytes == 0 {
+        assert!(
+            given <= line_bytes_max(limits),
+            "{given} bytes without an end"
+        );
+    } else {
+        let most = line_bytes_max(limits) + limits.payload_bytes_max + LINE_END_BYTES_MAX;
+        assert!(frame_bytes > given && frame_bytes <= most, "{frame_bytes}");
+    }
+}
+
+/// What is passed on as it came must be what a delivery would say.
+fn check_publish(publish: &Publish<'_>, input: &[u8], taken: usize, limits: ParseLimits) {
+    assert_eq!(publish.body.end, taken);
+    assert!(input[publish.body.clone()].ends_with(b"\r\n"));
+    assert!(publish.payload_bytes() <= limits.payload_bytes_max);
+    assert!(publish.header_bytes <= publish.payload_bytes());
+    let is_token = |bytes: &[u8]| !bytes.iter().any(|b| b" \t\r\n".contains(b));
+    assert!(!publish.topic.is_empty() && is_token(publish.topic) && is_token(publish.reply));
+    if publish.args.is_empty() {
+        return;
+    }
+    assert_eq!(publish.args.end, publish.body.start);
+    let line = input[publish.args.clone()].strip_suffix(b"\r\n");
+    let mut args = line.expect("CRLF").split(|b| *b == b' ');
+    if !publish.reply.is_empty() {
+        assert_eq!(args.next(), Some(publish.reply));
+    }
+    // Zeros in front of a size are passed on, as nats-server does.
+    let mut size = || std::str::from_utf8(args.next()?).ok()?.parse().ok();
+    if publish.header_bytes > 0 {
+        assert_eq!(size(), Some(publish.header_bytes));
+    }
+    assert_eq!(size(), Some(publish.payload_bytes()));
+    assert_eq!(args.next(), None);
+}

@@ -1,0 +1,250 @@
+//! The input is a script for eight clients on two shards. Zero bytes part its steps:
+//!
+//! - `0` to `7`, then bytes: this client sends them (one that is not there connects first);
+//! - `w`, a client, a byte `b`: it reads `16 * b` bytes of what waits for it;
+//! - `x`, a client: it goes away;
+//! - `t`: twenty seconds pass;
+//! - `e`: the shards tell each other what is new. They do so at the end in any case.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanline_engine::{
+    Auth, Batch, Chunk, CloseReason, Limits, Peer, ServerInfo, SessionId, Shard, ShardConfig,
+};
+
+const CLIENTS: usize = 8;
+const SHARDS: usize = 2;
+const STEPS_MAX: usize = 300;
+const PENDING_BYTES_MAX: usize = 8 * 1024;
+const PAYLOAD_BYTES_MAX: usize = 6 * 1024;
+
+/// Whatever clients say, every one of them reads a well-formed stream, what waits for them is
+/// bounded, and once they are gone nothing is left of them.
+pub fn check(data: &[u8]) {
+    let mut world = World::new();
+    for step in data.split(|b| *b == 0).take(STEPS_MAX) {
+        match step {
+            [client @ b'0'..=b'7', bytes @ ..] => world.say(usize::from(client - b'0'), bytes),
+            [b'w', client @ b'0'..=b'7', rest @ ..] => {
+                let bytes = rest.first().map_or(usize::MAX, |b| 16 * usize::from(*b));
+                world.read(usize::from(client - b'0'), bytes);
+            }
+            [b'x', client @ b'0'..=b'7', ..] => world.leave(usize::from(client - b'0')),
+            [b't', ..] => world.wait(),
+            [b'e', ..] => world.exchange(),
+            _ => {}
+        }
+        world.settle();
+    }
+    world.exchange();
+    for client in 0..CLIENTS {
+        world.leave(client);
+    }
+    world.check_nothing_is_left();
+}
+
+struct Client {
+    id: SessionId,
+    /// Sent and not consumed yet.
+    unread: Vec<u8>,
+    received: Vec<u8>,
+}
+
+struct World {
+    shards: Vec<Shard>,
+    clients: [Option<Client>; CLIENTS],
+    now: Duration,
+}
+
+impl World {
+    fn new() -> Self {
+        let limits = Limits {
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+            control_line_bytes_max: 128,
+            pending_bytes_max: PENDING_BYTES_MAX,
+            subscriptions_max: Some(16),
+            ..Limits::default()
+        };
+        let config = Arc::new(ShardConfig {
+            limits,
+            auth: Auth::Open,
+            shards: SHARDS,
+            traces: false,
+        });
+        let make = |i| Shard::new(i, config.clone(), ServerInfo::default(), 7);
+        World {
+            shards: (0u16..).take(SHARDS).map(make).collect(),
+            clients: [const { None }; CLIENTS],
+            now: Duration::ZERO,
+        }
+    }
+
+    fn say(&mut self, at: usize, bytes: &[u8]) {
+        let shard = &mut self.shards[at % SHARDS];
+        let now = self.now;
+        let client = self.clients[at].get_or_insert_with(|| Client {
+            id: shard.open(at as u64, Peer::default(), false, now),
+            unread: Vec::new(),
+            received: Vec::new(),
+        });
+        client.unread.extend_from_slice(bytes);
+        loop {
+            let chunk: Chunk = client.unread[..].into();
+            let receipt = shard.receive(client.id, &chunk, 0..chunk.len(), now);
+            assert!(receipt.consumed <= chunk.len());
+            client.unread.drain(..receipt.consumed);
+            if !receipt.must_flush {
+                let rest = client.unread.len();
+                assert!(receipt.frame_bytes == 0 || receipt.frame_bytes > rest);
+                return;
+            }
+        }
+    }
+
+    fn read(&mut self, at: usize, bytes_max: usize) {
+        let Some(client) = &mut self.clients[at] else {
+            return;
+        };
+        let shard = &mut self.shards[at % SHARDS];
+        let outbox = shard.outbox(client.id);
+        let mut left = bytes_max;
+        while left > 0 && !outbox.is_empty() {
+            let mut parts = [IoSlice::new(&[]); 4];
+            let count = outbox.parts(&mut parts);
+            let before = client.received.len();
+            for part in &parts[..count] {
+                let taken = part.len().min(left);
+                client.received.extend_from_slice(&part[..taken]);
+                left -= taken;
+            }
+            assert!(
+                client.received.len() > before,
+                "an outbox that shows nothing"
+            );
+            outbox.advance(client.received.len() - before);
+        }
+        shard.written(client.id, self.now);
+    }
+
+    /// A client's connection is closed, from its side when it has not ended yet.
+    fn leave(&mut self, at: usize) {
+        self.read(at, usize::MAX);
+        if let Some(client) = self.clients[at].take() {
+            let ended = self.shards[at % SHARDS].remove(client.id, CloseReason::ClientClosed);
+            assert!(ended.is_some(), "it was there");
+            check_stream(&client.received);
+        }
+    }
+
+    fn wait(&mut self) {
+        self.now += Duration::from_secs(20);
+        for shard in &mut self.shards {
+            shard.handle_timeout(self.now);
+            assert!(shard.next_timeout().is_none_or(|at| at > self.now));
+        }
+    }
+
+    /// Does what a shell does after each call, but for the writing.
+    fn settle(&mut self) {
+        for index in 0..SHARDS {
+            while self.shards[index].next_dirty().is_some() {}
+            while let Some((id, _)) = self.shards[index].next_ended() {
+                let mut places = (index..CLIENTS).step_by(SHARDS);
+                let is_it = |at: &usize| self.clients[*at].as_ref().is_some_and(|c| c.id == id);
+                let at = places.find(is_it).expect("only what was opened ends");
+                self.leave(at);
+            }
+        }
+        let most = PENDING_BYTES_MAX + PAYLOAD_BYTES_MAX + 4096;
+        for (at, client) in self.clients.iter().enumerate() {
+            if let Some(client) = client {
+                let pending = self.shards[at % SHARDS].pending_bytes(client.id);
+                assert!(pending <= most, "{pending} bytes wait");
+            }
+        }
+    }
+
+    fn exchange(&mut self) {
+        // A message is passed on a few times at most, so this ends.
+        for _ in 0..16 {
+            let mut is_quiet = true;
+            for from in 0..SHARDS {
+                let mut batch = Batch::default();
+                batch.append(self.shards[from].outgoing(1 - from));
+                assert!(self.shards[from].outgoing(from).is_empty());
+                is_quiet &= batch.is_empty();
+                self.shards[1 - from].apply(&batch);
+            }
+            self.settle();
+            if is_quiet {
+                return;
+            }
+        }
+        panic!("the shards never stop talking");
+    }
+
+    fn check_nothing_is_left(&mut self) {
+        self.exchange();
+        for index in 0..SHARDS {
+            let shard = &mut self.shards[index];
+            let status = shard.status();
+            assert_eq!((status.connections, status.subscriptions), (0, 0));
+            assert_eq!(shard.next_timeout(), None);
+            // Nobody there, nobody beyond: not even one who would get everything.
+            self.say(index, b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\n");
+            for topic in ["a", "b", "a.b", "a.b.c", "x.y"] {
+                self.say(index, format!("PUB {topic} 1\r\nx\r\n").as_bytes());
+            }
+            let shard = &mut self.shards[index];
+            assert!(shard.outgoing(1 - index).is_empty(), "interest of the dead");
+            assert_eq!(shard.status().out_msgs, status.out_msgs);
+            self.leave(index);
+        }
+    }
+}
+
+/// What one client was sent is whole lines and messages; the end may be missing when it was cut off.
+fn check_stream(stream: &[u8]) {
+    let mut rest = stream;
+    while let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") {
+        let line = &rest[..end];
+        rest = &rest[end + 2..];
+        let name = line.split(|b| *b == b' ').next().unwrap_or_default();
+        let text = || String::from_utf8_lossy(line).into_owned();
+        match name {
+            b"MSG" | b"HMSG" => {
+                let Some(after) = check_message(line, name == b"HMSG", rest) else {
+                    return;
+                };
+                rest = after;
+            }
+            b"INFO" | b"-ERR" => {}
+            b"PING" | b"PONG" | b"+OK" => assert_eq!(line, name),
+            _ => panic!("a client was sent {:?}", text()),
+        }
+    }
+}
+
+/// Checks a message and gives what comes after it; `None` when its end is missing.
+fn check_message<'a>(line: &[u8], has_headers: bool, rest: &'a [u8]) -> Option<&'a [u8]> {
+    let text = String::from_utf8_lossy(line).into_owned();
+    let words: Vec<&str> = text.split(' ').collect();
+    let sizes = if has_headers { 2 } else { 1 };
+    assert!(
+        words.len() == 3 + sizes || words.len() == 4 + sizes,
+        "{text:?}"
+    );
+    assert!(words.iter().all(|word| !word.is_empty()), "{text:?}");
+    let size = |back: usize| -> usize {
+        let word = words[words.len() - back];
+        word.parse().expect("a size is a number")
+    };
+    if has_headers {
+        assert!(size(2) > 0 && size(2) <= size(1), "{text:?}");
+    }
+    let end = rest.get(size(1)..size(1) + 2)?;
+    assert_eq!(end, b"\r\n", "{text:?}");
+    Some(&rest[size(1) + 2..])
+}
