@@ -13,7 +13,7 @@ const CONGESTED_BYTES: usize = 2 * 1024 * 1024;
 /// Buffers kept for connections that have something to write, and the largest one kept.
 const SPARE_BUFFERS_MAX: usize = 4096;
 const SPARE_BUFFER_BYTES_MAX: usize = 256 * 1024;
-const SPARE_BYTES_MAX: usize = 16 * 1024 * 1024;
+const SPARE_BYTES_MAX: usize = 2 * super::PRODUCED_BYTES_MAX;
 
 #[derive(Default)]
 pub(super) struct Pending {

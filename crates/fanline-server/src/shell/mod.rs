@@ -261,13 +261,15 @@ impl Shell {
             let mut place = Place::default();
             loop {
                 let receipt = self.engine.borrow_mut().apply(batch, &mut place);
+                if receipt.must_flush || receipt.congested.is_some() {
+                    self.flush();
+                }
                 if let Some(slow) = receipt.congested {
                     self.note_congestion(slow);
                 }
                 if !receipt.must_flush {
                     return;
                 }
-                self.flush();
             }
         });
     }
@@ -276,6 +278,9 @@ impl Shell {
     /// as those here are, while it takes what it gets.
     fn note_congestion(&self, slow: SessionId) {
         let Some(link) = self.link(slow) else { return };
+        if self.engine.borrow().pending_bytes(slow) < ROOM_AGAIN_BYTES {
+            return;
+        }
         let now = self.now();
         let written = link.written_bytes();
         let is_stuck = match self.congestion.get() {
@@ -361,6 +366,7 @@ impl Shell {
                 link.end(reason);
             }
         }
+        self.end_congestion();
         self.emit_traces();
     }
 
