@@ -46,7 +46,7 @@ pub fn check(data: &[u8]) {
     let id = shard.open(1, Peer::default(), false, Duration::ZERO);
     let sent = shard.outbox(id).pending_bytes();
     shard.outbox(id).advance(sent);
-    let input: Chunk = [b"CONNECT ", json, b"\r\nPING\r\n"].concat().into();
+    let input = Chunk::new([b"CONNECT ", json, b"\r\nPING\r\n"].concat().into());
     let receipt = shard.receive(id, &input, 0..input.len(), Duration::ZERO);
     assert_eq!(receipt.consumed, input.len());
     let answer = shard.outbox(id).plain().unwrap_or_default().to_vec();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::{
-    Auth, Batch, Chunk, CloseReason, Limits, Peer, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, Batch, Chunk, CloseReason, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
 };
 
 const CLIENTS: usize = 8;
@@ -91,7 +91,7 @@ impl World {
         });
         client.unread.extend_from_slice(bytes);
         loop {
-            let chunk: Chunk = client.unread[..].into();
+            let chunk = Chunk::new(client.unread[..].into());
             let receipt = shard.receive(client.id, &chunk, 0..chunk.len(), now);
             assert!(receipt.consumed <= chunk.len());
             client.unread.drain(..receipt.consumed);
@@ -175,7 +175,8 @@ impl World {
                 batch.append(self.shards[from].outgoing(1 - from));
                 assert!(self.shards[from].outgoing(from).is_empty());
                 is_quiet &= batch.is_empty();
-                self.shards[1 - from].apply(&batch);
+                let mut place = Place::default();
+                while self.shards[1 - from].apply(&batch, &mut place).must_flush {}
             }
             self.settle();
             if is_quiet {
