@@ -1,4 +1,36 @@
 //! The Fanline server as a library: shards, sockets, clock, options, monitoring, and a client.
+//!
+//! A server in one's own process is reached without a socket; NATS clients in any language reach
+//! the same one over TCP:
+//!
+//! ```
+//! use fanline_server::{Options, Server};
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     // Port 0 is any free port. Without it: 127.0.0.1:4222.
+//!     let server = Server::start(Options { port: 0, ..Options::default() })?;
+//!     println!("NATS clients connect to {}", server.addresses().clients);
+//!
+//!     let client = server.client().await?;
+//!     let mut orders = client.subscribe("orders.*").await?;
+//!     // What anybody publishes after this arrives.
+//!     client.flush().await?;
+//!
+//!     client.publish("orders.new", "one coffee").await?;
+//!     let order = orders.next().await.ok_or("the server is gone")?;
+//!     assert_eq!(order.topic(), "orders.new");
+//!     assert_eq!(order.payload(), b"one coffee");
+//!
+//!     server.shutdown();
+//!     server.wait().await;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The server runs on threads of its own and needs no runtime of the caller's; the client runs on
+//! the caller's tokio runtime. [`Options`] says everything that a server can be told before it
+//! starts, [`client`] everything about the client.
 
 pub mod client;
 mod control;
@@ -13,3 +45,8 @@ mod sync;
 
 pub use options::{Addresses, Auth, Limits, Options};
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
+
+/// The Rust code in the README compiles and runs as part of the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
