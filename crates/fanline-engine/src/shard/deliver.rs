@@ -31,7 +31,7 @@ pub(super) struct Message<'a> {
 }
 
 impl Message<'_> {
-    fn payload_bytes(&self) -> usize {
+    pub(super) fn payload_bytes(&self) -> usize {
         self.body.len() - 2
     }
 
@@ -49,16 +49,21 @@ impl Message<'_> {
 
     /// Queues the message without its headers.
     fn write_stripped(&self, out: &mut Outbox, head: &[u8], sid: &[u8]) {
+        out.append3(head, sid, &self.stripped_args());
+        match &self.shared {
+            Some((chunk, range)) => out.refer(chunk, range.start + self.header_bytes..range.end),
+            None => out.append(&self.body[self.header_bytes..]),
+        }
+    }
+
+    /// `args` as they are for a subscriber that gets no headers.
+    pub(super) fn stripped_args(&self) -> Vec<u8> {
         let mut args = Vec::with_capacity(self.args.len());
         if self.reply_bytes > 0 {
             args.extend_from_slice(&self.args[..=self.reply_bytes]);
         }
         let _ = write!(args, "{}\r\n", self.payload_bytes() - self.header_bytes);
-        out.append3(head, sid, &args);
-        match &self.shared {
-            Some((chunk, range)) => out.refer(chunk, range.start + self.header_bytes..range.end),
-            None => out.append(&self.body[self.header_bytes..]),
-        }
+        args
     }
 }
 
@@ -117,8 +122,9 @@ impl FanOut<'_> {
             self.pending.note_congested(sub.session(), after);
         }
         if self.pending.traces {
+            let takes_headers = session.takes_headers;
             self.pending
-                .trace_delivery(sub.session(), route, sub.sid(), message.args);
+                .trace_delivery(sub, route, message, takes_headers);
         }
         if sub.count() {
             self.pending.spent.push(id);
