@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# The command-line tools against a real nats-server: pub, sub, request, reply, rtt and bench.
-# NATS_SERVER names the server's binary, FANLINE the program (default: the one in target/debug).
+# The command-line tools against nats-server: pub, sub, request, reply, rtt and bench.
+# NATS_SERVER names the server's binary, FANLINE the program (default: the release build).
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 server=${NATS_SERVER:?set NATS_SERVER to a nats-server binary}
-fanline=${FANLINE:-$here/../target/debug/fanline}
+fanline=${FANLINE:-$here/../target/release/fanline}
 work=$(mktemp -d)
-failures=0
+passed=0
+failed=0
 
 "$server" -a 127.0.0.1 -p -1 --ports_file_dir "$work" >"$work/server.log" 2>&1 &
 server_pid=$!
 trap 'kill "$server_pid" 2>/dev/null || true; wait "$server_pid" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-# Waits until a command succeeds; a server that never starts ends the script.
+# Waits until a command succeeds; what never happens ends the script.
 await() {
     for _ in $(seq 200); do
         if "$@" >/dev/null 2>&1; then return 0; fi
@@ -29,11 +30,12 @@ export FANLINE_URL=$url
 # check NAME EXPECTED ACTUAL
 check() {
     if [ "$2" = "$3" ]; then
-        echo "ok    $1"
+        echo "ok    cli: $1"
+        passed=$((passed + 1))
     else
-        echo "FAIL  $1"
+        echo "FAIL  cli: $1"
         printf 'expected:\n%s\nseen:\n%s\n' "$2" "$3"
-        failures=$((failures + 1))
+        failed=$((failed + 1))
     fi
 }
 
@@ -78,4 +80,5 @@ check 'bench pubsub' 'publish 1000 subscribe 4000' \
     "$("$fanline" bench pubsub b --msgs 1000 --pub 2 --sub 4 | awk '/^(publish|subscribe)/ {printf "%s%s %s", sep, $1, $3; sep=" "}')"
 check 'bench request' 100 "$("$fanline" bench request b --msgs 100 | awk '/^request/ {print $3}')"
 
-[ "$failures" -eq 0 ]
+echo "end   cli: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]

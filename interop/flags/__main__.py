@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 
 from harness.peer import CONNECT, Closed, Peer
-from harness.report import Report, check, equal, server_under_test
+from harness.report import Report, check, equal, is_reference, server_under_test
 from harness.server import Server, port_free
 
 SECONDS_MAX = 20
@@ -194,6 +194,53 @@ def log(stage: Under, to_file: bool):
 def log_times_off(stage: Under):
     process = stage.start("-a", "127.0.0.1", "-p", "-1", "-T=false")
     equal(stage.ready()[-1], f"[{process.pid}] [INF] Server is ready", "last line")
+
+
+def trace(stage: Under, flags: tuple[str, ...], debug: bool):
+    port = port_free()
+    stage.start("-a", "127.0.0.1", "-p", str(port), "-l", stage.path("log"), *flags)
+    stage.ready("log")
+    with Peer(port, b'CONNECT {"verbose":false,"pass":"s3cr3t","auth_token":"s3cr3t","sig":"s3cr3t"}\r\n') as peer:
+        peer.send(b"SUB foo 1\r\nPUB foo 5\r\nhello\r\n")
+        peer.message()
+        peer.flush()
+    wanted = (
+        '<<- [CONNECT {', "<<- [SUB foo 1]", "<<- [PUB foo 5]", '<<- MSG_PAYLOAD: ["hello"]',
+        "->> [MSG foo 1 5]", '->> MSG_PAYLOAD: ["hello"]', "<<- [PING]", "->> [PONG]",
+    )
+    stage.until(lambda: all(text in stage.read("log") for text in wanted), "the trace lacks some of its lines")
+    found = stage.read("log")
+    for line in found.splitlines():
+        parts = LOG_LINE.match(line)
+        check(parts, f"not a log line of nats-server's: {line!r}")
+        if " [PUB " in line:
+            check(re.match(r"127\.0\.0\.1:\d+ - cid:\d+ - ", parts[3]) and parts[2] == "TRC", line)
+    check("s3cr3t" not in found, f"a secret is in the log: {found}")
+    equal("[DBG] 127.0.0.1:" in found, debug, "debug lines")
+
+
+def jetstream(stage: Under):
+    """Scripts start nearly every server with it, whether they store anything or not."""
+    port = port_free()
+    stage.start("-a", "127.0.0.1", "-p", str(port), "-js", "-sd", stage.path("store"))
+    lines = stage.ready()
+    with Peer(port, CONNECT) as peer:
+        peer.flush()
+        stores = peer.info.get("jetstream", False)
+    if not stores:
+        check(any("[WRN] -js: JetStream is not supported" in line for line in lines), f"no warning: {lines}")
+
+
+def max_payload(stage: Under, *flags: str):
+    port = port_free()
+    stage.start("-a", "127.0.0.1", *flags, "-p", str(port))
+    stage.ready()
+    with Peer(port, CONNECT) as peer:
+        equal(peer.info["max_payload"], 2048, "max_payload in INFO")
+        peer.send(b"PUB foo 2048\r\n" + bytes(2048) + b"\r\n")
+        peer.flush()
+        peer.send(b"PUB foo 2049\r\n")
+        check(b"-ERR 'Maximum Payload Violation'" in peer.until_closed(), "no error for one byte more")
 
 
 def get(port: int, path: str):
@@ -377,6 +424,14 @@ def main():
     case("log in a file", log, True)
     case("log without times", log_times_off)
     case("log opened again on SIGUSR1", reopen_log)
+    case("-V traces", trace, ("-V",), False)
+    case("-DV traces and debugs", trace, ("-DV",), True)
+    case("-D and -V apart", trace, ("-D", "-V"), True)
+    case("-js starts", jetstream)
+    if not is_reference():
+        # nats-server has it in its configuration file only.
+        for flags in (("--max_payload", "2048"), ("-max_payload", "2KB"), ("-max_payload=2048",), ("--max_payload=2k",)):
+            case(f"{' '.join(flags)}", max_payload, *flags)
     case("/varz", monitoring)
     case("/connz and /subsz", connz)
     case("an unknown path of the monitor", unknown_path)

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     }
     match arguments.first() {
         None => return serve::ServeArgs::default().run(),
-        Some(first) if compat::is_flag(first) && !OWN_FLAGS.contains(&first.as_str()) => {
+        Some(first) if first.starts_with('-') && !OWN_FLAGS.contains(&first.as_str()) => {
             return compat::run(FANLINE, &arguments);
         }
         Some(_) => {}

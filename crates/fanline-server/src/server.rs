@@ -31,7 +31,7 @@ const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
 #[non_exhaustive]
 pub enum StartError {
     /// The address is taken, not allowed, or not of this machine.
-    #[error("Error listening on port: {host}:{port}, {source}")]
+    #[error("Error listening on port: {host}:{port}, \"{}\"", plain(source))]
     Listen {
         /// The host that was asked for.
         host: String,
@@ -47,13 +47,20 @@ pub enum StartError {
     #[error("a thread could not be started: {0}")]
     Thread(io::Error),
     /// The file with the process id or the ports could not be written.
-    #[error("{path} could not be written: {source}")]
+    #[error("{path} could not be written: {}", plain(source))]
     File {
         /// Which file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// What the system said, in the form that log readers know: lower case, without the number.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.to_lowercase()
 }
 
 /// Starts servers; see [`Server::start`].
@@ -91,8 +98,9 @@ impl Server {
             monitoring: monitoring.as_ref().map(local_address).transpose()?,
         };
         let info = server_info(&options, &addresses);
-        log_start(&options, &info, &addresses);
+        // Before the log says that the server is ready: this may fail.
         let files = write_files(&options, &addresses)?;
+        log_start(&options, &info, &addresses);
         let shards = options
             .shards
             .map_or_else(default_shards, NonZeroUsize::get);

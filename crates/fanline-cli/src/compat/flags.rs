@@ -15,6 +15,7 @@ pub(crate) enum Flag {
     PidFile,
     PortsFileDir,
     ClientAdvertise,
+    PayloadMax,
     Config,
     TestConfig,
     Signal,
@@ -69,6 +70,8 @@ const FLAGS: &[(&str, Flag, Kind)] = &[
     ("pid", Flag::PidFile, Kind::Text),
     ("ports_file_dir", Flag::PortsFileDir, Kind::Text),
     ("client_advertise", Flag::ClientAdvertise, Kind::Text),
+    // nats-server has it in its configuration file only.
+    ("max_payload", Flag::PayloadMax, Kind::Text),
     ("c", Flag::Config, Kind::Text),
     ("config", Flag::Config, Kind::Text),
     ("t", Flag::TestConfig, Kind::Switch),
@@ -153,11 +156,6 @@ pub(crate) struct Given {
     /// As it was written, without dashes.
     pub(crate) name: &'static str,
     pub(crate) value: Value,
-}
-
-/// Whether an argument is one of nats-server's flags, whatever its value.
-pub(crate) fn is_flag(argument: &str) -> bool {
-    split(argument).is_ok_and(|split| split.is_some_and(|(name, _)| find(name).is_some()))
 }
 
 /// Reads the flags, and gives what follows the last of them.

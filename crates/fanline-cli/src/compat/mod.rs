@@ -8,11 +8,11 @@ use std::process::ExitCode;
 
 use fanline_server::{Auth, COMPATIBLE_VERSION, Options, VERSION};
 
-pub(crate) use flags::is_flag;
 use flags::{Flag, Given};
 
 use crate::log::LogSettings;
 use crate::serve;
+use crate::values;
 
 /// nats-server's name: started under it, the program speaks as nats-server does.
 pub(crate) const NATS_SERVER: &str = "nats-server";
@@ -55,6 +55,11 @@ pub(crate) fn run(program: &str, arguments: &[String]) -> ExitCode {
         }
         Err(Refusal::Flag(text)) => {
             eprintln!("{text}");
+            if program != NATS_SERVER {
+                eprintln!(
+                    "these are nats-server's flags; for {program}'s own: {program} serve --help"
+                );
+            }
             print(&usage::usage(program));
             // nats-server ends with 0 here, which lets a typing error pass for a success.
             ExitCode::FAILURE
@@ -192,6 +197,7 @@ impl Setup {
             Flag::PidFile => self.options.pid_file = value.text().map(Into::into),
             Flag::PortsFileDir => self.options.ports_file_dir = value.text().map(Into::into),
             Flag::ClientAdvertise => self.options.client_advertise = value.text(),
+            Flag::PayloadMax => self.options.limits.payload_bytes_max = payload_bytes(value)?,
             Flag::LogFile => self.log.file = value.text().map(Into::into),
             Flag::LogTime => self.log.time = value.is_on(),
             Flag::LogTimeUtc => self.log.utc = value.is_on(),
@@ -243,6 +249,16 @@ impl Setup {
         };
         Ok((self.options, self.log, self.warnings))
     }
+}
+
+/// A size in bytes, with a unit or without, as in nats-server's configuration.
+fn payload_bytes(value: flags::Value) -> Result<usize, Refusal> {
+    let text = value.text().unwrap_or_default();
+    values::bytes(&text).map_err(|expected| {
+        Refusal::Flag(format!(
+            "invalid value \"{text}\" for flag -max_payload: {expected}"
+        ))
+    })
 }
 
 /// `None` for 0, which is "not given"; -1 lets the system choose, which is 0 in [`Options`].
@@ -315,6 +331,15 @@ mod tests {
         check("-DV -T=false", log, (true, true, true, false));
         check("-DV -D=false", log, (true, false, true, true));
         check("-VV", log, (true, false, true, true));
+        let payload = |request| options(request).0.limits.payload_bytes_max;
+        for line in [
+            "--max_payload 2048",
+            "-max_payload=2048",
+            "--max_payload=2k",
+            "-max_payload 2KB",
+        ] {
+            check(line, payload, 2048);
+        }
         check("-js -sd x", |request| options(request).2.len(), 2);
         check("-js=false", |request| options(request).2.len(), 0);
     }
@@ -354,6 +379,8 @@ mod tests {
             ("--max_traced_msg_len 5", "traced"),
             ("-p 65536", "not a port"),
             ("-m -5", "not a port"),
+            ("--max_payload=-1", "invalid value \"-1\""),
+            ("--max_payload", "flag needs an argument"),
             ("-zz", "flag provided but not defined: -zz"),
         ] {
             assert!(

@@ -12,6 +12,7 @@ Server options:
     -n, --name
         --server_name <name>         Name of the server (default: its id)
     -P, --pid <file>                 Write the process id to a file
+        --max_payload <size>         Largest message, headers included: 65536, 64KB (default: 1MB)
     -m, --http_port <port>           Port for monitoring over HTTP (-1 picks a free one)
     -sl,--signal <signal>[=<pid>]    Signal a running server: ldm, stop, quit, term, reopen, reload
                                      <pid> is a process id, one that ends with *, or a pid file

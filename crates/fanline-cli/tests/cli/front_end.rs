@@ -100,12 +100,20 @@ fn wrong_usage() {
 
 #[test]
 fn nats_servers_flags_are_obeyed_or_refused() {
-    check(&["-zz"], 1, "", "-z");
+    let own = "flag provided but not defined: -zz\nthese are nats-server's flags;";
+    check(&["-zz"], 1, "Usage: fanline [options]", own);
+    check(&["-s", "x"], 1, "", "unexpected argument '-s'");
     check(
         &["-p", "abc"],
         1,
         "Usage: fanline",
         "invalid value \"abc\" for flag -p: parse error",
+    );
+    check(
+        &["-p", "-1", "-max_payload=2G"],
+        1,
+        "",
+        "[FTL] max_payload ",
     );
     check(
         &["-c", "some.conf"],

@@ -32,7 +32,7 @@ pub(super) struct Message<'a> {
 }
 
 impl Message<'_> {
-    fn payload_bytes(&self) -> usize {
+    pub(super) fn payload_bytes(&self) -> usize {
         self.body.len() - 2
     }
 
@@ -65,6 +65,16 @@ impl Message<'_> {
             Some((chunk, range)) => out.refer(chunk, range.start + self.header_bytes..range.end),
             None => out.append(&self.body[self.header_bytes..]),
         }
+    }
+
+    /// `args` as they are for a subscriber that gets no headers, for a trace.
+    pub(super) fn stripped_args(&self) -> Vec<u8> {
+        let mut args = Vec::with_capacity(self.args.len());
+        if self.reply_bytes > 0 {
+            args.extend_from_slice(&self.args[..=self.reply_bytes]);
+        }
+        let _ = write!(args, "{}\r\n", self.payload_bytes() - self.header_bytes);
+        args
     }
 }
 
@@ -123,8 +133,9 @@ impl FanOut<'_> {
             self.pending.note_congested(sub.session(), after);
         }
         if self.pending.traces {
+            let takes_headers = session.takes_headers;
             self.pending
-                .trace_delivery(sub.session(), route, sub.sid(), message.args);
+                .trace_delivery(sub, route, message, takes_headers);
         }
         if sub.count() {
             self.pending.spent.push(id);

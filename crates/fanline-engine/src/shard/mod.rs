@@ -360,6 +360,9 @@ impl Shard {
             self.pending.mark_dirty(id.0, session);
         }
         session.out.append(bytes);
+        if self.pending.traces && !bytes.starts_with(b"INFO ") {
+            self.pending.trace_sent(id, bytes);
+        }
         // A client that asks and never reads the answers is a slow consumer too.
         let pending_bytes = session.out.pending_bytes();
         if pending_bytes > self.pending.congested_bytes {

@@ -1,10 +1,12 @@
 //! What a shard has decided and the shell has yet to do.
 
-use std::fmt::Write;
+use std::borrow::Cow;
 
+use super::deliver::Message;
 use super::session::{Session, SessionId};
+use super::verbs::{first_line, text};
 use crate::limits::Limits;
-use crate::router::{Route, SubId};
+use crate::router::{Route, SubId, Subscription};
 
 /// A subscriber with more than this waiting holds its publishers back for a moment, so that a
 /// burst costs time rather than memory and cache.
@@ -91,12 +93,36 @@ impl Pending {
         }
     }
 
+    /// A message as one subscriber gets it, with its headers or without.
     #[cold]
-    pub(super) fn trace_delivery(&mut self, to: u32, route: &Route, sid: &[u8], args: &[u8]) {
-        let mut line = String::from("->> [MSG ");
-        let _ = write!(line, "{} ", route.topic().escape_ascii());
-        let args = args.strip_suffix(b"\r\n").unwrap_or(args);
-        let _ = write!(line, "{} {}]", sid.escape_ascii(), args.escape_ascii());
-        self.trace_lines.push((SessionId(to), line));
+    pub(super) fn trace_delivery(
+        &mut self,
+        to: &Subscription,
+        route: &Route,
+        message: &Message<'_>,
+        takes_headers: bool,
+    ) {
+        let whole = &message.body[..message.payload_bytes()];
+        let (head, args, payload) = match message.header_bytes {
+            0 => (route.msg_head(), Cow::from(message.args), whole),
+            _ if takes_headers => (route.hmsg_head(), message.args.into(), whole),
+            n => (
+                route.msg_head(),
+                message.stripped_args().into(),
+                &whole[n..],
+            ),
+        };
+        let line = [head, to.sid_and_space(), &args].concat();
+        let id = SessionId(to.session());
+        self.trace_sent(id, &line);
+        self.trace_lines
+            .push((id, format!("->> MSG_PAYLOAD: [{:?}]", text(payload))));
+    }
+
+    /// The first line of something that a client is sent.
+    #[cold]
+    pub(super) fn trace_sent(&mut self, to: SessionId, bytes: &[u8]) {
+        self.trace_lines
+            .push((to, format!("->> [{}]", first_line(bytes))));
     }
 }

@@ -157,6 +157,44 @@ fn delivers_what_is_wanted_in_the_form_that_is_expected() {
 }
 
 #[test]
+fn a_trace_shows_both_directions_and_no_secrets() {
+    let mut world = World::new(1);
+    let plain = world.client(0);
+    let client = world.client(0);
+    world.say(
+        plain,
+        "CONNECT {\"headers\":false,\"no_responders\":false}\r\nSUB a 9\r\n",
+    );
+    world.shards[0].pending.traces = true;
+    world.say(
+        client,
+        "CONNECT {\"name\":\"n\",\"PASS\":\"p\",\"auth_token\":\"t\"}\r\nSUB a 1\r\nPING\r\n\
+         HPUB a r 12 14\r\nNATS/1.0\r\n\r\nhi\r\nPUB b\x1b 0\r\n\r\nNO\r\n",
+    );
+    let lines = world.shards[0].take_traces();
+    let (to_plain, own): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(id, _)| *id == plain.id);
+    let own: Vec<_> = own.into_iter().map(|(_, line)| line).collect();
+    let to_plain: Vec<_> = to_plain.into_iter().map(|(_, line)| line).collect();
+    assert_eq!(to_plain, ["->> [MSG a 9 r 2]", "->> MSG_PAYLOAD: [\"hi\"]"]);
+    assert_eq!(
+        own,
+        [
+            "<<- [CONNECT {\"PASS\":\"[REDACTED]\",\"auth_token\":\"[REDACTED]\",\"name\":\"n\"}]",
+            "<<- [SUB a 1]",
+            "<<- [PING]",
+            "->> [PONG]",
+            "<<- [HPUB a r 12 14]",
+            "<<- MSG_PAYLOAD: [\"NATS/1.0\\r\\n\\r\\nhi\"]",
+            "->> [HMSG a 1 r 12 14]",
+            "->> MSG_PAYLOAD: [\"NATS/1.0\\r\\n\\r\\nhi\"]",
+            "<<- [PUB b\u{fffd} 0]",
+            "<<- MSG_PAYLOAD: [\"\"]",
+            "->> [-ERR 'Unknown Protocol Operation']",
+        ]
+    );
+}
+
+#[test]
 fn a_subscription_ends_when_it_was_told_to() {
     let publish = "PUB a 1\r\nx\r\n".repeat(3);
     let message = "MSG a 1 1\r\nx\r\n";

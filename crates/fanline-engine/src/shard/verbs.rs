@@ -429,27 +429,28 @@ fn write_args(args: &mut Vec<u8>, publish: &Publish<'_>) {
     args.extend_from_slice(sizes.as_bytes());
 }
 
-fn first_line(bytes: &[u8]) -> String {
+/// A line as it may stand in a log: what a peer sends must not steer a terminal.
+pub(super) fn first_line(bytes: &[u8]) -> String {
     let end = bytes
         .iter()
         .position(|b| *b == b'\n')
         .unwrap_or(bytes.len());
-    text(bytes[..end].trim_ascii_end())
+    text(bytes[..end].trim_ascii_end()).replace(char::is_control, "\u{fffd}")
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A CONNECT without its secrets.
+/// A CONNECT without its secrets, whose names are understood in any case here too.
 fn redact(json: &[u8]) -> String {
-    const SECRETS: [&str; 5] = ["pass", "auth_token", "jwt", "sig", "nkey"];
+    const SECRETS: [&str; 6] = ["pass", "auth_token", "jwt", "sig", "proxy_sig", "nkey"];
     let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(json) else {
         return "[unreadable]".into();
     };
-    for key in SECRETS {
-        if let Some(secret) = value.get_mut(key) {
-            *secret = "[REDACTED]".into();
+    for (key, value) in value.as_object_mut().into_iter().flatten() {
+        if SECRETS.contains(&key.to_ascii_lowercase().as_str()) {
+            *value = "[REDACTED]".into();
         }
     }
     value.to_string()
