@@ -23,6 +23,8 @@ pub struct Options {
     pub host: String,
     /// Port for NATS clients; 0 lets the system choose.
     pub port: u16,
+    /// What the log says is starting: programs that stand in for nats-server say its name.
+    pub program_name: String,
     /// `server_name` in INFO; the server's id when `None`.
     pub server_name: Option<String>,
     /// Where to serve monitoring over HTTP, as host and port; port 0 lets the system choose.
@@ -52,6 +54,7 @@ impl Default for Options {
         Options {
             host: "127.0.0.1".into(),
             port: 4222,
+            program_name: "Fanline".into(),
             server_name: None,
             monitoring: None,
             shards: None,

@@ -321,7 +321,7 @@ fn split_host_port(text: &str) -> (String, Option<u16>) {
 }
 
 fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
-    info!("Starting nats-server");
+    info!("Starting {}", options.program_name);
     info!("  Version:  {COMPATIBLE_VERSION} (Fanline {VERSION})");
     info!("  Name:     {}", info.server_name);
     info!("  ID:       {}", info.server_id);

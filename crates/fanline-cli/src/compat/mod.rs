@@ -166,6 +166,7 @@ impl Default for Setup {
     fn default() -> Self {
         // As nats-server: open to the network.
         let options = Options {
+            program_name: NATS_SERVER.into(),
             host: "0.0.0.0".into(),
             port: PORT_DEFAULT,
             ..Options::default()
@@ -216,7 +217,7 @@ impl Setup {
             Flag::JetStream | Flag::StoreDir if value == flags::Value::Switch(false) => {}
             Flag::JetStream | Flag::StoreDir => self.warnings.push(format!(
                 "-{name}: JetStream is not supported yet. Nothing will be stored: requests to \
-                 $JS.API get no answer"
+                 $JS.API are answered with `no responders`"
             )),
             // Answered or refused before.
             Flag::Help | Flag::HelpTls | Flag::Version | Flag::Signal | Flag::Config => {}

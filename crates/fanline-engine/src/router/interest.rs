@@ -73,8 +73,8 @@ impl Vacant for Interest {
 }
 
 impl Interest {
-    /// Adds a subscription; returns its slot and the weight to announce.
-    pub(super) fn join(&mut self, id: SubId, queue: &[u8]) -> (u32, u32) {
+    /// Adds a subscription; returns its slot, and the weight to announce when that has changed.
+    pub(super) fn join(&mut self, id: SubId, queue: &[u8]) -> (u32, Option<u32>) {
         let members = if queue.is_empty() {
             &mut self.plain
         } else {
@@ -82,12 +82,14 @@ impl Interest {
         };
         members.push(id);
         let count = u32::try_from(members.len()).expect("ids are 32 bits");
-        (count - 1, if queue.is_empty() { 1 } else { count })
+        // One plain subscription is as good as many: others need to know of the first only.
+        let is_news = count == 1 || !queue.is_empty();
+        (count - 1, is_news.then_some(count))
     }
 
     /// Takes the subscription in a slot away; returns the one that took its place, and the weight
-    /// to announce.
-    pub(super) fn leave(&mut self, slot: u32, queue: &[u8]) -> (Option<SubId>, u32) {
+    /// to announce when that has changed.
+    pub(super) fn leave(&mut self, slot: u32, queue: &[u8]) -> (Option<SubId>, Option<u32>) {
         let members = if queue.is_empty() {
             &mut self.plain
         } else {
@@ -101,10 +103,10 @@ impl Interest {
             members.shrink_to(members.len() * 2);
         }
         if queue.is_empty() {
-            return (moved, count.min(1));
+            return (moved, (count == 0).then_some(0));
         }
         self.drop_if_empty(queue);
-        (moved, count)
+        (moved, Some(count))
     }
 
     pub(super) fn set_remote(&mut self, shard: u16, queue: &[u8], weight: u32) {

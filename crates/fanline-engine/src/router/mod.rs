@@ -29,12 +29,6 @@ pub(crate) struct Router {
     path: Vec<u8>,
 }
 
-/// What other shards have to be told after a change here.
-pub(crate) struct Announcement {
-    /// How many members the group has here, or 1 and 0 for plain interest.
-    pub(crate) weight: u32,
-}
-
 impl Router {
     pub(crate) fn new() -> Self {
         Router {
@@ -45,14 +39,15 @@ impl Router {
         }
     }
 
-    /// Adds a subscription. Nothing happens when the session has one with this sid.
+    /// Adds a subscription; returns it, and the weight that other shards have to know of, if any.
+    /// Nothing happens when the session has one with this sid.
     pub(crate) fn subscribe(
         &mut self,
         session: u32,
         sid: &[u8],
         filter: Filter<'_>,
         queue: &[u8],
-    ) -> Option<(SubId, Announcement)> {
+    ) -> Option<(SubId, Option<u32>)> {
         if self.subs.find(session, sid).is_some() {
             return None;
         }
@@ -61,11 +56,12 @@ impl Router {
         let (slot, weight) = self.filters.value_mut(node).join(id, queue);
         self.subs.get_mut(id).set_slot(slot);
         self.cache.invalidate(filter);
-        Some((id, Announcement { weight }))
+        Some((id, weight))
     }
 
-    /// Takes a subscription away; `told` gets the filter, the queue and what is left there.
-    pub(crate) fn unsubscribe(&mut self, id: SubId, told: impl FnOnce(&[u8], &[u8], Announcement)) {
+    /// Takes a subscription away. When other shards have to know, `tell` gets the filter, the queue
+    /// and the weight that is left there.
+    pub(crate) fn unsubscribe(&mut self, id: SubId, tell: impl FnOnce(&[u8], &[u8], u32)) {
         let sub = self.subs.remove(id);
         let node = sub.node();
         let queue = sub.queue();
@@ -76,7 +72,9 @@ impl Router {
         let mut path = std::mem::take(&mut self.path);
         self.filters.write_path(node, &mut path);
         self.invalidate(&path);
-        told(&path, queue, Announcement { weight });
+        if let Some(weight) = weight {
+            tell(&path, queue, weight);
+        }
         self.path = path;
         self.filters.release(node);
     }

@@ -382,8 +382,8 @@ impl Shard {
             index,
             ..
         } = self;
-        router.unsubscribe(id, |filter, queue, left| {
-            announce(outgoing, *index, filter, queue, left.weight);
+        router.unsubscribe(id, |filter, queue, weight| {
+            announce(outgoing, *index, filter, queue, weight);
         });
     }
 }

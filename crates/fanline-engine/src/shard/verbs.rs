@@ -181,15 +181,11 @@ impl Shard {
             let Ok(parsed) = Filter::parse(filter) else {
                 return self.send_error(id, &ClientError::InvalidSubject);
             };
-            if let Some((_, announcement)) = self.router.subscribe(id.0, sid, parsed, queue) {
+            if let Some((_, weight)) = self.router.subscribe(id.0, sid, parsed, queue) {
                 self.sessions[id.index()].subscriptions += 1;
-                announce(
-                    &mut self.outgoing,
-                    self.index,
-                    filter,
-                    queue,
-                    announcement.weight,
-                );
+                if let Some(weight) = weight {
+                    announce(&mut self.outgoing, self.index, filter, queue, weight);
+                }
             }
         }
         self.acknowledge(id);
