@@ -48,8 +48,8 @@ fn calibrate(work: &mut Work, length: Duration) -> u64 {
         let done = work(operations);
         let elapsed = start.elapsed();
         if elapsed * 4 >= length {
-            let scale = length.as_secs_f64() / elapsed.as_secs_f64();
-            return ((done as f64 * scale).ceil() as u64).max(1);
+            let wanted = u128::from(done) * length.as_nanos() / elapsed.as_nanos().max(1);
+            return u64::try_from(wanted).unwrap_or(u64::MAX).max(1);
         }
         operations = done.max(operations) * 2;
     }
