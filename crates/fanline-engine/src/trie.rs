@@ -1,9 +1,4 @@
-//! A tree of dot-parted paths that is matched both ways: which stored filters match a topic, and
-//! which stored topics match a filter.
-//!
-//! All edges live in one hash table keyed by (parent, token), so that a node costs no table of
-//! its own and a step down costs one probe. A match visits each node at most once, whatever the
-//! filters are.
+//! Stored paths, matched in both directions.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -26,7 +21,12 @@ pub struct NodeId(u32);
 const NONE: NodeId = NodeId(u32::MAX);
 const ROOT: NodeId = NodeId(0);
 
-/// See the [module](self).
+/// A tree of dot-parted paths that is matched both ways: which stored filters match a topic, and
+/// which stored topics match a filter.
+///
+/// All edges live in one hash table keyed by (parent, token), so that a node costs no table of
+/// its own and a step down costs one probe. A match visits each node at most once, whatever the
+/// filters are.
 pub struct Trie<V> {
     nodes: Slab<Node<V>>,
     edges: HashTable<NodeId>,

@@ -1,15 +1,4 @@
 //! One shard: its sessions, their subscriptions, and what is to be written to whom.
-//!
-//! # In which order to call
-//!
-//! 1. [`open`](Shard::open) for a new connection, [`receive`](Shard::receive) for bytes from it,
-//!    [`apply`](Shard::apply) for what other shards said, [`handle_timeout`](Shard::handle_timeout)
-//!    when [`next_timeout`](Shard::next_timeout) has come.
-//! 2. After each of these: hand on each batch of [`outgoing`](Shard::outgoing) before anything is
-//!    written, so that what a client is told is true on every shard; then write the
-//!    [`outbox`](Shard::outbox) of each session that [`next_dirty`](Shard::next_dirty) names and
-//!    report with [`written`](Shard::written); then close the connection of each session that
-//!    [`next_ended`](Shard::next_ended) names and [`remove`](Shard::remove) it.
 
 mod crossing;
 mod deliver;
@@ -66,7 +55,18 @@ pub struct ShardConfig {
     pub traces: bool,
 }
 
-/// See the [module](self).
+/// One shard: its sessions, their subscriptions, and what is to be written to whom.
+///
+/// # In which order to call
+///
+/// 1. [`open`](Shard::open) for a new connection, [`receive`](Shard::receive) for bytes from it,
+///    [`apply`](Shard::apply) for what other shards said, [`handle_timeout`](Shard::handle_timeout)
+///    when [`next_timeout`](Shard::next_timeout) has come.
+/// 2. After each of these: hand on each batch of [`outgoing`](Shard::outgoing) before anything is
+///    written, so that what a client is told is true on every shard; then write the
+///    [`outbox`](Shard::outbox) of each session that [`next_dirty`](Shard::next_dirty) names and
+///    report with [`written`](Shard::written); then close the connection of each session that
+///    [`next_ended`](Shard::next_ended) names and [`remove`](Shard::remove) it.
 pub struct Shard {
     index: u16,
     config: Arc<ShardConfig>,
