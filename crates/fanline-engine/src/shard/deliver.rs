@@ -229,8 +229,7 @@ impl Shard {
     /// Delivers what another shard passed on: to plain subscriptions here, and to one member here
     /// of each group it was passed on for. When a group's last member here has just left, the
     /// message goes on to where there is one.
-    pub(super) fn fan_out_crossing(&mut self, crossing: Crossing<'_>) {
-        let mut memo = RouteMemo::default();
+    pub(super) fn fan_out_crossing(&mut self, crossing: Crossing<'_>, memo: &mut RouteMemo) {
         let Crossing {
             topic,
             message,
@@ -247,7 +246,7 @@ impl Shard {
             crossings,
             ..
         } = self;
-        let (route, subs) = router.route_and_subs(topic, &mut memo);
+        let (route, subs) = router.route_and_subs(topic, memo);
         let mut fan_out = FanOut {
             sessions,
             subs,

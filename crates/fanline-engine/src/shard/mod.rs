@@ -27,7 +27,7 @@ use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::ServerInfo;
 use crate::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
 use crate::outbox::{Chunk, Outbox};
-use crate::router::{Router, SubId};
+use crate::router::{RouteMemo, Router, SubId};
 use crossing::Said;
 use deliver::RemoteTargets;
 use pending::Pending;
@@ -226,9 +226,10 @@ impl Shard {
     pub fn apply(&mut self, batch: &Batch, place: &mut Place) -> Receipt {
         self.begin_batch();
         let mut receipt = Receipt::default();
+        let mut memo = RouteMemo::default();
         while let Some(said) = batch.read(place) {
             match said {
-                Said::Message(crossing) => self.fan_out_crossing(crossing),
+                Said::Message(crossing) => self.fan_out_crossing(crossing, &mut memo),
                 Said::Interest {
                     from,
                     filter,
