@@ -182,7 +182,17 @@ impl RouteBuilder {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RouteMemo {
     at: u32,
+    /// Somebody gets each message, and all who do have plain subscriptions on this shard: there is
+    /// nothing to choose, and nothing crosses.
+    is_plain: bool,
     generation: u64,
+}
+
+impl RouteMemo {
+    #[inline]
+    pub(crate) fn is_plain(self) -> bool {
+        self.is_plain
+    }
 }
 
 /// The generation of no cached route.
@@ -270,10 +280,7 @@ impl Cache {
         let same = |at: &u32| self.routes[*at as usize].topic() == topic;
         if let Some(at) = self.by_topic.find(hash, same).copied() {
             self.hits += 1;
-            return RouteMemo {
-                at,
-                generation: self.routes[at as usize].generation,
-            };
+            return self.memo(at);
         }
         self.misses += 1;
         self.builder.start(topic);
@@ -358,9 +365,17 @@ impl Cache {
         {
             self.evict_other_than(at);
         }
+        self.memo(at)
+    }
+
+    fn memo(&self, at: u32) -> RouteMemo {
+        let route = &self.routes[at as usize];
+        let is_plain =
+            !route.plain.is_empty() && route.plain_remote.is_empty() && route.groups.is_empty();
         RouteMemo {
             at,
-            generation: self.generation,
+            is_plain,
+            generation: route.generation,
         }
     }
 

@@ -111,6 +111,23 @@ impl Router {
         (self.cache.get(*memo), &mut self.subs)
     }
 
+    /// Whether a memo still stands for this topic.
+    #[inline]
+    pub(crate) fn holds(&self, memo: RouteMemo, topic: &[u8]) -> bool {
+        self.cache.holds(memo, topic)
+    }
+
+    /// How many plain subscriptions there are on the route of a memo that holds.
+    #[inline]
+    pub(crate) fn width(&self, memo: RouteMemo) -> usize {
+        self.cache.get(memo).plain.len()
+    }
+
+    /// The route of a memo that holds, and the subscriptions.
+    pub(crate) fn held_route_and_subs(&mut self, memo: RouteMemo) -> (&Route, &mut Subscriptions) {
+        (self.cache.get(memo), &mut self.subs)
+    }
+
     fn route_slow(&mut self, topic: &[u8]) -> RouteMemo {
         let Router { filters, cache, .. } = self;
         cache.find_or_build(topic, |route| {

@@ -10,6 +10,7 @@ use std::ops::Range;
 use slab::Slab;
 
 use super::crossing::{Batch, Crossing, HOPS_MAX};
+use super::run::Waiting;
 use super::session::{Session, SessionId};
 use super::{Pending, Shard};
 use crate::outbox::{Chunk, Outbox};
@@ -94,11 +95,11 @@ impl Origin {
 }
 
 /// The parts of a shard that a fan-out changes.
-struct FanOut<'a> {
-    sessions: &'a mut Slab<Session>,
-    subs: &'a mut Subscriptions,
-    pending: &'a mut Pending,
-    origin: Origin,
+pub(super) struct FanOut<'a> {
+    pub(super) sessions: &'a mut Slab<Session>,
+    pub(super) subs: &'a mut Subscriptions,
+    pub(super) pending: &'a mut Pending,
+    pub(super) origin: Origin,
 }
 
 impl FanOut<'_> {
@@ -141,6 +142,40 @@ impl FanOut<'_> {
             self.pending.spent.push(id);
         }
         true
+    }
+
+    /// Queues several messages without headers for one subscription, until it has had all that it
+    /// wants.
+    #[inline]
+    pub(super) fn deliver_run(&mut self, id: SubId, route: &Route, chunk: &Chunk, run: &[Waiting]) {
+        let sub = self.subs.get_mut(id);
+        let session = &mut self.sessions[sub.session() as usize];
+        if session.ending.is_some()
+            || (!self.origin.echo && self.origin.session == Some(sub.session()))
+        {
+            return;
+        }
+        if !session.is_dirty {
+            self.pending.mark_dirty(sub.session(), session);
+        }
+        let before = session.out.pending_bytes();
+        for waiting in run {
+            let tail = &chunk[waiting.tail.clone()];
+            session
+                .out
+                .append3(route.msg_head(), sub.sid_and_space(), tail);
+            session.out_msgs += 1;
+            session.out_bytes += waiting.payload_bytes;
+            if sub.count() {
+                self.pending.spent.push(id);
+                break;
+            }
+        }
+        let after = session.out.pending_bytes();
+        self.pending.produced_bytes += after - before;
+        if after > self.pending.congested_bytes {
+            self.pending.note_congested(sub.session(), after);
+        }
     }
 
     /// Delivers to one of these members, starting at a random one; those that cannot get it are
@@ -220,10 +255,15 @@ impl Shard {
             }
             delivered |= crossings.post(outgoing, topic, message, 0);
         }
+        self.settle_if_needed();
+        delivered
+    }
+
+    #[inline]
+    pub(super) fn settle_if_needed(&mut self) {
         if !self.pending.spent.is_empty() || self.pending.overflowed {
             self.settle_fan_out();
         }
-        delivered
     }
 
     /// Delivers what another shard passed on: to plain subscriptions here, and to one member here

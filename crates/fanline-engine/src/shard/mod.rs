@@ -3,6 +3,7 @@
 mod crossing;
 mod deliver;
 mod pending;
+mod run;
 mod session;
 mod status;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use crate::router::{RouteMemo, Router, SubId};
 use crossing::Said;
 use deliver::RemoteTargets;
 use pending::Pending;
+use run::Run;
 use session::Session;
 use status::Totals;
 use verbs::Intake;
@@ -79,6 +81,7 @@ pub struct Shard {
     totals: Totals,
     random: Random,
     crossings: RemoteTargets,
+    run: Run,
     /// Where a message is put together that did not come in the form in which it goes out.
     scratch: Vec<u8>,
 }
@@ -128,6 +131,7 @@ impl Shard {
             totals: Totals::default(),
             random: Random(seed | 1),
             crossings: RemoteTargets::default(),
+            run: Run::default(),
             scratch: Vec::new(),
         }
     }
@@ -157,6 +161,7 @@ impl Shard {
                 self.publish(&mut intake, &publish, from);
                 receipt.consumed += taken;
             } else {
+                self.end_run(&intake);
                 match self.receive_other(&mut intake, rest, from, now) {
                     Taken::Bytes(taken) => receipt.consumed += taken,
                     Taken::Partial { frame_bytes } => {
@@ -174,6 +179,7 @@ impl Shard {
                 break;
             }
         }
+        self.end_run(&intake);
         self.end_intake(&intake);
         receipt.produced_bytes = self.pending.produced_bytes;
         let session = &mut self.sessions[id.index()];

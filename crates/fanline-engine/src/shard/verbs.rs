@@ -83,6 +83,7 @@ impl Shard {
             memo: session.memo,
             is_admitted: !session.awaits_auth,
             is_answered: session.options.verbose || session.options.pedantic,
+            may_run: !session.options.verbose && !session.options.pedantic && !self.pending.traces,
             msgs: 0,
             bytes: 0,
         }
@@ -232,7 +233,15 @@ impl Shard {
         if self.pending.traces {
             self.trace_publish(id, publish, &chunk[from..]);
         }
-        if is_reserved(publish) && !self.may_publish(id, publish) {
+        let is_reserved = is_reserved(publish);
+        // While a run is collected, the memo is that of its topic.
+        if intake.memo.is_plain() {
+            if intake.may_run && !is_reserved && self.extend_run(intake, publish, from) {
+                return;
+            }
+            self.end_run(intake);
+        }
+        if is_reserved && !self.may_publish(id, publish) {
             return;
         }
         if intake.is_answered {
@@ -382,12 +391,14 @@ impl Shard {
 pub(super) struct Intake<'a> {
     pub(super) id: SessionId,
     pub(super) chunk: &'a Chunk,
-    origin: Origin,
+    pub(super) origin: Origin,
     pub(super) limits: ParseLimits,
-    memo: RouteMemo,
+    pub(super) memo: RouteMemo,
     pub(super) is_admitted: bool,
     /// Verbose and pedantic clients are told about their publishes.
     is_answered: bool,
+    /// Nothing has to be said or traced for each single publish.
+    may_run: bool,
     msgs: u64,
     bytes: u64,
 }
