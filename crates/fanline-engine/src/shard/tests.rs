@@ -681,88 +681,107 @@ fn input_may_be_split_anywhere() {
     assert_eq!(play(&every), whole);
 }
 
+/// A publish, and what becomes of it.
+struct Sent {
+    topic: &'static str,
+    reply: &'static str,
+    payload: String,
+    has_headers: bool,
+}
+
+const HEADER: &str = "NATS/1.0\r\n\r\n";
+
+impl Sent {
+    /// Topics, sizes and spellings that break a run, at intervals that share no factor.
+    fn numbered(i: usize) -> Self {
+        Sent {
+            topic: if i % 17 == 0 { "narrow" } else { "wide" },
+            reply: if i % 13 == 0 { "r " } else { "" },
+            payload: if i % 41 == 0 {
+                "x".repeat(SHARED)
+            } else {
+                format!("m{i}")
+            },
+            has_headers: i % 29 == 0,
+        }
+    }
+
+    fn publish(&self, i: usize) -> String {
+        let Sent {
+            topic,
+            reply,
+            payload,
+            ..
+        } = self;
+        let size = payload.len();
+        if self.has_headers {
+            let (headers, total) = (HEADER.len(), HEADER.len() + size);
+            format!("HPUB {topic} {reply}{headers} {total}\r\n{HEADER}{payload}\r\n")
+        } else if i % 11 == 0 {
+            format!("pub  {topic} {reply}{size} \r\n{payload}\r\nPING\r\n")
+        } else {
+            format!("PUB {topic} {reply}{size}\r\n{payload}\r\n")
+        }
+    }
+
+    fn delivery(&self, sid: &str, takes_headers: bool) -> String {
+        let Sent {
+            topic,
+            reply,
+            payload,
+            ..
+        } = self;
+        let size = payload.len();
+        if self.has_headers && takes_headers {
+            let (headers, total) = (HEADER.len(), HEADER.len() + size);
+            return format!("HMSG {topic} {sid} {reply}{headers} {total}\r\n{HEADER}{payload}\r\n");
+        }
+        format!("MSG {topic} {sid} {reply}{size}\r\n{payload}\r\n")
+    }
+}
+
 /// Messages on one topic are put aside and delivered together; nobody may be able to tell.
 #[test]
 fn a_run_of_messages_is_what_one_by_one_would_be() {
+    const PLAIN: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":false,\"no_responders\":false}\r\n";
     let mut world = World::new(1);
     let publisher = world.client(0);
-    world.say(publisher, "SUB wide 7\r\nSUB narrow 8\r\n");
-    let readers: Vec<Client> = (0..40).map(|_| world.client(0)).collect();
+    let mut readers: Vec<Client> = (0..40).map(|_| world.client(0)).collect();
+    world.say(readers[39], PLAIN);
+    readers.push(publisher);
     for (i, reader) in readers.iter().enumerate() {
-        world.say(*reader, "SUB wide 1\r\nSUB narrow 2\r\n");
-        if i % 4 == 0 {
+        world.say(*reader, "SUB wide 1\r\nSUB narrow 22\r\n");
+        if i % 4 == 0 && i < 40 {
             world.say(*reader, &format!("UNSUB 1 {}\r\n", i + 1));
         }
-        if i == 39 {
-            world.say(
-                *reader,
-                "CONNECT {\"headers\":false,\"no_responders\":false}\r\n",
-            );
-            world.say(*reader, "SUB wide 1\r\nSUB narrow 2\r\n");
-        }
     }
-    // Topics and spellings that break a run, at intervals that share no factor.
-    let large = "x".repeat(SHARED);
-    let header = "NATS/1.0\r\n\r\n";
-    let mut input = String::new();
-    let mut expected: Vec<(&str, String)> = Vec::new();
-    for i in 0..300 {
-        let payload = if i % 41 == 0 {
-            large.clone()
-        } else {
-            format!("m{i}")
-        };
-        let topic = if i % 17 == 0 { "narrow" } else { "wide" };
-        let reply = if i % 13 == 0 { "r " } else { "" };
-        let size = payload.len();
-        if i % 29 == 0 {
-            let (headers, total) = (header.len(), header.len() + size);
-            input += &format!("HPUB {topic} {reply}{headers} {total}\r\n{header}{payload}\r\n");
-        } else if i % 11 == 0 {
-            input += &format!("pub  {topic} {reply}{size} \r\n{payload}\r\nPING\r\n");
-        } else {
-            input += &format!("PUB {topic} {reply}{size}\r\n{payload}\r\n");
-        }
-        expected.push((topic, format!("{reply}{size}\r\n{payload}\r\n")));
-    }
+    let sent: Vec<Sent> = (0..300).map(Sent::numbered).collect();
+    let input: String = sent
+        .iter()
+        .enumerate()
+        .map(|(i, sent)| sent.publish(i))
+        .collect();
     world.say(publisher, &input);
-    for (i, reader) in readers.iter().enumerate().rev().chain([(100, &publisher)]) {
-        let (wide, narrow) = if i == 100 { ("7", "8") } else { ("1", "2") };
-        let mut left = if i % 4 == 0 && i < 40 {
+    for (i, reader) in readers.iter().enumerate() {
+        let wide_max = if i % 4 == 0 && i < 40 {
             i + 1
         } else {
             usize::MAX
         };
+        let mut wide = 0;
         let mut wanted = String::new();
-        for (at, (topic, rest)) in expected.iter().enumerate() {
-            let sid = if *topic == "wide" { wide } else { narrow };
-            if sid == wide {
-                if left == 0 {
-                    continue;
-                }
-                left -= 1;
+        for sent in &sent {
+            let is_wide = sent.topic == "wide";
+            wide += usize::from(is_wide);
+            if !is_wide || wide <= wide_max {
+                wanted += &sent.delivery(if is_wide { "1" } else { "22" }, i != 39);
             }
-            let has_headers = at % 29 == 0 && i != 39;
-            wanted += &match has_headers {
-                false => format!("MSG {topic} {sid} {rest}"),
-                true => {
-                    let (args, payload) = rest.split_once("\r\n").unwrap();
-                    let (reply, size) = args.rsplit_once(' ').unwrap_or(("", args));
-                    let reply = if reply.is_empty() {
-                        String::new()
-                    } else {
-                        format!("{reply} ")
-                    };
-                    let total = size.parse::<usize>().unwrap() + header.len();
-                    format!(
-                        "HMSG {topic} {sid} {reply}{} {total}\r\n{header}{payload}",
-                        header.len()
-                    )
-                }
-            };
         }
-        let got = world.read(*reader).replace("PONG\r\n", "");
-        assert_eq!(got, wanted, "reader {i}");
+        assert_eq!(
+            world.read(*reader).replace("PONG\r\n", ""),
+            wanted,
+            "reader {i}"
+        );
     }
     assert_eq!(world.shards[0].status().subscriptions, 2 * 41 - 10);
 }
