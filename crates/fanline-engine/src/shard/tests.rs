@@ -695,14 +695,18 @@ impl Sent {
     /// Topics, sizes and spellings that break a run, at intervals that share no factor.
     fn numbered(i: usize) -> Self {
         Sent {
-            topic: if i % 17 == 0 { "narrow" } else { "wide" },
-            reply: if i % 13 == 0 { "r " } else { "" },
-            payload: if i % 41 == 0 {
+            topic: if i.is_multiple_of(17) {
+                "narrow"
+            } else {
+                "wide"
+            },
+            reply: if i.is_multiple_of(13) { "r " } else { "" },
+            payload: if i.is_multiple_of(41) {
                 "x".repeat(SHARED)
             } else {
                 format!("m{i}")
             },
-            has_headers: i % 29 == 0,
+            has_headers: i.is_multiple_of(29),
         }
     }
 
@@ -717,7 +721,7 @@ impl Sent {
         if self.has_headers {
             let (headers, total) = (HEADER.len(), HEADER.len() + size);
             format!("HPUB {topic} {reply}{headers} {total}\r\n{HEADER}{payload}\r\n")
-        } else if i % 11 == 0 {
+        } else if i.is_multiple_of(11) {
             format!("pub  {topic} {reply}{size} \r\n{payload}\r\nPING\r\n")
         } else {
             format!("PUB {topic} {reply}{size}\r\n{payload}\r\n")
@@ -751,7 +755,7 @@ fn a_run_of_messages_is_what_one_by_one_would_be() {
     readers.push(publisher);
     for (i, reader) in readers.iter().enumerate() {
         world.say(*reader, "SUB wide 1\r\nSUB narrow 22\r\n");
-        if i % 4 == 0 && i < 40 {
+        if i.is_multiple_of(4) && i < 40 {
             world.say(*reader, &format!("UNSUB 1 {}\r\n", i + 1));
         }
     }
