@@ -87,8 +87,6 @@ pub enum CloseReason {
     MaximumPayloadExceeded,
     #[error("Maximum Control Line Exceeded")]
     MaximumControlLineExceeded,
-    #[error("Message Header Violation")]
-    MessageHeaderViolation,
     #[error("No Responders Requires Headers")]
     NoRespondersRequiresHeaders,
     #[error("Server Shutdown")]

@@ -92,6 +92,13 @@ impl Origin {
         session: None,
         echo: true,
     };
+
+    /// Whether a session gets what was published: not when it ends, nor when it is the publisher
+    /// and wants no echo.
+    #[inline]
+    fn reaches(self, id: u32, session: &Session) -> bool {
+        session.ending.is_none() && (self.echo || self.session != Some(id))
+    }
 }
 
 /// The parts of a shard that a fan-out changes.
@@ -108,14 +115,10 @@ impl FanOut<'_> {
     fn deliver(&mut self, id: SubId, route: &Route, message: &Message<'_>) -> bool {
         let sub = self.subs.get_mut(id);
         let session = &mut self.sessions[sub.session() as usize];
-        if session.ending.is_some()
-            || (!self.origin.echo && self.origin.session == Some(sub.session()))
-        {
+        if !self.origin.reaches(sub.session(), session) {
             return false;
         }
-        if !session.is_dirty {
-            self.pending.mark_dirty(sub.session(), session);
-        }
+        self.pending.mark_dirty(sub.session(), session);
         let before = session.out.pending_bytes();
         let mut payload_bytes = message.payload_bytes();
         if message.header_bytes == 0 {
@@ -128,11 +131,7 @@ impl FanOut<'_> {
         }
         session.out_msgs += 1;
         session.out_bytes += payload_bytes as u64;
-        let after = session.out.pending_bytes();
-        self.pending.produced_bytes += after - before;
-        if after > self.pending.congested_bytes {
-            self.pending.note_congested(sub.session(), after);
-        }
+        self.pending.count_produced(sub.session(), session, before);
         if self.pending.traces {
             let takes_headers = session.takes_headers;
             self.pending
@@ -150,14 +149,10 @@ impl FanOut<'_> {
     pub(super) fn deliver_run(&mut self, id: SubId, route: &Route, chunk: &Chunk, run: &[Waiting]) {
         let sub = self.subs.get_mut(id);
         let session = &mut self.sessions[sub.session() as usize];
-        if session.ending.is_some()
-            || (!self.origin.echo && self.origin.session == Some(sub.session()))
-        {
+        if !self.origin.reaches(sub.session(), session) {
             return;
         }
-        if !session.is_dirty {
-            self.pending.mark_dirty(sub.session(), session);
-        }
+        self.pending.mark_dirty(sub.session(), session);
         let before = session.out.pending_bytes();
         for waiting in run {
             let tail = &chunk[waiting.tail.clone()];
@@ -171,11 +166,7 @@ impl FanOut<'_> {
                 break;
             }
         }
-        let after = session.out.pending_bytes();
-        self.pending.produced_bytes += after - before;
-        if after > self.pending.congested_bytes {
-            self.pending.note_congested(sub.session(), after);
-        }
+        self.pending.count_produced(sub.session(), session, before);
     }
 
     /// Delivers to one of these members, starting at a random one; those that cannot get it are

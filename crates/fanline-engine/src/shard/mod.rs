@@ -363,9 +363,7 @@ impl Shard {
     /// Queues bytes for a client.
     fn send(&mut self, id: SessionId, bytes: &[u8]) {
         let session = &mut self.sessions[id.index()];
-        if !session.is_dirty {
-            self.pending.mark_dirty(id.0, session);
-        }
+        self.pending.mark_dirty(id.0, session);
         session.out.append(bytes);
         if self.pending.traces && !bytes.starts_with(b"INFO ") {
             self.pending.trace_sent(id, bytes);

@@ -52,13 +52,25 @@ impl Pending {
     /// Puts a session on the list of those to write to, with a buffer to collect in.
     #[inline]
     pub(super) fn mark_dirty(&mut self, id: u32, session: &mut Session) {
-        session.is_dirty = true;
+        if std::mem::replace(&mut session.is_dirty, true) {
+            return;
+        }
         self.dirty.push(SessionId(id));
         if !session.out.has_buffer()
             && let Some(buffer) = self.spare.pop()
         {
             self.spare_bytes -= buffer.capacity();
             session.out.lend_buffer(buffer);
+        }
+    }
+
+    /// Counts what was queued for a session that had `before` bytes waiting.
+    #[inline]
+    pub(super) fn count_produced(&mut self, id: u32, session: &Session, before: usize) {
+        let after = session.out.pending_bytes();
+        self.produced_bytes += after - before;
+        if after > self.congested_bytes {
+            self.note_congested(id, after);
         }
     }
 

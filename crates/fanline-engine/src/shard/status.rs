@@ -1,7 +1,5 @@
 //! What a shard tells of itself and of its sessions.
 
-use std::time::Duration;
-
 use super::Shard;
 use super::session::{ConnectionStatus, SessionId, SubscriptionStatus};
 use crate::nats::error::CloseReason;
@@ -138,10 +136,5 @@ impl Shard {
         self.sessions
             .iter()
             .map(|(index, _)| SessionId::from_index(index))
-    }
-
-    /// Since when nothing was heard from a session, for the oldest first.
-    pub fn active_at(&self, id: SessionId) -> Option<Duration> {
-        self.sessions.get(id.index()).map(|s| s.active_at)
     }
 }

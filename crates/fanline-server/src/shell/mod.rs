@@ -370,7 +370,7 @@ impl Shell {
         self.emit_traces();
     }
 
-    /// Writes as much to a connection as it takes. What remains is drained by a task of its own.
+    /// Writes as much to a connection as it takes. What remains is written by the connection's own task.
     fn write(&self, id: SessionId, link: &Rc<Link>) {
         let mut engine = self.engine.borrow_mut();
         let wrote = link.try_write_all(engine.outbox(id));
