@@ -1,0 +1,57 @@
+//! Time as a library sees it: readings of a clock that never goes back.
+
+use std::time::Duration;
+
+/// A moment on a [`Clock`], in nanoseconds since that clock's own beginning. Moments of unlike clocks
+/// have nothing to do with each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+impl Time {
+    /// The clock's beginning.
+    pub const ZERO: Self = Self(0);
+
+    /// The moment this many nanoseconds after the clock's beginning.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the clock's beginning.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The time from `earlier` to this moment; zero when `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl std::ops::Add<Duration> for Time {
+    type Output = Self;
+
+    /// Stops at the last moment that can be told, more than 500 years on.
+    fn add(self, duration: Duration) -> Self {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(nanos))
+    }
+}
+
+/// Tells the time.
+pub trait Clock: Send + Sync + 'static {
+    /// The time now. A reading that is earlier than one before it is taken as equal to it by whoever
+    /// reads: it neither brings anything back nor drops anything.
+    fn now(&self) -> Time;
+
+    /// The time now as exactly as this clock can tell it, where [`now`](Clock::now) gives a reading
+    /// that is cheaper and late.
+    fn now_exact(&self) -> Time {
+        self.now()
+    }
+
+    /// How late a reading of [`now`](Clock::now) may be. A window keeps its values that much longer,
+    /// so that none is dropped early.
+    fn granularity(&self) -> Duration {
+        Duration::ZERO
+    }
+}

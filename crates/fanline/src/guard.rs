@@ -1,0 +1,147 @@
+//! Subscriptions as values: [`Guard`].
+
+use std::sync::Arc;
+
+/// A subscription, or a scheduled action. Dropping it unsubscribes.
+///
+/// Unsubscribing is idempotent, works from any thread and from inside the observer's own callback, and
+/// does not wait: a call that another thread has begun, or has just decided to make, may still be
+/// running when it returns, and no later value is delivered.
+/// [`unsubscribe_and_wait`](Guard::unsubscribe_and_wait) is there for whoever must know that the
+/// callback is over. The observer is dropped at once when nothing is being emitted, else by the
+/// emission in progress or, at the latest, by the next one.
+///
+/// ```
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let guard = source.subscribe(|value| println!("{value}"));
+/// assert!(tx.has_observers());
+/// drop(guard);
+/// assert!(!tx.has_observers());
+///
+/// source.subscribe(|value| println!("{value}")).detach();
+/// tx.next(1); // printed: the subscription outlives its guard
+/// ```
+#[must_use = "dropping a guard unsubscribes; call `detach` to keep the subscription"]
+#[derive(Default)]
+pub struct Guard {
+    parts: Parts,
+}
+
+#[derive(Default)]
+enum Parts {
+    /// Nothing to undo.
+    #[default]
+    Closed,
+    Registered {
+        registry: Arc<dyn Registry>,
+        key: u64,
+    },
+    Action(Box<dyn FnOnce() + Send + Sync>),
+    Many(Vec<Guard>),
+}
+
+/// Where something was registered under a key that is never used again.
+pub(crate) trait Registry: Send + Sync {
+    /// Undoes the registration, if it is still there.
+    fn remove(&self, key: u64);
+
+    /// The same, and returns after a call in progress on another thread.
+    fn remove_and_wait(&self, key: u64) {
+        self.remove(key);
+    }
+
+    /// Whether the registration is still there.
+    fn contains(&self, key: u64) -> bool;
+}
+
+impl Guard {
+    /// A guard with nothing to undo: of a subscription that is already over.
+    pub const fn closed() -> Self {
+        Self {
+            parts: Parts::Closed,
+        }
+    }
+
+    /// A guard that runs `action` once, when it is dropped or unsubscribed.
+    pub fn new(action: impl FnOnce() + Send + Sync + 'static) -> Self {
+        Self {
+            parts: Parts::Action(Box::new(action)),
+        }
+    }
+
+    pub(crate) fn registered(registry: Arc<dyn Registry>, key: u64) -> Self {
+        Self {
+            parts: Parts::Registered { registry, key },
+        }
+    }
+
+    /// Unsubscribes; the same as dropping the guard.
+    pub fn unsubscribe(self) {
+        drop(self);
+    }
+
+    /// Unsubscribes, and returns when no call of the observer is running on another thread.
+    ///
+    /// Blocks for as long as a call in progress takes. Called from inside the observer itself, or from
+    /// inside another observer of the same emission, it cannot wait for its own caller and returns at
+    /// once. Do not call it while holding a lock that the observer takes. Guards made by
+    /// [`Guard::new`] only run their action.
+    pub fn unsubscribe_and_wait(mut self) {
+        match std::mem::take(&mut self.parts) {
+            Parts::Registered { registry, key } => registry.remove_and_wait(key),
+            Parts::Many(guards) => guards.into_iter().for_each(Self::unsubscribe_and_wait),
+            Parts::Action(action) => action(),
+            Parts::Closed => {}
+        }
+    }
+
+    /// Keeps the subscription without a guard: it ends when its source does.
+    pub fn detach(mut self) {
+        match std::mem::take(&mut self.parts) {
+            Parts::Many(guards) => guards.into_iter().for_each(Self::detach),
+            Parts::Closed | Parts::Registered { .. } | Parts::Action(_) => {}
+        }
+    }
+
+    /// Adds a subscription that ends with this one.
+    pub fn add(&mut self, child: Guard) {
+        match &mut self.parts {
+            Parts::Many(guards) => guards.push(child),
+            Parts::Closed => *self = child,
+            Parts::Registered { .. } | Parts::Action(_) => {
+                let own = std::mem::take(self);
+                self.parts = Parts::Many(vec![own, child]);
+            }
+        }
+    }
+
+    /// Whether there is nothing left to undo: the source has ended, or dropped the observer. A guard
+    /// made by [`Guard::new`] is never closed.
+    pub fn is_closed(&self) -> bool {
+        match &self.parts {
+            Parts::Closed => true,
+            Parts::Registered { registry, key } => !registry.contains(*key),
+            Parts::Action(_) => false,
+            Parts::Many(guards) => guards.iter().all(Self::is_closed),
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        match std::mem::take(&mut self.parts) {
+            Parts::Registered { registry, key } => registry.remove(key),
+            Parts::Action(action) => action(),
+            // Each part unsubscribes as it is dropped.
+            Parts::Many(_) | Parts::Closed => {}
+        }
+    }
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard")
+            .field("closed", &self.is_closed())
+            .finish()
+    }
+}

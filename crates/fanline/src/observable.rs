@@ -1,0 +1,95 @@
+//! What can be subscribed to, by anything that observes.
+
+use crate::{BoxObserver, Guard, Observer, observer};
+
+/// Something that calls an observer: the head of a chain, or a chain of operators.
+///
+/// It stands to [`IntoObservable`] as `Iterator` stands to `IntoIterator`: sources and subjects, which
+/// are subscribed many times, are turned into an observable by the first operator, and each operator
+/// takes the one before it by value. A chain is subscribed once, and can be cloned before that when
+/// its closures can. Nothing happens before the subscription.
+///
+/// Operators are in [`ObservableExt`](crate::ObservableExt). A function takes or gives back
+/// `impl Observable<Item = u32, Error = Infallible>`, or the boxed form,
+/// [`BoxObservable`], where types must be named.
+pub trait Observable: Sized {
+    /// What it emits.
+    type Item;
+    /// With what it fails; [`Infallible`](std::convert::Infallible) when it does not.
+    type Error;
+
+    /// Connects the observer. What the observable has ready is delivered before this returns.
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<Self::Item, Self::Error> + Send + 'static;
+
+    /// Calls `next` with each value. Errors and completion are not looked at; use
+    /// [`observer`](crate::observer()) for closures that do.
+    fn subscribe<F>(self, next: F) -> Guard
+    where
+        F: FnMut(&Self::Item) + Send + 'static,
+    {
+        self.subscribe_with(observer(next))
+    }
+}
+
+/// What can be turned into an [`Observable`]: every observable, every source and every subject.
+pub trait IntoObservable: Sized {
+    /// What it emits.
+    type Item;
+    /// With what it fails.
+    type Error;
+    /// What it becomes.
+    type Observable: Observable<Item = Self::Item, Error = Self::Error>;
+
+    /// Turns this into an observable. Nothing is subscribed yet.
+    fn into_observable(self) -> Self::Observable;
+}
+
+impl<S: Observable> IntoObservable for S {
+    type Item = S::Item;
+    type Error = S::Error;
+    type Observable = S;
+
+    fn into_observable(self) -> S {
+        self
+    }
+}
+
+/// An observable whose chain of operators is hidden in a box: for struct fields, for lists of unlike
+/// chains, and to keep types short at the border of a module. Costs an allocation and one indirect
+/// call per value.
+pub struct BoxObservable<T, E = std::convert::Infallible> {
+    subscribe: Box<dyn FnOnce(BoxObserver<T, E>) -> Guard + Send>,
+}
+
+impl<T, E> BoxObservable<T, E> {
+    pub(crate) fn new<S>(source: S) -> Self
+    where
+        S: Observable<Item = T, Error = E> + Send + 'static,
+        T: 'static,
+        E: 'static,
+    {
+        Self {
+            subscribe: Box::new(move |observer| source.subscribe_with(observer)),
+        }
+    }
+}
+
+impl<T: 'static, E: 'static> Observable for BoxObservable<T, E> {
+    type Item = T;
+    type Error = E;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<T, E> + Send + 'static,
+    {
+        (self.subscribe)(Box::new(observer))
+    }
+}
+
+impl<T, E> std::fmt::Debug for BoxObservable<T, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BoxObservable").finish_non_exhaustive()
+    }
+}

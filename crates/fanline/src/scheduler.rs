@@ -1,0 +1,73 @@
+//! Where and when things run: the contract of [`Scheduler`] and [`Worker`].
+
+use std::time::Duration;
+
+use crate::{Guard, Time};
+
+/// Gives out [`Worker`]s, on which actions run in order.
+///
+/// A scheduler is a handle: clones refer to the same threads and the same time.
+pub trait Scheduler: Clone + Send + Sync + 'static {
+    /// A lane of this scheduler.
+    type Worker: Worker;
+
+    /// A new lane. Its actions never overlap each other; those of unlike workers may.
+    fn worker(&self) -> Self::Worker;
+
+    /// The time on this scheduler's clock.
+    fn now(&self) -> Time;
+
+    /// Runs `action` as soon as the scheduler can, on a lane of its own, unless the guard is dropped
+    /// before.
+    fn schedule(&self, action: impl FnOnce() + Send + 'static) -> Guard {
+        self.worker().schedule((), move |(), _| action())
+    }
+}
+
+/// A serial lane of a [`Scheduler`]: runs one action at a time, by due time, and first in first out
+/// among those that are due at the same time.
+///
+/// Actions are handed their state by value and the worker by reference, so an action that goes on
+/// (schedules itself again) moves its state along and captures nothing. Dropping the guard of an
+/// action that has not begun cancels it and drops its state at once; it never interrupts one that
+/// runs. An action that panics harms no other: see each scheduler for where the panic goes.
+///
+/// Clones are handles of the same lane. When the last is dropped, actions that were scheduled and
+/// whose guards were detached still run.
+pub trait Worker: Clone + Send + Sync + 'static {
+    /// The time on the scheduler's clock.
+    fn now(&self) -> Time;
+
+    /// Runs `action` with `state` at `due`; as soon as possible when that is over.
+    fn schedule_at<S, A>(&self, due: Time, state: S, action: A) -> Guard
+    where
+        S: Send + 'static,
+        A: FnOnce(S, &Self) + Send + 'static;
+
+    /// Runs `action` with `state` as soon as possible.
+    fn schedule<S, A>(&self, state: S, action: A) -> Guard
+    where
+        S: Send + 'static,
+        A: FnOnce(S, &Self) + Send + 'static,
+    {
+        self.schedule_at(self.now(), state, action)
+    }
+
+    /// Runs `action` with `state` after `delay`.
+    fn schedule_after<S, A>(&self, delay: Duration, state: S, action: A) -> Guard
+    where
+        S: Send + 'static,
+        A: FnOnce(S, &Self) + Send + 'static,
+    {
+        self.schedule_at(self.now() + delay, state, action)
+    }
+
+    /// Runs `action` after `period` and then every `period`, each time with the state that it left,
+    /// until it gives back [`Break`](std::ops::ControlFlow::Break) or the guard is dropped. Runs never
+    /// overlap; one that comes late does not delay those after it, and runs that were missed
+    /// altogether are made up for one after the other.
+    fn schedule_periodic<S, A>(&self, period: Duration, state: S, action: A) -> Guard
+    where
+        S: Send + 'static,
+        A: FnMut(&mut S, &Self) -> std::ops::ControlFlow<()> + Send + 'static;
+}

@@ -1,0 +1,2 @@
+//! Behaviour of the library, seen from outside: one module for each subject of talk.
+#![allow(missing_docs)]
