@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use fanline::prelude::*;
-use fanline::{AsyncSubject, BehaviorSubject, ReplaySubject, Subject};
+use fanline::{AsyncSubject, BehaviorSubject, Replay, ReplaySubject, Subject};
 use serde::Serialize;
 
 use super::grid::{Flavour, Form};
-use super::library::policy;
+use super::library::with_policy;
 use crate::report::metric::Summary;
 
 /// How many are subscribed all the while.
@@ -41,9 +41,10 @@ pub(super) struct Figure {
 /// Both forms of `flavour`, with each number present.
 pub(super) fn measure(flavour: Flavour) -> Churn {
     let both = |form| PRESENT.map(|present| figure(flavour, form, present));
+    let figures = Form::BOTH.into_iter().flat_map(both).flatten();
     Churn {
         flavour,
-        figures: Form::BOTH.into_iter().flat_map(both).collect(),
+        figures: figures.collect(),
     }
 }
 
@@ -55,35 +56,33 @@ macro_rules! pair {
     }};
     (shared $present:expr, $form:expr, $subject:expr) => {{
         let subject = $subject;
-        sample($present, $form, || subject.subscribe(|_| {}), || {
-            subject.next(1);
-        })
+        sample(
+            $present,
+            $form,
+            || subject.subscribe(|_| {}),
+            || {
+                subject.next(1);
+            },
+        )
     }};
 }
 
-fn figure(flavour: Flavour, form: Form, present: usize) -> Figure {
-    match (flavour, form) {
+/// `None` when there is no such subject.
+fn figure(flavour: Flavour, form: Form, present: usize) -> Option<Figure> {
+    Some(match (flavour, form) {
         (Flavour::Subject, Form::Exclusive) => pair!(present, form, fanline::subject::<u32>()),
         (Flavour::Behavior, Form::Exclusive) => pair!(present, form, fanline::behavior(0)),
-        (Flavour::Async, Form::Exclusive) => {
-            pair!(present, form, fanline::async_subject::<u32>())
-        }
-        (_, Form::Exclusive) => {
-            pair!(present, form, fanline::replay::<u32>(policy(flavour)))
-        }
-        (Flavour::Subject, Form::Shared) => {
-            pair!(shared present, form, Subject::<u32>::new())
-        }
-        (Flavour::Behavior, Form::Shared) => {
-            pair!(shared present, form, BehaviorSubject::new(0))
-        }
-        (Flavour::Async, Form::Shared) => {
-            pair!(shared present, form, AsyncSubject::<u32>::new())
-        }
-        (_, Form::Shared) => {
-            pair!(shared present, form, ReplaySubject::<u32>::new(policy(flavour)))
-        }
-    }
+        (Flavour::Async, Form::Exclusive) => pair!(present, form, fanline::last_value()),
+        (_, Form::Exclusive) => with_policy!(flavour, policy => {
+            pair!(present, form, fanline::replay::<u32>(policy))
+        })?,
+        (Flavour::Subject, Form::Shared) => pair!(shared present, form, Subject::<u32>::new()),
+        (Flavour::Behavior, Form::Shared) => pair!(shared present, form, BehaviorSubject::new(0)),
+        (Flavour::Async, Form::Shared) => pair!(shared present, form, AsyncSubject::new()),
+        (_, Form::Shared) => with_policy!(flavour, policy => {
+            pair!(shared present, form, ReplaySubject::new(policy))
+        })?,
+    })
 }
 
 fn sample(

@@ -14,12 +14,9 @@ macro_rules! exclusive {
         let seats = $audience.seats();
         let mut guards: Vec<Guard> = seats.map(|seat| source.subscribe($observe(seat))).collect();
         let mut tx = Some(tx);
-        Box::new(move |step| match step {
-            Step::Emit(messages) => {
-                let tx = tx.as_mut().expect("emission comes before the end");
-                $emit(messages, |values| tx.$method(values));
-            }
-            Step::End => {
+        Box::new(move |step| match (step, &mut tx) {
+            (Step::Emit(messages), Some(tx)) => $emit(messages, |values| tx.$method(values)),
+            _ => {
                 if let Some(tx) = tx.take() {
                     tx.complete();
                 }
@@ -45,29 +42,70 @@ macro_rules! shared {
     }};
 }
 
+/// The policies are types of their own too.
+macro_rules! with_policy {
+    ($flavour:expr, $policy:ident => $work:expr) => {
+        match $flavour {
+            Flavour::All => {
+                let $policy = Replay::all();
+                Some($work)
+            }
+            Flavour::One => {
+                let $policy = Replay::one();
+                Some($work)
+            }
+            Flavour::Many => {
+                let $policy = Replay::many(5);
+                Some($work)
+            }
+            _ => None,
+        }
+    };
+}
+pub(super) use with_policy;
+
 /// One call per message.
-pub(super) fn each(flavour: Flavour, form: Form, audience: &Audience) -> Running {
-    let step = match (flavour, form) {
-        (Flavour::Subject, Form::Exclusive) => {
-            exclusive!(fanline::subject::<u32>(), audience, count, emit_each, next)
-        }
-        (Flavour::Behavior, Form::Exclusive) => {
-            exclusive!(fanline::behavior(0), audience, count, emit_each, next)
-        }
-        (Flavour::Async, Form::Exclusive) => {
-            exclusive!(fanline::async_subject(), audience, count, emit_each, next)
-        }
-        (_, Form::Exclusive) => {
-            let pair = fanline::replay::<u32>(policy(flavour));
+pub(super) fn each(flavour: Flavour, form: Form, audience: &Audience) -> Option<Running> {
+    match form {
+        Form::Exclusive => each_exclusive(flavour, audience),
+        Form::Shared => each_shared(flavour, audience),
+    }
+}
+
+fn each_exclusive(flavour: Flavour, audience: &Audience) -> Option<Running> {
+    let step = match flavour {
+        Flavour::Subject => {
+            let pair = fanline::subject::<u32>();
             exclusive!(pair, audience, count, emit_each, next)
         }
-        (Flavour::Subject, Form::Shared) => shared!(Subject::<u32>::new(), audience),
-        (Flavour::Behavior, Form::Shared) => shared!(BehaviorSubject::new(0), audience),
-        (Flavour::Async, Form::Shared) => shared!(AsyncSubject::new(), audience),
-        (_, Form::Shared) => shared!(ReplaySubject::new(policy(flavour)), audience),
+        Flavour::Behavior => {
+            let pair = fanline::behavior(0);
+            exclusive!(pair, audience, count, emit_each, next)
+        }
+        Flavour::Async => {
+            let pair = fanline::last_value::<u32>();
+            exclusive!(pair, audience, count, emit_each, next)
+        }
+        _ => with_policy!(flavour, policy => {
+            let pair = fanline::replay::<u32>(policy);
+            exclusive!(pair, audience, count, emit_each, next)
+        })?,
     };
     let received = received(flavour);
-    Running { received, step }
+    Some(Running { received, step })
+}
+
+fn each_shared(flavour: Flavour, audience: &Audience) -> Option<Running> {
+    let step = match flavour {
+        Flavour::Subject => shared!(Subject::<u32>::new(), audience),
+        Flavour::Behavior => shared!(BehaviorSubject::new(0), audience),
+        Flavour::Async => shared!(AsyncSubject::new(), audience),
+        _ => with_policy!(flavour, policy => {
+            shared!(ReplaySubject::new(policy), audience)
+        })?,
+    };
+    let received = received(flavour);
+    Some(Running { received, step })
 }
 
 /// Slices of 64.
@@ -82,29 +120,36 @@ pub(super) fn slices(flavour: Flavour, form: Form, audience: &Audience) -> Optio
             let pair = fanline::behavior(0);
             exclusive!(pair, audience, see, emit_slices, next_slice)
         }
-        (_, Form::Exclusive) => {
-            let pair = fanline::replay::<u32>(policy(flavour));
+        (_, Form::Exclusive) => with_policy!(flavour, policy => {
+            let pair = fanline::replay::<u32>(policy);
             exclusive!(pair, audience, see, emit_slices, next_slice)
-        }
+        })?,
     };
     let received = received(flavour);
     Some(Running { received, step })
 }
 
 /// Observers of one known type.
-pub(super) fn one_type(_flavour: Flavour, _audience: &Audience) -> Option<Running> {
-    None
-}
-
-pub(super) fn policy(flavour: Flavour) -> Replay {
-    let window = std::time::Duration::from_secs(5);
-    match flavour {
-        Flavour::Many => Replay::many(5),
-        Flavour::One => Replay::one(),
-        Flavour::Within => Replay::within(window),
-        Flavour::ManyWithin => Replay::many_within(5, window),
-        Flavour::All | Flavour::Subject | Flavour::Behavior | Flavour::Async => Replay::all(),
+pub(super) fn one_type(flavour: Flavour, audience: &Audience) -> Option<Running> {
+    if flavour != Flavour::Subject {
+        return None;
     }
+    let (tx, members) = fanline::subject_of();
+    let subscribe = |seat| members.subscribe_with(fanline::observer(count(seat)));
+    let mut guards: Vec<Guard> = audience.seats().map(subscribe).collect();
+    let mut tx = Some(tx);
+    Some(Running {
+        received: Received::All,
+        step: Box::new(move |step| match (step, &mut tx) {
+            (Step::Emit(messages), Some(tx)) => emit_each(messages, |value| tx.next(value)),
+            _ => {
+                if let Some(tx) = tx.take() {
+                    tx.complete();
+                }
+                guards.clear();
+            }
+        }),
+    })
 }
 
 fn received(flavour: Flavour) -> Received {

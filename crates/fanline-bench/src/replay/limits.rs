@@ -187,36 +187,47 @@ const CHUNK: usize = 4096;
 /// Leaves out how a subscriber would find the chunks.
 #[derive(Default)]
 pub(super) struct Log {
-    full: VecDeque<Vec<u32>>,
-    chunk: Vec<u32>,
-    length: usize,
-    /// The same for readers on other threads.
+    full: VecDeque<Box<[u32]>>,
+    /// Values in those.
+    full_values: usize,
+    chunk: Box<[u32]>,
+    /// Values in the chunk that is not full.
+    filled: usize,
+    /// All values, for readers on other threads.
     published: Arc<AtomicUsize>,
 }
 
 impl Log {
+    #[cold]
     fn start_chunk(&mut self) {
-        let full = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK));
+        let full = std::mem::replace(&mut self.chunk, vec![0; CHUNK].into_boxed_slice());
+        self.full_values += full.len();
+        self.filled = 0;
         if !full.is_empty() {
             self.full.push_back(full);
         }
     }
 
+    /// How many values there are.
+    fn len(&self) -> usize {
+        self.full_values + self.filled
+    }
+
     #[inline]
-    fn publish(&mut self, added: usize) {
-        self.length += added;
-        self.published.store(self.length, Ordering::Release);
+    fn publish(&mut self) {
+        self.published.store(self.len(), Ordering::Release);
     }
 }
 
 impl Keep for Log {
     #[inline]
     fn keep(&mut self, value: u32) {
-        if self.chunk.len() == self.chunk.capacity() {
+        if self.filled == self.chunk.len() {
             self.start_chunk();
         }
-        self.chunk.push(value);
-        self.publish(1);
+        self.chunk[self.filled] = value;
+        self.filled += 1;
+        self.publish();
     }
 }
 
@@ -259,7 +270,7 @@ impl TickedLog {
 
     fn begin_run(&mut self, now: u64) {
         self.tick = now;
-        self.runs.push_back((now, self.log.length));
+        self.runs.push_back((now, self.log.len()));
         while self
             .runs
             .front()
@@ -375,18 +386,17 @@ impl KeepSlice for Nothing {
 impl KeepSlice for Log {
     #[inline]
     fn keep_slice(&mut self, mut values: &[u32]) {
-        let added = values.len();
         while !values.is_empty() {
-            let free = self.chunk.capacity() - self.chunk.len();
-            if free == 0 {
+            if self.filled == self.chunk.len() {
                 self.start_chunk();
-                continue;
             }
-            let (now, later) = values.split_at(free.min(values.len()));
-            self.chunk.extend_from_slice(now);
+            let free = &mut self.chunk[self.filled..];
+            let (now, later) = values.split_at(free.len().min(values.len()));
+            free[..now.len()].copy_from_slice(now);
+            self.filled += now.len();
             values = later;
         }
-        self.publish(added);
+        self.publish();
     }
 }
 
@@ -408,9 +418,10 @@ mod tests {
         let end = 3 * u32::try_from(CHUNK).unwrap() + 5;
         (0..1000).for_each(|value| log.keep(value));
         log.keep_slice(&(1000..end).collect::<Vec<_>>());
-        let kept = log.full.iter().chain([&log.chunk]).flatten().copied();
+        let chunks = log.full.iter().map(|chunk| &chunk[..]);
+        let kept = chunks.chain([&log.chunk[..log.filled]]).flatten().copied();
         assert!(kept.eq(0..end));
-        assert_eq!(log.length, end as usize);
+        assert_eq!(log.published.load(Ordering::Acquire), end as usize);
         assert!(log.full.iter().all(|chunk| chunk.len() == CHUNK));
     }
 

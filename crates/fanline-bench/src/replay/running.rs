@@ -33,7 +33,7 @@ pub(super) fn prepare(
     audience: &Audience,
 ) -> Option<Running> {
     match (system, calls) {
-        (System::Fanline(form), Calls::Next) => Some(library::each(flavour, form, audience)),
+        (System::Fanline(form), Calls::Next) => library::each(flavour, form, audience),
         (System::Fanline(form), Calls::NextSlice) => library::slices(flavour, form, audience),
         (System::FanlineOneType, Calls::Next) => library::one_type(flavour, audience),
         (System::Limit(form), Calls::Next) => Some(hand_written::each(flavour, form, audience)),
