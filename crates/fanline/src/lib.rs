@@ -1,15 +1,16 @@
 //! In-process fan-out. This release holds the contract that everything else stands on, the
 //! [`Observer`]; subjects, replay and hubs come next and are not here yet.
 
-mod clock;
+pub mod clock;
 mod guard;
 mod observable;
 mod observer;
 pub mod operators;
 pub mod scheduler;
 mod sync;
+pub mod testing;
 
-pub use clock::{Clock, Time};
+pub use clock::{Clock, Coarse, Precise, Time};
 pub use guard::Guard;
 pub use observable::{BoxObservable, IntoObservable, Observable};
 pub use observer::{
