@@ -1,7 +1,7 @@
 //! In-process fan-out. This release holds the contract that everything else stands on, the
 //! [`Observer`]; subjects, replay and hubs come next and are not here yet.
 
-mod clock;
+pub mod clock;
 mod guard;
 mod observable;
 mod observer;
@@ -9,8 +9,9 @@ pub mod operators;
 pub mod scheduler;
 mod subject;
 mod sync;
+pub mod testing;
 
-pub use clock::{Clock, Time};
+pub use clock::{Clock, Coarse, Precise, Time};
 pub use guard::Guard;
 pub use observable::{BoxObservable, IntoObservable, Observable};
 pub use observer::{

@@ -16,7 +16,7 @@
 #[cfg(all(test, fanline_loom))]
 mod exports {
     pub(crate) use loom::sync::atomic::{
-        AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use loom::thread;
@@ -29,7 +29,7 @@ mod exports {
 #[cfg(not(all(test, fanline_loom)))]
 mod exports {
     pub(crate) use std::sync::atomic::{
-        AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::thread;
@@ -52,9 +52,7 @@ pub(crate) struct SharedCell<T> {
 
 impl<T> SharedCell<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self {
-            inner: cell(value),
-        }
+        Self { inner: cell(value) }
     }
 
     /// The address, for somebody who has the value to itself now.

@@ -48,9 +48,7 @@ impl<T> Store<T> {
             given_up = self.turn_to(policy, now);
         }
         if P::COUNTED && !needs_drop::<T>() && self.log.is_full() {
-            // Chunks are used again: without a destructor that is all there is to giving up.
-            self.retain_newest(policy.count_max());
-            drop(self.log.give_up());
+            self.reuse_chunks(policy);
         }
         let slot = self.log.append(value);
         if P::COUNTED && needs_drop::<T>() {
@@ -110,9 +108,15 @@ impl<T> Store<T> {
         self.runs = VecDeque::new();
     }
 
+    /// Frees chunks for what comes: without a destructor that is all there is to giving up.
+    #[cold]
+    fn reuse_chunks<P: Rules>(&mut self, policy: &P) {
+        self.trim_by_count(policy);
+        drop(self.log.give_up());
+    }
+
     fn retain_newest(&mut self, count: usize) {
-        self.log
-            .retain_from(self.log.end().saturating_sub(count));
+        self.log.retain_from(self.log.end().saturating_sub(count));
     }
 
     /// The clock has moved on: a new run begins, and values may have become too old.
