@@ -2,6 +2,7 @@
 //! [`Observer`]; subjects, replay and hubs come next and are not here yet.
 
 mod clock;
+pub mod create;
 mod guard;
 mod observable;
 mod observer;
@@ -10,6 +11,10 @@ pub mod scheduler;
 mod sync;
 
 pub use clock::{Clock, Time};
+pub use create::{
+    Emitter, create, defer, empty, from_fn, from_iter, generate, never, of, range, repeat_value,
+    throw, try_from_iter,
+};
 pub use guard::Guard;
 pub use observable::{BoxObservable, IntoObservable, Observable};
 pub use observer::{
