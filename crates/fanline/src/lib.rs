@@ -2,6 +2,7 @@
 //! [`Observer`]; subjects, replay and hubs come next and are not here yet.
 
 pub mod clock;
+pub mod create;
 mod guard;
 mod observable;
 mod observer;
@@ -12,6 +13,10 @@ mod sync;
 pub mod testing;
 
 pub use clock::{Clock, Coarse, Precise, Time};
+pub use create::{
+    Emitter, create, defer, empty, from_fn, from_iter, generate, never, of, range, repeat_value,
+    throw, try_from_iter,
+};
 pub use guard::Guard;
 pub use observable::{BoxObservable, IntoObservable, Observable};
 pub use observer::{
