@@ -1,2 +1,6 @@
 //! Behaviour of the library, seen from outside: one module for each subject of talk.
 #![allow(missing_docs)]
+
+mod hand;
+mod operators_combine;
+mod operators_errors;
