@@ -4,7 +4,7 @@ mod again;
 mod catch;
 mod combine_latest;
 mod concat;
-mod deferred;
+mod flat_map_on;
 mod exhaust_map;
 mod flat_map;
 mod funnel;
@@ -31,9 +31,9 @@ mod zip;
 pub use catch::Catch;
 pub use combine_latest::CombineLatest;
 pub use concat::{Concat, ConcatAll, concat_all};
-pub use deferred::SubscribedOn;
 pub use exhaust_map::ExhaustMap;
 pub use flat_map::FlatMap;
+pub use flat_map_on::FlatMapOn;
 pub use map::Map;
 pub use merge::{Merge, MergeAll, merge_all};
 pub use on_error_return::OnErrorReturn;
@@ -242,11 +242,8 @@ pub trait ObservableExt: IntoObservable {
         self,
         scheduler: C,
         most: usize,
-        mut f: F,
-    ) -> FlatMap<
-        Self::Observable,
-        impl FnMut(&Self::Item) -> SubscribedOn<R::Observable, C> + Send + 'static,
-    >
+        f: F,
+    ) -> FlatMapOn<Self::Observable, C, F>
     where
         C: Scheduler,
         F: FnMut(&Self::Item) -> R + Send + 'static,
@@ -255,9 +252,7 @@ pub trait ObservableExt: IntoObservable {
         R::Item: Clone + Send + 'static,
         Self::Error: Clone + Send + 'static,
     {
-        FlatMap::new(self.into_observable(), most, move |value: &Self::Item| {
-            SubscribedOn::new(f(value).into_observable(), scheduler.clone())
-        })
+        FlatMapOn::new(self.into_observable(), scheduler, most, f)
     }
 
     /// Emits the values of this source and of `other` as they come.

@@ -1,21 +1,62 @@
-//! Subscribing on a lane of a scheduler.
-
 use std::sync::Arc;
 
+use super::FlatMap;
 use super::upstreams::Upstreams;
-use crate::{Guard, Observable, Observer, Scheduler};
+use crate::{Guard, IntoObservable, Observable, Observer, Scheduler};
 
-/// A source that is subscribed on a worker of its own: what `flat_map_on` makes of each inner source.
+/// See [`ObservableExt::flat_map_on`](crate::ObservableExt::flat_map_on).
 #[derive(Clone, Debug)]
-pub struct SubscribedOn<S, C> {
+pub struct FlatMapOn<S, C, F> {
     source: S,
     scheduler: C,
+    most: usize,
+    f: F,
 }
 
-impl<S, C> SubscribedOn<S, C> {
-    pub(super) fn new(source: S, scheduler: C) -> Self {
-        Self { source, scheduler }
+impl<S, C, F> FlatMapOn<S, C, F> {
+    pub(super) fn new(source: S, scheduler: C, most: usize, f: F) -> Self {
+        assert!(most > 0, "`most` must be at least 1");
+        Self {
+            source,
+            scheduler,
+            most,
+            f,
+        }
     }
+}
+
+impl<S, C, R, F> Observable for FlatMapOn<S, C, F>
+where
+    S: Observable<Error: Clone + Send + 'static>,
+    C: Scheduler,
+    R: IntoObservable<Item: Clone + Send + 'static, Error = S::Error, Observable: Send + 'static>,
+    F: FnMut(&S::Item) -> R + Send + 'static,
+{
+    type Item = R::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<R::Item, S::Error> + Send + 'static,
+    {
+        let Self {
+            source,
+            scheduler,
+            most,
+            mut f,
+        } = self;
+        FlatMap::new(source, most, move |value: &S::Item| SubscribedOn {
+            source: f(value).into_observable(),
+            scheduler: scheduler.clone(),
+        })
+        .subscribe_with(observer)
+    }
+}
+
+/// A source that is subscribed on a worker of its own.
+struct SubscribedOn<S, C> {
+    source: S,
+    scheduler: C,
 }
 
 impl<S, C> Observable for SubscribedOn<S, C>
