@@ -7,6 +7,7 @@ mod observable;
 mod observer;
 pub mod operators;
 pub mod scheduler;
+mod subject;
 mod sync;
 
 pub use clock::{Clock, Time};
@@ -17,6 +18,19 @@ pub use observer::{
 };
 pub use operators::ObservableExt;
 pub use scheduler::{Scheduler, Worker};
+pub use subject::{
+    AsyncSubject, BehaviorSubject, FromSource, Members, NoValue, OnPanic, Producer, Replay,
+    ReplaySubject, Source, Subject, behavior, last_value, replay, replay_of, replay_with_error,
+    subject, subject_of, subject_with_error,
+};
+
+/// The flavours by name, for the types of producers.
+pub mod policy {
+    pub use crate::subject::policy::{
+        All, Current, Last, Many, ManyWithin, One, Policy, Publish, Within,
+    };
+    pub use crate::subject::{Boxed, Inline};
+}
 
 /// What most programs that use the library need: `use fanline::prelude::*;`.
 pub mod prelude {
