@@ -3,3 +3,7 @@
 mod schedulers;
 
 mod operators_sync;
+
+mod hand;
+mod operators_combine;
+mod operators_errors;
