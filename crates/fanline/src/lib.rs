@@ -7,6 +7,7 @@ mod observable;
 mod observer;
 pub mod operators;
 pub mod scheduler;
+pub mod stream;
 mod sync;
 
 pub use clock::{Clock, Time};
@@ -17,6 +18,7 @@ pub use observer::{
 };
 pub use operators::ObservableExt;
 pub use scheduler::{Scheduler, Worker};
+pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 
 /// What most programs that use the library need: `use fanline::prelude::*;`.
 pub mod prelude {
