@@ -32,10 +32,12 @@
 //!
 //! # What it costs
 //!
-//! A value is cloned once (moved, if nobody else gets it) and put in the queue under a short lock. The
-//! consumer of an unbounded queue takes all that waits at once, so a burst costs it one lock; that of a
-//! bounded queue takes one value at a time, so that the capacity is exact. The consumer's task is
-//! woken when the queue becomes non-empty while it waits, once, and not again before it has looked.
+//! A value is cloned once (moved, if nobody else gets it) and put in the queue under a short lock, a
+//! slice under one lock for all. The consumer takes all that waits at once ([`Unbounded`]) or up to
+//! half of the capacity ([`Bounded::block`], [`Bounded::fail`]), so a burst costs it few locks; where
+//! values may be dropped it takes one at a time. The capacity is exact: it counts every value that
+//! the stream has not yielded. The consumer's task is woken once when a value arrives while it
+//! waits, and not again before it has looked.
 
 mod from_stream;
 mod into_stream;

@@ -93,8 +93,8 @@ pub struct Bounded(Rule);
 
 impl Bounded {
     /// The source waits while the queue is full: nothing is lost, and the call of `next` blocks its
-    /// thread, and with it every other observer of the source, until the consumer has emptied half of
-    /// the queue or dropped the stream.
+    /// thread, and with it every other observer of the source, until the consumer has come for more and
+    /// about half of the capacity is free, or has dropped the stream.
     ///
     /// The consumer must therefore be on another thread than the source; on a single-threaded executor
     /// it would wait for itself. What a source has ready when it is subscribed (retained values, an

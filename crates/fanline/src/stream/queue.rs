@@ -1,5 +1,8 @@
 //! The queue between an observer, which the source calls, and the one consumer of a stream.
 //!
+//! Where every value is kept, the consumer takes many at a time, so that a burst costs it one lock;
+//! where values are dropped it takes one, so that what is dropped is always what it has not seen.
+//!
 //! One mutex, held for a few moves and no more: values, wakers and errors are taken out under it and
 //! dropped, woken and cloned outside.
 
@@ -8,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::policy::sealed::Event;
-use crate::sync::{AtomicBool, Condvar, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
 /// A buffer with room for more values than this is freed when it has been emptied, so that one burst
@@ -50,8 +53,22 @@ impl Rule {
         }
     }
 
-    fn grows(self) -> bool {
-        self.when_full == WhenFull::Grow
+    /// Whether every value is taken in as long as the stream goes on. Then the consumer can be given
+    /// many at once; where values are dropped, they must be within reach.
+    fn keeps_all(self) -> bool {
+        match self.when_full {
+            WhenFull::Grow | WhenFull::Block | WhenFull::Fail => true,
+            WhenFull::DropOldest | WhenFull::DropNewest => false,
+        }
+    }
+
+    /// How many values the consumer takes at once: with a capacity half of it, so that the source can
+    /// fill one half while the consumer reads the other.
+    fn batch_max(self) -> usize {
+        match self.when_full {
+            WhenFull::Grow => usize::MAX,
+            _ => self.capacity.div_ceil(2),
+        }
     }
 }
 
@@ -63,12 +80,18 @@ struct Queue<T, E> {
     /// Nothing more is wanted. Relaxed: it only spares the source work that would come to nothing;
     /// `State::is_closed` decides.
     closed: AtomicBool,
+    /// How many values of its batch the consumer has still to read; they count towards the capacity.
+    /// Relaxed: a number and nothing else. Read late it is too high, and the source then waits until
+    /// the consumer comes for more.
+    in_hand: AtomicUsize,
 }
 
 struct State<T, E> {
     values: VecDeque<T>,
     /// Values that left the front, taken or dropped: the number of the value at the front.
     passed: u64,
+    /// What the consumer took along last: at least as many as it has in hand.
+    batch: usize,
     /// Where values are missing, in order; at most one per value held and one behind the last.
     gaps: VecDeque<Gap>,
     lost: u64,
@@ -112,7 +135,7 @@ pub(super) struct Sender<T, E> {
 /// The consumer's end of a queue. Dropping it unsubscribes.
 pub(super) struct Receiver<T, E> {
     queue: Arc<Queue<T, E>>,
-    /// What was taken out of a queue that grows, all at once.
+    /// What was taken out of a queue that keeps all, many at once.
     batch: VecDeque<T>,
     guard: Guard,
     has_ended: bool,
@@ -148,6 +171,7 @@ impl<T, E> Queue<T, E> {
             state: Mutex::new(State {
                 values: VecDeque::new(),
                 passed: 0,
+                batch: 0,
                 gaps: VecDeque::new(),
                 lost: 0,
                 end: None,
@@ -158,70 +182,87 @@ impl<T, E> Queue<T, E> {
             }),
             room: Condvar::new(),
             closed: AtomicBool::new(false),
+            in_hand: AtomicUsize::new(0),
         }
+    }
+
+    /// How many more values may be put in.
+    fn room(&self, state: &State<T, E>) -> usize {
+        if self.rule.when_full == WhenFull::Block && state.is_subscribing {
+            return usize::MAX;
+        }
+        let room = self
+            .rule
+            .capacity
+            .saturating_sub(state.values.len() + state.batch);
+        if room > 0 || state.batch == 0 {
+            return room;
+        }
+        // Only now, because the consumer writes to it all the time.
+        let in_hand = self.in_hand.load(Ordering::Relaxed);
+        self.rule
+            .capacity
+            .saturating_sub(state.values.len() + in_hand)
     }
 
     fn push(&self, value: T) {
         let mut state = lock(&self.state);
-        if state.end.is_some() {
-            drop(state);
-            return;
-        }
-        if state.values.len() >= self.rule.capacity {
+        let mut unneeded = None;
+        if !state.is_over() && self.room(&state) == 0 {
             match self.rule.when_full {
-                WhenFull::Grow => {}
-                WhenFull::Block => state = self.wait_for_room(state),
-                WhenFull::DropOldest => {
-                    let oldest = state.drop_oldest();
-                    state.values.push_back(value);
-                    // Not empty before: nobody waits to be woken.
-                    drop(state);
-                    drop(oldest);
-                    return;
-                }
+                WhenFull::Grow | WhenFull::Block => state = self.wait_for_room(state),
+                WhenFull::DropOldest => unneeded = state.drop_oldest(),
                 WhenFull::DropNewest => {
                     state.count_newest();
                     drop(state);
                     return;
                 }
-                WhenFull::Fail => {
-                    state.end = Some(End::Overflow);
-                    self.closed.store(true, Ordering::Relaxed);
-                    drop(state);
-                    return;
-                }
+                WhenFull::Fail => self.overflow(&mut state),
             }
         }
-        if state.is_closed {
+        if state.is_over() {
             drop(state);
             return;
         }
         state.values.push_back(value);
         let waker = state.waker.take();
         drop(state);
+        drop(unneeded);
         wake(waker);
     }
 
-    /// Puts all values in at once; for a queue that grows.
+    /// Puts in as many as there is room for at a time; for a queue that keeps all.
     fn append(&self, values: &mut VecDeque<T>) {
-        let mut state = lock(&self.state);
-        if state.is_closed {
+        while !values.is_empty() {
+            let mut state = lock(&self.state);
+            if !state.is_over() && self.room(&state) == 0 {
+                match self.rule.when_full {
+                    WhenFull::Fail => self.overflow(&mut state),
+                    _ => state = self.wait_for_room(state),
+                }
+            }
+            if state.is_over() {
+                drop(state);
+                values.clear();
+                return;
+            }
+            move_front(self.room(&state), values, &mut state.values);
+            let waker = state.waker.take();
             drop(state);
-            values.clear();
-            return;
+            wake(waker);
         }
-        state.values.append(values);
-        let waker = state.waker.take();
-        drop(state);
-        wake(waker);
+    }
+
+    fn overflow(&self, state: &mut State<T, E>) {
+        state.end = Some(End::Overflow);
+        self.closed.store(true, Ordering::Relaxed);
     }
 
     fn wait_for_room<'a>(
         &'a self,
         mut state: MutexGuard<'a, State<T, E>>,
     ) -> MutexGuard<'a, State<T, E>> {
-        while state.values.len() >= self.rule.capacity && !state.is_closed && !state.is_subscribing
-        {
+        while !state.is_over() && self.room(&state) == 0 {
             state.is_blocked = true;
             state = self
                 .room
@@ -269,7 +310,10 @@ impl<T, E> Queue<T, E> {
         let mut state = lock(&self.state);
         loop {
             if let Some(taken) = state.take(self.rule, batch) {
-                let has_room = state.is_blocked && state.values.len() <= self.rule.capacity / 2;
+                state.batch = batch.len();
+                self.in_hand.store(batch.len(), Ordering::Relaxed);
+                let held = state.values.len() + batch.len();
+                let has_room = state.is_blocked && held <= self.rule.capacity / 2;
                 drop(state);
                 if has_room {
                     self.room.notify_one();
@@ -299,10 +343,26 @@ fn wake(waker: Option<Waker>) {
     }
 }
 
+/// Moves up to `count` values from the front of one to the back of the other.
+fn move_front<T>(count: usize, from: &mut VecDeque<T>, to: &mut VecDeque<T>) {
+    if count < from.len() {
+        to.extend(from.drain(..count));
+    } else if to.is_empty() {
+        std::mem::swap(from, to);
+    } else {
+        to.append(from);
+    }
+}
+
 impl<T, E> State<T, E> {
+    /// Whether no value is taken in any more.
+    fn is_over(&self) -> bool {
+        self.is_closed || self.end.is_some()
+    }
+
     fn take(&mut self, rule: Rule, batch: &mut VecDeque<T>) -> Option<Taken<T, E>> {
-        let value = if rule.grows() {
-            std::mem::swap(&mut self.values, batch);
+        let value = if rule.keeps_all() {
+            move_front(rule.batch_max(), &mut self.values, batch);
             batch.pop_front()
         } else if let Some(gap) = self.gaps.pop_front_if(|gap| gap.before <= self.passed) {
             return Some(Taken::Event(Event::Lost(gap.lost)));
@@ -384,7 +444,7 @@ impl<T: Clone, E: Clone> Observer<T, E> for Sender<T, E> {
     }
 
     fn next_slice(&mut self, values: &[T]) {
-        if self.queue.rule.grows() {
+        if self.queue.rule.keeps_all() {
             // Not empty only after a clone that panicked.
             self.staged.clear();
             self.staged.extend(values.iter().cloned());
@@ -423,6 +483,10 @@ impl<T, E> Receiver<T, E> {
     /// After an error, an overflow or the end there is only the end, and the source is let go.
     pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<Taken<T, E>> {
         if let Some(value) = self.batch.pop_front() {
+            if self.queue.rule.when_full != WhenFull::Grow {
+                let in_hand = self.batch.len();
+                self.queue.in_hand.store(in_hand, Ordering::Relaxed);
+            }
             return Poll::Ready(Taken::Event(Event::Value(value)));
         }
         if self.has_ended {
