@@ -8,6 +8,7 @@ mod observer;
 pub mod operators;
 pub mod scheduler;
 pub mod stream;
+mod subject;
 mod sync;
 
 pub use clock::{Clock, Time};
@@ -19,6 +20,19 @@ pub use observer::{
 pub use operators::ObservableExt;
 pub use scheduler::{Scheduler, Worker};
 pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
+pub use subject::{
+    AsyncSubject, BehaviorSubject, FromSource, Members, NoValue, OnPanic, Producer, Replay,
+    ReplaySubject, Source, Subject, behavior, last_value, replay, replay_of, replay_with_error,
+    subject, subject_of, subject_with_error,
+};
+
+/// The flavours by name, for the types of producers.
+pub mod policy {
+    pub use crate::subject::policy::{
+        All, Current, Last, Many, ManyWithin, One, Policy, Publish, Within,
+    };
+    pub use crate::subject::{Boxed, Inline};
+}
 
 /// What most programs that use the library need: `use fanline::prelude::*;`.
 pub mod prelude {

@@ -15,12 +15,15 @@
 
 #[cfg(all(test, fanline_loom))]
 mod exports {
-    pub(crate) use loom::cell::UnsafeCell;
     pub(crate) use loom::sync::atomic::{
         AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use loom::thread;
+
+    pub(super) fn cell<T>(value: T) -> loom::cell::UnsafeCell<T> {
+        loom::cell::UnsafeCell::new(value)
+    }
 }
 
 #[cfg(not(all(test, fanline_loom)))]
@@ -30,9 +33,43 @@ mod exports {
     };
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::thread;
+
+    pub(super) fn cell<T>(value: T) -> std::cell::UnsafeCell<T> {
+        std::cell::UnsafeCell::new(value)
+    }
 }
 
 pub(crate) use exports::*;
+
+/// A cell that is shared by agreement; `std`'s, or loom's, which checks the agreement whenever the
+/// address is asked for.
+pub(crate) struct SharedCell<T> {
+    #[cfg(all(test, fanline_loom))]
+    inner: loom::cell::UnsafeCell<T>,
+    #[cfg(not(all(test, fanline_loom)))]
+    inner: std::cell::UnsafeCell<T>,
+}
+
+impl<T> SharedCell<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self {
+            inner: cell(value),
+        }
+    }
+
+    /// The address, for somebody who has the value to itself now.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> *mut T {
+        #[cfg(all(test, fanline_loom))]
+        {
+            self.inner.with_mut(|address| address)
+        }
+        #[cfg(not(all(test, fanline_loom)))]
+        {
+            self.inner.get()
+        }
+    }
+}
 
 /// Locks, whether or not a thread panicked while it held the lock. No user code runs under the
 /// library's locks, so what they protect is whole all the same.

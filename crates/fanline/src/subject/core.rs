@@ -1,0 +1,812 @@
+//! A subject's inside: emission, subscription and everything in between.
+//!
+//! Whoever emits goes through [`Core::next`] and its siblings, one thread at a time: a producer owns
+//! that right, a shared subject hands it round. Everybody else takes the lock. No code of the user's
+//! runs under the lock, or while the emitter stores: what falls off is handed out as [`Debris`] and
+//! dropped afterwards.
+#![expect(
+    unsafe_code,
+    reason = "store and list are reached by the rules of the gate"
+)]
+
+use std::any::Any;
+use std::mem::needs_drop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::fence::Fences;
+use super::gate::{Gate, Halted};
+use super::list::{Entry, List, Place, Places, Vacant};
+use super::log::GivenUp;
+use super::policy::Rules;
+use super::store::Store;
+use crate::clock::Time;
+use crate::guard::{Guard, Registry};
+use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock};
+
+/// How long a waiting unsubscribe sleeps before it looks again, for the case that the emission it
+/// waits for ends without looking at the signal once more.
+const LEAVING_POLL: Duration = Duration::from_millis(1);
+
+/// What a panicking observer threw.
+pub(super) type Panic = Box<dyn Any + Send>;
+
+/// How a subject ended.
+#[derive(Debug)]
+pub(super) enum End<E> {
+    Completed,
+    Failed(Arc<E>),
+    Disposed,
+}
+
+impl<E> Clone for End<E> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Completed => Self::Completed,
+            Self::Failed(error) => Self::Failed(error.clone()),
+            Self::Disposed => Self::Disposed,
+        }
+    }
+}
+
+pub(super) struct Core<T, E, P, L> {
+    gate: Gate<Store<T>, List<L>>,
+    policy: P,
+    /// Observers that have not left, for whoever asks without the lock.
+    observers: AtomicUsize,
+    control: Mutex<Control<E, L>>,
+    /// Signalled when observers that somebody waits for have left.
+    left: Condvar,
+}
+
+/// What the lock protects.
+struct Control<E, L> {
+    /// Who subscribed and is not in the list yet.
+    waiting: List<L>,
+    places: Places,
+    /// Numbers of those in the list who have left while observers were called.
+    leaving: Vec<u32>,
+    end: Option<End<E>>,
+    /// Whether the emitter has to give up values when observers are not called any more.
+    to_give_up: bool,
+    /// How many threads wait for an observer to have left.
+    waiters: usize,
+    /// See [`Gate::halt`].
+    fenced: bool,
+}
+
+/// How a value was passed on.
+struct Passed {
+    /// The first panic of an observer.
+    panic: Option<Panic>,
+    /// Whether the emitter has something to tidy up.
+    stirred: bool,
+}
+
+/// What fell off under the lock, to be dropped where the user's code may run.
+#[must_use = "it is dropped after the lock is released"]
+struct Debris<T, L> {
+    _entries: Vec<L>,
+    _values: GivenUp<T>,
+}
+
+impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
+    pub(super) fn new(policy: P, fences: Fences) -> Self {
+        Self {
+            gate: Gate::new(Store::new(&policy), List::new(), fences),
+            policy,
+            observers: AtomicUsize::new(0),
+            control: Mutex::new(Control {
+                waiting: List::new(),
+                places: Places::new(),
+                leaving: Vec::new(),
+                end: None,
+                to_give_up: false,
+                waiters: 0,
+                fenced: false,
+            }),
+            left: Condvar::new(),
+        }
+    }
+
+    pub(super) fn observer_count(&self) -> usize {
+        // Relaxed: a number that may be old when it is read.
+        self.observers.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn end_so_far(&self) -> Option<End<E>> {
+        lock(&self.control).end.clone()
+    }
+
+    // -- The emitter
+
+    /// Emits a value. Only one thread at a time may emit; once the subject has ended nothing happens.
+    #[inline]
+    pub(super) fn next(&self, value: T) -> Option<Panic> {
+        if !P::STORES {
+            let debris = self.enter(Gate::try_call)?;
+            let passed = self.fan_out(|entry| entry.next(&value));
+            self.leave(passed.stirred);
+            drop(debris);
+            return passed.panic;
+        }
+        let now = if P::TIMED {
+            self.policy.now()
+        } else {
+            Time::ZERO
+        };
+        let debris = self.enter(Gate::try_store)?;
+        // SAFETY: the emitter is storing.
+        let store = unsafe { &mut *self.gate.store() };
+        let (slot, given_up) = store.append(&self.policy, value, now);
+        let panic = if P::HOLDS_BACK {
+            self.gate.leave();
+            None
+        } else {
+            self.gate.call();
+            // SAFETY: the value stays where it is until the emitter has left: nobody gives up values
+            // while observers are called.
+            let passed = self.fan_out(|entry| entry.next(unsafe { slot.as_ref() }));
+            // One that is not retained at all goes as soon as it has been passed on.
+            let unretained = P::COUNTED && needs_drop::<T>() && self.policy.count_max() == 0;
+            if unretained {
+                lock(&self.control).to_give_up = true;
+            }
+            self.leave(passed.stirred || unretained);
+            passed.panic
+        };
+        drop(given_up);
+        drop(debris);
+        panic
+    }
+
+    /// Emits values in order, in one go. `scratch` is empty, and is left so.
+    pub(super) fn next_slice(&self, values: &[T], scratch: &mut Vec<T>) -> Option<Panic>
+    where
+        T: Clone,
+    {
+        if !P::STORES {
+            let debris = self.enter(Gate::try_call)?;
+            let passed = self.fan_out(|entry| entry.next_slice(values));
+            self.leave(passed.stirred);
+            drop(debris);
+            return passed.panic;
+        }
+        let now = if P::TIMED {
+            self.policy.now()
+        } else {
+            Time::ZERO
+        };
+        // Cloned before anything is begun: it is the user's code that clones.
+        scratch.extend_from_slice(values);
+        let Some(debris) = self.enter(Gate::try_store) else {
+            scratch.clear();
+            return None;
+        };
+        // SAFETY: the emitter is storing.
+        let store = unsafe { &mut *self.gate.store() };
+        let given_up = store.append_all(&self.policy, scratch, now);
+        let panic = if P::HOLDS_BACK {
+            self.gate.leave();
+            None
+        } else {
+            self.gate.call();
+            let passed = self.fan_out(|entry| entry.next_slice(values));
+            self.leave(passed.stirred);
+            passed.panic
+        };
+        // What was not worth appending is still there.
+        scratch.clear();
+        drop(given_up);
+        drop(debris);
+        panic
+    }
+
+    /// Emits values that nobody else has.
+    pub(super) fn next_owned_slice(&self, values: Vec<T>) -> Option<Panic> {
+        let mut panic = None;
+        for value in values {
+            panic = panic.or(self.next(value));
+        }
+        panic
+    }
+
+    /// Ends the subject. Only one thread at a time may emit.
+    pub(super) fn end(&self, end: End<E>) -> Option<Panic> {
+        let now = self.policy.now_exact();
+        let debris = self.enter(Gate::try_call)?;
+        let mut last = None;
+        {
+            let mut control = lock(&self.control);
+            // SAFETY: the emitter is calling, so the list is its own.
+            control.admit(unsafe { &mut *self.gate.list() });
+            control.end = Some(end.clone());
+            // SAFETY: with the lock held nobody else reaches the store while the emitter is calling.
+            let store = unsafe { &mut *self.gate.store() };
+            if P::STORES {
+                store.trim(&self.policy, now);
+                if P::HOLDS_BACK && matches!(end, End::Completed) && store.log.first() < store.log.end() {
+                    last = Some(store.log.slice_from(store.log.end() - 1));
+                } else if P::HOLDS_BACK {
+                    store.clear();
+                }
+            }
+            control.to_give_up = P::STORES;
+            // Stays up from now on, so that every later emission finds the end.
+            self.gate.signal();
+            self.observers.store(0, Ordering::Relaxed);
+        }
+        let passed = self.fan_out(|entry| {
+            if let Some(last) = last {
+                // SAFETY: nobody gives up values while observers are called.
+                if entry.next(unsafe { &last.as_ref()[0] }) {
+                    return true;
+                }
+            }
+            match &end {
+                End::Completed => entry.complete(),
+                End::Failed(error) => entry.error(error),
+                End::Disposed => {}
+            }
+            true
+        });
+        self.leave(true);
+        drop(debris);
+        passed.panic
+    }
+
+    /// Begins an emission, once everything that waits for it is done; none when the subject has
+    /// ended. What fell off comes back to be dropped after the emission.
+    #[inline(always)]
+    fn enter(
+        &self,
+        try_enter: impl Fn(&Gate<Store<T>, List<L>>) -> bool,
+    ) -> Option<Option<Box<Vec<Debris<T, L>>>>> {
+        if try_enter(&self.gate) {
+            return Some(None);
+        }
+        self.enter_slowly(try_enter)
+    }
+
+    #[cold]
+    fn enter_slowly(
+        &self,
+        try_enter: impl Fn(&Gate<Store<T>, List<L>>) -> bool,
+    ) -> Option<Option<Box<Vec<Debris<T, L>>>>> {
+        let mut all = Box::<Vec<_>>::default();
+        loop {
+            let (debris, ended) = {
+                let mut control = lock(&self.control);
+                let debris = self.tidy(&mut control);
+                (debris, control.end.is_some())
+            };
+            all.push(debris);
+            if ended {
+                return None;
+            }
+            if try_enter(&self.gate) {
+                return Some(Some(all));
+            }
+        }
+    }
+
+    /// Calls each observer that was there when it began, unless it has left meanwhile. One that says it
+    /// is closed, and one that panics, is taken out; the first panic comes back.
+    #[inline(always)]
+    fn fan_out(&self, mut call: impl FnMut(&mut L) -> bool) -> Passed {
+        let list = self.gate.list();
+        // SAFETY: the emitter is calling, so the list is its own; the reference ends here.
+        let count = unsafe { (*list).len() };
+        let mut passed = Passed {
+            panic: None,
+            stirred: false,
+        };
+        let mut begun = 0;
+        while begun < count {
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                let mut index = begun;
+                // SAFETY: as above; nothing joins the list while observers are called, so the entries
+                // stay where they are.
+                let entries = unsafe { (*list).as_mut_ptr() };
+                while index < count {
+                    begun = index + 1;
+                    // SAFETY: `index` is below the length, and no other reference to an entry is alive.
+                    let closed = call(unsafe { &mut *entries.add(index) });
+                    if closed || self.gate.is_signalled() {
+                        passed.stirred = true;
+                        self.stir(closed.then_some(index));
+                    }
+                    index += 1;
+                }
+            }));
+            if let Err(payload) = outcome {
+                passed.panic.get_or_insert(payload);
+                passed.stirred = true;
+                self.stir(Some(begun - 1));
+            }
+        }
+        passed
+    }
+
+    /// Between two calls: takes out the observer at `closed` and those who have left. Who has come is
+    /// let in when the calls are over, and so does not get the value that is being passed on.
+    #[cold]
+    fn stir(&self, closed: Option<usize>) {
+        let mut gone = Vec::new();
+        {
+            let mut control = lock(&self.control);
+            // SAFETY: the emitter is calling, so the list is its own.
+            let list = unsafe { &mut *self.gate.list() };
+            if let Some(place) = closed.and_then(|index| list.place_at(index)) {
+                if matches!(control.places.get(place), Place::Listed(_)) && control.end.is_none() {
+                    self.observers.fetch_sub(1, Ordering::Relaxed);
+                }
+                gone.push(control.expel(list, place));
+            }
+            control.let_go(list, &mut gone);
+            if control.end.is_none() {
+                self.gate.lower_signal(&mut control.fenced);
+            }
+            if let Some(End::Disposed) = control.end {
+                for index in 0..list.len() {
+                    if let Some(place) = list.place_at(index) {
+                        gone.push(control.expel(list, place));
+                    }
+                }
+            }
+            if control.waiters > 0 {
+                self.left.notify_all();
+            }
+        }
+        // A destructor that panics must not be taken for the observer that was called.
+        for entry in gone {
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(entry)));
+        }
+    }
+
+    /// The emitter is done calling.
+    #[inline(always)]
+    fn leave(&self, untidy: bool) {
+        if untidy {
+            self.leave_tidily();
+        } else {
+            self.gate.leave();
+        }
+    }
+
+    #[cold]
+    fn leave_tidily(&self) {
+        let debris = {
+            let mut control = lock(&self.control);
+            let debris = self.tidy(&mut control);
+            self.gate.leave();
+            debris
+        };
+        drop(debris);
+    }
+
+    /// The emitter, between emissions and with the lock, does what others have left for it.
+    fn tidy(&self, control: &mut Control<E, L>) -> Debris<T, L> {
+        // SAFETY: the emitter is idle, or about to be: the list is its own.
+        let list = unsafe { &mut *self.gate.list() };
+        let mut entries = Vec::new();
+        control.let_go(list, &mut entries);
+        control.admit(list);
+        let places = &mut control.places;
+        list.compact(|place, index| places.set(place, Place::Listed(index)));
+        if control.end.is_none() {
+            self.gate.lower_signal(&mut control.fenced);
+        }
+        if control.waiters > 0 {
+            self.left.notify_all();
+        }
+        let mut values = GivenUp::Nothing;
+        if P::STORES && std::mem::take(&mut control.to_give_up) {
+            // SAFETY: with the lock held nobody else reaches the store while the emitter does not store.
+            let store = unsafe { &mut *self.gate.store() };
+            store.trim_by_count(&self.policy);
+            values = store.log.give_up();
+        }
+        Debris {
+            _entries: entries,
+            _values: values,
+        }
+    }
+
+    // -- Everybody else
+
+    /// Subscribes: what is retained is passed on here and now, on this thread, and the entry joins
+    /// behind the last value that it was given, without a gap.
+    pub(super) fn subscribe(self: &Arc<Self>, mut entry: L) -> Guard
+    where
+        Self: Registry + 'static,
+    {
+        if entry.is_closed() {
+            return Guard::closed();
+        }
+        let mut replay = Replaying {
+            core: self,
+            next: None,
+            pinned: false,
+            open: false,
+        };
+        loop {
+            let now = self.policy.now_exact();
+            let mut control = lock(&self.control);
+            if let Some(End::Disposed) = control.end {
+                break;
+            }
+            if P::STORES {
+                if let Some(values) = replay.advance(&mut control, now) {
+                    drop(control);
+                    // SAFETY: pinned, so the values stay; nobody has a unique reference to one.
+                    if entry.next_slice(unsafe { values.as_ref() }) {
+                        break;
+                    }
+                    continue;
+                }
+            }
+            if let Some(end) = control.end.clone() {
+                drop(control);
+                match end {
+                    End::Completed => entry.complete(),
+                    End::Failed(error) => entry.error(&error),
+                    End::Disposed => {}
+                }
+                break;
+            }
+            let (place, key) = control.places.reserve();
+            let index = control.waiting.push(entry, place);
+            control.places.set(place, Place::Waiting(index));
+            self.gate.signal();
+            self.observers.fetch_add(1, Ordering::Relaxed);
+            let debris = replay.finish(&mut control);
+            drop(control);
+            drop(debris);
+            return Guard::registered(self.clone(), key);
+        }
+        Guard::closed()
+    }
+
+    /// Shows what is retained at this moment to `visit`, in order.
+    pub(super) fn visit(&self, mut visit: impl FnMut(&[T])) {
+        if !P::STORES {
+            return;
+        }
+        let mut replay = Replaying {
+            core: self,
+            next: None,
+            pinned: false,
+            open: false,
+        };
+        let mut until = None;
+        loop {
+            let now = self.policy.now_exact();
+            let mut control = lock(&self.control);
+            let Some(values) = replay.advance(&mut control, now) else {
+                break;
+            };
+            // SAFETY: the lock is held and the emitter halted, by `advance`.
+            let end = *until.get_or_insert_with(|| unsafe { (*self.gate.store()).log.end() });
+            drop(control);
+            // SAFETY: pinned, so the values stay.
+            let values = unsafe { values.as_ref() };
+            let beyond = replay.next.map_or(0, |next| next.saturating_sub(end));
+            visit(&values[..values.len() - beyond]);
+            if replay.next >= Some(end) {
+                break;
+            }
+        }
+    }
+
+    /// Shows the last value that is retained to `visit`, if there is one.
+    pub(super) fn visit_last(&self, visit: impl FnOnce(&T)) {
+        let mut replay = Replaying {
+            core: self,
+            next: None,
+            pinned: false,
+            open: false,
+        };
+        let last = replay.pin_last(&mut lock(&self.control));
+        if let Some(last) = last {
+            // SAFETY: pinned, so the value stays.
+            visit(unsafe { last.as_ref() });
+        }
+    }
+
+    /// Lets go of what is too old by now.
+    pub(super) fn trim(&self) {
+        if !P::STORES {
+            return;
+        }
+        let now = self.policy.now_exact();
+        let mut control = lock(&self.control);
+        let halted = self.gate.halt(&mut control.fenced);
+        let values = self.trim_halted(&mut control, halted, now);
+        drop(control);
+        drop(values);
+    }
+
+    /// Drops observers and values without a word, and whatever comes later.
+    pub(super) fn dispose(&self) {
+        let mut control = lock(&self.control);
+        let halted = self.gate.halt(&mut control.fenced);
+        control.end = Some(End::Disposed);
+        self.observers.store(0, Ordering::Relaxed);
+        let waiting: Vec<_> = control.waiting.take().collect();
+        for (_, place) in &waiting {
+            control.places.release(*place);
+        }
+        let mut listed = Vec::new();
+        let mut values = GivenUp::Nothing;
+        if P::STORES {
+            // SAFETY: halted, with the lock held.
+            let store = unsafe { &mut *self.gate.store() };
+            store.clear();
+            control.to_give_up = true;
+            if halted == Halted::Idle {
+                values = store.log.give_up();
+            }
+        }
+        if halted == Halted::Idle {
+            // SAFETY: the emitter is idle and cannot begin.
+            let list = unsafe { &mut *self.gate.list() };
+            listed.extend(list.take());
+            control.leaving.clear();
+            control.places.release_all();
+        }
+        self.left.notify_all();
+        drop(control);
+        drop((waiting, listed, values));
+    }
+
+    /// With the emitter halted: applies the rules of age and number.
+    fn trim_halted(
+        &self,
+        control: &mut Control<E, L>,
+        halted: Halted,
+        now: Time,
+    ) -> GivenUp<T> {
+        // SAFETY: halted, with the lock held.
+        let store = unsafe { &mut *self.gate.store() };
+        if control.end.is_none() || !self.policy.freezes() {
+            store.trim(&self.policy, now);
+        }
+        if halted == Halted::Calling {
+            // The value that is being passed on may be among them.
+            control.to_give_up = true;
+            return GivenUp::Nothing;
+        }
+        store.log.give_up()
+    }
+
+    /// Takes an observer out, if it is still in; whether that is left to the emitter.
+    fn remove_by_key(&self, key: u64) -> bool {
+        let mut control = lock(&self.control);
+        let Some((place, at)) = control.places.find(key) else {
+            return false;
+        };
+        let entry = match at {
+            Place::Free => None,
+            Place::Leaving(_) => return true,
+            Place::Waiting(index) => Some(control.turn_away(place, index)),
+            Place::Listed(index) => match self.gate.halt(&mut control.fenced) {
+                Halted::Idle => {
+                    // SAFETY: the emitter is idle and cannot begin.
+                    let list = unsafe { &mut *self.gate.list() };
+                    let entry = control.expel(list, place);
+                    let places = &mut control.places;
+                    list.compact(|place, index| places.set(place, Place::Listed(index)));
+                    Some(entry)
+                }
+                Halted::Calling => {
+                    control.places.set(place, Place::Leaving(index));
+                    control.leaving.push(place);
+                    None
+                }
+            },
+        };
+        if control.end.is_none() {
+            self.observers.fetch_sub(1, Ordering::Relaxed);
+        }
+        drop(control);
+        let left_over = entry.is_none();
+        drop(entry);
+        left_over
+    }
+
+    /// Waits until the observer behind `key`, who is leaving, is not called any more.
+    fn wait_until_gone(&self, key: u64) {
+        let mut gone = Vec::new();
+        let mut control = lock(&self.control);
+        control.waiters += 1;
+        while control.places.find(key).is_some() && !self.gate.is_calling_here() {
+            if self.gate.halt(&mut control.fenced) == Halted::Idle {
+                // The emission ended without looking at the signal again.
+                // SAFETY: the emitter is idle and cannot begin.
+                control.let_go(unsafe { &mut *self.gate.list() }, &mut gone);
+                break;
+            }
+            control = self.wait(control);
+        }
+        control.waiters -= 1;
+        drop(control);
+        drop(gone);
+    }
+
+    #[cfg(not(all(test, fanline_loom)))]
+    fn wait<'a>(&self, control: MutexGuard<'a, Control<E, L>>) -> MutexGuard<'a, Control<E, L>> {
+        self.left
+            .wait_timeout(control, LEAVING_POLL)
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .0
+    }
+
+    #[cfg(all(test, fanline_loom))]
+    fn wait<'a>(&'a self, control: MutexGuard<'a, Control<E, L>>) -> MutexGuard<'a, Control<E, L>> {
+        drop(control);
+        crate::sync::thread::yield_now();
+        lock(&self.control)
+    }
+}
+
+impl<E, L: Vacant> Control<E, L> {
+    /// Takes those out of the list who have left.
+    fn let_go(&mut self, list: &mut List<L>, gone: &mut Vec<L>) {
+        while let Some(place) = self.leaving.pop() {
+            if matches!(self.places.get(place), Place::Leaving(_)) {
+                gone.push(self.expel(list, place));
+            }
+        }
+    }
+
+    /// Puts those into the list who wait.
+    fn admit(&mut self, list: &mut List<L>) {
+        for (entry, place) in self.waiting.take() {
+            let index = list.push(entry, place);
+            self.places.set(place, Place::Listed(index));
+        }
+    }
+
+    /// Takes one out of the list.
+    fn expel(&mut self, list: &mut List<L>, place: u32) -> L {
+        let (Place::Listed(index) | Place::Leaving(index)) = self.places.get(place) else {
+            unreachable!("only those in the list are taken out of it");
+        };
+        self.places.release(place);
+        list.vacate(index)
+    }
+
+    /// Takes one out of those who wait.
+    fn turn_away(&mut self, place: u32, index: u32) -> L {
+        let entry = self.waiting.vacate(index);
+        self.places.release(place);
+        let places = &mut self.places;
+        self.waiting
+            .compact(|place, index| places.set(place, Place::Waiting(index)));
+        entry
+    }
+}
+
+impl<T, E, P, L> Registry for Core<T, E, P, L>
+where
+    T: Send + Sync,
+    E: Send + Sync,
+    P: Rules,
+    L: Entry<T, E>,
+{
+    fn remove(&self, key: u64) {
+        self.remove_by_key(key);
+    }
+
+    fn remove_and_wait(&self, key: u64) {
+        if self.remove_by_key(key) {
+            self.wait_until_gone(key);
+        }
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        matches!(
+            lock(&self.control).places.find(key),
+            Some((_, Place::Waiting(_) | Place::Listed(_)))
+        )
+    }
+}
+
+/// Somebody who is given the retained values, and those that come meanwhile. What it has not seen
+/// stays in memory for as long as it lives.
+struct Replaying<'a, T, E, P: Rules, L: Entry<T, E>> {
+    core: &'a Core<T, E, P, L>,
+    /// The position of the value that comes next, once it is known.
+    next: Option<usize>,
+    pinned: bool,
+    /// Whether it began, and has not finished.
+    open: bool,
+}
+
+impl<T, E, P: Rules, L: Entry<T, E>> Replaying<'_, T, E, P, L> {
+    /// The values that come next, as far as they lie together; none when there are no more. They stay
+    /// where they are until the replay is over.
+    fn advance(
+        &mut self,
+        control: &mut Control<E, L>,
+        now: Time,
+    ) -> Option<std::ptr::NonNull<[T]>> {
+        let core = self.core;
+        let halted = core.gate.halt(&mut control.fenced);
+        let replays = match control.end {
+            None => P::REPLAYS_LIVE,
+            Some(End::Completed) => P::REPLAYS_COMPLETED,
+            Some(End::Failed(_)) => P::REPLAYS_FAILED,
+            Some(End::Disposed) => false,
+        };
+        self.open = true;
+        let frozen = control.end.is_some() && core.policy.freezes();
+        if self.next.is_none() && !frozen {
+            // SAFETY: halted, with the lock held.
+            unsafe { (*core.gate.store()).trim(&core.policy, now) };
+            // Given up when the replay is over, by it or by the emitter.
+            control.to_give_up |= halted == Halted::Calling;
+        }
+        // SAFETY: as above.
+        let log = unsafe { &mut (*core.gate.store()).log };
+        let start = if replays { log.first() } else { log.end() };
+        let next = *self.next.get_or_insert(start);
+        if next == log.end() {
+            return None;
+        }
+        if !self.pinned {
+            log.pin();
+            self.pinned = true;
+        }
+        let values = log.slice_from(next);
+        self.next = Some(next + values.len());
+        Some(values)
+    }
+
+    /// The last value that is retained. It stays where it is until the replay is over.
+    fn pin_last(&mut self, control: &mut Control<E, L>) -> Option<std::ptr::NonNull<T>> {
+        self.core.gate.halt(&mut control.fenced);
+        self.open = true;
+        // SAFETY: halted, with the lock held.
+        let store = unsafe { &mut *self.core.gate.store() };
+        store.trim_by_count(&self.core.policy);
+        if store.log.first() == store.log.end() {
+            return None;
+        }
+        store.log.pin();
+        self.pinned = true;
+        Some(store.log.slice_from(store.log.end() - 1).cast())
+    }
+
+    /// The replay is over; what nobody else reads and nobody retains falls off.
+    fn finish(&mut self, control: &mut Control<E, L>) -> GivenUp<T> {
+        if !std::mem::take(&mut self.open) {
+            return GivenUp::Nothing;
+        }
+        let halted = self.core.gate.halt(&mut control.fenced);
+        // SAFETY: halted, with the lock held.
+        let store = unsafe { &mut *self.core.gate.store() };
+        if std::mem::take(&mut self.pinned) {
+            store.log.unpin();
+        }
+        if halted == Halted::Calling {
+            control.to_give_up = true;
+            return GivenUp::Nothing;
+        }
+        store.trim_by_count(&self.core.policy);
+        store.log.give_up()
+    }
+}
+
+impl<T, E, P: Rules, L: Entry<T, E>> Drop for Replaying<'_, T, E, P, L> {
+    fn drop(&mut self) {
+        if self.open {
+            let mut control = lock(&self.core.control);
+            let values = self.finish(&mut control);
+            drop(control);
+            drop(values);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Who may touch what of a subject, and when.
+//!
+//! One thread at a time emits, the *emitter*. It takes no lock and no read-modify-write; it writes in
+//! which [`Phase`] it is and looks at one word, the *signal*. Everybody else (who subscribes,
+//! unsubscribes, asks or disposes) holds the subject's lock, raises the signal and reads the phase:
+//!
+//! ```text
+//! emitter                              the one with the lock
+//!   phase <- storing | calling           signal <- raised
+//!   light fence                          heavy fence
+//!   signal raised?                       read phase, until it is not storing
+//!     yes: phase <- idle, take the lock    idle:    the emitter cannot begin before it has the lock:
+//!     no:  go on                                    store and list are ours
+//!                                          calling: the store is ours, the list is the emitter's
+//! ```
+//!
+//! The fences make it impossible that both miss the other's write. Storing is short and runs nothing
+//! of the user's, so waiting for its end is a matter of nanoseconds. While it calls observers the
+//! emitter looks at the signal after each of them. The signal is lowered only by the emitter, under
+//! the lock; until then whoever holds the lock need not make the heavy fence again.
+#![expect(
+    unsafe_code,
+    reason = "cells that the phases share out between the emitter and the lock's holder"
+)]
+
+use super::fence::Fences;
+use crate::sync::{AtomicBool, AtomicUsize, Ordering, SharedCell, thread};
+
+const IDLE: usize = 0;
+const STORING: usize = 1;
+// Any other value: calling observers, on the thread of this token.
+
+/// What the holder of the lock finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Halted {
+    /// Nothing is being emitted, and nothing can be: store and list are the holder's.
+    Idle,
+    /// Observers are being called; the store is the holder's, the list is not.
+    Calling,
+}
+
+pub(super) struct Gate<S, L> {
+    phase: AtomicUsize,
+    signal: AtomicBool,
+    fences: Fences,
+    store: SharedCell<S>,
+    list: SharedCell<L>,
+}
+
+// SAFETY: the cells are handed out by the rules above, to one thread at a time.
+unsafe impl<S: Send, L: Send> Sync for Gate<S, L> {}
+
+impl<S, L> Gate<S, L> {
+    pub(super) fn new(store: S, list: L, fences: Fences) -> Self {
+        Self {
+            phase: AtomicUsize::new(IDLE),
+            signal: AtomicBool::new(false),
+            fences,
+            store: SharedCell::new(store),
+            list: SharedCell::new(list),
+        }
+    }
+
+    /// The store: for the emitter while storing, and for the lock's holder after [`halt`](Self::halt).
+    #[inline(always)]
+    pub(super) fn store(&self) -> *mut S {
+        self.store.get()
+    }
+
+    /// The list: for the emitter while storing or calling, and for the lock's holder when it found the
+    /// emitter idle.
+    #[inline(always)]
+    pub(super) fn list(&self) -> *mut L {
+        self.list.get()
+    }
+
+    /// The emitter goes from idle to storing, unless the signal is up; then it is idle still.
+    #[inline(always)]
+    pub(super) fn try_store(&self) -> bool {
+        self.try_enter(STORING)
+    }
+
+    /// The emitter goes from idle to calling, unless the signal is up; then it is idle still.
+    #[inline(always)]
+    pub(super) fn try_call(&self) -> bool {
+        self.try_enter(thread_token())
+    }
+
+    #[inline(always)]
+    fn try_enter(&self, phase: usize) -> bool {
+        // Relaxed: what orders it before the load of the signal is the fence, and nothing was written
+        // yet that a reader of this value would have to see.
+        self.phase.store(phase, Ordering::Relaxed);
+        self.fences.light();
+        // Relaxed: when the signal is down, all that others did was done before the emitter lowered
+        // it, with the lock held, which orders it.
+        if !self.signal.load(Ordering::Relaxed) {
+            return true;
+        }
+        // Release: as in `leave`.
+        self.phase.store(IDLE, Ordering::Release);
+        false
+    }
+
+    /// The emitter goes from storing to calling.
+    #[inline(always)]
+    pub(super) fn call(&self) {
+        // Release: whoever reads it sees what was stored.
+        self.phase.store(thread_token(), Ordering::Release);
+    }
+
+    /// The emitter is idle again.
+    #[inline(always)]
+    pub(super) fn leave(&self) {
+        // Release: whoever reads it sees the store and the list as the emitter left them.
+        self.phase.store(IDLE, Ordering::Release);
+    }
+
+    /// Whether somebody wants the emitter to take the lock.
+    #[inline(always)]
+    pub(super) fn is_signalled(&self) -> bool {
+        // Relaxed: what it announces is read with the lock held.
+        self.signal.load(Ordering::Relaxed)
+    }
+
+    /// Raises the signal without waiting: for what can be left until the emitter comes. Only with the
+    /// lock held.
+    pub(super) fn signal(&self) {
+        // Relaxed: what it announces is read with the lock held. An emission that misses it began
+        // before, as far as anybody can tell.
+        self.signal.store(true, Ordering::Relaxed);
+    }
+
+    /// Lowers the signal. Only for the emitter, with the lock held. `fenced` is behind the lock.
+    pub(super) fn lower_signal(&self, fenced: &mut bool) {
+        self.signal.store(false, Ordering::Relaxed);
+        *fenced = false;
+    }
+
+    /// Keeps the emitter from storing, and says where it is. Only with the lock held; holds until the
+    /// lock is released. `fenced` is behind the lock: whether a fence was made since the signal is up.
+    pub(super) fn halt(&self, fenced: &mut bool) -> Halted {
+        // Relaxed: changed only with the lock held.
+        if self.phase.load(Ordering::Relaxed) == thread_token() {
+            // The emitter is further up on this thread's own stack, in an observer.
+            self.signal();
+            return Halted::Calling;
+        }
+        self.signal();
+        if !*fenced {
+            self.fences.heavy();
+            *fenced = true;
+        }
+        loop {
+            // Acquire: see `call` and `leave`.
+            match self.phase.load(Ordering::Acquire) {
+                IDLE => return Halted::Idle,
+                STORING => thread::yield_now(),
+                _ => return Halted::Calling,
+            }
+        }
+    }
+
+    /// Whether this thread is the one that calls observers, further up on its stack.
+    pub(super) fn is_calling_here(&self) -> bool {
+        // Relaxed: another thread's token is never this one's.
+        self.phase.load(Ordering::Relaxed) == thread_token()
+    }
+}
+
+/// A number that no other living thread has, and that is no other phase.
+#[inline(always)]
+fn thread_token() -> usize {
+    #[repr(align(8))]
+    struct Token(#[expect(dead_code, reason = "what counts is its address")] u8);
+    // loom's models run their threads on stacks of one thread, and have thread locals of their own.
+    #[cfg(all(test, fanline_loom))]
+    loom::thread_local! {
+        static TOKEN: Box<Token> = Box::new(Token(0));
+    }
+    #[cfg(all(test, fanline_loom))]
+    return TOKEN.with(|token| std::ptr::from_ref(&**token).addr());
+    #[cfg(not(all(test, fanline_loom)))]
+    {
+        thread_local! {
+            static TOKEN: Token = const { Token(0) };
+        }
+        TOKEN.with(|token| std::ptr::from_ref(token).addr())
+    }
+}

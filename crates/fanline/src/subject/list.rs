@@ -1,0 +1,345 @@
+//! The observers of a subject, in the order in which they came.
+//!
+//! Joining and leaving are O(1) and move nobody else: who leaves is replaced by a vacancy, and
+//! vacancies are closed up when they are many. Nothing is copied on write.
+
+use crate::Observer;
+
+/// What can stand where an observer has left.
+pub trait Vacant: Send {
+    /// Calling it does nothing.
+    fn vacant() -> Self;
+}
+
+/// An observer as a subject keeps it.
+pub trait Entry<T, E>: Vacant {
+    /// Passes on a value; whether the observer wants no more.
+    fn next(&mut self, value: &T) -> bool;
+
+    /// Passes on values; whether the observer wants no more.
+    fn next_slice(&mut self, values: &[T]) -> bool;
+
+    /// Passes on the failure.
+    fn error(&mut self, error: &E);
+
+    /// Passes on the completion.
+    fn complete(&mut self);
+
+    /// Whether the observer wants no more.
+    fn is_closed(&self) -> bool;
+}
+
+/// An observer of any type, called indirectly.
+pub struct Boxed<T, E>(Box<dyn Erased<T, E> + Send>);
+
+impl<T, E> Boxed<T, E> {
+    pub(crate) fn new(observer: impl Observer<T, E> + Send + 'static) -> Self {
+        Self(Box::new(observer))
+    }
+}
+
+impl<T, E> std::fmt::Debug for Boxed<T, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Boxed")
+    }
+}
+
+/// Value and question in one indirect call: asking each observer whether it is closed with a second
+/// one would cost as much as the value.
+trait Erased<T, E> {
+    fn next(&mut self, value: &T) -> bool;
+    fn next_slice(&mut self, values: &[T]) -> bool;
+    fn error(&mut self, error: &E);
+    fn complete(&mut self);
+    fn is_closed(&self) -> bool;
+}
+
+impl<T, E, O: Observer<T, E>> Erased<T, E> for O {
+    #[inline]
+    fn next(&mut self, value: &T) -> bool {
+        Observer::next(self, value);
+        Observer::is_closed(self)
+    }
+
+    fn next_slice(&mut self, values: &[T]) -> bool {
+        Observer::next_slice(self, values);
+        Observer::is_closed(self)
+    }
+
+    fn error(&mut self, error: &E) {
+        Observer::error(self, error);
+    }
+
+    fn complete(&mut self) {
+        Observer::complete(self);
+    }
+
+    fn is_closed(&self) -> bool {
+        Observer::is_closed(self)
+    }
+}
+
+/// A boxed one takes no memory, having no size.
+struct Nobody;
+
+impl<T, E> Observer<T, E> for Nobody {
+    fn next(&mut self, _value: &T) {}
+
+    fn next_slice(&mut self, _values: &[T]) {}
+
+    fn error(&mut self, _error: &E) {}
+
+    fn complete(&mut self) {}
+}
+
+impl<T, E> Vacant for Boxed<T, E> {
+    fn vacant() -> Self {
+        Self(Box::new(Nobody))
+    }
+}
+
+impl<T, E> Entry<T, E> for Boxed<T, E> {
+    #[inline(always)]
+    fn next(&mut self, value: &T) -> bool {
+        self.0.next(value)
+    }
+
+    #[inline(always)]
+    fn next_slice(&mut self, values: &[T]) -> bool {
+        self.0.next_slice(values)
+    }
+
+    fn error(&mut self, error: &E) {
+        self.0.error(error);
+    }
+
+    fn complete(&mut self) {
+        self.0.complete();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+/// An observer of a type that is known, called directly.
+#[derive(Debug)]
+pub struct Inline<O>(Option<O>);
+
+impl<O> Inline<O> {
+    pub(crate) fn new(observer: O) -> Self {
+        Self(Some(observer))
+    }
+}
+
+impl<O: Send> Vacant for Inline<O> {
+    fn vacant() -> Self {
+        Self(None)
+    }
+}
+
+impl<T, E, O: Observer<T, E> + Send> Entry<T, E> for Inline<O> {
+    #[inline(always)]
+    fn next(&mut self, value: &T) -> bool {
+        self.0.as_mut().is_some_and(|observer| {
+            observer.next(value);
+            observer.is_closed()
+        })
+    }
+
+    #[inline(always)]
+    fn next_slice(&mut self, values: &[T]) -> bool {
+        self.0.as_mut().is_some_and(|observer| {
+            observer.next_slice(values);
+            observer.is_closed()
+        })
+    }
+
+    fn error(&mut self, error: &E) {
+        if let Some(observer) = &mut self.0 {
+            observer.error(error);
+        }
+    }
+
+    fn complete(&mut self) {
+        if let Some(observer) = &mut self.0 {
+            observer.complete();
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.as_ref().is_some_and(O::is_closed)
+    }
+}
+
+/// Lists this short are closed up at once.
+const COMPACT_ALWAYS_MAX: usize = 32;
+
+/// Observers in order, each with the number of its [`Place`].
+pub(super) struct List<L> {
+    entries: Vec<L>,
+    places: Vec<u32>,
+    vacancies: usize,
+}
+
+/// In `List::places`, for a vacancy.
+const NOBODY: u32 = u32::MAX;
+
+impl<L: Vacant> List<L> {
+    pub(super) const fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            places: Vec::new(),
+            vacancies: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    #[inline]
+    pub(super) fn as_mut_ptr(&mut self) -> *mut L {
+        self.entries.as_mut_ptr()
+    }
+
+    /// The place of the entry at `index`; none for a vacancy.
+    pub(super) fn place_at(&self, index: usize) -> Option<u32> {
+        Some(self.places[index]).filter(|place| *place != NOBODY)
+    }
+
+    /// Adds an entry, and gives its index.
+    pub(super) fn push(&mut self, entry: L, place: u32) -> u32 {
+        let index = u32::try_from(self.entries.len()).expect("fewer observers than 2^32");
+        self.entries.push(entry);
+        self.places.push(place);
+        index
+    }
+
+    /// Takes the entry at `index` and leaves a vacancy; nobody else moves.
+    pub(super) fn vacate(&mut self, index: u32) -> L {
+        let index = index as usize;
+        self.places[index] = NOBODY;
+        self.vacancies += 1;
+        std::mem::replace(&mut self.entries[index], L::vacant())
+    }
+
+    /// Closes up vacancies if they are many. `moved` is told each place whose index changes.
+    pub(super) fn compact(&mut self, mut moved: impl FnMut(u32, u32)) {
+        while self.places.last() == Some(&NOBODY) {
+            self.places.pop();
+            self.entries.pop();
+            self.vacancies -= 1;
+        }
+        let few = self.vacancies * 2 <= self.entries.len();
+        if self.vacancies == 0 || (few && self.entries.len() > COMPACT_ALWAYS_MAX) {
+            return;
+        }
+        let mut kept = 0;
+        for index in 0..self.entries.len() {
+            let place = self.places[index];
+            if place == NOBODY {
+                continue;
+            }
+            if kept != index {
+                self.entries.swap(kept, index);
+                self.places[kept] = place;
+                moved(place, u32::try_from(kept).expect("below the length"));
+            }
+            kept += 1;
+        }
+        self.entries.truncate(kept);
+        self.places.truncate(kept);
+        self.vacancies = 0;
+    }
+
+    /// Takes everybody, with their places.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = (L, u32)> + use<L> {
+        self.vacancies = 0;
+        let places = std::mem::take(&mut self.places);
+        std::mem::take(&mut self.entries)
+            .into_iter()
+            .zip(places)
+            .filter(|(_, place)| *place != NOBODY)
+    }
+}
+
+/// Where an observer is, by the key that its guard has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Nowhere; the number is free.
+    Free,
+    /// It waits to be listed, at this index of those that wait.
+    Waiting(u32),
+    /// At this index of the list.
+    Listed(u32),
+    /// In the list at this index still, but has left: whoever emits takes it out.
+    Leaving(u32),
+}
+
+/// The places of all observers. A key is a number and how often that was used before, so that a guard
+/// which outlives its observer means nobody else.
+pub(super) struct Places {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+struct Slot {
+    uses: u32,
+    place: Place,
+}
+
+impl Places {
+    pub(super) const fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// A number for an observer who is to be somewhere, and the key for its guard.
+    pub(super) fn reserve(&mut self) -> (u32, u64) {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                uses: 0,
+                place: Place::Free,
+            });
+            u32::try_from(self.slots.len() - 1).expect("fewer observers than 2^32")
+        });
+        let uses = self.slots[number as usize].uses;
+        (number, u64::from(uses) << 32 | u64::from(number))
+    }
+
+    pub(super) fn set(&mut self, number: u32, place: Place) {
+        self.slots[number as usize].place = place;
+    }
+
+    pub(super) fn get(&self, number: u32) -> Place {
+        self.slots[number as usize].place
+    }
+
+    /// The number behind a key, unless its observer is gone.
+    pub(super) fn find(&self, key: u64) -> Option<(u32, Place)> {
+        let number = u32::try_from(key & u64::from(u32::MAX)).expect("masked");
+        let slot = self.slots.get(number as usize)?;
+        (u64::from(slot.uses) == key >> 32).then_some((number, slot.place))
+    }
+
+    /// Frees a number; keys of its observer mean nobody from now on.
+    pub(super) fn release(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        slot.uses = slot.uses.wrapping_add(1);
+        slot.place = Place::Free;
+        self.free.push(number);
+    }
+
+    /// Frees all numbers in use.
+    pub(super) fn release_all(&mut self) {
+        for number in 0..u32::try_from(self.slots.len()).expect("fewer observers than 2^32") {
+            if self.get(number) != Place::Free {
+                self.release(number);
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Subjects: multicast with and without memory.
+
+mod core;
+mod fence;
+mod gate;
+mod handles;
+mod list;
+mod log;
+pub(crate) mod policy;
+mod producer;
+mod shared;
+mod source;
+mod store;
+
+pub use handles::{AsyncSubject, BehaviorSubject, NoValue, ReplaySubject, Subject};
+pub use list::{Boxed, Inline};
+pub use policy::Replay;
+pub use producer::{
+    OnPanic, Producer, behavior, last_value, replay, replay_of, replay_with_error, subject,
+    subject_of, subject_with_error,
+};
+pub use source::{FromSource, Members, Source};

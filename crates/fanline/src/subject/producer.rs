@@ -1,0 +1,341 @@
+//! The exclusive form: one [`Producer`] that emits, and sources to subscribe to.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+
+use super::core::{Core, End, Panic};
+use super::fence::Fences;
+use super::list::{Boxed, Entry, Inline};
+use super::policy::{Current, Last, Policy, Publish, Replay};
+use super::source::{Members, Source};
+use crate::Observer;
+
+/// A plain subject: nothing is kept, whoever subscribes gets what comes after.
+///
+/// ```
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let guard = source.subscribe(|value: &u32| println!("{value}"));
+/// tx.next(1);
+/// tx.next_slice(&[2, 3]);
+/// tx.complete();
+/// assert!(guard.is_closed());
+/// ```
+pub fn subject<T: Send + Sync + 'static>() -> (Producer<T>, Source<T>) {
+    subject_with_error()
+}
+
+/// A plain subject that can fail with `E`.
+pub fn subject_with_error<T, E>() -> (Producer<T, E>, Source<T, E>)
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    Producer::with_policy(Publish)
+}
+
+/// A subject that retains values for those who subscribe late; see [`Replay`] for which. Where the
+/// producer's type must be named, use [`Producer::retaining`].
+///
+/// ```
+/// use fanline::Replay;
+///
+/// let (mut tx, source) = fanline::replay::<u32>(Replay::many(2));
+/// tx.next_slice(&[1, 2, 3]);
+/// source.subscribe(|value| assert!([2, 3, 4].contains(value))).detach();
+/// tx.next(4);
+/// ```
+pub fn replay<T: Send + Sync + 'static>(
+    replay: Replay<impl Policy>,
+) -> (Producer<T, Infallible, impl Policy>, Source<T>) {
+    Producer::retaining(replay)
+}
+
+/// A replay subject that can fail with `E`.
+pub fn replay_with_error<T, E>(
+    replay: Replay<impl Policy>,
+) -> (Producer<T, E, impl Policy>, Source<T, E>)
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    Producer::retaining(replay)
+}
+
+/// A subject with a current value: whoever subscribes gets that first. After the end late comers get
+/// the end alone.
+pub fn behavior<T>(initial: T) -> (Producer<T, Infallible, Current>, Source<T>)
+where
+    T: Send + Sync + 'static,
+{
+    let (mut producer, source) = Producer::with_policy(Current);
+    producer.next(initial);
+    (producer, source)
+}
+
+/// A subject that passes on its last value when it completes, to those present and to those who come
+/// later; nothing else.
+pub fn last_value<T>() -> (Producer<T, Infallible, Last>, Source<T>)
+where
+    T: Send + Sync + 'static,
+{
+    Producer::with_policy(Last)
+}
+
+/// A plain subject whose observers are all of the type `O`. They are called directly instead of through
+/// a pointer, and can be inlined: with many observers that is worth about a factor of two.
+///
+/// ```
+/// use fanline::Observer;
+///
+/// struct Count(u64);
+///
+/// impl Observer<u32> for Count {
+///     fn next(&mut self, _: &u32) {
+///         self.0 += 1;
+///     }
+///     fn error(&mut self, _: &std::convert::Infallible) {}
+///     fn complete(&mut self) {
+///         assert_eq!(self.0, 2);
+///     }
+/// }
+///
+/// let (mut tx, members) = fanline::subject_of::<u32, Count>();
+/// members.subscribe_with(Count(0)).detach();
+/// tx.next_slice(&[1, 2]);
+/// tx.complete();
+/// ```
+#[expect(clippy::type_complexity, reason = "named by what it is made of")]
+pub fn subject_of<T, O>() -> (
+    Producer<T, Infallible, Publish, Inline<O>>,
+    Members<T, O, Infallible>,
+)
+where
+    T: Send + Sync + 'static,
+    O: Observer<T> + Send + 'static,
+{
+    let core = Arc::new(Core::new(Publish, Fences::detect()));
+    (Producer::new(core.clone()), Members::new(core))
+}
+
+/// A replay subject whose observers are all of the type `O`; see [`subject_of`].
+#[expect(clippy::type_complexity, reason = "named by what it is made of")]
+pub fn replay_of<T, O>(
+    replay: Replay<impl Policy>,
+) -> (
+    Producer<T, Infallible, impl Policy, Inline<O>>,
+    Members<T, O, Infallible>,
+)
+where
+    T: Send + Sync + 'static,
+    O: Observer<T> + Send + 'static,
+{
+    let core = Arc::new(Core::new(replay.flavour, Fences::detect()));
+    (Producer::new(core.clone()), Members::new(core))
+}
+
+/// What happens when an observer panics. The observer is removed and all others get the value, in any
+/// case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnPanic {
+    /// The panic goes on in whoever emitted, once everybody else has got the value.
+    #[default]
+    Resume,
+    /// Emission goes on. The panic hook has reported it, by default on standard error.
+    Ignore,
+    /// The process is aborted.
+    Abort,
+}
+
+impl OnPanic {
+    /// Deals with what was thrown.
+    pub(super) fn settle(self, panic: Option<Panic>) {
+        match (panic, self) {
+            (None, _) | (Some(_), Self::Ignore) => {}
+            (Some(panic), Self::Resume) => std::panic::resume_unwind(panic),
+            (Some(_), Self::Abort) => std::process::abort(),
+        }
+    }
+}
+
+/// The half of a subject that emits. There is one, and emitting takes it by `&mut`: that calls to
+/// observers never overlap, and that nobody emits from inside an observer, is known at compile time,
+/// so that emission needs no lock and no atomic read-modify-write.
+///
+/// Observers are called on the thread that emits, one after the other in the order in which they
+/// subscribed, and all see the same order of values. The value is dropped after the last of them,
+/// or kept, as the policy `P` has it. With nobody subscribed a plain subject does nothing.
+///
+/// Ending the subject takes the producer. Dropping it instead disposes of the subject: observers are
+/// dropped without a word; see [`complete_on_drop`](Producer::complete_on_drop).
+///
+/// An observer that panics is removed and costs nobody else a value; then the panic goes on in the
+/// producer's thread, out of the method that emitted; see [`on_observer_panic`](Producer::on_observer_panic).
+pub struct Producer<T, E = Infallible, P = Publish, L = Boxed<T, E>>
+where
+    P: Policy,
+    L: Entry<T, E>,
+{
+    core: Arc<Core<T, E, P, L>>,
+    /// Empty between slices, kept for its memory.
+    scratch: Vec<T>,
+    on_panic: OnPanic,
+    on_drop: Option<End<E>>,
+}
+
+impl<T, E, P> Producer<T, E, P>
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    P: Policy,
+{
+    /// A replay subject of which the producer's type can be named:
+    ///
+    /// ```
+    /// use std::convert::Infallible;
+    /// use fanline::{Producer, Replay, policy::Many};
+    ///
+    /// struct Feed {
+    ///     prices: Producer<f64, Infallible, Many>,
+    /// }
+    ///
+    /// let (prices, source) = Producer::retaining(Replay::many(100));
+    /// let mut feed = Feed { prices };
+    /// feed.prices.next(1.5);
+    /// assert_eq!(source.snapshot(), [1.5]);
+    /// ```
+    pub fn retaining(replay: Replay<P>) -> (Self, Source<T, E>) {
+        Self::with_policy(replay.flavour)
+    }
+
+    fn with_policy(policy: P) -> (Self, Source<T, E>) {
+        let core = Arc::new(Core::new(policy, Fences::detect()));
+        (Self::new(core.clone()), Source::new(core))
+    }
+
+    /// A source to subscribe to.
+    pub fn source(&self) -> Source<T, E> {
+        Source::new(self.core.clone())
+    }
+}
+
+impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
+    fn new(core: Arc<Core<T, E, P, L>>) -> Self {
+        Self {
+            core,
+            scratch: Vec::new(),
+            on_panic: OnPanic::default(),
+            on_drop: Some(End::Disposed),
+        }
+    }
+
+    /// Passes a value on to everybody who is subscribed.
+    ///
+    /// # Panics
+    ///
+    /// When an observer did, after everybody else has got the value.
+    #[inline]
+    pub fn next(&mut self, value: T) {
+        let panic = self.core.next(value);
+        if panic.is_some() {
+            self.on_panic.settle(panic);
+        }
+    }
+
+    /// Passes on values in one go: each observer gets all of them before the next observer does, at
+    /// the cost of one call. Somebody who unsubscribes an observer meanwhile does so between observers.
+    /// What is retained is cloned.
+    ///
+    /// # Panics
+    ///
+    /// When an observer did, after everybody else has got the values. The one that panicked does not
+    /// get the rest of them.
+    pub fn next_slice(&mut self, values: &[T])
+    where
+        T: Clone,
+    {
+        let panic = self.core.next_slice(values, &mut self.scratch);
+        self.on_panic.settle(panic);
+    }
+
+    /// Ends the subject well.
+    ///
+    /// # Panics
+    ///
+    /// When an observer did, after everybody else has been told.
+    pub fn complete(self) {
+        self.end(End::Completed);
+    }
+
+    /// Ends the subject with a failure.
+    ///
+    /// # Panics
+    ///
+    /// When an observer did, after everybody else has been told.
+    pub fn error(self, error: E) {
+        self.end(End::Failed(Arc::new(error)));
+    }
+
+    fn end(mut self, end: End<E>) {
+        self.on_drop = None;
+        let panic = self.core.end(end);
+        self.on_panic.settle(panic);
+    }
+
+    /// Ends the subject without a word: observers and retained values are dropped, and who subscribes
+    /// later gets nothing. The same as dropping the producer, unless
+    /// [`complete_on_drop`](Self::complete_on_drop) was chosen.
+    pub fn dispose(mut self) {
+        self.on_drop = None;
+        self.core.dispose();
+    }
+
+    /// Whether anybody is subscribed: costs a load.
+    pub fn has_observers(&self) -> bool {
+        self.observer_count() > 0
+    }
+
+    /// How many are subscribed.
+    pub fn observer_count(&self) -> usize {
+        self.core.observer_count()
+    }
+
+    /// Makes dropping the producer complete the subject, as dropping the sender of a channel ends the
+    /// channel, instead of disposing of it.
+    #[must_use]
+    pub fn complete_on_drop(mut self) -> Self {
+        self.on_drop = Some(End::Completed);
+        self
+    }
+
+    /// Chooses what happens when an observer panics.
+    #[must_use]
+    pub fn on_observer_panic(mut self, on_panic: OnPanic) -> Self {
+        self.on_panic = on_panic;
+        self
+    }
+}
+
+impl<T, E, P: Policy, L: Entry<T, E>> Drop for Producer<T, E, P, L> {
+    fn drop(&mut self) {
+        match self.on_drop.take() {
+            None => {}
+            Some(End::Disposed) => self.core.dispose(),
+            Some(end) => {
+                let panic = self.core.end(end);
+                // A second panic while one unwinds would abort.
+                if !std::thread::panicking() {
+                    self.on_panic.settle(panic);
+                }
+            }
+        }
+    }
+}
+
+impl<T, E, P: Policy, L: Entry<T, E>> fmt::Debug for Producer<T, E, P, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Producer")
+            .field("observer_count", &self.observer_count())
+            .finish_non_exhaustive()
+    }
+}

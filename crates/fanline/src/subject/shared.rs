@@ -1,0 +1,199 @@
+//! Emission from many threads, and from inside observers, one at a time.
+//!
+//! Whoever comes while a value is being emitted leaves his own in a queue and goes on; who is emitting
+//! takes it from there. So the order is the same for all observers, a value emitted by an observer
+//! comes after the one that it was given (breadth first), and nobody waits for anybody.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::core::{Core, End, Panic};
+use super::fence::Fences;
+use super::list::Boxed;
+use super::policy::Rules;
+use super::producer::OnPanic;
+use super::source::Live;
+use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
+
+const FREE: usize = 0;
+/// Somebody emits.
+const TAKEN: usize = 1;
+/// Somebody emits, and there is something in the queue.
+const QUEUED: usize = 2;
+
+/// A subject that can be emitted from by reference. Dropping it disposes of the subject.
+pub(super) struct Shared<T, E, P: Rules> {
+    core: Arc<Core<T, E, P, Boxed<T, E>>>,
+    turn: AtomicUsize,
+    queue: Mutex<Vec<Emission<T, E>>>,
+    on_panic: OnPanic,
+}
+
+/// What a handle was asked for.
+pub(super) enum Emission<T, E> {
+    Next(T),
+    Slice(Vec<T>),
+    End(End<E>),
+}
+
+impl<T, E, P> Shared<T, E, P>
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    P: Rules,
+{
+    pub(super) fn new(policy: P) -> Self {
+        Self::with_fences(policy, Fences::detect())
+    }
+
+    pub(super) fn with_fences(policy: P, fences: Fences) -> Self {
+        Self {
+            core: Arc::new(Core::new(policy, fences)),
+            turn: AtomicUsize::new(FREE),
+            queue: Mutex::new(Vec::new()),
+            on_panic: OnPanic::default(),
+        }
+    }
+
+    pub(super) fn on_panic(&mut self, on_panic: OnPanic) {
+        self.on_panic = on_panic;
+    }
+
+    pub(super) fn core(&self) -> &Core<T, E, P, Boxed<T, E>> {
+        &self.core
+    }
+
+    pub(super) fn live(&self) -> Arc<dyn Live<T, E, Boxed<T, E>>> {
+        self.core.clone()
+    }
+
+    #[inline]
+    pub(super) fn next(&self, value: T) {
+        if self.take_turn() {
+            let panic = guarded(|| self.core.next(value));
+            self.pass_turn(panic);
+        } else {
+            self.queue(Emission::Next(value));
+        }
+    }
+
+    pub(super) fn next_slice(&self, values: &[T])
+    where
+        T: Clone,
+    {
+        if self.take_turn() {
+            let panic = guarded(|| self.core.next_slice(values, &mut Vec::new()));
+            self.pass_turn(panic);
+        } else {
+            self.queue(Emission::Slice(values.to_vec()));
+        }
+    }
+
+    pub(super) fn end(&self, end: End<E>) {
+        if self.take_turn() {
+            let panic = guarded(|| self.core.end(end));
+            self.pass_turn(panic);
+        } else {
+            self.queue(Emission::End(end));
+        }
+    }
+
+    #[inline(always)]
+    fn take_turn(&self) -> bool {
+        // Acquire: after whoever emitted before.
+        self.turn
+            .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Gives the turn back, after what was queued meanwhile.
+    #[inline(always)]
+    fn pass_turn(&self, panic: Option<Panic>) {
+        // Release: before whoever emits next.
+        let free = self
+            .turn
+            .compare_exchange(TAKEN, FREE, Ordering::Release, Ordering::Relaxed)
+            .is_ok();
+        if !free || panic.is_some() {
+            self.pass_turn_slowly(free, panic);
+        }
+    }
+
+    #[cold]
+    fn pass_turn_slowly(&self, free: bool, mut panic: Option<Panic>) {
+        if !free {
+            panic = panic.or(self.drain());
+        }
+        self.on_panic.settle(panic);
+    }
+
+    /// Emits what is queued until nothing is, and gives the turn back.
+    fn drain(&self) -> Option<Panic> {
+        let mut panic = None;
+        let mut batch = Vec::new();
+        loop {
+            // Acquire: who queued has written the queue before; in the lock, too.
+            self.turn.swap(TAKEN, Ordering::Acquire);
+            std::mem::swap(&mut *lock(&self.queue), &mut batch);
+            for emission in batch.drain(..) {
+                let thrown = guarded(|| match emission {
+                    Emission::Next(value) => self.core.next(value),
+                    // A slice that was queued is a copy already.
+                    Emission::Slice(values) => self.core.next_owned_slice(values),
+                    Emission::End(end) => self.core.end(end),
+                });
+                panic = panic.or(thrown);
+            }
+            // Release: before whoever emits next.
+            let free =
+                self.turn
+                    .compare_exchange(TAKEN, FREE, Ordering::Release, Ordering::Relaxed);
+            if free.is_ok() {
+                return panic;
+            }
+        }
+    }
+
+    /// Leaves an emission to whoever has the turn; or takes it, when it is free by then.
+    #[cold]
+    fn queue(&self, emission: Emission<T, E>) {
+        lock(&self.queue).push(emission);
+        // Relaxed: a first guess.
+        let mut turn = self.turn.load(Ordering::Relaxed);
+        loop {
+            let wanted = if turn == FREE { TAKEN } else { QUEUED };
+            // Acquire when it takes the turn, release for who finds it queued.
+            match self.turn.compare_exchange_weak(
+                turn,
+                wanted,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(FREE) => {
+                    let panic = self.drain();
+                    self.on_panic.settle(panic);
+                    return;
+                }
+                Ok(_) => return,
+                Err(now) => turn = now,
+            }
+        }
+    }
+}
+
+/// Whatever is thrown, also by the user's clocks and destructors, must not keep the turn.
+#[inline(always)]
+fn guarded(emit: impl FnOnce() -> Option<Panic>) -> Option<Panic> {
+    match catch_unwind(AssertUnwindSafe(emit)) {
+        Ok(panic) => panic,
+        Err(panic) => Some(panic),
+    }
+}
+
+impl<T, E, P: Rules> Drop for Shared<T, E, P> {
+    fn drop(&mut self) {
+        if self.core.end_so_far().is_none() {
+            self.core.dispose();
+        }
+    }
+}
