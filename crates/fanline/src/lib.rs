@@ -8,6 +8,7 @@ mod observable;
 mod observer;
 pub mod operators;
 pub mod scheduler;
+pub mod stream;
 mod subject;
 mod sync;
 pub mod testing;
@@ -24,6 +25,7 @@ pub use observer::{
 };
 pub use operators::ObservableExt;
 pub use scheduler::{Scheduler, Worker};
+pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 pub use subject::{
     AsyncSubject, BehaviorSubject, FromSource, Members, NoValue, OnPanic, Producer, Replay,
     ReplaySubject, Source, Subject, behavior, last_value, replay, replay_of, replay_with_error,

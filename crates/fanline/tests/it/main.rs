@@ -7,3 +7,4 @@ mod operators_sync;
 mod hand;
 mod operators_combine;
 mod operators_errors;
+mod streams;
