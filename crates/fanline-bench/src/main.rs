@@ -10,6 +10,7 @@ mod micro;
 mod replay;
 mod report;
 mod rxjava;
+mod schedulers;
 mod servers;
 mod turns;
 
@@ -33,6 +34,8 @@ enum Command {
     Micro(micro::Arguments),
     /// Subjects and replay flavours against hand-written limits, and against RxJava, rxRust and tokio
     Replay(replay::Arguments),
+    /// Values onto another thread: new thread, thread pool, observe_on; against floors and RxJava
+    Schedulers(schedulers::Arguments),
     /// Keeps the cores awake until standard input ends; for the benchmark's own use
     #[command(hide = true, name = SPIN_COMMAND)]
     Spin,
@@ -46,6 +49,7 @@ fn main() -> Result<()> {
         }
         Command::Micro(arguments) => micro::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Schedulers(arguments) => schedulers::run(&arguments),
         Command::Spin => generator::awake::spin(),
     }
 }

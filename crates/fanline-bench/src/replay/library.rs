@@ -1,5 +1,7 @@
 //! Fanline's subjects, brought into the shape of a measurement.
 
+use std::time::Duration;
+
 use fanline::prelude::*;
 use fanline::{AsyncSubject, BehaviorSubject, Replay, ReplaySubject, Subject};
 
@@ -56,6 +58,14 @@ macro_rules! with_policy {
             }
             Flavour::Many => {
                 let $policy = Replay::many(5);
+                Some($work)
+            }
+            Flavour::Within => {
+                let $policy = Replay::within(Duration::from_secs(5));
+                Some($work)
+            }
+            Flavour::ManyWithin => {
+                let $policy = Replay::many_within(5, Duration::from_secs(5));
                 Some($work)
             }
             _ => None,
@@ -135,7 +145,7 @@ pub(super) fn one_type(flavour: Flavour, audience: &Audience) -> Option<Running>
         return None;
     }
     let (tx, members) = fanline::subject_of();
-    let subscribe = |seat| members.subscribe_with(fanline::observer(count(seat)));
+    let subscribe = |seat| members.subscribe_with(observer(count(seat)));
     let mut guards: Vec<Guard> = audience.seats().map(subscribe).collect();
     let mut tx = Some(tx);
     Some(Running {
