@@ -3,6 +3,7 @@
 
 pub mod clock;
 mod guard;
+mod hand_over;
 mod observable;
 mod observer;
 pub mod operators;
