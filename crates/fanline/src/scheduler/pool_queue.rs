@@ -9,7 +9,9 @@ use std::time::Duration;
 use super::task::{Place, Task, Timetable};
 use super::tasks::{Key, Tasks};
 use super::thread_pool::PoolWorker;
-use crate::sync::{AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock, wait, wait_timeout};
+use crate::sync::{
+    AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock, wait, wait_timeout,
+};
 use crate::{Clock, Precise, Time};
 
 /// The actions of one worker. At most one thread runs it.
