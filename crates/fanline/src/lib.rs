@@ -4,6 +4,7 @@
 pub mod clock;
 pub mod create;
 mod guard;
+mod hand_over;
 mod observable;
 mod observer;
 pub mod operators;

@@ -31,6 +31,7 @@ mod map_err;
 mod map_to;
 mod materialize;
 mod merge;
+mod observe_on;
 mod on_error_return;
 mod pairwise;
 mod race;
@@ -46,6 +47,7 @@ mod skip;
 mod skip_until;
 mod skip_while;
 mod start_with;
+mod subscribe_on;
 mod sum;
 mod switch_all;
 mod switch_map;
@@ -87,6 +89,7 @@ pub use map_err::{MapErr, WithErrorType};
 pub use map_to::MapTo;
 pub use materialize::{Dematerialize, Materialize, Notification};
 pub use merge::{Merge, MergeAll, merge_all};
+pub use observe_on::ObserveOn;
 pub use on_error_return::OnErrorReturn;
 pub use pairwise::Pairwise;
 pub use race::{Race, RaceAll, race_all};
@@ -100,6 +103,7 @@ pub use skip::Skip;
 pub use skip_until::SkipUntil;
 pub use skip_while::SkipWhile;
 pub use start_with::{EndWith, StartWith};
+pub use subscribe_on::SubscribeOn;
 pub use sum::{Average, Sum};
 pub use switch_all::SwitchAll;
 pub use switch_map::SwitchMap;
@@ -118,12 +122,10 @@ use std::convert::Infallible;
 use std::hash::Hash;
 use std::ops::AddAssign;
 
+use crate::{BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler, observer};
 use crate::pinned::Pinned;
+use crate::scheduler::Bound;
 use crate::stream::{FirstValue, IntoStream, LastValue, Policy, TryIntoStream};
-use crate::{
-    BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler,
-    observer,
-};
 
 /// The operators, on everything that can be turned into an [`Observable`](crate::Observable).
 pub trait ObservableExt: IntoObservable {
@@ -1095,6 +1097,105 @@ pub trait ObservableExt: IntoObservable {
     // -- Time
 
     // -- Threads
+
+    /// Calls the observer on a worker of `scheduler`, in order, the end after the values.
+    ///
+    /// The thread that emits puts values in an unbounded queue and never waits; clones them if they
+    /// are emitted by reference, as subjects do. The worker empties the queue in bursts, one at a time:
+    /// this moves the work to another thread and does not spread it over several. When the observer
+    /// panics the subscription ends, and the panic goes where the scheduler sends panics.
+    /// Unsubscribing drops what is queued.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use fanline::{IntoObservable, Observable, ObservableExt, scheduler::EventLoop};
+    ///
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let (seen, rx) = mpsc::channel();
+    /// source
+    ///     .into_observable()
+    ///     .observe_on(EventLoop::new())
+    ///     .subscribe(move |value| seen.send(*value).unwrap())
+    ///     .detach();
+    /// tx.next(1);
+    /// tx.next(2);
+    /// tx.complete();
+    /// assert_eq!(rx.iter().collect::<Vec<_>>(), [1, 2]);
+    /// ```
+    fn observe_on<C: Scheduler>(self, scheduler: C) -> ObserveOn<Self::Observable, C, Self::Error>
+    where
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        ObserveOn::new(self.into_observable(), scheduler, None)
+    }
+
+    /// [`observe_on`](ObservableExt::observe_on) with a queue that holds a number of values at most.
+    /// [`Bound`] says how many, and what happens to one more: it blocks the thread that emits, drops
+    /// the oldest, drops the newest, or ends with an error.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use fanline::{IntoObservable, Observable, ObservableExt};
+    /// use fanline::scheduler::{Bound, VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let seen = Arc::new(Mutex::new(Vec::new()));
+    /// let values = seen.clone();
+    /// source
+    ///     .into_observable()
+    ///     .observe_on_with(time.clone(), Bound::drop_oldest(2))
+    ///     .subscribe(move |value| values.lock().unwrap().push(*value))
+    ///     .detach();
+    /// for value in 1..=5 {
+    ///     tx.next(value);
+    /// }
+    /// time.run();
+    /// assert_eq!(*seen.lock().unwrap(), [4, 5]);
+    /// ```
+    fn observe_on_with<C: Scheduler>(
+        self,
+        scheduler: C,
+        bound: Bound<Self::Error>,
+    ) -> ObserveOn<Self::Observable, C, Self::Error>
+    where
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        ObserveOn::new(self.into_observable(), scheduler, Some(bound))
+    }
+
+    /// Subscribes on a worker of `scheduler`: what the source does on subscription, such as going
+    /// through an iterator, is done there. Values and the end are passed on where the source emits
+    /// them.
+    ///
+    /// Unsubscribing before the scheduler came to it means that the source is never subscribed. After
+    /// that it stops a source that is at it after the value in progress, by
+    /// [`is_closed`](crate::Observer::is_closed), and unsubscribes from any other on the thread that
+    /// unsubscribes, or on the scheduler with [`and_unsubscribe`](SubscribeOn::and_unsubscribe). A
+    /// panic of the source goes where the scheduler sends panics.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use fanline::{Observable, ObservableExt, Replay, scheduler::NewThread};
+    ///
+    /// let (mut tx, source) = fanline::replay::<u32>(Replay::all());
+    /// tx.next_slice(&[1, 2, 3]);
+    /// tx.complete();
+    /// let (seen, rx) = mpsc::channel();
+    /// source
+    ///     .subscribe_on(NewThread)
+    ///     .subscribe(move |value| seen.send(*value).unwrap())
+    ///     .detach();
+    /// assert_eq!(rx.iter().collect::<Vec<_>>(), [1, 2, 3]);
+    /// ```
+    fn subscribe_on<C: Scheduler>(self, scheduler: C) -> SubscribeOn<Self::Observable, C>
+    where
+        Self::Observable: Send + 'static,
+    {
+        SubscribeOn::new(self.into_observable(), scheduler)
+    }
 
     // -- Multicast
 

@@ -1,7 +1,7 @@
 //! Subjects: multicast with and without memory.
 
 mod core;
-mod fence;
+pub(crate) mod fence;
 mod gate;
 mod handles;
 mod list;
