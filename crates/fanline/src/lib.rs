@@ -21,7 +21,7 @@ pub use observable::{BoxObservable, IntoObservable, Observable};
 pub use observer::{
     BoxObserver, Callbacks, Called, CompleteCallback, ErrorCallback, Ignored, Observer, observer,
 };
-pub use operators::ObservableExt;
+pub use operators::{Notification, ObservableExt};
 pub use scheduler::{Scheduler, Worker};
 pub use subject::{
     AsyncSubject, BehaviorSubject, FromSource, Members, NoValue, OnPanic, Producer, Replay,

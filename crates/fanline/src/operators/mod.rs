@@ -20,6 +20,7 @@ mod map;
 mod map_err;
 mod map_to;
 mod materialize;
+mod owned;
 mod pairwise;
 mod scan;
 mod single;
@@ -73,7 +74,9 @@ use std::convert::Infallible;
 use std::hash::Hash;
 use std::ops::AddAssign;
 
-use crate::{BoxObservable, Callbacks, Clock, IntoObservable, Observer, observer};
+use crate::{
+    BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, observer,
+};
 
 /// The operators, on everything that can be turned into an [`Observable`](crate::Observable).
 pub trait ObservableExt: IntoObservable {
@@ -559,6 +562,28 @@ pub trait ObservableExt: IntoObservable {
         Self::Error: 'static,
     {
         BoxObservable::new(self.into_observable())
+    }
+
+    /// Subscribes a closure that keeps what it gets: it is given values, not references. One that
+    /// others get too is cloned; one that an operator made is not. Ends are not looked at.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (tx, rx) = std::sync::mpsc::channel();
+    /// fanline::from_iter(1..=2)
+    ///     .map(|n| format!("no. {n}"))
+    ///     .subscribe_owned(move |text| tx.send(text).expect("still there"))
+    ///     .detach();
+    /// assert_eq!(rx.iter().collect::<Vec<_>>(), ["no. 1", "no. 2"]);
+    /// ```
+    fn subscribe_owned<F>(self, next: F) -> Guard
+    where
+        Self::Item: Clone,
+        F: FnMut(Self::Item) + Send + 'static,
+    {
+        self.into_observable()
+            .subscribe_with(owned::OwnedObserver(next))
     }
 }
 
