@@ -35,7 +35,7 @@ mod tap;
 mod timestamp;
 mod verdict;
 
-pub use buffer_count::BufferCount;
+pub use buffer_count::{BufferCount, BufferCountEvery};
 pub use collect::Collect;
 pub use count::Count;
 pub use default_if_empty::DefaultIfEmpty;
@@ -94,7 +94,8 @@ pub trait ObservableExt: IntoObservable {
     where
         Self::Item: Clone + Send + 'static,
     {
-        self.buffer_count_every(count, count)
+        assert!(count > 0, "`count` must be at least 1");
+        BufferCount::new(self.into_observable(), count)
     }
 
     /// As [`buffer_count`](Self::buffer_count), with a buffer that begins at every `every`-th value: they
@@ -104,13 +105,13 @@ pub trait ObservableExt: IntoObservable {
     /// # Panics
     ///
     /// If `count` or `every` is zero.
-    fn buffer_count_every(self, count: usize, every: usize) -> BufferCount<Self::Observable>
+    fn buffer_count_every(self, count: usize, every: usize) -> BufferCountEvery<Self::Observable>
     where
         Self::Item: Clone + Send + 'static,
     {
         assert!(count > 0, "`count` must be at least 1");
         assert!(every > 0, "`every` must be at least 1");
-        BufferCount::new(self.into_observable(), count, every)
+        BufferCountEvery::new(self.into_observable(), count, every)
     }
 
     /// Emits, fails and completes as the [`Notification`]s say: undoes
