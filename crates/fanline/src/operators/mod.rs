@@ -1,42 +1,71 @@
 //! Operators: observables made of observables.
 
 mod accumulate;
+mod again;
 mod buffer_count;
+mod catch;
 mod collect;
+mod combine_latest;
+mod concat;
 mod count;
 mod default_if_empty;
 mod distinct;
 mod distinct_until_changed;
 mod enumerate;
+mod exhaust_map;
 mod extreme;
 mod filter;
 mod filter_map;
 mod finalize;
+mod flat_map;
+mod flat_map_on;
 mod fold;
 mod forward;
+mod funnel;
+mod gate;
 mod ignore_elements;
+mod join;
 mod last;
 mod map;
 mod map_err;
 mod map_to;
 mod materialize;
+mod merge;
+mod on_error_return;
 mod owned;
 mod pairwise;
+mod race;
+mod repeat;
+mod retry;
+mod sample;
 mod scan;
+mod serialize;
+mod series;
+mod signal;
 mod single;
 mod skip;
+mod skip_until;
 mod skip_while;
 mod start_with;
 mod sum;
+mod switch_all;
+mod switch_map;
 mod take;
 mod take_last;
+mod take_until;
 mod take_while;
 mod tap;
 mod timestamp;
+mod upstreams;
 mod verdict;
+mod with_latest_from;
+mod zip;
 
 pub use buffer_count::{BufferCount, BufferCountEvery};
+pub use catch::Catch;
 pub use collect::Collect;
+pub use combine_latest::CombineLatest;
+pub use concat::{Concat, ConcatAll, concat_all};
 pub use count::Count;
 pub use default_if_empty::DefaultIfEmpty;
 pub use distinct::{Distinct, DistinctByKey};
@@ -44,10 +73,13 @@ pub use distinct_until_changed::{
     DistinctUntilChanged, DistinctUntilChangedBy, DistinctUntilChangedByKey,
 };
 pub use enumerate::Enumerate;
+pub use exhaust_map::ExhaustMap;
 pub use extreme::{Max, MaxBy, Min, MinBy};
 pub use filter::Filter;
 pub use filter_map::FilterMap;
 pub use finalize::Finalize;
+pub use flat_map::FlatMap;
+pub use flat_map_on::FlatMapOn;
 pub use fold::{Fold, Reduce};
 pub use ignore_elements::IgnoreElements;
 pub use last::Last;
@@ -55,27 +87,42 @@ pub use map::Map;
 pub use map_err::{MapErr, WithErrorType};
 pub use map_to::MapTo;
 pub use materialize::{Dematerialize, Materialize, Notification};
+pub use merge::{Merge, MergeAll, merge_all};
+pub use on_error_return::OnErrorReturn;
 pub use pairwise::Pairwise;
+pub use race::{Race, RaceAll, race_all};
+pub use repeat::Repeat;
+pub use retry::{Backoff, Retry, RetryWith};
+pub use sample::Sample;
 pub use scan::Scan;
+pub use serialize::{Serialize, Serialized};
 pub use single::{NotSingle, Single};
 pub use skip::Skip;
+pub use skip_until::SkipUntil;
 pub use skip_while::SkipWhile;
 pub use start_with::{EndWith, StartWith};
 pub use sum::{Average, Sum};
+pub use switch_all::SwitchAll;
+pub use switch_map::SwitchMap;
 pub use take::Take;
 pub use take_last::{SkipLast, TakeLast};
+pub use take_until::TakeUntil;
 pub use take_while::TakeWhile;
 pub use tap::Tap;
 pub use timestamp::{TimeInterval, Timestamp, Timestamped, WithInterval};
 pub use verdict::{All, Any, Contains, IsEmpty};
+pub use with_latest_from::WithLatestFrom;
+pub use zip::Zip;
 
 use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::hash::Hash;
 use std::ops::AddAssign;
 
+use crate::stream::{FirstValue, IntoStream, LastValue, Policy, TryIntoStream};
 use crate::{
-    BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, observer,
+    BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler,
+    observer,
 };
 
 /// The operators, on everything that can be turned into an [`Observable`](crate::Observable).
@@ -474,6 +521,462 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Combining
 
+    /// Emits the latest values of this source and of `other` as a pair, whenever either has a new
+    /// one; nothing until each has had one.
+    ///
+    /// Completes when both have, or when one completes without a value; fails with the first that
+    /// fails. Keeps one value of each. See
+    /// [`combine_latest_with`](ObservableExt::combine_latest_with) for pairs without clones.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (mut price, prices) = fanline::subject::<u32>();
+    /// let (mut amount, amounts) = fanline::subject::<u32>();
+    /// let _guard = prices.combine_latest(amounts).subscribe(|pair| println!("{pair:?}"));
+    /// price.next(10);
+    /// amount.next(2); // (10, 2)
+    /// price.next(11); // (11, 2)
+    /// ```
+    #[allow(clippy::type_complexity, reason = "a function type, spelt out once")]
+    fn combine_latest<B>(
+        self,
+        other: B,
+    ) -> CombineLatest<
+        Self::Observable,
+        B::Observable,
+        fn(&Self::Item, &B::Item) -> (Self::Item, B::Item),
+    >
+    where
+        B: IntoObservable<Error = Self::Error>,
+        Self::Item: Clone + Send + 'static,
+        B::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        self.combine_latest_with(other, |left, right| (left.clone(), right.clone()))
+    }
+
+    /// [`combine_latest`](ObservableExt::combine_latest) with what `f` makes of the two values.
+    fn combine_latest_with<B, C, F>(
+        self,
+        other: B,
+        f: F,
+    ) -> CombineLatest<Self::Observable, B::Observable, F>
+    where
+        B: IntoObservable<Error = Self::Error>,
+        F: FnMut(&Self::Item, &B::Item) -> C + Send + 'static,
+        Self::Item: Clone + Send + 'static,
+        B::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        CombineLatest::new(self.into_observable(), other.into_observable(), f)
+    }
+
+    /// Emits all of this source, and when that completes all of `next`, which is subscribed then.
+    ///
+    /// Completes with `next`; fails with whichever fails, and `next` is not subscribed when it is this
+    /// one. Keeps nothing. [`concat_all`] does it for a list.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::from_iter(0..2)
+    ///     .concat(fanline::from_iter(5..7))
+    ///     .subscribe(|value| println!("{value}")) // 0 1 5 6
+    ///     .detach();
+    /// ```
+    fn concat<B>(self, next: B) -> Concat<Self::Observable, B::Observable>
+    where
+        B: IntoObservable<Item = Self::Item, Error = Self::Error>,
+    {
+        Concat::new(self.into_observable(), next.into_observable())
+    }
+
+    /// Emits all of the observable that `f` makes of the first value, then all of the one made of the
+    /// second, and so on: [`flat_map`](ObservableExt::flat_map) with one at a time.
+    ///
+    /// `f` is called as values come; what it gives back waits, not subscribed, without bound.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::from_iter([10, 20])
+    ///     .concat_map(|&n| fanline::from_iter(n..n + 2))
+    ///     .subscribe(|value| println!("{value}")) // 10 11 20 21
+    ///     .detach();
+    /// ```
+    fn concat_map<R, F>(self, f: F) -> FlatMap<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> R + Send + 'static,
+        R: IntoObservable<Error = Self::Error>,
+        R::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        FlatMap::new(self.into_observable(), 1, f)
+    }
+
+    /// Emits all of the observable that `f` makes of a value; values that come before it has completed
+    /// are ignored.
+    ///
+    /// Completes when the source and the observable in progress have; fails with the first that fails.
+    /// Keeps nothing. A panic of `f` ends it without a word.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (mut click, clicks) = fanline::subject::<&str>();
+    /// let (mut answer, answers) = fanline::subject::<u32>();
+    /// let _guard = clicks.exhaust_map(move |_| answers.clone()).subscribe(|n| println!("{n}"));
+    /// click.next("send");
+    /// click.next("send again"); // ignored: the answer is not complete
+    /// answer.next(200);
+    /// ```
+    fn exhaust_map<R, F>(self, f: F) -> ExhaustMap<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> R + Send + 'static,
+        R: IntoObservable<Error = Self::Error>,
+        R::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        ExhaustMap::new(self.into_observable(), f)
+    }
+
+    /// Emits what the observables that `f` makes of the values emit, as it comes, from at most `most`
+    /// of them at a time; `usize::MAX` for no limit.
+    ///
+    /// `f` is called as values come; what it gives back beyond `most` waits, not subscribed, without
+    /// bound. Completes when the source and all of them have; fails with the first that fails. A panic
+    /// of `f` ends it without a word. For work in parallel see
+    /// [`flat_map_on`](ObservableExt::flat_map_on).
+    ///
+    /// # Panics
+    /// When `most` is 0.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::from_iter([10, 20])
+    ///     .flat_map(usize::MAX, |&n| fanline::from_iter(n..n + 2))
+    ///     .subscribe(|value| println!("{value}"))
+    ///     .detach();
+    /// ```
+    fn flat_map<R, F>(self, most: usize, f: F) -> FlatMap<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> R + Send + 'static,
+        R: IntoObservable<Error = Self::Error>,
+        R::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        FlatMap::new(self.into_observable(), most, f)
+    }
+
+    /// [`flat_map`](ObservableExt::flat_map) that subscribes each observable on a worker of its own of
+    /// `scheduler`: a map in parallel, `most` at a time, in the order of completion.
+    ///
+    /// (`observe_on` moves values to one other thread, in order, and so makes nothing parallel.) The
+    /// work belongs in the observable, not in `f`, which is called on the source's thread:
+    ///
+    /// ```
+    /// use fanline::{prelude::*, scheduler::ThreadPool};
+    ///
+    /// let pool = ThreadPool::new(4);
+    /// let guard = fanline::from_iter(0..100_u64)
+    ///     .flat_map_on(pool, 4, |&n| fanline::defer(move || fanline::of(n * n))) // squared on the pool
+    ///     .subscribe(|square| println!("{square}"));
+    /// # drop(guard);
+    /// ```
+    ///
+    /// # Panics
+    /// When `most` is 0.
+    fn flat_map_on<C, R, F>(
+        self,
+        scheduler: C,
+        most: usize,
+        f: F,
+    ) -> FlatMapOn<Self::Observable, C, F>
+    where
+        C: Scheduler,
+        F: FnMut(&Self::Item) -> R + Send + 'static,
+        R: IntoObservable<Error = Self::Error>,
+        R::Observable: Send + 'static,
+        R::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        FlatMapOn::new(self.into_observable(), scheduler, most, f)
+    }
+
+    /// Emits the values of this source and of `other` as they come.
+    ///
+    /// Completes when both have; fails with the first that fails. Values that come on two threads at
+    /// once are delivered by one of them, the other leaves a clone and goes on; nothing else is kept.
+    /// [`merge_all`] does it for a list.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::from_iter(0..2)
+    ///     .merge(fanline::from_iter(5..7))
+    ///     .subscribe(|value| println!("{value}"))
+    ///     .detach();
+    /// ```
+    fn merge<B>(self, other: B) -> Merge<Self::Observable, B::Observable>
+    where
+        B: IntoObservable<Item = Self::Item, Error = Self::Error>,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        Merge::new(self.into_observable(), other.into_observable())
+    }
+
+    /// Is this source or `other`, whichever says something first, be it an end; the one that was
+    /// slower is unsubscribed. Rx also calls it `amb`. Keeps nothing. [`race_all`] does it for a list.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (mut near, from_near) = fanline::subject::<u32>();
+    /// let (far, from_far) = fanline::subject::<u32>();
+    /// let _guard = from_near.race(from_far).subscribe(|value| println!("{value}"));
+    /// near.next(1);
+    /// assert!(!far.has_observers());
+    /// ```
+    fn race<B>(self, other: B) -> Race<Self::Observable, B::Observable>
+    where
+        B: IntoObservable<Item = Self::Item, Error = Self::Error>,
+    {
+        Race::new(self.into_observable(), other.into_observable())
+    }
+
+    /// Emits the values of the observable that came last, of a source that emits observables:
+    /// [`switch_map`](ObservableExt::switch_map) without a closure.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (mut channel, channels) = fanline::subject();
+    /// let _guard = channels.switch_all().subscribe(|value: &u32| println!("{value}"));
+    /// let (first, second) = (fanline::Subject::new(), fanline::Subject::new());
+    /// channel.next(first.clone());
+    /// channel.next(second.clone());
+    /// first.next(1); // nobody listens any more
+    /// second.next(2);
+    /// ```
+    fn switch_all(self) -> SwitchAll<Self::Observable>
+    where
+        Self::Item: IntoObservable<Error = Self::Error> + Clone + 'static,
+        <Self::Item as IntoObservable>::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        SwitchAll::new(self.into_observable())
+    }
+
+    /// Emits what the observable emits that `f` makes of the latest value; the one before it is
+    /// unsubscribed first.
+    ///
+    /// Completes when the source and the latest observable have; fails with the first of these that
+    /// fails. Keeps nothing. A panic of `f` ends it without a word.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (mut typed, texts) = fanline::subject::<u32>();
+    /// let _guard = texts
+    ///     .switch_map(|&text| fanline::from_iter([text, text * 10])) // the results of a search
+    ///     .subscribe(|value| println!("{value}"));
+    /// typed.next(1);
+    /// ```
+    fn switch_map<R, F>(self, f: F) -> SwitchMap<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> R + Send + 'static,
+        R: IntoObservable<Error = Self::Error>,
+        R::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        SwitchMap::new(self.into_observable(), f)
+    }
+
+    /// Emits each value with the latest of `other`; values that come before `other` had one are
+    /// dropped.
+    ///
+    /// `other` is subscribed first. Completes with this source, whatever `other` does; fails with the
+    /// first that fails. Keeps one value of `other`. See
+    /// [`with_latest_from_with`](ObservableExt::with_latest_from_with) for pairs without clones.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (mut click, clicks) = fanline::subject::<&str>();
+    /// let (mut mode, modes) = fanline::subject::<u32>();
+    /// let _guard = clicks.with_latest_from(modes).subscribe(|pair| println!("{pair:?}"));
+    /// mode.next(1);
+    /// click.next("here"); // ("here", 1)
+    /// ```
+    #[allow(clippy::type_complexity, reason = "a function type, spelt out once")]
+    fn with_latest_from<B>(
+        self,
+        other: B,
+    ) -> WithLatestFrom<
+        Self::Observable,
+        B::Observable,
+        fn(&Self::Item, &B::Item) -> (Self::Item, B::Item),
+    >
+    where
+        B: IntoObservable<Error = Self::Error>,
+        Self::Item: Clone + Send + 'static,
+        B::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        self.with_latest_from_with(other, |value, latest| (value.clone(), latest.clone()))
+    }
+
+    /// [`with_latest_from`](ObservableExt::with_latest_from) with what `f` makes of the value and the
+    /// latest.
+    fn with_latest_from_with<B, C, F>(
+        self,
+        other: B,
+        f: F,
+    ) -> WithLatestFrom<Self::Observable, B::Observable, F>
+    where
+        B: IntoObservable<Error = Self::Error>,
+        F: FnMut(&Self::Item, &B::Item) -> C + Send + 'static,
+        Self::Item: Clone + Send + 'static,
+        B::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        WithLatestFrom::new(self.into_observable(), other.into_observable(), f)
+    }
+
+    /// Emits the first values of both sources as a pair, then the second ones, and so on.
+    ///
+    /// Completes when one has completed and all its values are paired; fails with the first that fails.
+    /// Keeps, without bound, what the faster one is ahead.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::from_iter(["a", "b"])
+    ///     .zip(fanline::from_iter(1..10))
+    ///     .subscribe(|pair| println!("{pair:?}")) // ("a", 1) ("b", 2)
+    ///     .detach();
+    /// ```
+    #[allow(clippy::type_complexity, reason = "a function type, spelt out once")]
+    fn zip<B>(
+        self,
+        other: B,
+    ) -> Zip<Self::Observable, B::Observable, fn(Self::Item, B::Item) -> (Self::Item, B::Item)>
+    where
+        B: IntoObservable<Error = Self::Error>,
+        Self::Item: Clone + Send + 'static,
+        B::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        self.zip_with(other, |left, right| (left, right))
+    }
+
+    /// [`zip`](ObservableExt::zip) with what `f` makes of the two values.
+    fn zip_with<B, C, F>(self, other: B, f: F) -> Zip<Self::Observable, B::Observable, F>
+    where
+        B: IntoObservable<Error = Self::Error>,
+        F: FnMut(Self::Item, B::Item) -> C + Send + 'static,
+        Self::Item: Clone + Send + 'static,
+        B::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        Zip::new(self.into_observable(), other.into_observable(), f)
+    }
+
+    /// Emits the latest value whenever `sampler` emits, if there is a new one since.
+    ///
+    /// Completes when either completes, and a value not sampled by then is dropped; fails with the
+    /// first that fails. Keeps one value.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (mut reading, readings) = fanline::subject::<u32>();
+    /// let (mut tick, ticks) = fanline::subject::<()>();
+    /// let _guard = readings.sample_by(ticks).subscribe(|value| println!("{value}"));
+    /// reading.next(1);
+    /// reading.next(2);
+    /// tick.next(()); // 2
+    /// tick.next(()); // nothing new
+    /// ```
+    fn sample_by<N>(self, sampler: N) -> Sample<Self::Observable, N::Observable>
+    where
+        N: IntoObservable<Error = Self::Error>,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        Sample::new(self.into_observable(), sampler.into_observable())
+    }
+
+    /// Drops values until `notifier` emits, then emits all.
+    ///
+    /// `notifier` is subscribed first. Completes with this source; a `notifier` that completes without
+    /// a value lets nothing through. Fails with the first that fails. Keeps nothing.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let (mut start, started) = fanline::subject::<()>();
+    /// let _guard = source.skip_until(started).subscribe(|value| println!("{value}"));
+    /// tx.next(1);
+    /// start.next(());
+    /// tx.next(2); // printed
+    /// ```
+    fn skip_until<N>(self, notifier: N) -> SkipUntil<Self::Observable, N::Observable>
+    where
+        N: IntoObservable<Error = Self::Error>,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        SkipUntil::new(self.into_observable(), notifier.into_observable())
+    }
+
+    /// Emits values until `notifier` emits, then completes.
+    ///
+    /// `notifier` is subscribed first, so that one that emits at once lets nothing through; its
+    /// completion without a value means nothing. Fails with the first that fails. Keeps nothing.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let (mut stop, stopped) = fanline::subject::<()>();
+    /// let _guard = source.take_until(stopped).subscribe(|value| println!("{value}"));
+    /// tx.next(1);
+    /// stop.next(());
+    /// assert!(!tx.has_observers());
+    /// ```
+    fn take_until<N>(self, notifier: N) -> TakeUntil<Self::Observable, N::Observable>
+    where
+        N: IntoObservable<Error = Self::Error>,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        TakeUntil::new(self.into_observable(), notifier.into_observable())
+    }
+
+    /// Puts a gate before the observer that makes sure of the rules: one call at a time, re-entrance
+    /// breadth first, nothing after the end.
+    ///
+    /// All observables of this library keep to the rules by themselves; it is for sources written by
+    /// hand. To let several callers share an observer, see [`Serialized`].
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::from_iter(0..3).serialize().subscribe(|value| println!("{value}")).detach();
+    /// ```
+    fn serialize(self) -> Serialize<Self::Observable>
+    where
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        Serialize::new(self.into_observable())
+    }
+
     // -- Errors
 
     /// Fails with what `f` makes of the error. Values pass.
@@ -491,6 +994,103 @@ pub trait ObservableExt: IntoObservable {
         E: 'static,
     {
         WithErrorType::new(self.into_observable())
+    }
+
+    /// Goes on with the observable that `handler` makes of the error, when there is one.
+    ///
+    /// The result fails with what that fails with: [`Infallible`](std::convert::Infallible) if it
+    /// cannot. Keeps nothing.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::throw::<u32, _>("offline")
+    ///     .catch(|_| fanline::from_iter([1, 2])) // from a file, say
+    ///     .subscribe(|value| println!("{value}"))
+    ///     .detach();
+    /// ```
+    fn catch<R, F>(self, handler: F) -> Catch<Self::Observable, F>
+    where
+        F: FnOnce(&Self::Error) -> R + Send + 'static,
+        R: IntoObservable<Item = Self::Item>,
+    {
+        Catch::new(self.into_observable(), handler)
+    }
+
+    /// In place of an error, emits what `f` makes of it and completes.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::throw::<u32, _>("offline").on_error_return(|_| 0).subscribe(|v| assert_eq!(*v, 0)).detach();
+    /// ```
+    fn on_error_return<F>(self, f: F) -> OnErrorReturn<Self::Observable, F>
+    where
+        F: FnMut(&Self::Error) -> Self::Item + Send + 'static,
+    {
+        OnErrorReturn::new(self.into_observable(), f)
+    }
+
+    /// Subscribes to a clone of the source again each time it completes, until it has run `times`
+    /// times; `usize::MAX` for ever, 0 to complete at once.
+    ///
+    /// Fails when a run fails. The stack does not grow with the runs. Keeps nothing.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::from_iter(0..2).repeat(2).subscribe(|value| println!("{value}")).detach(); // 0 1 0 1
+    /// ```
+    fn repeat(self, times: usize) -> Repeat<Self::Observable>
+    where
+        Self::Observable: Clone + Send + 'static,
+    {
+        Repeat::new(self.into_observable(), times)
+    }
+
+    /// Subscribes to a clone of the source again when it fails, at most `times` times; then the error
+    /// is passed on. `usize::MAX` for ever.
+    ///
+    /// Values of the failed attempts stand. Completes with the first attempt that does. The stack does
+    /// not grow with the attempts. Keeps nothing. A source that fails at once is tried again at once:
+    /// [`retry_with`](ObservableExt::retry_with) waits between attempts.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::throw::<u32, _>("offline").retry(3).on_error_return(|_| 0).subscribe(|_| ()).detach();
+    /// ```
+    fn retry(self, times: usize) -> Retry<Self::Observable>
+    where
+        Self::Observable: Clone + Send + 'static,
+    {
+        Retry::new(self.into_observable(), times)
+    }
+
+    /// [`retry`](ObservableExt::retry) that waits on `scheduler` before each new attempt, for as long
+    /// and as often as `backoff` says.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, operators::Backoff, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let backoff = Backoff::exponential(Duration::from_secs(1)).attempts(2);
+    /// let guard = fanline::throw::<u32, _>("offline")
+    ///     .retry_with(backoff, time.clone())
+    ///     .on_error_return(|_| 0)
+    ///     .subscribe(|value| println!("{value}"));
+    /// time.advance_by(Duration::from_secs(2));
+    /// assert!(!guard.is_closed());
+    /// time.advance_by(Duration::from_secs(1));
+    /// assert!(guard.is_closed());
+    /// ```
+    fn retry_with<C>(self, backoff: Backoff, scheduler: C) -> RetryWith<Self::Observable, C>
+    where
+        Self::Observable: Clone + Send + 'static,
+        C: Scheduler,
+    {
+        RetryWith::new(self.into_observable(), backoff, scheduler)
     }
 
     // -- Time
@@ -585,6 +1185,104 @@ pub trait ObservableExt: IntoObservable {
     {
         self.into_observable()
             .subscribe_with(owned::OwnedObserver(next))
+    }
+
+    /// The values as an asynchronous stream, which holds between the source and its consumer what
+    /// `policy` says; see [`stream`](crate::stream) for the choice. Subscribes at once; dropping the
+    /// stream unsubscribes.
+    ///
+    /// The stream ends after the source's completion, and when the source goes away without one.
+    /// [`try_into_stream`](ObservableExt::try_into_stream) is for sources that can fail.
+    ///
+    /// ```
+    /// use fanline::{ObservableExt, stream::Unbounded};
+    ///
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let mut stream = source.into_stream(Unbounded);
+    /// tx.next(1);
+    /// tx.next(2);
+    /// tx.complete();
+    /// # futures::executor::block_on(async move {
+    /// assert_eq!(stream.next().await, Some(1));
+    /// assert_eq!(stream.next().await, Some(2));
+    /// assert_eq!(stream.next().await, None);
+    /// # });
+    /// ```
+    fn into_stream<P>(self, policy: P) -> IntoStream<Self::Item, P>
+    where
+        Self: IntoObservable<Error = Infallible>,
+        Self::Item: Clone + Send + 'static,
+        P: Policy,
+    {
+        IntoStream::new(self, policy)
+    }
+
+    /// [`into_stream`](ObservableExt::into_stream) for a source that can fail: what the source emits
+    /// comes as `Ok`, its error as the last item.
+    ///
+    /// ```
+    /// use fanline::{ObservableExt, stream::Unbounded};
+    ///
+    /// let subject = fanline::Subject::<u32, &str>::new();
+    /// let mut stream = subject.clone().try_into_stream(Unbounded);
+    /// subject.next(1);
+    /// subject.error("gone");
+    /// assert_eq!(stream.blocking_next(), Some(Ok(1)));
+    /// assert_eq!(stream.blocking_next(), Some(Err("gone")));
+    /// assert_eq!(stream.blocking_next(), None);
+    /// ```
+    fn try_into_stream<P>(self, policy: P) -> TryIntoStream<Self::Item, Self::Error, P>
+    where
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+        P: Policy,
+    {
+        TryIntoStream::new(self, policy)
+    }
+
+    /// A future of the first value: `Ok(None)` when the source ends without one. Subscribes at once
+    /// and unsubscribes with the first value; dropping the future unsubscribes too.
+    ///
+    /// ```
+    /// use fanline::ObservableExt;
+    ///
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let first = source.first_value();
+    /// tx.next(7);
+    /// tx.next(8);
+    /// # futures::executor::block_on(async move {
+    /// let Ok(value) = first.await; // the source cannot fail
+    /// assert_eq!(value, Some(7));
+    /// # });
+    /// ```
+    fn first_value(self) -> FirstValue<Self::Item, Self::Error>
+    where
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        FirstValue::new(self)
+    }
+
+    /// A future of the last value: ready when the source ends, `Ok(None)` when it ends without a
+    /// value. Subscribes at once; dropping the future unsubscribes. Keeps one value and takes no lock
+    /// per value.
+    ///
+    /// ```
+    /// use fanline::ObservableExt;
+    ///
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let last = source.last_value();
+    /// tx.next(7);
+    /// tx.next(8);
+    /// tx.complete();
+    /// assert_eq!(last.blocking_wait(), Ok(Some(8)));
+    /// ```
+    fn last_value(self) -> LastValue<Self::Item, Self::Error>
+    where
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        LastValue::new(self)
     }
 }
 

@@ -48,9 +48,7 @@ impl<T> Store<T> {
             given_up = self.turn_to(policy, now);
         }
         if P::COUNTED && !needs_drop::<T>() && self.log.is_full() {
-            // Chunks are used again: without a destructor that is all there is to giving up.
-            self.retain_newest(policy.count_max());
-            drop(self.log.give_up());
+            self.reuse_chunks(policy);
         }
         let slot = self.log.append(value);
         if P::COUNTED && needs_drop::<T>() {
@@ -110,6 +108,13 @@ impl<T> Store<T> {
         self.runs = VecDeque::new();
     }
 
+    /// Frees chunks for what comes: without a destructor that is all there is to giving up.
+    #[cold]
+    fn reuse_chunks<P: Rules>(&mut self, policy: &P) {
+        self.trim_by_count(policy);
+        drop(self.log.give_up());
+    }
+
     fn retain_newest(&mut self, count: usize) {
         self.log.retain_from(self.log.end().saturating_sub(count));
     }
@@ -132,7 +137,10 @@ impl<T> Store<T> {
     fn expire<P: Rules>(&mut self, policy: &P) {
         let keep = policy.keep();
         while let Some(run) = self.runs.front() {
-            let until = self.runs.get(1).map_or(self.log.end(), |next| next.from);
+            let until = match self.runs.get(1) {
+                Some(next) => next.from,
+                None => self.log.end(),
+            };
             let expired = self.latest.since(run.time) > keep;
             if !expired && until > self.log.first() {
                 break;
