@@ -125,7 +125,7 @@ use crate::{
     observer,
 };
 
-/// The operators, on everything that can be turned into an [`Observable`](crate::Observable).
+/// The operators, on everything that can be turned into an [`Observable`].
 pub trait ObservableExt: IntoObservable {
     // Each group of methods stands under its heading, alphabetically where nothing else decides.
 
@@ -998,7 +998,7 @@ pub trait ObservableExt: IntoObservable {
 
     /// Goes on with the observable that `handler` makes of the error, when there is one.
     ///
-    /// The result fails with what that fails with: [`Infallible`](std::convert::Infallible) if it
+    /// The result fails with what that fails with: [`Infallible`] if it
     /// cannot. Keeps nothing.
     ///
     /// ```
