@@ -33,6 +33,7 @@ mod materialize;
 mod merge;
 mod observe_on;
 mod on_error_return;
+mod owned;
 mod pairwise;
 mod race;
 mod repeat;
@@ -62,7 +63,7 @@ mod verdict;
 mod with_latest_from;
 mod zip;
 
-pub use buffer_count::BufferCount;
+pub use buffer_count::{BufferCount, BufferCountEvery};
 pub use catch::Catch;
 pub use collect::Collect;
 pub use combine_latest::CombineLatest;
@@ -127,7 +128,7 @@ use crate::pinned::Pinned;
 use crate::scheduler::Bound;
 use crate::stream::{FirstValue, IntoStream, LastValue, Policy, TryIntoStream};
 
-/// The operators, on everything that can be turned into an [`Observable`](crate::Observable).
+/// The operators, on everything that can be turned into an [`Observable`].
 pub trait ObservableExt: IntoObservable {
     // Each group of methods stands under its heading, alphabetically where nothing else decides.
 
@@ -143,7 +144,8 @@ pub trait ObservableExt: IntoObservable {
     where
         Self::Item: Clone + Send + 'static,
     {
-        self.buffer_count_every(count, count)
+        assert!(count > 0, "`count` must be at least 1");
+        BufferCount::new(self.into_observable(), count)
     }
 
     /// As [`buffer_count`](Self::buffer_count), with a buffer that begins at every `every`-th value: they
@@ -153,13 +155,13 @@ pub trait ObservableExt: IntoObservable {
     /// # Panics
     ///
     /// If `count` or `every` is zero.
-    fn buffer_count_every(self, count: usize, every: usize) -> BufferCount<Self::Observable>
+    fn buffer_count_every(self, count: usize, every: usize) -> BufferCountEvery<Self::Observable>
     where
         Self::Item: Clone + Send + 'static,
     {
         assert!(count > 0, "`count` must be at least 1");
         assert!(every > 0, "`every` must be at least 1");
-        BufferCount::new(self.into_observable(), count, every)
+        BufferCountEvery::new(self.into_observable(), count, every)
     }
 
     /// Emits, fails and completes as the [`Notification`]s say: undoes
@@ -999,7 +1001,7 @@ pub trait ObservableExt: IntoObservable {
 
     /// Goes on with the observable that `handler` makes of the error, when there is one.
     ///
-    /// The result fails with what that fails with: [`Infallible`](std::convert::Infallible) if it
+    /// The result fails with what that fails with: [`Infallible`] if it
     /// cannot. Keeps nothing.
     ///
     /// ```
@@ -1280,6 +1282,28 @@ pub trait ObservableExt: IntoObservable {
         Self::Error: 'static,
     {
         BoxObservable::new(self.into_observable())
+    }
+
+    /// Subscribes a closure that keeps what it gets: it is given values, not references. One that
+    /// others get too is cloned; one that an operator made is not. Ends are not looked at.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (tx, rx) = std::sync::mpsc::channel();
+    /// fanline::from_iter(1..=2)
+    ///     .map(|n| format!("no. {n}"))
+    ///     .subscribe_owned(move |text| tx.send(text).expect("still there"))
+    ///     .detach();
+    /// assert_eq!(rx.iter().collect::<Vec<_>>(), ["no. 1", "no. 2"]);
+    /// ```
+    fn subscribe_owned<F>(self, next: F) -> Guard
+    where
+        Self::Item: Clone,
+        F: FnMut(Self::Item) + Send + 'static,
+    {
+        self.into_observable()
+            .subscribe_with(owned::OwnedObserver(next))
     }
 
     /// The values as an asynchronous stream, which holds between the source and its consumer what
