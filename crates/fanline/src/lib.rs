@@ -1,16 +1,23 @@
 //! In-process fan-out. This release holds the contract that everything else stands on, the
 //! [`Observer`]; subjects, replay and hubs come next and are not here yet.
 
-mod clock;
+pub mod clock;
+pub mod create;
 mod guard;
 mod observable;
 mod observer;
 pub mod operators;
 pub mod scheduler;
+pub mod stream;
 mod subject;
 mod sync;
+pub mod testing;
 
-pub use clock::{Clock, Time};
+pub use clock::{Clock, Coarse, Precise, Time};
+pub use create::{
+    Emitter, create, defer, empty, from_fn, from_iter, generate, never, of, range, repeat_value,
+    throw, try_from_iter,
+};
 pub use guard::Guard;
 pub use observable::{BoxObservable, IntoObservable, Observable};
 pub use observer::{
@@ -18,6 +25,7 @@ pub use observer::{
 };
 pub use operators::ObservableExt;
 pub use scheduler::{Scheduler, Worker};
+pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 pub use subject::{
     AsyncSubject, BehaviorSubject, FromSource, Members, NoValue, OnPanic, Producer, Replay,
     ReplaySubject, Source, Subject, behavior, last_value, replay, replay_of, replay_with_error,

@@ -1,0 +1,6 @@
+//! Streams of sources, and sources of streams.
+
+mod from_stream;
+mod hand;
+mod into_stream;
+mod values;
