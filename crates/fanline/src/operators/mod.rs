@@ -8,7 +8,10 @@ mod collect;
 mod combine_latest;
 mod concat;
 mod count;
+mod debounce;
 mod default_if_empty;
+mod delay;
+mod delay_subscription;
 mod distinct;
 mod distinct_until_changed;
 mod enumerate;
@@ -24,6 +27,7 @@ mod forward;
 mod funnel;
 mod gate;
 mod ignore_elements;
+mod interval;
 mod join;
 mod last;
 mod map;
@@ -39,6 +43,7 @@ mod race;
 mod repeat;
 mod retry;
 mod sample;
+mod sample_every;
 mod scan;
 mod serialize;
 mod series;
@@ -57,6 +62,9 @@ mod take_last;
 mod take_until;
 mod take_while;
 mod tap;
+mod throttle;
+mod timed;
+mod timeout;
 mod timestamp;
 mod upstreams;
 mod verdict;
@@ -69,7 +77,10 @@ pub use collect::Collect;
 pub use combine_latest::CombineLatest;
 pub use concat::{Concat, ConcatAll, concat_all};
 pub use count::Count;
+pub use debounce::Debounce;
 pub use default_if_empty::DefaultIfEmpty;
+pub use delay::Delay;
+pub use delay_subscription::DelaySubscription;
 pub use distinct::{Distinct, DistinctByKey};
 pub use distinct_until_changed::{
     DistinctUntilChanged, DistinctUntilChangedBy, DistinctUntilChangedByKey,
@@ -84,6 +95,7 @@ pub use flat_map::FlatMap;
 pub use flat_map_on::FlatMapOn;
 pub use fold::{Fold, Reduce};
 pub use ignore_elements::IgnoreElements;
+pub use interval::{Interval, Timer, interval, timer};
 pub use last::Last;
 pub use map::Map;
 pub use map_err::{MapErr, WithErrorType};
@@ -97,6 +109,7 @@ pub use race::{Race, RaceAll, race_all};
 pub use repeat::Repeat;
 pub use retry::{Backoff, Retry, RetryWith};
 pub use sample::Sample;
+pub use sample_every::SampleEvery;
 pub use scan::Scan;
 pub use serialize::{Serialize, Serialized};
 pub use single::{NotSingle, Single};
@@ -113,6 +126,8 @@ pub use take_last::{SkipLast, TakeLast};
 pub use take_until::TakeUntil;
 pub use take_while::TakeWhile;
 pub use tap::Tap;
+pub use throttle::{Edge, Throttle};
+pub use timeout::Timeout;
 pub use timestamp::{TimeInterval, Timestamp, Timestamped, WithInterval};
 pub use verdict::{All, Any, Contains, IsEmpty};
 pub use with_latest_from::WithLatestFrom;
@@ -122,6 +137,7 @@ use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::hash::Hash;
 use std::ops::AddAssign;
+use std::time::Duration;
 
 use crate::{BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler, observer};
 use crate::pinned::Pinned;
@@ -1097,6 +1113,190 @@ pub trait ObservableExt: IntoObservable {
     }
 
     // -- Time
+
+    /// Emits a value when nothing has come for `quiet` after it; values that are followed sooner are
+    /// dropped.
+    ///
+    /// On completion the value that waits is emitted first; an error is passed on at once and drops it.
+    /// Keeps one value. Emits on a worker of `scheduler`. A deadline that moves with each value is not
+    /// scheduled anew with each.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, keys) = fanline::subject::<char>();
+    /// let guard = keys
+    ///     .debounce(Duration::from_millis(300), time.clone())
+    ///     .subscribe(|key| println!("search after {key}"));
+    /// tx.next('a');
+    /// time.advance_by(Duration::from_millis(200));
+    /// tx.next('b');
+    /// time.advance_by(Duration::from_millis(300)); // search after b
+    /// # drop(guard);
+    /// ```
+    fn debounce<C>(self, quiet: Duration, scheduler: C) -> Debounce<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        Debounce::new(self.into_observable(), quiet, scheduler)
+    }
+
+    /// Emits each value, and the completion, so much later.
+    ///
+    /// An error is passed on at once and drops what waits. What waits is not bounded. Emits on a worker
+    /// of `scheduler`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let guard = source.delay(Duration::from_secs(1), time.clone()).subscribe(|v| println!("{v}"));
+    /// tx.next(1);
+    /// time.advance_by(Duration::from_secs(1)); // 1
+    /// # drop(guard);
+    /// ```
+    fn delay<C>(self, delay: Duration, scheduler: C) -> Delay<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        Delay::new(self.into_observable(), delay, scheduler)
+    }
+
+    /// Subscribes to the source so much later, on a worker of `scheduler`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (tx, source) = fanline::subject::<u32>();
+    /// let guard = source
+    ///     .delay_subscription(Duration::from_secs(1), time.clone())
+    ///     .subscribe(|value| println!("{value}"));
+    /// assert!(!tx.has_observers());
+    /// time.advance_by(Duration::from_secs(1));
+    /// assert!(tx.has_observers());
+    /// # drop(guard);
+    /// ```
+    fn delay_subscription<C>(
+        self,
+        delay: Duration,
+        scheduler: C,
+    ) -> DelaySubscription<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Observable: Send + 'static,
+    {
+        DelaySubscription::new(self.into_observable(), delay, scheduler)
+    }
+
+    /// Emits the latest value every `period`, if there is a new one.
+    ///
+    /// Completes with the source, at once, and a value not sampled by then is dropped; an error is
+    /// passed on at once. Keeps one value. Emits on a worker of `scheduler`.
+    /// [`sample_by`](ObservableExt::sample_by) has another source in place of the clock.
+    ///
+    /// # Panics
+    /// When `period` is zero.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let guard = source.sample(Duration::from_secs(1), time.clone()).subscribe(|v| println!("{v}"));
+    /// tx.next(1);
+    /// tx.next(2);
+    /// time.advance_by(Duration::from_secs(1)); // 2
+    /// # drop(guard);
+    /// ```
+    fn sample<C>(self, period: Duration, scheduler: C) -> SampleEvery<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        SampleEvery::new(self.into_observable(), period, scheduler)
+    }
+
+    /// Lets one value, or two, of each `period` through. A period begins with the first value after the
+    /// end of the one before; [`Edge`] says which of its values are let through.
+    ///
+    /// On completion the value that waits is emitted first; an error is passed on at once and drops it.
+    /// Keeps one value. What waits is emitted on a worker of `scheduler`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, operators::Edge, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let guard = source
+    ///     .throttle(Duration::from_secs(1), Edge::Both, time.clone())
+    ///     .subscribe(|value| println!("{value}"));
+    /// tx.next(1); // 1
+    /// tx.next(2);
+    /// tx.next(3);
+    /// time.advance_by(Duration::from_secs(1)); // 3
+    /// # drop(guard);
+    /// ```
+    fn throttle<C>(
+        self,
+        period: Duration,
+        edge: Edge,
+        scheduler: C,
+    ) -> Throttle<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        Throttle::new(self.into_observable(), period, edge, scheduler)
+    }
+
+    /// Fails with what `error` gives when no value has come for `limit`, counted from the subscription
+    /// and then from each value; the source is unsubscribed.
+    ///
+    /// Keeps nothing. Fails on a worker of `scheduler`. A source that cannot fail is given an error type
+    /// first; [`catch`](ObservableExt::catch) after it switches to another source.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{Subject, prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let subject = Subject::<u32, &str>::with_error();
+    /// let guard = subject
+    ///     .source()
+    ///     .timeout(Duration::from_secs(1), time.clone(), || "too late")
+    ///     .subscribe_with(observer(|_: &u32| ()).on_error(|error: &&str| println!("{error}")));
+    /// time.advance_by(Duration::from_secs(1)); // too late
+    /// assert!(!subject.has_observers());
+    /// # drop(guard);
+    /// ```
+    fn timeout<C, F>(
+        self,
+        limit: Duration,
+        scheduler: C,
+        error: F,
+    ) -> Timeout<Self::Observable, C, F>
+    where
+        C: Scheduler,
+        F: FnOnce() -> Self::Error + Send + 'static,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        Timeout::new(self.into_observable(), limit, scheduler, error)
+    }
 
     // -- Threads
 
