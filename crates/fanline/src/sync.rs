@@ -52,9 +52,7 @@ pub(crate) struct SharedCell<T> {
 
 impl<T> SharedCell<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self {
-            inner: cell(value),
-        }
+        Self { inner: cell(value) }
     }
 
     /// The address, for somebody who has the value to itself now.

@@ -226,7 +226,10 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             let store = unsafe { &mut *self.gate.store() };
             if P::STORES {
                 store.trim(&self.policy, now);
-                if P::HOLDS_BACK && matches!(end, End::Completed) && store.log.first() < store.log.end() {
+                if P::HOLDS_BACK
+                    && matches!(end, End::Completed)
+                    && store.log.first() < store.log.end()
+                {
                     last = Some(store.log.slice_from(store.log.end() - 1));
                 } else if P::HOLDS_BACK {
                     store.clear();
@@ -562,12 +565,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     }
 
     /// With the emitter halted: applies the rules of age and number.
-    fn trim_halted(
-        &self,
-        control: &mut Control<E, L>,
-        halted: Halted,
-        now: Time,
-    ) -> GivenUp<T> {
+    fn trim_halted(&self, control: &mut Control<E, L>, halted: Halted, now: Time) -> GivenUp<T> {
         // SAFETY: halted, with the lock held.
         let store = unsafe { &mut *self.gate.store() };
         if control.end.is_none() || !self.policy.freezes() {

@@ -53,8 +53,7 @@ mod membarrier {
     /// Says once for the process that it will be used, as the kernel asks; whether it can be.
     pub(super) fn register() -> bool {
         static REGISTERED: OnceLock<bool> = OnceLock::new();
-        *REGISTERED
-            .get_or_init(|| membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok())
+        *REGISTERED.get_or_init(|| membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok())
     }
 
     /// Each running thread of this process makes a full fence before this returns.

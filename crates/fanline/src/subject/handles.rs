@@ -337,7 +337,9 @@ where
             Some(End::Disposed) => Err(NoValue::Disposed),
             None | Some(End::Completed) => {
                 let mut value = None;
-                self.inner.core().visit_last(|last| value = Some(last.clone()));
+                self.inner
+                    .core()
+                    .visit_last(|last| value = Some(last.clone()));
                 value.ok_or(NoValue::Disposed)
             }
         }

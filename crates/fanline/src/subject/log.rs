@@ -105,7 +105,9 @@ impl<T> Log<T> {
             // SAFETY: `used + count <= room`; see `append`.
             let slot = unsafe { self.tail.add(self.used) };
             // SAFETY: `from` has `left >= count` values; the vector's memory and the chunk are apart.
-            unsafe { slot.copy_from_nonoverlapping(NonNull::new_unchecked(from.cast_mut()), count) };
+            unsafe {
+                slot.copy_from_nonoverlapping(NonNull::new_unchecked(from.cast_mut()), count)
+            };
             // SAFETY: within the vector's allocation, or one past its end.
             from = unsafe { from.add(count) };
             left -= count;

@@ -163,12 +163,10 @@ where
         loop {
             let wanted = if turn == FREE { TAKEN } else { QUEUED };
             // Acquire when it takes the turn, release for who finds it queued.
-            match self.turn.compare_exchange_weak(
-                turn,
-                wanted,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            ) {
+            match self
+                .turn
+                .compare_exchange_weak(turn, wanted, Ordering::AcqRel, Ordering::Relaxed)
+            {
                 Ok(FREE) => {
                     let panic = self.drain();
                     self.on_panic.settle(panic);

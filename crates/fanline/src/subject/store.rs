@@ -111,8 +111,7 @@ impl<T> Store<T> {
     }
 
     fn retain_newest(&mut self, count: usize) {
-        self.log
-            .retain_from(self.log.end().saturating_sub(count));
+        self.log.retain_from(self.log.end().saturating_sub(count));
     }
 
     /// The clock has moved on: a new run begins, and values may have become too old.

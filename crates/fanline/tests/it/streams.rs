@@ -3,4 +3,5 @@
 mod from_stream;
 mod hand;
 mod into_stream;
+mod subjects;
 mod values;
