@@ -1,7 +1,8 @@
 //! In-process fan-out. This release holds the contract that everything else stands on, the
 //! [`Observer`]; subjects, replay and hubs come next and are not here yet.
 
-mod clock;
+pub mod clock;
+pub mod create;
 mod guard;
 mod observable;
 mod observer;
@@ -10,8 +11,13 @@ pub mod scheduler;
 pub mod stream;
 mod subject;
 mod sync;
+pub mod testing;
 
-pub use clock::{Clock, Time};
+pub use clock::{Clock, Coarse, Precise, Time};
+pub use create::{
+    Emitter, create, defer, empty, from_fn, from_iter, generate, never, of, range, repeat_value,
+    throw, try_from_iter,
+};
 pub use guard::Guard;
 pub use observable::{BoxObservable, IntoObservable, Observable};
 pub use observer::{

@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 /// Values in a chunk where nothing bounds their number: one allocation for so many.
 const CHUNK_SLOTS_MAX: usize = 1024;
 /// Values in a chunk of a short ring: enough that changing chunks does not count.
-const CHUNK_SLOTS_MIN: usize = 16;
+const CHUNK_SLOTS_MIN: usize = 64;
 /// Large values in a short ring share no more than this, unless four of them are larger.
 const RING_CHUNK_BYTES_MAX: usize = 4096;
 
@@ -189,6 +189,7 @@ impl<T> Log<T> {
 
     /// A next chunk: one that is free, or a new one.
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) {
         self.tail_base = self.end();
         let chunk = self.spare.take().unwrap_or_else(|| Chunk::new(self.slots));

@@ -48,9 +48,7 @@ impl<T> Store<T> {
             given_up = self.turn_to(policy, now);
         }
         if P::COUNTED && !needs_drop::<T>() && self.log.is_full() {
-            // Chunks are used again: without a destructor that is all there is to giving up.
-            self.retain_newest(policy.count_max());
-            drop(self.log.give_up());
+            self.reuse_chunks(policy);
         }
         let slot = self.log.append(value);
         if P::COUNTED && needs_drop::<T>() {
@@ -108,6 +106,13 @@ impl<T> Store<T> {
     pub(super) fn clear(&mut self) {
         self.log.retain_from(self.log.end());
         self.runs = VecDeque::new();
+    }
+
+    /// Frees chunks for what comes: without a destructor that is all there is to giving up.
+    #[cold]
+    fn reuse_chunks<P: Rules>(&mut self, policy: &P) {
+        self.trim_by_count(policy);
+        drop(self.log.give_up());
     }
 
     fn retain_newest(&mut self, count: usize) {

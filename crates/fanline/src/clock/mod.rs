@@ -1,6 +1,15 @@
 //! Time as a library sees it: readings of a clock that never goes back.
 
+mod coarse;
+mod precise;
+
+use std::sync::Arc;
 use std::time::Duration;
+
+pub use coarse::Coarse;
+pub use precise::Precise;
+#[cfg(feature = "tokio")]
+pub(crate) use precise::beginning;
 
 /// A moment on a [`Clock`], in nanoseconds since that clock's own beginning. Moments of unlike clocks
 /// have nothing to do with each other.
@@ -53,5 +62,19 @@ pub trait Clock: Send + Sync + 'static {
     /// so that none is dropped early.
     fn granularity(&self) -> Duration {
         Duration::ZERO
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Time {
+        (**self).now()
+    }
+
+    fn now_exact(&self) -> Time {
+        (**self).now_exact()
+    }
+
+    fn granularity(&self) -> Duration {
+        (**self).granularity()
     }
 }

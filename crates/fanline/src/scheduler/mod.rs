@@ -1,6 +1,26 @@
 //! Where and when things run: the contract of [`Scheduler`] and [`Worker`].
 
+mod current_thread;
+mod event_loop;
+mod immediate;
+mod new_thread;
+mod panics;
+mod pool_queue;
+mod task;
+mod tasks;
+mod thread_lane;
+mod thread_pool;
+mod virtual_time;
+
 use std::time::Duration;
+
+pub use current_thread::CurrentThread;
+pub use event_loop::{EventLoop, EventLoopOptions, LoopDriver};
+pub use immediate::Immediate;
+pub use new_thread::NewThread;
+pub use thread_lane::ThreadWorker;
+pub use thread_pool::{PoolWorker, ThreadPool, ThreadPoolOptions};
+pub use virtual_time::VirtualTime;
 
 use crate::{Guard, Time};
 
@@ -70,4 +90,8 @@ pub trait Worker: Clone + Send + Sync + 'static {
     where
         S: Send + 'static,
         A: FnMut(&mut S, &Self) -> std::ops::ControlFlow<()> + Send + 'static;
+
+    /// Whether the calling thread is needed to run this lane: waiting there for one of its actions
+    /// could take for ever.
+    fn runs_here(&self) -> bool;
 }

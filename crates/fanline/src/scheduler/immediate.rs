@@ -1,0 +1,86 @@
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use super::{Scheduler, Worker};
+use crate::{Clock, Guard, Precise, Time};
+
+/// Runs actions inside the call that schedules them.
+///
+/// A delay blocks the caller, and so does a periodic action until it breaks off; the guard of an
+/// action is closed by the time it is given back. An action that schedules another nests it on the
+/// stack: for recursion take [`CurrentThread`](super::CurrentThread). Panics unwind to the caller.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use fanline::{Scheduler, scheduler::Immediate};
+///
+/// let ran = Arc::new(Mutex::new(false));
+/// let flag = ran.clone();
+/// Immediate.schedule(move || *flag.lock().unwrap() = true).detach();
+/// assert!(*ran.lock().unwrap());
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Immediate;
+
+impl Scheduler for Immediate {
+    type Worker = Self;
+
+    fn worker(&self) -> Self {
+        Self
+    }
+
+    fn now(&self) -> Time {
+        Precise.now()
+    }
+}
+
+impl Worker for Immediate {
+    fn now(&self) -> Time {
+        Precise.now()
+    }
+
+    fn schedule_at<S, A>(&self, due: Time, state: S, action: A) -> Guard
+    where
+        S: Send + 'static,
+        A: FnOnce(S, &Self) + Send + 'static,
+    {
+        sleep_until(due);
+        action(state, self);
+        Guard::closed()
+    }
+
+    fn schedule<S, A>(&self, state: S, action: A) -> Guard
+    where
+        S: Send + 'static,
+        A: FnOnce(S, &Self) + Send + 'static,
+    {
+        action(state, self);
+        Guard::closed()
+    }
+
+    fn schedule_periodic<S, A>(&self, period: Duration, mut state: S, mut action: A) -> Guard
+    where
+        S: Send + 'static,
+        A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static,
+    {
+        let mut due = Precise.now();
+        loop {
+            due = due + period;
+            sleep_until(due);
+            if action(&mut state, self).is_break() {
+                return Guard::closed();
+            }
+        }
+    }
+
+    fn runs_here(&self) -> bool {
+        true
+    }
+}
+
+fn sleep_until(due: Time) {
+    let delay = Precise.until(due);
+    if !delay.is_zero() {
+        std::thread::sleep(delay);
+    }
+}

@@ -1,0 +1,43 @@
+use super::Scheduler;
+use super::panics::PanicHook;
+use super::thread_lane::{Driver, Manner, ThreadWorker};
+use crate::{Clock, Precise, Time};
+
+/// A thread for each worker.
+///
+/// The thread is named `fanline-worker`, starts with the worker's first action, and ends when the
+/// worker's handles are dropped and its queue is empty. An action that panics ends alone: the process's
+/// panic hook reports it, and the thread goes on to the next.
+///
+/// Scheduling panics when the system refuses to start a thread.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use fanline::{Scheduler, scheduler::NewThread};
+///
+/// let (tx, rx) = mpsc::channel();
+/// NewThread
+///     .schedule(move || tx.send(std::thread::current().id()).unwrap())
+///     .detach();
+/// assert_ne!(rx.recv().unwrap(), std::thread::current().id());
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NewThread;
+
+impl Scheduler for NewThread {
+    type Worker = ThreadWorker;
+
+    fn worker(&self) -> ThreadWorker {
+        ThreadWorker::new(Manner {
+            driver: Driver::Own {
+                name: "fanline-worker".to_owned(),
+                idle_max: None,
+            },
+            on_panic: PanicHook::default(),
+        })
+    }
+
+    fn now(&self) -> Time {
+        Precise.now()
+    }
+}

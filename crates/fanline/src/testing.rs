@@ -1,0 +1,356 @@
+//! For tests on [`VirtualTime`]: an observer that records, and observables that emit by timetable.
+//!
+//! Times are written in nanoseconds of the virtual clock, and mostly small numbers.
+//!
+//! ```
+//! use fanline::{ObservableExt, Observable, scheduler::VirtualTime};
+//! use fanline::testing::{Recorder, complete, hot, next};
+//!
+//! let time = VirtualTime::new();
+//! let source = hot::<u32>(&time, [next(10, 1), next(20, 2), complete(30)]);
+//! let recorder = Recorder::new(&time);
+//! source
+//!     .clone()
+//!     .map(|value| value * 100)
+//!     .subscribe_with(recorder.clone())
+//!     .detach();
+//! time.run();
+//! assert_eq!(recorder.events(), [next(10, 100), next(20, 200), complete(30)]);
+//! assert_eq!(source.subscriptions().len(), 1);
+//! ```
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use crate::guard::Registry;
+use crate::scheduler::VirtualTime;
+use crate::sync::{Mutex, lock};
+use crate::{BoxObserver, Guard, Observable, Observer, Time, Worker};
+
+/// What an observer was called with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event<T, E = Infallible> {
+    /// A value.
+    Next(T),
+    /// The end, with an error.
+    Error(E),
+    /// The end.
+    Complete,
+}
+
+/// An event and its time: on the clock, or since the subscription for [`cold`] observables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Recorded<T, E = Infallible> {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub event: Event<T, E>,
+}
+
+/// A value at `nanos`.
+pub fn next<T, E>(nanos: u64, value: T) -> Recorded<T, E> {
+    Recorded {
+        at: Time::from_nanos(nanos),
+        event: Event::Next(value),
+    }
+}
+
+/// An error at `nanos`.
+pub fn error<T, E>(nanos: u64, error: E) -> Recorded<T, E> {
+    Recorded {
+        at: Time::from_nanos(nanos),
+        event: Event::Error(error),
+    }
+}
+
+/// Completion at `nanos`.
+pub fn complete<T, E>(nanos: u64) -> Recorded<T, E> {
+    Recorded {
+        at: Time::from_nanos(nanos),
+        event: Event::Complete,
+    }
+}
+
+/// An observer that keeps what it is called with, and when. Clones share the record.
+#[derive(Debug)]
+pub struct Recorder<T, E = Infallible> {
+    clock: VirtualTime,
+    events: Arc<Mutex<Vec<Recorded<T, E>>>>,
+}
+
+impl<T, E> Recorder<T, E> {
+    /// An empty record by this clock.
+    pub fn new(clock: &VirtualTime) -> Self {
+        Self {
+            clock: clock.clone(),
+            events: Arc::new(Mutex::new(Vec::new())),
+        }
+    }
+
+    fn record(&self, event: Event<T, E>) {
+        let at = self.clock.now();
+        lock(&self.events).push(Recorded { at, event });
+    }
+}
+
+impl<T: Clone, E: Clone> Recorder<T, E> {
+    /// What was recorded so far.
+    pub fn events(&self) -> Vec<Recorded<T, E>> {
+        lock(&self.events).clone()
+    }
+
+    /// The values so far, without times and end.
+    pub fn values(&self) -> Vec<T> {
+        let value = |recorded| match recorded {
+            Recorded {
+                event: Event::Next(value),
+                ..
+            } => Some(value),
+            _ => None,
+        };
+        self.events().into_iter().filter_map(value).collect()
+    }
+}
+
+impl<T, E> Clone for Recorder<T, E> {
+    fn clone(&self) -> Self {
+        Self {
+            clock: self.clock.clone(),
+            events: Arc::clone(&self.events),
+        }
+    }
+}
+
+impl<T: Clone, E: Clone> Observer<T, E> for Recorder<T, E> {
+    fn next(&mut self, value: &T) {
+        self.record(Event::Next(value.clone()));
+    }
+
+    fn next_owned(&mut self, value: T) {
+        self.record(Event::Next(value));
+    }
+
+    fn error(&mut self, error: &E) {
+        self.record(Event::Error(error.clone()));
+    }
+
+    fn complete(&mut self) {
+        self.record(Event::Complete);
+    }
+}
+
+/// An observable that emits at set times, to whoever is subscribed then. Clones are the same.
+pub fn hot<T, E>(clock: &VirtualTime, events: impl IntoIterator<Item = Recorded<T, E>>) -> Hot<T, E>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+{
+    let audience = Audience::new(clock);
+    for Recorded { at, event } in events {
+        let audience = Arc::clone(&audience);
+        clock
+            .schedule_at(at, event, move |event, _| audience.emit(&event))
+            .detach();
+    }
+    Hot { audience }
+}
+
+/// See [`hot`].
+pub struct Hot<T, E = Infallible> {
+    audience: Arc<Audience<T, E>>,
+}
+
+impl<T, E> Hot<T, E> {
+    /// Who was subscribed: from when, and until when.
+    pub fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
+        self.audience.subscriptions()
+    }
+}
+
+impl<T, E> Clone for Hot<T, E> {
+    fn clone(&self) -> Self {
+        Self {
+            audience: Arc::clone(&self.audience),
+        }
+    }
+}
+
+impl<T: 'static, E: 'static> Observable for Hot<T, E> {
+    type Item = T;
+    type Error = E;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<T, E> + Send + 'static,
+    {
+        let key = self.audience.add(Box::new(observer));
+        Guard::registered(self.audience, key)
+    }
+}
+
+/// An observable that emits to each subscriber by a timetable of its own, which begins when it
+/// subscribes. Clones are the same.
+pub fn cold<T, E>(
+    clock: &VirtualTime,
+    events: impl IntoIterator<Item = Recorded<T, E>>,
+) -> Cold<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    Cold {
+        audience: Audience::new(clock),
+        events: events.into_iter().collect(),
+    }
+}
+
+/// See [`cold`].
+pub struct Cold<T, E = Infallible> {
+    audience: Arc<Audience<T, E>>,
+    events: Vec<Recorded<T, E>>,
+}
+
+impl<T, E> Cold<T, E> {
+    /// Who was subscribed: from when, and until when.
+    pub fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
+        self.audience.subscriptions()
+    }
+}
+
+impl<T: Clone, E: Clone> Clone for Cold<T, E> {
+    fn clone(&self) -> Self {
+        Self {
+            audience: Arc::clone(&self.audience),
+            events: self.events.clone(),
+        }
+    }
+}
+
+impl<T, E> Observable for Cold<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    type Item = T;
+    type Error = E;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<T, E> + Send + 'static,
+    {
+        let key = self.audience.add(Box::new(observer));
+        for Recorded { at, event } in self.events {
+            let audience = Arc::clone(&self.audience);
+            // What comes after the end of the subscription finds nobody under the key.
+            let emit = move |event, _: &VirtualTime| audience.emit_to(key, &event);
+            let delay = at.since(Time::ZERO);
+            self.audience
+                .clock
+                .schedule_after(delay, event, emit)
+                .detach();
+        }
+        Guard::registered(self.audience, key)
+    }
+}
+
+/// The subscribers of an observable, past ones included.
+struct Audience<T, E> {
+    clock: VirtualTime,
+    seats: Mutex<Vec<Seat<T, E>>>,
+}
+
+struct Seat<T, E> {
+    from: Time,
+    until: Option<Time>,
+    /// None also while it is being called.
+    observer: Option<BoxObserver<T, E>>,
+}
+
+impl<T, E> Audience<T, E> {
+    fn new(clock: &VirtualTime) -> Arc<Self> {
+        Arc::new(Self {
+            clock: clock.clone(),
+            seats: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Gives back the key of the new subscription: its place in the list.
+    fn add(&self, observer: BoxObserver<T, E>) -> u64 {
+        let seat = Seat {
+            from: self.clock.now(),
+            until: None,
+            observer: Some(observer),
+        };
+        let mut seats = lock(&self.seats);
+        seats.push(seat);
+        seats.len() as u64 - 1
+    }
+
+    fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
+        let seats = lock(&self.seats);
+        seats.iter().map(|seat| (seat.from, seat.until)).collect()
+    }
+
+    fn emit(&self, event: &Event<T, E>) {
+        let present = lock(&self.seats).len() as u64;
+        for key in 0..present {
+            self.emit_to(key, event);
+        }
+    }
+
+    fn emit_to(&self, key: u64, event: &Event<T, E>) {
+        let taken = self.with(key, |seat| seat.observer.take());
+        let Some(mut observer) = taken.flatten() else {
+            return;
+        };
+        let ended = match event {
+            Event::Next(value) => {
+                observer.next(value);
+                observer.is_closed()
+            }
+            Event::Error(error) => {
+                observer.error(error);
+                true
+            }
+            Event::Complete => {
+                observer.complete();
+                true
+            }
+        };
+        let now = self.clock.now();
+        let left = self.with(key, |seat| {
+            if ended {
+                seat.until.get_or_insert(now);
+            }
+            match seat.until {
+                Some(_) => Some(observer),
+                None => {
+                    seat.observer = Some(observer);
+                    None
+                }
+            }
+        });
+        drop(left);
+    }
+
+    /// Does something with a subscription under the lock.
+    fn with<R>(&self, key: u64, f: impl FnOnce(&mut Seat<T, E>) -> R) -> Option<R> {
+        let index = usize::try_from(key).ok()?;
+        lock(&self.seats).get_mut(index).map(f)
+    }
+}
+
+impl<T, E> Registry for Audience<T, E> {
+    fn remove(&self, key: u64) {
+        let now = self.clock.now();
+        let observer = self.with(key, |seat| {
+            seat.until.get_or_insert(now);
+            seat.observer.take()
+        });
+        drop(observer);
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        self.with(key, |seat| seat.until.is_none()).unwrap_or(false)
+    }
+}
