@@ -1,41 +1,70 @@
 //! Operators: observables made of observables.
 
 mod accumulate;
+mod again;
 mod buffer_count;
+mod catch;
 mod collect;
+mod combine_latest;
+mod concat;
 mod count;
 mod default_if_empty;
 mod distinct;
 mod distinct_until_changed;
 mod enumerate;
+mod exhaust_map;
 mod extreme;
 mod filter;
 mod filter_map;
 mod finalize;
+mod flat_map;
+mod flat_map_on;
 mod fold;
 mod forward;
+mod funnel;
+mod gate;
 mod ignore_elements;
+mod join;
 mod last;
 mod map;
 mod map_err;
 mod map_to;
 mod materialize;
+mod merge;
+mod on_error_return;
 mod pairwise;
+mod race;
+mod repeat;
+mod retry;
+mod sample;
 mod scan;
+mod serialize;
+mod series;
+mod signal;
 mod single;
 mod skip;
+mod skip_until;
 mod skip_while;
 mod start_with;
 mod sum;
+mod switch_all;
+mod switch_map;
 mod take;
 mod take_last;
+mod take_until;
 mod take_while;
 mod tap;
 mod timestamp;
+mod upstreams;
 mod verdict;
+mod with_latest_from;
+mod zip;
 
 pub use buffer_count::BufferCount;
+pub use catch::Catch;
 pub use collect::Collect;
+pub use combine_latest::CombineLatest;
+pub use concat::{Concat, ConcatAll, concat_all};
 pub use count::Count;
 pub use default_if_empty::DefaultIfEmpty;
 pub use distinct::{Distinct, DistinctByKey};
@@ -43,10 +72,13 @@ pub use distinct_until_changed::{
     DistinctUntilChanged, DistinctUntilChangedBy, DistinctUntilChangedByKey,
 };
 pub use enumerate::Enumerate;
+pub use exhaust_map::ExhaustMap;
 pub use extreme::{Max, MaxBy, Min, MinBy};
 pub use filter::Filter;
 pub use filter_map::FilterMap;
 pub use finalize::Finalize;
+pub use flat_map::FlatMap;
+pub use flat_map_on::FlatMapOn;
 pub use fold::{Fold, Reduce};
 pub use ignore_elements::IgnoreElements;
 pub use last::Last;
@@ -54,80 +86,40 @@ pub use map::Map;
 pub use map_err::{MapErr, WithErrorType};
 pub use map_to::MapTo;
 pub use materialize::{Dematerialize, Materialize, Notification};
+pub use merge::{Merge, MergeAll, merge_all};
+pub use on_error_return::OnErrorReturn;
 pub use pairwise::Pairwise;
+pub use race::{Race, RaceAll, race_all};
+pub use repeat::Repeat;
+pub use retry::{Backoff, Retry, RetryWith};
+pub use sample::Sample;
 pub use scan::Scan;
+pub use serialize::{Serialize, Serialized};
 pub use single::{NotSingle, Single};
 pub use skip::Skip;
+pub use skip_until::SkipUntil;
 pub use skip_while::SkipWhile;
 pub use start_with::{EndWith, StartWith};
 pub use sum::{Average, Sum};
+pub use switch_all::SwitchAll;
+pub use switch_map::SwitchMap;
 pub use take::Take;
 pub use take_last::{SkipLast, TakeLast};
+pub use take_until::TakeUntil;
 pub use take_while::TakeWhile;
 pub use tap::Tap;
 pub use timestamp::{TimeInterval, Timestamp, Timestamped, WithInterval};
 pub use verdict::{All, Any, Contains, IsEmpty};
+pub use with_latest_from::WithLatestFrom;
+pub use zip::Zip;
 
 use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::hash::Hash;
 use std::ops::AddAssign;
-mod again;
-mod catch;
-mod combine_latest;
-mod concat;
-mod flat_map_on;
-mod exhaust_map;
-mod flat_map;
-mod funnel;
-mod gate;
-mod join;
-mod map;
-mod merge;
-mod on_error_return;
-mod race;
-mod repeat;
-mod retry;
-mod sample;
-mod serialize;
-mod series;
-mod signal;
-mod skip_until;
-mod switch_all;
-mod switch_map;
-mod take_until;
-mod upstreams;
-mod with_latest_from;
-mod zip;
-use std::convert::Infallible;
 
 use crate::stream::{FirstValue, IntoStream, LastValue, Policy, TryIntoStream};
-use crate::{BoxObservable, IntoObservable, Observable};
-
-pub use catch::Catch;
-pub use combine_latest::CombineLatest;
-pub use concat::{Concat, ConcatAll, concat_all};
-pub use exhaust_map::ExhaustMap;
-pub use flat_map::FlatMap;
-pub use flat_map_on::FlatMapOn;
-pub use map::Map;
-pub use merge::{Merge, MergeAll, merge_all};
-pub use on_error_return::OnErrorReturn;
-pub use race::{Race, RaceAll, race_all};
-pub use repeat::Repeat;
-pub use retry::{Backoff, Retry, RetryWith};
-pub use sample::Sample;
-pub use serialize::{Serialize, Serialized};
-pub use skip_until::SkipUntil;
-pub use switch_all::SwitchAll;
-pub use switch_map::SwitchMap;
-pub use take_until::TakeUntil;
-pub use with_latest_from::WithLatestFrom;
-pub use zip::Zip;
-
-use crate::{BoxObservable, IntoObservable, Scheduler};
-
-use crate::{BoxObservable, Callbacks, Clock, IntoObservable, Observer, observer};
+use crate::{BoxObservable, Callbacks, Clock, IntoObservable, Observer, Scheduler, observer};
 
 /// The operators, on everything that can be turned into an [`Observable`](crate::Observable).
 pub trait ObservableExt: IntoObservable {
@@ -997,6 +989,8 @@ pub trait ObservableExt: IntoObservable {
         E: 'static,
     {
         WithErrorType::new(self.into_observable())
+    }
+
     /// Goes on with the observable that `handler` makes of the error, when there is one.
     ///
     /// The result fails with what that fails with: [`Infallible`](std::convert::Infallible) if it

@@ -208,7 +208,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     pub(super) fn next_owned_slice(&self, values: Vec<T>) -> Option<Panic> {
         let mut panic = None;
         for value in values {
-            panic = panic.or(self.next(value));
+            let thrown = self.next(value);
+            panic = panic.or(thrown);
         }
         panic
     }
@@ -337,7 +338,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 // SAFETY: the emitter is calling, so the list is its own; nothing joins it meanwhile, so
                 // the entries stay where they are.
                 let entries = unsafe { (*list).as_mut_ptr() };
-                for index in begun..count {
+                let mut index = begun;
+                while index < count {
                     begun = index + 1;
                     // SAFETY: `index` is below the length, and no other reference to an entry is alive.
                     let closed = call(unsafe { &mut *entries.add(index) });
@@ -345,6 +347,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                         stirred = true;
                         self.stir(closed.then_some(index));
                     }
+                    index += 1;
                 }
             }));
             if let Err(panic) = outcome {
@@ -470,15 +473,15 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             if let Some(End::Disposed) = control.end {
                 break;
             }
-            if P::STORES {
-                if let Some(values) = replay.advance(&mut control, now) {
-                    drop(control);
-                    // SAFETY: pinned, so the values stay; nobody has a unique reference to one.
-                    if entry.next_slice(unsafe { values.as_ref() }) {
-                        break;
-                    }
-                    continue;
+            if P::STORES
+                && let Some(values) = replay.advance(&mut control, now)
+            {
+                drop(control);
+                // SAFETY: pinned, so the values stay; nobody has a unique reference to one.
+                if entry.next_slice(unsafe { values.as_ref() }) {
+                    break;
                 }
+                continue;
             }
             if let Some(end) = control.end.clone() {
                 drop(control);

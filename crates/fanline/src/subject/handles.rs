@@ -276,7 +276,6 @@ handle! {
 
 impl<T: Send + Sync + 'static> Subject<T> {
     /// A subject that does not fail.
-    #[expect(clippy::new_without_default, reason = "`Default` is for every error")]
     pub fn new() -> Self {
         Self::with_error()
     }
@@ -379,7 +378,6 @@ impl<E: fmt::Debug + fmt::Display> std::error::Error for NoValue<E> {}
 
 impl<T: Send + Sync + 'static> AsyncSubject<T> {
     /// A subject that does not fail.
-    #[expect(clippy::new_without_default, reason = "`Default` is for every error")]
     pub fn new() -> Self {
         Self::with_error()
     }

@@ -156,7 +156,7 @@ impl<T> Log<T> {
         }
         self.kept_from = self.first;
         self.release_chunks();
-        GivenUp::Several(Box::new(values))
+        GivenUp::Several(values)
     }
 
     /// Keeps every value that is there where it is, until [`unpin`](Self::unpin).
@@ -258,7 +258,7 @@ impl<T> Drop for Chunk<T> {
 pub(super) enum GivenUp<T> {
     Nothing,
     One(T),
-    Several(Box<Vec<T>>),
+    Several(Vec<T>),
 }
 
 impl<T> GivenUp<T> {
@@ -274,10 +274,10 @@ impl<T> GivenUp<T> {
         }
     }
 
-    fn into_values(self) -> Box<Vec<T>> {
+    fn into_values(self) -> Vec<T> {
         match self {
-            Self::Nothing => Box::default(),
-            Self::One(value) => Box::new(vec![value]),
+            Self::Nothing => Vec::new(),
+            Self::One(value) => vec![value],
             Self::Several(values) => values,
         }
     }

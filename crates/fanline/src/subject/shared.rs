@@ -122,7 +122,8 @@ where
     #[cold]
     fn pass_turn_slowly(&self, free: bool, mut panic: Option<Panic>) {
         if !free {
-            panic = panic.or(self.drain());
+            let thrown = self.drain();
+            panic = panic.or(thrown);
         }
         self.on_panic.settle(panic);
     }

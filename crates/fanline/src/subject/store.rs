@@ -137,7 +137,10 @@ impl<T> Store<T> {
     fn expire<P: Rules>(&mut self, policy: &P) {
         let keep = policy.keep();
         while let Some(run) = self.runs.front() {
-            let until = self.runs.get(1).map_or(self.log.end(), |next| next.from);
+            let until = match self.runs.get(1) {
+                Some(next) => next.from,
+                None => self.log.end(),
+            };
             let expired = self.latest.since(run.time) > keep;
             if !expired && until > self.log.first() {
                 break;
