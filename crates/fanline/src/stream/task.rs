@@ -350,6 +350,10 @@ mod loom_tests {
         {
             unreachable!()
         }
+
+        fn runs_here(&self) -> bool {
+            true
+        }
     }
 
     /// Has a value as soon as the flag is up, and keeps the waker where the flag's owner finds it.
