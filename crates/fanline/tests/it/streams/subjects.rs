@@ -72,9 +72,7 @@ fn a_subject_that_waits_for_room_goes_on_when_the_stream_is_dropped() {
 #[test]
 fn streams_from_many_threads_agree() {
     let subject = Subject::<u32>::new();
-    let streams: Vec<_> = (0..3)
-        .map(|_| subject.clone().into_stream(Unbounded))
-        .collect();
+    let streams = [(); 3].map(|()| subject.clone().into_stream(Unbounded));
     let producers: Vec<_> = (0..3)
         .map(|lane| {
             let subject = subject.clone();
