@@ -7,6 +7,7 @@ mod guard;
 mod observable;
 mod observer;
 pub mod operators;
+mod pinned;
 pub mod scheduler;
 pub mod stream;
 mod subject;
@@ -27,9 +28,9 @@ pub use operators::ObservableExt;
 pub use scheduler::{Scheduler, Worker};
 pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 pub use subject::{
-    AsyncSubject, BehaviorSubject, FromSource, Members, NoValue, OnPanic, Producer, Replay,
-    ReplaySubject, Source, Subject, behavior, last_value, replay, replay_of, replay_with_error,
-    subject, subject_of, subject_with_error,
+    AsyncSubject, BehaviorSubject, FromLocal, FromSource, LocalSubject, Members, NoValue, OnPanic,
+    Producer, Replay, ReplaySubject, Source, Subject, behavior, last_value, replay, replay_of,
+    replay_with_error, subject, subject_of, subject_with_error,
 };
 
 /// The flavours by name, for the types of producers.

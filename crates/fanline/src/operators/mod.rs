@@ -118,8 +118,12 @@ use std::convert::Infallible;
 use std::hash::Hash;
 use std::ops::AddAssign;
 
+use crate::pinned::Pinned;
 use crate::stream::{FirstValue, IntoStream, LastValue, Policy, TryIntoStream};
-use crate::{BoxObservable, Callbacks, Clock, IntoObservable, Observer, Scheduler, observer};
+use crate::{
+    BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler,
+    observer,
+};
 
 /// The operators, on everything that can be turned into an [`Observable`](crate::Observable).
 pub trait ObservableExt: IntoObservable {
@@ -1148,6 +1152,23 @@ pub trait ObservableExt: IntoObservable {
         I: IntoIterator<Item = Self::Item>,
     {
         StartWith::new(self.into_observable(), values)
+    }
+
+    /// Subscribes with a closure that need not be `Send`: it stays on this thread, and the values must
+    /// come on this thread.
+    ///
+    /// Where the chain ends on another thread, [`observe_on`](Self::observe_on) an event loop that
+    /// this thread drives brings them here. A value that comes on another thread makes the observer
+    /// panic there. When the guard is dropped on another thread, the closure is dropped when this
+    /// thread ends.
+    fn subscribe_local<F>(self, next: F) -> Guard
+    where
+        Self::Item: 'static,
+        Self::Error: 'static,
+        F: FnMut(&Self::Item) + 'static,
+    {
+        self.into_observable()
+            .subscribe_with(Pinned::new(observer(next)))
     }
 
     /// Hides the chain in a box; see [`BoxObservable`].
