@@ -1542,7 +1542,7 @@ pub trait ObservableExt: IntoObservable {
     /// ```
     /// use fanline::{ObservableExt, stream::Unbounded};
     ///
-    /// let subject = fanline::Subject::<u32, &str>::new();
+    /// let subject = fanline::Subject::<u32, &str>::with_error();
     /// let mut stream = subject.clone().try_into_stream(Unbounded);
     /// subject.next(1);
     /// subject.error("gone");

@@ -16,6 +16,7 @@ mod source;
 mod store;
 
 pub use handles::{AsyncSubject, BehaviorSubject, NoValue, ReplaySubject, Subject};
+pub(crate) use list::Entry;
 pub use list::{Boxed, Inline};
 pub use local::{FromLocal, LocalSubject};
 pub use policy::Replay;
