@@ -139,10 +139,13 @@ use std::hash::Hash;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use crate::{BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler, observer};
 use crate::pinned::Pinned;
 use crate::scheduler::Bound;
 use crate::stream::{FirstValue, IntoStream, LastValue, Policy, TryIntoStream};
+use crate::{
+    BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler,
+    observer,
+};
 
 /// The operators, on everything that can be turned into an [`Observable`].
 pub trait ObservableExt: IntoObservable {
