@@ -18,13 +18,6 @@ use crate::report;
 use crate::turns::Plan;
 
 /// How long to measure, against whom, and where the figures go.
-///
-/// Three loads: 10,000 items from an iterator on a new thread, counted there; a range of 10,000
-/// observed on the thread pool and counted; and 1,000,000 items through `observe_on`. Each is timed
-/// from the subscription to the count's arrival at the thread that waits for it. All systems of a load
-/// are measured in turns, in alternating order; a figure is the median over the repetitions after a
-/// warm-up. Waking a thread takes most of the first two, and differs from one run to the next on a
-/// shared machine: look at the floor of the same run.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Rounds; in each, every system has its turn, in alternating order

@@ -194,7 +194,7 @@ pub(super) fn describe() -> String {
             };
             let bars: Vec<String> = line.checks.iter().map(Check::bar).collect();
             text += &format!(
-                "{:44}{:12}{:12}{}\n",
+                "{:46}{:12}{:12}{}\n",
                 line.what,
                 line.form.label(),
                 line.compared,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanline::prelude::*;
-use fanline::{AsyncSubject, BehaviorSubject, Replay, ReplaySubject, Subject};
+use fanline::{AsyncSubject, BehaviorSubject, LocalSubject, Replay, ReplaySubject, Subject};
 
 use super::audience::{Audience, Received, Seat};
 use super::grid::{Flavour, Form};
@@ -137,6 +137,14 @@ pub(super) fn slices(flavour: Flavour, form: Form, audience: &Audience) -> Optio
     };
     let received = received(flavour);
     Some(Running { received, step })
+}
+
+/// For one thread: no atomics at all.
+pub(super) fn local(flavour: Flavour, audience: &Audience) -> Option<Running> {
+    (flavour == Flavour::Subject).then(|| Running {
+        received: Received::All,
+        step: shared!(LocalSubject::<u32>::new(), audience),
+    })
 }
 
 /// Observers of one known type.

@@ -89,7 +89,7 @@ fn draw(canvas: &mut Canvas, cell: &Cell, top: f64) {
 
 fn fill(system: System) -> &'static str {
     match system {
-        System::Fanline(_) | System::FanlineOneType => "#1f7a8c",
+        System::Fanline(_) | System::FanlineOneType | System::FanlineLocal => "#1f7a8c",
         System::Limit(_) | System::LimitOneType => "#d9dee3",
         _ => "#9aa5b1",
     }
