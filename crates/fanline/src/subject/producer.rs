@@ -68,6 +68,15 @@ pub fn behavior<T>(initial: T) -> (Producer<T, Infallible, Current>, Source<T>)
 where
     T: Send + Sync + 'static,
 {
+    behavior_with_error(initial)
+}
+
+/// A subject with a current value that can fail with `E`.
+pub fn behavior_with_error<T, E>(initial: T) -> (Producer<T, E, Current>, Source<T, E>)
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
     let (mut producer, source) = Producer::with_policy(Current);
     producer.next(initial);
     (producer, source)
@@ -78,6 +87,16 @@ where
 pub fn last_value<T>() -> (Producer<T, Infallible, Last>, Source<T>)
 where
     T: Send + Sync + 'static,
+{
+    last_value_with_error()
+}
+
+/// A subject that passes on its last value when it completes, and can fail with `E`; then there is no
+/// value.
+pub fn last_value_with_error<T, E>() -> (Producer<T, E, Last>, Source<T, E>)
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
 {
     Producer::with_policy(Last)
 }
