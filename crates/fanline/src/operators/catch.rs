@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::upstreams::Upstreams;
+use super::upstreams::{UntilClosed, Upstreams};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
 /// See [`ObservableExt::catch`](crate::ObservableExt::catch).
@@ -84,7 +84,7 @@ where
         let fallback = handler(error).into_observable();
         self.upstreams.finish(self.key);
         if let Some(key) = self.upstreams.reserve() {
-            let subscription = fallback.subscribe_with(Fallback {
+            let subscription = fallback.subscribe_with(UntilClosed {
                 observer,
                 upstreams: Arc::clone(&self.upstreams),
             });
@@ -105,41 +105,5 @@ where
                 .parts
                 .as_ref()
                 .is_none_or(|(observer, _)| observer.is_closed())
-    }
-}
-
-/// Listens to the fallback, and to the guard that the subscriber got for the source.
-struct Fallback<O> {
-    observer: O,
-    upstreams: Arc<Upstreams>,
-}
-
-impl<T, E, O: Observer<T, E>> Observer<T, E> for Fallback<O> {
-    #[inline]
-    fn next(&mut self, value: &T) {
-        self.observer.next(value);
-    }
-
-    #[inline]
-    fn next_owned(&mut self, value: T) {
-        self.observer.next_owned(value);
-    }
-
-    fn next_slice(&mut self, values: &[T]) {
-        self.observer.next_slice(values);
-    }
-
-    fn error(&mut self, error: &E) {
-        self.observer.error(error);
-        self.upstreams.close();
-    }
-
-    fn complete(&mut self) {
-        self.observer.complete();
-        self.upstreams.close();
-    }
-
-    fn is_closed(&self) -> bool {
-        self.upstreams.is_closed() || self.observer.is_closed()
     }
 }

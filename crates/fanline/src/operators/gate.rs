@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::upstreams::Upstreams;
 use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
-use crate::{Guard, Observer};
+use crate::{Guard, Observer, Time, Worker};
 
 /// What stands behind a [`Gate`]: the downstream observer and what an operator keeps.
 pub(super) trait Stage: Sized + Send + 'static {
     /// What is left at the gate when someone else is inside.
-    type Message: Send;
+    type Message: Send + 'static;
 
     /// Deals with a message that was left.
     fn receive(&mut self, message: Self::Message, gate: &Gate<Self>);
@@ -94,6 +94,16 @@ impl<S: Stage> Gate<S> {
             |stage, message, gate| stage.receive(message, gate),
             |message| message,
         );
+    }
+
+    /// Brings a message when it is due, unless all is over before.
+    pub(super) fn send_at(&self, worker: &impl Worker, due: Time, message: S::Message) {
+        self.connect(|key| {
+            worker.schedule_at(due, (self.clone(), message), move |(gate, message), _| {
+                gate.upstreams().finish(key);
+                gate.send(message);
+            })
+        });
     }
 
     /// Leaves a message for whoever is inside; the gate may have come free since it was made.

@@ -8,7 +8,10 @@ mod collect;
 mod combine_latest;
 mod concat;
 mod count;
+mod debounce;
 mod default_if_empty;
+mod delay;
+mod delay_subscription;
 mod distinct;
 mod distinct_until_changed;
 mod enumerate;
@@ -24,6 +27,7 @@ mod forward;
 mod funnel;
 mod gate;
 mod ignore_elements;
+mod interval;
 mod join;
 mod last;
 mod map;
@@ -31,12 +35,15 @@ mod map_err;
 mod map_to;
 mod materialize;
 mod merge;
+mod observe_on;
 mod on_error_return;
+mod owned;
 mod pairwise;
 mod race;
 mod repeat;
 mod retry;
 mod sample;
+mod sample_every;
 mod scan;
 mod serialize;
 mod series;
@@ -46,6 +53,7 @@ mod skip;
 mod skip_until;
 mod skip_while;
 mod start_with;
+mod subscribe_on;
 mod sum;
 mod switch_all;
 mod switch_map;
@@ -54,19 +62,25 @@ mod take_last;
 mod take_until;
 mod take_while;
 mod tap;
+mod throttle;
+mod timed;
+mod timeout;
 mod timestamp;
 mod upstreams;
 mod verdict;
 mod with_latest_from;
 mod zip;
 
-pub use buffer_count::BufferCount;
+pub use buffer_count::{BufferCount, BufferCountEvery};
 pub use catch::Catch;
 pub use collect::Collect;
 pub use combine_latest::CombineLatest;
 pub use concat::{Concat, ConcatAll, concat_all};
 pub use count::Count;
+pub use debounce::Debounce;
 pub use default_if_empty::DefaultIfEmpty;
+pub use delay::Delay;
+pub use delay_subscription::DelaySubscription;
 pub use distinct::{Distinct, DistinctByKey};
 pub use distinct_until_changed::{
     DistinctUntilChanged, DistinctUntilChangedBy, DistinctUntilChangedByKey,
@@ -81,18 +95,21 @@ pub use flat_map::FlatMap;
 pub use flat_map_on::FlatMapOn;
 pub use fold::{Fold, Reduce};
 pub use ignore_elements::IgnoreElements;
+pub use interval::{Interval, Timer, interval, timer};
 pub use last::Last;
 pub use map::Map;
 pub use map_err::{MapErr, WithErrorType};
 pub use map_to::MapTo;
 pub use materialize::{Dematerialize, Materialize, Notification};
 pub use merge::{Merge, MergeAll, merge_all};
+pub use observe_on::ObserveOn;
 pub use on_error_return::OnErrorReturn;
 pub use pairwise::Pairwise;
 pub use race::{Race, RaceAll, race_all};
 pub use repeat::Repeat;
 pub use retry::{Backoff, Retry, RetryWith};
 pub use sample::Sample;
+pub use sample_every::SampleEvery;
 pub use scan::Scan;
 pub use serialize::{Serialize, Serialized};
 pub use single::{NotSingle, Single};
@@ -100,6 +117,7 @@ pub use skip::Skip;
 pub use skip_until::SkipUntil;
 pub use skip_while::SkipWhile;
 pub use start_with::{EndWith, StartWith};
+pub use subscribe_on::SubscribeOn;
 pub use sum::{Average, Sum};
 pub use switch_all::SwitchAll;
 pub use switch_map::SwitchMap;
@@ -108,6 +126,8 @@ pub use take_last::{SkipLast, TakeLast};
 pub use take_until::TakeUntil;
 pub use take_while::TakeWhile;
 pub use tap::Tap;
+pub use throttle::{Edge, Throttle};
+pub use timeout::Timeout;
 pub use timestamp::{TimeInterval, Timestamp, Timestamped, WithInterval};
 pub use verdict::{All, Any, Contains, IsEmpty};
 pub use with_latest_from::WithLatestFrom;
@@ -117,11 +137,17 @@ use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::hash::Hash;
 use std::ops::AddAssign;
+use std::time::Duration;
 
+use crate::pinned::Pinned;
+use crate::scheduler::Bound;
 use crate::stream::{FirstValue, IntoStream, LastValue, Policy, TryIntoStream};
-use crate::{BoxObservable, Callbacks, Clock, IntoObservable, Observer, Scheduler, observer};
+use crate::{
+    BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler,
+    observer,
+};
 
-/// The operators, on everything that can be turned into an [`Observable`](crate::Observable).
+/// The operators, on everything that can be turned into an [`Observable`].
 pub trait ObservableExt: IntoObservable {
     // Each group of methods stands under its heading, alphabetically where nothing else decides.
 
@@ -137,7 +163,8 @@ pub trait ObservableExt: IntoObservable {
     where
         Self::Item: Clone + Send + 'static,
     {
-        self.buffer_count_every(count, count)
+        assert!(count > 0, "`count` must be at least 1");
+        BufferCount::new(self.into_observable(), count)
     }
 
     /// As [`buffer_count`](Self::buffer_count), with a buffer that begins at every `every`-th value: they
@@ -147,13 +174,13 @@ pub trait ObservableExt: IntoObservable {
     /// # Panics
     ///
     /// If `count` or `every` is zero.
-    fn buffer_count_every(self, count: usize, every: usize) -> BufferCount<Self::Observable>
+    fn buffer_count_every(self, count: usize, every: usize) -> BufferCountEvery<Self::Observable>
     where
         Self::Item: Clone + Send + 'static,
     {
         assert!(count > 0, "`count` must be at least 1");
         assert!(every > 0, "`every` must be at least 1");
-        BufferCount::new(self.into_observable(), count, every)
+        BufferCountEvery::new(self.into_observable(), count, every)
     }
 
     /// Emits, fails and completes as the [`Notification`]s say: undoes
@@ -993,7 +1020,7 @@ pub trait ObservableExt: IntoObservable {
 
     /// Goes on with the observable that `handler` makes of the error, when there is one.
     ///
-    /// The result fails with what that fails with: [`Infallible`](std::convert::Infallible) if it
+    /// The result fails with what that fails with: [`Infallible`] if it
     /// cannot. Keeps nothing.
     ///
     /// ```
@@ -1090,7 +1117,290 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Time
 
+    /// Emits a value when nothing has come for `quiet` after it; values that are followed sooner are
+    /// dropped.
+    ///
+    /// On completion the value that waits is emitted first; an error is passed on at once and drops it.
+    /// Keeps one value. Emits on a worker of `scheduler`. A deadline that moves with each value is not
+    /// scheduled anew with each.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, keys) = fanline::subject::<char>();
+    /// let guard = keys
+    ///     .debounce(Duration::from_millis(300), time.clone())
+    ///     .subscribe(|key| println!("search after {key}"));
+    /// tx.next('a');
+    /// time.advance_by(Duration::from_millis(200));
+    /// tx.next('b');
+    /// time.advance_by(Duration::from_millis(300)); // search after b
+    /// # drop(guard);
+    /// ```
+    fn debounce<C>(self, quiet: Duration, scheduler: C) -> Debounce<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        Debounce::new(self.into_observable(), quiet, scheduler)
+    }
+
+    /// Emits each value, and the completion, so much later.
+    ///
+    /// An error is passed on at once and drops what waits. What waits is not bounded. Emits on a worker
+    /// of `scheduler`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let guard = source.delay(Duration::from_secs(1), time.clone()).subscribe(|v| println!("{v}"));
+    /// tx.next(1);
+    /// time.advance_by(Duration::from_secs(1)); // 1
+    /// # drop(guard);
+    /// ```
+    fn delay<C>(self, delay: Duration, scheduler: C) -> Delay<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        Delay::new(self.into_observable(), delay, scheduler)
+    }
+
+    /// Subscribes to the source so much later, on a worker of `scheduler`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (tx, source) = fanline::subject::<u32>();
+    /// let guard = source
+    ///     .delay_subscription(Duration::from_secs(1), time.clone())
+    ///     .subscribe(|value| println!("{value}"));
+    /// assert!(!tx.has_observers());
+    /// time.advance_by(Duration::from_secs(1));
+    /// assert!(tx.has_observers());
+    /// # drop(guard);
+    /// ```
+    fn delay_subscription<C>(
+        self,
+        delay: Duration,
+        scheduler: C,
+    ) -> DelaySubscription<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Observable: Send + 'static,
+    {
+        DelaySubscription::new(self.into_observable(), delay, scheduler)
+    }
+
+    /// Emits the latest value every `period`, if there is a new one.
+    ///
+    /// Completes with the source, at once, and a value not sampled by then is dropped; an error is
+    /// passed on at once. Keeps one value. Emits on a worker of `scheduler`.
+    /// [`sample_by`](ObservableExt::sample_by) has another source in place of the clock.
+    ///
+    /// # Panics
+    /// When `period` is zero.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let guard = source.sample(Duration::from_secs(1), time.clone()).subscribe(|v| println!("{v}"));
+    /// tx.next(1);
+    /// tx.next(2);
+    /// time.advance_by(Duration::from_secs(1)); // 2
+    /// # drop(guard);
+    /// ```
+    fn sample<C>(self, period: Duration, scheduler: C) -> SampleEvery<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        SampleEvery::new(self.into_observable(), period, scheduler)
+    }
+
+    /// Lets one value, or two, of each `period` through. A period begins with the first value after the
+    /// end of the one before; [`Edge`] says which of its values are let through.
+    ///
+    /// On completion the value that waits is emitted first; an error is passed on at once and drops it.
+    /// Keeps one value. What waits is emitted on a worker of `scheduler`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, operators::Edge, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let guard = source
+    ///     .throttle(Duration::from_secs(1), Edge::Both, time.clone())
+    ///     .subscribe(|value| println!("{value}"));
+    /// tx.next(1); // 1
+    /// tx.next(2);
+    /// tx.next(3);
+    /// time.advance_by(Duration::from_secs(1)); // 3
+    /// # drop(guard);
+    /// ```
+    fn throttle<C>(
+        self,
+        period: Duration,
+        edge: Edge,
+        scheduler: C,
+    ) -> Throttle<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        Throttle::new(self.into_observable(), period, edge, scheduler)
+    }
+
+    /// Fails with what `error` gives when no value has come for `limit`, counted from the subscription
+    /// and then from each value; the source is unsubscribed.
+    ///
+    /// Keeps nothing. Fails on a worker of `scheduler`. A source that cannot fail is given an error type
+    /// first; [`catch`](ObservableExt::catch) after it switches to another source.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{Subject, prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let subject = Subject::<u32, &str>::with_error();
+    /// let guard = subject
+    ///     .source()
+    ///     .timeout(Duration::from_secs(1), time.clone(), || "too late")
+    ///     .subscribe_with(observer(|_: &u32| ()).on_error(|error: &&str| println!("{error}")));
+    /// time.advance_by(Duration::from_secs(1)); // too late
+    /// assert!(!subject.has_observers());
+    /// # drop(guard);
+    /// ```
+    fn timeout<C, F>(
+        self,
+        limit: Duration,
+        scheduler: C,
+        error: F,
+    ) -> Timeout<Self::Observable, C, F>
+    where
+        C: Scheduler,
+        F: FnOnce() -> Self::Error + Send + 'static,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        Timeout::new(self.into_observable(), limit, scheduler, error)
+    }
+
     // -- Threads
+
+    /// Calls the observer on a worker of `scheduler`, in order, the end after the values.
+    ///
+    /// The thread that emits puts values in an unbounded queue and never waits; clones them if they
+    /// are emitted by reference, as subjects do. The worker empties the queue in bursts, one at a time:
+    /// this moves the work to another thread and does not spread it over several. When the observer
+    /// panics the subscription ends, and the panic goes where the scheduler sends panics.
+    /// Unsubscribing drops what is queued.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use fanline::{IntoObservable, Observable, ObservableExt, scheduler::EventLoop};
+    ///
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let (seen, rx) = mpsc::channel();
+    /// source
+    ///     .into_observable()
+    ///     .observe_on(EventLoop::new())
+    ///     .subscribe(move |value| seen.send(*value).unwrap())
+    ///     .detach();
+    /// tx.next(1);
+    /// tx.next(2);
+    /// tx.complete();
+    /// assert_eq!(rx.iter().collect::<Vec<_>>(), [1, 2]);
+    /// ```
+    fn observe_on<C: Scheduler>(self, scheduler: C) -> ObserveOn<Self::Observable, C, Self::Error>
+    where
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        ObserveOn::new(self.into_observable(), scheduler, None)
+    }
+
+    /// [`observe_on`](ObservableExt::observe_on) with a queue that holds a number of values at most.
+    /// [`Bound`] says how many, and what happens to one more: it blocks the thread that emits, drops
+    /// the oldest, drops the newest, or ends with an error.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use fanline::{IntoObservable, Observable, ObservableExt};
+    /// use fanline::scheduler::{Bound, VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let seen = Arc::new(Mutex::new(Vec::new()));
+    /// let values = seen.clone();
+    /// source
+    ///     .into_observable()
+    ///     .observe_on_with(time.clone(), Bound::drop_oldest(2))
+    ///     .subscribe(move |value| values.lock().unwrap().push(*value))
+    ///     .detach();
+    /// for value in 1..=5 {
+    ///     tx.next(value);
+    /// }
+    /// time.run();
+    /// assert_eq!(*seen.lock().unwrap(), [4, 5]);
+    /// ```
+    fn observe_on_with<C: Scheduler>(
+        self,
+        scheduler: C,
+        bound: Bound<Self::Error>,
+    ) -> ObserveOn<Self::Observable, C, Self::Error>
+    where
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        ObserveOn::new(self.into_observable(), scheduler, Some(bound))
+    }
+
+    /// Subscribes on a worker of `scheduler`: what the source does on subscription, such as going
+    /// through an iterator, is done there. Values and the end are passed on where the source emits
+    /// them.
+    ///
+    /// Unsubscribing before the scheduler came to it means that the source is never subscribed. After
+    /// that it stops a source that is at it after the value in progress, by
+    /// [`is_closed`](crate::Observer::is_closed), and unsubscribes from any other on the thread that
+    /// unsubscribes, or on the scheduler with [`and_unsubscribe`](SubscribeOn::and_unsubscribe). A
+    /// panic of the source goes where the scheduler sends panics.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use fanline::{Observable, ObservableExt, Replay, scheduler::NewThread};
+    ///
+    /// let (mut tx, source) = fanline::replay::<u32>(Replay::all());
+    /// tx.next_slice(&[1, 2, 3]);
+    /// tx.complete();
+    /// let (seen, rx) = mpsc::channel();
+    /// source
+    ///     .subscribe_on(NewThread)
+    ///     .subscribe(move |value| seen.send(*value).unwrap())
+    ///     .detach();
+    /// assert_eq!(rx.iter().collect::<Vec<_>>(), [1, 2, 3]);
+    /// ```
+    fn subscribe_on<C: Scheduler>(self, scheduler: C) -> SubscribeOn<Self::Observable, C>
+    where
+        Self::Observable: Send + 'static,
+    {
+        SubscribeOn::new(self.into_observable(), scheduler)
+    }
 
     // -- Multicast
 
@@ -1150,6 +1460,23 @@ pub trait ObservableExt: IntoObservable {
         StartWith::new(self.into_observable(), values)
     }
 
+    /// Subscribes with a closure that need not be `Send`: it stays on this thread, and the values must
+    /// come on this thread.
+    ///
+    /// Where the chain ends on another thread, [`observe_on`](Self::observe_on) an event loop that
+    /// this thread drives brings them here. A value that comes on another thread makes the observer
+    /// panic there. When the guard is dropped on another thread, the closure is dropped when this
+    /// thread ends.
+    fn subscribe_local<F>(self, next: F) -> Guard
+    where
+        Self::Item: 'static,
+        Self::Error: 'static,
+        F: FnMut(&Self::Item) + 'static,
+    {
+        self.into_observable()
+            .subscribe_with(Pinned::new(observer(next)))
+    }
+
     /// Hides the chain in a box; see [`BoxObservable`].
     fn boxed(self) -> BoxObservable<Self::Item, Self::Error>
     where
@@ -1158,6 +1485,28 @@ pub trait ObservableExt: IntoObservable {
         Self::Error: 'static,
     {
         BoxObservable::new(self.into_observable())
+    }
+
+    /// Subscribes a closure that keeps what it gets: it is given values, not references. One that
+    /// others get too is cloned; one that an operator made is not. Ends are not looked at.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (tx, rx) = std::sync::mpsc::channel();
+    /// fanline::from_iter(1..=2)
+    ///     .map(|n| format!("no. {n}"))
+    ///     .subscribe_owned(move |text| tx.send(text).expect("still there"))
+    ///     .detach();
+    /// assert_eq!(rx.iter().collect::<Vec<_>>(), ["no. 1", "no. 2"]);
+    /// ```
+    fn subscribe_owned<F>(self, next: F) -> Guard
+    where
+        Self::Item: Clone,
+        F: FnMut(Self::Item) + Send + 'static,
+    {
+        self.into_observable()
+            .subscribe_with(owned::OwnedObserver(next))
     }
 
     /// The values as an asynchronous stream, which holds between the source and its consumer what
@@ -1196,7 +1545,7 @@ pub trait ObservableExt: IntoObservable {
     /// ```
     /// use fanline::{ObservableExt, stream::Unbounded};
     ///
-    /// let subject = fanline::Subject::<u32, &str>::new();
+    /// let subject = fanline::Subject::<u32, &str>::with_error();
     /// let mut stream = subject.clone().try_into_stream(Unbounded);
     /// subject.next(1);
     /// subject.error("gone");

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::Guard;
 use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
+use crate::{Guard, Observer};
 
 /// Keeps the guards of what an operator has subscribed to or scheduled, until each is over or all
 /// are closed.
@@ -112,6 +112,42 @@ impl Registry for Upstreams {
 
     fn contains(&self, _key: u64) -> bool {
         !self.is_closed()
+    }
+}
+
+/// Tells its source that it can stop when all is closed, and closes all with the source's end.
+pub(super) struct UntilClosed<O> {
+    pub(super) observer: O,
+    pub(super) upstreams: Arc<Upstreams>,
+}
+
+impl<T, E, O: Observer<T, E>> Observer<T, E> for UntilClosed<O> {
+    #[inline]
+    fn next(&mut self, value: &T) {
+        self.observer.next(value);
+    }
+
+    #[inline]
+    fn next_owned(&mut self, value: T) {
+        self.observer.next_owned(value);
+    }
+
+    fn next_slice(&mut self, values: &[T]) {
+        self.observer.next_slice(values);
+    }
+
+    fn error(&mut self, error: &E) {
+        self.observer.error(error);
+        self.upstreams.close();
+    }
+
+    fn complete(&mut self) {
+        self.observer.complete();
+        self.upstreams.close();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.upstreams.is_closed() || self.observer.is_closed()
     }
 }
 

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fanline::{BoxObservable, BoxObserver, Guard, Observable, Observer};
 
-pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A hot source that says what it is told to, to all who have subscribed. Drops an observer that is
 /// unsubscribed, that is closed, that has panicked, and at the end.
-pub struct Hand<T, E = &'static str> {
+pub(crate) struct Hand<T, E = &'static str> {
     shared: Arc<Shared<T, E>>,
 }
 
@@ -37,7 +37,7 @@ impl<T, E> Clone for Hand<T, E> {
 }
 
 impl<T: 'static, E: 'static> Hand<T, E> {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             shared: Arc::new(Shared {
                 seats: Mutex::new(Vec::new()),
@@ -47,11 +47,11 @@ impl<T: 'static, E: 'static> Hand<T, E> {
         }
     }
 
-    pub fn observers(&self) -> usize {
+    pub(crate) fn observers(&self) -> usize {
         locked(&self.shared.seats).len()
     }
 
-    pub fn subscriptions(&self) -> usize {
+    pub(crate) fn subscriptions(&self) -> usize {
         self.shared.subscriptions.load(Ordering::SeqCst)
     }
 
@@ -76,15 +76,15 @@ impl<T: 'static, E: 'static> Hand<T, E> {
         }
     }
 
-    pub fn next(&self, value: T) {
+    pub(crate) fn next(&self, value: T) {
         self.each(false, |observer| observer.next(&value));
     }
 
-    pub fn error(&self, error: E) {
+    pub(crate) fn error(&self, error: E) {
         self.each(true, |observer| observer.error(&error));
     }
 
-    pub fn complete(&self) {
+    pub(crate) fn complete(&self) {
         self.each(true, |observer| observer.complete());
     }
 }
@@ -142,15 +142,15 @@ impl<T: 'static, E: 'static> Observable for Hand<T, E> {
 
 /// Says its piece inside each subscription: values, then its end, if any.
 #[derive(Clone)]
-pub struct Cold<T, E = &'static str> {
-    pub values: Vec<T>,
-    pub end: Option<Result<(), E>>,
-    pub subscriptions: Arc<AtomicUsize>,
-    pub emitted: Arc<AtomicUsize>,
+pub(crate) struct Cold<T, E = &'static str> {
+    pub(crate) values: Vec<T>,
+    pub(crate) end: Option<Result<(), E>>,
+    pub(crate) subscriptions: Arc<AtomicUsize>,
+    pub(crate) emitted: Arc<AtomicUsize>,
 }
 
 impl<T, E> Cold<T, E> {
-    pub fn new(values: impl IntoIterator<Item = T>, end: Option<Result<(), E>>) -> Self {
+    pub(crate) fn new(values: impl IntoIterator<Item = T>, end: Option<Result<(), E>>) -> Self {
         Self {
             values: values.into_iter().collect(),
             end,
@@ -190,7 +190,7 @@ impl<T: Send + 'static, E: Send + 'static> Observable for Cold<T, E> {
 /// Writes down what it hears: values, then `|` for completion or `#` and the error. Complains about a
 /// call after the end and about calls that overlap.
 #[derive(Clone, Default)]
-pub struct Log {
+pub(crate) struct Log {
     shared: Arc<LogShared>,
 }
 
@@ -202,16 +202,16 @@ struct LogShared {
 }
 
 impl Log {
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         locked(&self.shared.words).join(" ")
     }
 
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.shared.ended.load(Ordering::SeqCst) > 0
     }
 
     /// How many handles there are, the observer included: 1 when it has been dropped.
-    pub fn handles(&self) -> usize {
+    pub(crate) fn handles(&self) -> usize {
         Arc::strong_count(&self.shared)
     }
 
@@ -245,18 +245,18 @@ impl<T: Debug, E: Debug> Observer<T, E> for Log {
 }
 
 /// Four sources, called `a` to `d`.
-pub type Hands = [Hand<u32>; 4];
+pub(crate) type Hands = [Hand<u32>; 4];
 
-pub fn hands() -> Hands {
+pub(crate) fn hands() -> Hands {
     std::array::from_fn(|_| Hand::new())
 }
 
 /// One line of a table: what the sources say, and what is heard.
 ///
 /// Words of a script: `a1` a value of `a`, `a|` its completion, `a#` its error, `!` unsubscribes.
-pub type Line = (&'static str, &'static str);
+pub(crate) type Line = (&'static str, &'static str);
 
-pub fn act(hands: &Hands, word: &str) {
+pub(crate) fn act(hands: &Hands, word: &str) {
     let (name, what) = word.split_at(1);
     let at = usize::from(name.as_bytes()[0] - b'a');
     match what {
@@ -269,7 +269,7 @@ pub fn act(hands: &Hands, word: &str) {
 /// Plays each line and compares. After an end or `!` nothing may be subscribed any more and the
 /// observer must be gone.
 #[track_caller]
-pub fn check<T: Debug + 'static>(
+pub(crate) fn check<T: Debug + 'static>(
     build: impl Fn(Hands) -> BoxObservable<T, &'static str>,
     table: &[Line],
 ) {

@@ -7,4 +7,5 @@ mod operators_sync;
 mod hand;
 mod operators_combine;
 mod operators_errors;
+mod operators_time;
 mod streams;
