@@ -273,7 +273,10 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     where
         T: Clone,
     {
-        let panic = self.core.next_slice(values, &mut self.scratch);
+        // Left empty by a panic in the midst of cloning, too.
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let panic = self.core.next_slice(values, &mut scratch);
+        self.scratch = scratch;
         self.on_panic.settle(panic);
     }
 
@@ -296,17 +299,21 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     }
 
     fn end(mut self, end: End<E>) {
-        self.on_drop = None;
+        self.end_in_place(end);
+    }
+
+    fn end_in_place(&mut self, end: End<E>) {
+        // For the case that a clock panics, or a destructor: nobody is to wait for ever.
+        self.on_drop = Some(End::Disposed);
         let panic = self.core.end(end);
+        self.on_drop = None;
         self.on_panic.settle(panic);
     }
 
     /// Ends the subject well and stays; what is emitted afterwards is ignored. For sinks, which are
     /// closed by reference.
     pub(crate) fn complete_in_place(&mut self) {
-        self.on_drop = None;
-        let panic = self.core.end(End::Completed);
-        self.on_panic.settle(panic);
+        self.end_in_place(End::Completed);
     }
 
     /// Whether the subject has ended: nobody but the producer can end it.
@@ -352,7 +359,11 @@ impl<T, E, P: Policy, L: Entry<T, E>> Drop for Producer<T, E, P, L> {
     fn drop(&mut self) {
         match self.on_drop.take() {
             None => {}
-            Some(End::Disposed) => self.core.dispose(),
+            Some(End::Disposed) => {
+                if self.core.end_so_far().is_none() {
+                    self.core.dispose();
+                }
+            }
             Some(end) => {
                 let panic = self.core.end(end);
                 // A second panic while one unwinds would abort.
