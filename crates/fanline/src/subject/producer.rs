@@ -253,7 +253,7 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     /// # Panics
     ///
     /// When an observer did, after everybody else has got the value.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, value: T) {
         let panic = self.core.next(value);
         if panic.is_some() {
