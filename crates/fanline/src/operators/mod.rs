@@ -35,9 +35,11 @@ mod map_err;
 mod map_to;
 mod materialize;
 mod merge;
+mod multicast;
 mod on_error_return;
 mod pairwise;
 mod race;
+mod ref_count;
 mod repeat;
 mod retry;
 mod sample;
@@ -99,9 +101,11 @@ pub use map_err::{MapErr, WithErrorType};
 pub use map_to::MapTo;
 pub use materialize::{Dematerialize, Materialize, Notification};
 pub use merge::{Merge, MergeAll, merge_all};
+pub use multicast::{Connectable, FromShared, Hub, Shareable};
 pub use on_error_return::OnErrorReturn;
 pub use pairwise::Pairwise;
 pub use race::{Race, RaceAll, race_all};
+pub use ref_count::{AutoConnect, RefCount};
 pub use repeat::Repeat;
 pub use retry::{Backoff, Retry, RetryWith};
 pub use sample::Sample;
@@ -134,8 +138,10 @@ use std::hash::Hash;
 use std::ops::AddAssign;
 use std::time::Duration;
 
+use crate::policy;
 use crate::stream::{FirstValue, IntoStream, LastValue, Policy, TryIntoStream};
 use crate::{BoxObservable, Callbacks, Clock, IntoObservable, Observer, Scheduler, observer};
+use crate::{Replay, ReplaySubject, Subject};
 
 /// The operators, on everything that can be turned into an [`Observable`](crate::Observable).
 pub trait ObservableExt: IntoObservable {
@@ -1293,6 +1299,103 @@ pub trait ObservableExt: IntoObservable {
     // -- Threads
 
     // -- Multicast
+
+    /// A source that is subscribed once for all its observers, when `connect` is called, and multicast
+    /// through a [`Subject`]: late observers get what comes after. See [`Connectable`].
+    fn publish(self) -> Connectable<Self::Observable, Subject<Self::Item, Self::Error>>
+    where
+        Self::Observable: Clone + Send + Sync + 'static,
+        Self::Item: Clone + Send + Sync + 'static,
+        Self::Error: Clone + Send + Sync + 'static,
+    {
+        Connectable::new(self.into_observable(), Subject::with_error)
+    }
+
+    /// [`publish`](ObservableExt::publish) through a [`ReplaySubject`]: late observers get what
+    /// `replay` retains first. See [`Connectable`].
+    ///
+    /// ```
+    /// use fanline::{Replay, prelude::*};
+    ///
+    /// let shared = fanline::from_iter(0..5).replay(Replay::many(2));
+    /// shared.connect().detach();
+    /// shared.subscribe(|value| println!("{value}")).detach(); // 3 4
+    /// ```
+    fn replay<P>(
+        self,
+        replay: Replay<P>,
+    ) -> Connectable<Self::Observable, ReplaySubject<Self::Item, Self::Error>>
+    where
+        P: policy::Policy + Clone,
+        Self::Observable: Clone + Send + Sync + 'static,
+        Self::Item: Clone + Send + Sync + 'static,
+        Self::Error: Clone + Send + Sync + 'static,
+    {
+        Connectable::new(self.into_observable(), move || {
+            ReplaySubject::with_error(replay.clone())
+        })
+    }
+
+    /// [`publish`](ObservableExt::publish) through a subject of your own, which others may feed as
+    /// well. When it has ended, connecting again does nothing more. See [`Connectable`].
+    ///
+    /// ```
+    /// use fanline::{BehaviorSubject, prelude::*};
+    ///
+    /// let state = BehaviorSubject::new(0);
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let shared = source.multicast(state.clone());
+    /// let connection = shared.connect();
+    /// tx.next(7);
+    /// assert_eq!(state.value(), Ok(7));
+    /// # drop(connection);
+    /// ```
+    fn multicast<H>(self, subject: H) -> Connectable<Self::Observable, H>
+    where
+        H: Hub<Self::Item, Self::Error>,
+        Self::Observable: Clone + Send + Sync + 'static,
+        Self::Item: Clone + Send + Sync + 'static,
+        Self::Error: Clone + Send + Sync + 'static,
+    {
+        Connectable::new(self.into_observable(), move || subject.clone())
+    }
+
+    /// A source that can be subscribed many times and is itself subscribed once, while there are
+    /// observers: `publish().ref_count()`. See [`RefCount`].
+    fn share(self) -> RefCount<Self::Observable, Subject<Self::Item, Self::Error>>
+    where
+        Self::Observable: Clone + Send + Sync + 'static,
+        Self::Item: Clone + Send + Sync + 'static,
+        Self::Error: Clone + Send + Sync + 'static,
+    {
+        self.publish().ref_count()
+    }
+
+    /// [`share`](ObservableExt::share) that gives late observers what `replay` retains.
+    ///
+    /// When the source has ended, observers that come get what is retained, and its end, and the source
+    /// is not subscribed again; when all have gone before it ended, the next begins anew with nothing
+    /// retained.
+    ///
+    /// ```
+    /// use fanline::{Replay, prelude::*};
+    ///
+    /// let shared = fanline::from_iter(0..3).share_replay(Replay::all());
+    /// shared.subscribe(|value| println!("{value}")).detach();
+    /// shared.subscribe(|value| println!("{value}")).detach(); // the same, kept
+    /// ```
+    fn share_replay<P>(
+        self,
+        replay: Replay<P>,
+    ) -> RefCount<Self::Observable, ReplaySubject<Self::Item, Self::Error>>
+    where
+        P: policy::Policy + Clone,
+        Self::Observable: Clone + Send + Sync + 'static,
+        Self::Item: Clone + Send + Sync + 'static,
+        Self::Error: Clone + Send + Sync + 'static,
+    {
+        RefCount::new(self.replay(replay), None, false)
+    }
 
     // -- Looking on
 

@@ -7,5 +7,6 @@ mod operators_sync;
 mod hand;
 mod operators_combine;
 mod operators_errors;
+mod operators_multicast;
 mod operators_time;
 mod streams;

@@ -110,7 +110,10 @@ fn throttle() {
     check(
         |[a, ..], time| a.throttle(ms(10), Edge::Both, time).boxed(),
         &[
-            ("a1 a2 a3 +10 a4 +10 +10 a5 +10 a6", "1@0 3@10 4@20 5@30 6@40"),
+            (
+                "a1 a2 a3 +10 a4 +10 +10 a5 +10 a6",
+                "1@0 3@10 4@20 5@30 6@40",
+            ),
             ("a1 +10 +1 a2 +10 a3 a4 a|", "1@0 2@11 3@21 4@21 |"),
             ("a1 a2 a|", "1@0 2@0 |"),
         ],
@@ -249,7 +252,9 @@ fn in_parallel_on_a_scheduler() {
     let (inners, scheduler) = (hands.clone(), time.clone());
     let guard = hands[0]
         .clone()
-        .flat_map_on(scheduler, 2, move |&at| inners[usize::try_from(at).unwrap()].clone())
+        .flat_map_on(scheduler, 2, move |&at| {
+            inners[usize::try_from(at).unwrap()].clone()
+        })
         .subscribe_with(log.clone());
     (1..4).for_each(|at| hands[0].next(at));
     assert_eq!(time.queued(), 2, "two at a time, on the scheduler");
