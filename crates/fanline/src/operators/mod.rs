@@ -3,6 +3,7 @@
 mod accumulate;
 mod again;
 mod buffer_count;
+mod buffer_time;
 mod catch;
 mod collect;
 mod combine_latest;
@@ -24,8 +25,10 @@ mod flat_map;
 mod flat_map_on;
 mod fold;
 mod forward;
+mod from_future;
 mod funnel;
 mod gate;
+mod group_by;
 mod ignore_elements;
 mod interval;
 mod join;
@@ -65,12 +68,16 @@ mod throttle;
 mod timed;
 mod timeout;
 mod timestamp;
+mod unicast;
 mod upstreams;
 mod verdict;
+mod window_count;
+mod window_time;
 mod with_latest_from;
 mod zip;
 
 pub use buffer_count::BufferCount;
+pub use buffer_time::BufferTime;
 pub use catch::Catch;
 pub use collect::Collect;
 pub use combine_latest::CombineLatest;
@@ -93,6 +100,8 @@ pub use finalize::Finalize;
 pub use flat_map::FlatMap;
 pub use flat_map_on::FlatMapOn;
 pub use fold::{Fold, Reduce};
+pub use from_future::{FromFuture, from_future};
+pub use group_by::{GroupBy, Grouped};
 pub use ignore_elements::IgnoreElements;
 pub use interval::{Interval, Timer, interval, timer};
 pub use last::Last;
@@ -128,7 +137,10 @@ pub use tap::Tap;
 pub use throttle::{Edge, Throttle};
 pub use timeout::Timeout;
 pub use timestamp::{TimeInterval, Timestamp, Timestamped, WithInterval};
+pub use unicast::{FromUnicast, Unicast};
 pub use verdict::{All, Any, Contains, IsEmpty};
+pub use window_count::WindowCount;
+pub use window_time::WindowTime;
 pub use with_latest_from::WithLatestFrom;
 pub use zip::Zip;
 
@@ -264,6 +276,64 @@ pub trait ObservableExt: IntoObservable {
         C: Clock,
     {
         Timestamp::new(self.into_observable(), clock)
+    }
+
+    /// Sorts the values by what `key` makes of them: emits a [`Grouped`] observable when a key comes
+    /// first, and its values there.
+    ///
+    /// A group keeps its values, without bound, until it is subscribed; that has to be done once, the
+    /// first subscription gets everything, and a later one gets an end. A group that nobody holds any
+    /// more, or whose observer has gone, drops its values; it does not come again. Groups live on when
+    /// no more of them are wanted, and the source is unsubscribed when the last has gone.
+    ///
+    /// The source's end is the end of all groups, then of this. Keeps one entry for each key.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::from_iter(1..=6)
+    ///     .group_by(|n| n % 2)
+    ///     .flat_map(usize::MAX, |group| {
+    ///         let key = *group.key();
+    ///         group.clone().map(move |n| (key, *n))
+    ///     })
+    ///     .subscribe(|pair| println!("{pair:?}"))
+    ///     .detach();
+    /// ```
+    fn group_by<K, F>(self, key: F) -> GroupBy<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> K + Send + 'static,
+        K: Clone + Eq + Hash + Send + 'static,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        GroupBy::new(self.into_observable(), key)
+    }
+
+    /// Emits the values in observables of `count` each, the last of which may have fewer: a window is
+    /// emitted when its first value comes, and completes with its last.
+    ///
+    /// A window keeps its values until it is subscribed, once; see [`Unicast`]. The source's end is the
+    /// end of the open window, then of this. A window lives on when no more of them are wanted.
+    ///
+    /// # Panics
+    /// When `count` is 0.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::from_iter(1..=5)
+    ///     .window_count(2)
+    ///     .flat_map(usize::MAX, |window| window.clone().sum())
+    ///     .subscribe(|sum| println!("{sum}")) // 3 7 5
+    ///     .detach();
+    /// ```
+    fn window_count(self, count: usize) -> WindowCount<Self::Observable>
+    where
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        WindowCount::new(self.into_observable(), count)
     }
 
     // -- Filtering
@@ -1111,6 +1181,109 @@ pub trait ObservableExt: IntoObservable {
     }
 
     // -- Time
+
+    /// Emits what has come in each `period` as one `Vec`, an empty one where nothing has.
+    ///
+    /// On completion what is there is emitted first, if anything is; an error is passed on at once and
+    /// drops it. What is kept is not bounded, which
+    /// [`buffer_time_or_count`](ObservableExt::buffer_time_or_count) is for. Emits on a worker of
+    /// `scheduler`.
+    ///
+    /// # Panics
+    /// When `period` is zero.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let guard = source
+    ///     .buffer_time(Duration::from_secs(1), time.clone())
+    ///     .subscribe(|values| println!("{values:?}"));
+    /// tx.next(1);
+    /// tx.next(2);
+    /// time.advance_by(Duration::from_secs(1)); // [1, 2]
+    /// # drop(guard);
+    /// ```
+    fn buffer_time<C>(self, period: Duration, scheduler: C) -> BufferTime<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        BufferTime::new(self.into_observable(), period, usize::MAX, scheduler)
+    }
+
+    /// [`buffer_time`](ObservableExt::buffer_time) that also emits as soon as `count` values are there;
+    /// the next `period` begins then.
+    ///
+    /// # Panics
+    /// When `period` is zero, or `count` is.
+    fn buffer_time_or_count<C>(
+        self,
+        period: Duration,
+        count: usize,
+        scheduler: C,
+    ) -> BufferTime<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        BufferTime::new(self.into_observable(), period, count, scheduler)
+    }
+
+    /// Emits the values of each `period` in an observable of their own, the first at once.
+    ///
+    /// A window keeps its values until it is subscribed, once; see [`Unicast`]. The source's end is the
+    /// end of the open window, then of this. A window lives on when no more of them are wanted.
+    ///
+    /// # Panics
+    /// When `period` is zero.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let guard = source
+    ///     .window_time(Duration::from_secs(1), time.clone())
+    ///     .flat_map(usize::MAX, |window| window.clone().sum())
+    ///     .subscribe(|sum| println!("{sum}"));
+    /// tx.next(1);
+    /// tx.next(2);
+    /// time.advance_by(Duration::from_secs(1)); // 3
+    /// # drop(guard);
+    /// ```
+    fn window_time<C>(self, period: Duration, scheduler: C) -> WindowTime<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        WindowTime::new(self.into_observable(), period, usize::MAX, scheduler)
+    }
+
+    /// [`window_time`](ObservableExt::window_time) with windows of at most `count` values: a full one
+    /// completes at once, and the next `period` begins then.
+    ///
+    /// # Panics
+    /// When `period` is zero, or `count` is.
+    fn window_time_or_count<C>(
+        self,
+        period: Duration,
+        count: usize,
+        scheduler: C,
+    ) -> WindowTime<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        WindowTime::new(self.into_observable(), period, count, scheduler)
+    }
 
     /// Emits a value when nothing has come for `quiet` after it; values that are followed sooner are
     /// dropped.
