@@ -7,8 +7,11 @@ mod allocations;
 mod core_nats;
 mod generator;
 mod micro;
+mod replay;
 mod report;
+mod rxjava;
 mod servers;
+mod turns;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -28,6 +31,8 @@ enum Command {
     Core(core_nats::Arguments),
     /// The engine's parts on one core: matcher, parser, shard; time and allocations
     Micro(micro::Arguments),
+    /// Subjects and replay flavours against hand-written limits, and against RxJava, rxRust and tokio
+    Replay(replay::Arguments),
     /// Keeps the cores awake until standard input ends; for the benchmark's own use
     #[command(hide = true, name = SPIN_COMMAND)]
     Spin,
@@ -40,6 +45,7 @@ fn main() -> Result<()> {
             core_nats::run(&arguments)
         }
         Command::Micro(arguments) => micro::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Spin => generator::awake::spin(),
     }
 }

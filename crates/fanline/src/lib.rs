@@ -4,9 +4,11 @@
 pub mod clock;
 pub mod create;
 mod guard;
+mod hand_over;
 mod observable;
 mod observer;
 pub mod operators;
+mod pinned;
 pub mod scheduler;
 pub mod stream;
 mod subject;
@@ -23,13 +25,13 @@ pub use observable::{BoxObservable, IntoObservable, Observable};
 pub use observer::{
     BoxObserver, Callbacks, Called, CompleteCallback, ErrorCallback, Ignored, Observer, observer,
 };
-pub use operators::ObservableExt;
+pub use operators::{Notification, ObservableExt};
 pub use scheduler::{Scheduler, Worker};
 pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 pub use subject::{
-    AsyncSubject, BehaviorSubject, FromSource, Members, NoValue, OnPanic, Producer, Replay,
-    ReplaySubject, Source, Subject, behavior, last_value, replay, replay_of, replay_with_error,
-    subject, subject_of, subject_with_error,
+    AsyncSubject, BehaviorSubject, FromLocal, FromSource, LocalSubject, Members, NoValue, OnPanic,
+    Producer, Replay, ReplaySubject, Source, Subject, behavior, last_value, replay, replay_of,
+    replay_with_error, subject, subject_of, subject_with_error,
 };
 
 /// The flavours by name, for the types of producers.

@@ -15,6 +15,9 @@ use crate::{BoxObserver, Guard, Observable, Observer};
 /// by whoever brings that about: the thread that emits, or the one that unsubscribes. A subscription
 /// whose guard was detached goes on until then.
 ///
+/// An unsubscription that waits ([`Guard::unsubscribe_and_wait`]) waits as the guard that the closure
+/// gave back does; it does not know whether the emitter is in a call.
+///
 /// ```
 /// use fanline::{Emitter, prelude::*};
 ///

@@ -90,6 +90,27 @@ struct ChangeObserver<O, F, T> {
     previous: Option<T>,
 }
 
+impl<O, F, T> ChangeObserver<O, F, T>
+where
+    T: Clone,
+    F: FnMut(&T, &T) -> bool,
+{
+    /// Whether the value differs from the last one passed on, whose place it then takes.
+    #[inline]
+    fn changes(&mut self, value: &T) -> bool {
+        match &mut self.previous {
+            Some(previous) => {
+                if (self.same)(previous, value) {
+                    return false;
+                }
+                previous.clone_from(value);
+            }
+            None => self.previous = Some(value.clone()),
+        }
+        true
+    }
+}
+
 impl<T, E, O, F> Observer<T, E> for ChangeObserver<O, F, T>
 where
     T: Clone,
@@ -98,15 +119,16 @@ where
 {
     #[inline]
     fn next(&mut self, value: &T) {
-        if let Some(previous) = &mut self.previous {
-            if (self.same)(previous, value) {
-                return;
-            }
-            previous.clone_from(value);
-        } else {
-            self.previous = Some(value.clone());
+        if self.changes(value) {
+            self.observer.next(value);
         }
-        self.observer.next(value);
+    }
+
+    #[inline]
+    fn next_owned(&mut self, value: T) {
+        if self.changes(&value) {
+            self.observer.next_owned(value);
+        }
     }
 
     forward!(error, complete, is_closed);

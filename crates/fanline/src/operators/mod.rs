@@ -39,7 +39,9 @@ mod map_to;
 mod materialize;
 mod merge;
 mod multicast;
+mod observe_on;
 mod on_error_return;
+mod owned;
 mod pairwise;
 mod race;
 mod ref_count;
@@ -56,6 +58,7 @@ mod skip;
 mod skip_until;
 mod skip_while;
 mod start_with;
+mod subscribe_on;
 mod sum;
 mod switch_all;
 mod switch_map;
@@ -77,6 +80,7 @@ mod with_latest_from;
 mod zip;
 
 pub use buffer_count::BufferCount;
+pub use buffer_count::{BufferCount, BufferCountEvery};
 pub use buffer_time::BufferTime;
 pub use catch::Catch;
 pub use collect::Collect;
@@ -111,6 +115,7 @@ pub use map_to::MapTo;
 pub use materialize::{Dematerialize, Materialize, Notification};
 pub use merge::{Merge, MergeAll, merge_all};
 pub use multicast::{Connectable, FromShared, Hub, Shareable};
+pub use observe_on::ObserveOn;
 pub use on_error_return::OnErrorReturn;
 pub use pairwise::Pairwise;
 pub use race::{Race, RaceAll, race_all};
@@ -126,6 +131,7 @@ pub use skip::Skip;
 pub use skip_until::SkipUntil;
 pub use skip_while::SkipWhile;
 pub use start_with::{EndWith, StartWith};
+pub use subscribe_on::SubscribeOn;
 pub use sum::{Average, Sum};
 pub use switch_all::SwitchAll;
 pub use switch_map::SwitchMap;
@@ -150,12 +156,18 @@ use std::hash::Hash;
 use std::ops::AddAssign;
 use std::time::Duration;
 
+use crate::pinned::Pinned;
 use crate::policy;
+use crate::scheduler::Bound;
 use crate::stream::{FirstValue, IntoStream, LastValue, Policy, TryIntoStream};
+use crate::{
+    BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler,
+    observer,
+};
 use crate::{BoxObservable, Callbacks, Clock, IntoObservable, Observer, Scheduler, observer};
 use crate::{Replay, ReplaySubject, Subject};
 
-/// The operators, on everything that can be turned into an [`Observable`](crate::Observable).
+/// The operators, on everything that can be turned into an [`Observable`].
 pub trait ObservableExt: IntoObservable {
     // Each group of methods stands under its heading, alphabetically where nothing else decides.
 
@@ -171,7 +183,8 @@ pub trait ObservableExt: IntoObservable {
     where
         Self::Item: Clone + Send + 'static,
     {
-        self.buffer_count_every(count, count)
+        assert!(count > 0, "`count` must be at least 1");
+        BufferCount::new(self.into_observable(), count)
     }
 
     /// As [`buffer_count`](Self::buffer_count), with a buffer that begins at every `every`-th value: they
@@ -181,13 +194,13 @@ pub trait ObservableExt: IntoObservable {
     /// # Panics
     ///
     /// If `count` or `every` is zero.
-    fn buffer_count_every(self, count: usize, every: usize) -> BufferCount<Self::Observable>
+    fn buffer_count_every(self, count: usize, every: usize) -> BufferCountEvery<Self::Observable>
     where
         Self::Item: Clone + Send + 'static,
     {
         assert!(count > 0, "`count` must be at least 1");
         assert!(every > 0, "`every` must be at least 1");
-        BufferCount::new(self.into_observable(), count, every)
+        BufferCountEvery::new(self.into_observable(), count, every)
     }
 
     /// Emits, fails and completes as the [`Notification`]s say: undoes
@@ -1085,7 +1098,7 @@ pub trait ObservableExt: IntoObservable {
 
     /// Goes on with the observable that `handler` makes of the error, when there is one.
     ///
-    /// The result fails with what that fails with: [`Infallible`](std::convert::Infallible) if it
+    /// The result fails with what that fails with: [`Infallible`] if it
     /// cannot. Keeps nothing.
     ///
     /// ```
@@ -1471,6 +1484,105 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Threads
 
+    /// Calls the observer on a worker of `scheduler`, in order, the end after the values.
+    ///
+    /// The thread that emits puts values in an unbounded queue and never waits; clones them if they
+    /// are emitted by reference, as subjects do. The worker empties the queue in bursts, one at a time:
+    /// this moves the work to another thread and does not spread it over several. When the observer
+    /// panics the subscription ends, and the panic goes where the scheduler sends panics.
+    /// Unsubscribing drops what is queued.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use fanline::{IntoObservable, Observable, ObservableExt, scheduler::EventLoop};
+    ///
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let (seen, rx) = mpsc::channel();
+    /// source
+    ///     .into_observable()
+    ///     .observe_on(EventLoop::new())
+    ///     .subscribe(move |value| seen.send(*value).unwrap())
+    ///     .detach();
+    /// tx.next(1);
+    /// tx.next(2);
+    /// tx.complete();
+    /// assert_eq!(rx.iter().collect::<Vec<_>>(), [1, 2]);
+    /// ```
+    fn observe_on<C: Scheduler>(self, scheduler: C) -> ObserveOn<Self::Observable, C, Self::Error>
+    where
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        ObserveOn::new(self.into_observable(), scheduler, None)
+    }
+
+    /// [`observe_on`](ObservableExt::observe_on) with a queue that holds a number of values at most.
+    /// [`Bound`] says how many, and what happens to one more: it blocks the thread that emits, drops
+    /// the oldest, drops the newest, or ends with an error.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use fanline::{IntoObservable, Observable, ObservableExt};
+    /// use fanline::scheduler::{Bound, VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let seen = Arc::new(Mutex::new(Vec::new()));
+    /// let values = seen.clone();
+    /// source
+    ///     .into_observable()
+    ///     .observe_on_with(time.clone(), Bound::drop_oldest(2))
+    ///     .subscribe(move |value| values.lock().unwrap().push(*value))
+    ///     .detach();
+    /// for value in 1..=5 {
+    ///     tx.next(value);
+    /// }
+    /// time.run();
+    /// assert_eq!(*seen.lock().unwrap(), [4, 5]);
+    /// ```
+    fn observe_on_with<C: Scheduler>(
+        self,
+        scheduler: C,
+        bound: Bound<Self::Error>,
+    ) -> ObserveOn<Self::Observable, C, Self::Error>
+    where
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        ObserveOn::new(self.into_observable(), scheduler, Some(bound))
+    }
+
+    /// Subscribes on a worker of `scheduler`: what the source does on subscription, such as going
+    /// through an iterator, is done there. Values and the end are passed on where the source emits
+    /// them.
+    ///
+    /// Unsubscribing before the scheduler came to it means that the source is never subscribed. After
+    /// that it stops a source that is at it after the value in progress, by
+    /// [`is_closed`](crate::Observer::is_closed), and unsubscribes from any other on the thread that
+    /// unsubscribes, or on the scheduler with [`and_unsubscribe`](SubscribeOn::and_unsubscribe). A
+    /// panic of the source goes where the scheduler sends panics.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use fanline::{Observable, ObservableExt, Replay, scheduler::NewThread};
+    ///
+    /// let (mut tx, source) = fanline::replay::<u32>(Replay::all());
+    /// tx.next_slice(&[1, 2, 3]);
+    /// tx.complete();
+    /// let (seen, rx) = mpsc::channel();
+    /// source
+    ///     .subscribe_on(NewThread)
+    ///     .subscribe(move |value| seen.send(*value).unwrap())
+    ///     .detach();
+    /// assert_eq!(rx.iter().collect::<Vec<_>>(), [1, 2, 3]);
+    /// ```
+    fn subscribe_on<C: Scheduler>(self, scheduler: C) -> SubscribeOn<Self::Observable, C>
+    where
+        Self::Observable: Send + 'static,
+    {
+        SubscribeOn::new(self.into_observable(), scheduler)
+    }
+
     // -- Multicast
 
     /// A source that is subscribed once for all its observers, when `connect` is called, and multicast
@@ -1626,6 +1738,23 @@ pub trait ObservableExt: IntoObservable {
         StartWith::new(self.into_observable(), values)
     }
 
+    /// Subscribes with a closure that need not be `Send`: it stays on this thread, and the values must
+    /// come on this thread.
+    ///
+    /// Where the chain ends on another thread, [`observe_on`](Self::observe_on) an event loop that
+    /// this thread drives brings them here. A value that comes on another thread makes the observer
+    /// panic there. When the guard is dropped on another thread, the closure is dropped when this
+    /// thread ends.
+    fn subscribe_local<F>(self, next: F) -> Guard
+    where
+        Self::Item: 'static,
+        Self::Error: 'static,
+        F: FnMut(&Self::Item) + 'static,
+    {
+        self.into_observable()
+            .subscribe_with(Pinned::new(observer(next)))
+    }
+
     /// Hides the chain in a box; see [`BoxObservable`].
     fn boxed(self) -> BoxObservable<Self::Item, Self::Error>
     where
@@ -1634,6 +1763,28 @@ pub trait ObservableExt: IntoObservable {
         Self::Error: 'static,
     {
         BoxObservable::new(self.into_observable())
+    }
+
+    /// Subscribes a closure that keeps what it gets: it is given values, not references. One that
+    /// others get too is cloned; one that an operator made is not. Ends are not looked at.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (tx, rx) = std::sync::mpsc::channel();
+    /// fanline::from_iter(1..=2)
+    ///     .map(|n| format!("no. {n}"))
+    ///     .subscribe_owned(move |text| tx.send(text).expect("still there"))
+    ///     .detach();
+    /// assert_eq!(rx.iter().collect::<Vec<_>>(), ["no. 1", "no. 2"]);
+    /// ```
+    fn subscribe_owned<F>(self, next: F) -> Guard
+    where
+        Self::Item: Clone,
+        F: FnMut(Self::Item) + Send + 'static,
+    {
+        self.into_observable()
+            .subscribe_with(owned::OwnedObserver(next))
     }
 
     /// The values as an asynchronous stream, which holds between the source and its consumer what
@@ -1672,7 +1823,7 @@ pub trait ObservableExt: IntoObservable {
     /// ```
     /// use fanline::{ObservableExt, stream::Unbounded};
     ///
-    /// let subject = fanline::Subject::<u32, &str>::new();
+    /// let subject = fanline::Subject::<u32, &str>::with_error();
     /// let mut stream = subject.clone().try_into_stream(Unbounded);
     /// subject.next(1);
     /// subject.error("gone");

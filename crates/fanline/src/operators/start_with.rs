@@ -32,11 +32,10 @@ where
     type Item = S::Item;
     type Error = S::Error;
 
-    fn subscribe_with<O>(self, observer: O) -> Guard
+    fn subscribe_with<O>(self, mut observer: O) -> Guard
     where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
-        let mut observer = observer;
         if emit_all(&mut observer, self.values) {
             self.source.subscribe_with(observer)
         } else {

@@ -31,11 +31,10 @@ where
     type Item = S::Item;
     type Error = S::Error;
 
-    fn subscribe_with<O>(self, observer: O) -> Guard
+    fn subscribe_with<O>(self, mut observer: O) -> Guard
     where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
-        let mut observer = observer;
         if self.count == 0 {
             complete(&mut observer);
             return Guard::closed();

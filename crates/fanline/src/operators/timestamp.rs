@@ -23,6 +23,16 @@ pub struct TimeInterval<T> {
 }
 
 /// See [`ObservableExt::timestamp`](crate::ObservableExt::timestamp).
+///
+/// ```
+/// use fanline::{Precise, prelude::*};
+///
+/// fanline::from_iter(["a", "b"])
+///     .timestamp(Precise)
+///     .pairwise()
+///     .subscribe(|(earlier, later)| assert!(earlier.at <= later.at))
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Timestamp<S, C> {
     source: S,
@@ -85,6 +95,15 @@ where
 }
 
 /// See [`ObservableExt::time_interval`](crate::ObservableExt::time_interval).
+///
+/// ```
+/// use fanline::{Precise, prelude::*};
+///
+/// fanline::from_iter(["a", "b"])
+///     .time_interval(Precise)
+///     .subscribe(|after| println!("{} took {:?}", after.value, after.interval))
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct WithInterval<S, C> {
     source: S,

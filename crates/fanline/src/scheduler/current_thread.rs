@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::task::{self, Place, Task, Timetable};
 use super::tasks::Tasks;
 use super::{Scheduler, Worker};
-use crate::sync::{Condvar, Mutex, lock};
+use crate::sync::{Condvar, Mutex, lock, wait_timeout};
 use crate::{Clock, Guard, Precise, Time};
 
 /// Runs actions on the thread that schedules them, one after the other: a trampoline.
@@ -155,7 +155,7 @@ impl Trampoline {
             if let Some((_, task)) = tasks.pop_due(now) {
                 return Some(task);
             }
-            tasks = task::wait_timeout(&self.cancelled, tasks, due.since(now));
+            tasks = wait_timeout(&self.cancelled, tasks, due.since(now));
         }
     }
 }

@@ -22,6 +22,8 @@ pub use thread_lane::ThreadWorker;
 pub use thread_pool::{PoolWorker, ThreadPool, ThreadPoolOptions};
 pub use virtual_time::VirtualTime;
 
+pub use crate::hand_over::{Bound, ScheduledObserver};
+
 use crate::{Guard, Time};
 
 /// Gives out [`Worker`]s, on which actions run in order.

@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::task::{self, Place, Task, Timetable};
+use super::task::{Place, Task, Timetable};
 use super::tasks::{Key, Tasks};
 use super::thread_pool::PoolWorker;
-use crate::sync::{AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{
+    AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock, wait, wait_timeout,
+};
 use crate::{Clock, Precise, Time};
 
 /// The actions of one worker. At most one thread runs it.
@@ -298,7 +300,7 @@ impl Queue {
             state = match until {
                 Some(until) if !state.watched => {
                     state.watched = true;
-                    state = task::wait_timeout(&self.alarm, state, until);
+                    state = wait_timeout(&self.alarm, state, until);
                     state.watched = false;
                     state
                 }
@@ -313,7 +315,7 @@ impl Queue {
     ) -> MutexGuard<'a, QueueState> {
         state.waiting += 1;
         loop {
-            state = task::wait(&self.work, state);
+            state = wait(&self.work, state);
             if state.tokens > 0 {
                 state.tokens -= 1;
                 return state;

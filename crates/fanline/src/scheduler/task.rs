@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::tasks::Key;
 use crate::guard::Registry;
-use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait};
 use crate::{Guard, Time};
 
 /// A queued action, for a lane whose handle is `W`. One allocation holds it, its state and what its
@@ -97,7 +97,7 @@ impl<S: Send, A: Send> Registry for Once<S, A> {
 
     fn remove_and_wait(&self, _key: u64) {
         self.0.cancel();
-        self.0.wait();
+        self.0.wait_until_over();
     }
 
     fn contains(&self, _key: u64) -> bool {
@@ -150,7 +150,7 @@ impl<S: Send, A: Send> Registry for Periodic<S, A> {
 
     fn remove_and_wait(&self, _key: u64) {
         self.slot.cancel();
-        self.slot.wait();
+        self.slot.wait_until_over();
     }
 
     fn contains(&self, _key: u64) -> bool {
@@ -248,7 +248,7 @@ impl<C> Slot<C> {
     }
 
     /// Waits for a run in progress, unless this is the thread it is on.
-    fn wait(&self) {
+    fn wait_until_over(&self) {
         let current = std::thread::current().id();
         let mut work = lock(&self.work);
         while matches!(&*work, Work::Running { thread, .. } if *thread != current) {
@@ -297,22 +297,4 @@ impl<C> Drop for Running<'_, C> {
         drop(work);
         self.0.over.notify_all();
     }
-}
-
-pub(super) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    condvar
-        .wait(guard)
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Waits for `timeout` at most.
-pub(super) fn wait_timeout<'a, T>(
-    condvar: &Condvar,
-    guard: MutexGuard<'a, T>,
-    timeout: Duration,
-) -> MutexGuard<'a, T> {
-    condvar
-        .wait_timeout(guard, timeout)
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .0
 }

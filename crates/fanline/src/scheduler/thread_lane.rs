@@ -10,7 +10,7 @@ use super::Worker;
 use super::panics::PanicHook;
 use super::task::{self, Place, Task, Timetable};
 use super::tasks::Tasks;
-use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, lock};
+use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, lock, wait, wait_timeout};
 use crate::{Clock, Guard, Precise, Time};
 
 /// A lane on one thread: of its own with [`NewThread`](super::NewThread), of the loop with
@@ -329,8 +329,8 @@ impl Lane {
             }
             state.driver = Presence::Waiting;
             state = match timeout {
-                Some(timeout) => task::wait_timeout(&self.wake, state, timeout),
-                None => task::wait(&self.wake, state),
+                Some(timeout) => wait_timeout(&self.wake, state, timeout),
+                None => wait(&self.wake, state),
             };
             now = Precise.now();
         }

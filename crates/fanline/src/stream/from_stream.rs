@@ -19,7 +19,15 @@ use crate::{Guard, Observable, Observer, Scheduler};
 /// `scheduler` lets panics go.
 ///
 /// The observable is subscribed once; it can be cloned before that if the stream can. Each
-/// subscription costs one allocation for the stream and one for its task.
+/// subscription costs three allocations: for the stream, its task and the worker's handle.
+///
+/// ```
+/// use fanline::{ObservableExt, from_stream, scheduler::NewThread, stream::Unbounded};
+///
+/// let source = from_stream(futures::stream::iter([1, 2, 3]), NewThread);
+/// let doubled = source.map(|value| value * 2).into_stream(Unbounded);
+/// assert_eq!(doubled.blocking_iter().collect::<Vec<_>>(), [2, 4, 6]);
+/// ```
 pub fn from_stream<S, Sch>(stream: S, scheduler: Sch) -> FromStream<S, Sch>
 where
     S: Stream + Send + 'static,
@@ -29,6 +37,14 @@ where
 }
 
 /// [`from_stream`] for a stream of results: an `Err` is the observable's error, and the end.
+///
+/// ```
+/// use fanline::{ObservableExt, scheduler::NewThread, stream::Unbounded, try_from_stream};
+///
+/// let lines = futures::stream::iter([Ok("one"), Err("gone"), Ok("two")]);
+/// let stream = try_from_stream(lines, NewThread).try_into_stream(Unbounded);
+/// assert_eq!(stream.blocking_iter().collect::<Vec<_>>(), [Ok("one"), Err("gone")]);
+/// ```
 pub fn try_from_stream<S, T, E, Sch>(stream: S, scheduler: Sch) -> TryFromStream<S, Sch>
 where
     S: Stream<Item = Result<T, E>> + Send + 'static,
@@ -39,6 +55,13 @@ where
 
 /// An observable of the one value that `future` gives, which then completes. The future is polled on
 /// a worker of `scheduler`, from the subscription on; unsubscribing drops it.
+///
+/// ```
+/// use fanline::{ObservableExt, from_future, scheduler::NewThread};
+///
+/// let answer = from_future(async { 42 }, NewThread);
+/// assert_eq!(answer.last_value().blocking_wait(), Ok(Some(42)));
+/// ```
 pub fn from_future<F, Sch>(future: F, scheduler: Sch) -> FromFuture<F, Sch>
 where
     F: Future + Send + 'static,
@@ -48,6 +71,13 @@ where
 }
 
 /// [`from_future`] for a future of a result: an `Err` is the observable's error.
+///
+/// ```
+/// use fanline::{ObservableExt, scheduler::NewThread, try_from_future};
+///
+/// let answer = try_from_future(async { Err::<u32, _>("unknown") }, NewThread);
+/// assert_eq!(answer.last_value().blocking_wait(), Err("unknown"));
+/// ```
 pub fn try_from_future<F, T, E, Sch>(future: F, scheduler: Sch) -> TryFromFuture<F, Sch>
 where
     F: Future<Output = Result<T, E>> + Send + 'static,

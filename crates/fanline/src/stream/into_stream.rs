@@ -132,7 +132,7 @@ impl<T, E, P: Policy> TryIntoStream<T, E, P> {
     /// ```
     /// use fanline::{ObservableExt, stream::Unbounded};
     ///
-    /// let subject = fanline::Subject::<u32, &str>::new();
+    /// let subject = fanline::Subject::<u32, &str>::with_error();
     /// let stream = subject.clone().try_into_stream(Unbounded);
     /// subject.next(1);
     /// subject.error("gone");

@@ -4,7 +4,10 @@
 //!   fail, [`try_into_stream`](crate::ObservableExt::try_into_stream) of one that can.
 //! - [`first_value`](crate::ObservableExt::first_value) and
 //!   [`last_value`](crate::ObservableExt::last_value) make a future.
+//! - An [`AsyncSubject`](crate::AsyncSubject) can be awaited.
 //! - [`from_stream`], [`from_future`] and their fallible forms make an observable.
+//! - A [`Producer`](crate::Producer) is a `Sink`, and so is every shared subject and every reference
+//!   to one.
 //!
 //! Plain threads use the same types: [`IntoStream::blocking_next`], [`IntoStream::blocking_iter`] and
 //! [`FirstValue::blocking_wait`].
@@ -44,6 +47,7 @@ mod into_stream;
 mod park;
 mod policy;
 mod queue;
+mod sink;
 mod task;
 mod value;
 
@@ -53,4 +57,5 @@ pub use from_stream::{
 };
 pub use into_stream::{BlockingIter, IntoStream, TryIntoStream};
 pub use policy::{Bounded, FailWhenFull, Lagged, Latest, Overflow, Policy, ReportLag, Unbounded};
+pub use sink::Closed;
 pub use value::{FirstValue, LastValue};

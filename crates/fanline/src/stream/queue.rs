@@ -525,3 +525,83 @@ impl<T, E> Drop for Receiver<T, E> {
         self.guard = Guard::closed();
     }
 }
+
+#[cfg(all(test, fanline_loom))]
+mod loom_tests {
+    use super::super::park::block_on;
+    use super::*;
+    use crate::sync::thread;
+
+    /// A thread emits three values and goes; what the consumer has got by then.
+    fn model(rule: Rule, check: impl Fn(&[u32], u64) + Send + Sync + 'static) {
+        loom::model(move || {
+            let queue = Arc::new(Queue::new(rule));
+            lock(&queue.state).is_subscribing = false;
+            let mut sender = Sender::<u32, u32> {
+                queue: queue.clone(),
+                staged: VecDeque::new(),
+                has_ended: false,
+            };
+            let mut receiver = Receiver {
+                queue,
+                batch: VecDeque::new(),
+                guard: Guard::closed(),
+                has_ended: false,
+            };
+            let producer = thread::spawn(move || {
+                sender.next_owned(0);
+                sender.next_slice(&[1, 2]);
+            });
+            let (mut seen, mut lost) = (Vec::new(), 0);
+            loop {
+                match block_on(|context| receiver.poll(context)) {
+                    Taken::Event(Event::Value(value)) => seen.push(value),
+                    Taken::Event(Event::Lost(count)) => lost += count,
+                    Taken::Event(Event::Overflow) | Taken::Error(_) => unreachable!(),
+                    Taken::End => break,
+                }
+            }
+            producer.join().unwrap();
+            check(&seen, lost);
+        });
+    }
+
+    #[test]
+    fn loom_nothing_is_lost_and_nobody_sleeps_on() {
+        model(Rule::UNBOUNDED, |seen, _| assert_eq!(seen, [0, 1, 2]));
+    }
+
+    #[test]
+    fn loom_a_source_that_waits_is_woken() {
+        model(Rule::bounded(1, WhenFull::Block), |seen, _| {
+            assert_eq!(seen, [0, 1, 2]);
+        });
+    }
+
+    #[test]
+    fn loom_what_is_dropped_is_counted() {
+        model(Rule::bounded(1, WhenFull::DropOldest), |seen, lost| {
+            assert_eq!(seen.len() as u64 + lost, 3);
+            assert!(seen.is_sorted());
+            assert_eq!(seen.last(), Some(&2));
+        });
+    }
+
+    #[test]
+    fn loom_a_consumer_that_goes_frees_a_source_that_waits() {
+        loom::model(|| {
+            let queue = Arc::new(Queue::<u32, u32>::new(Rule::bounded(1, WhenFull::Block)));
+            lock(&queue.state).is_subscribing = false;
+            let producer = thread::spawn({
+                let queue = queue.clone();
+                move || {
+                    queue.push(0);
+                    queue.push(1);
+                }
+            });
+            queue.close();
+            producer.join().unwrap();
+            assert!(lock(&queue.state).values.is_empty());
+        });
+    }
+}

@@ -299,3 +299,132 @@ impl<S, O, W> Drop for OnUnwind<'_, S, O, W> {
         }
     }
 }
+
+#[cfg(all(test, fanline_loom))]
+mod loom_tests {
+    use std::collections::VecDeque;
+    use std::ops::ControlFlow;
+    use std::sync::Mutex as Unseen;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Time;
+    use crate::sync::AtomicUsize;
+
+    type Action = Box<dyn FnOnce() + Send>;
+
+    /// Actions wait until they are run; loom need not see this lock, which is never waited for.
+    #[derive(Clone, Default)]
+    struct Turns(Arc<Unseen<VecDeque<Action>>>);
+
+    impl Turns {
+        fn run_all(&self) {
+            loop {
+                let action = self.0.lock().unwrap().pop_front();
+                let Some(action) = action else { return };
+                action();
+            }
+        }
+    }
+
+    impl Worker for Turns {
+        fn now(&self) -> Time {
+            Time::ZERO
+        }
+
+        fn schedule_at<S, A>(&self, _due: Time, state: S, action: A) -> Guard
+        where
+            S: Send + 'static,
+            A: FnOnce(S, &Self) + Send + 'static,
+        {
+            let worker = self.clone();
+            let action = Box::new(move || action(state, &worker));
+            self.0.lock().unwrap().push_back(action);
+            Guard::closed()
+        }
+
+        fn schedule_periodic<S, A>(&self, _period: Duration, _state: S, _action: A) -> Guard
+        where
+            S: Send + 'static,
+            A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static,
+        {
+            unreachable!()
+        }
+
+        fn runs_here(&self) -> bool {
+            true
+        }
+    }
+
+    /// Has a value as soon as the flag is up, and keeps the waker where the flag's owner finds it.
+    struct Flagged {
+        flag: Arc<AtomicBool>,
+        waker: Arc<Mutex<Option<Waker>>>,
+    }
+
+    impl Poller for Flagged {
+        type Item = u32;
+        type Error = u32;
+
+        fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<u32, u32>>> {
+            *lock(&self.waker) = Some(context.waker().clone());
+            if self.flag.load(Ordering::SeqCst) {
+                Poll::Ready(None)
+            } else {
+                Poll::Pending
+            }
+        }
+    }
+
+    struct Count(Arc<AtomicUsize>);
+
+    impl Observer<u32, u32> for Count {
+        fn next(&mut self, _value: &u32) {}
+
+        fn error(&mut self, _error: &u32) {}
+
+        fn complete(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Raises the flag on another thread while a turn runs; `cancel` also unsubscribes there.
+    fn model(cancel: bool) {
+        loom::model(move || {
+            let (flag, waker) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
+            let completed = Arc::new(AtomicUsize::new(0));
+            let turns = Turns::default();
+            let poller = Flagged {
+                flag: flag.clone(),
+                waker: waker.clone(),
+            };
+            let mut guard = Some(spawn(poller, Count(completed.clone()), turns.clone()));
+            let unsubscribed = if cancel { guard.take() } else { None };
+            let raiser = thread::spawn(move || {
+                flag.store(true, Ordering::SeqCst);
+                let waker = lock(&waker).take();
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+                drop(unsubscribed);
+            });
+            turns.run_all();
+            raiser.join().unwrap();
+            turns.run_all();
+            let count = completed.load(Ordering::SeqCst);
+            assert!(count == 1 || cancel && count == 0, "{count} ends");
+            // Nothing holds the observer any more.
+            assert_eq!(Arc::strong_count(&completed), 1);
+        });
+    }
+
+    #[test]
+    fn loom_a_wake_is_not_lost() {
+        model(false);
+    }
+
+    #[test]
+    fn loom_a_cancelled_task_lets_go() {
+        model(true);
+    }
+}

@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 use super::park::block_on;
 use super::policy::sealed::Event;
 use super::queue::{Receiver, Rule, Sender, Taken, subscribe};
-use crate::{IntoObservable, Observer};
+use crate::{AsyncSubject, IntoObservable, ObservableExt, Observer};
 
 /// A future of a source's first value; see
 /// [`first_value`](crate::ObservableExt::first_value).
@@ -106,6 +106,75 @@ impl<T, E> std::fmt::Debug for FirstValue<T, E> {
 impl<T, E> std::fmt::Debug for LastValue<T, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LastValue").finish_non_exhaustive()
+    }
+}
+
+/// Awaited, a subject gives its last value once it has completed, `Ok(None)` when it completed without
+/// one, and `Err` when it failed. Ready at once when it has ended before.
+///
+/// Disposed of, and when every handle is dropped before the end, it gives `Ok(None)`. To await a
+/// subject and keep the handle, await a reference.
+///
+/// ```
+/// let answer = fanline::AsyncSubject::<u32>::new();
+/// let asked = answer.clone();
+/// let thread = std::thread::spawn(move || {
+///     answer.next(42);
+///     answer.complete();
+/// });
+/// # futures::executor::block_on(async move {
+/// let Ok(value) = asked.await; // the subject cannot fail
+/// assert_eq!(value, Some(42));
+/// # });
+/// # thread.join().unwrap();
+/// ```
+impl<T, E> IntoFuture for AsyncSubject<T, E>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Clone + Send + Sync + 'static,
+{
+    type Output = Result<Option<T>, E>;
+    type IntoFuture = LastValue<T, E>;
+
+    fn into_future(self) -> LastValue<T, E> {
+        self.last_value()
+    }
+}
+
+/// The same as of the subject, without using up the handle.
+impl<T, E> IntoFuture for &AsyncSubject<T, E>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Clone + Send + Sync + 'static,
+{
+    type Output = Result<Option<T>, E>;
+    type IntoFuture = LastValue<T, E>;
+
+    fn into_future(self) -> LastValue<T, E> {
+        self.source().last_value()
+    }
+}
+
+impl<T, E> AsyncSubject<T, E>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Clone + Send + Sync + 'static,
+{
+    /// Waits on this thread for the end, and gives the last value; `None` when there is none. Not for
+    /// asynchronous code, which awaits the subject.
+    ///
+    /// ```
+    /// let answer = fanline::AsyncSubject::<u32>::new();
+    /// answer.next(42);
+    /// answer.complete();
+    /// assert_eq!(answer.blocking_wait(), Ok(Some(42)));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The subject's own error.
+    pub fn blocking_wait(&self) -> Result<Option<T>, E> {
+        self.source().last_value().blocking_wait()
     }
 }
 

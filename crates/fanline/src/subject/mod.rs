@@ -1,11 +1,14 @@
 //! Subjects: multicast with and without memory.
 
 mod core;
-mod fence;
+pub(crate) mod fence;
 mod gate;
 mod handles;
 mod list;
+mod local;
 mod log;
+#[cfg(all(test, fanline_loom))]
+mod models;
 pub(crate) mod policy;
 mod producer;
 mod shared;
@@ -13,7 +16,9 @@ mod source;
 mod store;
 
 pub use handles::{AsyncSubject, BehaviorSubject, NoValue, ReplaySubject, Subject};
+pub(crate) use list::Entry;
 pub use list::{Boxed, Inline};
+pub use local::{FromLocal, LocalSubject};
 pub use policy::Replay;
 pub use producer::{
     OnPanic, Producer, behavior, last_value, replay, replay_of, replay_with_error, subject,

@@ -282,6 +282,19 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
         self.on_panic.settle(panic);
     }
 
+    /// Ends the subject well and stays; what is emitted afterwards is ignored. For sinks, which are
+    /// closed by reference.
+    pub(crate) fn complete_in_place(&mut self) {
+        self.on_drop = None;
+        let panic = self.core.end(End::Completed);
+        self.on_panic.settle(panic);
+    }
+
+    /// Whether the subject has ended: nobody but the producer can end it.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.on_drop.is_none()
+    }
+
     /// Ends the subject without a word: observers and retained values are dropped, and who subscribes
     /// later gets nothing. The same as dropping the producer, unless
     /// [`complete_on_drop`](Self::complete_on_drop) was chosen.

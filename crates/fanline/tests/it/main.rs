@@ -9,4 +9,5 @@ mod operators_combine;
 mod operators_errors;
 mod operators_multicast;
 mod operators_time;
+mod operators_windows;
 mod streams;

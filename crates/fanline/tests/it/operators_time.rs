@@ -9,14 +9,14 @@ use fanline::{BoxObservable, Guard, Observable, ObservableExt};
 
 use crate::hand::{Cold, Hand, Hands, Log, act, hands};
 
-fn ms(millis: u64) -> Duration {
+pub(crate) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
 /// Plays scripts as `hand::check` does; `+5` lets 5 milliseconds pass. What is heard is written down
 /// with the millisecond it came at: `7@5` is the value 7 after 5 ms.
 #[track_caller]
-fn check<T: std::fmt::Debug + Send + 'static>(
+pub(crate) fn check<T: std::fmt::Debug + Send + 'static>(
     build: impl Fn(Hands, VirtualTime) -> BoxObservable<T, &'static str>,
     table: &[(&str, &str)],
 ) {

@@ -12,6 +12,7 @@ mod creating;
 mod ending_early;
 mod filtering;
 mod folding;
+mod live;
 mod looking_on;
 mod models;
 mod shapes;

@@ -186,3 +186,40 @@ fn a_chain_is_cloned_before_it_is_subscribed() {
     check_whole(&chain, &completes([vec![0], vec![4, 10]]));
     check_whole(&chain, &completes([vec![0], vec![4, 10]]));
 }
+
+#[test]
+fn values_that_nobody_else_gets_are_not_cloned() {
+    #[derive(Debug)]
+    struct Counted(Arc<Mutex<u32>>);
+    impl Clone for Counted {
+        fn clone(&self) -> Self {
+            *self.0.lock().unwrap() += 1;
+            Self(self.0.clone())
+        }
+    }
+    let clones = Arc::new(Mutex::new(0));
+    let made = clones.clone();
+    let values = fanline::from_iter(0..4).map(move |_| Counted(made.clone()));
+    values
+        .filter(|_| true)
+        .skip(1)
+        .take(3)
+        .skip_while(|_| false)
+        .take_while(|_| true)
+        .skip_last(1)
+        .take_last(2)
+        .enumerate()
+        .map_err(|error| *error)
+        .tap(|_| {})
+        .finalize(|| {})
+        .start_with([])
+        .end_with([])
+        .materialize()
+        .dematerialize()
+        .buffer_count(2)
+        .last()
+        .boxed()
+        .subscribe_owned(|mut all| assert_eq!(all.drain(..).count(), 2))
+        .detach();
+    assert_eq!(*clones.lock().unwrap(), 0);
+}

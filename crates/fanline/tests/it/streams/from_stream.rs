@@ -1,6 +1,7 @@
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
+use fanline::scheduler::{CurrentThread, EventLoop, Immediate, NewThread, ThreadPool};
 use fanline::stream::Unbounded;
 use fanline::{
     Observable, ObservableExt, Observer, from_future, from_stream, try_from_future, try_from_stream,
@@ -8,7 +9,7 @@ use fanline::{
 use futures::channel::{mpsc, oneshot};
 use futures::stream;
 
-use super::hand::{AtOnce, Hand, Threads, Turns};
+use super::hand::{Hand, Turns};
 
 /// Writes down what it is called with.
 #[derive(Clone, Default)]
@@ -192,7 +193,7 @@ fn an_observer_that_has_enough_ends_it() {
 fn a_worker_without_a_queue_does_not_use_up_the_stack() {
     let count = Arc::new(Mutex::new(0));
     let counted = count.clone();
-    let guard = from_stream(stream::iter(0..1_000_000), AtOnce)
+    let guard = from_stream(stream::iter(0..1_000_000), Immediate)
         .subscribe(move |_| *counted.lock().unwrap() += 1);
     assert!(guard.is_closed());
     assert_eq!(*count.lock().unwrap(), 1_000_000);
@@ -223,7 +224,7 @@ fn unsubscribing_can_wait_for_the_call_in_progress() {
         let running = Arc::new(Mutex::new(()));
         let held = running.clone();
         let (begun, begins) = std::sync::mpsc::channel();
-        let guard = from_stream(stream::repeat(1), Threads).subscribe(move |_: &u32| {
+        let guard = from_stream(stream::repeat(1), NewThread).subscribe(move |_: &u32| {
             let _held = held.lock().unwrap();
             begun.send(()).unwrap_or_default();
             std::thread::yield_now();
@@ -234,12 +235,39 @@ fn unsubscribing_can_wait_for_the_call_in_progress() {
     }
 }
 
+/// A stream that is fed from another thread, with breaks, so that wakes and turns meet.
+fn check_scheduler(scheduler: impl fanline::Scheduler) {
+    for _ in 0..20 {
+        let (sender, receiver) = mpsc::unbounded();
+        let back = from_stream(receiver, scheduler.clone()).into_stream(Unbounded);
+        let feeder = std::thread::spawn(move || {
+            for value in 0..500 {
+                sender.unbounded_send(value).unwrap();
+                if value % 50 == 0 {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        assert!(back.blocking_iter().eq(0..500));
+        feeder.join().unwrap();
+    }
+}
+
+#[test]
+fn on_every_scheduler() {
+    check_scheduler(Immediate);
+    check_scheduler(CurrentThread);
+    check_scheduler(NewThread);
+    check_scheduler(EventLoop::new());
+    check_scheduler(ThreadPool::new(2));
+}
+
 #[test]
 fn there_and_back() {
     for tokio in [false, true] {
         let hand = Hand::<u32>::new();
         let there = hand.clone().into_stream(Unbounded);
-        let back = from_stream(there, Threads)
+        let back = from_stream(there, NewThread)
             .map(|value| value * 2)
             .into_stream(Unbounded);
         let producer = std::thread::spawn(move || {
@@ -265,11 +293,11 @@ fn there_and_back() {
 fn a_future_that_waits_for_another_thread() {
     for _ in 0..100 {
         let (sender, receiver) = oneshot::channel::<u32>();
-        let value = try_from_future(receiver, Threads).first_value();
+        let value = try_from_future(receiver, NewThread).first_value();
         let producer = std::thread::spawn(move || sender.send(5).unwrap());
         assert_eq!(value.blocking_wait(), Ok(Some(5)));
         producer.join().unwrap();
     }
-    let never = from_future(std::future::pending::<Infallible>(), Threads).last_value();
+    let never = from_future(std::future::pending::<Infallible>(), NewThread).last_value();
     drop(never);
 }

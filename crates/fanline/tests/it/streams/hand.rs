@@ -1,4 +1,4 @@
-//! A source and schedulers that a test drives by hand.
+//! A source and a scheduler that a test drives by hand.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -120,7 +120,7 @@ impl<T: Send + 'static, E: 'static> Observable for Hand<T, E> {
 
 type Action = Box<dyn FnOnce() + Send>;
 
-/// Runs an action when told, or on a thread of its own; knows no time.
+/// Runs one action when told; knows no time.
 #[derive(Clone, Default)]
 pub(super) struct Turns(Arc<Mutex<VecDeque<Action>>>);
 
@@ -175,96 +175,9 @@ impl Worker for Turns {
     {
         unreachable!("nothing here is periodic")
     }
-}
 
-/// Runs actions inside the call that schedules them.
-#[derive(Clone)]
-pub(super) struct AtOnce;
-
-impl Scheduler for AtOnce {
-    type Worker = Self;
-
-    fn worker(&self) -> Self {
-        Self
-    }
-
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-}
-
-impl Worker for AtOnce {
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-
-    fn schedule_at<S, A>(&self, _due: Time, state: S, action: A) -> Guard
-    where
-        S: Send + 'static,
-        A: FnOnce(S, &Self) + Send + 'static,
-    {
-        action(state, self);
-        Guard::closed()
-    }
-
-    fn schedule_periodic<S, A>(&self, _period: Duration, _state: S, _action: A) -> Guard
-    where
-        S: Send + 'static,
-        A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static,
-    {
-        unreachable!("nothing here is periodic")
-    }
-}
-
-/// Each worker is a thread, which ends when nobody can schedule on it any more.
-#[derive(Clone)]
-pub(super) struct Threads;
-
-#[derive(Clone)]
-pub(super) struct Thread(std::sync::mpsc::Sender<Box<dyn FnOnce(&Thread) + Send>>);
-
-impl Scheduler for Threads {
-    type Worker = Thread;
-
-    fn worker(&self) -> Thread {
-        let (sender, actions) = std::sync::mpsc::channel::<Box<dyn FnOnce(&Thread) + Send>>();
-        let (idle, _) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            // Not this lane's own sender, which would keep it alive: nothing here schedules with it.
-            let handle = Thread(idle);
-            for action in actions {
-                action(&handle);
-            }
-        });
-        Thread(sender)
-    }
-
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-}
-
-impl Worker for Thread {
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-
-    fn schedule_at<S, A>(&self, _due: Time, state: S, action: A) -> Guard
-    where
-        S: Send + 'static,
-        A: FnOnce(S, &Self) + Send + 'static,
-    {
-        let action = Box::new(move |worker: &Self| action(state, worker));
-        self.0.send(action).expect("the thread runs");
-        Guard::closed()
-    }
-
-    fn schedule_periodic<S, A>(&self, _period: Duration, _state: S, _action: A) -> Guard
-    where
-        S: Send + 'static,
-        A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static,
-    {
-        unreachable!("nothing here is periodic")
+    fn runs_here(&self) -> bool {
+        true
     }
 }
 

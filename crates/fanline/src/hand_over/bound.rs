@@ -1,0 +1,82 @@
+use std::sync::Arc;
+
+/// How many values a queue between threads holds, and what happens to one more.
+///
+/// Values that the observer behind has been given do not count, the one that it works on included.
+#[derive(Clone)]
+pub struct Bound<E = std::convert::Infallible> {
+    pub(super) capacity: usize,
+    pub(super) overflow: Overflow<E>,
+}
+
+#[derive(Clone)]
+pub(super) enum Overflow<E> {
+    Block,
+    DropOldest,
+    DropNewest,
+    Error(Arc<dyn Fn() -> E + Send + Sync>),
+}
+
+impl<E> Bound<E> {
+    /// Blocks the thread that emits until there is space.
+    ///
+    /// A thread that is needed to make space must not wait for it: one that runs actions of the same
+    /// lane, loop or pool, and any on virtual time. There the queue is emptied in place, inside the
+    /// call that found it full; or, when that call comes from the observer behind itself, the value is
+    /// queued beyond the limit.
+    ///
+    /// # Panics
+    ///
+    /// When `capacity` is 0.
+    pub fn block(capacity: usize) -> Self {
+        Self::new(capacity, Overflow::Block)
+    }
+
+    /// Drops the value that has waited longest.
+    ///
+    /// # Panics
+    ///
+    /// When `capacity` is 0.
+    pub fn drop_oldest(capacity: usize) -> Self {
+        Self::new(capacity, Overflow::DropOldest)
+    }
+
+    /// Drops the value that has come.
+    ///
+    /// # Panics
+    ///
+    /// When `capacity` is 0.
+    pub fn drop_newest(capacity: usize) -> Self {
+        Self::new(capacity, Overflow::DropNewest)
+    }
+
+    /// Ends with the error that `make` makes, after the values that wait. Nothing more is taken from
+    /// the source.
+    ///
+    /// # Panics
+    ///
+    /// When `capacity` is 0.
+    pub fn error(capacity: usize, make: impl Fn() -> E + Send + Sync + 'static) -> Self {
+        Self::new(capacity, Overflow::Error(Arc::new(make)))
+    }
+
+    fn new(capacity: usize, overflow: Overflow<E>) -> Self {
+        assert!(capacity > 0, "`capacity` must be at least 1");
+        Self { capacity, overflow }
+    }
+}
+
+impl<E> std::fmt::Debug for Bound<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let overflow = match &self.overflow {
+            Overflow::Block => "block",
+            Overflow::DropOldest => "drop oldest",
+            Overflow::DropNewest => "drop newest",
+            Overflow::Error(_) => "error",
+        };
+        f.debug_struct("Bound")
+            .field("capacity", &self.capacity)
+            .field("overflow", &overflow)
+            .finish()
+    }
+}

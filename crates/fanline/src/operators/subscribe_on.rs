@@ -1,0 +1,198 @@
+use std::sync::Arc;
+
+use crate::guard::Registry;
+use crate::sync::{AtomicBool, Mutex, Ordering, lock};
+use crate::{Guard, Observable, Observer, Scheduler, Worker};
+
+/// See [`ObservableExt::subscribe_on`](crate::ObservableExt::subscribe_on).
+#[derive(Clone, Debug)]
+pub struct SubscribeOn<S, C> {
+    source: S,
+    scheduler: C,
+    unsubscribe: bool,
+}
+
+impl<S, C> SubscribeOn<S, C> {
+    pub(super) fn new(source: S, scheduler: C) -> Self {
+        Self {
+            source,
+            scheduler,
+            unsubscribe: false,
+        }
+    }
+
+    /// Unsubscribes from the source on the scheduler as well, for sources whose guards must be dropped
+    /// there. The source still hears at once, by
+    /// [`is_closed`](Observer::is_closed), that nothing more is wanted.
+    #[must_use]
+    pub fn and_unsubscribe(mut self) -> Self {
+        self.unsubscribe = true;
+        self
+    }
+}
+
+impl<S, C> Observable for SubscribeOn<S, C>
+where
+    S: Observable + Send + 'static,
+    C: Scheduler,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        let worker = self.scheduler.worker();
+        let subscription = Arc::new(Subscription {
+            cancelled: AtomicBool::new(false),
+            stage: Mutex::new(Stage::Waiting(Guard::closed())),
+            unsubscribe_on: self.unsubscribe.then(|| worker.clone()),
+        });
+        let guard = Guard::registered(Arc::<Subscription<C::Worker>>::clone(&subscription), 0);
+        let observer = CancelledObserver {
+            observer,
+            subscription: Arc::clone(&subscription),
+        };
+        let action = worker.schedule((self.source, observer), |(source, observer), _| {
+            let subscription = Arc::clone(&observer.subscription);
+            if subscription.begin() {
+                subscription.subscribed(source.subscribe_with(observer));
+            }
+        });
+        subscription.scheduled(action);
+        guard
+    }
+}
+
+/// How far it is. The observer has it, and with the observer the action, and then the source.
+struct Subscription<W> {
+    /// Read by the source's thread after each value. It tells it to stop and guards no data: relaxed.
+    cancelled: AtomicBool,
+    stage: Mutex<Stage>,
+    unsubscribe_on: Option<W>,
+}
+
+enum Stage {
+    /// The action has not begun.
+    Waiting(Guard),
+    /// The action is subscribing, which for a source that is ready takes until its end.
+    Subscribing(Guard),
+    /// The source may emit.
+    Subscribed(Guard),
+    Over,
+}
+
+impl<W: Worker> Subscription<W> {
+    fn scheduled(&self, action: Guard) {
+        let mut stage = lock(&self.stage);
+        let unused = match &mut *stage {
+            Stage::Waiting(guard) | Stage::Subscribing(guard) => {
+                *guard = action;
+                None
+            }
+            Stage::Subscribed(_) | Stage::Over => Some(action),
+        };
+        drop(stage);
+        drop(unused);
+    }
+
+    /// The action begins; whether it shall subscribe.
+    fn begin(&self) -> bool {
+        let mut stage = lock(&self.stage);
+        match std::mem::replace(&mut *stage, Stage::Over) {
+            Stage::Waiting(action) => {
+                *stage = Stage::Subscribing(action);
+                true
+            }
+            Stage::Subscribing(_) | Stage::Subscribed(_) | Stage::Over => false,
+        }
+    }
+
+    fn subscribed(&self, source: Guard) {
+        let mut stage = lock(&self.stage);
+        if matches!(&*stage, Stage::Over) {
+            drop(stage);
+            // Unsubscribed meanwhile. This is the scheduler's thread.
+            drop(source);
+            return;
+        }
+        let before = std::mem::replace(&mut *stage, Stage::Subscribed(source));
+        drop(stage);
+        drop(before);
+    }
+
+    /// Gives back the guard of what is to be undone.
+    fn end(&self) -> Guard {
+        self.cancelled.store(true, Ordering::Relaxed);
+        let stage = std::mem::replace(&mut *lock(&self.stage), Stage::Over);
+        match stage {
+            Stage::Waiting(action) | Stage::Subscribing(action) => action,
+            Stage::Subscribed(source) => match &self.unsubscribe_on {
+                Some(worker) => {
+                    worker.schedule(source, |source, _| drop(source)).detach();
+                    Guard::closed()
+                }
+                None => source,
+            },
+            Stage::Over => Guard::closed(),
+        }
+    }
+}
+
+impl<W: Worker> Registry for Subscription<W> {
+    fn remove(&self, _key: u64) {
+        drop(self.end());
+    }
+
+    fn remove_and_wait(&self, _key: u64) {
+        self.end().unsubscribe_and_wait();
+    }
+
+    fn contains(&self, _key: u64) -> bool {
+        match &*lock(&self.stage) {
+            Stage::Waiting(_) | Stage::Subscribing(_) => true,
+            Stage::Subscribed(source) => !source.is_closed(),
+            Stage::Over => false,
+        }
+    }
+}
+
+struct CancelledObserver<O, W> {
+    observer: O,
+    subscription: Arc<Subscription<W>>,
+}
+
+impl<T, E, O, W> Observer<T, E> for CancelledObserver<O, W>
+where
+    O: Observer<T, E>,
+    W: Worker,
+{
+    #[inline]
+    fn next(&mut self, value: &T) {
+        self.observer.next(value);
+    }
+
+    #[inline]
+    fn next_owned(&mut self, value: T) {
+        self.observer.next_owned(value);
+    }
+
+    #[inline]
+    fn next_slice(&mut self, values: &[T]) {
+        self.observer.next_slice(values);
+    }
+
+    fn error(&mut self, error: &E) {
+        self.observer.error(error);
+    }
+
+    fn complete(&mut self) {
+        self.observer.complete();
+    }
+
+    #[inline]
+    fn is_closed(&self) -> bool {
+        self.subscription.cancelled.load(Ordering::Relaxed) || self.observer.is_closed()
+    }
+}
