@@ -79,7 +79,6 @@ mod window_time;
 mod with_latest_from;
 mod zip;
 
-pub use buffer_count::BufferCount;
 pub use buffer_count::{BufferCount, BufferCountEvery};
 pub use buffer_time::BufferTime;
 pub use catch::Catch;
@@ -164,7 +163,6 @@ use crate::{
     BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler,
     observer,
 };
-use crate::{BoxObservable, Callbacks, Clock, IntoObservable, Observer, Scheduler, observer};
 use crate::{Replay, ReplaySubject, Subject};
 
 /// The operators, on everything that can be turned into an [`Observable`].
