@@ -13,7 +13,7 @@ use std::any::Any;
 use std::mem::needs_drop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::fence::Fences;
@@ -52,6 +52,8 @@ impl<E> Clone for End<E> {
 }
 
 pub(super) struct Core<T, E, P, L> {
+    /// For the guards.
+    this: Weak<Self>,
     gate: Gate<Store<T>, List<L>>,
     policy: P,
     /// Observers that have not left, for whoever asks without the lock.
@@ -90,8 +92,9 @@ struct Debris<T, L> {
 }
 
 impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
-    pub(super) fn new(policy: P, fences: Fences) -> Self {
-        Self {
+    pub(super) fn new(policy: P, fences: Fences) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
             gate: Gate::new(Store::new(&policy), List::new(), fences),
             policy,
             observers: AtomicUsize::new(0),
@@ -106,12 +109,19 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 fenced: false,
             }),
             left: Condvar::new(),
-        }
+        })
     }
 
     pub(super) fn observer_count(&self) -> usize {
         // Relaxed: a number that may be old when it is read.
         self.observers.load(Ordering::Relaxed)
+    }
+
+    /// With the lock held, so that adding needs no read-modify-write.
+    fn count(&self, change: isize) {
+        let observers = self.observers.load(Ordering::Relaxed);
+        self.observers
+            .store(observers.wrapping_add_signed(change), Ordering::Relaxed);
     }
 
     pub(super) fn end_so_far(&self) -> Option<End<E>> {
@@ -376,7 +386,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             let list = unsafe { &mut *self.gate.list() };
             if let Some(place) = closed.and_then(|index| list.place_at(index)) {
                 if matches!(control.places.get(place), Place::Listed(_)) && control.end.is_none() {
-                    self.observers.fetch_sub(1, Ordering::Relaxed);
+                    self.count(-1);
                 }
                 gone.push(control.expel(list, place));
             }
@@ -454,7 +464,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     /// Subscribes: what is retained is passed on here and now, on this thread, and the entry joins
     /// behind the last value that it was given, without a gap.
-    pub(super) fn subscribe(self: &Arc<Self>, mut entry: L) -> Guard
+    pub(super) fn subscribe(&self, mut entry: L) -> Guard
     where
         Self: Registry + 'static,
     {
@@ -496,11 +506,11 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             let index = control.waiting.push(entry, place);
             control.places.set(place, Place::Waiting(index));
             self.gate.signal();
-            self.observers.fetch_add(1, Ordering::Relaxed);
+            self.count(1);
             let debris = replay.finish(&mut control);
             drop(control);
             drop(debris);
-            return Guard::registered(self.clone(), key);
+            return Guard::registered_weakly(self.this.clone(), key);
         }
         Guard::closed()
     }
@@ -639,7 +649,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             },
         };
         if control.end.is_none() {
-            self.observers.fetch_sub(1, Ordering::Relaxed);
+            self.count(-1);
         }
         drop(control);
         let left_over = entry.is_none();

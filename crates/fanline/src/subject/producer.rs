@@ -114,7 +114,7 @@ where
     T: Send + Sync + 'static,
     O: Observer<T> + Send + 'static,
 {
-    let core = Arc::new(Core::new(Publish, Fences::detect()));
+    let core = Core::new(Publish, Fences::detect());
     (Producer::new(core.clone()), Members::new(core))
 }
 
@@ -130,7 +130,7 @@ where
     T: Send + Sync + 'static,
     O: Observer<T> + Send + 'static,
 {
-    let core = Arc::new(Core::new(replay.flavour, Fences::detect()));
+    let core = Core::new(replay.flavour, Fences::detect());
     (Producer::new(core.clone()), Members::new(core))
 }
 
@@ -209,7 +209,7 @@ where
     }
 
     fn with_policy(policy: P) -> (Self, Source<T, E>) {
-        let core = Arc::new(Core::new(policy, Fences::detect()));
+        let core = Core::new(policy, Fences::detect());
         (Self::new(core.clone()), Source::new(core))
     }
 

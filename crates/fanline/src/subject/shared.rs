@@ -48,7 +48,7 @@ where
 
     pub(super) fn with_fences(policy: P, fences: Fences) -> Self {
         Self {
-            core: Arc::new(Core::new(policy, fences)),
+            core: Core::new(policy, fences),
             turn: AtomicUsize::new(FREE),
             queue: Mutex::new(Vec::new()),
             on_panic: OnPanic::default(),
