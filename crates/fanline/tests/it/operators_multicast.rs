@@ -47,7 +47,7 @@ fn check(
                     slot.1 = Some(subscribe(slot.0.clone()));
                 }
                 ("-", who) => stage.logs[at(who)].1 = None,
-                _ => stage.source.next(word.parse().unwrap()),
+                _ => stage.source.next(word.parse().expect("a number")),
             },
         }
     }
@@ -215,7 +215,7 @@ fn auto_connect() {
                 ("+", who) => guards[at(who)] = Some(shared.subscribe_with(logs[at(who)].clone())),
                 ("-", who) => guards[at(who)] = None,
                 ("|", _) => source.complete(),
-                _ => source.next(word.parse().unwrap()),
+                _ => source.next(word.parse().expect("a number")),
             }
         }
         assert_eq!(

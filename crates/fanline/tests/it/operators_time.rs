@@ -34,7 +34,7 @@ pub(crate) fn check<T: std::fmt::Debug + Send + 'static>(
             if word == "!" {
                 guard = None;
             } else if let Some(millis) = word.strip_prefix('+') {
-                time.advance_by(ms(millis.parse().unwrap()));
+                time.advance_by(ms(millis.parse().expect("a number")));
             } else {
                 act(&hands, word);
             }
@@ -253,7 +253,7 @@ fn in_parallel_on_a_scheduler() {
     let guard = hands[0]
         .clone()
         .flat_map_on(scheduler, 2, move |&at| {
-            inners[usize::try_from(at).unwrap()].clone()
+            inners[usize::try_from(at).expect("0 to 3")].clone()
         })
         .subscribe_with(log.clone());
     (1..4).for_each(|at| hands[0].next(at));
