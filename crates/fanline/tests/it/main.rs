@@ -9,3 +9,4 @@ mod operators_combine;
 mod operators_errors;
 mod operators_time;
 mod streams;
+mod subjects;

@@ -1,0 +1,10 @@
+//! Subjects, in every form and flavour.
+
+mod drops;
+mod model;
+mod random;
+mod rig;
+mod script;
+mod stress;
+mod tables;
+mod waiting;
