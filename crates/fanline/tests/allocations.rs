@@ -116,8 +116,8 @@ fn check<E: Emit>(name: &str, allowed: Allowed, make: impl Fn() -> (E, Source<u3
         let values: Vec<u32> = (0..).take(SLICE).collect();
         // The lists have their room, and rings have been filled once.
         (0..4096).for_each(|value| emit.next(value));
-        (0..64).for_each(|_| emit.slice(&values));
         let by_value = allocations_of(|| (0..MESSAGES).for_each(|value| emit.next(value)));
+        (0..64).for_each(|_| emit.slice(&values));
         let by_slice = allocations_of(|| {
             (0..MESSAGES as usize / SLICE).for_each(|_| emit.slice(&values));
         });
