@@ -1,6 +1,7 @@
 //! Subjects, in every form and flavour.
 
 mod drops;
+mod faces;
 mod model;
 mod random;
 mod rig;

@@ -113,7 +113,7 @@ enum Expected {
 }
 
 const EMITTED: u32 = 20_000;
-const SUBSCRIBERS: u32 = 1_000;
+const SUBSCRIBERS: u32 = 600;
 
 fn exactly_once<T: Value>(form: Form, flavour: Flavour, expected: Expected, slices: bool) {
     let Rig {
