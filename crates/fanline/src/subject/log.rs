@@ -16,7 +16,7 @@ use std::mem::needs_drop;
 use std::ptr::NonNull;
 
 /// Values in a chunk where nothing bounds their number: one allocation for so many.
-const CHUNK_SLOTS_MAX: usize = 1024;
+const CHUNK_SLOTS_MAX: usize = 2048;
 /// Values in a chunk of a short ring: enough that changing chunks does not count.
 const CHUNK_SLOTS_MIN: usize = 64;
 /// Large values in a short ring share no more than this, unless four of them are larger.

@@ -133,7 +133,7 @@ where
     T: Send + Sync + 'static,
     O: Observer<T> + Send + 'static,
 {
-    let core = Arc::new(Core::new(Publish, Fences::detect()));
+    let core = Core::new(Publish, Fences::detect());
     (Producer::new(core.clone()), Members::new(core))
 }
 
@@ -149,7 +149,7 @@ where
     T: Send + Sync + 'static,
     O: Observer<T> + Send + 'static,
 {
-    let core = Arc::new(Core::new(replay.flavour, Fences::detect()));
+    let core = Core::new(replay.flavour, Fences::detect());
     (Producer::new(core.clone()), Members::new(core))
 }
 
@@ -228,7 +228,7 @@ where
     }
 
     fn with_policy(policy: P) -> (Self, Source<T, E>) {
-        let core = Arc::new(Core::new(policy, Fences::detect()));
+        let core = Core::new(policy, Fences::detect());
         (Self::new(core.clone()), Source::new(core))
     }
 
@@ -253,7 +253,7 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     /// # Panics
     ///
     /// When an observer did, after everybody else has got the value.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, value: T) {
         let panic = self.core.next(value);
         if panic.is_some() {

@@ -50,7 +50,7 @@ where
 
     pub(super) fn with_fences(policy: P, fences: Fences) -> Self {
         Self {
-            core: Arc::new(Core::new(policy, fences)),
+            core: Core::new(policy, fences),
             turn: AtomicUsize::new(FREE),
             queue: Mutex::new(Vec::new()),
             scratch: Mutex::new(Vec::new()),
