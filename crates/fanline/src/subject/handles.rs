@@ -100,7 +100,8 @@ macro_rules! handle {
             }
 
             /// Passes on values in one go: each observer gets all of them before the next observer
-            /// does, at the cost of one call.
+            /// does, at the cost of one call. Queued because something is being emitted, they are
+            /// passed on one by one.
             ///
             /// # Panics
             ///

@@ -11,3 +11,4 @@ mod operators_multicast;
 mod operators_time;
 mod operators_windows;
 mod streams;
+mod subjects;
