@@ -72,8 +72,10 @@ where
 
     #[inline]
     pub(super) fn next(&self, value: T) {
+        // Read before the turn is taken: what is read after that waits for it.
+        let core = &*self.core;
         if self.take_turn() {
-            let panic = guarded(|| self.core.next(value));
+            let panic = guarded(|| core.next(value));
             self.pass_turn(panic);
         } else {
             self.queue(Emission::Next(value));
