@@ -55,7 +55,7 @@ enum Command {
     /// medians of one cell. Then come allocations per message, what a subscription costs that comes
     /// and goes, and the bars. The limits are in src/replay/limits.rs, with what each leaves out.
     ///
-    /// The whole grid takes about three minutes, with rivals about seven; `--quick` measures what the
+    /// The whole grid takes one and a half minutes, with rivals about six; `--quick` measures what the
     /// bars need, in half a minute and one and a half. Where the code lies in memory moves figures for
     /// many subscribers by a fifth either way, from one build to the next, limits included.
     Replay(replay::Arguments),

@@ -7,6 +7,8 @@ mod operators_sync;
 mod hand;
 mod operators_combine;
 mod operators_errors;
+mod operators_multicast;
 mod operators_time;
+mod operators_windows;
 mod streams;
 mod subjects;
