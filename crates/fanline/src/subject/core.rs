@@ -905,7 +905,7 @@ mod tests {
     fn subscribe<P: Rules>(
         core: &Arc<Core<u32, Infallible, P, Boxed<u32, Infallible>>>,
         name: u32,
-        seen: &Arc<std::sync::Mutex<Vec<u32>>>,
+        seen: &Arc<Mutex<Vec<u32>>>,
     ) -> Guard {
         let seen = seen.clone();
         let record = move |_: &u32| seen.lock().expect("whole").push(name);

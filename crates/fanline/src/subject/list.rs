@@ -429,12 +429,8 @@ mod tests {
                     assert!(self.list.len() <= most, "vacancies that stay");
                 }
                 Op::Take => {
-                    let names: Vec<_> = self.list.take().map(|(named, _)| named.0).collect();
-                    assert!(
-                        names
-                            .into_iter()
-                            .eq(self.twin.iter().map(|(name, _)| Some(*name)))
-                    );
+                    let taken = self.list.take().map(|(named, _)| named.0);
+                    assert!(taken.eq(self.twin.iter().map(|(name, _)| Some(*name))));
                     self.places.release_all();
                     self.gone.extend(self.twin.drain(..).map(|(_, key)| key));
                 }

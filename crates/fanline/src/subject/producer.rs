@@ -359,11 +359,9 @@ impl<T, E, P: Policy, L: Entry<T, E>> Drop for Producer<T, E, P, L> {
     fn drop(&mut self) {
         match self.on_drop.take() {
             None => {}
-            Some(End::Disposed) => {
-                if self.core.end_so_far().is_none() {
-                    self.core.dispose();
-                }
-            }
+            // An end that was cut short by a destructor's panic.
+            Some(_) if self.core.end_so_far().is_some() => {}
+            Some(End::Disposed) => self.core.dispose(),
             Some(end) => {
                 let panic = self.core.end(end);
                 // A second panic while one unwinds would abort.
