@@ -208,7 +208,7 @@ impl<T, E, O> Shared<T, E, O> {
     /// has come in the meantime and the caller must.
     fn rest(&self, read: u64, sender: Whereabouts) -> bool {
         // Release: after it sat down.
-        self.idle.store(true, Ordering::Release);
+        self.idle.swap(true, Ordering::Release);
         // A sender up the stack does nothing before it returns there.
         if sender != Whereabouts::UpTheStack {
             self.fences.heavy();
@@ -286,7 +286,7 @@ where
         if let Some(seated) = running.stop(&stop)
             && !seated.called
         {
-            self.idle.store(true, Ordering::Release);
+            self.idle.swap(true, Ordering::Release);
         }
         true
     }

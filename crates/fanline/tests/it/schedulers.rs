@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanline::scheduler::{CurrentThread, EventLoop, Immediate, NewThread, ThreadPool, VirtualTime};
-use fanline::{Clock, Guard, Precise, Scheduler, Time, Worker};
+use fanline::{Guard, Scheduler, Time, Worker};
 
 /// Long enough that only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
