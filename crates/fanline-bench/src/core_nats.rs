@@ -3,8 +3,7 @@
 mod measure;
 pub(crate) mod shapes;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -64,21 +63,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let shapes = chosen(&arguments.shapes)?;
     let report = measure_all(arguments, &shapes)?;
     print!("{}", report::table::terminal(&report));
-    write_to(arguments.markdown.as_deref(), || {
+    report::write_to(arguments.markdown.as_deref(), || {
         report::table::markdown(&report)
     })?;
-    write_to(arguments.svg.as_deref(), || report::svg::document(&report))?;
-    write_to(arguments.json.as_deref(), || {
+    report::write_to(arguments.svg.as_deref(), || report::svg::document(&report))?;
+    report::write_to(arguments.json.as_deref(), || {
         format!("{:#}\n", report::json::value(&report))
     })?;
     Ok(())
-}
-
-fn write_to(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<()> {
-    match path {
-        Some(path) => fs::write(path, text()).with_context(|| path.display().to_string()),
-        None => Ok(()),
-    }
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Shape>> {

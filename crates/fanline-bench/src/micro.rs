@@ -7,11 +7,10 @@ mod sampling;
 mod shard;
 mod table;
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::report;
@@ -54,12 +53,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         progress.inc(1);
     }
     progress.finish_and_clear();
-    let report = table::Report::new(results, arguments.samples, length);
-    print!("{}", report.terminal());
-    if let Some(path) = &arguments.markdown {
-        fs::write(path, report.markdown()).with_context(|| path.display().to_string())?;
-    }
-    Ok(())
+    let figures = table::Report::new(results, arguments.samples, length);
+    print!("{}", figures.terminal());
+    report::write_to(arguments.markdown.as_deref(), || figures.markdown())
 }
 
 fn chosen(names: &[String]) -> Result<Vec<Case>> {

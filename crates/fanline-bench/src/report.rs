@@ -8,11 +8,14 @@ pub(crate) mod table;
 
 use std::env;
 use std::fmt::{self, Display, Write};
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
+use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::core_nats::shapes::{Bound, Shape, Target, Work};
+use crate::core_nats::shapes::{Shape, Target, Work};
 use crate::servers::{Program, System};
 use machine::Machine;
 use metric::{Metric, Sample, Summary};
@@ -58,11 +61,28 @@ pub(crate) enum Outcome {
     Failed(String),
 }
 
-impl From<anyhow::Result<Sample>> for Outcome {
-    fn from(result: anyhow::Result<Sample>) -> Self {
+impl From<Result<Sample>> for Outcome {
+    fn from(result: Result<Sample>) -> Self {
         match result {
             Ok(sample) => Self::Measured(sample),
             Err(error) => Self::Failed(format!("{error:#}")),
+        }
+    }
+}
+
+/// Which side of a ratio is good.
+#[derive(Clone, Copy)]
+pub(crate) enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Bound {
+    /// Whether `ratio` is good enough.
+    pub(crate) fn is_met(self, ratio: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => ratio >= least,
+            Self::AtMost(most) => ratio <= most,
         }
     }
 }
@@ -184,12 +204,20 @@ pub(crate) fn verdicts(report: &Report) -> Verdicts {
 }
 
 /// This program's own command line, with names of files instead of the folders they are in.
-fn command_line() -> String {
+pub(crate) fn command_line() -> String {
     let words = env::args().map(|word| match word.rsplit_once('/') {
         Some((_, name)) => name.to_owned(),
         None => word,
     });
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// Writes `text` to the file that was asked for, if one was.
+pub(crate) fn write_to(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<()> {
+    match path {
+        Some(path) => fs::write(path, text()).with_context(|| path.display().to_string()),
+        None => Ok(()),
+    }
 }
 
 /// A bar that counts `runs`, shown on a terminal only.

@@ -1,6 +1,6 @@
 //! Subscriptions as values: [`Guard`].
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A subscription, or a scheduled action. Dropping it unsubscribes.
 ///
@@ -32,8 +32,10 @@ enum Parts {
     /// Nothing to undo.
     #[default]
     Closed,
+    /// Weak: a source owns its observers and nothing owns a source backwards, so that a guard kept by
+    /// an operator, which an observer of the same source owns, is no cycle.
     Registered {
-        registry: Arc<dyn Registry>,
+        registry: Weak<dyn Registry>,
         key: u64,
     },
     Action(Box<dyn FnOnce() + Send + Sync>),
@@ -70,6 +72,11 @@ impl Guard {
     }
 
     pub(crate) fn registered(registry: Arc<dyn Registry>, key: u64) -> Self {
+        Self::registered_weakly(Arc::downgrade(&registry), key)
+    }
+
+    /// The same for a registry that keeps a weak reference to itself: two read-modify-writes less.
+    pub(crate) fn registered_weakly(registry: Weak<dyn Registry>, key: u64) -> Self {
         Self {
             parts: Parts::Registered { registry, key },
         }
@@ -88,7 +95,11 @@ impl Guard {
     /// [`Guard::new`] only run their action.
     pub fn unsubscribe_and_wait(mut self) {
         match std::mem::take(&mut self.parts) {
-            Parts::Registered { registry, key } => registry.remove_and_wait(key),
+            Parts::Registered { registry, key } => {
+                if let Some(registry) = registry.upgrade() {
+                    registry.remove_and_wait(key);
+                }
+            }
             Parts::Many(guards) => guards.into_iter().for_each(Self::unsubscribe_and_wait),
             Parts::Action(action) => action(),
             Parts::Closed => {}
@@ -120,7 +131,9 @@ impl Guard {
     pub fn is_closed(&self) -> bool {
         match &self.parts {
             Parts::Closed => true,
-            Parts::Registered { registry, key } => !registry.contains(*key),
+            Parts::Registered { registry, key } => registry
+                .upgrade()
+                .is_none_or(|registry| !registry.contains(*key)),
             Parts::Action(_) => false,
             Parts::Many(guards) => guards.iter().all(Self::is_closed),
         }
@@ -130,7 +143,11 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         match std::mem::take(&mut self.parts) {
-            Parts::Registered { registry, key } => registry.remove(key),
+            Parts::Registered { registry, key } => {
+                if let Some(registry) = registry.upgrade() {
+                    registry.remove(key);
+                }
+            }
             Parts::Action(action) => action(),
             // Each part unsubscribes as it is dropped.
             Parts::Many(_) | Parts::Closed => {}

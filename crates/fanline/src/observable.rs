@@ -12,6 +12,11 @@ use crate::{BoxObserver, Guard, Observer, observer};
 /// Operators are in [`ObservableExt`](crate::ObservableExt). A function takes or gives back
 /// `impl Observable<Item = u32, Error = Infallible>`, or the boxed form,
 /// [`BoxObservable`], where types must be named.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an observable",
+    label = "not an observable",
+    note = "an iterator becomes one with `fanline::from_iter(..)`, a value with `fanline::of(..)`"
+)]
 pub trait Observable: Sized {
     /// What it emits.
     type Item;
@@ -34,6 +39,11 @@ pub trait Observable: Sized {
 }
 
 /// What can be turned into an [`Observable`]: every observable, every source and every subject.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither an observable nor turned into one",
+    label = "not an observable",
+    note = "an iterator becomes one with `fanline::from_iter(..)`, a value with `fanline::of(..)`"
+)]
 pub trait IntoObservable: Sized {
     /// What it emits.
     type Item;
@@ -46,6 +56,8 @@ pub trait IntoObservable: Sized {
     fn into_observable(self) -> Self::Observable;
 }
 
+// Messages about a type that is neither speak of this trait, which was asked for.
+#[diagnostic::do_not_recommend]
 impl<S: Observable> IntoObservable for S {
     type Item = S::Item;
     type Error = S::Error;

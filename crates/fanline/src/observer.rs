@@ -33,6 +33,12 @@ use std::convert::Infallible;
 /// sum.complete();
 /// assert_eq!(sum.0, 9);
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not observe values of `{T}` with errors of `{E}`",
+    label = "not an `Observer<{T}, {E}>`",
+    note = "a closure for values becomes an observer with `fanline::observer(..)`, or goes to `subscribe`",
+    note = "see `with_error_type` and `map_err` where only the errors differ"
+)]
 pub trait Observer<T, E = Infallible> {
     /// One value; it is borrowed because every other observer gets the same one.
     fn next(&mut self, value: &T);

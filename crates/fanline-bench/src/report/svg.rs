@@ -8,6 +8,7 @@ use super::{Report, Row};
 use crate::core_nats::shapes::Work;
 use crate::servers::System;
 
+/// Of every plot.
 const WIDTH: f64 = 920.0;
 /// Where the bars begin, and how long the longest is.
 const BAR_LEFT: f64 = 300.0;
@@ -20,34 +21,24 @@ const FOOTER_HEIGHT: f64 = 44.0;
 /// The plot as an SVG document.
 pub(crate) fn document(report: &Report) -> String {
     let height = HEADER_HEIGHT + ROW_HEIGHT * report.rows.len() as f64 + FOOTER_HEIGHT;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
-         font-family=\"sans-serif\" font-size=\"13\">\n\
-         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
-    );
-    text(
-        &mut svg,
-        16.0,
-        28.0,
-        "Core NATS: Fanline beside nats-server",
-    );
+    let mut canvas = Canvas::new(height);
+    canvas.text(16.0, 28.0, "Core NATS: Fanline beside nats-server");
     for (index, system) in System::ALL.into_iter().enumerate() {
         let x = BAR_LEFT + 130.0 * index as f64;
-        bar(&mut svg, x, 40.0, 12.0, 12.0, system);
-        text(&mut svg, x + 18.0, 51.0, system.label());
+        canvas.bar((x, 40.0), (12.0, 12.0), fill(system));
+        canvas.text(x + 18.0, 51.0, system.label());
     }
     for (index, row) in report.rows.iter().enumerate() {
         let top = HEADER_HEIGHT + ROW_HEIGHT * index as f64;
-        draw_row(&mut svg, row, top);
+        draw_row(&mut canvas, row, top);
     }
     let machine = &report.machine;
     let footer = format!(
         "{} cores, {}, Linux {}; medians of {} rounds, whiskers: least and most",
         machine.cores, machine.cpu, machine.kernel, report.pairs
     );
-    text(&mut svg, 16.0, height - 16.0, &footer);
-    svg.push_str("</svg>\n");
-    svg
+    canvas.text(16.0, height - 16.0, &footer);
+    canvas.finish()
 }
 
 fn headline(row: &Row) -> Metric {
@@ -58,7 +49,7 @@ fn headline(row: &Row) -> Metric {
     }
 }
 
-fn draw_row(svg: &mut String, row: &Row, top: f64) {
+fn draw_row(canvas: &mut Canvas, row: &Row, top: f64) {
     let metric = headline(row);
     let sense = if metric == Metric::Rate {
         "more"
@@ -66,58 +57,93 @@ fn draw_row(svg: &mut String, row: &Row, top: f64) {
         "less"
     };
     let summaries = System::ALL.map(|system| row.summary(system, metric));
-    text(svg, 16.0, top + 18.0, row.shape.title);
+    canvas.text(16.0, top + 18.0, row.shape.title);
     let caption = format!("{}, {sense} is better", row.figure(metric));
-    let _ = writeln!(
-        svg,
-        "<text x=\"16\" y=\"{}\" font-size=\"11\" fill=\"#666666\">{}</text>",
-        top + 33.0,
-        escape(&caption)
-    );
+    canvas.caption(16.0, top + 33.0, &caption);
     let longest = summaries.iter().flatten().map(|summary| summary.max);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
     for (index, system) in System::ALL.into_iter().enumerate() {
         let y = top + 4.0 + (BAR_HEIGHT + 3.0) * index as f64;
         let Some(summary) = summaries[index] else {
-            text(svg, BAR_LEFT, y + 11.0, "no figure");
+            canvas.text(BAR_LEFT, y + 11.0, "no figure");
             continue;
         };
         let scale = BAR_LENGTH / longest;
-        bar(svg, BAR_LEFT, y, summary.median * scale, BAR_HEIGHT, system);
-        whisker(svg, summary, scale, y + BAR_HEIGHT / 2.0);
+        let size = (summary.median * scale, BAR_HEIGHT);
+        canvas.bar((BAR_LEFT, y), size, fill(system));
+        whisker(canvas, summary, scale, y + BAR_HEIGHT / 2.0);
         let ratio = row.ratio(metric).filter(|_| system == System::Fanline);
         let ratio = ratio.map_or_else(String::new, |ratio| format!(" ({}×)", three_digits(ratio)));
         let label = format!("{}{ratio}", metric.format(summary.median));
-        text(svg, BAR_LEFT + summary.max * scale + 8.0, y + 11.5, &label);
+        canvas.text(BAR_LEFT + summary.max * scale + 8.0, y + 11.5, &label);
     }
 }
 
-fn bar(svg: &mut String, x: f64, y: f64, width: f64, height: f64, system: System) {
-    let fill = match system {
+fn fill(system: System) -> &'static str {
+    match system {
         System::Nats => "#9aa5b1",
         System::Fanline => "#1f7a8c",
-    };
-    let _ = writeln!(
-        svg,
-        "<rect x=\"{x}\" y=\"{y}\" width=\"{width:.1}\" height=\"{height}\" fill=\"{fill}\"/>"
-    );
+    }
 }
 
-fn whisker(svg: &mut String, summary: Summary, scale: f64, y: f64) {
+fn whisker(canvas: &mut Canvas, summary: Summary, scale: f64, y: f64) {
     let (left, right) = (
         BAR_LEFT + summary.min * scale,
         BAR_LEFT + summary.max * scale,
     );
+    // Writing to a String cannot fail.
     let _ = writeln!(
-        svg,
+        canvas.svg,
         "<path d=\"M{left:.1} {y}H{right:.1}M{left:.1} {0}v6M{right:.1} {0}v6\" stroke=\"#222222\"/>",
         y - 3.0
     );
 }
 
-fn text(svg: &mut String, x: f64, y: f64, text: &str) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y}\">{}</text>", escape(text));
+/// What every plot is drawn on.
+pub(crate) struct Canvas {
+    svg: String,
+}
+
+impl Canvas {
+    /// A white page.
+    pub(crate) fn new(height: f64) -> Self {
+        let svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+             font-family=\"sans-serif\" font-size=\"13\">\n\
+             <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
+        );
+        Self { svg }
+    }
+
+    /// Words at their base line.
+    pub(crate) fn text(&mut self, x: f64, y: f64, text: &str) {
+        let text = escape(text);
+        let _ = writeln!(self.svg, "<text x=\"{x:.1}\" y=\"{y}\">{text}</text>");
+    }
+
+    /// Smaller words.
+    pub(crate) fn caption(&mut self, x: f64, y: f64, text: &str) {
+        let text = escape(text);
+        let _ = writeln!(
+            self.svg,
+            "<text x=\"{x:.1}\" y=\"{y}\" font-size=\"11\" fill=\"#666666\">{text}</text>"
+        );
+    }
+
+    /// A filled rectangle, by its upper left corner and its size.
+    pub(crate) fn bar(&mut self, corner: (f64, f64), size: (f64, f64), fill: &str) {
+        let ((x, y), (width, height)) = (corner, size);
+        let _ = writeln!(
+            self.svg,
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{width:.1}\" height=\"{height}\" fill=\"{fill}\"/>"
+        );
+    }
+
+    /// The document.
+    pub(crate) fn finish(mut self) -> String {
+        self.svg.push_str("</svg>\n");
+        self.svg
+    }
 }
 
 fn escape(text: &str) -> String {

@@ -12,7 +12,8 @@
 use std::any::Any;
 use std::mem::needs_drop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::ptr::NonNull;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::fence::Fences;
@@ -51,6 +52,8 @@ impl<E> Clone for End<E> {
 }
 
 pub(super) struct Core<T, E, P, L> {
+    /// For the guards.
+    this: Weak<Self>,
     gate: Gate<Store<T>, List<L>>,
     policy: P,
     /// Observers that have not left, for whoever asks without the lock.
@@ -70,19 +73,16 @@ struct Control<E, L> {
     end: Option<End<E>>,
     /// Whether the emitter has to give up values when observers are not called any more.
     to_give_up: bool,
+    /// What the first observer to panic threw, until the emission is over.
+    panic: Option<Panic>,
     /// How many threads wait for an observer to have left.
     waiters: usize,
     /// See [`Gate::halt`].
     fenced: bool,
 }
 
-/// How a value was passed on.
-struct Passed {
-    /// The first panic of an observer.
-    panic: Option<Panic>,
-    /// Whether the emitter has something to tidy up.
-    stirred: bool,
-}
+/// Whether something happened while observers were called, so that the emitter has to tidy up.
+type Stirred = bool;
 
 /// What fell off under the lock, to be dropped where the user's code may run.
 #[must_use = "it is dropped after the lock is released"]
@@ -92,8 +92,9 @@ struct Debris<T, L> {
 }
 
 impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
-    pub(super) fn new(policy: P, fences: Fences) -> Self {
-        Self {
+    pub(super) fn new(policy: P, fences: Fences) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
             gate: Gate::new(Store::new(&policy), List::new(), fences),
             policy,
             observers: AtomicUsize::new(0),
@@ -103,16 +104,24 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 leaving: Vec::new(),
                 end: None,
                 to_give_up: false,
+                panic: None,
                 waiters: 0,
                 fenced: false,
             }),
             left: Condvar::new(),
-        }
+        })
     }
 
     pub(super) fn observer_count(&self) -> usize {
         // Relaxed: a number that may be old when it is read.
         self.observers.load(Ordering::Relaxed)
+    }
+
+    /// With the lock held, so that adding needs no read-modify-write.
+    fn count(&self, change: isize) {
+        let observers = self.observers.load(Ordering::Relaxed);
+        self.observers
+            .store(observers.wrapping_add_signed(change), Ordering::Relaxed);
     }
 
     pub(super) fn end_so_far(&self) -> Option<End<E>> {
@@ -122,43 +131,48 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     // -- The emitter
 
     /// Emits a value. Only one thread at a time may emit; once the subject has ended nothing happens.
+    /// What an observer threw comes back.
     #[inline]
     pub(super) fn next(&self, value: T) -> Option<Panic> {
-        if !P::STORES {
-            let debris = self.enter(Gate::try_call)?;
-            let passed = self.fan_out(|entry| entry.next(&value));
-            self.leave(passed.stirred);
-            drop(debris);
-            return passed.panic;
-        }
-        let now = if P::TIMED {
-            self.policy.now()
+        let now = self.now();
+        if self.try_enter() {
+            self.pass_on(value, now)
         } else {
-            Time::ZERO
-        };
-        let debris = self.enter(Gate::try_store)?;
+            self.next_slowly(value, now)
+        }
+    }
+
+    #[cold]
+    fn next_slowly(&self, value: T, now: Time) -> Option<Panic> {
+        // Dropped after the emission, being the user's.
+        let _debris = self.enter_slowly(Self::try_enter)?;
+        self.pass_on(value, now)
+    }
+
+    #[inline(always)]
+    fn pass_on(&self, value: T, now: Time) -> Option<Panic> {
+        if !P::STORES {
+            let stirred = self.fan_out(|entry| entry.next(&value));
+            return self.leave(stirred);
+        }
         // SAFETY: the emitter is storing.
         let store = unsafe { &mut *self.gate.store() };
-        let (slot, given_up) = store.append(&self.policy, value, now);
-        let panic = if P::HOLDS_BACK {
+        // Dropped when the emitter has left.
+        let (slot, _given_up) = store.append(&self.policy, value, now);
+        if P::HOLDS_BACK {
             self.gate.leave();
-            None
-        } else {
-            self.gate.call();
-            // SAFETY: the value stays where it is until the emitter has left: nobody gives up values
-            // while observers are called.
-            let passed = self.fan_out(|entry| entry.next(unsafe { slot.as_ref() }));
-            // One that is not retained at all goes as soon as it has been passed on.
-            let unretained = P::COUNTED && needs_drop::<T>() && self.policy.count_max() == 0;
-            if unretained {
-                lock(&self.control).to_give_up = true;
-            }
-            self.leave(passed.stirred || unretained);
-            passed.panic
-        };
-        drop(given_up);
-        drop(debris);
-        panic
+            return None;
+        }
+        self.gate.call();
+        // SAFETY: the value stays where it is until the emitter has left: nobody gives up values while
+        // observers are called.
+        let stirred = self.fan_out(|entry| entry.next(unsafe { slot.as_ref() }));
+        let unretained = P::COUNTED && needs_drop::<T>() && self.policy.count_max() == 0;
+        if unretained {
+            // It goes as soon as it has been passed on.
+            lock(&self.control).to_give_up = true;
+        }
+        self.leave(stirred || unretained)
     }
 
     /// Emits values in order, in one go. `scratch` is empty, and is left so.
@@ -166,48 +180,46 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     where
         T: Clone,
     {
-        if !P::STORES {
-            let debris = self.enter(Gate::try_call)?;
-            let passed = self.fan_out(|entry| entry.next_slice(values));
-            self.leave(passed.stirred);
-            drop(debris);
-            return passed.panic;
+        let now = self.now();
+        if P::STORES {
+            // Cloned before anything is begun: it is the user's code that clones.
+            scratch.extend_from_slice(values);
         }
-        let now = if P::TIMED {
-            self.policy.now()
-        } else {
-            Time::ZERO
-        };
-        // Cloned before anything is begun: it is the user's code that clones.
-        scratch.extend_from_slice(values);
-        let Some(debris) = self.enter(Gate::try_store) else {
-            scratch.clear();
-            return None;
-        };
-        // SAFETY: the emitter is storing.
-        let store = unsafe { &mut *self.gate.store() };
-        let given_up = store.append_all(&self.policy, scratch, now);
-        let panic = if P::HOLDS_BACK {
-            self.gate.leave();
-            None
-        } else {
-            self.gate.call();
-            let passed = self.fan_out(|entry| entry.next_slice(values));
-            self.leave(passed.stirred);
-            passed.panic
-        };
+        let panic = self.pass_on_slice(values, scratch, now);
         // What was not worth appending is still there.
         scratch.clear();
-        drop(given_up);
-        drop(debris);
         panic
+    }
+
+    fn pass_on_slice(&self, values: &[T], scratch: &mut Vec<T>, now: Time) -> Option<Panic> {
+        let _debris = if self.try_enter() {
+            None
+        } else {
+            Some(self.enter_slowly(Self::try_enter)?)
+        };
+        if !P::STORES {
+            let stirred = self.fan_out(|entry| entry.next_slice(values));
+            return self.leave(stirred);
+        }
+        // SAFETY: the emitter is storing.
+        let store = unsafe { &mut *self.gate.store() };
+        // Dropped when the emitter has left.
+        let _given_up = store.append_all(&self.policy, scratch, now);
+        if P::HOLDS_BACK {
+            self.gate.leave();
+            return None;
+        }
+        self.gate.call();
+        let stirred = self.fan_out(|entry| entry.next_slice(values));
+        self.leave(stirred)
     }
 
     /// Emits values that nobody else has.
     pub(super) fn next_owned_slice(&self, values: Vec<T>) -> Option<Panic> {
         let mut panic = None;
         for value in values {
-            panic = panic.or(self.next(value));
+            let thrown = self.next(value);
+            panic = panic.or(thrown);
         }
         panic
     }
@@ -215,32 +227,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     /// Ends the subject. Only one thread at a time may emit.
     pub(super) fn end(&self, end: End<E>) -> Option<Panic> {
         let now = self.policy.now_exact();
-        let debris = self.enter(Gate::try_call)?;
-        let mut last = None;
-        {
-            let mut control = lock(&self.control);
-            // SAFETY: the emitter is calling, so the list is its own.
-            control.admit(unsafe { &mut *self.gate.list() });
-            control.end = Some(end.clone());
-            // SAFETY: with the lock held nobody else reaches the store while the emitter is calling.
-            let store = unsafe { &mut *self.gate.store() };
-            if P::STORES {
-                store.trim(&self.policy, now);
-                if P::HOLDS_BACK
-                    && matches!(end, End::Completed)
-                    && store.log.first() < store.log.end()
-                {
-                    last = Some(store.log.slice_from(store.log.end() - 1));
-                } else if P::HOLDS_BACK {
-                    store.clear();
-                }
-            }
-            control.to_give_up = P::STORES;
-            // Stays up from now on, so that every later emission finds the end.
-            self.gate.signal();
-            self.observers.store(0, Ordering::Relaxed);
-        }
-        let passed = self.fan_out(|entry| {
+        let _debris = self.enter_slowly(|core| core.gate.try_call())?;
+        let last = self.close(&end, now);
+        self.fan_out(|entry| {
             if let Some(last) = last {
                 // SAFETY: nobody gives up values while observers are called.
                 if entry.next(unsafe { &last.as_ref()[0] }) {
@@ -254,30 +243,59 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             }
             true
         });
-        self.leave(true);
-        drop(debris);
-        passed.panic
+        self.leave(true)
     }
 
-    /// Begins an emission, once everything that waits for it is done; none when the subject has
-    /// ended. What fell off comes back to be dropped after the emission.
-    #[inline(always)]
-    fn enter(
-        &self,
-        try_enter: impl Fn(&Gate<Store<T>, List<L>>) -> bool,
-    ) -> Option<Option<Box<Vec<Debris<T, L>>>>> {
-        if try_enter(&self.gate) {
-            return Some(None);
+    /// From now on the subject has ended; who comes gets the end at once. The value that was held back
+    /// until now, if there is one.
+    fn close(&self, end: &End<E>, now: Time) -> Option<NonNull<[T]>> {
+        let mut control = lock(&self.control);
+        // SAFETY: the emitter is calling, so the list is its own.
+        control.admit(unsafe { &mut *self.gate.list() });
+        control.end = Some(end.clone());
+        control.to_give_up = P::STORES;
+        // Stays up, so that every later emission finds the end.
+        self.gate.signal();
+        self.observers.store(0, Ordering::Relaxed);
+        if !P::STORES {
+            return None;
         }
-        self.enter_slowly(try_enter)
+        // SAFETY: with the lock held nobody else reaches the store while the emitter is calling.
+        let store = unsafe { &mut *self.gate.store() };
+        store.trim(&self.policy, now);
+        if !P::HOLDS_BACK {
+            return None;
+        }
+        if matches!(end, End::Failed(_)) {
+            store.clear();
+        }
+        (store.log.first() < store.log.end()).then(|| store.log.slice_from(store.log.end() - 1))
     }
 
+    #[inline(always)]
+    fn now(&self) -> Time {
+        if P::TIMED {
+            self.policy.now()
+        } else {
+            Time::ZERO
+        }
+    }
+
+    /// Begins an emission, unless there is something to do before.
+    #[inline(always)]
+    fn try_enter(&self) -> bool {
+        if P::STORES {
+            self.gate.try_store()
+        } else {
+            self.gate.try_call()
+        }
+    }
+
+    /// Begins an emission, after all that waits for it is done; none when the subject has ended. What
+    /// fell off comes back, to be dropped after the emission.
     #[cold]
-    fn enter_slowly(
-        &self,
-        try_enter: impl Fn(&Gate<Store<T>, List<L>>) -> bool,
-    ) -> Option<Option<Box<Vec<Debris<T, L>>>>> {
-        let mut all = Box::<Vec<_>>::default();
+    fn enter_slowly(&self, try_enter: impl Fn(&Self) -> bool) -> Option<Vec<Debris<T, L>>> {
+        let mut all = Vec::new();
         loop {
             let (debris, ended) = {
                 let mut control = lock(&self.control);
@@ -288,48 +306,73 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             if ended {
                 return None;
             }
-            if try_enter(&self.gate) {
-                return Some(Some(all));
+            if try_enter(self) {
+                return Some(all);
             }
         }
     }
 
     /// Calls each observer that was there when it began, unless it has left meanwhile. One that says it
-    /// is closed, and one that panics, is taken out; the first panic comes back.
+    /// is closed, and one that panics, is taken out.
     #[inline(always)]
-    fn fan_out(&self, mut call: impl FnMut(&mut L) -> bool) -> Passed {
+    fn fan_out(&self, mut call: impl FnMut(&mut L) -> bool) -> Stirred {
         let list = self.gate.list();
         // SAFETY: the emitter is calling, so the list is its own; the reference ends here.
         let count = unsafe { (*list).len() };
-        let mut passed = Passed {
-            panic: None,
-            stirred: false,
-        };
+        if count != 1 {
+            return self.fan_out_to_many(count, call);
+        }
+        // Without the loop there is half as much to do, which shows when there is one to call.
+        // SAFETY: as above; there is one entry, and no other reference to it is alive.
+        let entry = unsafe { &mut *(*list).as_mut_ptr() };
+        match catch_unwind(AssertUnwindSafe(|| call(entry))) {
+            Ok(closed) if !(closed | self.gate.is_signalled()) => false,
+            Ok(closed) => {
+                self.stir(closed.then_some(0));
+                true
+            }
+            Err(panic) => {
+                self.stir_after(panic, 0);
+                true
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn fan_out_to_many(&self, count: usize, mut call: impl FnMut(&mut L) -> bool) -> Stirred {
+        let list = self.gate.list();
+        let mut stirred = false;
         let mut begun = 0;
         while begun < count {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
-                let mut index = begun;
-                // SAFETY: as above; nothing joins the list while observers are called, so the entries
-                // stay where they are.
+                // SAFETY: the emitter is calling, so the list is its own; nothing joins it meanwhile, so
+                // the entries stay where they are.
                 let entries = unsafe { (*list).as_mut_ptr() };
+                let mut index = begun;
                 while index < count {
                     begun = index + 1;
                     // SAFETY: `index` is below the length, and no other reference to an entry is alive.
                     let closed = call(unsafe { &mut *entries.add(index) });
-                    if closed || self.gate.is_signalled() {
-                        passed.stirred = true;
+                    if closed | self.gate.is_signalled() {
+                        stirred = true;
                         self.stir(closed.then_some(index));
                     }
                     index += 1;
                 }
             }));
-            if let Err(payload) = outcome {
-                passed.panic.get_or_insert(payload);
-                passed.stirred = true;
-                self.stir(Some(begun - 1));
+            if let Err(panic) = outcome {
+                stirred = true;
+                self.stir_after(panic, begun - 1);
             }
         }
-        passed
+        stirred
+    }
+
+    /// An observer has panicked: it is taken out, and the panic kept until all have been called.
+    #[cold]
+    fn stir_after(&self, panic: Panic, index: usize) {
+        lock(&self.control).panic.get_or_insert(panic);
+        self.stir(Some(index));
     }
 
     /// Between two calls: takes out the observer at `closed` and those who have left. Who has come is
@@ -343,7 +386,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             let list = unsafe { &mut *self.gate.list() };
             if let Some(place) = closed.and_then(|index| list.place_at(index)) {
                 if matches!(control.places.get(place), Place::Listed(_)) && control.end.is_none() {
-                    self.observers.fetch_sub(1, Ordering::Relaxed);
+                    self.count(-1);
                 }
                 gone.push(control.expel(list, place));
             }
@@ -370,23 +413,23 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     /// The emitter is done calling.
     #[inline(always)]
-    fn leave(&self, untidy: bool) {
-        if untidy {
-            self.leave_tidily();
-        } else {
-            self.gate.leave();
+    fn leave(&self, stirred: Stirred) -> Option<Panic> {
+        if stirred {
+            return self.leave_tidily();
         }
+        self.gate.leave();
+        None
     }
 
     #[cold]
-    fn leave_tidily(&self) {
-        let debris = {
-            let mut control = lock(&self.control);
-            let debris = self.tidy(&mut control);
-            self.gate.leave();
-            debris
-        };
+    fn leave_tidily(&self) -> Option<Panic> {
+        let mut control = lock(&self.control);
+        let debris = self.tidy(&mut control);
+        let panic = control.panic.take();
+        self.gate.leave();
+        drop(control);
         drop(debris);
+        panic
     }
 
     /// The emitter, between emissions and with the lock, does what others have left for it.
@@ -421,7 +464,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     /// Subscribes: what is retained is passed on here and now, on this thread, and the entry joins
     /// behind the last value that it was given, without a gap.
-    pub(super) fn subscribe(self: &Arc<Self>, mut entry: L) -> Guard
+    pub(super) fn subscribe(&self, mut entry: L) -> Guard
     where
         Self: Registry + 'static,
     {
@@ -440,15 +483,15 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             if let Some(End::Disposed) = control.end {
                 break;
             }
-            if P::STORES {
-                if let Some(values) = replay.advance(&mut control, now) {
-                    drop(control);
-                    // SAFETY: pinned, so the values stay; nobody has a unique reference to one.
-                    if entry.next_slice(unsafe { values.as_ref() }) {
-                        break;
-                    }
-                    continue;
+            if P::STORES
+                && let Some(values) = replay.advance(&mut control, now)
+            {
+                drop(control);
+                // SAFETY: pinned, so the values stay; nobody has a unique reference to one.
+                if entry.next_slice(unsafe { values.as_ref() }) {
+                    break;
                 }
+                continue;
             }
             if let Some(end) = control.end.clone() {
                 drop(control);
@@ -463,11 +506,11 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             let index = control.waiting.push(entry, place);
             control.places.set(place, Place::Waiting(index));
             self.gate.signal();
-            self.observers.fetch_add(1, Ordering::Relaxed);
+            self.count(1);
             let debris = replay.finish(&mut control);
             drop(control);
             drop(debris);
-            return Guard::registered(self.clone(), key);
+            return Guard::registered_weakly(self.this.clone(), key);
         }
         Guard::closed()
     }
@@ -606,7 +649,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             },
         };
         if control.end.is_none() {
-            self.observers.fetch_sub(1, Ordering::Relaxed);
+            self.count(-1);
         }
         drop(control);
         let left_over = entry.is_none();
@@ -726,11 +769,7 @@ struct Replaying<'a, T, E, P: Rules, L: Entry<T, E>> {
 impl<T, E, P: Rules, L: Entry<T, E>> Replaying<'_, T, E, P, L> {
     /// The values that come next, as far as they lie together; none when there are no more. They stay
     /// where they are until the replay is over.
-    fn advance(
-        &mut self,
-        control: &mut Control<E, L>,
-        now: Time,
-    ) -> Option<std::ptr::NonNull<[T]>> {
+    fn advance(&mut self, control: &mut Control<E, L>, now: Time) -> Option<NonNull<[T]>> {
         let core = self.core;
         let halted = core.gate.halt(&mut control.fenced);
         let replays = match control.end {
@@ -764,7 +803,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Replaying<'_, T, E, P, L> {
     }
 
     /// The last value that is retained. It stays where it is until the replay is over.
-    fn pin_last(&mut self, control: &mut Control<E, L>) -> Option<std::ptr::NonNull<T>> {
+    fn pin_last(&mut self, control: &mut Control<E, L>) -> Option<NonNull<T>> {
         self.core.gate.halt(&mut control.fenced);
         self.open = true;
         // SAFETY: halted, with the lock held.

@@ -24,11 +24,17 @@
 )]
 
 use super::fence::Fences;
-use crate::sync::{AtomicBool, AtomicUsize, Ordering, SharedCell, thread};
+use crate::sync::{AtomicU8, AtomicUsize, Ordering, SharedCell, thread};
 
 const IDLE: usize = 0;
 const STORING: usize = 1;
 // Any other value: calling observers, on the thread of this token.
+
+/// In the signal: it is up.
+const RAISED: u8 = 1;
+/// In the signal, always: the emitter has to make a full fence before it looks. One word to look at
+/// spares the usual case, in which it has not, a question of its own.
+const FENCED_BY_BOTH: u8 = 2;
 
 /// What the holder of the lock finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +47,7 @@ pub(super) enum Halted {
 
 pub(super) struct Gate<S, L> {
     phase: AtomicUsize,
-    signal: AtomicBool,
+    signal: AtomicU8,
     fences: Fences,
     store: SharedCell<S>,
     list: SharedCell<L>,
@@ -54,7 +60,7 @@ impl<S, L> Gate<S, L> {
     pub(super) fn new(store: S, list: L, fences: Fences) -> Self {
         Self {
             phase: AtomicUsize::new(IDLE),
-            signal: AtomicBool::new(false),
+            signal: AtomicU8::new(resting(fences)),
             fences,
             store: SharedCell::new(store),
             list: SharedCell::new(list),
@@ -91,10 +97,16 @@ impl<S, L> Gate<S, L> {
         // Relaxed: what orders it before the load of the signal is the fence, and nothing was written
         // yet that a reader of this value would have to see.
         self.phase.store(phase, Ordering::Relaxed);
-        self.fences.light();
+        Fences::Asymmetric.light();
         // Relaxed: when the signal is down, all that others did was done before the emitter lowered
         // it, with the lock held, which orders it.
-        if !self.signal.load(Ordering::Relaxed) {
+        self.signal.load(Ordering::Relaxed) == 0 || self.enter_fenced()
+    }
+
+    #[cold]
+    fn enter_fenced(&self) -> bool {
+        self.fences.light();
+        if !self.is_signalled() {
             return true;
         }
         // Release: as in `leave`.
@@ -120,7 +132,7 @@ impl<S, L> Gate<S, L> {
     #[inline(always)]
     pub(super) fn is_signalled(&self) -> bool {
         // Relaxed: what it announces is read with the lock held.
-        self.signal.load(Ordering::Relaxed)
+        self.signal.load(Ordering::Relaxed) & RAISED != 0
     }
 
     /// Raises the signal without waiting: for what can be left until the emitter comes. Only with the
@@ -128,12 +140,13 @@ impl<S, L> Gate<S, L> {
     pub(super) fn signal(&self) {
         // Relaxed: what it announces is read with the lock held. An emission that misses it began
         // before, as far as anybody can tell.
-        self.signal.store(true, Ordering::Relaxed);
+        self.signal
+            .store(resting(self.fences) | RAISED, Ordering::Relaxed);
     }
 
     /// Lowers the signal. Only for the emitter, with the lock held. `fenced` is behind the lock.
     pub(super) fn lower_signal(&self, fenced: &mut bool) {
-        self.signal.store(false, Ordering::Relaxed);
+        self.signal.store(resting(self.fences), Ordering::Relaxed);
         *fenced = false;
     }
 
@@ -165,6 +178,14 @@ impl<S, L> Gate<S, L> {
     pub(super) fn is_calling_here(&self) -> bool {
         // Relaxed: another thread's token is never this one's.
         self.phase.load(Ordering::Relaxed) == thread_token()
+    }
+}
+
+/// The signal when it is down.
+const fn resting(fences: Fences) -> u8 {
+    match fences {
+        Fences::Asymmetric => 0,
+        Fences::Symmetric => FENCED_BY_BOTH,
     }
 }
 

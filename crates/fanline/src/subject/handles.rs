@@ -10,7 +10,7 @@ use super::policy::{Current, Last, Policy, Publish, Replay, Rules};
 use super::producer::OnPanic;
 use super::shared::Shared;
 use super::source::{FromSource, Live, Source};
-use crate::{Guard, IntoObservable, Observer};
+use crate::{Guard, IntoObservable, Observer, observer};
 
 /// A shared subject, whatever it retains.
 trait Emit<T, E>: Send + Sync {
@@ -21,6 +21,7 @@ trait Emit<T, E>: Send + Sync {
     fn end(&self, end: End<E>);
     fn dispose(&self);
     fn observer_count(&self) -> usize;
+    fn subscribe(&self, observer: Boxed<T, E>) -> Guard;
     fn live(&self) -> Arc<dyn Live<T, E, Boxed<T, E>>>;
 }
 
@@ -51,6 +52,10 @@ where
 
     fn observer_count(&self) -> usize {
         self.core().observer_count()
+    }
+
+    fn subscribe(&self, observer: Boxed<T, E>) -> Guard {
+        self.core().subscribe(observer)
     }
 
     fn live(&self) -> Arc<dyn Live<T, E, Boxed<T, E>>> {
@@ -139,12 +144,12 @@ macro_rules! handle {
 
             /// Calls `next` with each value; see [`Source::subscribe`].
             pub fn subscribe(&self, next: impl FnMut(&T) + Send + 'static) -> Guard {
-                self.source().subscribe(next)
+                self.subscribe_with(observer(next))
             }
 
             /// Subscribes an observer; see [`Source::subscribe_with`].
             pub fn subscribe_with(&self, observer: impl Observer<T, E> + Send + 'static) -> Guard {
-                self.source().subscribe_with(observer)
+                self.inner.subscribe(Boxed::new(observer))
             }
 
             /// Whether anybody is subscribed. False after the end.
@@ -276,7 +281,6 @@ handle! {
 
 impl<T: Send + Sync + 'static> Subject<T> {
     /// A subject that does not fail.
-    #[expect(clippy::new_without_default, reason = "`Default` is for every error")]
     pub fn new() -> Self {
         Self::with_error()
     }
@@ -379,7 +383,6 @@ impl<E: fmt::Debug + fmt::Display> std::error::Error for NoValue<E> {}
 
 impl<T: Send + Sync + 'static> AsyncSubject<T> {
     /// A subject that does not fail.
-    #[expect(clippy::new_without_default, reason = "`Default` is for every error")]
     pub fn new() -> Self {
         Self::with_error()
     }

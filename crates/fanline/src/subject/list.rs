@@ -6,13 +6,13 @@
 use crate::Observer;
 
 /// What can stand where an observer has left.
-pub trait Vacant: Send {
+pub trait Vacant {
     /// Calling it does nothing.
     fn vacant() -> Self;
 }
 
 /// An observer as a subject keeps it.
-pub trait Entry<T, E>: Vacant {
+pub trait Entry<T, E>: Vacant + Send {
     /// Passes on a value; whether the observer wants no more.
     fn next(&mut self, value: &T) -> bool;
 
@@ -132,7 +132,7 @@ impl<O> Inline<O> {
     }
 }
 
-impl<O: Send> Vacant for Inline<O> {
+impl<O> Vacant for Inline<O> {
     fn vacant() -> Self {
         Self(None)
     }
@@ -202,6 +202,10 @@ impl<L: Vacant> List<L> {
     #[inline]
     pub(super) fn as_mut_ptr(&mut self) -> *mut L {
         self.entries.as_mut_ptr()
+    }
+
+    pub(super) fn get_mut(&mut self, index: usize) -> &mut L {
+        &mut self.entries[index]
     }
 
     /// The place of the entry at `index`; none for a vacancy.

@@ -16,9 +16,9 @@ use std::mem::needs_drop;
 use std::ptr::NonNull;
 
 /// Values in a chunk where nothing bounds their number: one allocation for so many.
-const CHUNK_SLOTS_MAX: usize = 1024;
+const CHUNK_SLOTS_MAX: usize = 2048;
 /// Values in a chunk of a short ring: enough that changing chunks does not count.
-const CHUNK_SLOTS_MIN: usize = 16;
+const CHUNK_SLOTS_MIN: usize = 64;
 /// Large values in a short ring share no more than this, unless four of them are larger.
 const RING_CHUNK_BYTES_MAX: usize = 4096;
 
@@ -156,7 +156,7 @@ impl<T> Log<T> {
         }
         self.kept_from = self.first;
         self.release_chunks();
-        GivenUp::Several(Box::new(values))
+        GivenUp::Several(values)
     }
 
     /// Keeps every value that is there where it is, until [`unpin`](Self::unpin).
@@ -189,6 +189,7 @@ impl<T> Log<T> {
 
     /// A next chunk: one that is free, or a new one.
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) {
         self.tail_base = self.end();
         let chunk = self.spare.take().unwrap_or_else(|| Chunk::new(self.slots));
@@ -257,7 +258,7 @@ impl<T> Drop for Chunk<T> {
 pub(super) enum GivenUp<T> {
     Nothing,
     One(T),
-    Several(Box<Vec<T>>),
+    Several(Vec<T>),
 }
 
 impl<T> GivenUp<T> {
@@ -273,10 +274,10 @@ impl<T> GivenUp<T> {
         }
     }
 
-    fn into_values(self) -> Box<Vec<T>> {
+    fn into_values(self) -> Vec<T> {
         match self {
-            Self::Nothing => Box::default(),
-            Self::One(value) => Box::new(vec![value]),
+            Self::Nothing => Vec::new(),
+            Self::One(value) => vec![value],
             Self::Several(values) => values,
         }
     }

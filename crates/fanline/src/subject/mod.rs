@@ -5,7 +5,10 @@ pub(crate) mod fence;
 mod gate;
 mod handles;
 mod list;
+mod local;
 mod log;
+#[cfg(all(test, fanline_loom))]
+mod models;
 pub(crate) mod policy;
 mod producer;
 mod shared;
@@ -13,10 +16,12 @@ mod source;
 mod store;
 
 pub use handles::{AsyncSubject, BehaviorSubject, NoValue, ReplaySubject, Subject};
+pub(crate) use list::Entry;
 pub use list::{Boxed, Inline};
+pub use local::{FromLocal, LocalSubject};
 pub use policy::Replay;
 pub use producer::{
-    OnPanic, Producer, behavior, last_value, replay, replay_of, replay_with_error, subject,
-    subject_of, subject_with_error,
+    OnPanic, Producer, behavior, behavior_with_error, last_value, last_value_with_error, replay,
+    replay_of, replay_with_error, subject, subject_of, subject_with_error,
 };
 pub use source::{FromSource, Members, Source};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::clock::{Clock, Time};
+use crate::clock::{Clock, Coarse, Time};
 
 /// What a subject keeps for late subscribers; implemented by the flavours of this module. A flavour
 /// pays for what it needs and nothing else: what it does not have is gone at compile time.
@@ -186,17 +186,29 @@ struct Window<C> {
     freezes: bool,
 }
 
-impl<C: Clock> Window<C> {
-    fn keep(&self) -> Duration {
-        self.length.saturating_add(self.clock.granularity())
+impl Window<Coarse> {
+    fn new(length: Duration) -> Self {
+        Self {
+            length,
+            clock: Coarse::new(),
+            freezes: false,
+        }
     }
+}
 
+impl<C> Window<C> {
     fn on<D>(self, clock: D) -> Window<D> {
         Window {
             length: self.length,
             clock,
             freezes: self.freezes,
         }
+    }
+}
+
+impl<C: Clock> Window<C> {
+    fn keep(&self) -> Duration {
+        self.length.saturating_add(self.clock.granularity())
     }
 }
 
@@ -244,5 +256,69 @@ impl Replay<Many> {
         Self {
             flavour: Many { count },
         }
+    }
+}
+
+impl Replay<Within<Coarse>> {
+    /// Values for as long as `window` after they were emitted, by a clock of 1 ms ticks; a window of
+    /// zero keeps those of the same tick. Each is kept for the window, and a tick longer at most.
+    pub fn within(window: Duration) -> Self {
+        Self {
+            flavour: Within {
+                window: Window::new(window),
+            },
+        }
+    }
+}
+
+impl Replay<ManyWithin<Coarse>> {
+    /// The last `count` values, for as long as `window` after they were emitted; see
+    /// [`many`](Replay::many) and [`within`](Replay::within).
+    pub fn many_within(count: usize, window: Duration) -> Self {
+        Self {
+            flavour: ManyWithin {
+                count,
+                window: Window::new(window),
+            },
+        }
+    }
+}
+
+impl<C> Replay<Within<C>> {
+    /// Takes the time from another clock: [`Precise`](crate::Precise), or the virtual time of a test.
+    pub fn clock<D: Clock>(self, clock: D) -> Replay<Within<D>> {
+        Replay {
+            flavour: Within {
+                window: self.flavour.window.on(clock),
+            },
+        }
+    }
+
+    /// Lets the window stand still once the subject has ended: late comers then get what it held at
+    /// the end, however late they come.
+    #[must_use]
+    pub fn freeze_on_terminal(mut self) -> Self {
+        self.flavour.window.freezes = true;
+        self
+    }
+}
+
+impl<C> Replay<ManyWithin<C>> {
+    /// Takes the time from another clock: [`Precise`](crate::Precise), or the virtual time of a test.
+    pub fn clock<D: Clock>(self, clock: D) -> Replay<ManyWithin<D>> {
+        Replay {
+            flavour: ManyWithin {
+                count: self.flavour.count,
+                window: self.flavour.window.on(clock),
+            },
+        }
+    }
+
+    /// Lets the window stand still once the subject has ended: late comers then get what it held at
+    /// the end, however late they come.
+    #[must_use]
+    pub fn freeze_on_terminal(mut self) -> Self {
+        self.flavour.window.freezes = true;
+        self
     }
 }

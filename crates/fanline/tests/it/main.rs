@@ -1,5 +1,12 @@
 //! Behaviour of the library, seen from outside: one module for each subject of talk.
 #![allow(missing_docs)]
+
+mod hand;
 mod observe_on;
+mod operators_combine;
+mod operators_errors;
+mod operators_sync;
+mod operators_time;
 mod schedulers;
+mod streams;
 mod virtual_time;

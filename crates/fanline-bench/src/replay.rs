@@ -1,0 +1,135 @@
+//! `fanline-bench replay`: the subjects and their replay flavours, against limits written by hand and
+//! against rivals, in the grid of RxPerfTests.
+
+mod audience;
+mod bars;
+mod churn;
+mod grid;
+mod hand_written;
+mod json;
+mod library;
+mod limits;
+mod measure;
+mod outcome;
+mod plot;
+mod rivals;
+mod running;
+mod table;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+use crate::report;
+use crate::turns::Plan;
+use grid::{Flavour, MESSAGES, SUBSCRIBERS};
+use outcome::Report;
+
+/// What to measure, against whom, and where the figures go.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Measure only this flavour; may be given several times
+    #[arg(long = "flavour", value_name = "NAME")]
+    flavours: Vec<Flavour>,
+    /// Messages of a repetition, instead of 1,000 to 1,000,000; separated by commas
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    messages: Vec<u32>,
+    /// Subscribers, instead of 1, 2, 4, 8 and 16; separated by commas
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = subscribers)]
+    subscribers: Vec<usize>,
+    /// List the flavours and the bars, and measure nothing
+    #[arg(long)]
+    list: bool,
+    /// Rounds; in each, every system has its turn, in alternating order
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Measured time that a turn aims at, in milliseconds; it has one repetition at least
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    millis: u64,
+    /// 100,000 and 1,000,000 messages to 1 and 16 subscribers, three rounds: what the bars need
+    #[arg(long, conflicts_with_all = ["rounds", "messages", "subscribers"])]
+    quick: bool,
+    /// Add RxJava 3 (needs Maven and a JDK), rxRust and tokio's broadcast, in the same run
+    #[arg(long)]
+    rivals: bool,
+    /// Write a plot, as SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Write every figure
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.list {
+        print!("{}", table::list());
+        return Ok(());
+    }
+    let report = measure::all(&sizes(arguments), &plan(arguments), arguments.rivals)?;
+    print!("{}", table::terminal(&report));
+    write(arguments, &report)
+}
+
+fn write(arguments: &Arguments, report: &Report) -> Result<()> {
+    report::write_to(arguments.markdown.as_deref(), || table::markdown(report))?;
+    report::write_to(arguments.plot.as_deref(), || plot::document(report))?;
+    report::write_to(arguments.json.as_deref(), || {
+        format!("{:#}\n", json::value(report))
+    })
+}
+
+/// The part of the grid that is measured.
+struct Sizes {
+    flavours: Vec<Flavour>,
+    messages: Vec<u32>,
+    subscribers: Vec<usize>,
+}
+
+fn sizes(arguments: &Arguments) -> Sizes {
+    let messages: &[u32] = if arguments.quick {
+        &[100_000, 1_000_000]
+    } else {
+        &MESSAGES
+    };
+    let subscribers: &[usize] = if arguments.quick {
+        &[1, 16]
+    } else {
+        &SUBSCRIBERS
+    };
+    Sizes {
+        flavours: given_or(&arguments.flavours, Flavour::value_variants()),
+        messages: given_or(&arguments.messages, messages),
+        subscribers: given_or(&arguments.subscribers, subscribers),
+    }
+}
+
+/// What was asked for in order and once each, or else all.
+fn given_or<T: Clone + Ord>(given: &[T], all: &[T]) -> Vec<T> {
+    let mut chosen = if given.is_empty() { all } else { given }.to_vec();
+    chosen.sort();
+    chosen.dedup();
+    chosen
+}
+
+fn plan(arguments: &Arguments) -> Plan {
+    let quick = arguments.quick;
+    Plan {
+        rounds: if quick { 3 } else { arguments.rounds },
+        turn: Duration::from_millis(arguments.millis),
+        warm_up: Duration::from_millis(if quick { 5 } else { 20 }),
+        warm_up_jvm: Duration::from_millis(if quick { 200 } else { 400 }),
+    }
+}
+
+fn subscribers(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if (1..=100_000).contains(&count) => Ok(count),
+        _ => Err("a number from 1 to 100,000 is needed".to_owned()),
+    }
+}

@@ -1,0 +1,347 @@
+//! What the library should reach: the one list of bars, and whether the figures do.
+
+use serde::Serialize;
+
+use super::churn::Figure;
+use super::grid::{Calls, Flavour, Form, System};
+use super::outcome::{Load, Report};
+use crate::report::metric::three_digits;
+use crate::report::{Bound, Verdict};
+
+/// Messages and subscribers that the bars are set for.
+const MESSAGES: u32 = 1_000_000;
+const SUBSCRIBERS: [usize; 2] = [1, 16];
+
+/// A bar on speed, for 1 and for 16 subscribers.
+struct Bar {
+    flavours: &'static [Flavour],
+    form: Form,
+    calls: Calls,
+    against: Against,
+    least: [f64; 2],
+}
+
+/// What a speed is divided by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Against {
+    /// The limit of the same form and the same calls.
+    Limit,
+    RxJava,
+}
+
+const fn next(flavours: &'static [Flavour], form: Form, against: Against, least: [f64; 2]) -> Bar {
+    Bar {
+        flavours,
+        form,
+        calls: Calls::Next,
+        against,
+        least,
+    }
+}
+
+const SUBJECT: &[Flavour] = &[Flavour::Subject];
+const ALL: &[Flavour] = &[Flavour::All];
+const FEW: &[Flavour] = &[Flavour::One, Flavour::Many];
+const TIMED: &[Flavour] = &[Flavour::Within, Flavour::ManyWithin];
+
+/// Every bar on speed.
+const BARS: &[Bar] = &[
+    next(SUBJECT, Form::Exclusive, Against::Limit, [0.60, 0.80]),
+    next(SUBJECT, Form::Shared, Against::Limit, [0.85, 0.85]),
+    next(ALL, Form::Exclusive, Against::Limit, [0.70, 0.80]),
+    next(ALL, Form::Exclusive, Against::RxJava, [6.0, 8.0]),
+    next(ALL, Form::Shared, Against::RxJava, [1.3, 8.0]),
+    next(FEW, Form::Exclusive, Against::Limit, [0.60, 0.80]),
+    next(FEW, Form::Exclusive, Against::RxJava, [8.0, 7.0]),
+    next(FEW, Form::Shared, Against::RxJava, [1.7, 7.0]),
+    next(TIMED, Form::Exclusive, Against::Limit, [0.50, 0.80]),
+    next(TIMED, Form::Exclusive, Against::RxJava, [15.0, 8.0]),
+    next(TIMED, Form::Shared, Against::RxJava, [3.5, 8.0]),
+    Bar {
+        flavours: &[
+            Flavour::Subject,
+            Flavour::Behavior,
+            Flavour::All,
+            Flavour::One,
+            Flavour::Many,
+            Flavour::Within,
+            Flavour::ManyWithin,
+        ],
+        form: Form::Exclusive,
+        calls: Calls::NextSlice,
+        against: Against::Limit,
+        least: [0.55, 0.75],
+    },
+];
+
+/// Allocations per message of a flavour that keeps a log.
+const LOG_ALLOCATIONS: f64 = 1.0 / 1024.0;
+
+/// A subscription and its end, with this many present.
+const CHURN_PRESENT: usize = 10_000;
+const CHURN_NANOS: f64 = 150.0;
+/// "Flat in their number": at most so many times what it costs with this many present.
+const CHURN_FEW: usize = 16;
+const CHURN_GROWTH: f64 = 2.0;
+
+/// A bar and what was measured, in one or two columns (1 and 16 subscribers).
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Line {
+    pub(super) what: String,
+    pub(super) form: Form,
+    pub(super) compared: &'static str,
+    pub(super) checks: Vec<Check>,
+}
+
+/// A figure beside its bar.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Check {
+    pub(super) measured: Option<f64>,
+    pub(super) bar: f64,
+    #[serde(skip)]
+    unit: Unit,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    Share,
+    Times,
+    Nanos,
+    Growth,
+    Allocations,
+}
+
+impl Check {
+    pub(super) fn verdict(&self) -> Verdict {
+        match self.measured {
+            Some(measured) if self.bound().is_met(measured) => Verdict::Met,
+            Some(_) => Verdict::Missed,
+            None => Verdict::Unknown,
+        }
+    }
+
+    fn bound(&self) -> Bound {
+        match self.unit {
+            Unit::Share | Unit::Times => Bound::AtLeast(self.bar),
+            Unit::Nanos | Unit::Growth | Unit::Allocations => Bound::AtMost(self.bar),
+        }
+    }
+
+    pub(super) fn measured(&self) -> String {
+        self.measured
+            .map_or_else(|| "–".to_owned(), |value| self.unit.write(value))
+    }
+
+    pub(super) fn bar(&self) -> String {
+        let sign = match self.bound() {
+            Bound::AtLeast(_) => "≥",
+            Bound::AtMost(_) => "≤",
+        };
+        format!("{sign} {}", self.unit.write(self.bar))
+    }
+}
+
+impl Unit {
+    fn write(self, value: f64) -> String {
+        match self {
+            Self::Share => format!("{:.0} %", value * 100.0),
+            Self::Times | Self::Growth => format!("{}×", three_digits(value)),
+            Self::Nanos => format!("{} ns", three_digits(value)),
+            Self::Allocations => small(value),
+        }
+    }
+}
+
+/// Zero means none at all; what would round to zero keeps two digits.
+pub(super) fn small(value: f64) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        value if value.abs() < 0.01 => format!("{value:.6}"),
+        value => three_digits(value),
+    }
+}
+
+/// Every bar of the flavours that were measured.
+pub(super) fn lines(report: &Report) -> Vec<Line> {
+    let flavours = report.flavours();
+    let mut lines = Vec::new();
+    for bar in BARS {
+        let measured = bar.flavours.iter().filter(|one| flavours.contains(one));
+        lines.extend(measured.map(|flavour| speed(report, bar, *flavour)));
+    }
+    for flavour in &flavours {
+        lines.extend(Form::BOTH.map(|form| allocations(report, *flavour, form)));
+    }
+    lines.extend(report.churn.iter().flat_map(|churn| {
+        Form::BOTH.map(|form| {
+            let of_form = churn.figures.iter().filter(|figure| figure.form == form);
+            pairs(churn.flavour, form, &of_form.copied().collect::<Vec<_>>())
+        })
+    }));
+    lines
+}
+
+/// The bars in words.
+pub(super) fn describe() -> String {
+    let mut text = String::new();
+    for bar in BARS {
+        for flavour in bar.flavours {
+            let line = Line {
+                what: what(*flavour, bar.calls),
+                form: bar.form,
+                compared: bar.compared(),
+                checks: bar.checks([None, None]),
+            };
+            let bars: Vec<String> = line.checks.iter().map(Check::bar).collect();
+            text += &format!(
+                "{:46}{:12}{:12}{}\n",
+                line.what,
+                line.form.label(),
+                line.compared,
+                bars.join(" / ")
+            );
+        }
+    }
+    text
+}
+
+impl Bar {
+    fn compared(&self) -> &'static str {
+        match self.against {
+            Against::Limit => "limit",
+            Against::RxJava => "RxJava",
+        }
+    }
+
+    fn checks(&self, measured: [Option<f64>; 2]) -> Vec<Check> {
+        let unit = match self.against {
+            Against::Limit => Unit::Share,
+            Against::RxJava => Unit::Times,
+        };
+        let both = measured.into_iter().zip(self.least);
+        both.map(|(measured, bar)| Check {
+            measured,
+            bar,
+            unit,
+        })
+        .collect()
+    }
+}
+
+fn what(flavour: Flavour, calls: Calls) -> String {
+    match calls {
+        Calls::Next => flavour.title().to_owned(),
+        Calls::NextSlice => format!("{}, next_slice of 64", flavour.title()),
+    }
+}
+
+fn speed(report: &Report, bar: &Bar, flavour: Flavour) -> Line {
+    let other = match bar.against {
+        Against::Limit => System::Limit(bar.form),
+        Against::RxJava => System::RxJava,
+    };
+    let measured = SUBSCRIBERS.map(|subscribers| {
+        let cell = report.cell(Load {
+            flavour,
+            calls: bar.calls,
+            messages: MESSAGES,
+            subscribers,
+        });
+        cell?.ratio(System::Fanline(bar.form), other)
+    });
+    Line {
+        what: what(flavour, bar.calls),
+        form: bar.form,
+        compared: bar.compared(),
+        checks: bar.checks(measured),
+    }
+}
+
+fn allocations(report: &Report, flavour: Flavour, form: Form) -> Line {
+    let per_message = report.per_message(flavour, System::Fanline(form));
+    let bar = if flavour.keeps_a_log() {
+        LOG_ALLOCATIONS
+    } else {
+        0.0
+    };
+    Line {
+        what: format!("{}, allocations per message", flavour.title()),
+        form,
+        compared: "",
+        checks: vec![Check {
+            measured: per_message.map(|(allocations, _)| allocations),
+            bar,
+            unit: Unit::Allocations,
+        }],
+    }
+}
+
+fn pairs(flavour: Flavour, form: Form, figures: &[Figure]) -> Line {
+    // The dearer of the two orders counts.
+    let nanos = |present| {
+        let figure = figures.iter().find(|figure| figure.present == present)?;
+        Some(f64::max(
+            figure.newest_leaves.median,
+            figure.oldest_leaves.median,
+        ))
+    };
+    let many: Option<f64> = nanos(CHURN_PRESENT);
+    let growth = many.zip(nanos(CHURN_FEW)).map(|(many, few)| many / few);
+    Line {
+        what: format!(
+            "{}, subscribe + unsubscribe, 10,000 present / to 16",
+            flavour.title()
+        ),
+        form,
+        compared: "",
+        checks: vec![
+            Check {
+                measured: many,
+                bar: CHURN_NANOS,
+                unit: Unit::Nanos,
+            },
+            Check {
+                measured: growth,
+                bar: CHURN_GROWTH,
+                unit: Unit::Growth,
+            },
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_says_whether_it_was_met() {
+        let check = |measured, bar, unit, verdict: &str, words: &str| {
+            let check = Check {
+                measured,
+                bar,
+                unit,
+            };
+            assert_eq!(check.verdict().label(), verdict);
+            assert_eq!(format!("{} ({})", check.measured(), check.bar()), words);
+        };
+        check(Some(0.61), 0.6, Unit::Share, "met", "61 % (≥ 60 %)");
+        check(Some(5.9), 6.0, Unit::Times, "MISSED", "5.90× (≥ 6.00×)");
+        check(None, 6.0, Unit::Times, "unknown", "– (≥ 6.00×)");
+        check(Some(0.0), 0.0, Unit::Allocations, "met", "0 (≤ 0)");
+        let log = (Some(0.000_244), LOG_ALLOCATIONS);
+        check(
+            log.0,
+            log.1,
+            Unit::Allocations,
+            "met",
+            "0.000244 (≤ 0.000977)",
+        );
+        check(
+            Some(151.0),
+            150.0,
+            Unit::Nanos,
+            "MISSED",
+            "151 ns (≤ 150 ns)",
+        );
+    }
+}

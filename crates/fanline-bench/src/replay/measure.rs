@@ -1,0 +1,174 @@
+//! Every cell of the grid, with all systems in turns.
+
+use anyhow::{Context, Result};
+
+use super::churn;
+use super::grid::{Calls, Flavour, System};
+use super::outcome::{Cell, Load, Report};
+use super::{Sizes, rivals, running};
+use crate::report::{self, machine::Machine};
+use crate::rxjava::{Jvm, RxJava};
+use crate::turns::{Figures, Plan, Repetition, turn};
+
+/// Measures `sizes` as `plan` says.
+pub(super) fn all(sizes: &Sizes, plan: &Plan, with_rivals: bool) -> Result<Report> {
+    let rxjava = with_rivals.then(RxJava::build).transpose()?;
+    let mut versions = Vec::new();
+    if let Some(rxjava) = &rxjava {
+        versions = vec![rxjava.version.clone(), rivals::versions()];
+    }
+    let mut report = Report {
+        machine: Machine::read(),
+        command: report::command_line(),
+        plan: *plan,
+        rivals: versions,
+        cells: Vec::new(),
+        churn: Vec::new(),
+    };
+    let per_flavour = (sizes.messages.len() + 1) * sizes.subscribers.len();
+    let progress = report::progress((per_flavour * sizes.flavours.len()) as u64);
+    for flavour in &sizes.flavours {
+        progress.set_message(flavour.title());
+        let mut contest = Contest::start(*flavour, sizes, plan, rxjava.as_ref())?;
+        for load in loads(*flavour, sizes) {
+            let cell = contest.measure(load, plan);
+            report.cells.push(cell.with_context(|| describe(load))?);
+            progress.inc(1);
+        }
+        // The JVMs end first: subscribing is measured on a quiet machine.
+        drop(contest);
+        report.churn.push(churn::measure(*flavour));
+    }
+    progress.finish_and_clear();
+    Ok(report)
+}
+
+/// Each size with one call per message, and the largest once more with slices.
+fn loads(flavour: Flavour, sizes: &Sizes) -> Vec<Load> {
+    let most = sizes.messages.iter().max().copied();
+    let each = sizes
+        .messages
+        .iter()
+        .map(|messages| (Calls::Next, *messages));
+    let slices = most.into_iter().map(|most| (Calls::NextSlice, most));
+    let with_subscribers = |(calls, messages)| {
+        let all = sizes.subscribers.iter();
+        all.map(move |subscribers| Load {
+            flavour,
+            calls,
+            messages,
+            subscribers: *subscribers,
+        })
+    };
+    each.chain(slices).flat_map(with_subscribers).collect()
+}
+
+fn describe(load: Load) -> String {
+    let Load {
+        flavour,
+        messages,
+        subscribers,
+        ..
+    } = load;
+    let title = flavour.title();
+    format!("{title}, {messages} messages, {subscribers} subscribers")
+}
+
+/// The systems that are measured on one flavour.
+struct Contest {
+    systems: Vec<System>,
+    /// One for each kind of load, so that the compiler in it sees one class of subject.
+    jvms: Vec<(System, Jvm)>,
+}
+
+impl Contest {
+    fn start(
+        flavour: Flavour,
+        sizes: &Sizes,
+        plan: &Plan,
+        rxjava: Option<&RxJava>,
+    ) -> Result<Self> {
+        let mut jvms = Vec::new();
+        if let Some(rxjava) = rxjava {
+            for system in System::ALL {
+                let Some(load) = system.rxjava_load(flavour) else {
+                    continue;
+                };
+                let mut jvm = rxjava.start(load)?;
+                // Long enough for the last of its compilers, with every loop that follows.
+                let most = sizes.messages.iter().max().copied().unwrap_or(1);
+                for subscribers in &sizes.subscribers {
+                    jvm.turn(most, *subscribers, plan.warm_up_jvm * 3)?;
+                }
+                jvms.push((system, jvm));
+            }
+        }
+        let is_wanted = |system: &System| match system {
+            System::RxRustLocal | System::RxRustShared | System::TokioBroadcast => rxjava.is_some(),
+            _ => true,
+        };
+        let systems = System::ALL.into_iter().filter(is_wanted).collect();
+        Ok(Self { systems, jvms })
+    }
+
+    fn measure(&mut self, load: Load, plan: &Plan) -> Result<Cell> {
+        let mut taking_part = Vec::new();
+        for system in self.systems.clone() {
+            let is_jvm = self.jvms.iter().any(|entry| entry.0 == system);
+            let warm_up = if is_jvm {
+                plan.warm_up_jvm
+            } else {
+                plan.warm_up
+            };
+            if self.turn(system, load, warm_up)?.is_some() {
+                taking_part.push((system, Vec::new()));
+            }
+        }
+        for round in 0..plan.rounds {
+            // Who comes first, and after whom, changes.
+            if round > 0 {
+                taking_part.reverse();
+            }
+            for (system, repetitions) in &mut taking_part {
+                let done = self.turn(*system, load, plan.turn)?;
+                repetitions.extend(done.unwrap_or_default());
+            }
+        }
+        taking_part.sort_by_key(|entry| entry.0);
+        let figures = taking_part.iter();
+        let figures = figures.filter_map(|(system, all)| Some((*system, Figures::of(all)?)));
+        Ok(Cell {
+            load,
+            figures: figures.collect(),
+        })
+    }
+
+    /// One turn of one system; `None` when it has no such load.
+    fn turn(
+        &mut self,
+        system: System,
+        load: Load,
+        budget: std::time::Duration,
+    ) -> Result<Option<Vec<Repetition>>> {
+        let Load {
+            flavour,
+            calls,
+            messages,
+            subscribers,
+        } = load;
+        if let Some((_, jvm)) = self.jvms.iter_mut().find(|entry| entry.0 == system) {
+            return match calls {
+                Calls::Next => jvm.turn(messages, subscribers, budget).map(Some),
+                Calls::NextSlice => Ok(None),
+            };
+        }
+        let repeat = || running::repeat(system, flavour, calls, messages, subscribers);
+        if repeat().with_context(|| system.label())?.is_none() {
+            return Ok(None);
+        }
+        let repetition = || repeat()?.context("it was there a moment ago");
+        turn(budget, repetition)
+            .with_context(|| system.label())
+            .map(Some)
+    }
+}

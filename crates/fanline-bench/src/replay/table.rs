@@ -1,0 +1,328 @@
+//! The figures as text: the same tables on a terminal and in Markdown.
+
+use std::fmt::Write;
+
+use clap::ValueEnum;
+use comfy_table::{CellAlignment, Table, TableStyle, presets};
+
+use super::bars::{self, Line, small};
+use super::churn::PRESENT;
+use super::grid::{Calls, Flavour, Form, System};
+use super::outcome::{Cell, Load, Report};
+use crate::report::Verdict;
+use crate::report::metric::{Metric, three_digits};
+
+/// For people at a terminal.
+pub(super) fn terminal(report: &Report) -> String {
+    page(report, presets::UTF8_FULL_CONDENSED, "")
+}
+
+/// As a page.
+pub(super) fn markdown(report: &Report) -> String {
+    let text = page(report, presets::ASCII_MARKDOWN, "## ");
+    format!("# Subjects and replay: Fanline beside its limits and its rivals\n\n{text}")
+}
+
+/// The flavours, and the bars on speed.
+pub(super) fn list() -> String {
+    let mut text = String::from("Flavours:");
+    for flavour in Flavour::value_variants() {
+        let value = flavour.to_possible_value();
+        let name = value.as_ref().map_or("", |value| value.get_name());
+        // Writing to a String cannot fail.
+        let _ = write!(text, " {name}");
+    }
+    let bars = bars::describe();
+    let _ = write!(text, "\n\nBars, 1 / 16 subscribers:\n{bars}");
+    text
+}
+
+fn page(report: &Report, style: TableStyle, heading: &str) -> String {
+    let mut text = String::new();
+    for flavour in report.flavours() {
+        let title = flavour.title();
+        let speeds = speeds(report, flavour, style);
+        let _ = writeln!(text, "{heading}{title}: messages per second\n\n{speeds}\n");
+    }
+    let tables = [
+        ("Allocations per message", allocations(report, style)),
+        (
+            "Subscribe and unsubscribe, ns a pair: the newest leaves / the oldest leaves",
+            churn(report, style),
+        ),
+        ("Bars", bars(report, style)),
+    ];
+    for (title, table) in tables {
+        let _ = writeln!(text, "{heading}{title}\n\n{table}\n");
+    }
+    for note in notes(report) {
+        let sign = if heading.is_empty() { "" } else { "- " };
+        let _ = writeln!(text, "{sign}{note}");
+    }
+    text
+}
+
+fn new_table(style: TableStyle, header: Vec<String>, words: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(style);
+    table.set_header(header);
+    for column in table.column_iter_mut().skip(words) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// The grid of one flavour.
+fn speeds(report: &Report, flavour: Flavour, style: TableStyle) -> Table {
+    let subscribers = report.subscribers();
+    let mut header = vec!["messages".to_owned(), "system".to_owned()];
+    header.extend(subscribers.iter().map(|count| match count {
+        1 => "1 subscriber".to_owned(),
+        count => count.to_string(),
+    }));
+    let mut table = new_table(style, header, 2);
+    let each = report.messages().into_iter();
+    let each = each.map(|messages| (Calls::Next, messages));
+    let most = report.messages().into_iter().max();
+    let slices = most.map(|messages| (Calls::NextSlice, messages));
+    for (calls, messages) in each.chain(slices) {
+        let cells = subscribers.iter().map(|subscribers| {
+            report.cell(Load {
+                flavour,
+                calls,
+                messages,
+                subscribers: *subscribers,
+            })
+        });
+        let cells: Vec<Option<&Cell>> = cells.collect();
+        let mut title = match calls {
+            Calls::Next => thousands(messages),
+            Calls::NextSlice => format!("{} in slices of 64", thousands(messages)),
+        };
+        for (label, figures) in lines(&cells) {
+            let mut row = vec![std::mem::take(&mut title), label];
+            row.extend(figures);
+            table.add_row(row);
+        }
+    }
+    table
+}
+
+/// A line per system, and how Fanline compares with RxJava below it.
+fn lines(cells: &[Option<&Cell>]) -> Vec<(String, Vec<String>)> {
+    let mut lines = Vec::new();
+    for system in System::ALL {
+        let figures = of_each(cells, |cell| rate(cell, system));
+        if let Some(figures) = figures {
+            lines.push((system.label().to_owned(), figures));
+        }
+        if matches!(system, System::Fanline(_)) {
+            let times = |cell: &Cell| {
+                let ratio = cell.ratio(system, System::RxJava)?;
+                Some(format!("{}×", three_digits(ratio)))
+            };
+            if let Some(times) = of_each(cells, times) {
+                lines.push(("    to RxJava".to_owned(), times));
+            }
+        }
+    }
+    lines
+}
+
+/// `None` when no cell has anything.
+fn of_each(
+    cells: &[Option<&Cell>],
+    figure: impl Fn(&Cell) -> Option<String>,
+) -> Option<Vec<String>> {
+    let all = cells.iter().map(|cell| cell.and_then(&figure));
+    let all: Vec<Option<String>> = all.collect();
+    let any = all.iter().any(Option::is_some);
+    any.then(|| all.into_iter().map(Option::unwrap_or_default).collect())
+}
+
+/// With the share of its limit, when it has one.
+fn rate(cell: &Cell, system: System) -> Option<String> {
+    let rate = Metric::Rate.format(cell.rate(system)?);
+    let share = system.limit().and_then(|limit| cell.ratio(system, limit));
+    Some(match share {
+        Some(share) => format!("{rate} ({:.0} %)", share * 100.0),
+        None => rate,
+    })
+}
+
+fn allocations(report: &Report, style: TableStyle) -> Table {
+    let messages = report.messages();
+    let mut header = vec!["flavour".to_owned(), "system".to_owned()];
+    header.extend(messages.iter().map(|count| thousands(*count)));
+    header.extend(["per further message", "bytes"].map(str::to_owned));
+    let mut table = new_table(style, header, 2);
+    for flavour in report.flavours() {
+        let mut title = flavour.title().to_owned();
+        for form in Form::BOTH {
+            for system in [System::Fanline(form), System::Limit(form)] {
+                let mut row = vec![std::mem::take(&mut title), system.label().to_owned()];
+                row.extend(messages.iter().map(|messages| {
+                    worst(report, flavour, *messages, system).map_or_else(String::new, small)
+                }));
+                let (count, bytes) = report
+                    .per_message(flavour, system)
+                    .map_or_else(Default::default, |(count, bytes)| {
+                        (small(count), small(bytes))
+                    });
+                row.extend([count, bytes]);
+                table.add_row(row);
+            }
+        }
+    }
+    table
+}
+
+/// Allocations in a run over its messages, with the number of subscribers where it is most.
+fn worst(report: &Report, flavour: Flavour, messages: u32, system: System) -> Option<f64> {
+    let of_subscribers = report.subscribers().into_iter().filter_map(|subscribers| {
+        let cell = report.cell(Load {
+            flavour,
+            calls: Calls::Next,
+            messages,
+            subscribers,
+        });
+        cell?.figures(system)?.allocations
+    });
+    of_subscribers
+        .max_by(f64::total_cmp)
+        .map(|most| most / f64::from(messages))
+}
+
+fn churn(report: &Report, style: TableStyle) -> Table {
+    let mut header = vec!["flavour".to_owned(), "form".to_owned()];
+    header.extend(PRESENT.map(|present| match u32::try_from(present) {
+        Ok(present) => format!("{} present", thousands(present)),
+        Err(_) => present.to_string(),
+    }));
+    let mut table = new_table(style, header, 2);
+    for churn in &report.churn {
+        let mut title = churn.flavour.title().to_owned();
+        for form in Form::BOTH {
+            let mut row = vec![std::mem::take(&mut title), form.label().to_owned()];
+            let figures = churn.figures.iter().filter(|figure| figure.form == form);
+            row.extend(figures.map(|figure| {
+                let newest = three_digits(figure.newest_leaves.median);
+                let oldest = three_digits(figure.oldest_leaves.median);
+                format!("{newest} / {oldest}")
+            }));
+            table.add_row(row);
+        }
+    }
+    table
+}
+
+fn bars(report: &Report, style: TableStyle) -> Table {
+    let header = [
+        "what",
+        "form",
+        "compared with",
+        "measured",
+        "bar",
+        "verdict",
+    ];
+    let mut table = new_table(style, header.map(str::to_owned).to_vec(), 6);
+    for line in bars::lines(report) {
+        table.add_row(bar(&line));
+    }
+    table
+}
+
+fn bar(line: &Line) -> Vec<String> {
+    let of_each = |figure: fn(&bars::Check) -> String| {
+        let all = line.checks.iter().map(figure);
+        all.collect::<Vec<_>>().join(" / ")
+    };
+    vec![
+        line.what.clone(),
+        line.form.label().to_owned(),
+        line.compared.to_owned(),
+        of_each(bars::Check::measured),
+        of_each(bars::Check::bar),
+        of_each(|check| check.verdict().label().to_owned()),
+    ]
+}
+
+fn notes(report: &Report) -> Vec<String> {
+    let checks = bars::lines(report).into_iter().flat_map(|line| line.checks);
+    let verdicts: Vec<Verdict> = checks.map(|check| check.verdict()).collect();
+    let count = |wanted| verdicts.iter().filter(|one| **one == wanted).count();
+    let (machine, plan) = (&report.machine, &report.plan);
+    let mut notes = vec![
+        format!(
+            "Bars: {} met, {} missed, {} unknown (not measured in this run).",
+            count(Verdict::Met),
+            count(Verdict::Missed),
+            count(Verdict::Unknown)
+        ),
+        "In the bars on speed, and in the shares in brackets, the first figure is for 1 subscriber \
+         and the second for 16, of 1,000,000 messages."
+            .to_owned(),
+        format!(
+            "Machine: {} cores, {}, Linux {}; one emitting thread.",
+            machine.cores, machine.cpu, machine.kernel
+        ),
+        format!(
+            "Medians over {} rounds in alternating order of repetitions that take about {} ms in \
+             all, after a warm-up of {} ms ({} ms in a JVM, for each load, and three times that for \
+             each number of subscribers when it starts). Each repetition has a fresh subject and \
+             fresh subscribers, and every subscriber's count is checked.",
+            plan.rounds,
+            plan.turn.as_millis(),
+            plan.warm_up.as_millis(),
+            plan.warm_up_jvm.as_millis()
+        ),
+        "Percentages are shares of the limit in the line below; the limits are written by hand for \
+         one load each, in src/replay/limits.rs, with what they leave out."
+            .to_owned(),
+        "Allocations are the emitting thread's, in the worst of all numbers of subscribers. Per \
+         further message: the difference between the two longest runs, without what a subject \
+         allocates once."
+            .to_owned(),
+        "A pair is a subscription and its end; one message after every 10,000 pairs is timed with \
+         them, so that clean-up that was put off is paid for. The bars look at the dearer order."
+            .to_owned(),
+    ];
+    if !report.rivals.is_empty() {
+        notes.push(format!("Rivals: {}.", report.rivals.join("; ")));
+        notes.push(
+            "RxJava's values are boxed beforehand; one JVM for each of its columns, so it sees one \
+             class of subject and, but for the line with three, one class of observer: its best \
+             case. tokio's channel is pulled: one thread sends 256, then each receiver takes them."
+                .to_owned(),
+        );
+    }
+    notes.push(format!("Command: `{}`", report.command));
+    notes
+}
+
+/// Digits in groups of three.
+fn thousands(value: u32) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_come_in_groups() {
+        let check = |value, text: &str| assert_eq!(thousands(value), text);
+        check(0, "0");
+        check(999, "999");
+        check(1_000, "1,000");
+        check(1_234_567, "1,234,567");
+    }
+}

@@ -1,0 +1,222 @@
+use std::convert::Infallible;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::guard::Registry;
+use crate::sync::{AtomicBool, Mutex, Ordering, lock};
+use crate::{BoxObserver, Guard, Observable, Observer};
+
+/// An observable made of a closure, which is called at subscription with an [`Emitter`] of its own.
+///
+/// The closure may emit at once, or move the emitter to where it emits later: another thread, a
+/// callback of another library. It gives back nothing, or the [`Guard`] of what it set up. That is
+/// dropped as soon as the emitter has ended, has been dropped or nobody wants its values any more,
+/// by whoever brings that about: the thread that emits, or the one that unsubscribes. A subscription
+/// whose guard was detached goes on until then.
+///
+/// An unsubscription that waits ([`Guard::unsubscribe_and_wait`]) waits as the guard that the closure
+/// gave back does; it does not know whether the emitter is in a call.
+///
+/// ```
+/// use fanline::{Emitter, prelude::*};
+///
+/// let ticks = fanline::create(|mut emitter: Emitter<u32>| {
+///     let worker = std::thread::spawn(move || {
+///         for n in 0..3 {
+///             emitter.next(n);
+///         }
+///         emitter.complete();
+///     });
+///     worker.join().expect("nothing in it panics");
+/// });
+/// ticks.count().subscribe(|count| assert_eq!(*count, 3)).detach();
+/// ```
+pub fn create<T, E, F, G>(f: F) -> Create<F, T, E>
+where
+    F: FnOnce(Emitter<T, E>) -> G,
+    G: Into<Guard>,
+{
+    Create {
+        f,
+        types: PhantomData,
+    }
+}
+
+/// See [`create()`].
+pub struct Create<F, T, E = Infallible> {
+    f: F,
+    types: PhantomData<fn() -> (T, E)>,
+}
+
+impl<F: Clone, T, E> Clone for Create<F, T, E> {
+    fn clone(&self) -> Self {
+        Self {
+            f: self.f.clone(),
+            types: PhantomData,
+        }
+    }
+}
+
+impl<F, T, E> fmt::Debug for Create<F, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Create").finish_non_exhaustive()
+    }
+}
+
+impl<F, G, T, E> Observable for Create<F, T, E>
+where
+    F: FnOnce(Emitter<T, E>) -> G,
+    G: Into<Guard>,
+{
+    type Item = T;
+    type Error = E;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<T, E> + Send + 'static,
+    {
+        let link = Arc::new(Link {
+            closed: AtomicBool::new(false),
+            teardown: Mutex::new(None),
+        });
+        let emitter = Emitter {
+            observer: Some(Box::new(observer)),
+            link: link.clone(),
+        };
+        link.keep((self.f)(emitter).into());
+        if link.is_closed() {
+            return Guard::closed();
+        }
+        Guard::registered(link, 0)
+    }
+}
+
+/// Nothing to undo.
+impl From<()> for Guard {
+    fn from((): ()) -> Self {
+        Self::closed()
+    }
+}
+
+/// What the closure of [`create()`] emits with. There is one, so that calls cannot overlap, and an end
+/// consumes it, so that nothing can follow. Dropped without an end, it leaves the observer without
+/// one: neither an error nor completion.
+///
+/// After an unsubscription it swallows what it is given, and drops the observer with the first.
+pub struct Emitter<T, E = Infallible> {
+    observer: Option<BoxObserver<T, E>>,
+    link: Arc<Link>,
+}
+
+impl<T, E> Emitter<T, E> {
+    /// Emits a value. When nobody wants one any more it is dropped.
+    pub fn next(&mut self, value: T) {
+        self.emit(|observer| observer.next_owned(value));
+    }
+
+    /// Emits values that remain the caller's.
+    pub fn next_slice(&mut self, values: &[T]) {
+        self.emit(|observer| observer.next_slice(values));
+    }
+
+    /// Ends with an error.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "an error is given away as a value is"
+    )]
+    pub fn error(mut self, error: E) {
+        self.emit(|observer| observer.error(&error));
+    }
+
+    /// Ends well.
+    pub fn complete(mut self) {
+        self.emit(|observer| observer.complete());
+    }
+
+    /// Whether nobody wants any more values: time to stop.
+    pub fn is_closed(&self) -> bool {
+        self.link.is_closed()
+            || self
+                .observer
+                .as_ref()
+                .is_none_or(|observer| observer.is_closed())
+    }
+
+    fn emit(&mut self, call: impl FnOnce(&mut BoxObserver<T, E>)) {
+        if !self.is_closed()
+            && let Some(observer) = &mut self.observer
+        {
+            call(observer);
+        }
+        if self.is_closed() && self.observer.take().is_some() {
+            self.link.close();
+        }
+    }
+}
+
+impl<T, E> Drop for Emitter<T, E> {
+    fn drop(&mut self) {
+        drop(self.observer.take());
+        self.link.close();
+    }
+}
+
+impl<T, E> fmt::Debug for Emitter<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Emitter")
+            .field("closed", &self.is_closed())
+            .finish()
+    }
+}
+
+/// What an emitter and the guard of its subscription share.
+struct Link {
+    /// Carries nothing but itself, so relaxed does: whoever unsubscribed before a call of the emitter
+    /// began, in whatever way that order came about, is seen by it. `teardown` has its lock.
+    closed: AtomicBool,
+    teardown: Mutex<Option<Guard>>,
+}
+
+impl Link {
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the guard until the link is closed; not at all if it is.
+    fn keep(&self, guard: Guard) {
+        let mut teardown = lock(&self.teardown);
+        // Under the lock: who closes sets the flag first and looks for the guard under it.
+        if self.is_closed() {
+            drop(teardown);
+            drop(guard);
+        } else {
+            *teardown = Some(guard);
+        }
+    }
+
+    fn close(&self) {
+        drop(self.take_teardown());
+    }
+
+    fn take_teardown(&self) -> Option<Guard> {
+        self.closed.store(true, Ordering::Relaxed);
+        lock(&self.teardown).take()
+    }
+}
+
+impl Registry for Link {
+    fn remove(&self, _key: u64) {
+        self.close();
+    }
+
+    fn remove_and_wait(&self, _key: u64) {
+        if let Some(guard) = self.take_teardown() {
+            guard.unsubscribe_and_wait();
+        }
+    }
+
+    fn contains(&self, _key: u64) -> bool {
+        !self.is_closed()
+    }
+}

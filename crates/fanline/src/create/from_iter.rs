@@ -1,0 +1,191 @@
+use std::convert::Infallible;
+use std::iter;
+use std::ops::{ControlFlow, RangeBounds};
+
+use crate::{Guard, Observable, Observer};
+
+/// Emits each value of an iterator, then completes.
+///
+/// Everything happens inside the subscription: it returns when the iterator has ended or when the
+/// observer has had enough, so an endless iterator needs something like
+/// [`take`](crate::ObservableExt::take) behind it. Values are given away, not cloned. A panic of the
+/// iterator unwinds to whoever subscribed.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(1..)
+///     .map(|n| n * n)
+///     .take(3)
+///     .collect::<Vec<_>>()
+///     .subscribe(|squares| assert_eq!(*squares, [1, 4, 9]))
+///     .detach();
+/// ```
+pub fn from_iter<I: IntoIterator>(values: I) -> FromIter<I> {
+    FromIter { values }
+}
+
+/// See [`from_iter`].
+#[derive(Clone, Debug)]
+pub struct FromIter<I> {
+    values: I,
+}
+
+impl<I: IntoIterator> Observable for FromIter<I> {
+    type Item = I::Item;
+    type Error = Infallible;
+
+    #[inline]
+    fn subscribe_with<O>(self, mut observer: O) -> Guard
+    where
+        O: Observer<I::Item> + Send + 'static,
+    {
+        if observer.is_closed() {
+            return Guard::closed();
+        }
+        // The iterator drives, because many have a faster loop inside than `next` gives outside.
+        let flow = self.values.into_iter().try_for_each(|value| {
+            observer.next_owned(value);
+            if observer.is_closed() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        if flow.is_continue() {
+            observer.complete();
+        }
+        Guard::closed()
+    }
+}
+
+/// Emits each `Ok` of an iterator; the first `Err` is the error and ends it.
+///
+/// Otherwise as [`from_iter`].
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::try_from_iter(["1", "2", "x", "4"].map(str::parse::<u32>))
+///     .subscribe_with(
+///         fanline::observer(|n: &u32| assert!(*n < 3))
+///             .on_error(|error: &std::num::ParseIntError| println!("{error}")),
+///     )
+///     .detach();
+/// ```
+pub fn try_from_iter<I, T, E>(results: I) -> TryFromIter<I>
+where
+    I: IntoIterator<Item = Result<T, E>>,
+{
+    TryFromIter { results }
+}
+
+/// See [`try_from_iter`].
+#[derive(Clone, Debug)]
+pub struct TryFromIter<I> {
+    results: I,
+}
+
+impl<I, T, E> Observable for TryFromIter<I>
+where
+    I: IntoIterator<Item = Result<T, E>>,
+{
+    type Item = T;
+    type Error = E;
+
+    #[inline]
+    fn subscribe_with<O>(self, mut observer: O) -> Guard
+    where
+        O: Observer<T, E> + Send + 'static,
+    {
+        if observer.is_closed() {
+            return Guard::closed();
+        }
+        for result in self.results {
+            match result {
+                Ok(value) => observer.next_owned(value),
+                Err(error) => {
+                    observer.error(&error);
+                    return Guard::closed();
+                }
+            }
+            if observer.is_closed() {
+                return Guard::closed();
+            }
+        }
+        observer.complete();
+        Guard::closed()
+    }
+}
+
+/// What [`of`] gives back.
+pub type Of<T> = FromIter<iter::Once<T>>;
+
+/// Emits one value, then completes.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::of("one").subscribe(|value| assert_eq!(*value, "one")).detach();
+/// ```
+pub fn of<T>(value: T) -> Of<T> {
+    from_iter(iter::once(value))
+}
+
+/// Emits the numbers of a range, then completes; as [`from_iter`], which takes any iterator.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::range(1..=4).sum().subscribe(|sum| assert_eq!(*sum, 10)).detach();
+/// ```
+pub fn range<R, T>(range: R) -> FromIter<R>
+where
+    R: RangeBounds<T> + IntoIterator<Item = T>,
+{
+    from_iter(range)
+}
+
+/// Emits what `f` gives until it gives `None`, then completes; as [`from_iter`].
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let mut left = vec![1, 2, 3];
+/// fanline::from_fn(move || left.pop())
+///     .collect::<Vec<_>>()
+///     .subscribe(|all| assert_eq!(*all, [3, 2, 1]))
+///     .detach();
+/// ```
+pub fn from_fn<T, F: FnMut() -> Option<T>>(f: F) -> FromIter<iter::FromFn<F>> {
+    from_iter(iter::from_fn(f))
+}
+
+/// Emits the same value for ever; as [`from_iter`]: something behind it must end it.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::repeat_value(7).take(2).sum().subscribe(|sum| assert_eq!(*sum, 14)).detach();
+/// ```
+pub fn repeat_value<T: Clone>(value: T) -> FromIter<iter::Repeat<T>> {
+    from_iter(iter::repeat(value))
+}
+
+/// Emits `first`, then what `next` makes of the value before, until it gives `None`; then completes.
+/// As [`from_iter`].
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::generate(1_u32, |n| (*n < 100).then_some(n * 3))
+///     .collect::<Vec<_>>()
+///     .subscribe(|all| assert_eq!(*all, [1, 3, 9, 27, 81, 243]))
+///     .detach();
+/// ```
+pub fn generate<T, F>(first: T, next: F) -> FromIter<iter::Successors<T, F>>
+where
+    F: FnMut(&T) -> Option<T>,
+{
+    from_iter(iter::successors(Some(first), next))
+}

@@ -1,0 +1,62 @@
+//! What operators have in common that say one thing when the source completes.
+
+use crate::Observer;
+use crate::operators::forward::{complete, forward};
+
+/// Takes all values in and has something to say at the end.
+pub(super) trait Accumulate<T> {
+    /// What it says.
+    type Output;
+
+    fn add(&mut self, value: &T);
+
+    fn add_owned(&mut self, value: T) {
+        self.add(&value);
+    }
+
+    fn add_slice(&mut self, values: &[T]) {
+        for value in values {
+            self.add(value);
+        }
+    }
+
+    /// Asked once, after the last value.
+    fn finish(&mut self) -> Option<Self::Output>;
+}
+
+/// Emits what the accumulator says when the source completes, then completes. An error passes, and
+/// what was taken in until then is dropped with the observer.
+pub(super) struct AccumulateObserver<O, A> {
+    pub(super) observer: O,
+    pub(super) accumulator: A,
+}
+
+impl<T, E, O, A> Observer<T, E> for AccumulateObserver<O, A>
+where
+    A: Accumulate<T>,
+    O: Observer<A::Output, E>,
+{
+    #[inline]
+    fn next(&mut self, value: &T) {
+        self.accumulator.add(value);
+    }
+
+    #[inline]
+    fn next_owned(&mut self, value: T) {
+        self.accumulator.add_owned(value);
+    }
+
+    #[inline]
+    fn next_slice(&mut self, values: &[T]) {
+        self.accumulator.add_slice(values);
+    }
+
+    fn complete(&mut self) {
+        if let Some(output) = self.accumulator.finish() {
+            self.observer.next_owned(output);
+        }
+        complete(&mut self.observer);
+    }
+
+    forward!(error, is_closed);
+}

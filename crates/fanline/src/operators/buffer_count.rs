@@ -1,0 +1,238 @@
+use std::collections::VecDeque;
+
+use crate::operators::forward::{complete, emit_all, forward};
+use crate::{Guard, Observable, Observer};
+
+/// Room that a first buffer gets however large it may become, in values.
+const FIRST_ROOM_MAX: usize = 1024;
+
+/// See [`ObservableExt::buffer_count`](crate::ObservableExt::buffer_count).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(1..=5)
+///     .buffer_count(2)
+///     .collect::<Vec<_>>()
+///     .subscribe(|pairs| assert_eq!(*pairs, [vec![1, 2], vec![3, 4], vec![5]]))
+///     .detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct BufferCount<S> {
+    source: S,
+    count: usize,
+}
+
+impl<S> BufferCount<S> {
+    pub(super) fn new(source: S, count: usize) -> Self {
+        Self { source, count }
+    }
+}
+
+impl<S> Observable for BufferCount<S>
+where
+    S: Observable,
+    S::Item: Clone + Send + 'static,
+{
+    type Item = Vec<S::Item>;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<Self::Item, S::Error> + Send + 'static,
+    {
+        self.source.subscribe_with(BufferCountObserver {
+            observer,
+            buffer: Vec::new(),
+            count: self.count,
+            room: self.count.min(FIRST_ROOM_MAX),
+        })
+    }
+}
+
+struct BufferCountObserver<O, T> {
+    observer: O,
+    /// Never full between calls.
+    buffer: Vec<T>,
+    count: usize,
+    /// What a new buffer has room for; one that was full shows that all of it is needed.
+    room: usize,
+}
+
+impl<O, T> BufferCountObserver<O, T> {
+    #[inline]
+    fn make_room(&mut self) {
+        if self.buffer.capacity() == 0 {
+            self.buffer.reserve_exact(self.room);
+        }
+    }
+
+    #[inline]
+    fn pass_if_full<E>(&mut self)
+    where
+        O: Observer<Vec<T>, E>,
+    {
+        if self.buffer.len() == self.count {
+            self.room = self.count;
+            self.observer.next_owned(std::mem::take(&mut self.buffer));
+        }
+    }
+}
+
+impl<T: Clone, E, O: Observer<Vec<T>, E>> Observer<T, E> for BufferCountObserver<O, T> {
+    #[inline]
+    fn next(&mut self, value: &T) {
+        self.next_owned(value.clone());
+    }
+
+    #[inline]
+    fn next_owned(&mut self, value: T) {
+        self.make_room();
+        self.buffer.push(value);
+        self.pass_if_full();
+    }
+
+    fn next_slice(&mut self, mut values: &[T]) {
+        while !values.is_empty() && !self.observer.is_closed() {
+            self.make_room();
+            let missing = values.len().min(self.count - self.buffer.len());
+            let (now, later) = values.split_at(missing);
+            self.buffer.extend_from_slice(now);
+            self.pass_if_full();
+            values = later;
+        }
+    }
+
+    fn complete(&mut self) {
+        let rest = std::mem::take(&mut self.buffer);
+        if !rest.is_empty() {
+            self.observer.next_owned(rest);
+        }
+        complete(&mut self.observer);
+    }
+
+    forward!(error, is_closed);
+}
+
+/// See [`ObservableExt::buffer_count_every`](crate::ObservableExt::buffer_count_every).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(1..=5)
+///     .buffer_count_every(3, 2)
+///     .collect::<Vec<_>>()
+///     .subscribe(|all| assert_eq!(*all, [vec![1, 2, 3], vec![3, 4, 5], vec![5]]))
+///     .detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct BufferCountEvery<S> {
+    source: S,
+    count: usize,
+    every: usize,
+}
+
+impl<S> BufferCountEvery<S> {
+    pub(super) fn new(source: S, count: usize, every: usize) -> Self {
+        Self {
+            source,
+            count,
+            every,
+        }
+    }
+}
+
+impl<S> Observable for BufferCountEvery<S>
+where
+    S: Observable,
+    S::Item: Clone + Send + 'static,
+{
+    type Item = Vec<S::Item>;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<Self::Item, S::Error> + Send + 'static,
+    {
+        self.source.subscribe_with(BufferCountEveryObserver {
+            observer,
+            open: VecDeque::new(),
+            count: self.count,
+            every: self.every,
+            until_next: 0,
+        })
+    }
+}
+
+struct BufferCountEveryObserver<O, T> {
+    observer: O,
+    /// Buffers that are not full, the oldest first. More than one only where they overlap.
+    open: VecDeque<Vec<T>>,
+    count: usize,
+    every: usize,
+    /// Values from here to the one that opens a buffer.
+    until_next: usize,
+}
+
+impl<O, T: Clone> BufferCountEveryObserver<O, T> {
+    /// Opens a buffer if this value is the first of one.
+    #[inline]
+    fn begin_value(&mut self) {
+        if self.until_next == 0 {
+            self.until_next = self.every;
+            self.open
+                .push_back(Vec::with_capacity(self.count.min(FIRST_ROOM_MAX)));
+        }
+        self.until_next -= 1;
+    }
+
+    /// Passes the oldest buffer on if it is full.
+    #[inline]
+    fn end_value<E>(&mut self)
+    where
+        O: Observer<Vec<T>, E>,
+    {
+        if self
+            .open
+            .front()
+            .is_some_and(|oldest| oldest.len() == self.count)
+            && let Some(full) = self.open.pop_front()
+        {
+            self.observer.next_owned(full);
+        }
+    }
+}
+
+impl<T: Clone, E, O: Observer<Vec<T>, E>> Observer<T, E> for BufferCountEveryObserver<O, T> {
+    #[inline]
+    fn next(&mut self, value: &T) {
+        self.begin_value();
+        for buffer in &mut self.open {
+            buffer.push(value.clone());
+        }
+        self.end_value();
+    }
+
+    #[inline]
+    fn next_owned(&mut self, value: T) {
+        self.begin_value();
+        let older = self.open.len().saturating_sub(1);
+        for buffer in self.open.iter_mut().take(older) {
+            buffer.push(value.clone());
+        }
+        // The newest has it for itself: no clone where buffers do not overlap.
+        if let Some(newest) = self.open.back_mut() {
+            newest.push(value);
+        }
+        self.end_value();
+    }
+
+    fn complete(&mut self) {
+        let rest = std::mem::take(&mut self.open);
+        if emit_all(&mut self.observer, rest) {
+            self.observer.complete();
+        }
+    }
+
+    forward!(error, is_closed);
+}

@@ -1,0 +1,135 @@
+use super::gate::Out;
+use super::join::{First, Join, join};
+use crate::{Guard, Observable, Observer};
+
+/// See [`ObservableExt::combine_latest_with`](crate::ObservableExt::combine_latest_with).
+#[derive(Clone, Debug)]
+pub struct CombineLatest<A, B, F> {
+    left: A,
+    right: B,
+    f: F,
+}
+
+impl<A, B, F> CombineLatest<A, B, F> {
+    pub(super) fn new(left: A, right: B, f: F) -> Self {
+        Self { left, right, f }
+    }
+}
+
+impl<A, B, C, F> Observable for CombineLatest<A, B, F>
+where
+    A: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    B: Observable<Item: Clone + Send + 'static, Error = A::Error>,
+    F: FnMut(&A::Item, &B::Item) -> C + Send + 'static,
+{
+    type Item = C;
+    type Error = A::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<C, A::Error> + Send + 'static,
+    {
+        let stage = Combined {
+            out: Out::new(observer),
+            f: self.f,
+            left: Latest::default(),
+            right: Latest::default(),
+        };
+        join(self.left, self.right, stage, First::Left)
+    }
+}
+
+struct Combined<A, B, O, F> {
+    out: Out<O>,
+    f: F,
+    left: Latest<A>,
+    right: Latest<B>,
+}
+
+struct Latest<T> {
+    value: Option<T>,
+    complete: bool,
+}
+
+impl<T> Default for Latest<T> {
+    fn default() -> Self {
+        Self {
+            value: None,
+            complete: false,
+        }
+    }
+}
+
+impl<T> Latest<T> {
+    /// It never had a value and never will.
+    fn is_empty(&self) -> bool {
+        self.complete && self.value.is_none()
+    }
+}
+
+impl<A, B, O, F> Combined<A, B, O, F> {
+    fn emit<C, E>(&mut self)
+    where
+        O: Observer<C, E>,
+        F: FnMut(&A, &B) -> C,
+    {
+        if let (Some(left), Some(right)) = (&self.left.value, &self.right.value) {
+            let value = (self.f)(left, right);
+            self.out.next_owned(value);
+        }
+    }
+
+    fn complete<C, E>(&mut self)
+    where
+        O: Observer<C, E>,
+    {
+        let both = self.left.complete && self.right.complete;
+        if both || self.left.is_empty() || self.right.is_empty() {
+            self.out.complete();
+        }
+    }
+}
+
+impl<A, B, C, E, O, F> Join<A, B, E> for Combined<A, B, O, F>
+where
+    A: Clone + Send + 'static,
+    B: Clone + Send + 'static,
+    O: Observer<C, E> + Send + 'static,
+    F: FnMut(&A, &B) -> C + Send + 'static,
+{
+    fn left(&mut self, value: &A) {
+        self.left_owned(value.clone());
+    }
+
+    fn left_owned(&mut self, value: A) {
+        self.left.value = Some(value);
+        self.emit();
+    }
+
+    fn right(&mut self, value: &B) {
+        self.right_owned(value.clone());
+    }
+
+    fn right_owned(&mut self, value: B) {
+        self.right.value = Some(value);
+        self.emit();
+    }
+
+    fn left_complete(&mut self) {
+        self.left.complete = true;
+        self.complete();
+    }
+
+    fn right_complete(&mut self) {
+        self.right.complete = true;
+        self.complete();
+    }
+
+    fn error(&mut self, error: &E) {
+        self.out.error(error);
+    }
+
+    fn is_over(&self) -> bool {
+        self.out.is_closed()
+    }
+}

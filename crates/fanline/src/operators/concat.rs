@@ -1,0 +1,232 @@
+use std::sync::Arc;
+
+use super::series::{Episode, Series};
+use crate::{Guard, IntoObservable, Observable, Observer};
+
+/// See [`ObservableExt::concat`](crate::ObservableExt::concat).
+#[derive(Clone, Debug)]
+pub struct Concat<A, B> {
+    first: A,
+    second: B,
+}
+
+impl<A, B> Concat<A, B> {
+    pub(super) fn new(first: A, second: B) -> Self {
+        Self { first, second }
+    }
+}
+
+impl<A, B> Observable for Concat<A, B>
+where
+    A: Observable<Item: 'static, Error: 'static> + Send + 'static,
+    B: Observable<Item = A::Item, Error = A::Error> + Send + 'static,
+{
+    type Item = A::Item;
+    type Error = A::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<A::Item, A::Error> + Send + 'static,
+    {
+        Series::begin(Chain {
+            observer,
+            sources: Pair(Some(self.first), Some(self.second)),
+        })
+    }
+}
+
+/// Several sources of one type, one after the other; see [`concat_all`].
+#[derive(Clone, Debug)]
+pub struct ConcatAll<S> {
+    sources: Vec<S>,
+}
+
+/// Emits all of the first source, then all of the second, and so on; see
+/// [`ObservableExt::concat`](crate::ObservableExt::concat).
+///
+/// Each is subscribed when the one before it completes. Completes with the last, at once when there is
+/// none; fails with the first that fails.
+///
+/// ```
+/// use fanline::{Observable, Subject, operators::concat_all};
+///
+/// let (first, second) = (Subject::<u32>::new(), Subject::<u32>::new());
+/// let _guard = concat_all([first.clone(), second.clone()]).subscribe(|value| println!("{value}"));
+/// first.next(1);
+/// second.next(2); // nobody listens yet
+/// first.complete();
+/// second.next(3);
+/// ```
+pub fn concat_all<I>(sources: I) -> ConcatAll<<I::Item as IntoObservable>::Observable>
+where
+    I: IntoIterator<Item: IntoObservable>,
+{
+    ConcatAll {
+        sources: sources
+            .into_iter()
+            .map(IntoObservable::into_observable)
+            .collect(),
+    }
+}
+
+impl<S> Observable for ConcatAll<S>
+where
+    S: Observable<Item: 'static, Error: 'static> + Send + 'static,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, mut observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        if self.sources.is_empty() {
+            observer.complete();
+            return Guard::closed();
+        }
+        Series::begin(Chain {
+            observer,
+            sources: self.sources.into_iter(),
+        })
+    }
+}
+
+/// What is still to be subscribed.
+trait Sources<O>: Send + 'static {
+    /// Subscribes the next; its observer gets the rest.
+    fn subscribe_next(self, observer: O, series: &Arc<Series<Chain<Self, O>>>) -> Guard
+    where
+        Self: Sized,
+        O: Send + 'static;
+
+    fn is_empty(&self) -> bool;
+}
+
+struct Pair<A, B>(Option<A>, Option<B>);
+
+impl<A, B, O> Sources<O> for Pair<A, B>
+where
+    A: Observable<Item: 'static, Error: 'static> + Send + 'static,
+    B: Observable<Item = A::Item, Error = A::Error> + Send + 'static,
+    O: Observer<A::Item, A::Error>,
+{
+    fn subscribe_next(mut self, observer: O, series: &Arc<Series<Chain<Self, O>>>) -> Guard
+    where
+        O: Send + 'static,
+    {
+        if let Some(first) = self.0.take() {
+            first.subscribe_with(Link::new(observer, self, series))
+        } else if let Some(second) = self.1.take() {
+            second.subscribe_with(Link::new(observer, self, series))
+        } else {
+            Guard::closed()
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_none() && self.1.is_none()
+    }
+}
+
+impl<S, O> Sources<O> for std::vec::IntoIter<S>
+where
+    S: Observable<Item: 'static, Error: 'static> + Send + 'static,
+    O: Observer<S::Item, S::Error>,
+{
+    fn subscribe_next(mut self, observer: O, series: &Arc<Series<Chain<Self, O>>>) -> Guard
+    where
+        O: Send + 'static,
+    {
+        match self.next() {
+            Some(source) => source.subscribe_with(Link::new(observer, self, series)),
+            None => Guard::closed(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.as_slice().is_empty()
+    }
+}
+
+struct Chain<Q, O> {
+    observer: O,
+    sources: Q,
+}
+
+impl<Q, O> Episode for Chain<Q, O>
+where
+    Q: Sources<O>,
+    O: Send + 'static,
+{
+    fn start(self, series: &Arc<Series<Self>>) -> Guard {
+        self.sources.subscribe_next(self.observer, series)
+    }
+}
+
+struct Link<Q: Sources<O>, O: Send + 'static> {
+    /// Until the source has ended.
+    chain: Option<Chain<Q, O>>,
+    series: Arc<Series<Chain<Q, O>>>,
+}
+
+impl<Q: Sources<O>, O: Send + 'static> Link<Q, O> {
+    fn new(observer: O, sources: Q, series: &Arc<Series<Chain<Q, O>>>) -> Self {
+        Self {
+            chain: Some(Chain { observer, sources }),
+            series: Arc::clone(series),
+        }
+    }
+}
+
+impl<T, E, Q, O> Observer<T, E> for Link<Q, O>
+where
+    Q: Sources<O>,
+    O: Observer<T, E> + Send + 'static,
+{
+    #[inline]
+    fn next(&mut self, value: &T) {
+        if let Some(chain) = &mut self.chain {
+            chain.observer.next(value);
+        }
+    }
+
+    #[inline]
+    fn next_owned(&mut self, value: T) {
+        if let Some(chain) = &mut self.chain {
+            chain.observer.next_owned(value);
+        }
+    }
+
+    fn next_slice(&mut self, values: &[T]) {
+        if let Some(chain) = &mut self.chain {
+            chain.observer.next_slice(values);
+        }
+    }
+
+    fn error(&mut self, error: &E) {
+        if let Some(mut chain) = self.chain.take() {
+            chain.observer.error(error);
+            self.series.close();
+        }
+    }
+
+    fn complete(&mut self) {
+        let Some(mut chain) = self.chain.take() else {
+            return;
+        };
+        if chain.sources.is_empty() {
+            chain.observer.complete();
+            self.series.close();
+        } else {
+            self.series.follow(chain);
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.series.is_closed()
+            || self
+                .chain
+                .as_ref()
+                .is_none_or(|chain| chain.observer.is_closed())
+    }
+}

@@ -1,0 +1,106 @@
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::gate::Out;
+use super::timed::{Alarm, Timed, timed};
+use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
+
+/// See [`ObservableExt::delay`](crate::ObservableExt::delay).
+#[derive(Clone, Debug)]
+pub struct Delay<S, C> {
+    source: S,
+    delay: Duration,
+    scheduler: C,
+}
+
+impl<S, C> Delay<S, C> {
+    pub(super) fn new(source: S, delay: Duration, scheduler: C) -> Self {
+        Self {
+            source,
+            delay,
+            scheduler,
+        }
+    }
+}
+
+impl<S, C> Observable for Delay<S, C>
+where
+    S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    C: Scheduler,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        let operator = Delayed {
+            out: Out::new(observer),
+            delay: self.delay,
+            waiting: VecDeque::new(),
+        };
+        timed(self.source, &self.scheduler, operator)
+    }
+}
+
+struct Delayed<T, O> {
+    out: Out<O>,
+    delay: Duration,
+    /// By due time; `None` for the completion.
+    waiting: VecDeque<(Time, Option<T>)>,
+}
+
+impl<T, O> Delayed<T, O> {
+    fn push<W: Worker>(&mut self, value: Option<T>, alarm: &mut Alarm<W>) {
+        let due = alarm.now() + self.delay;
+        self.waiting.push_back((due, value));
+        if !alarm.is_set() {
+            alarm.set(due);
+        }
+    }
+}
+
+impl<T, E, W, O> Timed<T, E, W> for Delayed<T, O>
+where
+    T: Clone + Send + 'static,
+    O: Observer<T, E> + Send + 'static,
+    W: Worker,
+{
+    fn next(&mut self, value: &T, alarm: &mut Alarm<W>) {
+        self.push(Some(value.clone()), alarm);
+    }
+
+    fn next_owned(&mut self, value: T, alarm: &mut Alarm<W>) {
+        self.push(Some(value), alarm);
+    }
+
+    fn error(&mut self, error: &E) {
+        self.out.error(error);
+    }
+
+    fn complete(&mut self, alarm: &mut Alarm<W>) {
+        self.push(None, alarm);
+    }
+
+    fn tick(&mut self, alarm: &mut Alarm<W>) {
+        let now = alarm.now();
+        while let Some((due, _)) = self.waiting.front() {
+            if *due > now {
+                alarm.set(*due);
+                return;
+            }
+            match self.waiting.pop_front() {
+                Some((_, Some(value))) => self.out.next_owned(value),
+                Some((_, None)) | None => self.out.complete(),
+            }
+            if self.out.is_closed() {
+                return;
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.out.is_closed()
+    }
+}

@@ -1,0 +1,70 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::upstreams::{UntilClosed, Upstreams};
+use crate::{Guard, Observable, Observer, Scheduler, Worker};
+
+/// See [`ObservableExt::delay_subscription`](crate::ObservableExt::delay_subscription).
+#[derive(Clone, Debug)]
+pub struct DelaySubscription<S, C> {
+    source: S,
+    delay: Duration,
+    scheduler: C,
+}
+
+impl<S, C> DelaySubscription<S, C> {
+    pub(super) fn new(source: S, delay: Duration, scheduler: C) -> Self {
+        Self {
+            source,
+            delay,
+            scheduler,
+        }
+    }
+}
+
+impl<S, C> Observable for DelaySubscription<S, C>
+where
+    S: Observable + Send + 'static,
+    C: Scheduler,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        let worker = self.scheduler.worker();
+        subscribe_later(self.source, observer, |action| {
+            worker.schedule_after(self.delay, action, |action, _| action())
+        })
+    }
+}
+
+/// Subscribes when what `schedule` is given runs.
+pub(super) fn subscribe_later<S, O>(
+    source: S,
+    observer: O,
+    schedule: impl FnOnce(Box<dyn FnOnce() + Send>) -> Guard,
+) -> Guard
+where
+    S: Observable + Send + 'static,
+    O: Observer<S::Item, S::Error> + Send + 'static,
+{
+    // The action may run before its own guard is here, so each has a place of its own.
+    let upstreams = Arc::new(Upstreams::default());
+    let (Some(action), Some(subscription)) = (upstreams.reserve(), upstreams.reserve()) else {
+        return Guard::closed();
+    };
+    let places = Arc::clone(&upstreams);
+    let scheduled = schedule(Box::new(move || {
+        places.finish(action);
+        let observer = UntilClosed {
+            observer,
+            upstreams: Arc::clone(&places),
+        };
+        places.set(subscription, source.subscribe_with(observer));
+    }));
+    upstreams.set(action, scheduled);
+    upstreams.guard()
+}

@@ -1,0 +1,202 @@
+use std::cmp::Ordering;
+
+use crate::operators::accumulate::{Accumulate, AccumulateObserver};
+use crate::{Guard, Observable, Observer};
+
+/// See [`ObservableExt::min`](crate::ObservableExt::min).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter([2, 1, 3]).min().subscribe(|least| assert_eq!(*least, 1)).detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Min<S> {
+    source: S,
+}
+
+impl<S> Min<S> {
+    pub(super) fn new(source: S) -> Self {
+        Self { source }
+    }
+}
+
+impl<S> Observable for Min<S>
+where
+    S: Observable,
+    S::Item: Ord + Clone + Send + 'static,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        MinBy::new(self.source, S::Item::cmp).subscribe_with(observer)
+    }
+}
+
+/// See [`ObservableExt::max`](crate::ObservableExt::max).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter([2, 3, 1]).max().subscribe(|most| assert_eq!(*most, 3)).detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Max<S> {
+    source: S,
+}
+
+impl<S> Max<S> {
+    pub(super) fn new(source: S) -> Self {
+        Self { source }
+    }
+}
+
+impl<S> Observable for Max<S>
+where
+    S: Observable,
+    S::Item: Ord + Clone + Send + 'static,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        MaxBy::new(self.source, S::Item::cmp).subscribe_with(observer)
+    }
+}
+
+/// See [`ObservableExt::min_by`](crate::ObservableExt::min_by).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter([2.5, -1.0, 3.0])
+///     .min_by(f64::total_cmp)
+///     .subscribe(|least| assert_eq!(*least, -1.0))
+///     .detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct MinBy<S, F> {
+    source: S,
+    compare: F,
+}
+
+impl<S, F> MinBy<S, F> {
+    pub(super) fn new(source: S, compare: F) -> Self {
+        Self { source, compare }
+    }
+}
+
+impl<S, F> Observable for MinBy<S, F>
+where
+    S: Observable,
+    S::Item: Clone + Send + 'static,
+    F: FnMut(&S::Item, &S::Item) -> Ordering + Send + 'static,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        let mut compare = self.compare;
+        self.source.subscribe_with(AccumulateObserver {
+            observer,
+            accumulator: Champion {
+                best: None,
+                beats: move |value: &S::Item, best: &S::Item| compare(value, best).is_lt(),
+            },
+        })
+    }
+}
+
+/// See [`ObservableExt::max_by`](crate::ObservableExt::max_by).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(["a", "bcd", "ef"])
+///     .max_by(|a, b| a.len().cmp(&b.len()))
+///     .subscribe(|longest| assert_eq!(*longest, "bcd"))
+///     .detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct MaxBy<S, F> {
+    source: S,
+    compare: F,
+}
+
+impl<S, F> MaxBy<S, F> {
+    pub(super) fn new(source: S, compare: F) -> Self {
+        Self { source, compare }
+    }
+}
+
+impl<S, F> Observable for MaxBy<S, F>
+where
+    S: Observable,
+    S::Item: Clone + Send + 'static,
+    F: FnMut(&S::Item, &S::Item) -> Ordering + Send + 'static,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        let mut compare = self.compare;
+        self.source.subscribe_with(AccumulateObserver {
+            observer,
+            accumulator: Champion {
+                best: None,
+                beats: move |value: &S::Item, best: &S::Item| compare(value, best).is_ge(),
+            },
+        })
+    }
+}
+
+struct Champion<T, F> {
+    best: Option<T>,
+    /// Whether a value takes the place of the best.
+    beats: F,
+}
+
+impl<T, F: FnMut(&T, &T) -> bool> Champion<T, F> {
+    #[inline]
+    fn is_beaten_by(&mut self, value: &T) -> bool {
+        match &self.best {
+            Some(best) => (self.beats)(value, best),
+            None => true,
+        }
+    }
+}
+
+impl<T: Clone, F: FnMut(&T, &T) -> bool> Accumulate<T> for Champion<T, F> {
+    type Output = T;
+
+    #[inline]
+    fn add(&mut self, value: &T) {
+        if self.is_beaten_by(value) {
+            self.best = Some(value.clone());
+        }
+    }
+
+    #[inline]
+    fn add_owned(&mut self, value: T) {
+        if self.is_beaten_by(&value) {
+            self.best = Some(value);
+        }
+    }
+
+    fn finish(&mut self) -> Option<T> {
+        self.best.take()
+    }
+}

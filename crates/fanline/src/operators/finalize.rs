@@ -1,0 +1,108 @@
+use std::sync::Arc;
+
+use crate::guard::Registry;
+use crate::operators::forward::forward;
+use crate::sync::{Mutex, lock};
+use crate::{Guard, Observable, Observer};
+
+/// See [`ObservableExt::finalize`](crate::ObservableExt::finalize).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let guard = fanline::never::<u32>()
+///     .finalize(|| println!("nobody listens any more"))
+///     .subscribe(|_| unreachable!());
+/// drop(guard); // prints
+/// ```
+#[derive(Clone, Debug)]
+pub struct Finalize<S, F> {
+    source: S,
+    action: F,
+}
+
+impl<S, F> Finalize<S, F> {
+    pub(super) fn new(source: S, action: F) -> Self {
+        Self { source, action }
+    }
+}
+
+impl<S, F> Observable for Finalize<S, F>
+where
+    S: Observable,
+    F: FnOnce() + Send + 'static,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        let action = Arc::new(Once(Mutex::new(Some(self.action))));
+        let mut guard = self.source.subscribe_with(FinalizeObserver {
+            observer,
+            action: RunOnDrop(action.clone()),
+        });
+        // After the source's own guard, so that the action finds the subscription undone.
+        if action.contains(0) {
+            guard.add(Guard::registered(action, 0));
+        }
+        guard
+    }
+}
+
+struct FinalizeObserver<O, F: FnOnce()> {
+    observer: O,
+    /// Behind the observer, so that what that one holds is gone first when both are dropped.
+    action: RunOnDrop<F>,
+}
+
+impl<T, E, O, F> Observer<T, E> for FinalizeObserver<O, F>
+where
+    O: Observer<T, E>,
+    F: FnOnce(),
+{
+    fn error(&mut self, error: &E) {
+        self.observer.error(error);
+        self.action.0.run();
+    }
+
+    fn complete(&mut self) {
+        self.observer.complete();
+        self.action.0.run();
+    }
+
+    forward!(next, is_closed);
+}
+
+/// An action that is run by whoever comes first: the end, or one of two guards.
+struct Once<F>(Mutex<Option<F>>);
+
+impl<F: FnOnce()> Once<F> {
+    fn run(&self) {
+        let action = lock(&self.0).take();
+        if let Some(action) = action {
+            action();
+        }
+    }
+}
+
+impl<F: FnOnce() + Send> Registry for Once<F> {
+    fn remove(&self, _key: u64) {
+        self.run();
+    }
+
+    fn contains(&self, _key: u64) -> bool {
+        lock(&self.0).is_some()
+    }
+}
+
+/// A source that drops its observer without an end has ended the subscription too.
+struct RunOnDrop<F: FnOnce()>(Arc<Once<F>>);
+
+impl<F: FnOnce()> Drop for RunOnDrop<F> {
+    fn drop(&mut self) {
+        self.0.run();
+    }
+}

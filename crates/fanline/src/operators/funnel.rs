@@ -1,0 +1,218 @@
+//! The gate with nothing behind it but the observer: for operators that only let many speak to one.
+
+use std::marker::PhantomData;
+
+use super::gate::{Event, Gate, Out, Stage};
+use super::upstreams::Upstreams;
+use crate::sync::{AtomicUsize, Ordering};
+use crate::{Guard, Observable, Observer};
+
+/// An observer that many may call at once.
+pub(super) struct Funnel<T, E, O>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<T, E> + Send + 'static,
+{
+    gate: Gate<Mouth<T, E, O>>,
+}
+
+pub(super) struct Mouth<T, E, O> {
+    out: Out<O>,
+    taken: PhantomData<fn(T, E)>,
+}
+
+impl<T, E, O> Stage for Mouth<T, E, O>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<T, E> + Send + 'static,
+{
+    type Message = Event<T, E>;
+
+    fn receive(&mut self, message: Event<T, E>, _gate: &Gate<Self>) {
+        message.deliver(&mut self.out);
+    }
+
+    fn is_over(&self) -> bool {
+        Observer::<T, E>::is_closed(&self.out)
+    }
+}
+
+impl<T, E, O> Funnel<T, E, O>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<T, E> + Send + 'static,
+{
+    pub(super) fn new(observer: O) -> Self {
+        Self {
+            gate: Gate::new(Mouth {
+                out: Out::new(observer),
+                taken: PhantomData,
+            }),
+        }
+    }
+
+    #[inline]
+    pub(super) fn next(&self, value: &T) {
+        self.gate.enter(
+            value,
+            |mouth, value, _| mouth.out.next(value),
+            |value| Event::Next(value.clone()),
+        );
+    }
+
+    #[inline]
+    pub(super) fn next_owned(&self, value: T) {
+        self.gate.enter(
+            value,
+            |mouth, value, _| mouth.out.next_owned(value),
+            Event::Next,
+        );
+    }
+
+    pub(super) fn next_slice(&self, values: &[T]) {
+        self.gate.enter(
+            values,
+            |mouth, values, _| mouth.out.next_slice(values),
+            |values| Event::Slice(values.to_vec()),
+        );
+    }
+
+    pub(super) fn error(&self, error: &E) {
+        self.gate.enter(
+            error,
+            |mouth, error, _| mouth.out.error(error),
+            |error| Event::Error(error.clone()),
+        );
+    }
+
+    pub(super) fn complete(&self) {
+        self.gate.send(Event::Complete);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.gate.is_over()
+    }
+
+    pub(super) fn gate(&self) -> &Gate<Mouth<T, E, O>> {
+        &self.gate
+    }
+
+    pub(super) fn upstreams(&self) -> &Upstreams {
+        self.gate.upstreams()
+    }
+
+    pub(super) fn guard(&self) -> Guard {
+        self.gate.guard()
+    }
+}
+
+impl<T, E, O> Clone for Funnel<T, E, O>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<T, E> + Send + 'static,
+{
+    fn clone(&self) -> Self {
+        Self {
+            gate: self.gate.clone(),
+        }
+    }
+}
+
+/// Sources that flow together: completes with the last of a number known from the start.
+pub(super) struct Confluence<T, E, O>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<T, E> + Send + 'static,
+{
+    funnel: Funnel<T, E, O>,
+    open: std::sync::Arc<AtomicUsize>,
+}
+
+impl<T, E, O> Confluence<T, E, O>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<T, E> + Send + 'static,
+{
+    pub(super) fn new(observer: O, sources: usize) -> Self {
+        Self {
+            funnel: Funnel::new(observer),
+            open: std::sync::Arc::new(AtomicUsize::new(sources)),
+        }
+    }
+
+    pub(super) fn guard(&self) -> Guard {
+        self.funnel.guard()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.funnel.is_over()
+    }
+
+    pub(super) fn add<S>(&self, source: S)
+    where
+        S: Observable<Item = T, Error = E>,
+    {
+        self.funnel.gate().connect(|key| {
+            source.subscribe_with(Arm {
+                funnel: self.funnel.clone(),
+                open: std::sync::Arc::clone(&self.open),
+                key,
+            })
+        });
+    }
+}
+
+struct Arm<T, E, O>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<T, E> + Send + 'static,
+{
+    funnel: Funnel<T, E, O>,
+    open: std::sync::Arc<AtomicUsize>,
+    key: u64,
+}
+
+impl<T, E, O> Observer<T, E> for Arm<T, E, O>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<T, E> + Send + 'static,
+{
+    #[inline]
+    fn next(&mut self, value: &T) {
+        self.funnel.next(value);
+    }
+
+    #[inline]
+    fn next_owned(&mut self, value: T) {
+        self.funnel.next_owned(value);
+    }
+
+    fn next_slice(&mut self, values: &[T]) {
+        self.funnel.next_slice(values);
+    }
+
+    fn error(&mut self, error: &E) {
+        self.funnel.error(error);
+    }
+
+    fn complete(&mut self) {
+        // Acquire and release: the last one's completion comes after what the others left.
+        if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.funnel.complete();
+        } else {
+            self.funnel.upstreams().finish(self.key);
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.funnel.is_over()
+    }
+}

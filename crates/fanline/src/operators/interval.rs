@@ -1,0 +1,105 @@
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use crate::{Guard, Observable, Observer, Scheduler, Worker};
+
+/// Emits 0, 1, 2 and so on: the first after `period`, then one every `period`. Never ends.
+///
+/// Emits on a worker of `scheduler`. A value that comes late does not delay those after it; values that
+/// were missed are made up for.
+///
+/// # Panics
+/// When `period` is zero.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, operators::interval, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let guard = interval(Duration::from_secs(1), time.clone()).subscribe(|n| println!("{n}"));
+/// time.advance_by(Duration::from_secs(3)); // 0 1 2
+/// # drop(guard);
+/// ```
+pub fn interval<C: Scheduler>(period: Duration, scheduler: C) -> Interval<C> {
+    assert!(!period.is_zero(), "`period` must be longer than zero");
+    Interval { period, scheduler }
+}
+
+/// See [`interval`].
+#[derive(Clone, Debug)]
+pub struct Interval<C> {
+    period: Duration,
+    scheduler: C,
+}
+
+impl<C: Scheduler> Observable for Interval<C> {
+    type Item = u64;
+    type Error = Infallible;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<u64> + Send + 'static,
+    {
+        self.scheduler.worker().schedule_periodic(
+            self.period,
+            (0_u64, observer),
+            |(count, observer), _| {
+                if observer.is_closed() {
+                    return ControlFlow::Break(());
+                }
+                observer.next_owned(*count);
+                *count += 1;
+                if observer.is_closed() {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            },
+        )
+    }
+}
+
+/// Emits 0 after `delay` and completes, on a worker of `scheduler`.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, operators::timer, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let guard = timer(Duration::from_secs(1), time.clone()).subscribe(|_| println!("now"));
+/// time.advance_by(Duration::from_secs(1));
+/// # drop(guard);
+/// ```
+pub fn timer<C: Scheduler>(delay: Duration, scheduler: C) -> Timer<C> {
+    Timer { delay, scheduler }
+}
+
+/// See [`timer`].
+#[derive(Clone, Debug)]
+pub struct Timer<C> {
+    delay: Duration,
+    scheduler: C,
+}
+
+impl<C: Scheduler> Observable for Timer<C> {
+    type Item = u64;
+    type Error = Infallible;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<u64> + Send + 'static,
+    {
+        self.scheduler
+            .worker()
+            .schedule_after(self.delay, observer, |mut observer, _| {
+                if observer.is_closed() {
+                    return;
+                }
+                observer.next_owned(0);
+                if !observer.is_closed() {
+                    observer.complete();
+                }
+            })
+    }
+}

@@ -1,0 +1,94 @@
+use super::funnel::Confluence;
+use crate::{Guard, IntoObservable, Observable, Observer};
+
+/// See [`ObservableExt::merge`](crate::ObservableExt::merge).
+#[derive(Clone, Debug)]
+pub struct Merge<A, B> {
+    first: A,
+    second: B,
+}
+
+impl<A, B> Merge<A, B> {
+    pub(super) fn new(first: A, second: B) -> Self {
+        Self { first, second }
+    }
+}
+
+impl<A, B> Observable for Merge<A, B>
+where
+    A: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    B: Observable<Item = A::Item, Error = A::Error>,
+{
+    type Item = A::Item;
+    type Error = A::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<A::Item, A::Error> + Send + 'static,
+    {
+        let confluence = Confluence::new(observer, 2);
+        let guard = confluence.guard();
+        confluence.add(self.first);
+        confluence.add(self.second);
+        guard
+    }
+}
+
+/// All of several sources of one type; see [`merge_all`].
+#[derive(Clone, Debug)]
+pub struct MergeAll<S> {
+    sources: Vec<S>,
+}
+
+/// Emits the values of all sources as they come; see [`ObservableExt::merge`](crate::ObservableExt::merge).
+///
+/// Subscribes in the order given. Completes with the last source, at once when there is none; fails
+/// with the first that fails. Sources of unlike types are [`boxed`](crate::ObservableExt::boxed)
+/// first.
+///
+/// ```
+/// use fanline::{ObservableExt, Observable, Subject, operators::merge_all};
+///
+/// let (north, south) = (Subject::<u32>::new(), Subject::<u32>::new());
+/// let _guard = merge_all([north.clone(), south.clone()]).subscribe(|value| println!("{value}"));
+/// north.next(1);
+/// south.next(2);
+/// ```
+pub fn merge_all<I>(sources: I) -> MergeAll<<I::Item as IntoObservable>::Observable>
+where
+    I: IntoIterator<Item: IntoObservable>,
+{
+    MergeAll {
+        sources: sources
+            .into_iter()
+            .map(IntoObservable::into_observable)
+            .collect(),
+    }
+}
+
+impl<S> Observable for MergeAll<S>
+where
+    S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, mut observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        if self.sources.is_empty() {
+            observer.complete();
+            return Guard::closed();
+        }
+        let confluence = Confluence::new(observer, self.sources.len());
+        let guard = confluence.guard();
+        for source in self.sources {
+            if confluence.is_over() {
+                break;
+            }
+            confluence.add(source);
+        }
+        guard
+    }
+}

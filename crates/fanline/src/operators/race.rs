@@ -1,0 +1,196 @@
+use std::sync::Arc;
+
+use super::upstreams::Upstreams;
+use crate::sync::{AtomicBool, Mutex, Ordering, lock};
+use crate::{Guard, IntoObservable, Observable, Observer};
+
+/// See [`ObservableExt::race`](crate::ObservableExt::race).
+#[derive(Clone, Debug)]
+pub struct Race<A, B> {
+    first: A,
+    second: B,
+}
+
+impl<A, B> Race<A, B> {
+    pub(super) fn new(first: A, second: B) -> Self {
+        Self { first, second }
+    }
+}
+
+impl<A, B> Observable for Race<A, B>
+where
+    A: Observable,
+    B: Observable<Item = A::Item, Error = A::Error>,
+{
+    type Item = A::Item;
+    type Error = A::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<A::Item, A::Error> + Send + 'static,
+    {
+        let track = Arc::new(Track::new(observer));
+        let guard = track.upstreams.guard();
+        track.add(self.first);
+        track.add(self.second);
+        guard
+    }
+}
+
+/// The first of several sources of one type; see [`race_all`].
+#[derive(Clone, Debug)]
+pub struct RaceAll<S> {
+    sources: Vec<S>,
+}
+
+/// Is the first of the sources to say anything; see [`ObservableExt::race`](crate::ObservableExt::race).
+///
+/// Subscribes in the order given, until one has won. Completes at once when there is none.
+///
+/// ```
+/// use fanline::{Observable, Subject, operators::race_all};
+///
+/// let (slow, fast) = (Subject::<u32>::new(), Subject::<u32>::new());
+/// let _guard = race_all([slow.clone(), fast.clone()]).subscribe(|value| println!("{value}"));
+/// fast.next(1);
+/// assert!(!slow.has_observers());
+/// ```
+pub fn race_all<I>(sources: I) -> RaceAll<<I::Item as IntoObservable>::Observable>
+where
+    I: IntoIterator<Item: IntoObservable>,
+{
+    RaceAll {
+        sources: sources
+            .into_iter()
+            .map(IntoObservable::into_observable)
+            .collect(),
+    }
+}
+
+impl<S: Observable> Observable for RaceAll<S> {
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, mut observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        if self.sources.is_empty() {
+            observer.complete();
+            return Guard::closed();
+        }
+        let track = Arc::new(Track::new(observer));
+        let guard = track.upstreams.guard();
+        for source in self.sources {
+            track.add(source);
+        }
+        guard
+    }
+}
+
+struct Track<O> {
+    /// Taken by the winner, who then calls it without a lock.
+    prize: Mutex<Option<O>>,
+    /// Says to the others that they can stop; the prize decides, so relaxed loads and stores suffice.
+    won: AtomicBool,
+    upstreams: Arc<Upstreams>,
+}
+
+impl<O> Track<O> {
+    fn new(observer: O) -> Self {
+        Self {
+            prize: Mutex::new(Some(observer)),
+            won: AtomicBool::new(false),
+            upstreams: Arc::new(Upstreams::default()),
+        }
+    }
+
+    fn add<S>(self: &Arc<Self>, source: S)
+    where
+        S: Observable,
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        if self.won.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(key) = self.upstreams.reserve() {
+            let guard = source.subscribe_with(Runner {
+                track: Arc::clone(self),
+                observer: None,
+                key,
+            });
+            self.upstreams.set(key, guard);
+        }
+    }
+}
+
+struct Runner<O> {
+    track: Arc<Track<O>>,
+    /// Here once this one has won.
+    observer: Option<O>,
+    key: u64,
+}
+
+impl<O> Runner<O> {
+    /// The observer, for the one that has won or wins by asking.
+    #[inline]
+    fn prize(&mut self) -> Option<&mut O> {
+        if self.observer.is_none() && !self.track.won.load(Ordering::Relaxed) {
+            self.claim();
+        }
+        self.observer.as_mut()
+    }
+
+    #[cold]
+    fn claim(&mut self) {
+        self.observer = lock(&self.track.prize).take();
+        if self.observer.is_some() {
+            self.track.won.store(true, Ordering::Relaxed);
+            self.track.upstreams.keep_only(self.key);
+        }
+    }
+}
+
+impl<T, E, O: Observer<T, E>> Observer<T, E> for Runner<O> {
+    fn next(&mut self, value: &T) {
+        if let Some(observer) = self.prize() {
+            observer.next(value);
+        }
+    }
+
+    fn next_owned(&mut self, value: T) {
+        if let Some(observer) = self.prize() {
+            observer.next_owned(value);
+        }
+    }
+
+    fn next_slice(&mut self, values: &[T]) {
+        if values.is_empty() {
+            return;
+        }
+        if let Some(observer) = self.prize() {
+            observer.next_slice(values);
+        }
+    }
+
+    fn error(&mut self, error: &E) {
+        if let Some(observer) = self.prize() {
+            observer.error(error);
+            self.track.upstreams.close();
+        }
+    }
+
+    fn complete(&mut self) {
+        if let Some(observer) = self.prize() {
+            observer.complete();
+            self.track.upstreams.close();
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        match &self.observer {
+            Some(observer) => observer.is_closed() || self.track.upstreams.is_closed(),
+            None => self.track.won.load(Ordering::Relaxed) || self.track.upstreams.is_closed(),
+        }
+    }
+}

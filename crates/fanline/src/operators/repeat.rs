@@ -1,0 +1,61 @@
+use super::again::{NoWait, Policy, Round, Verdict};
+use super::series::Series;
+use crate::{Guard, Observable, Observer};
+
+/// See [`ObservableExt::repeat`](crate::ObservableExt::repeat).
+#[derive(Clone, Debug)]
+pub struct Repeat<S> {
+    source: S,
+    times: usize,
+}
+
+impl<S> Repeat<S> {
+    pub(super) fn new(source: S, times: usize) -> Self {
+        Self { source, times }
+    }
+}
+
+impl<S> Observable for Repeat<S>
+where
+    S: Observable<Item: 'static, Error: 'static> + Clone + Send + 'static,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, mut observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        let Some(left) = self.times.checked_sub(1) else {
+            observer.complete();
+            return Guard::closed();
+        };
+        Series::begin(Round {
+            source: self.source,
+            observer,
+            policy: Rounds { left },
+            wait: NoWait,
+            delay: None,
+        })
+    }
+}
+
+struct Rounds {
+    left: usize,
+}
+
+impl<E> Policy<E> for Rounds {
+    fn after_error(&mut self, _error: &E) -> Verdict {
+        Verdict::Stop
+    }
+
+    fn after_completion(&mut self) -> Verdict {
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                Verdict::Again
+            }
+            None => Verdict::Stop,
+        }
+    }
+}

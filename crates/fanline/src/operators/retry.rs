@@ -1,0 +1,217 @@
+use std::time::Duration;
+
+use super::again::{NoWait, OnWorker, Policy, Round, Verdict};
+use super::series::Series;
+use crate::{Guard, Observable, Observer, Scheduler};
+
+/// See [`ObservableExt::retry`](crate::ObservableExt::retry).
+#[derive(Clone, Debug)]
+pub struct Retry<S> {
+    source: S,
+    times: usize,
+}
+
+impl<S> Retry<S> {
+    pub(super) fn new(source: S, times: usize) -> Self {
+        Self { source, times }
+    }
+}
+
+impl<S> Observable for Retry<S>
+where
+    S: Observable<Item: 'static, Error: 'static> + Clone + Send + 'static,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        Series::begin(Round {
+            source: self.source,
+            observer,
+            policy: Attempts { left: self.times },
+            wait: NoWait,
+            delay: None,
+        })
+    }
+}
+
+struct Attempts {
+    left: usize,
+}
+
+impl<E> Policy<E> for Attempts {
+    fn after_error(&mut self, _error: &E) -> Verdict {
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                Verdict::Again
+            }
+            None => Verdict::Stop,
+        }
+    }
+
+    fn after_completion(&mut self) -> Verdict {
+        Verdict::Stop
+    }
+}
+
+/// How long [`retry_with`](crate::ObservableExt::retry_with) waits before each new attempt, and how
+/// many there are.
+///
+/// The waits are the same in every run: nothing is drawn at random.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::operators::Backoff;
+///
+/// let backoff = Backoff::exponential(Duration::from_millis(100))
+///     .at_most(Duration::from_millis(500))
+///     .attempts(5);
+/// let waits: Vec<u128> = (0..6).map_while(|n| backoff.delay(n)).map(|d| d.as_millis()).collect();
+/// assert_eq!(waits, [100, 200, 400, 500, 500]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    first: Duration,
+    factor: u32,
+    most: Duration,
+    attempts: usize,
+    anew_after_value: bool,
+}
+
+impl Backoff {
+    /// The same wait each time, without end.
+    pub const fn constant(delay: Duration) -> Self {
+        Self {
+            first: delay,
+            factor: 1,
+            most: Duration::MAX,
+            attempts: usize::MAX,
+            anew_after_value: false,
+        }
+    }
+
+    /// A wait that doubles each time, without end.
+    pub const fn exponential(first: Duration) -> Self {
+        Self {
+            factor: 2,
+            ..Self::constant(first)
+        }
+    }
+
+    /// By how much each wait is longer than the one before it, instead of 2.
+    ///
+    /// # Panics
+    /// When `factor` is 0.
+    #[must_use]
+    pub const fn factor(self, factor: u32) -> Self {
+        assert!(factor > 0, "`factor` must be at least 1");
+        Self { factor, ..self }
+    }
+
+    /// The longest wait.
+    #[must_use]
+    pub const fn at_most(self, most: Duration) -> Self {
+        Self { most, ..self }
+    }
+
+    /// How often the source is subscribed again before its error is passed on.
+    #[must_use]
+    pub const fn attempts(self, attempts: usize) -> Self {
+        Self { attempts, ..self }
+    }
+
+    /// Starts counting anew when a value has come: for sources that live long and fail now and then.
+    #[must_use]
+    pub const fn anew_after_value(self) -> Self {
+        Self {
+            anew_after_value: true,
+            ..self
+        }
+    }
+
+    /// The wait after so many attempts that failed since counting began; none when they are used up.
+    pub fn delay(&self, failed: usize) -> Option<Duration> {
+        if failed >= self.attempts {
+            return None;
+        }
+        let factor = u32::try_from(failed)
+            .ok()
+            .and_then(|failed| self.factor.checked_pow(failed))
+            .unwrap_or(u32::MAX);
+        Some(self.first.saturating_mul(factor).min(self.most))
+    }
+}
+
+/// See [`ObservableExt::retry_with`](crate::ObservableExt::retry_with).
+#[derive(Clone, Debug)]
+pub struct RetryWith<S, C> {
+    source: S,
+    backoff: Backoff,
+    scheduler: C,
+}
+
+impl<S, C> RetryWith<S, C> {
+    pub(super) fn new(source: S, backoff: Backoff, scheduler: C) -> Self {
+        Self {
+            source,
+            backoff,
+            scheduler,
+        }
+    }
+}
+
+impl<S, C> Observable for RetryWith<S, C>
+where
+    S: Observable<Item: 'static, Error: 'static> + Clone + Send + 'static,
+    C: Scheduler,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        Series::begin(Round {
+            source: self.source,
+            observer,
+            policy: BackingOff {
+                backoff: self.backoff,
+                failed: 0,
+            },
+            wait: OnWorker(self.scheduler.worker()),
+            delay: None,
+        })
+    }
+}
+
+struct BackingOff {
+    backoff: Backoff,
+    failed: usize,
+}
+
+impl<E> Policy<E> for BackingOff {
+    fn after_error(&mut self, _error: &E) -> Verdict {
+        match self.backoff.delay(self.failed) {
+            Some(delay) => {
+                self.failed += 1;
+                Verdict::AgainAfter(delay)
+            }
+            None => Verdict::Stop,
+        }
+    }
+
+    fn after_completion(&mut self) -> Verdict {
+        Verdict::Stop
+    }
+
+    fn on_value(&mut self) {
+        if self.backoff.anew_after_value {
+            self.failed = 0;
+        }
+    }
+}

@@ -1,0 +1,94 @@
+use std::time::Duration;
+
+use super::gate::Out;
+use super::timed::{Alarm, Timed, timed};
+use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
+
+/// See [`ObservableExt::sample`](crate::ObservableExt::sample).
+#[derive(Clone, Debug)]
+pub struct SampleEvery<S, C> {
+    source: S,
+    period: Duration,
+    scheduler: C,
+}
+
+impl<S, C> SampleEvery<S, C> {
+    pub(super) fn new(source: S, period: Duration, scheduler: C) -> Self {
+        assert!(!period.is_zero(), "`period` must be longer than zero");
+        Self {
+            source,
+            period,
+            scheduler,
+        }
+    }
+}
+
+impl<S, C> Observable for SampleEvery<S, C>
+where
+    S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    C: Scheduler,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        let operator = Sampler {
+            out: Out::new(observer),
+            period: self.period,
+            next_at: Time::ZERO,
+            latest: None,
+        };
+        timed(self.source, &self.scheduler, operator)
+    }
+}
+
+struct Sampler<T, O> {
+    out: Out<O>,
+    period: Duration,
+    next_at: Time,
+    latest: Option<T>,
+}
+
+impl<T, E, W, O> Timed<T, E, W> for Sampler<T, O>
+where
+    T: Clone + Send + 'static,
+    O: Observer<T, E> + Send + 'static,
+    W: Worker,
+{
+    fn start(&mut self, alarm: &mut Alarm<W>) {
+        self.next_at = alarm.now() + self.period;
+        alarm.set(self.next_at);
+    }
+
+    fn next(&mut self, value: &T, _alarm: &mut Alarm<W>) {
+        self.latest = Some(value.clone());
+    }
+
+    fn next_owned(&mut self, value: T, _alarm: &mut Alarm<W>) {
+        self.latest = Some(value);
+    }
+
+    fn error(&mut self, error: &E) {
+        self.out.error(error);
+    }
+
+    fn complete(&mut self, _alarm: &mut Alarm<W>) {
+        self.out.complete();
+    }
+
+    fn tick(&mut self, alarm: &mut Alarm<W>) {
+        // From the planned time, so that lateness does not add up.
+        self.next_at = self.next_at + self.period;
+        alarm.set(self.next_at);
+        if let Some(value) = self.latest.take() {
+            self.out.next_owned(value);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.out.is_closed()
+    }
+}

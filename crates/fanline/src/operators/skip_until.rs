@@ -1,0 +1,77 @@
+use super::gate::Out;
+use super::join::{First, Join, join};
+use super::signal::Signal;
+use crate::{Guard, Observable, Observer};
+
+/// See [`ObservableExt::skip_until`](crate::ObservableExt::skip_until).
+#[derive(Clone, Debug)]
+pub struct SkipUntil<S, N> {
+    source: S,
+    notifier: N,
+}
+
+impl<S, N> SkipUntil<S, N> {
+    pub(super) fn new(source: S, notifier: N) -> Self {
+        Self { source, notifier }
+    }
+}
+
+impl<S, N> Observable for SkipUntil<S, N>
+where
+    S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    N: Observable<Error = S::Error>,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        let stage = After {
+            out: Out::new(observer),
+            open: false,
+        };
+        join(self.source, Signal(self.notifier), stage, First::Right)
+    }
+}
+
+struct After<O> {
+    out: Out<O>,
+    open: bool,
+}
+
+impl<T, E, O> Join<T, (), E> for After<O>
+where
+    O: Observer<T, E> + Send + 'static,
+{
+    fn left(&mut self, value: &T) {
+        if self.open {
+            self.out.next(value);
+        }
+    }
+
+    fn left_owned(&mut self, value: T) {
+        if self.open {
+            self.out.next_owned(value);
+        }
+    }
+
+    fn right(&mut self, (): &()) {
+        self.open = true;
+    }
+
+    fn left_complete(&mut self) {
+        self.out.complete();
+    }
+
+    fn right_complete(&mut self) {}
+
+    fn error(&mut self, error: &E) {
+        self.out.error(error);
+    }
+
+    fn is_over(&self) -> bool {
+        self.out.is_closed()
+    }
+}

@@ -1,0 +1,107 @@
+use crate::operators::forward::complete;
+use crate::{Guard, Observable, Observer};
+
+/// See [`ObservableExt::take`](crate::ObservableExt::take).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(1..)
+///     .take(2)
+///     .collect::<Vec<_>>()
+///     .subscribe(|all| assert_eq!(*all, [1, 2]))
+///     .detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Take<S> {
+    source: S,
+    count: usize,
+}
+
+impl<S> Take<S> {
+    pub(super) fn new(source: S, count: usize) -> Self {
+        Self { source, count }
+    }
+}
+
+impl<S> Observable for Take<S>
+where
+    S: Observable,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, mut observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        if self.count == 0 {
+            complete(&mut observer);
+            return Guard::closed();
+        }
+        self.source.subscribe_with(TakeObserver {
+            observer,
+            left: self.count,
+        })
+    }
+}
+
+struct TakeObserver<O> {
+    observer: O,
+    /// At zero it has completed.
+    left: usize,
+}
+
+impl<O> TakeObserver<O> {
+    /// Counts `values` that come to one call of the observer, and completes after the last.
+    #[inline]
+    fn pass<T, E>(&mut self, values: usize, call: impl FnOnce(&mut O))
+    where
+        O: Observer<T, E>,
+    {
+        if self.left == 0 {
+            return;
+        }
+        // First: a panic of the observer must not make room for another value.
+        self.left -= values;
+        call(&mut self.observer);
+        if self.left == 0 {
+            complete(&mut self.observer);
+        }
+    }
+}
+
+impl<T, E, O: Observer<T, E>> Observer<T, E> for TakeObserver<O> {
+    #[inline]
+    fn next(&mut self, value: &T) {
+        self.pass(1, |observer| observer.next(value));
+    }
+
+    #[inline]
+    fn next_owned(&mut self, value: T) {
+        self.pass(1, |observer| observer.next_owned(value));
+    }
+
+    #[inline]
+    fn next_slice(&mut self, values: &[T]) {
+        let count = values.len().min(self.left);
+        self.pass(count, |observer| observer.next_slice(&values[..count]));
+    }
+
+    fn error(&mut self, error: &E) {
+        if self.left > 0 {
+            self.observer.error(error);
+        }
+    }
+
+    fn complete(&mut self) {
+        if self.left > 0 {
+            self.observer.complete();
+        }
+    }
+
+    #[inline]
+    fn is_closed(&self) -> bool {
+        self.left == 0 || self.observer.is_closed()
+    }
+}

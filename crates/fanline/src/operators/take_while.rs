@@ -1,0 +1,121 @@
+use crate::operators::forward::complete;
+use crate::{Guard, Observable, Observer};
+
+/// See [`ObservableExt::take_while`](crate::ObservableExt::take_while).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter([1, 2, 9, 3])
+///     .take_while(|n| *n < 5)
+///     .collect::<Vec<_>>()
+///     .subscribe(|all| assert_eq!(*all, [1, 2]))
+///     .detach();
+/// fanline::from_iter([1, 2, 9, 3])
+///     .take_while_inclusive(|n| *n < 5)
+///     .collect::<Vec<_>>()
+///     .subscribe(|all| assert_eq!(*all, [1, 2, 9]))
+///     .detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct TakeWhile<S, F> {
+    source: S,
+    wanted: F,
+    inclusive: bool,
+}
+
+impl<S, F> TakeWhile<S, F> {
+    pub(super) fn new(source: S, wanted: F, inclusive: bool) -> Self {
+        Self {
+            source,
+            wanted,
+            inclusive,
+        }
+    }
+}
+
+impl<S, F> Observable for TakeWhile<S, F>
+where
+    S: Observable,
+    F: FnMut(&S::Item) -> bool + Send + 'static,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        self.source.subscribe_with(TakeWhileObserver {
+            observer,
+            wanted: self.wanted,
+            inclusive: self.inclusive,
+            done: false,
+        })
+    }
+}
+
+struct TakeWhileObserver<O, F> {
+    observer: O,
+    wanted: F,
+    inclusive: bool,
+    done: bool,
+}
+
+impl<O, F> TakeWhileObserver<O, F> {
+    /// Passes the value on with `call` if it is wanted, or is the last and belongs to the rest.
+    #[inline]
+    fn pass<T, E>(&mut self, wanted: bool, call: impl FnOnce(&mut O))
+    where
+        O: Observer<T, E>,
+    {
+        if wanted {
+            call(&mut self.observer);
+            return;
+        }
+        self.done = true;
+        if self.inclusive {
+            call(&mut self.observer);
+        }
+        complete(&mut self.observer);
+    }
+}
+
+impl<T, E, O, F> Observer<T, E> for TakeWhileObserver<O, F>
+where
+    O: Observer<T, E>,
+    F: FnMut(&T) -> bool,
+{
+    #[inline]
+    fn next(&mut self, value: &T) {
+        if !self.done {
+            let wanted = (self.wanted)(value);
+            self.pass(wanted, |observer| observer.next(value));
+        }
+    }
+
+    #[inline]
+    fn next_owned(&mut self, value: T) {
+        if !self.done {
+            let wanted = (self.wanted)(&value);
+            self.pass(wanted, |observer| observer.next_owned(value));
+        }
+    }
+
+    fn error(&mut self, error: &E) {
+        if !self.done {
+            self.observer.error(error);
+        }
+    }
+
+    fn complete(&mut self) {
+        if !self.done {
+            self.observer.complete();
+        }
+    }
+
+    #[inline]
+    fn is_closed(&self) -> bool {
+        self.done || self.observer.is_closed()
+    }
+}

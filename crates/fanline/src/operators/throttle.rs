@@ -1,0 +1,111 @@
+use std::time::Duration;
+
+use super::gate::Out;
+use super::timed::{Alarm, Timed, timed};
+use crate::{Guard, Observable, Observer, Scheduler, Worker};
+
+/// Which value of a period [`throttle`](crate::ObservableExt::throttle) lets through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// The first, at once.
+    Leading,
+    /// The last, at the end of the period.
+    Trailing,
+    /// The first at once, and the last at the end when there were more.
+    Both,
+}
+
+/// See [`ObservableExt::throttle`](crate::ObservableExt::throttle).
+#[derive(Clone, Debug)]
+pub struct Throttle<S, C> {
+    source: S,
+    period: Duration,
+    edge: Edge,
+    scheduler: C,
+}
+
+impl<S, C> Throttle<S, C> {
+    pub(super) fn new(source: S, period: Duration, edge: Edge, scheduler: C) -> Self {
+        Self {
+            source,
+            period,
+            edge,
+            scheduler,
+        }
+    }
+}
+
+impl<S, C> Observable for Throttle<S, C>
+where
+    S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    C: Scheduler,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        let operator = Throttled {
+            out: Out::new(observer),
+            period: self.period,
+            edge: self.edge,
+            pending: None,
+        };
+        timed(self.source, &self.scheduler, operator)
+    }
+}
+
+/// A period is running while the alarm is set.
+struct Throttled<T, O> {
+    out: Out<O>,
+    period: Duration,
+    edge: Edge,
+    pending: Option<T>,
+}
+
+impl<T, E, W, O> Timed<T, E, W> for Throttled<T, O>
+where
+    T: Clone + Send + 'static,
+    O: Observer<T, E> + Send + 'static,
+    W: Worker,
+{
+    fn next(&mut self, value: &T, alarm: &mut Alarm<W>) {
+        let first = !alarm.is_set();
+        if first {
+            alarm.set(alarm.now() + self.period);
+        }
+        if first && self.edge != Edge::Trailing {
+            self.out.next(value);
+        } else if self.edge != Edge::Leading {
+            self.pending = Some(value.clone());
+        }
+    }
+
+    fn error(&mut self, error: &E) {
+        self.out.error(error);
+    }
+
+    fn complete(&mut self, _alarm: &mut Alarm<W>) {
+        if let Some(value) = self.pending.take() {
+            self.out.next_owned(value);
+        }
+        self.out.complete();
+    }
+
+    fn tick(&mut self, alarm: &mut Alarm<W>) {
+        let Some(value) = self.pending.take() else {
+            return;
+        };
+        if self.edge == Edge::Both {
+            // What follows waits for the end of a period of its own, or the rate would double.
+            alarm.set(alarm.now() + self.period);
+        }
+        self.out.next_owned(value);
+    }
+
+    fn is_over(&self) -> bool {
+        self.out.is_closed()
+    }
+}

@@ -1,0 +1,225 @@
+//! One source and an alarm behind one gate: what the operators that wait have in common.
+
+use std::marker::PhantomData;
+
+use super::gate::{Event, Gate, Stage};
+use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
+
+/// What an operator makes of a source and of an alarm. Calls never overlap.
+pub(super) trait Timed<T, E, W: Worker>: Send + 'static {
+    /// Before the source is subscribed.
+    fn start(&mut self, _alarm: &mut Alarm<W>) {}
+
+    fn next(&mut self, value: &T, alarm: &mut Alarm<W>);
+
+    fn next_owned(&mut self, value: T, alarm: &mut Alarm<W>) {
+        self.next(&value, alarm);
+    }
+
+    fn error(&mut self, error: &E);
+
+    fn complete(&mut self, alarm: &mut Alarm<W>);
+
+    /// What the alarm was set for has come.
+    fn tick(&mut self, alarm: &mut Alarm<W>);
+
+    fn is_over(&self) -> bool;
+}
+
+/// Goes off once for each time it is set.
+///
+/// Setting it again before puts it off. That touches the scheduler only when nothing is scheduled: an
+/// action that comes before the deadline schedules itself again, so a deadline that moves with every
+/// value costs one action per period and not one per value. A deadline never moves to an earlier time.
+pub(super) struct Alarm<W> {
+    worker: W,
+    deadline: Option<Time>,
+    scheduled: bool,
+}
+
+impl<W: Worker> Alarm<W> {
+    pub(super) fn now(&self) -> Time {
+        self.worker.now()
+    }
+
+    pub(super) fn set(&mut self, deadline: Time) {
+        self.deadline = Some(deadline);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.deadline = None;
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        self.deadline.is_some()
+    }
+
+    /// Takes the deadline, if it has come.
+    fn is_due(&mut self) -> bool {
+        self.deadline
+            .take_if(|deadline| *deadline <= self.worker.now())
+            .is_some()
+    }
+}
+
+/// Subscribes `source` with the operator before the observer.
+pub(super) fn timed<S, C, J>(source: S, scheduler: &C, operator: J) -> Guard
+where
+    S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    C: Scheduler,
+    J: Timed<S::Item, S::Error, C::Worker>,
+{
+    let gate = gate_of(scheduler, operator);
+    let guard = gate.guard();
+    subscribe(source, &gate);
+    guard
+}
+
+pub(super) type TimedGate<T, E, J, W> = Gate<Operator<T, E, J, W>>;
+
+pub(super) fn gate_of<C, T, E, J>(scheduler: &C, operator: J) -> TimedGate<T, E, J, C::Worker>
+where
+    C: Scheduler,
+    J: Timed<T, E, C::Worker>,
+    T: Send + 'static,
+    E: Send + 'static,
+{
+    Gate::new(Operator {
+        operator,
+        alarm: Alarm {
+            worker: scheduler.worker(),
+            deadline: None,
+            scheduled: false,
+        },
+        taken: PhantomData,
+    })
+}
+
+pub(super) fn subscribe<S, J, W>(source: S, gate: &TimedGate<S::Item, S::Error, J, W>)
+where
+    S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    J: Timed<S::Item, S::Error, W>,
+    W: Worker,
+{
+    gate.send(Message::Start);
+    gate.connect(|_| source.subscribe_with(Input { gate: gate.clone() }));
+}
+
+pub(super) struct Operator<T, E, J, W> {
+    operator: J,
+    alarm: Alarm<W>,
+    taken: PhantomData<fn(T, E)>,
+}
+
+pub(super) enum Message<T, E> {
+    Start,
+    Source(Event<T, E>),
+    Tick,
+}
+
+impl<T, E, J, W> Operator<T, E, J, W>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    J: Timed<T, E, W>,
+    W: Worker,
+{
+    /// Does `work` and schedules what it has set.
+    #[inline]
+    fn work(&mut self, gate: &Gate<Self>, work: impl FnOnce(&mut J, &mut Alarm<W>)) {
+        work(&mut self.operator, &mut self.alarm);
+        if let Some(deadline) = self.alarm.deadline
+            && !self.alarm.scheduled
+            && !self.operator.is_over()
+        {
+            self.alarm.scheduled = true;
+            gate.send_at(&self.alarm.worker, deadline, Message::Tick);
+        }
+    }
+}
+
+impl<T, E, J, W> Stage for Operator<T, E, J, W>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    J: Timed<T, E, W>,
+    W: Worker,
+{
+    type Message = Message<T, E>;
+
+    fn receive(&mut self, message: Message<T, E>, gate: &Gate<Self>) {
+        self.work(gate, |operator, alarm| match message {
+            Message::Start => operator.start(alarm),
+            Message::Source(Event::Next(value)) => operator.next_owned(value, alarm),
+            Message::Source(Event::Slice(values)) => {
+                for value in values {
+                    if !operator.is_over() {
+                        operator.next_owned(value, alarm);
+                    }
+                }
+            }
+            Message::Source(Event::Error(error)) => operator.error(&error),
+            Message::Source(Event::Complete) => operator.complete(alarm),
+            Message::Tick => {
+                alarm.scheduled = false;
+                if alarm.is_due() {
+                    operator.tick(alarm);
+                }
+            }
+        });
+    }
+
+    fn is_over(&self) -> bool {
+        self.operator.is_over()
+    }
+}
+
+struct Input<T, E, J, W>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    J: Timed<T, E, W>,
+    W: Worker,
+{
+    gate: Gate<Operator<T, E, J, W>>,
+}
+
+impl<T, E, J, W> Observer<T, E> for Input<T, E, J, W>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    J: Timed<T, E, W>,
+    W: Worker,
+{
+    fn next(&mut self, value: &T) {
+        self.gate.enter(
+            value,
+            |stage, value, gate| stage.work(gate, |op, alarm| op.next(value, alarm)),
+            |value| Message::Source(Event::Next(value.clone())),
+        );
+    }
+
+    fn next_owned(&mut self, value: T) {
+        self.gate.enter(
+            value,
+            |stage, value, gate| stage.work(gate, |op, alarm| op.next_owned(value, alarm)),
+            |value| Message::Source(Event::Next(value)),
+        );
+    }
+
+    fn error(&mut self, error: &E) {
+        self.gate.enter(
+            error,
+            |stage, error, _| stage.operator.error(error),
+            |error| Message::Source(Event::Error(error.clone())),
+        );
+    }
+
+    fn complete(&mut self) {
+        self.gate.send(Message::Source(Event::Complete));
+    }
+
+    fn is_closed(&self) -> bool {
+        self.gate.is_over()
+    }
+}

@@ -1,0 +1,93 @@
+use std::time::Duration;
+
+use super::gate::Out;
+use super::timed::{Alarm, Timed, timed};
+use crate::{Guard, Observable, Observer, Scheduler, Worker};
+
+/// See [`ObservableExt::timeout`](crate::ObservableExt::timeout).
+#[derive(Clone, Debug)]
+pub struct Timeout<S, C, F> {
+    source: S,
+    limit: Duration,
+    scheduler: C,
+    error: F,
+}
+
+impl<S, C, F> Timeout<S, C, F> {
+    pub(super) fn new(source: S, limit: Duration, scheduler: C, error: F) -> Self {
+        Self {
+            source,
+            limit,
+            scheduler,
+            error,
+        }
+    }
+}
+
+impl<S, C, F> Observable for Timeout<S, C, F>
+where
+    S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    C: Scheduler,
+    F: FnOnce() -> S::Error + Send + 'static,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        let operator = Limited {
+            out: Out::new(observer),
+            limit: self.limit,
+            late: Some(self.error),
+        };
+        timed(self.source, &self.scheduler, operator)
+    }
+}
+
+struct Limited<O, F> {
+    out: Out<O>,
+    limit: Duration,
+    late: Option<F>,
+}
+
+impl<T, E, W, O, F> Timed<T, E, W> for Limited<O, F>
+where
+    O: Observer<T, E> + Send + 'static,
+    F: FnOnce() -> E + Send + 'static,
+    W: Worker,
+{
+    fn start(&mut self, alarm: &mut Alarm<W>) {
+        alarm.set(alarm.now() + self.limit);
+    }
+
+    fn next(&mut self, value: &T, alarm: &mut Alarm<W>) {
+        alarm.set(alarm.now() + self.limit);
+        self.out.next(value);
+    }
+
+    fn next_owned(&mut self, value: T, alarm: &mut Alarm<W>) {
+        alarm.set(alarm.now() + self.limit);
+        self.out.next_owned(value);
+    }
+
+    fn error(&mut self, error: &E) {
+        self.out.error(error);
+    }
+
+    fn complete(&mut self, _alarm: &mut Alarm<W>) {
+        self.out.complete();
+    }
+
+    fn tick(&mut self, _alarm: &mut Alarm<W>) {
+        if let Some(late) = self.late.take() {
+            let error = late();
+            self.out.error(&error);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.out.is_closed()
+    }
+}

@@ -1,0 +1,210 @@
+//! The guards of an operator's own subscriptions, and of what it has scheduled.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::guard::Registry;
+use crate::sync::{AtomicBool, Mutex, Ordering, lock};
+use crate::{Guard, Observer};
+
+/// Keeps the guards of what an operator has subscribed to or scheduled, until each is over or all
+/// are closed.
+///
+/// A key is reserved before subscribing and the guard put there after, because a source may end
+/// inside the subscription: whoever comes second learns of it. A guard that comes after its key has
+/// finished, or after all was closed, is dropped at once. Guards are dropped outside the lock.
+#[derive(Default)]
+pub(super) struct Upstreams {
+    slots: Mutex<Slots>,
+    /// Says to a source in a loop that it can stop; what is decided is decided under the lock, so
+    /// relaxed loads and stores suffice.
+    closed: AtomicBool,
+}
+
+#[derive(Default)]
+struct Slots {
+    closed: bool,
+    next_key: u64,
+    /// `None` between the reservation and the guard.
+    guards: BTreeMap<u64, Option<Guard>>,
+}
+
+impl Upstreams {
+    /// A key for a subscription about to be made; none when all is over.
+    pub(super) fn reserve(&self) -> Option<u64> {
+        let mut slots = lock(&self.slots);
+        if slots.closed {
+            return None;
+        }
+        let key = slots.next_key;
+        slots.next_key += 1;
+        slots.guards.insert(key, None);
+        Some(key)
+    }
+
+    /// Keeps the guard; false, and the guard is dropped, when the key is over already.
+    pub(super) fn set(&self, key: u64, guard: Guard) -> bool {
+        match lock(&self.slots).guards.get_mut(&key) {
+            Some(slot) => {
+                *slot = Some(guard);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Forgets the key and drops its guard. False when the guard has not come yet: whoever is
+    /// subscribing finds out from [`set`](Self::set).
+    pub(super) fn finish(&self, key: u64) -> bool {
+        let slot = lock(&self.slots).guards.remove(&key);
+        matches!(slot, Some(Some(_)))
+    }
+
+    /// Forgets all keys but one and drops their guards.
+    pub(super) fn keep_only(&self, key: u64) {
+        let others = {
+            let mut slots = lock(&self.slots);
+            let kept = slots.guards.remove_entry(&key);
+            let others = std::mem::take(&mut slots.guards);
+            slots.guards.extend(kept);
+            others
+        };
+        drop(others);
+    }
+
+    /// Drops all guards, and from now on each as it comes.
+    pub(super) fn close(&self) {
+        drop(self.take_all());
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    fn take_all(&self) -> BTreeMap<u64, Option<Guard>> {
+        self.closed.store(true, Ordering::Relaxed);
+        let mut slots = lock(&self.slots);
+        slots.closed = true;
+        std::mem::take(&mut slots.guards)
+    }
+
+    pub(super) fn close_and_wait(&self) {
+        self.take_all()
+            .into_values()
+            .flatten()
+            .for_each(Guard::unsubscribe_and_wait);
+    }
+
+    /// A guard that closes all.
+    pub(super) fn guard(self: &Arc<Self>) -> Guard {
+        Guard::registered(Arc::clone(self) as Arc<dyn Registry>, 0)
+    }
+}
+
+impl Registry for Upstreams {
+    fn remove(&self, _key: u64) {
+        self.close();
+    }
+
+    fn remove_and_wait(&self, _key: u64) {
+        self.close_and_wait();
+    }
+
+    fn contains(&self, _key: u64) -> bool {
+        !self.is_closed()
+    }
+}
+
+/// Tells its source that it can stop when all is closed, and closes all with the source's end.
+pub(super) struct UntilClosed<O> {
+    pub(super) observer: O,
+    pub(super) upstreams: Arc<Upstreams>,
+}
+
+impl<T, E, O: Observer<T, E>> Observer<T, E> for UntilClosed<O> {
+    #[inline]
+    fn next(&mut self, value: &T) {
+        self.observer.next(value);
+    }
+
+    #[inline]
+    fn next_owned(&mut self, value: T) {
+        self.observer.next_owned(value);
+    }
+
+    fn next_slice(&mut self, values: &[T]) {
+        self.observer.next_slice(values);
+    }
+
+    fn error(&mut self, error: &E) {
+        self.observer.error(error);
+        self.upstreams.close();
+    }
+
+    fn complete(&mut self) {
+        self.observer.complete();
+        self.upstreams.close();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.upstreams.is_closed() || self.observer.is_closed()
+    }
+}
+
+#[cfg(all(test, not(fanline_loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::Upstreams;
+    use crate::Guard;
+
+    fn counted(drops: &Arc<AtomicU32>) -> Guard {
+        let drops = Arc::clone(drops);
+        Guard::new(move || {
+            drops.fetch_add(1, Ordering::Relaxed);
+        })
+    }
+
+    #[test]
+    fn a_guard_is_dropped_when_its_key_is_over_before_or_after() {
+        let drops = Arc::new(AtomicU32::new(0));
+        let upstreams = Upstreams::default();
+        let early = upstreams.reserve().unwrap();
+        assert!(!upstreams.finish(early), "no guard yet");
+        assert!(!upstreams.set(early, counted(&drops)));
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+
+        let late = upstreams.reserve().unwrap();
+        assert!(upstreams.set(late, counted(&drops)));
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        assert!(upstreams.finish(late));
+        assert_eq!(drops.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn closing_drops_what_is_there_and_what_comes() {
+        let drops = Arc::new(AtomicU32::new(0));
+        let upstreams = Upstreams::default();
+        let (there, coming) = (upstreams.reserve().unwrap(), upstreams.reserve().unwrap());
+        assert!(upstreams.set(there, counted(&drops)));
+        upstreams.close();
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        assert!(!upstreams.set(coming, counted(&drops)));
+        assert_eq!(drops.load(Ordering::Relaxed), 2);
+        assert_eq!(upstreams.reserve(), None);
+    }
+
+    #[test]
+    fn keeping_one_drops_the_others() {
+        let drops = Arc::new(AtomicU32::new(0));
+        let upstreams = Upstreams::default();
+        let keys: Vec<u64> = (0..3).map(|_| upstreams.reserve().unwrap()).collect();
+        for &key in &keys {
+            assert!(upstreams.set(key, counted(&drops)));
+        }
+        upstreams.keep_only(keys[1]);
+        assert_eq!(drops.load(Ordering::Relaxed), 2);
+        assert!(upstreams.finish(keys[1]), "still there");
+    }
+}

@@ -1,0 +1,257 @@
+//! Operators that say yes or no, as soon as they know.
+
+use crate::operators::forward::complete;
+use crate::{Guard, Observable, Observer};
+
+/// See [`ObservableExt::any`](crate::ObservableExt::any).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(1..).any(|n| n * n > 500).subscribe(|found| assert!(found)).detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Any<S, F> {
+    source: S,
+    test: F,
+}
+
+impl<S, F> Any<S, F> {
+    pub(super) fn new(source: S, test: F) -> Self {
+        Self { source, test }
+    }
+}
+
+impl<S, F> Observable for Any<S, F>
+where
+    S: Observable,
+    F: FnMut(&S::Item) -> bool + Send + 'static,
+{
+    type Item = bool;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<bool, S::Error> + Send + 'static,
+    {
+        self.source.subscribe_with(VerdictObserver {
+            observer,
+            probe: AnyProbe(self.test),
+            done: false,
+        })
+    }
+}
+
+/// See [`ObservableExt::all`](crate::ObservableExt::all).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(1..).all(|n| n * n < 500).subscribe(|all| assert!(!all)).detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct All<S, F> {
+    source: S,
+    test: F,
+}
+
+impl<S, F> All<S, F> {
+    pub(super) fn new(source: S, test: F) -> Self {
+        Self { source, test }
+    }
+}
+
+impl<S, F> Observable for All<S, F>
+where
+    S: Observable,
+    F: FnMut(&S::Item) -> bool + Send + 'static,
+{
+    type Item = bool;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<bool, S::Error> + Send + 'static,
+    {
+        self.source.subscribe_with(VerdictObserver {
+            observer,
+            probe: AllProbe(self.test),
+            done: false,
+        })
+    }
+}
+
+/// See [`ObservableExt::contains`](crate::ObservableExt::contains).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(1..).contains(7).subscribe(|found| assert!(found)).detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Contains<S, T> {
+    source: S,
+    value: T,
+}
+
+impl<S, T> Contains<S, T> {
+    pub(super) fn new(source: S, value: T) -> Self {
+        Self { source, value }
+    }
+}
+
+impl<S, T> Observable for Contains<S, T>
+where
+    S: Observable<Item = T>,
+    T: PartialEq + Send + 'static,
+{
+    type Item = bool;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<bool, S::Error> + Send + 'static,
+    {
+        self.source.subscribe_with(VerdictObserver {
+            observer,
+            probe: EqualProbe(self.value),
+            done: false,
+        })
+    }
+}
+
+/// See [`ObservableExt::is_empty`](crate::ObservableExt::is_empty).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(1..).is_empty().subscribe(|empty| assert!(!empty)).detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct IsEmpty<S> {
+    source: S,
+}
+
+impl<S> IsEmpty<S> {
+    pub(super) fn new(source: S) -> Self {
+        Self { source }
+    }
+}
+
+impl<S> Observable for IsEmpty<S>
+where
+    S: Observable,
+{
+    type Item = bool;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<bool, S::Error> + Send + 'static,
+    {
+        self.source.subscribe_with(VerdictObserver {
+            observer,
+            probe: EmptyProbe,
+            done: false,
+        })
+    }
+}
+
+/// Looks for a value that settles the matter.
+trait Probe<T> {
+    /// The verdict when a value settles it; the opposite is that of a source that completes without.
+    const SETTLED: bool;
+
+    fn settles(&mut self, value: &T) -> bool;
+}
+
+struct AnyProbe<F>(F);
+
+impl<T, F: FnMut(&T) -> bool> Probe<T> for AnyProbe<F> {
+    const SETTLED: bool = true;
+
+    #[inline]
+    fn settles(&mut self, value: &T) -> bool {
+        (self.0)(value)
+    }
+}
+
+struct AllProbe<F>(F);
+
+impl<T, F: FnMut(&T) -> bool> Probe<T> for AllProbe<F> {
+    const SETTLED: bool = false;
+
+    #[inline]
+    fn settles(&mut self, value: &T) -> bool {
+        !(self.0)(value)
+    }
+}
+
+struct EqualProbe<T>(T);
+
+impl<T: PartialEq> Probe<T> for EqualProbe<T> {
+    const SETTLED: bool = true;
+
+    #[inline]
+    fn settles(&mut self, value: &T) -> bool {
+        self.0 == *value
+    }
+}
+
+struct EmptyProbe;
+
+impl<T> Probe<T> for EmptyProbe {
+    const SETTLED: bool = false;
+
+    #[inline]
+    fn settles(&mut self, _value: &T) -> bool {
+        true
+    }
+}
+
+struct VerdictObserver<O, P> {
+    observer: O,
+    probe: P,
+    done: bool,
+}
+
+impl<O, P> VerdictObserver<O, P> {
+    fn end<E>(&mut self, verdict: bool)
+    where
+        O: Observer<bool, E>,
+    {
+        self.done = true;
+        self.observer.next_owned(verdict);
+        complete(&mut self.observer);
+    }
+}
+
+impl<T, E, O, P> Observer<T, E> for VerdictObserver<O, P>
+where
+    O: Observer<bool, E>,
+    P: Probe<T>,
+{
+    #[inline]
+    fn next(&mut self, value: &T) {
+        if !self.done && self.probe.settles(value) {
+            self.end(P::SETTLED);
+        }
+    }
+
+    fn error(&mut self, error: &E) {
+        if !self.done {
+            self.observer.error(error);
+        }
+    }
+
+    fn complete(&mut self) {
+        if !self.done {
+            self.end(!P::SETTLED);
+        }
+    }
+
+    #[inline]
+    fn is_closed(&self) -> bool {
+        self.done || self.observer.is_closed()
+    }
+}

@@ -1,0 +1,82 @@
+use super::gate::Out;
+use super::join::{First, Join, join};
+use crate::{Guard, Observable, Observer};
+
+/// See [`ObservableExt::with_latest_from_with`](crate::ObservableExt::with_latest_from_with).
+#[derive(Clone, Debug)]
+pub struct WithLatestFrom<A, B, F> {
+    source: A,
+    other: B,
+    f: F,
+}
+
+impl<A, B, F> WithLatestFrom<A, B, F> {
+    pub(super) fn new(source: A, other: B, f: F) -> Self {
+        Self { source, other, f }
+    }
+}
+
+impl<A, B, C, F> Observable for WithLatestFrom<A, B, F>
+where
+    A: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    B: Observable<Item: Clone + Send + 'static, Error = A::Error>,
+    F: FnMut(&A::Item, &B::Item) -> C + Send + 'static,
+{
+    type Item = C;
+    type Error = A::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<C, A::Error> + Send + 'static,
+    {
+        let stage = Sampled {
+            out: Out::new(observer),
+            f: self.f,
+            latest: None,
+        };
+        // The other first: what it has ready is there for the first value of the source.
+        join(self.source, self.other, stage, First::Right)
+    }
+}
+
+struct Sampled<B, O, F> {
+    out: Out<O>,
+    f: F,
+    latest: Option<B>,
+}
+
+impl<A, B, C, E, O, F> Join<A, B, E> for Sampled<B, O, F>
+where
+    B: Clone + Send + 'static,
+    O: Observer<C, E> + Send + 'static,
+    F: FnMut(&A, &B) -> C + Send + 'static,
+{
+    fn left(&mut self, value: &A) {
+        if let Some(latest) = &self.latest {
+            let value = (self.f)(value, latest);
+            self.out.next_owned(value);
+        }
+    }
+
+    fn right(&mut self, value: &B) {
+        self.latest = Some(value.clone());
+    }
+
+    fn right_owned(&mut self, value: B) {
+        self.latest = Some(value);
+    }
+
+    fn left_complete(&mut self) {
+        self.out.complete();
+    }
+
+    fn right_complete(&mut self) {}
+
+    fn error(&mut self, error: &E) {
+        self.out.error(error);
+    }
+
+    fn is_over(&self) -> bool {
+        self.out.is_closed()
+    }
+}

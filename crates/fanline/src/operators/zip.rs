@@ -1,0 +1,137 @@
+use std::collections::VecDeque;
+
+use super::gate::Out;
+use super::join::{First, Join, join};
+use crate::{Guard, Observable, Observer};
+
+/// See [`ObservableExt::zip_with`](crate::ObservableExt::zip_with).
+#[derive(Clone, Debug)]
+pub struct Zip<A, B, F> {
+    left: A,
+    right: B,
+    f: F,
+}
+
+impl<A, B, F> Zip<A, B, F> {
+    pub(super) fn new(left: A, right: B, f: F) -> Self {
+        Self { left, right, f }
+    }
+}
+
+impl<A, B, C, F> Observable for Zip<A, B, F>
+where
+    A: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    B: Observable<Item: Clone + Send + 'static, Error = A::Error>,
+    F: FnMut(A::Item, B::Item) -> C + Send + 'static,
+{
+    type Item = C;
+    type Error = A::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<C, A::Error> + Send + 'static,
+    {
+        let stage = Zipped {
+            out: Out::new(observer),
+            f: self.f,
+            left: Side::default(),
+            right: Side::default(),
+        };
+        join(self.left, self.right, stage, First::Left)
+    }
+}
+
+struct Zipped<A, B, O, F> {
+    out: Out<O>,
+    f: F,
+    left: Side<A>,
+    right: Side<B>,
+}
+
+/// What one source has sent and the other not yet; at most one of the two has any.
+struct Side<T> {
+    waiting: VecDeque<T>,
+    complete: bool,
+}
+
+impl<T> Default for Side<T> {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            complete: false,
+        }
+    }
+}
+
+impl<T> Side<T> {
+    /// No more pairs can come.
+    fn is_spent(&self) -> bool {
+        self.complete && self.waiting.is_empty()
+    }
+}
+
+impl<A, B, O, F> Zipped<A, B, O, F> {
+    fn emit<C, E>(&mut self, left: A, right: B)
+    where
+        O: Observer<C, E>,
+        F: FnMut(A, B) -> C,
+    {
+        let value = (self.f)(left, right);
+        self.out.next_owned(value);
+        if self.left.is_spent() || self.right.is_spent() {
+            self.out.complete();
+        }
+    }
+}
+
+impl<A, B, C, E, O, F> Join<A, B, E> for Zipped<A, B, O, F>
+where
+    A: Clone + Send + 'static,
+    B: Clone + Send + 'static,
+    O: Observer<C, E> + Send + 'static,
+    F: FnMut(A, B) -> C + Send + 'static,
+{
+    fn left(&mut self, value: &A) {
+        self.left_owned(value.clone());
+    }
+
+    fn left_owned(&mut self, value: A) {
+        match self.right.waiting.pop_front() {
+            Some(right) => self.emit(value, right),
+            None => self.left.waiting.push_back(value),
+        }
+    }
+
+    fn right(&mut self, value: &B) {
+        self.right_owned(value.clone());
+    }
+
+    fn right_owned(&mut self, value: B) {
+        match self.left.waiting.pop_front() {
+            Some(left) => self.emit(left, value),
+            None => self.right.waiting.push_back(value),
+        }
+    }
+
+    fn left_complete(&mut self) {
+        self.left.complete = true;
+        if self.left.is_spent() || self.right.complete {
+            self.out.complete();
+        }
+    }
+
+    fn right_complete(&mut self) {
+        self.right.complete = true;
+        if self.right.is_spent() || self.left.complete {
+            self.out.complete();
+        }
+    }
+
+    fn error(&mut self, error: &E) {
+        self.out.error(error);
+    }
+
+    fn is_over(&self) -> bool {
+        self.out.is_closed()
+    }
+}

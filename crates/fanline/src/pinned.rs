@@ -1,0 +1,187 @@
+//! Observers that stay on a thread, for chains that demand observers which need not.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::thread::ThreadId;
+
+use crate::Observer;
+
+thread_local! {
+    /// The pinned observers of this thread; empty while one is called.
+    static PINNED: RefCell<Table> = const { RefCell::new(Table::new()) };
+}
+
+struct Table {
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+}
+
+enum Slot {
+    Free,
+    /// Its observer is being called, further up on the stack.
+    Called,
+    Kept(Box<dyn Any>),
+}
+
+impl Table {
+    const fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+/// A handle of an observer that stays on the thread which made it. The handle may change threads; used
+/// on another one, it panics.
+pub(crate) struct Pinned<O> {
+    thread: ThreadId,
+    slot: usize,
+    observer: PhantomData<fn(O)>,
+}
+
+impl<O: 'static> Pinned<O> {
+    pub(crate) fn new(observer: O) -> Self {
+        let slot = PINNED.with_borrow_mut(|table| {
+            let slot = table.free.pop().unwrap_or_else(|| {
+                table.slots.push(Slot::Free);
+                table.slots.len() - 1
+            });
+            table.slots[slot] = Slot::Kept(Box::new(observer));
+            slot
+        });
+        Self {
+            thread: std::thread::current().id(),
+            slot,
+            observer: PhantomData,
+        }
+    }
+
+    /// Calls the observer, out of its slot: it may pin and drop others.
+    fn with<R>(&self, call: impl FnOnce(&mut O) -> R) -> R {
+        let here = std::thread::current();
+        assert!(
+            here.id() == self.thread,
+            "this observer was made by `subscribe_local` on thread {:?} and is called on thread {:?}: \
+             bring the values there with `observe_on`",
+            self.thread,
+            here.id(),
+        );
+        let taken = PINNED
+            .with_borrow_mut(|table| std::mem::replace(&mut table.slots[self.slot], Slot::Called));
+        let Slot::Kept(mut observer) = taken else {
+            unreachable!("calls to one observer never overlap");
+        };
+        let mut put_back = PutBack {
+            slot: self.slot,
+            observer: None,
+        };
+        let result = {
+            let observer = observer
+                .downcast_mut::<O>()
+                .expect("the slot was filled with this type");
+            call(observer)
+        };
+        put_back.observer = Some(observer);
+        result
+    }
+}
+
+/// Fills the slot again after a call. An observer that panicked is not put back.
+struct PutBack {
+    slot: usize,
+    observer: Option<Box<dyn Any>>,
+}
+
+impl Drop for PutBack {
+    fn drop(&mut self) {
+        if let Some(observer) = self.observer.take() {
+            PINNED.with_borrow_mut(|table| table.slots[self.slot] = Slot::Kept(observer));
+        }
+    }
+}
+
+impl<T, E, O: Observer<T, E> + 'static> Observer<T, E> for Pinned<O> {
+    fn next(&mut self, value: &T) {
+        self.with(|observer| observer.next(value));
+    }
+
+    fn next_owned(&mut self, value: T) {
+        self.with(|observer| observer.next_owned(value));
+    }
+
+    fn next_slice(&mut self, values: &[T]) {
+        self.with(|observer| observer.next_slice(values));
+    }
+
+    fn error(&mut self, error: &E) {
+        self.with(|observer| observer.error(error));
+    }
+
+    fn complete(&mut self) {
+        self.with(O::complete);
+    }
+
+    fn is_closed(&self) -> bool {
+        // Asked after each value, on whatever thread the chain is.
+        std::thread::current().id() == self.thread
+            && PINNED.with_borrow(|table| match &table.slots[self.slot] {
+                Slot::Kept(observer) => observer.downcast_ref::<O>().is_some_and(O::is_closed),
+                Slot::Free | Slot::Called => false,
+            })
+    }
+}
+
+impl<O> Drop for Pinned<O> {
+    fn drop(&mut self) {
+        if std::thread::current().id() != self.thread {
+            // The observer cannot be dropped here. It goes with its thread.
+            return;
+        }
+        // The table is gone when the thread is ending, and the observer with it.
+        let gone = PINNED.try_with(|table| {
+            let mut table = table.borrow_mut();
+            let gone = std::mem::replace(&mut table.slots[self.slot], Slot::Free);
+            table.free.push(self.slot);
+            gone
+        });
+        drop(gone);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use crate::{LocalSubject, ObservableExt, Subject};
+
+    #[test]
+    fn an_observer_that_is_not_send_stands_at_the_end_of_a_chain() {
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let subject = LocalSubject::new();
+        let sink = seen.clone();
+        let guard = subject
+            .clone()
+            .map(|value: &u32| value * 2)
+            .subscribe_local(move |value| sink.borrow_mut().push(*value));
+        subject.next(1);
+        subject.next(2);
+        assert_eq!(Rc::strong_count(&seen), 2);
+        drop(guard);
+        assert_eq!(Rc::strong_count(&seen), 1, "dropped with its guard");
+        assert_eq!(*seen.borrow(), [2, 4]);
+    }
+
+    #[test]
+    fn called_on_another_thread_it_panics_there_and_is_removed() {
+        let subject = Subject::<u32>::new();
+        subject.clone().subscribe_local(|_| {}).detach();
+        let elsewhere = subject.clone();
+        let outcome = std::thread::spawn(move || elsewhere.next(1)).join();
+        let message = *outcome.unwrap_err().downcast::<String>().unwrap();
+        assert!(message.contains("observe_on"), "{message}");
+        assert!(!subject.has_observers());
+    }
+}

@@ -1,0 +1,278 @@
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::park::block_on;
+use super::policy::sealed::Event;
+use super::queue::{Receiver, Rule, Sender, Taken, subscribe};
+use crate::{AsyncSubject, IntoObservable, ObservableExt, Observer};
+
+/// A future of a source's first value; see
+/// [`first_value`](crate::ObservableExt::first_value).
+///
+/// `Ok(None)` when the source ends, or goes away, without a value; `Err` when it fails before.
+/// Asked again after it was ready, it is ready with `Ok(None)`.
+#[must_use = "nothing waits for the value unless the future is awaited"]
+pub struct FirstValue<T, E> {
+    receiver: Receiver<T, E>,
+}
+
+/// A future of a source's last value; see [`last_value`](crate::ObservableExt::last_value).
+///
+/// Ready when the source ends, with the last value before that; `Ok(None)` when there was none, and
+/// `Err` when the source failed, whatever came before. A source that goes away without an end counts
+/// as complete. Asked again after it was ready, it is ready with `Ok(None)`.
+#[must_use = "nothing waits for the value unless the future is awaited"]
+pub struct LastValue<T, E> {
+    receiver: Receiver<T, E>,
+}
+
+impl<T, E> FirstValue<T, E> {
+    pub(crate) fn new<S>(source: S) -> Self
+    where
+        S: IntoObservable<Item = T, Error = E>,
+        T: Clone + Send + 'static,
+        E: Clone + Send + 'static,
+    {
+        Self {
+            receiver: subscribe(source, Rule::UNBOUNDED, |sender| First {
+                sender: Some(sender),
+            }),
+        }
+    }
+
+    /// Waits on this thread. Not for asynchronous code: it would hold up every other task of its
+    /// thread.
+    ///
+    /// # Errors
+    ///
+    /// The source's own error.
+    pub fn blocking_wait(mut self) -> Result<Option<T>, E> {
+        block_on(|context| poll_value(&mut self.receiver, context))
+    }
+}
+
+impl<T, E> LastValue<T, E> {
+    pub(crate) fn new<S>(source: S) -> Self
+    where
+        S: IntoObservable<Item = T, Error = E>,
+        T: Clone + Send + 'static,
+        E: Clone + Send + 'static,
+    {
+        Self {
+            receiver: subscribe(source, Rule::UNBOUNDED, |sender| Last {
+                value: None,
+                sender,
+            }),
+        }
+    }
+
+    /// Waits on this thread. Not for asynchronous code: it would hold up every other task of its
+    /// thread.
+    ///
+    /// # Errors
+    ///
+    /// The source's own error.
+    pub fn blocking_wait(mut self) -> Result<Option<T>, E> {
+        block_on(|context| poll_value(&mut self.receiver, context))
+    }
+}
+
+impl<T, E> Future for FirstValue<T, E> {
+    type Output = Result<Option<T>, E>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        poll_value(&mut self.get_mut().receiver, context)
+    }
+}
+
+impl<T, E> Future for LastValue<T, E> {
+    type Output = Result<Option<T>, E>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        poll_value(&mut self.get_mut().receiver, context)
+    }
+}
+
+// Values and errors move in and out of the queue: none is ever pinned in it.
+impl<T, E> Unpin for FirstValue<T, E> {}
+impl<T, E> Unpin for LastValue<T, E> {}
+
+impl<T, E> std::fmt::Debug for FirstValue<T, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FirstValue").finish_non_exhaustive()
+    }
+}
+
+impl<T, E> std::fmt::Debug for LastValue<T, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LastValue").finish_non_exhaustive()
+    }
+}
+
+/// Awaited, a subject gives its last value once it has completed, `Ok(None)` when it completed without
+/// one, and `Err` when it failed. Ready at once when it has ended before.
+///
+/// Disposed of, and when every handle is dropped before the end, it gives `Ok(None)`. To await a
+/// subject and keep the handle, await a reference.
+///
+/// ```
+/// let answer = fanline::AsyncSubject::<u32>::new();
+/// let asked = answer.clone();
+/// let thread = std::thread::spawn(move || {
+///     answer.next(42);
+///     answer.complete();
+/// });
+/// # futures::executor::block_on(async move {
+/// let Ok(value) = asked.await; // the subject cannot fail
+/// assert_eq!(value, Some(42));
+/// # });
+/// # thread.join().unwrap();
+/// ```
+impl<T, E> IntoFuture for AsyncSubject<T, E>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Clone + Send + Sync + 'static,
+{
+    type Output = Result<Option<T>, E>;
+    type IntoFuture = LastValue<T, E>;
+
+    fn into_future(self) -> LastValue<T, E> {
+        self.last_value()
+    }
+}
+
+/// The same as of the subject, without using up the handle.
+impl<T, E> IntoFuture for &AsyncSubject<T, E>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Clone + Send + Sync + 'static,
+{
+    type Output = Result<Option<T>, E>;
+    type IntoFuture = LastValue<T, E>;
+
+    fn into_future(self) -> LastValue<T, E> {
+        self.source().last_value()
+    }
+}
+
+impl<T, E> AsyncSubject<T, E>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Clone + Send + Sync + 'static,
+{
+    /// Waits on this thread for the end, and gives the last value; `None` when there is none. Not for
+    /// asynchronous code, which awaits the subject.
+    ///
+    /// ```
+    /// let answer = fanline::AsyncSubject::<u32>::new();
+    /// answer.next(42);
+    /// answer.complete();
+    /// assert_eq!(answer.blocking_wait(), Ok(Some(42)));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The subject's own error.
+    pub fn blocking_wait(&self) -> Result<Option<T>, E> {
+        self.source().last_value().blocking_wait()
+    }
+}
+
+/// The queue holds at most one value: the observers put in no other.
+fn poll_value<T, E>(
+    receiver: &mut Receiver<T, E>,
+    context: &Context<'_>,
+) -> Poll<Result<Option<T>, E>> {
+    Poll::Ready(match std::task::ready!(receiver.poll(context)) {
+        Taken::Event(Event::Value(value)) => {
+            receiver.unsubscribe();
+            Ok(Some(value))
+        }
+        Taken::Event(Event::Lost(_) | Event::Overflow) | Taken::End => Ok(None),
+        Taken::Error(error) => Err(error),
+    })
+}
+
+struct First<T, E> {
+    /// Given up with the first value, which ends the queue.
+    sender: Option<Sender<T, E>>,
+}
+
+impl<T: Clone, E: Clone> Observer<T, E> for First<T, E> {
+    fn next(&mut self, value: &T) {
+        if let Some(mut sender) = self.sender.take() {
+            sender.push(value.clone());
+        }
+    }
+
+    fn next_owned(&mut self, value: T) {
+        if let Some(mut sender) = self.sender.take() {
+            sender.push(value);
+        }
+    }
+
+    fn error(&mut self, error: &E) {
+        if let Some(mut sender) = self.sender.take() {
+            sender.fail(error.clone());
+        }
+    }
+
+    fn complete(&mut self) {
+        self.sender = None;
+    }
+
+    fn is_closed(&self) -> bool {
+        self.sender.as_ref().is_none_or(Sender::is_unwanted)
+    }
+}
+
+struct Last<T, E> {
+    value: Option<T>,
+    sender: Sender<T, E>,
+}
+
+impl<T, E> Last<T, E> {
+    fn give(&mut self) {
+        if let Some(value) = self.value.take() {
+            self.sender.push(value);
+        }
+        self.sender.finish();
+    }
+}
+
+impl<T: Clone, E: Clone> Observer<T, E> for Last<T, E> {
+    fn next(&mut self, value: &T) {
+        self.value = Some(value.clone());
+    }
+
+    fn next_owned(&mut self, value: T) {
+        self.value = Some(value);
+    }
+
+    /// Only the last of them counts, and only it is cloned.
+    fn next_slice(&mut self, values: &[T]) {
+        if let Some(value) = values.last() {
+            self.value = Some(value.clone());
+        }
+    }
+
+    fn error(&mut self, error: &E) {
+        self.value = None;
+        self.sender.fail(error.clone());
+    }
+
+    fn complete(&mut self) {
+        self.give();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.sender.is_unwanted()
+    }
+}
+
+impl<T, E> Drop for Last<T, E> {
+    /// The source went away without an end.
+    fn drop(&mut self) {
+        self.give();
+    }
+}

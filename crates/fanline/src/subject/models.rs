@@ -1,0 +1,157 @@
+//! Every interleaving of two threads, by loom. Tiny on purpose: a third message multiplies the number
+//! of schedules by ten.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use super::core::{Core, End};
+use super::fence::Fences;
+use super::list::Boxed;
+use super::policy::{All, One, Publish, Rules};
+use super::shared::Shared;
+use crate::{Guard, Observer};
+
+type Subject<P> = Core<u32, Infallible, P, Boxed<u32, Infallible>>;
+
+/// What one observer was told; 0 stands for the end.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<u32>>>);
+
+impl Seen {
+    fn all(&self) -> Vec<u32> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Observer<u32> for Seen {
+    fn next(&mut self, value: &u32) {
+        self.0.lock().unwrap().push(*value);
+    }
+
+    fn error(&mut self, error: &Infallible) {
+        match *error {}
+    }
+
+    fn complete(&mut self) {
+        self.0.lock().unwrap().push(0);
+    }
+}
+
+fn subject<P: Rules>(policy: P) -> Arc<Subject<P>> {
+    Core::new(policy, Fences::Symmetric)
+}
+
+fn subscribe<P: Rules>(subject: &Arc<Subject<P>>) -> (Seen, Guard) {
+    let seen = Seen::default();
+    let guard = subject.subscribe(Boxed::new(seen.clone()));
+    (seen, guard)
+}
+
+fn explore(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+#[test]
+fn loom_a_late_subscriber_gets_everything_once_and_in_order() {
+    explore(|| {
+        let subject = subject(All);
+        let emitter = {
+            let subject = subject.clone();
+            loom::thread::spawn(move || {
+                for value in 1..=3 {
+                    subject.next(value);
+                }
+            })
+        };
+        let (seen, _guard) = subscribe(&subject);
+        emitter.join().unwrap();
+        assert_eq!(seen.all(), [1, 2, 3]);
+    });
+}
+
+#[test]
+fn loom_a_late_subscriber_gets_the_retained_value_and_all_later_ones() {
+    explore(|| {
+        let subject = subject(One);
+        subject.next(1);
+        let emitter = {
+            let subject = subject.clone();
+            loom::thread::spawn(move || {
+                subject.next(2);
+                subject.next(3);
+                subject.end(End::Completed);
+            })
+        };
+        let (seen, _guard) = subscribe(&subject);
+        emitter.join().unwrap();
+        let all = [1, 2, 3, 0];
+        let seen = seen.all();
+        assert!(seen.len() >= 2 && all.ends_with(&seen), "{seen:?}");
+    });
+}
+
+#[test]
+fn loom_who_subscribes_before_a_message_is_ordered_gets_it() {
+    explore(|| {
+        let subject = subject(Publish);
+        let (first, _first) = subscribe(&subject);
+        let emitter = {
+            let subject = subject.clone();
+            loom::thread::spawn(move || {
+                subject.next(1);
+                subject.next(2);
+            })
+        };
+        let (second, _second) = subscribe(&subject);
+        emitter.join().unwrap();
+        subject.next(3);
+        assert_eq!(first.all(), [1, 2, 3]);
+        assert!([1, 2, 3].ends_with(&second.all()) && !second.all().is_empty());
+    });
+}
+
+#[test]
+fn loom_who_has_left_and_waited_is_not_called_and_is_gone() {
+    explore(|| {
+        let subject = subject(Publish);
+        let (seen, guard) = subscribe(&subject);
+        subject.next(1);
+        let emitter = {
+            let subject = subject.clone();
+            loom::thread::spawn(move || {
+                subject.next(2);
+                subject.next(3);
+            })
+        };
+        guard.unsubscribe_and_wait();
+        let before = seen.all();
+        emitter.join().unwrap();
+        assert_eq!(seen.all(), before);
+        assert_eq!(Arc::strong_count(&seen.0), 1, "the observer is dropped");
+        assert!([1, 2, 3].starts_with(&before));
+    });
+}
+
+#[test]
+fn loom_nothing_is_left_in_the_queue_of_a_shared_handle() {
+    explore(|| {
+        let shared = Arc::new(Shared::with_fences(Publish, Fences::Symmetric));
+        let seen = Seen::default();
+        let _guard = shared.live().subscribe(Boxed::new(seen.clone()));
+        let other = {
+            let shared = shared.clone();
+            loom::thread::spawn(move || {
+                shared.next(1);
+                shared.next(2);
+            })
+        };
+        shared.next(3);
+        other.join().unwrap();
+        let seen = seen.all();
+        assert_eq!(seen.len(), 3, "{seen:?}");
+        let own: Vec<u32> = seen.into_iter().filter(|value| *value != 3).collect();
+        assert_eq!(own, [1, 2]);
+    });
+}

@@ -1,0 +1,605 @@
+//! Operators that join several sources.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use fanline::operators::{Serialized, concat_all, merge_all, race_all};
+use fanline::{Guard, Observable, ObservableExt, Observer};
+
+use crate::hand::{Cold, Hand, Hands, Log, check, hands};
+
+#[test]
+fn merge() {
+    check(
+        |[a, b, ..]| a.merge(b).boxed(),
+        &[
+            ("a1 b2 a3", "1 2 3"),
+            ("a1 a| b2 b|", "1 2 |"),
+            ("a| b|", "|"),
+            ("a1 b# a2 a|", "1 #b"),
+            ("b1 ! a2", "1"),
+        ],
+    );
+    check(
+        |hands| merge_all(hands).boxed(),
+        &[
+            ("a1 b2 c3 d4 a| b| c| d5 d|", "1 2 3 4 5 |"),
+            ("a| b1 c# b2", "1 #c"),
+            ("a1 !", "1"),
+        ],
+    );
+}
+
+#[test]
+fn concat() {
+    check(
+        |[a, b, ..]| a.concat(b).boxed(),
+        &[
+            ("a1 b2 a| b3 a4 b|", "1 3 |"),
+            ("a# b1", "#a"),
+            ("a| b1 b#", "1 #b"),
+            ("a1 ! a|", "1"),
+            ("a1 a| b2 ! b3", "1 2"),
+        ],
+    );
+    check(
+        |hands| concat_all(hands).boxed(),
+        &[("a1 a| b2 b| c| d3 d|", "1 2 3 |"), ("a| b| c#", "#c")],
+    );
+}
+
+#[test]
+fn zip() {
+    check(
+        |[a, b, ..]| a.zip(b).boxed(),
+        &[
+            ("a1 b2 a3 a4 b5 b6", "(1,2) (3,5) (4,6)"),
+            ("a1 a2 a| b3 b4 b5", "(1,3) (2,4) |"),
+            ("a1 a| b2", "(1,2) |"),
+            ("a|", "|"),
+            ("b|", "|"),
+            ("a1 b|", "|"),
+            ("a1 a2 b3 b|", "(1,3) |"),
+            ("a1 b#", "#b"),
+            ("a1 a2 !", ""),
+        ],
+    );
+}
+
+#[test]
+fn combine_latest() {
+    check(
+        |[a, b, ..]| a.combine_latest(b).boxed(),
+        &[
+            ("a1 a2 b3 b4 a5", "(2,3) (2,4) (5,4)"),
+            ("a1 b2 a| b3 b|", "(1,2) (1,3) |"),
+            ("a|", "|"),
+            ("b1 a|", "|"),
+            ("a1 a| b|", "|"),
+            ("a1 b2 a# b3", "(1,2) #a"),
+            ("a1 b2 !", "(1,2)"),
+        ],
+    );
+    check(
+        |[a, b, ..]| a.combine_latest_with(b, |a, b| a + b).boxed(),
+        &[("a1 b2 a3", "3 5")],
+    );
+}
+
+#[test]
+fn with_latest_from() {
+    check(
+        |[a, b, ..]| a.with_latest_from(b).boxed(),
+        &[
+            ("a1 b2 a3 b4 b5 a6", "(3,2) (6,5)"),
+            ("b1 b| a2 a|", "(2,1) |"),
+            ("b| a1 a|", "|"),
+            ("b1 a2 b# a3", "(2,1) #b"),
+            ("a#", "#a"),
+            ("b1 a2 !", "(2,1)"),
+        ],
+    );
+}
+
+#[test]
+fn race() {
+    check(
+        |[a, b, ..]| a.race(b).boxed(),
+        &[
+            ("a1 b2 a3 b| a|", "1 3 |"),
+            ("b1 a2 a# b#", "1 #b"),
+            ("a|", "|"),
+            ("b#", "#b"),
+            ("! a1", ""),
+            ("b1 ! b2", "1"),
+        ],
+    );
+    check(
+        |hands| race_all(hands).boxed(),
+        &[("c1 a2 c|", "1 |"), ("d#", "#d")],
+    );
+    let [a, b, ..] = hands();
+    let _guard = a.clone().race(b.clone()).subscribe(|_| ());
+    b.next(1);
+    assert_eq!((a.observers(), b.observers()), (0, 1), "the slower is left");
+}
+
+#[test]
+fn take_until() {
+    check(
+        |[a, b, ..]| a.take_until(b).boxed(),
+        &[
+            ("a1 b9 a2", "1 |"),
+            ("a1 b| a2 a|", "1 2 |"),
+            ("a1 b#", "1 #b"),
+            ("a#", "#a"),
+            ("a1 !", "1"),
+        ],
+    );
+    let source = Hand::<u32>::new();
+    let log = Log::default();
+    let stop = Cold::new([1], Some(Ok(())));
+    let guard = source.clone().take_until(stop).subscribe_with(log.clone());
+    assert_eq!((log.text().as_str(), source.subscriptions()), ("|", 0));
+    drop(guard);
+}
+
+#[test]
+fn skip_until() {
+    check(
+        |[a, b, ..]| a.skip_until(b).boxed(),
+        &[
+            ("a1 b9 a2 b9 a3 a|", "2 3 |"),
+            ("a1 b| a2 a|", "|"),
+            ("a1 b#", "#b"),
+            ("b1 a2 !", "2"),
+        ],
+    );
+}
+
+#[test]
+fn sample_by() {
+    check(
+        |[a, b, ..]| a.sample_by(b).boxed(),
+        &[
+            ("b0 a1 a2 b0 b0 a3 b0", "2 3"),
+            ("a1 a|", "|"),
+            ("a1 b|", "|"),
+            ("a1 b#", "#b"),
+            ("a1 b0 !", "1"),
+        ],
+    );
+}
+
+fn inner(hands: &Hands, at: u32) -> Hand<u32> {
+    hands[usize::try_from(at).unwrap()].clone()
+}
+
+// In the tables of the next four, `a1` stands for an observable that is `b`, `a2` for `c`, `a3` for `d`.
+
+#[test]
+fn flat_map() {
+    let build = |most| {
+        move |hands: Hands| {
+            let source = hands[0].clone();
+            source.flat_map(most, move |&at| inner(&hands, at)).boxed()
+        }
+    };
+    check(
+        build(usize::MAX),
+        &[
+            ("b9 a1 b1 a2 b2 c3 a| b| c4 c|", "1 2 3 4 |"),
+            ("a1 b| a|", "|"),
+            ("a|", "|"),
+            ("a1 b1 a2 c# b2", "1 #c"),
+            ("a1 a2 a#", "#a"),
+            ("a1 a1 b5", "5 5"),
+            ("a1 a2 b1 !", "1"),
+        ],
+    );
+    check(
+        build(2),
+        &[
+            ("a1 a2 a3 b1 c2 d3 b| d4 a| c| d|", "1 2 4 |"),
+            ("a1 a2 a3 a| b| c| d5", "5"),
+            ("a1 a2 a3 ! d1", ""),
+        ],
+    );
+}
+
+#[test]
+fn concat_map() {
+    check(
+        |hands| {
+            let source = hands[0].clone();
+            source.concat_map(move |&at| inner(&hands, at)).boxed()
+        },
+        &[
+            ("a1 a2 b1 c2 b| c3 a| c|", "1 3 |"),
+            ("a1 a2 b#", "#b"),
+            ("a1 a2 a3 b| !", ""),
+        ],
+    );
+}
+
+#[test]
+fn switch_map() {
+    check(
+        |hands| {
+            let source = hands[0].clone();
+            source.switch_map(move |&at| inner(&hands, at)).boxed()
+        },
+        &[
+            ("a1 b1 a2 b2 c3 a| c4 c|", "1 3 4 |"),
+            ("a1 b| a|", "|"),
+            ("a1 a| b1 b|", "1 |"),
+            ("a1 a2 b# c1", "1"),
+            ("a1 b#", "#b"),
+            ("a1 a#", "#a"),
+            ("a1 b1 a2 !", "1"),
+        ],
+    );
+    let hands = hands();
+    let inners = hands.clone();
+    let _guard = hands[0]
+        .clone()
+        .switch_map(move |&at| inner(&inners, at))
+        .subscribe(|_| ());
+    hands[0].next(1);
+    hands[0].next(2);
+    assert_eq!((hands[1].observers(), hands[2].observers()), (0, 1));
+}
+
+#[test]
+fn exhaust_map() {
+    check(
+        |hands| {
+            let source = hands[0].clone();
+            source.exhaust_map(move |&at| inner(&hands, at)).boxed()
+        },
+        &[
+            ("a1 a2 b1 c2 b| a2 c3 a| c|", "1 3 |"),
+            ("a1 b| a|", "|"),
+            ("a1 b#", "#b"),
+            ("a1 !", ""),
+        ],
+    );
+}
+
+#[test]
+fn switch_all() {
+    let channels = Hand::<Hand<u32>>::new();
+    let [a, b, ..] = hands();
+    let log = Log::default();
+    let guard = channels.clone().switch_all().subscribe_with(log.clone());
+    channels.next(a.clone());
+    a.next(1);
+    channels.next(b.clone());
+    a.next(2);
+    b.next(3);
+    drop(guard);
+    assert_eq!(log.text(), "1 3");
+    assert_eq!(
+        (a.observers(), b.observers(), channels.observers()),
+        (0, 0, 0)
+    );
+}
+
+#[test]
+fn a_hundred_thousand_inner_sources_that_end_at_once_use_no_stack() {
+    let source = Hand::<u32>::new();
+    let last = Hand::<u32>::new();
+    let blocker = last.clone();
+    let log = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&log);
+    let guard = source
+        .clone()
+        .concat_map(move |&n| match n {
+            0 => blocker.clone().boxed(),
+            _ => Cold::new([n], Some(Ok(()))).boxed(),
+        })
+        .subscribe(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+    for n in 0..100_000 {
+        source.next(n);
+    }
+    last.complete();
+    assert_eq!(log.load(Ordering::Relaxed), 99_999);
+    drop(guard);
+}
+
+#[test]
+fn sources_in_a_loop_stop_when_nobody_wants_more() {
+    /// Emits until told to stop.
+    #[derive(Clone)]
+    struct Endless;
+    impl Observable for Endless {
+        type Item = u32;
+        type Error = &'static str;
+        fn subscribe_with<O>(self, mut observer: O) -> Guard
+        where
+            O: Observer<u32, &'static str> + Send + 'static,
+        {
+            while !observer.is_closed() {
+                observer.next(&7);
+            }
+            Guard::closed()
+        }
+    }
+    /// Wants so many, then completes.
+    struct Few(usize, Log);
+    impl<T: std::fmt::Debug> Observer<T, &'static str> for Few {
+        fn next(&mut self, value: &T) {
+            self.0 -= 1;
+            Observer::<T, &'static str>::next(&mut self.1, value);
+            if self.0 == 0 {
+                Observer::<T, &'static str>::complete(&mut self.1);
+            }
+        }
+        fn error(&mut self, error: &&'static str) {
+            Observer::<T, &'static str>::error(&mut self.1, error);
+        }
+        fn complete(&mut self) {
+            Observer::<T, &'static str>::complete(&mut self.1);
+        }
+        fn is_closed(&self) -> bool {
+            self.0 == 0
+        }
+    }
+    let hot = Hand::new;
+    let chains = [
+        Endless.merge(hot()).boxed(),
+        Endless.concat(hot()).boxed(),
+        hot().race(Endless).boxed(),
+        Cold::new([1], None)
+            .combine_latest_with(Endless, |a, b| a + b)
+            .boxed(),
+        Endless
+            .with_latest_from_with(Cold::new([1], None), |a, b| a + b)
+            .boxed(),
+        Endless.take_until(hot()).boxed(),
+        Endless.serialize().boxed(),
+        Cold::new([1], None).flat_map(1, |_| Endless).boxed(),
+        Endless
+            .flat_map(usize::MAX, |_| Cold::new([1, 2], None))
+            .boxed(),
+        Endless
+            .concat_map(|_| Cold::new([1, 2], Some(Ok(()))))
+            .boxed(),
+        Endless
+            .switch_map(|_| Cold::new([1, 2], Some(Ok(()))))
+            .boxed(),
+        Cold::new([1], None).exhaust_map(|_| Endless).boxed(),
+        Endless.repeat(2).boxed(),
+        Endless.retry(2).boxed(),
+        Endless.catch(|_| Endless).boxed(),
+    ];
+    for (at, chain) in chains.into_iter().enumerate() {
+        let log = Log::default();
+        let guard = chain.subscribe_with(Few(3, log.clone()));
+        assert_eq!(
+            log.text().split(' ').count(),
+            4,
+            "chain {at}: {}",
+            log.text()
+        );
+        assert!(log.text().ends_with('|'), "chain {at}: {}", log.text());
+        drop(guard);
+        assert_eq!(log.handles(), 1, "chain {at}");
+    }
+}
+
+#[test]
+fn re_entrant_values_come_after_the_one_in_progress() {
+    let [a, b, ..] = hands();
+    let log = Log::default();
+    let mut inside = log.clone();
+    let again = b.clone();
+    let guard = a.clone().merge(b.clone()).subscribe_with(
+        fanline::observer(move |value: &u32| {
+            if *value == 1 {
+                again.next(2);
+                again.next(3);
+                again.complete();
+            }
+            Observer::<u32, &str>::next(&mut inside, value);
+        })
+        .on_complete(|| ()),
+    );
+    a.next(1);
+    a.next(4);
+    assert_eq!(log.text(), "1 2 3 4");
+    drop(guard);
+}
+
+#[test]
+fn a_panic_ends_the_operator_and_frees_the_other_source() {
+    type Build = fn(Hand<u32>, Hand<u32>) -> fanline::BoxObservable<u32, &'static str>;
+    let builds: [Build; 5] = [
+        |a, b| a.zip_with(b, |_, _| -> u32 { panic!("told to") }).boxed(),
+        |a, b| {
+            a.combine_latest_with(b, |_, _| -> u32 { panic!("told to") })
+                .boxed()
+        },
+        |a, b| a.merge(b).map(|_| -> u32 { panic!("told to") }).boxed(),
+        |a, b| {
+            a.merge(b)
+                .flat_map(1, |_| -> Hand<u32> { panic!("told to") })
+                .boxed()
+        },
+        |a, b| {
+            a.merge(b)
+                .switch_map(|_| -> Hand<u32> { panic!("told to") })
+                .boxed()
+        },
+    ];
+    for (at, build) in builds.into_iter().enumerate() {
+        let [a, b, ..] = hands();
+        let log = Log::default();
+        let guard = build(a.clone(), b.clone()).subscribe_with(log.clone());
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            a.next(1);
+            b.next(1);
+        }));
+        assert!(caught.is_err(), "{at}");
+        assert_eq!((a.observers(), b.observers()), (0, 0), "{at}");
+        a.next(2);
+        b.next(2);
+        assert_eq!(log.text(), "", "{at}");
+        assert_eq!(log.handles(), 1, "{at}: the observer is kept");
+        assert!(guard.is_closed());
+    }
+}
+
+/// Counts values and ends.
+#[derive(Clone, Default)]
+struct Tally {
+    log: Arc<TallyShared>,
+}
+
+#[derive(Default)]
+struct TallyShared {
+    values: AtomicUsize,
+    ends: AtomicUsize,
+    inside: AtomicUsize,
+}
+
+impl Tally {
+    fn enter(&self, count: &AtomicUsize) {
+        assert_eq!(self.log.inside.fetch_add(1, Ordering::SeqCst), 0, "overlap");
+        assert_eq!(self.log.ends.load(Ordering::SeqCst), 0, "after the end");
+        count.fetch_add(1, Ordering::SeqCst);
+        self.log.inside.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl<T> Observer<T, &'static str> for Tally {
+    fn next(&mut self, _value: &T) {
+        self.enter(&self.log.values);
+    }
+    fn error(&mut self, _error: &&'static str) {
+        self.enter(&self.log.ends);
+    }
+    fn complete(&mut self) {
+        self.enter(&self.log.ends);
+    }
+}
+
+#[test]
+fn two_threads_lose_nothing_and_never_overlap() {
+    const EACH: u32 = 5_000;
+    type Build = fn(Hand<u32>, Hand<u32>) -> fanline::BoxObservable<u32, &'static str>;
+    // With how many values at least and at most.
+    let table: [(&str, Build, u32, u32); 6] = [
+        ("merge", |a, b| a.merge(b).boxed(), 2 * EACH, 2 * EACH),
+        ("zip", |a, b| a.zip_with(b, |a, _| a).boxed(), EACH, EACH),
+        (
+            "combine_latest",
+            |a, b| a.combine_latest_with(b, |a, _| *a).boxed(),
+            EACH,
+            2 * EACH - 1,
+        ),
+        (
+            "flat_map",
+            |a, b| {
+                Cold::new([a, b], Some(Ok(())))
+                    .flat_map(2, Clone::clone)
+                    .boxed()
+            },
+            2 * EACH,
+            2 * EACH,
+        ),
+        (
+            "flat_map of both",
+            |a, b| {
+                a.merge(b)
+                    .flat_map(3, |&n| Cold::new([n], Some(Ok(()))))
+                    .boxed()
+            },
+            2 * EACH,
+            2 * EACH,
+        ),
+        (
+            "with_latest_from",
+            |a, b| a.with_latest_from_with(b, |a, _| *a).boxed(),
+            0,
+            EACH,
+        ),
+    ];
+    for (name, build, least, most) in table {
+        for _ in 0..10 {
+            let [a, b, ..] = hands();
+            let tally = Tally::default();
+            let guard = build(a.clone(), b.clone()).subscribe_with(tally.clone());
+            let start = Arc::new(Barrier::new(2));
+            let threads = [a, b].map(|hand| {
+                let start = Arc::clone(&start);
+                thread::spawn(move || {
+                    start.wait();
+                    (0..EACH).for_each(|n| hand.next(n));
+                    hand.complete();
+                })
+            });
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            let values = u32::try_from(tally.log.values.load(Ordering::SeqCst)).unwrap();
+            assert!((least..=most).contains(&values), "{name}: {values}");
+            assert_eq!(tally.log.ends.load(Ordering::SeqCst), 1, "{name}");
+            assert!(guard.is_closed(), "{name}");
+            assert_eq!(Arc::strong_count(&tally.log), 1, "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_observer_shared_by_threads_is_called_by_one_at_a_time() {
+    let tally = Tally::default();
+    let shared = Serialized::<u32, &'static str>::new(tally.clone());
+    let threads = [0, 1].map(|_| {
+        let mut mine = shared.clone();
+        thread::spawn(move || (0..5_000).for_each(|n| mine.next(&n)))
+    });
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(tally.log.values.load(Ordering::SeqCst), 10_000);
+    let (mut one, mut other) = (shared.clone(), shared);
+    one.complete();
+    other.error(&"late");
+    other.next(&1);
+    assert!(other.is_closed());
+    assert_eq!(tally.log.ends.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn what_waits_is_dropped_with_the_subscription() {
+    let token = Arc::new(());
+    let (a, b) = (Hand::<Arc<()>>::new(), Hand::<Arc<()>>::new());
+    let chains = [
+        a.clone().zip_with(b.clone(), |a, _| a).boxed(),
+        a.clone()
+            .combine_latest_with(b.clone(), |a, _| Arc::clone(a))
+            .boxed(),
+        a.clone().sample_by(b.clone()).boxed(),
+        {
+            let b = b.clone();
+            a.clone()
+                .concat_map(move |value| {
+                    let value = Arc::clone(value);
+                    b.clone().map(move |_| Arc::clone(&value))
+                })
+                .boxed()
+        },
+    ];
+    for (at, chain) in chains.into_iter().enumerate() {
+        let guard = chain.subscribe(|_| ());
+        (0..3).for_each(|_| a.next(Arc::clone(&token)));
+        assert!(Arc::strong_count(&token) > 1, "{at}: nothing was kept");
+        drop(guard);
+        assert_eq!(Arc::strong_count(&token), 1, "{at}");
+        assert_eq!((a.observers(), b.observers()), (0, 0), "{at}");
+    }
+}

@@ -1,0 +1,122 @@
+//! Operators that deal with errors, and those that subscribe again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use fanline::{Observable, ObservableExt, Observer};
+
+use crate::hand::{Cold, Hand, Log, check};
+
+#[test]
+fn catch() {
+    check(
+        |[a, b, ..]| a.catch(move |_| b).boxed(),
+        &[
+            ("a1 b9 a# b2 b|", "1 2 |"),
+            ("a1 a|", "1 |"),
+            ("a# b#", "#b"),
+            ("a1 !", "1"),
+            ("a# b1 ! b2", "1"),
+        ],
+    );
+}
+
+#[test]
+fn on_error_return() {
+    check(
+        |[a, ..]| {
+            a.on_error_return(|error| u32::from(error.as_bytes()[0]))
+                .catch(|never| -> Hand<u32> { match *never {} })
+                .boxed()
+        },
+        &[("a1 a#", "1 97 |"), ("a1 a|", "1 |"), ("a1 !", "1")],
+    );
+}
+
+#[test]
+fn retry() {
+    check(
+        |[a, ..]| a.retry(2).boxed(),
+        &[
+            ("a1 a# a2 a# a3 a#", "1 2 3 #a"),
+            ("a1 a# a2 a|", "1 2 |"),
+            ("a# a1 !", "1"),
+        ],
+    );
+    check(|[a, ..]| a.retry(0).boxed(), &[("a1 a#", "1 #a")]);
+}
+
+#[test]
+fn repeat() {
+    check(
+        |[a, ..]| a.repeat(2).boxed(),
+        &[
+            ("a1 a| a2 a|", "1 2 |"),
+            ("a1 a| a#", "1 #a"),
+            ("a| a1 !", "1"),
+        ],
+    );
+    check(|[a, ..]| a.repeat(0).boxed(), &[("", "|")]);
+}
+
+#[test]
+fn a_source_that_ends_at_once_is_subscribed_again_in_a_loop() {
+    const TIMES: usize = 100_000;
+    let failing = Cold::<u32>::new([], Some(Err("no")));
+    let log = Log::default();
+    let guard = failing.clone().retry(TIMES).subscribe_with(log.clone());
+    assert!(guard.is_closed());
+    assert_eq!(log.text(), "#no");
+    assert_eq!(failing.subscriptions.load(Ordering::SeqCst), TIMES + 1);
+
+    let empty = Cold::<u32>::new([], Some(Ok(())));
+    let log = Log::default();
+    let guard = empty.clone().repeat(TIMES).subscribe_with(log.clone());
+    assert!(guard.is_closed());
+    assert_eq!(log.text(), "|");
+    assert_eq!(empty.subscriptions.load(Ordering::SeqCst), TIMES);
+}
+
+#[test]
+fn for_ever_ends_with_the_observer() {
+    struct Three(usize, Log);
+    impl Observer<u32, &'static str> for Three {
+        fn next(&mut self, value: &u32) {
+            self.0 += 1;
+            Observer::<u32, &str>::next(&mut self.1, value);
+        }
+        fn error(&mut self, _error: &&'static str) {}
+        fn complete(&mut self) {}
+        fn is_closed(&self) -> bool {
+            self.0 == 3
+        }
+    }
+    let log = Log::default();
+    let source = Cold::new([5], Some(Err("no")));
+    let guard = source
+        .retry(usize::MAX)
+        .subscribe_with(Three(0, log.clone()));
+    assert_eq!(log.text(), "5 5 5");
+    assert_eq!(log.handles(), 1);
+    drop(guard);
+}
+
+#[test]
+fn the_source_that_is_kept_for_another_try_is_dropped_at_the_end() {
+    let token = Arc::new(());
+    let held = Arc::clone(&token);
+    let source = Hand::<u32>::new();
+    let guard = source
+        .clone()
+        .map(move |value| {
+            let _held = &held;
+            *value
+        })
+        .retry(5)
+        .subscribe(|_| ());
+    source.error("once");
+    assert!(Arc::strong_count(&token) > 1);
+    source.complete();
+    assert_eq!(Arc::strong_count(&token), 1);
+    drop(guard);
+}

@@ -1,0 +1,274 @@
+//! Operators that wait, on virtual time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanline::operators::{Backoff, Edge, interval, timer};
+use fanline::scheduler::VirtualTime;
+use fanline::{BoxObservable, Guard, Observable, ObservableExt};
+
+use crate::hand::{Cold, Hand, Hands, Log, act, hands};
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Plays scripts as `hand::check` does; `+5` lets 5 milliseconds pass. What is heard is written down
+/// with the millisecond it came at: `7@5` is the value 7 after 5 ms.
+#[track_caller]
+fn check<T: std::fmt::Debug + Send + 'static>(
+    build: impl Fn(Hands, VirtualTime) -> BoxObservable<T, &'static str>,
+    table: &[(&str, &str)],
+) {
+    for (script, expected) in table {
+        let hands = hands();
+        let time = VirtualTime::new();
+        let log = Log::default();
+        let clock = time.clone();
+        let stamped = build(hands.clone(), time.clone()).map(move |value| {
+            let value = format!("{value:?}").replace(' ', "");
+            Verbatim(format!("{value}@{}", clock.now().as_nanos() / 1_000_000))
+        });
+        let mut guard = Some(stamped.subscribe_with(log.clone()));
+        for word in script.split_whitespace() {
+            if word == "!" {
+                guard = None;
+            } else if let Some(millis) = word.strip_prefix('+') {
+                time.advance_by(ms(millis.parse().unwrap()));
+            } else {
+                act(&hands, word);
+            }
+        }
+        assert_eq!(log.text(), *expected, "{script}");
+        if log.has_ended() || guard.is_none() {
+            let left: Vec<usize> = hands.iter().map(Hand::observers).collect();
+            assert_eq!(left, [0; 4], "observers left after {script}");
+            assert_eq!(time.queued(), 0, "something is scheduled after {script}");
+            assert_eq!(log.handles(), 1, "the observer is kept after {script}");
+        }
+    }
+}
+
+/// Shown as it is.
+struct Verbatim(String);
+
+impl std::fmt::Debug for Verbatim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[test]
+fn delay() {
+    check(
+        |[a, ..], time| a.delay(ms(10), time).boxed(),
+        &[
+            ("a1 +4 a2 +5 +1 +4", "1@10 2@14"),
+            ("a1 a2 a| +9 +1", "1@10 2@10 |"),
+            ("a1 +5 a| +5 +5", "1@10 |"),
+            ("a1 a# +10", "#a"),
+            ("a1 +5 ! +5", ""),
+            ("a1 +10 a2 +10 a3 +3 !", "1@10 2@20"),
+        ],
+    );
+}
+
+#[test]
+fn debounce() {
+    check(
+        |[a, ..], time| a.debounce(ms(10), time).boxed(),
+        &[
+            ("a1 +10 a2 +9 a3 +9 +1 +20", "1@10 3@29"),
+            ("a1 +5 a|", "1@5 |"),
+            ("a|", "|"),
+            ("a1 +5 a#", "#a"),
+            ("a1 +5 ! +5", ""),
+        ],
+    );
+}
+
+#[test]
+fn throttle() {
+    check(
+        |[a, ..], time| a.throttle(ms(10), Edge::Leading, time).boxed(),
+        &[
+            ("a1 a2 +9 a3 +1 a4 +10 +5 a5", "1@0 4@10 5@25"),
+            ("a1 a2 a|", "1@0 |"),
+            ("a1 a#", "1@0 #a"),
+            ("a1 !", "1@0"),
+        ],
+    );
+    check(
+        |[a, ..], time| a.throttle(ms(10), Edge::Trailing, time).boxed(),
+        &[
+            ("a1 a2 +9 a3 +1 a4 +10 +5 a5 +10", "3@10 4@20 5@35"),
+            ("a1 a2 +5 a|", "2@5 |"),
+            ("a1 a#", "#a"),
+            ("a1 ! +10", ""),
+        ],
+    );
+    check(
+        |[a, ..], time| a.throttle(ms(10), Edge::Both, time).boxed(),
+        &[
+            (
+                "a1 a2 a3 +10 a4 +10 +10 a5 +10 a6",
+                "1@0 3@10 4@20 5@30 6@40",
+            ),
+            ("a1 +10 +1 a2 +10 a3 a4 a|", "1@0 2@11 3@21 4@21 |"),
+            ("a1 a2 a|", "1@0 2@0 |"),
+        ],
+    );
+}
+
+#[test]
+fn timeout() {
+    check(
+        |[a, ..], time| a.timeout(ms(10), time, || "late").boxed(),
+        &[
+            ("+9 a1 +9 a2 +9 +1 a3", "1@9 2@18 #late"),
+            ("+10", "#late"),
+            ("+9 a| +9", "|"),
+            ("a# +10", "#a"),
+            ("a1 ! +20", "1@0"),
+        ],
+    );
+    check(
+        |[a, b, ..], time| a.timeout(ms(10), time, || "late").catch(move |_| b).boxed(),
+        &[("a1 +10 b2 b|", "1@0 2@10 |")],
+    );
+}
+
+#[test]
+fn sample() {
+    check(
+        |[a, ..], time| a.sample(ms(10), time).boxed(),
+        &[
+            ("a1 +5 a2 +5 +10 a3 +10", "2@10 3@30"),
+            ("a1 a|", "|"),
+            ("a1 +10 a2 a#", "1@10 #a"),
+            ("a1 ! +10", ""),
+        ],
+    );
+}
+
+#[test]
+fn delay_subscription() {
+    check(
+        |[a, ..], time| a.delay_subscription(ms(10), time).boxed(),
+        &[
+            ("a1 +10 a2 a|", "2@10 |"),
+            ("+10 a#", "#a"),
+            ("+5 ! +5", ""),
+            ("+10 a1 ! a2", "1@10"),
+        ],
+    );
+}
+
+#[test]
+fn retry_with() {
+    let backoff = Backoff::exponential(ms(10)).at_most(ms(30)).attempts(3);
+    check(
+        move |[a, ..], time| a.retry_with(backoff, time).boxed(),
+        &[
+            ("a# +9 a1 +1 a2 a# +20 a3 a# +30 a4 a#", "2@10 3@30 4@60 #a"),
+            ("a1 a# +10 a|", "1@0 |"),
+            ("a# ! +10", ""),
+        ],
+    );
+    let backoff = Backoff::constant(ms(10)).attempts(1).anew_after_value();
+    check(
+        move |[a, ..], time| a.retry_with(backoff, time).boxed(),
+        &[("a# +10 a1 a# +10 a2 a# +10 a#", "1@10 2@20 #a")],
+    );
+    let time = VirtualTime::new();
+    let failing = Cold::<u32>::new([], Some(Err("no")));
+    let log = Log::default();
+    let guard = failing
+        .retry_with(Backoff::constant(ms(0)).attempts(10_000), time.clone())
+        .subscribe_with(log.clone());
+    for _ in 0..10_000 {
+        time.advance_by(ms(0));
+    }
+    assert_eq!(log.text(), "#no");
+    drop(guard);
+}
+
+#[test]
+fn intervals_and_timers() {
+    check(
+        |_, time| interval(ms(10), time).with_error_type().boxed(),
+        &[("+9 +1 +20 ! +10", "0@10 1@20 2@30")],
+    );
+    check(
+        |_, time| interval(ms(10), time).take(2).with_error_type().boxed(),
+        &[("+30", "0@10 1@20 |")],
+    );
+    check(
+        |_, time| timer(ms(10), time).with_error_type().boxed(),
+        &[("+9 +1", "0@10 |"), ("+5 ! +5", "")],
+    );
+}
+
+#[test]
+fn a_deadline_that_moves_is_one_action() {
+    let time = VirtualTime::new();
+    let [a, ..] = hands();
+    let guard = a.clone().debounce(ms(10), time.clone()).subscribe(|_| ());
+    for value in 0..100 {
+        a.next(value);
+    }
+    assert_eq!(time.queued(), 1);
+    drop(guard);
+    assert_eq!(time.queued(), 0);
+}
+
+#[test]
+fn what_waits_is_dropped_with_the_subscription() {
+    type Build = fn(Hand<Arc<()>>, VirtualTime) -> BoxObservable<Arc<()>, &'static str>;
+    let table: [Build; 4] = [
+        |a, time| a.delay(ms(5), time).boxed(),
+        |a, time| a.debounce(ms(5), time).boxed(),
+        |a, time| a.throttle(ms(5), Edge::Trailing, time).boxed(),
+        |a, time| a.sample(ms(5), time).boxed(),
+    ];
+    for (at, build) in table.into_iter().enumerate() {
+        let token = Arc::new(());
+        let time = VirtualTime::new();
+        let source = Hand::new();
+        let guard: Guard = build(source.clone(), time.clone()).subscribe(|_| ());
+        source.next(Arc::clone(&token));
+        assert_eq!(Arc::strong_count(&token), 2, "{at}");
+        drop(guard);
+        assert_eq!(Arc::strong_count(&token), 1, "{at}");
+        assert_eq!(time.queued(), 0, "{at}");
+    }
+}
+
+#[test]
+fn in_parallel_on_a_scheduler() {
+    let time = VirtualTime::new();
+    let hands = hands();
+    let log = Log::default();
+    let (inners, scheduler) = (hands.clone(), time.clone());
+    let guard = hands[0]
+        .clone()
+        .flat_map_on(scheduler, 2, move |&at| {
+            inners[usize::try_from(at).unwrap()].clone()
+        })
+        .subscribe_with(log.clone());
+    (1..4).for_each(|at| hands[0].next(at));
+    assert_eq!(time.queued(), 2, "two at a time, on the scheduler");
+    time.advance_by(ms(0));
+    let subscribed = |hands: &Hands| -> Vec<usize> { hands.iter().map(Hand::observers).collect() };
+    assert_eq!(subscribed(&hands), [1, 1, 1, 0]);
+    hands[1].next(10);
+    hands[1].complete();
+    time.advance_by(ms(0));
+    hands[3].next(30);
+    assert_eq!(subscribed(&hands), [1, 0, 1, 1]);
+    hands[0].next(1);
+    drop(guard);
+    assert_eq!(subscribed(&hands), [0; 4]);
+    assert_eq!(log.text(), "10 30");
+    assert_eq!(log.handles(), 1);
+}
