@@ -1,10 +1,8 @@
 //! Behaviour of the library, seen from outside: one module for each subject of talk.
 #![allow(missing_docs)]
-mod schedulers;
-
-mod operators_sync;
 
 mod hand;
+mod observe_on;
 mod operators_combine;
 mod operators_errors;
 mod operators_multicast;
@@ -12,3 +10,8 @@ mod operators_time;
 mod operators_windows;
 mod streams;
 mod subjects;
+mod operators_sync;
+mod operators_time;
+mod schedulers;
+mod streams;
+mod virtual_time;
