@@ -25,7 +25,7 @@ pub use observable::{BoxObservable, IntoObservable, Observable};
 pub use observer::{
     BoxObserver, Callbacks, Called, CompleteCallback, ErrorCallback, Ignored, Observer, observer,
 };
-pub use operators::{Notification, ObservableExt};
+pub use operators::{Notification, ObservableExt, interval, timer};
 pub use scheduler::{Scheduler, Worker};
 pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 pub use subject::{

@@ -36,6 +36,24 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// time.advance_by(Duration::from_secs(1)); // [1, 2]
 /// # drop(guard);
 /// ```
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let (seen, full) = std::sync::mpsc::channel();
+/// let _guard = source
+///     .buffer_time_or_count(Duration::from_secs(1), 2, time.clone())
+///     .subscribe_owned(move |values| seen.send(values).expect("still there"));
+/// tx.next(1);
+/// tx.next(2); // full, before the second is over
+/// assert_eq!(full.try_recv(), Ok(vec![1, 2]));
+/// tx.next(3);
+/// time.advance_by(Duration::from_secs(1));
+/// assert_eq!(full.try_recv(), Ok(vec![3]));
+/// ```
 #[derive(Clone, Debug)]
 pub struct BufferTime<S, C> {
     source: S,

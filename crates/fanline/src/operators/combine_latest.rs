@@ -25,6 +25,21 @@ use crate::{Guard, Observable, Observer};
 /// amount.next(2); // (10, 2)
 /// price.next(11); // (11, 2)
 /// ```
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let (mut price, prices) = fanline::subject::<u32>();
+/// let (mut amount, amounts) = fanline::subject::<u32>();
+/// let total = fanline::BehaviorSubject::new(0);
+/// let seen = total.clone();
+/// let _guard = prices
+///     .combine_latest_with(amounts, |price, amount| price * amount)
+///     .subscribe(move |total| seen.next(*total));
+/// price.next(10);
+/// amount.next(2);
+/// assert_eq!(total.value(), Ok(20));
+/// ```
 #[derive(Clone, Debug)]
 pub struct CombineLatest<A, B, F> {
     left: A,

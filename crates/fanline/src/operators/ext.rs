@@ -1,4 +1,8 @@
 //! The one trait through which the operators are called.
+#![expect(
+    clippy::type_complexity,
+    reason = "pairs are made by function types, and the lint sees through the alias"
+)]
 
 use std::cmp::Ordering;
 use std::convert::Infallible;
@@ -425,6 +429,7 @@ pub trait ObservableExt: IntoObservable {
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
         R: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
+        R::Observable: Send + 'static,
         Self::Error: Clone + Send + 'static,
     {
         FlatMap::new(self.into_observable(), 1, f)
@@ -447,6 +452,7 @@ pub trait ObservableExt: IntoObservable {
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
         R: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
+        R::Observable: Send + 'static,
         Self::Error: Clone + Send + 'static,
     {
         FlatMap::new(self.into_observable(), most, f)

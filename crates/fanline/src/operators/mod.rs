@@ -1,4 +1,110 @@
 //! Operators: observables made of observables.
+//!
+//! All of them are methods of [`ObservableExt`]; the type that a method gives back says in full what
+//! it emits, when it ends, what it keeps and when it panics, with an example.
+//!
+//! # From Rx to here
+//!
+//! Names of other Rx libraries on the left, where they differ or where somebody may look for them.
+//!
+//! | Rx | here |
+//! | --- | --- |
+//! | **Make** | |
+//! | `just`, `return`, `of` | [`of`](crate::of) |
+//! | `from`, `fromIterable`, `toObservable` | [`from_iter`](crate::from_iter), [`try_from_iter`](crate::try_from_iter) |
+//! | `range`, `empty`, `never`, `throw`, `defer`, `create`, `generate` | the same: [`range`](crate::range()), [`empty`](crate::empty), [`never`](crate::never), [`throw`](crate::throw), [`defer`](crate::defer), [`create`](crate::create()), [`generate`](crate::generate) |
+//! | `fromCallable`, `start` | [`from_fn`](crate::from_fn) |
+//! | `interval`, `timer` | [`interval`], [`timer`] |
+//! | `fromFuture`, `fromStream` | [`from_future`](crate::from_future), [`from_stream`](crate::from_stream) |
+//! | **Transform** | |
+//! | `map`, `select`; `mapTo` | [`map`](ObservableExt::map); [`map_to`](ObservableExt::map_to) |
+//! | `mapNotNull`, `ofType`, `cast` | [`filter_map`](ObservableExt::filter_map) |
+//! | `scan` | [`scan`](ObservableExt::scan) |
+//! | `flatMap`, `mergeMap`, `selectMany` | [`flat_map`](ObservableExt::flat_map), in parallel [`flat_map_on`](ObservableExt::flat_map_on) |
+//! | `concatMap` | [`concat_map`](ObservableExt::concat_map) |
+//! | `switchMap`, `flatMapLatest` | [`switch_map`](ObservableExt::switch_map) |
+//! | `exhaustMap` | [`exhaust_map`](ObservableExt::exhaust_map) |
+//! | `buffer(count)`, `buffer(count, skip)` | [`buffer_count`](ObservableExt::buffer_count), [`buffer_count_every`](ObservableExt::buffer_count_every) |
+//! | `buffer(time)`, `buffer(time, count)` | [`buffer_time`](ObservableExt::buffer_time), [`buffer_time_or_count`](ObservableExt::buffer_time_or_count) |
+//! | `window(count)` | [`window_count`](ObservableExt::window_count) |
+//! | `window(time)`, `window(time, count)` | [`window_time`](ObservableExt::window_time), [`window_time_or_count`](ObservableExt::window_time_or_count) |
+//! | `groupBy` | [`group_by`](ObservableExt::group_by) |
+//! | `pairwise` | [`pairwise`](ObservableExt::pairwise) |
+//! | **Filter** | |
+//! | `filter`, `where` | [`filter`](ObservableExt::filter) |
+//! | `take`, `takeWhile`, `takeUntil`, `takeLast` | [`take`](ObservableExt::take), [`take_while`](ObservableExt::take_while), [`take_until`](ObservableExt::take_until), [`take_last`](ObservableExt::take_last) |
+//! | `skip`, `skipWhile`, `skipUntil`, `skipLast` | [`skip`](ObservableExt::skip), [`skip_while`](ObservableExt::skip_while), [`skip_until`](ObservableExt::skip_until), [`skip_last`](ObservableExt::skip_last) |
+//! | `first`, `last`, `single`, `elementAt` | [`first`](ObservableExt::first), [`last`](ObservableExt::last), [`single`](ObservableExt::single), [`element_at`](ObservableExt::element_at) |
+//! | `distinct`, `distinct(selector)` | [`distinct`](ObservableExt::distinct), [`distinct_by_key`](ObservableExt::distinct_by_key) |
+//! | `distinctUntilChanged` | [`distinct_until_changed`](ObservableExt::distinct_until_changed), [`…_by`](ObservableExt::distinct_until_changed_by), [`…_by_key`](ObservableExt::distinct_until_changed_by_key) |
+//! | `debounce`, `throttleWithTimeout`, Rx.NET's `Throttle` | [`debounce`](ObservableExt::debounce) |
+//! | `throttleFirst`, `throttleLast`, `throttleTime({leading, trailing})` | [`throttle`](ObservableExt::throttle) with an [`Edge`] |
+//! | `sample(time)`, `audit`; `sample(observable)` | [`sample`](ObservableExt::sample); [`sample_by`](ObservableExt::sample_by) |
+//! | `ignoreElements` | [`ignore_elements`](ObservableExt::ignore_elements) |
+//! | **Combine** | |
+//! | `merge`, `mergeWith`, `mergeAll` | [`merge`](ObservableExt::merge), of a list [`merge_all`] |
+//! | `concat`, `concatWith`, `concatAll` | [`concat`](ObservableExt::concat), of a list [`concat_all`] |
+//! | `amb`, `race` | [`race`](ObservableExt::race), of a list [`race_all`] |
+//! | `zip`, `combineLatest`, `withLatestFrom` | [`zip`](ObservableExt::zip), [`combine_latest`](ObservableExt::combine_latest), [`with_latest_from`](ObservableExt::with_latest_from); each with `_with` for a closure in place of a pair |
+//! | `switch`, `switchOnNext`, `switchAll` | [`switch_all`](ObservableExt::switch_all) |
+//! | `startWith`, `prepend`; `endWith`, `append` | [`start_with`](ObservableExt::start_with); [`end_with`](ObservableExt::end_with) |
+//! | `defaultIfEmpty` | [`default_if_empty`](ObservableExt::default_if_empty) |
+//! | **Errors, time** | |
+//! | `catch`, `onErrorResumeNext(fallback)` | [`catch`](ObservableExt::catch) |
+//! | `onErrorReturn` | [`on_error_return`](ObservableExt::on_error_return) |
+//! | `retry`; `retryWhen` with a delay | [`retry`](ObservableExt::retry); [`retry_with`](ObservableExt::retry_with) a [`Backoff`] |
+//! | `repeat` | [`repeat`](ObservableExt::repeat) |
+//! | `timeout`, `delay`, `delaySubscription` | [`timeout`](ObservableExt::timeout), [`delay`](ObservableExt::delay), [`delay_subscription`](ObservableExt::delay_subscription) |
+//! | `timestamp`, `timeInterval` | [`timestamp`](ObservableExt::timestamp), [`time_interval`](ObservableExt::time_interval) |
+//! | **Fold** | |
+//! | `reduce`, `aggregate` | [`reduce`](ObservableExt::reduce), with a seed [`fold`](ObservableExt::fold) |
+//! | `count`, `sum`, `average`, `min`, `max` | the same; [`min_by`](ObservableExt::min_by), [`max_by`](ObservableExt::max_by) |
+//! | `toList`, `toArray`, `toMap`, `collect` | [`collect`](ObservableExt::collect) |
+//! | `all`, `any`, `contains`, `isEmpty` | [`all`](ObservableExt::all), [`any`](ObservableExt::any), [`contains`](ObservableExt::contains), [`is_empty`](ObservableExt::is_empty) |
+//! | **Multicast** | |
+//! | `publish`, `connect` | [`publish`](ObservableExt::publish), [`Connectable::connect`] |
+//! | `replay`, `multicast` | [`replay`](ObservableExt::replay), [`multicast`](ObservableExt::multicast) |
+//! | `refCount`, `refCount(time)` | [`Connectable::ref_count`], [`Connectable::ref_count_with_grace`] |
+//! | `autoConnect` | [`Connectable::auto_connect`] |
+//! | `share`, `shareReplay`, `cache` | [`share`](ObservableExt::share), [`share_replay`](ObservableExt::share_replay) |
+//! | **Threads** | |
+//! | `observeOn`, `subscribeOn` | [`observe_on`](ObservableExt::observe_on), bounded [`observe_on_with`](ObservableExt::observe_on_with); [`subscribe_on`](ObservableExt::subscribe_on) |
+//! | `serialize`, `synchronize` | [`serialize`](ObservableExt::serialize), for an observer [`Serialized`] |
+//! | **Look on, leave** | |
+//! | `do`, `tap`, `doOnNext`, `doOnError`, `doOnComplete` | [`tap`](ObservableExt::tap), [`tap_with`](ObservableExt::tap_with) |
+//! | `finally`, `doFinally`, `finalize` | [`finalize`](ObservableExt::finalize) |
+//! | `materialize`, `dematerialize` | [`materialize`](ObservableExt::materialize), [`dematerialize`](ObservableExt::dematerialize) |
+//! | `toFuture`, `firstAsync`, `lastAsync` | [`first_value`](ObservableExt::first_value), [`last_value`](ObservableExt::last_value) |
+//! | `toFlowable(strategy)` | [`into_stream`](ObservableExt::into_stream) with a [policy](crate::stream) |
+//!
+//! # Types that stay short
+//!
+//! A chain has the type of its last operator, which names those before it. Where it has to be written
+//! down, as in a field or at the border of a module, [`boxed`](ObservableExt::boxed) hides it: a
+//! [`BoxObservable`](crate::BoxObservable) is named by its values and errors alone.
+//!
+//! # Closures that keep values or stay on their thread
+//!
+//! [`subscribe_owned`](ObservableExt::subscribe_owned) takes a closure that keeps what it gets: it is
+//! given values, not references. One that others get too is cloned; one that an operator made is not.
+//! Ends are not looked at.
+//!
+//! ```
+//! use fanline::prelude::*;
+//!
+//! let (tx, rx) = std::sync::mpsc::channel();
+//! fanline::from_iter(1..=2)
+//!     .map(|n| format!("no. {n}"))
+//!     .subscribe_owned(move |text| tx.send(text).expect("still there"))
+//!     .detach();
+//! assert_eq!(rx.iter().collect::<Vec<_>>(), ["no. 1", "no. 2"]);
+//! ```
+//!
+//! [`subscribe_local`](ObservableExt::subscribe_local) takes a closure that need not be `Send`: it stays
+//! on this thread, and the values must come on this thread. Where the chain ends on another thread,
+//! [`observe_on`](ObservableExt::observe_on) an event loop that this thread drives brings them here. A
+//! value that comes on another thread makes the observer panic there. When the guard is dropped on
+//! another thread, the closure is dropped when this thread ends.
 
 mod accumulate;
 mod again;
@@ -26,7 +132,6 @@ mod flat_map;
 mod flat_map_on;
 mod fold;
 mod forward;
-mod from_future;
 mod funnel;
 mod gate;
 mod group_by;
@@ -105,7 +210,6 @@ pub use finalize::Finalize;
 pub use flat_map::FlatMap;
 pub use flat_map_on::FlatMapOn;
 pub use fold::{Fold, Reduce};
-pub use from_future::{FromFuture, from_future};
 pub use group_by::{GroupBy, Grouped};
 pub use ignore_elements::IgnoreElements;
 pub use interval::{Interval, Timer, interval, timer};

@@ -157,8 +157,7 @@ where
     H: Hub<S::Item, S::Error>,
 {
     fn has_ended(&self) -> bool {
-        let hub = self.connectable.state().hub.clone();
-        hub.has_ended()
+        self.connectable.state().hub.has_ended()
     }
 
     /// Counts one more, and tells whether that one has to connect.

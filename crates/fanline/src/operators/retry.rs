@@ -10,8 +10,13 @@ use crate::{Guard, Observable, Observer, Scheduler};
 /// is passed on. `usize::MAX` for ever.
 ///
 /// Values of the failed attempts stand. Completes with the first attempt that does. The stack does
-/// not grow with the attempts. Keeps nothing. A source that fails at once is tried again at once:
+/// not grow with the attempts. Keeps no values. A source that fails at once is tried again at once:
 /// [`retry_with`](crate::ObservableExt::retry_with) waits between attempts.
+///
+/// Keeps a clone of the source until the end, or until the guard is dropped. Subjects and their
+/// sources do not mind: a subject is over when its last handle or its producer has gone, and drops its
+/// observers. A [`Connectable`](crate::operators::Connectable) that is not connected has nobody to tell
+/// it so, and a detached subscription of this kind keeps it alive.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -15,6 +15,16 @@ use crate::{Guard, Observable, Observer};
 ///     .subscribe(|all| assert_eq!(*all, [1, 2]))
 ///     .detach();
 /// ```
+///
+/// [`first`](crate::ObservableExt::first) is `take(1)`, and
+/// [`element_at`](crate::ObservableExt::element_at) is `skip(index).take(1)`:
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(["a", "b", "c"]).first().subscribe(|text| assert_eq!(*text, "a")).detach();
+/// fanline::from_iter(["a", "b", "c"]).element_at(1).subscribe(|text| assert_eq!(*text, "b")).detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Take<S> {
     source: S,

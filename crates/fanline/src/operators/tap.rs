@@ -18,6 +18,16 @@ use crate::{Guard, Observable, Observer};
 ///     .subscribe(|n| println!("twice that is {n}"))
 ///     .detach();
 /// ```
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(1..=2)
+///     .tap(|n| println!("got {n}"))
+///     .map(|n| n * 2)
+///     .subscribe(|n| println!("twice that is {n}"))
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Tap<S, L> {
     source: S,

@@ -38,6 +38,22 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// time.advance_by(Duration::from_secs(1)); // 3
 /// # drop(guard);
 /// ```
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let (seen, sums) = std::sync::mpsc::channel();
+/// let _guard = source
+///     .window_time_or_count(Duration::from_secs(1), 2, time.clone())
+///     .flat_map(usize::MAX, |window| window.clone().sum())
+///     .subscribe_owned(move |sum| seen.send(sum).expect("still there"));
+/// tx.next(1);
+/// tx.next(2); // full, before the second is over
+/// assert_eq!(sums.try_recv(), Ok(3));
+/// ```
 #[derive(Clone, Debug)]
 pub struct WindowTime<S, C> {
     source: S,

@@ -25,6 +25,17 @@ use crate::{Guard, Observable, Observer};
 /// mode.next(1);
 /// click.next("here"); // ("here", 1)
 /// ```
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let rate = fanline::BehaviorSubject::new(3);
+/// fanline::from_iter([1, 2])
+///     .with_latest_from_with(rate, |amount, rate| amount * rate)
+///     .collect::<Vec<_>>()
+///     .subscribe(|all| assert_eq!(*all, [3, 6]))
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct WithLatestFrom<A, B, F> {
     source: A,

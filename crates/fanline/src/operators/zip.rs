@@ -22,6 +22,16 @@ use crate::{Guard, Observable, Observer};
 ///     .subscribe(|pair| println!("{pair:?}")) // ("a", 1) ("b", 2)
 ///     .detach();
 /// ```
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter([1, 2])
+///     .zip_with(fanline::from_iter([10, 20]), |left, right| left + right)
+///     .collect::<Vec<_>>()
+///     .subscribe(|sums| assert_eq!(*sums, [11, 22]))
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Zip<A, B, F> {
     left: A,

@@ -4,7 +4,8 @@ use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
-use fanline::operators::{Grouped, Unicast, from_future};
+use fanline::from_future;
+use fanline::operators::{Grouped, Unicast};
 use fanline::scheduler::VirtualTime;
 use fanline::{Observable, ObservableExt};
 
