@@ -31,7 +31,7 @@ use crate::{Guard, Observable, Observer};
 ///
 /// let rate = fanline::BehaviorSubject::new(3);
 /// fanline::from_iter([1, 2])
-///     .with_latest_from_with(rate, |amount, rate| amount * rate)
+///     .with_latest_from_with(rate.clone(), |amount, rate| amount * rate)
 ///     .collect::<Vec<_>>()
 ///     .subscribe(|all| assert_eq!(*all, [3, 6]))
 ///     .detach();

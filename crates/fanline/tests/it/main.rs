@@ -1,5 +1,9 @@
 //! Behaviour of the library, seen from outside: one module for each subject of talk.
-#![allow(missing_docs)]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "tests, of which the helpers are no `#[test]` functions"
+)]
 
 mod hand;
 mod observe_on;

@@ -232,5 +232,5 @@ fn futures() {
     let guard = from_future(waiting, time.clone()).subscribe(|_| ());
     assert_eq!(Arc::strong_count(&token), 2);
     drop(guard);
-    assert_eq!((Arc::strong_count(&token), time.queued()), (1, 0));
+    assert_eq!(Arc::strong_count(&token), 1);
 }
