@@ -1,7 +1,12 @@
 //! Behaviour of the library, seen from outside: one module for each subject of talk.
 #![allow(missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    reason = "in tests it is an assertion, in their helpers too"
+)]
 
 mod hand;
+mod local_subject;
 mod observe_on;
 mod operators_combine;
 mod operators_errors;
