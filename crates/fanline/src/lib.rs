@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod create;
+mod fence;
 mod guard;
 mod hand_over;
 mod observable;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::thread::ThreadId;
 
 use super::{bounded, chunks};
+use crate::fence::Fences;
 use crate::guard::Registry;
-use crate::subject::fence::Fences;
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait};
 use crate::{Guard, Observer, Worker};
 
