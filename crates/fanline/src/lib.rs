@@ -6,6 +6,7 @@ pub mod create;
 mod fence;
 mod guard;
 mod hand_over;
+pub mod hub;
 mod observable;
 mod observer;
 pub mod operators;

@@ -5,6 +5,7 @@ mod schedulers;
 mod operators_sync;
 
 mod hand;
+mod hub;
 mod operators_combine;
 mod operators_errors;
 mod operators_time;

@@ -1,0 +1,3 @@
+//! Hubs, seen from outside.
+
+mod broadcast;
