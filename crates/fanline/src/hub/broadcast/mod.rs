@@ -38,6 +38,7 @@
 //! consumer gets, one push on the list, one wake-up and one poll. Joining and leaving take the lock for
 //! a moment, whatever the number of consumers.
 
+mod feed;
 mod handle;
 #[cfg(all(test, fanline_loom))]
 mod models;
@@ -55,6 +56,8 @@ pub use handle::{BroadcastHub, KillSwitch};
 pub use options::{BroadcastOptions, CAPACITY_MAX, NobodyListens, SlowConsumer, Start};
 pub use receiver::BroadcastReceiver;
 pub use sender::BroadcastSender;
+
+pub(crate) use handle::Switch;
 
 use super::OptionsError;
 use crate::fence::Fences;
@@ -145,4 +148,61 @@ fn build<T, E>(
         BroadcastSender::new(shared.clone()),
         BroadcastHub::new(shared),
     ))
+}
+
+#[cfg(all(test, not(fanline_loom)))]
+mod tests {
+    use super::*;
+    use crate::hub::{BoxError, TryRecvError};
+
+    /// Positions wrap around on the way; dropped elements are counted.
+    fn check(capacity: usize, fences: Fences, slow_consumer: SlowConsumer) {
+        let options = BroadcastOptions {
+            capacity,
+            slow_consumer,
+            ..BroadcastOptions::default()
+        };
+        let element = Arc::new(());
+        let (mut tx, hub) =
+            build::<(u64, Arc<()>), BoxError>(options, fences, usize::MAX - 7).unwrap();
+        let mut early = hub.subscribe();
+        let mut seen = 0;
+        for value in 0..40 {
+            tx.try_send((value, element.clone())).unwrap();
+            if value % 3 == 0 {
+                let mut late = hub.subscribe_at(Start::Latest);
+                assert!(matches!(late.try_recv(), Err(TryRecvError::Empty)));
+                assert_eq!(late.lag(), 0);
+            }
+            if tx.lags() == [(early.id(), capacity)] {
+                assert_eq!(hub.subscribe().try_recv().unwrap().0, seen);
+                while let Ok((value, _)) = early.try_recv() {
+                    assert_eq!(value, seen);
+                    seen += 1;
+                }
+                if value % 2 == 0 {
+                    tx.release();
+                    assert_eq!(Arc::strong_count(&element), 1);
+                }
+            }
+        }
+        drop((tx, hub));
+        while let Ok((value, _)) = early.try_recv() {
+            assert_eq!(value, seen);
+            seen += 1;
+        }
+        assert_eq!(seen, 40);
+        drop(early);
+        assert_eq!(Arc::strong_count(&element), 1);
+    }
+
+    #[test]
+    fn positions_wrap_around() {
+        for capacity in [1, 2, 3, 4, 8] {
+            for fences in [Fences::Symmetric, Fences::detect()] {
+                check(capacity, fences, SlowConsumer::Wait);
+                check(capacity, fences, SlowConsumer::Lag);
+            }
+        }
+    }
 }

@@ -49,7 +49,7 @@ fn loom_hub_park_and_publish() {
 
 #[test]
 fn loom_hub_two_consumers() {
-    model(2, || {
+    model(1, || {
         let (mut tx, hub) = hub(1, SlowConsumer::Wait);
         let consumers = [hub.subscribe(), hub.subscribe()]
             .map(|rx| thread::spawn(move || receive(rx, &[1, 2])));
@@ -65,7 +65,7 @@ fn loom_hub_two_consumers() {
 /// A newcomer sees a run without gaps, wherever it begins.
 #[test]
 fn loom_hub_join_and_head() {
-    model(2, || {
+    model(1, || {
         let (mut tx, hub) = hub(1, SlowConsumer::Wait);
         let rx = hub.subscribe();
         let consumer = thread::spawn(move || receive(rx, &[1, 2]));

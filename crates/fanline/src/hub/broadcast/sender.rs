@@ -40,6 +40,8 @@ pub struct BroadcastSender<T, E = BoxError> {
     tail: usize,
     /// The first position for which there is no room, as far as is known.
     limit: usize,
+    /// Up to where consumers were woken for.
+    flushed: usize,
     /// Up to where elements have been dropped.
     dropped_to: usize,
     /// Elements before other tasks have their turn.
@@ -54,6 +56,7 @@ impl<T, E> BroadcastSender<T, E> {
         Self {
             tail: origin,
             limit: origin,
+            flushed: origin,
             dropped_to: origin,
             run: shared.rules.capacity.max(RUN_MIN),
             stall: None,
@@ -97,7 +100,11 @@ impl<T, E> BroadcastSender<T, E> {
     /// Wakes the consumers that wait, if there is something for them. Does not wait for anybody.
     #[inline]
     pub fn flush(&mut self) {
-        self.shared.wake_parked();
+        if self.flushed != self.tail {
+            // First, as a waker may panic.
+            self.flushed = self.tail;
+            self.shared.wake_parked();
+        }
     }
 
     /// As [`send`](Self::send), and holds up this thread instead of a task.
