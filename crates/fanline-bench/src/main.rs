@@ -6,6 +6,7 @@
 mod allocations;
 mod core_nats;
 mod generator;
+mod hubs;
 mod micro;
 mod replay;
 mod report;
@@ -31,6 +32,8 @@ enum Command {
     Core(core_nats::Arguments),
     /// The engine's parts on one core: matcher, parser, shard; time and allocations
     Micro(micro::Arguments),
+    /// The broadcast hub in lockstep, against other crates
+    Hubs(hubs::Arguments),
     /// Subjects and replay flavours against hand-written limits, and against RxJava, rxRust and tokio
     Replay(replay::Arguments),
     /// Keeps the cores awake until standard input ends; for the benchmark's own use
@@ -44,6 +47,7 @@ fn main() -> Result<()> {
             servers::process::end_children_on_signals()?;
             core_nats::run(&arguments)
         }
+        Command::Hubs(arguments) => hubs::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Spin => generator::awake::spin(),
