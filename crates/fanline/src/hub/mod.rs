@@ -18,8 +18,8 @@ mod timer;
 
 pub use broadcast::{
     BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, CAPACITY_MAX, KillSwitch,
-    NobodyListens, SlowConsumer, Start, broadcast, broadcast_with, broadcast_with_error,
-    try_broadcast_with,
+    Next, NextRef, NobodyListens, SlowConsumer, Start, broadcast, broadcast_with,
+    broadcast_with_error, try_broadcast_with,
 };
 pub use error::{
     BoxError, Closed, HubError, OptionsError, RecvError, SendError, TryRecvError, TrySendError,

@@ -54,7 +54,7 @@ use std::sync::Arc;
 
 pub use handle::{BroadcastHub, KillSwitch};
 pub use options::{BroadcastOptions, CAPACITY_MAX, NobodyListens, SlowConsumer, Start};
-pub use receiver::BroadcastReceiver;
+pub use receiver::{BroadcastReceiver, Next, NextRef};
 pub use sender::BroadcastSender;
 
 pub(crate) use handle::Switch;
@@ -126,6 +126,10 @@ pub fn broadcast_with_error<T, E>(
 /// # Errors
 ///
 /// When an option is out of its range; the error names it.
+#[expect(
+    clippy::type_complexity,
+    reason = "two ends, each with the type of what goes through it"
+)]
 pub fn try_broadcast_with<T, E>(
     options: BroadcastOptions,
 ) -> Result<(BroadcastSender<T, E>, BroadcastHub<T, E>), OptionsError> {
@@ -133,16 +137,20 @@ pub fn try_broadcast_with<T, E>(
 }
 
 /// The same, with its positions beginning at `origin`.
+#[expect(
+    clippy::type_complexity,
+    reason = "two ends, each with the type of what goes through it"
+)]
 fn build<T, E>(
     options: BroadcastOptions,
     fences: Fences,
     origin: usize,
 ) -> Result<(BroadcastSender<T, E>, BroadcastHub<T, E>), OptionsError> {
     let rules = Rules::try_from(options)?;
-    let ring = Ring::new(rules.capacity).ok_or(OptionsError::too_large(
-        "capacity",
-        isize::MAX.unsigned_abs() / size_of::<T>().max(1),
-    ))?;
+    let ring = Ring::new(rules.capacity).ok_or_else(|| {
+        let most = isize::MAX.unsigned_abs() / size_of::<T>().max(1);
+        OptionsError::too_large("capacity", most)
+    })?;
     let shared = Arc::new(Shared::new(ring, rules, fences, origin));
     Ok((
         BroadcastSender::new(shared.clone()),
@@ -150,7 +158,8 @@ fn build<T, E>(
     ))
 }
 
-#[cfg(all(test, not(fanline_loom)))]
+#[cfg(test)]
+#[cfg(not(fanline_loom))]
 mod tests {
     use super::*;
     use crate::hub::{BoxError, TryRecvError};

@@ -139,7 +139,7 @@ impl Parked {
         // Relaxed: the push below releases it, and nobody looks before.
         member.state.store(LISTED, Ordering::Relaxed);
         self.push(Arc::as_ptr(member), member);
-        fence(Ordering::SeqCst);
+        fence_after_exchange();
     }
 
     /// Puts a chain of members on the list: from `first`, linked, to `last`.
@@ -257,6 +257,16 @@ impl Parked {
         // SAFETY: `disown` made it a raw pointer, once.
         drop(unsafe { Arc::from_raw(member) });
     }
+}
+
+/// A full fence where an exchange was just made.
+#[inline(always)]
+fn fence_after_exchange() {
+    // There an exchange is a full fence itself, and another would be the dearest part of parking.
+    #[cfg(all(target_arch = "x86_64", not(all(test, fanline_loom)), not(miri)))]
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    #[cfg(not(all(target_arch = "x86_64", not(all(test, fanline_loom)), not(miri))))]
+    fence(Ordering::SeqCst);
 }
 
 impl Drop for Parked {

@@ -16,6 +16,7 @@ use super::options::{SlowConsumer, Start};
 use super::parked::Member;
 use super::shared::Shared;
 use crate::Observer;
+use crate::fence::Fences;
 use crate::hub::blocking::block_on;
 use crate::hub::{BoxError, Ended, HubError, RecvError, TryRecvError};
 use crate::sync::Ordering;
@@ -40,9 +41,17 @@ pub struct BroadcastReceiver<T, E = BoxError> {
     member: Arc<Member>,
     /// The next element. What is published is behind it while an element is lent.
     position: usize,
+    /// Up to where elements can be taken without looking at anything but `watch`: no further than
+    /// `tail`, nor than where other tasks have their turn.
+    run_end: usize,
+    /// Something was lent, and not given back.
+    lent: bool,
+    /// As the member's; here for being at hand.
+    id: u64,
+    fences: Fences,
     /// The end of what is known to be there.
     tail: usize,
-    /// Elements before other tasks have their turn.
+    /// Elements before other tasks have their turn, counted from `run_end`.
     run: usize,
     missed: u64,
     /// Those of `missed` that `recv` has not told.
@@ -53,10 +62,18 @@ pub struct BroadcastReceiver<T, E = BoxError> {
 impl<T, E> BroadcastReceiver<T, E> {
     pub(super) fn new(shared: Arc<Shared<T, E>>, start: Start) -> Self {
         let member = shared.join(start);
+        Self::of(shared, member)
+    }
+
+    fn of(shared: Arc<Shared<T, E>>, member: Arc<Member>) -> Self {
         // Relaxed: set by this thread.
         let position = member.position.load(Ordering::Relaxed);
         Self {
             position,
+            run_end: position,
+            lent: false,
+            id: member.id,
+            fences: shared.fences,
             tail: position,
             run: shared.rules.capacity.max(RUN_MIN),
             missed: 0,
@@ -70,21 +87,23 @@ impl<T, E> BroadcastReceiver<T, E> {
     /// The next element; `None` after completion, or when the hub failed, which
     /// [`error`](Self::error) tells.
     #[inline]
-    pub async fn next(&mut self) -> Option<T>
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "as in `StreamExt`, and not an iterator"
+    )]
+    pub fn next(&mut self) -> Next<'_, T, E>
     where
         T: Clone,
     {
-        poll_fn(|context| self.poll_clone(context)).await
+        Next { receiver: self }
     }
 
     /// The next element in place. It is kept for this consumer until the next call of anything that
     /// receives, or [`release`](Self::release).
     #[inline]
-    pub async fn next_ref(&mut self) -> Option<&T> {
-        if poll_fn(|context| self.poll_available(context)).await {
-            Some(self.lend())
-        } else {
-            None
+    pub fn next_ref(&mut self) -> NextRef<'_, T, E> {
+        NextRef {
+            receiver: Some(self),
         }
     }
 
@@ -197,6 +216,7 @@ impl<T, E> BroadcastReceiver<T, E> {
 
     /// Gives back what was lent, without asking for more.
     pub fn release(&mut self) {
+        self.lent = false;
         self.publish_position();
     }
 
@@ -258,16 +278,11 @@ impl<T, E> BroadcastReceiver<T, E> {
 
     #[inline(always)]
     fn poll_available_with(&mut self, context: Option<&mut Context<'_>>) -> Poll<bool> {
-        // Relaxed: written by this consumer alone.
-        if self.member.position.load(Ordering::Relaxed) != self.position {
+        if self.lent {
+            self.lent = false;
             self.publish_position();
         }
-        if self.position != self.tail
-            && self.run > 0
-            && !self.shared.has_failed()
-            && !self.shared.can_cut_off()
-        {
-            self.run -= 1;
+        if self.position != self.run_end && !self.shared.has_failed() {
             return Poll::Ready(true);
         }
         self.poll_more(context)
@@ -276,6 +291,9 @@ impl<T, E> BroadcastReceiver<T, E> {
     #[cold]
     #[inline(never)]
     fn poll_more(&mut self, context: Option<&mut Context<'_>>) -> Poll<bool> {
+        // What was to be taken without a look and was not, does not count.
+        self.run += self.run_end.wrapping_sub(self.position);
+        self.run_end = self.position;
         loop {
             if self.end.is_some() {
                 return Poll::Ready(false);
@@ -294,7 +312,7 @@ impl<T, E> BroadcastReceiver<T, E> {
                     }
                 }
                 if self.claim() {
-                    self.run -= 1;
+                    self.begin_run();
                     return Poll::Ready(true);
                 }
                 continue;
@@ -323,11 +341,25 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
+    /// At an element that may be looked at: how many may be taken before the next look at more than
+    /// `watch`. One, where consumers can be cut off; they claim each anew.
+    fn begin_run(&mut self) {
+        let there = self.tail.wrapping_sub(self.position);
+        let count = if self.shared.can_cut_off() {
+            1
+        } else {
+            there.min(self.run)
+        };
+        self.run -= count;
+        self.run_end = self.position.wrapping_add(count);
+    }
+
     fn end_with(&mut self, end: Option<Ended<E>>) {
         // It is there before it is announced.
         self.end = Some(end.unwrap_or(Ended::Completed));
         // Nothing is received any more, and nothing held up.
         self.position = self.tail;
+        self.run_end = self.tail;
         self.publish_position();
     }
 
@@ -357,6 +389,7 @@ impl<T, E> BroadcastReceiver<T, E> {
                     self.missed += missed;
                     self.untold += missed;
                     self.position = position;
+                    self.run_end = position;
                     self.tail = self.shared.tail();
                 }
             }
@@ -372,11 +405,8 @@ impl<T, E> BroadcastReceiver<T, E> {
     /// Everything before `position` was received.
     #[inline(always)]
     fn publish_position(&self) {
-        self.shared.advance(&self.member, self.position);
-        if self.shared.can_cut_off() {
-            // Release: the reads are over.
-            self.member.claimed.store(false, Ordering::Release);
-        }
+        self.shared
+            .advance(&self.member, self.id, self.position, self.fences);
     }
 
     /// After `poll_available` was ready.
@@ -400,6 +430,7 @@ impl<T, E> BroadcastReceiver<T, E> {
         debug_assert_ne!(self.position, self.tail);
         let position = self.position;
         self.position = position.wrapping_add(1);
+        self.lent = true;
         // SAFETY: before a tail that was seen; claimed; the position is published by calls that end the
         // borrow.
         unsafe { self.shared.get(position) }
@@ -409,46 +440,100 @@ impl<T, E> BroadcastReceiver<T, E> {
     #[inline(always)]
     fn lend_slice(&mut self) -> &[T] {
         debug_assert_ne!(self.position, self.tail);
-        // SAFETY: as in `lend`.
+        // SAFETY: as in `lend`; the whole of `tail` was seen, and one claim is for all.
         let slice = unsafe { self.shared.slice(self.position, self.tail) };
         self.position = self.position.wrapping_add(slice.len());
-        self.run = self.run.saturating_sub(slice.len() - 1);
+        let more = self.position.wrapping_sub(self.run_end);
+        if more <= slice.len() {
+            self.run = self.run.saturating_sub(more);
+            self.run_end = self.position;
+        }
+        self.lent = true;
         slice
     }
 
     /// After `poll_available` was ready: `each` for what is there.
     #[inline(always)]
     fn visit(&mut self, each: &mut impl FnMut(&T)) {
-        // SAFETY: as in `lend`; not published before this is over.
+        // SAFETY: as in `lend_slice`; not published before this is over.
         let slice = unsafe { self.shared.slice(self.position, self.tail) };
+        self.lent = true;
         let mut seen = Seen {
             position: &mut self.position,
+            run_end: &mut self.run_end,
             count: 0,
         };
         for value in slice {
             seen.count += 1;
             each(value);
         }
-        self.run = self.run.saturating_sub(slice.len() - 1);
+        self.run = self.run.saturating_sub(slice.len());
+    }
+}
+
+/// The next element, cloned; see [`BroadcastReceiver::next`].
+#[must_use = "futures do nothing unless they are awaited"]
+#[derive(Debug)]
+pub struct Next<'a, T, E = BoxError> {
+    receiver: &'a mut BroadcastReceiver<T, E>,
+}
+
+impl<T: Clone, E> Future for Next<'_, T, E> {
+    type Output = Option<T>;
+
+    // Left to itself the compiler makes it a call, at half the speed.
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        self.receiver.poll_clone(context)
+    }
+}
+
+/// The next element, lent; see [`BroadcastReceiver::next_ref`].
+#[must_use = "futures do nothing unless they are awaited"]
+#[derive(Debug)]
+pub struct NextRef<'a, T, E = BoxError> {
+    /// Nothing after the element was given.
+    receiver: Option<&'a mut BroadcastReceiver<T, E>>,
+}
+
+impl<'a, T, E> Future for NextRef<'a, T, E> {
+    type Output = Option<&'a T>;
+
+    /// # Panics
+    ///
+    /// When it is polled again after it was ready.
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<&'a T>> {
+        let receiver = self.receiver.take().expect("not polled after it was ready");
+        match receiver.poll_available(context) {
+            Poll::Ready(true) => Poll::Ready(Some(receiver.lend())),
+            Poll::Ready(false) => Poll::Ready(None),
+            Poll::Pending => {
+                self.receiver = Some(receiver);
+                Poll::Pending
+            }
+        }
     }
 }
 
 /// Counts elements as received even when a call panics.
 struct Seen<'a> {
     position: &'a mut usize,
+    run_end: &'a mut usize,
     count: usize,
 }
 
 impl Drop for Seen<'_> {
     fn drop(&mut self) {
         *self.position = self.position.wrapping_add(self.count);
+        *self.run_end = *self.position;
     }
 }
 
 impl<T: Clone, E> Stream for BroadcastReceiver<T, E> {
     type Item = T;
 
-    #[inline]
+    #[inline(always)]
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
         self.get_mut().poll_clone(context)
     }
@@ -465,18 +550,7 @@ impl<T, E> Unpin for BroadcastReceiver<T, E> {}
 impl<T, E> Clone for BroadcastReceiver<T, E> {
     fn clone(&self) -> Self {
         let member = self.shared.join_beside(&self.member);
-        // Relaxed: set by this thread.
-        let position = member.position.load(Ordering::Relaxed);
-        Self {
-            position,
-            tail: position,
-            run: self.shared.rules.capacity.max(RUN_MIN),
-            missed: 0,
-            untold: 0,
-            end: None,
-            member,
-            shared: self.shared.clone(),
-        }
+        Self::of(self.shared.clone(), member)
     }
 }
 

@@ -293,15 +293,21 @@ impl<T, E> Shared<T, E> {
         unsafe { self.ring.slice(from, to) }
     }
 
-    /// The consumer has finished with everything before `position`.
+    /// The consumer has finished with everything before `position`. Its id and the hub's fences are
+    /// given by it, who has them at hand.
     #[inline(always)]
-    pub(super) fn advance(&self, member: &Member, position: usize) {
+    pub(super) fn advance(&self, member: &Member, id: u64, position: usize, fences: Fences) {
         // Release: its reads are over for whoever sees it (hazard 5).
         member.position.store(position, Ordering::Release);
-        self.fences.light();
+        fences.light();
         // Relaxed: the fence orders it; what follows is under the lock.
-        if self.signals.watch.load(Ordering::Relaxed) == member.id {
-            self.call_producer(member.id);
+        let watched = self.signals.watch.load(Ordering::Relaxed);
+        if watched == id {
+            self.call_producer(id);
+        }
+        if self.can_cut_off {
+            // Release: the reads are over.
+            member.claimed.store(false, Ordering::Release);
         }
     }
 

@@ -112,6 +112,10 @@ pub fn merge_with_error<T, E>(options: MergeOptions) -> (MergeHub<T, E>, MergeRe
 /// # Errors
 ///
 /// When an option is out of its range; the error names it.
+#[expect(
+    clippy::type_complexity,
+    reason = "two ends, each with the type of what goes through it"
+)]
 pub fn try_merge_with<T, E>(
     options: MergeOptions,
 ) -> Result<(MergeHub<T, E>, MergeReceiver<T, E>), OptionsError> {

@@ -331,7 +331,6 @@ impl<T, E> Core<T, E> {
 
     /// The next element to choose for; or none, when the one that was stuck could be moved without,
     /// and whom that wakes.
-    #[expect(clippy::type_complexity, reason = "two answers in one look")]
     fn next_to_route(&mut self, options: &PartitionOptions) -> Option<(Option<T>, Option<Waker>)> {
         if !self.has_work(options) {
             return None;

@@ -121,6 +121,10 @@ pub fn partition_with_error<T, E>(
 /// # Errors
 ///
 /// When an option is out of its range; the error names it.
+#[expect(
+    clippy::type_complexity,
+    reason = "two ends, each with the type of what goes through it"
+)]
 pub fn try_partition_with<T, E>(
     options: PartitionOptions,
     partitioner: Partitioner<T>,

@@ -135,9 +135,12 @@ pub struct Partitioner<T> {
 }
 
 pub(super) enum By<T> {
-    Index(Box<dyn FnMut(usize, &T) -> i64 + Send>),
-    Id(Box<dyn FnMut(&Consumers, &T) -> i64 + Send>),
+    Index(Choose<T>),
+    Id(ChooseAmong<T>),
 }
+
+type Choose<T> = Box<dyn FnMut(usize, &T) -> i64 + Send>;
+type ChooseAmong<T> = Box<dyn FnMut(&Consumers, &T) -> i64 + Send>;
 
 impl<T> Partitioner<T> {
     /// Chooses an index among so many consumers, in the order in which they came. Negative drops the
