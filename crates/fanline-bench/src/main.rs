@@ -2,6 +2,20 @@
 //!
 //! A subcommand is one kind of comparison. The generator and the servers know nothing of reports,
 //! the reports nothing of sockets; a subcommand joins them.
+//!
+//! - `core`: the server against nats-server.
+//! - `micro`: the engine's parts on one core.
+//! - `replay`: the library's subjects in the grid of RxPerfTests, messages 1,000 to 1,000,000 by
+//!   subscribers 1 to 16, each flavour in both forms, beside a limit written by hand for just that load
+//!   (`replay/limits.rs`, where each says what it leaves out), and with `--rivals` beside RxJava 3,
+//!   rxRust and tokio's broadcast. All systems of a cell are measured in turns (`turns.rs`), so that a
+//!   share is a ratio within one run. Its table of bars says what the library should reach.
+//! - `schedulers`: values onto another thread, beside floors written by hand (`schedulers/floors.rs`)
+//!   and RxJava, with what others have reported in columns of their own.
+//!
+//! RxJava's side is the Maven project in `rivals/rxjava`, one process for each kind of load; it answers
+//! one line for each turn (`rxjava.rs`). What is measured here is compiled ahead, what runs there is
+//! compiled while it runs: it gets a warm-up of its own, before the first turn and before each load.
 
 mod allocations;
 mod core_nats;
@@ -11,6 +25,7 @@ mod micro;
 mod replay;
 mod report;
 mod rxjava;
+mod schedulers;
 mod servers;
 mod turns;
 
@@ -35,7 +50,28 @@ enum Command {
     /// The broadcast hub in lockstep, against other crates
     Hubs(hubs::Arguments),
     /// Subjects and replay flavours against hand-written limits, and against RxJava, rxRust and tokio
+    ///
+    /// One thread emits M messages of u32 to S subscribers, each of which bumps a plain counter. Each
+    /// repetition has a fresh subject, and ends with a check that every subscriber has received every
+    /// message. All systems of a cell are measured in turns, in alternating order; a figure is the
+    /// median over the repetitions after a warm-up, and a share or a multiple is the ratio of two
+    /// medians of one cell. Then come allocations per message, what a subscription costs that comes
+    /// and goes, and the bars. The limits are in src/replay/limits.rs, with what each leaves out.
+    ///
+    /// The whole grid takes one and a half minutes, with rivals about six; `--quick` measures what the
+    /// bars need, in half a minute and one and a half. Where the code lies in memory moves figures for
+    /// many subscribers by a fifth either way, from one build to the next, limits included.
     Replay(replay::Arguments),
+    /// Values onto another thread: new thread, thread pool, observe_on; against floors and RxJava
+    ///
+    /// Three loads: 10,000 items from an iterator on a new thread, counted there; a range of 10,000
+    /// observed on the thread pool and counted; and 1,000,000 items through observe_on. Each is timed
+    /// from the subscription to the arrival of the count at the thread that waits for it. All systems
+    /// of a load are measured in turns, in alternating order; a figure is the median over the
+    /// repetitions after a warm-up. Waking a thread takes most of the first two, and differs from one
+    /// run to the next on a shared machine: look at the floor of the same run. The floors are in
+    /// src/schedulers/floors.rs, with what each leaves out.
+    Schedulers(schedulers::Arguments),
     /// Keeps the cores awake until standard input ends; for the benchmark's own use
     #[command(hide = true, name = SPIN_COMMAND)]
     Spin,
@@ -50,6 +86,7 @@ fn main() -> Result<()> {
         Command::Hubs(arguments) => hubs::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Schedulers(arguments) => schedulers::run(&arguments),
         Command::Spin => generator::awake::spin(),
     }
 }

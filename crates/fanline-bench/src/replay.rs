@@ -28,13 +28,6 @@ use grid::{Flavour, MESSAGES, SUBSCRIBERS};
 use outcome::Report;
 
 /// What to measure, against whom, and where the figures go.
-///
-/// One thread emits M messages of u32 to S subscribers, each of which bumps a plain counter. Each
-/// repetition has a fresh subject, and ends with a check that every subscriber has received every
-/// message. All systems of a cell are measured in turns, in alternating order; a figure is the median
-/// over the repetitions after a warm-up. A share is the ratio of two medians of one cell.
-///
-/// The limits are in `src/replay/limits.rs`, with what each of them leaves out.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Measure only this flavour; may be given several times

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::core_nats::shapes::{Bound, Shape, Target, Work};
+use crate::core_nats::shapes::{Shape, Target, Work};
 use crate::servers::{Program, System};
 use machine::Machine;
 use metric::{Metric, Sample, Summary};
@@ -66,6 +66,23 @@ impl From<Result<Sample>> for Outcome {
         match result {
             Ok(sample) => Self::Measured(sample),
             Err(error) => Self::Failed(format!("{error:#}")),
+        }
+    }
+}
+
+/// Which side of a ratio is good.
+#[derive(Clone, Copy)]
+pub(crate) enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Bound {
+    /// Whether `ratio` is good enough.
+    pub(crate) fn is_met(self, ratio: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => ratio >= least,
+            Self::AtMost(most) => ratio <= most,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! RxJava under the same loads: the Maven project in `rivals/rxjava`, one JVM for each kind of load.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -9,14 +9,26 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::turns::{REPETITIONS_MAX, Repetition};
 
-/// A heap in which the loads hardly need collections, touched before the first measurement; the
-/// collector with the cheapest write barriers.
-const OPTIONS: &[&str] = &[
-    "-Xms4g",
-    "-Xmx4g",
-    "-XX:+AlwaysPreTouch",
-    "-XX:+UseParallelGC",
-];
+/// The collector with the cheapest write barriers, and a heap that is touched before the first
+/// measurement.
+const OPTIONS: &[&str] = &["-XX:+UseParallelGC", "-XX:+AlwaysPreTouch"];
+
+/// So that collections are rare: replay allocates up to 272 bytes for a message.
+const HEAP_OF_REPLAY: [&str; 2] = ["-Xms4g", "-Xmx4g"];
+
+/// Of loads that keep nothing, several of which may run side by side.
+const HEAP: [&str; 2] = ["-Xms1g", "-Xmx1g"];
+
+/// The loads that keep what they were given.
+const REPLAY: [&str; 5] = ["all", "one", "many", "within", "many-within"];
+
+fn heap(load: &str) -> [&'static str; 2] {
+    if REPLAY.contains(&load) {
+        HEAP_OF_REPLAY
+    } else {
+        HEAP
+    }
+}
 
 /// The compiled Maven project.
 pub(crate) struct RxJava {
@@ -37,6 +49,8 @@ impl RxJava {
         let status = Command::new("mvn")
             .args(["-q", "--batch-mode", "package"])
             .current_dir(&folder)
+            // Standard output is for the report.
+            .stdout(io::stderr())
             .status()
             .context(
                 "--rivals needs Maven (`mvn`) and a JDK of version 17 or later for RxJava; \
@@ -50,7 +64,11 @@ impl RxJava {
             folder,
             version: String::new(),
         };
-        rxjava.version = format!("{}, {}", rxjava.start("subject")?.banner, OPTIONS.join(" "));
+        rxjava.version = format!(
+            "{}, {}, heap of 4 GiB for replay, 1 GiB else",
+            rxjava.start("subject")?.banner,
+            OPTIONS.join(" ")
+        );
         Ok(rxjava)
     }
 
@@ -62,6 +80,7 @@ impl RxJava {
     pub(crate) fn start(&self, load: &str) -> Result<Jvm> {
         let mut child = Command::new("java")
             .args(OPTIONS)
+            .args(heap(load))
             .args(["-cp", "target/classes:target/lib/*", "fanline.Rival", load])
             .current_dir(&self.folder)
             .stdin(Stdio::piped())

@@ -72,11 +72,13 @@ impl Guard {
     }
 
     pub(crate) fn registered(registry: Arc<dyn Registry>, key: u64) -> Self {
+        Self::registered_weakly(Arc::downgrade(&registry), key)
+    }
+
+    /// The same for a registry that keeps a weak reference to itself: two read-modify-writes less.
+    pub(crate) fn registered_weakly(registry: Weak<dyn Registry>, key: u64) -> Self {
         Self {
-            parts: Parts::Registered {
-                registry: Arc::downgrade(&registry),
-                key,
-            },
+            parts: Parts::Registered { registry, key },
         }
     }
 

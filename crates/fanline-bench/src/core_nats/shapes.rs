@@ -2,6 +2,7 @@
 
 use crate::generator::requests::{Cores, Party};
 use crate::generator::throughput::Topology;
+use crate::report::Bound;
 use crate::report::metric::Metric;
 
 /// One kind of load.
@@ -30,23 +31,6 @@ pub(crate) enum Work {
 pub(crate) struct Target {
     pub(crate) metric: Metric,
     pub(crate) bound: Bound,
-}
-
-/// Which side of a ratio is good.
-#[derive(Clone, Copy)]
-pub(crate) enum Bound {
-    AtLeast(f64),
-    AtMost(f64),
-}
-
-impl Bound {
-    /// Whether `ratio` is good enough.
-    pub(crate) fn is_met(self, ratio: f64) -> bool {
-        match self {
-            Self::AtLeast(least) => ratio >= least,
-            Self::AtMost(most) => ratio <= most,
-        }
-    }
 }
 
 const fn at_least(metric: Metric, ratio: f64) -> Target {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::runs::{Cell, System};
-use crate::report::svg::{Canvas, WIDTH};
+use crate::report::svg::Canvas;
 
 /// One cell's figures.
 pub(super) struct Row {
@@ -87,6 +87,7 @@ pub(super) fn terminal(rows: &[Row]) -> String {
 
 /// A bar for each system of each cell.
 pub(super) fn plot(rows: &[Row]) -> String {
+    const WIDTH: f64 = 920.0;
     const LINE: f64 = 16.0;
     const LABEL: f64 = 330.0;
     let bars: usize = rows.iter().map(|row| row.medians.len()).sum();

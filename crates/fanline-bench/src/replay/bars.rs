@@ -5,9 +5,8 @@ use serde::Serialize;
 use super::churn::Figure;
 use super::grid::{Calls, Flavour, Form, System};
 use super::outcome::{Load, Report};
-use crate::core_nats::shapes::Bound;
-use crate::report::Verdict;
 use crate::report::metric::three_digits;
+use crate::report::{Bound, Verdict};
 
 /// Messages and subscribers that the bars are set for.
 const MESSAGES: u32 = 1_000_000;
@@ -157,7 +156,7 @@ impl Unit {
 pub(super) fn small(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
-        value if value.abs() < 0.01 => format!("{value:.5}"),
+        value if value.abs() < 0.01 => format!("{value:.6}"),
         value => three_digits(value),
     }
 }
@@ -195,7 +194,7 @@ pub(super) fn describe() -> String {
             };
             let bars: Vec<String> = line.checks.iter().map(Check::bar).collect();
             text += &format!(
-                "{:44}{:12}{:12}{}\n",
+                "{:46}{:12}{:12}{}\n",
                 line.what,
                 line.form.label(),
                 line.compared,
@@ -290,7 +289,7 @@ fn pairs(flavour: Flavour, form: Form, figures: &[Figure]) -> Line {
     let growth = many.zip(nanos(CHURN_FEW)).map(|(many, few)| many / few);
     Line {
         what: format!(
-            "{}, subscribe and unsubscribe, 10,000 present; as a multiple of 16 present",
+            "{}, subscribe + unsubscribe, 10,000 present / to 16",
             flavour.title()
         ),
         form,
@@ -335,7 +334,7 @@ mod tests {
             log.1,
             Unit::Allocations,
             "met",
-            "0.00024 (≤ 0.00098)",
+            "0.000244 (≤ 0.000977)",
         );
         check(
             Some(151.0),

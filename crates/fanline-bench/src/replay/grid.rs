@@ -109,6 +109,8 @@ pub(super) enum System {
     FanlineOneType,
     /// The same by hand.
     LimitOneType,
+    /// Fanline for one thread.
+    FanlineLocal,
     RxJava,
     /// What RxJava offers where several threads may emit.
     RxJavaSerialized,
@@ -120,13 +122,14 @@ pub(super) enum System {
 }
 
 impl System {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Fanline(Form::Exclusive),
         Self::Limit(Form::Exclusive),
         Self::Fanline(Form::Shared),
         Self::Limit(Form::Shared),
         Self::FanlineOneType,
         Self::LimitOneType,
+        Self::FanlineLocal,
         Self::RxJava,
         Self::RxJavaSerialized,
         Self::RxJavaThreeClasses,
@@ -144,6 +147,7 @@ impl System {
             Self::Limit(Form::Shared) => "limit, shared",
             Self::FanlineOneType => "Fanline, observers of one type",
             Self::LimitOneType => "limit, observers of one type",
+            Self::FanlineLocal => "Fanline, LocalSubject",
             Self::RxJava => "RxJava",
             Self::RxJavaSerialized => "RxJava, toSerialized",
             Self::RxJavaThreeClasses => "RxJava, three observer classes",

@@ -1,7 +1,9 @@
 //! Fanline's subjects, brought into the shape of a measurement.
 
+use std::time::Duration;
+
 use fanline::prelude::*;
-use fanline::{AsyncSubject, BehaviorSubject, Replay, ReplaySubject, Subject};
+use fanline::{AsyncSubject, BehaviorSubject, LocalSubject, Replay, ReplaySubject, Subject};
 
 use super::audience::{Audience, Received, Seat};
 use super::grid::{Flavour, Form};
@@ -56,6 +58,14 @@ macro_rules! with_policy {
             }
             Flavour::Many => {
                 let $policy = Replay::many(5);
+                Some($work)
+            }
+            Flavour::Within => {
+                let $policy = Replay::within(Duration::from_secs(5));
+                Some($work)
+            }
+            Flavour::ManyWithin => {
+                let $policy = Replay::many_within(5, Duration::from_secs(5));
                 Some($work)
             }
             _ => None,
@@ -129,13 +139,21 @@ pub(super) fn slices(flavour: Flavour, form: Form, audience: &Audience) -> Optio
     Some(Running { received, step })
 }
 
+/// For one thread: no atomics at all.
+pub(super) fn local(flavour: Flavour, audience: &Audience) -> Option<Running> {
+    (flavour == Flavour::Subject).then(|| Running {
+        received: Received::All,
+        step: shared!(LocalSubject::<u32>::new(), audience),
+    })
+}
+
 /// Observers of one known type.
 pub(super) fn one_type(flavour: Flavour, audience: &Audience) -> Option<Running> {
     if flavour != Flavour::Subject {
         return None;
     }
     let (tx, members) = fanline::subject_of();
-    let subscribe = |seat| members.subscribe_with(fanline::observer(count(seat)));
+    let subscribe = |seat| members.subscribe_with(observer(count(seat)));
     let mut guards: Vec<Guard> = audience.seats().map(subscribe).collect();
     let mut tx = Some(tx);
     Some(Running {

@@ -5,8 +5,7 @@ use anyhow::{Context, Result};
 use super::churn;
 use super::grid::{Calls, Flavour, System};
 use super::outcome::{Cell, Load, Report};
-use super::running::{self};
-use super::{Sizes, rivals};
+use super::{Sizes, rivals, running};
 use crate::report::{self, machine::Machine};
 use crate::rxjava::{Jvm, RxJava};
 use crate::turns::{Figures, Plan, Repetition, turn};
@@ -16,7 +15,7 @@ pub(super) fn all(sizes: &Sizes, plan: &Plan, with_rivals: bool) -> Result<Repor
     let rxjava = with_rivals.then(RxJava::build).transpose()?;
     let mut versions = Vec::new();
     if let Some(rxjava) = &rxjava {
-        versions = vec![rxjava.version.clone(), rivals::VERSIONS.to_owned()];
+        versions = vec![rxjava.version.clone(), rivals::versions()];
     }
     let mut report = Report {
         machine: Machine::read(),
@@ -36,6 +35,8 @@ pub(super) fn all(sizes: &Sizes, plan: &Plan, with_rivals: bool) -> Result<Repor
             report.cells.push(cell.with_context(|| describe(load))?);
             progress.inc(1);
         }
+        // The JVMs end first: subscribing is measured on a quiet machine.
+        drop(contest);
         report.churn.push(churn::measure(*flavour));
     }
     progress.finish_and_clear();

@@ -4,10 +4,11 @@
 use super::grid::{Calls, System};
 use super::outcome::{Cell, Report};
 use crate::report::metric::Metric;
-use crate::report::svg::{Canvas, WIDTH};
+use crate::report::svg::Canvas;
 
-const BAR_LEFT: f64 = 300.0;
-const BAR_LENGTH: f64 = 430.0;
+const LABEL_LEFT: f64 = 200.0;
+const BAR_LEFT: f64 = 380.0;
+const BAR_LENGTH: f64 = 350.0;
 const BAR_HEIGHT: f64 = 12.0;
 const BAR_DISTANCE: f64 = 15.0;
 const GROUP_GAP: f64 = 18.0;
@@ -21,7 +22,8 @@ pub(super) fn document(report: &Report) -> String {
     let ends = [subscribers.first(), subscribers.last()];
     let is_drawn = |cell: &&Cell| {
         let load = cell.load;
-        Some(load.messages) == most && ends.contains(&Some(&load.subscribers))
+        let is_longest = Some(load.messages) == most;
+        is_longest && ends.contains(&Some(&load.subscribers)) && !cell.figures.is_empty()
     };
     let groups: Vec<&Cell> = report.cells.iter().filter(is_drawn).collect();
     let bars: usize = groups.iter().map(|cell| cell.figures.len()).sum();
@@ -79,16 +81,15 @@ fn draw(canvas: &mut Canvas, cell: &Cell, top: f64) {
             format!(", {:.0} % of the limit", share * 100.0)
         });
         let rate = Metric::Rate.format(rate);
-        let label = format!("{} {rate}{share}", system.label());
-        // What does not fit beside a bar is written on it.
-        let x = (BAR_LEFT + width + 8.0).min(WIDTH - 330.0);
-        canvas.caption(x, y + 10.0, &label);
+        canvas.caption(LABEL_LEFT, y + 10.0, system.label());
+        let figure = format!("{rate}{share}");
+        canvas.caption(BAR_LEFT + width + 8.0, y + 10.0, &figure);
     }
 }
 
 fn fill(system: System) -> &'static str {
     match system {
-        System::Fanline(_) | System::FanlineOneType => "#1f7a8c",
+        System::Fanline(_) | System::FanlineOneType | System::FanlineLocal => "#1f7a8c",
         System::Limit(_) | System::LimitOneType => "#d9dee3",
         _ => "#9aa5b1",
     }

@@ -36,6 +36,7 @@ pub(super) fn prepare(
         (System::Fanline(form), Calls::Next) => library::each(flavour, form, audience),
         (System::Fanline(form), Calls::NextSlice) => library::slices(flavour, form, audience),
         (System::FanlineOneType, Calls::Next) => library::one_type(flavour, audience),
+        (System::FanlineLocal, Calls::Next) => library::local(flavour, audience),
         (System::Limit(form), Calls::Next) => Some(hand_written::each(flavour, form, audience)),
         (System::Limit(form), Calls::NextSlice) => hand_written::slices(flavour, form, audience),
         (System::LimitOneType, Calls::Next) => hand_written::one_type(flavour, audience),

@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::metric::{Metric, Sample};
-use super::{Report, Row};
-use crate::core_nats::shapes::Bound;
+use super::{Bound, Report, Row};
 use crate::servers::System;
 
 /// Every sample, with medians, ratios and verdicts. Times are in nanoseconds, memory in bytes.

@@ -8,8 +8,8 @@ use super::{Report, Row};
 use crate::core_nats::shapes::Work;
 use crate::servers::System;
 
-/// Width of every plot.
-pub(crate) const WIDTH: f64 = 920.0;
+/// Of every plot.
+const WIDTH: f64 = 920.0;
 /// Where the bars begin, and how long the longest is.
 const BAR_LEFT: f64 = 300.0;
 const BAR_LENGTH: f64 = 430.0;
@@ -105,7 +105,7 @@ pub(crate) struct Canvas {
 }
 
 impl Canvas {
-    /// A white page, [`WIDTH`] wide.
+    /// A white page.
     pub(crate) fn new(height: f64) -> Self {
         let svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \

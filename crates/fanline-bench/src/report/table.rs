@@ -5,8 +5,8 @@ use std::fmt::Write;
 use comfy_table::{CellAlignment, Table, TableStyle, presets};
 
 use super::metric::{Metric, three_digits};
-use super::{Report, Row, Verdict, describe, verdicts};
-use crate::core_nats::shapes::{Bound, Target};
+use super::{Bound, Report, Row, Verdict, describe, verdicts};
+use crate::core_nats::shapes::Target;
 use crate::servers::System;
 
 /// Everything, for people at a terminal.

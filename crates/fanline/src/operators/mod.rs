@@ -3,6 +3,7 @@
 mod accumulate;
 mod again;
 mod buffer_count;
+mod buffer_time;
 mod catch;
 mod collect;
 mod combine_latest;
@@ -24,8 +25,10 @@ mod flat_map;
 mod flat_map_on;
 mod fold;
 mod forward;
+mod from_future;
 mod funnel;
 mod gate;
+mod group_by;
 mod ignore_elements;
 mod interval;
 mod join;
@@ -35,11 +38,13 @@ mod map_err;
 mod map_to;
 mod materialize;
 mod merge;
+mod multicast;
 mod observe_on;
 mod on_error_return;
 mod owned;
 mod pairwise;
 mod race;
+mod ref_count;
 mod repeat;
 mod retry;
 mod sample;
@@ -66,12 +71,16 @@ mod throttle;
 mod timed;
 mod timeout;
 mod timestamp;
+mod unicast;
 mod upstreams;
 mod verdict;
+mod window_count;
+mod window_time;
 mod with_latest_from;
 mod zip;
 
 pub use buffer_count::{BufferCount, BufferCountEvery};
+pub use buffer_time::BufferTime;
 pub use catch::Catch;
 pub use collect::Collect;
 pub use combine_latest::CombineLatest;
@@ -94,6 +103,8 @@ pub use finalize::Finalize;
 pub use flat_map::FlatMap;
 pub use flat_map_on::FlatMapOn;
 pub use fold::{Fold, Reduce};
+pub use from_future::{FromFuture, from_future};
+pub use group_by::{GroupBy, Grouped};
 pub use ignore_elements::IgnoreElements;
 pub use interval::{Interval, Timer, interval, timer};
 pub use last::Last;
@@ -102,10 +113,12 @@ pub use map_err::{MapErr, WithErrorType};
 pub use map_to::MapTo;
 pub use materialize::{Dematerialize, Materialize, Notification};
 pub use merge::{Merge, MergeAll, merge_all};
+pub use multicast::{Connectable, FromShared, Hub, Shareable};
 pub use observe_on::ObserveOn;
 pub use on_error_return::OnErrorReturn;
 pub use pairwise::Pairwise;
 pub use race::{Race, RaceAll, race_all};
+pub use ref_count::{AutoConnect, RefCount};
 pub use repeat::Repeat;
 pub use retry::{Backoff, Retry, RetryWith};
 pub use sample::Sample;
@@ -129,7 +142,10 @@ pub use tap::Tap;
 pub use throttle::{Edge, Throttle};
 pub use timeout::Timeout;
 pub use timestamp::{TimeInterval, Timestamp, Timestamped, WithInterval};
+pub use unicast::{FromUnicast, Unicast};
 pub use verdict::{All, Any, Contains, IsEmpty};
+pub use window_count::WindowCount;
+pub use window_time::WindowTime;
 pub use with_latest_from::WithLatestFrom;
 pub use zip::Zip;
 
@@ -140,12 +156,14 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 use crate::pinned::Pinned;
+use crate::policy;
 use crate::scheduler::Bound;
 use crate::stream::{FirstValue, IntoStream, LastValue, Policy, TryIntoStream};
 use crate::{
     BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler,
     observer,
 };
+use crate::{Replay, ReplaySubject, Subject};
 
 /// The operators, on everything that can be turned into an [`Observable`].
 pub trait ObservableExt: IntoObservable {
@@ -269,6 +287,64 @@ pub trait ObservableExt: IntoObservable {
         C: Clock,
     {
         Timestamp::new(self.into_observable(), clock)
+    }
+
+    /// Sorts the values by what `key` makes of them: emits a [`Grouped`] observable when a key comes
+    /// first, and its values there.
+    ///
+    /// A group keeps its values, without bound, until it is subscribed; that has to be done once, the
+    /// first subscription gets everything, and a later one gets an end. A group that nobody holds any
+    /// more, or whose observer has gone, drops its values; it does not come again. Groups live on when
+    /// no more of them are wanted, and the source is unsubscribed when the last has gone.
+    ///
+    /// The source's end is the end of all groups, then of this. Keeps one entry for each key.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::from_iter(1..=6)
+    ///     .group_by(|n| n % 2)
+    ///     .flat_map(usize::MAX, |group| {
+    ///         let key = *group.key();
+    ///         group.clone().map(move |n| (key, *n))
+    ///     })
+    ///     .subscribe(|pair| println!("{pair:?}"))
+    ///     .detach();
+    /// ```
+    fn group_by<K, F>(self, key: F) -> GroupBy<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> K + Send + 'static,
+        K: Clone + Eq + Hash + Send + 'static,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        GroupBy::new(self.into_observable(), key)
+    }
+
+    /// Emits the values in observables of `count` each, the last of which may have fewer: a window is
+    /// emitted when its first value comes, and completes with its last.
+    ///
+    /// A window keeps its values until it is subscribed, once; see [`Unicast`]. The source's end is the
+    /// end of the open window, then of this. A window lives on when no more of them are wanted.
+    ///
+    /// # Panics
+    /// When `count` is 0.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// fanline::from_iter(1..=5)
+    ///     .window_count(2)
+    ///     .flat_map(usize::MAX, |window| window.clone().sum())
+    ///     .subscribe(|sum| println!("{sum}")) // 3 7 5
+    ///     .detach();
+    /// ```
+    fn window_count(self, count: usize) -> WindowCount<Self::Observable>
+    where
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        WindowCount::new(self.into_observable(), count)
     }
 
     // -- Filtering
@@ -1117,6 +1193,109 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Time
 
+    /// Emits what has come in each `period` as one `Vec`, an empty one where nothing has.
+    ///
+    /// On completion what is there is emitted first, if anything is; an error is passed on at once and
+    /// drops it. What is kept is not bounded, which
+    /// [`buffer_time_or_count`](ObservableExt::buffer_time_or_count) is for. Emits on a worker of
+    /// `scheduler`.
+    ///
+    /// # Panics
+    /// When `period` is zero.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let guard = source
+    ///     .buffer_time(Duration::from_secs(1), time.clone())
+    ///     .subscribe(|values| println!("{values:?}"));
+    /// tx.next(1);
+    /// tx.next(2);
+    /// time.advance_by(Duration::from_secs(1)); // [1, 2]
+    /// # drop(guard);
+    /// ```
+    fn buffer_time<C>(self, period: Duration, scheduler: C) -> BufferTime<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        BufferTime::new(self.into_observable(), period, usize::MAX, scheduler)
+    }
+
+    /// [`buffer_time`](ObservableExt::buffer_time) that also emits as soon as `count` values are there;
+    /// the next `period` begins then.
+    ///
+    /// # Panics
+    /// When `period` is zero, or `count` is.
+    fn buffer_time_or_count<C>(
+        self,
+        period: Duration,
+        count: usize,
+        scheduler: C,
+    ) -> BufferTime<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        BufferTime::new(self.into_observable(), period, count, scheduler)
+    }
+
+    /// Emits the values of each `period` in an observable of their own, the first at once.
+    ///
+    /// A window keeps its values until it is subscribed, once; see [`Unicast`]. The source's end is the
+    /// end of the open window, then of this. A window lives on when no more of them are wanted.
+    ///
+    /// # Panics
+    /// When `period` is zero.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let guard = source
+    ///     .window_time(Duration::from_secs(1), time.clone())
+    ///     .flat_map(usize::MAX, |window| window.clone().sum())
+    ///     .subscribe(|sum| println!("{sum}"));
+    /// tx.next(1);
+    /// tx.next(2);
+    /// time.advance_by(Duration::from_secs(1)); // 3
+    /// # drop(guard);
+    /// ```
+    fn window_time<C>(self, period: Duration, scheduler: C) -> WindowTime<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        WindowTime::new(self.into_observable(), period, usize::MAX, scheduler)
+    }
+
+    /// [`window_time`](ObservableExt::window_time) with windows of at most `count` values: a full one
+    /// completes at once, and the next `period` begins then.
+    ///
+    /// # Panics
+    /// When `period` is zero, or `count` is.
+    fn window_time_or_count<C>(
+        self,
+        period: Duration,
+        count: usize,
+        scheduler: C,
+    ) -> WindowTime<Self::Observable, C>
+    where
+        C: Scheduler,
+        Self::Item: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        WindowTime::new(self.into_observable(), period, count, scheduler)
+    }
+
     /// Emits a value when nothing has come for `quiet` after it; values that are followed sooner are
     /// dropped.
     ///
@@ -1403,6 +1582,103 @@ pub trait ObservableExt: IntoObservable {
     }
 
     // -- Multicast
+
+    /// A source that is subscribed once for all its observers, when `connect` is called, and multicast
+    /// through a [`Subject`]: late observers get what comes after. See [`Connectable`].
+    fn publish(self) -> Connectable<Self::Observable, Subject<Self::Item, Self::Error>>
+    where
+        Self::Observable: Clone + Send + Sync + 'static,
+        Self::Item: Clone + Send + Sync + 'static,
+        Self::Error: Clone + Send + Sync + 'static,
+    {
+        Connectable::new(self.into_observable(), Subject::with_error)
+    }
+
+    /// [`publish`](ObservableExt::publish) through a [`ReplaySubject`]: late observers get what
+    /// `replay` retains first. See [`Connectable`].
+    ///
+    /// ```
+    /// use fanline::{Replay, prelude::*};
+    ///
+    /// let shared = fanline::from_iter(0..5).replay(Replay::many(2));
+    /// shared.connect().detach();
+    /// shared.subscribe(|value| println!("{value}")).detach(); // 3 4
+    /// ```
+    fn replay<P>(
+        self,
+        replay: Replay<P>,
+    ) -> Connectable<Self::Observable, ReplaySubject<Self::Item, Self::Error>>
+    where
+        P: policy::Policy + Clone,
+        Self::Observable: Clone + Send + Sync + 'static,
+        Self::Item: Clone + Send + Sync + 'static,
+        Self::Error: Clone + Send + Sync + 'static,
+    {
+        Connectable::new(self.into_observable(), move || {
+            ReplaySubject::with_error(replay.clone())
+        })
+    }
+
+    /// [`publish`](ObservableExt::publish) through a subject of your own, which others may feed as
+    /// well. When it has ended, connecting again does nothing more. See [`Connectable`].
+    ///
+    /// ```
+    /// use fanline::{BehaviorSubject, prelude::*};
+    ///
+    /// let state = BehaviorSubject::new(0);
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let shared = source.multicast(state.clone());
+    /// let connection = shared.connect();
+    /// tx.next(7);
+    /// assert_eq!(state.value(), Ok(7));
+    /// # drop(connection);
+    /// ```
+    fn multicast<H>(self, subject: H) -> Connectable<Self::Observable, H>
+    where
+        H: Hub<Self::Item, Self::Error>,
+        Self::Observable: Clone + Send + Sync + 'static,
+        Self::Item: Clone + Send + Sync + 'static,
+        Self::Error: Clone + Send + Sync + 'static,
+    {
+        Connectable::new(self.into_observable(), move || subject.clone())
+    }
+
+    /// A source that can be subscribed many times and is itself subscribed once, while there are
+    /// observers: `publish().ref_count()`. See [`RefCount`].
+    fn share(self) -> RefCount<Self::Observable, Subject<Self::Item, Self::Error>>
+    where
+        Self::Observable: Clone + Send + Sync + 'static,
+        Self::Item: Clone + Send + Sync + 'static,
+        Self::Error: Clone + Send + Sync + 'static,
+    {
+        self.publish().ref_count()
+    }
+
+    /// [`share`](ObservableExt::share) that gives late observers what `replay` retains.
+    ///
+    /// When the source has ended, observers that come get what is retained, and its end, and the source
+    /// is not subscribed again; when all have gone before it ended, the next begins anew with nothing
+    /// retained.
+    ///
+    /// ```
+    /// use fanline::{Replay, prelude::*};
+    ///
+    /// let shared = fanline::from_iter(0..3).share_replay(Replay::all());
+    /// shared.subscribe(|value| println!("{value}")).detach();
+    /// shared.subscribe(|value| println!("{value}")).detach(); // the same, kept
+    /// ```
+    fn share_replay<P>(
+        self,
+        replay: Replay<P>,
+    ) -> RefCount<Self::Observable, ReplaySubject<Self::Item, Self::Error>>
+    where
+        P: policy::Policy + Clone,
+        Self::Observable: Clone + Send + Sync + 'static,
+        Self::Item: Clone + Send + Sync + 'static,
+        Self::Error: Clone + Send + Sync + 'static,
+    {
+        RefCount::new(self.replay(replay), None, false)
+    }
 
     // -- Looking on
 

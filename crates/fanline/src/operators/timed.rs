@@ -46,10 +46,6 @@ impl<W: Worker> Alarm<W> {
         self.deadline = Some(deadline);
     }
 
-    pub(super) fn clear(&mut self) {
-        self.deadline = None;
-    }
-
     pub(super) fn is_set(&self) -> bool {
         self.deadline.is_some()
     }

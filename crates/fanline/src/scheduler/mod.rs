@@ -10,6 +10,8 @@ mod task;
 mod tasks;
 mod thread_lane;
 mod thread_pool;
+#[cfg(feature = "tokio")]
+mod tokio_runtime;
 mod virtual_time;
 
 use std::time::Duration;
@@ -20,6 +22,8 @@ pub use immediate::Immediate;
 pub use new_thread::NewThread;
 pub use thread_lane::ThreadWorker;
 pub use thread_pool::{PoolWorker, ThreadPool, ThreadPoolOptions};
+#[cfg(feature = "tokio")]
+pub use tokio_runtime::{TokioScheduler, TokioWorker};
 pub use virtual_time::VirtualTime;
 
 pub use crate::hand_over::{Bound, ScheduledObserver};

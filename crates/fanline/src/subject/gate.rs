@@ -24,17 +24,11 @@
 )]
 
 use crate::fence::Fences;
-use crate::sync::{AtomicU8, AtomicUsize, Ordering, SharedCell, thread};
+use crate::sync::{AtomicBool, AtomicUsize, Ordering, SharedCell, thread};
 
 const IDLE: usize = 0;
 const STORING: usize = 1;
 // Any other value: calling observers, on the thread of this token.
-
-/// In the signal: it is up.
-const RAISED: u8 = 1;
-/// In the signal, always: the emitter has to make a full fence before it looks. One word to look at
-/// spares the usual case, in which it has not, a question of its own.
-const FENCED_BY_BOTH: u8 = 2;
 
 /// What the holder of the lock finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +41,11 @@ pub(super) enum Halted {
 
 pub(super) struct Gate<S, L> {
     phase: AtomicUsize,
-    signal: AtomicU8,
+    /// Whether somebody wants the emitter to take the lock; looked at between two observers.
+    signal: AtomicBool,
+    /// The same, and always set where the emitter has to make a full fence before it looks: one word to
+    /// look at before an emission spares the usual case, in which it has not, a question of its own.
+    look: AtomicBool,
     fences: Fences,
     store: SharedCell<S>,
     list: SharedCell<L>,
@@ -60,7 +58,8 @@ impl<S, L> Gate<S, L> {
     pub(super) fn new(store: S, list: L, fences: Fences) -> Self {
         Self {
             phase: AtomicUsize::new(IDLE),
-            signal: AtomicU8::new(resting(fences)),
+            signal: AtomicBool::new(false),
+            look: AtomicBool::new(fences == Fences::Symmetric),
             fences,
             store: SharedCell::new(store),
             list: SharedCell::new(list),
@@ -100,7 +99,7 @@ impl<S, L> Gate<S, L> {
         Fences::Asymmetric.light();
         // Relaxed: when the signal is down, all that others did was done before the emitter lowered
         // it, with the lock held, which orders it.
-        self.signal.load(Ordering::Relaxed) == 0 || self.enter_fenced()
+        !self.look.load(Ordering::Relaxed) || self.enter_fenced()
     }
 
     #[cold]
@@ -132,7 +131,7 @@ impl<S, L> Gate<S, L> {
     #[inline(always)]
     pub(super) fn is_signalled(&self) -> bool {
         // Relaxed: what it announces is read with the lock held.
-        self.signal.load(Ordering::Relaxed) & RAISED != 0
+        self.signal.load(Ordering::Relaxed)
     }
 
     /// Raises the signal without waiting: for what can be left until the emitter comes. Only with the
@@ -140,13 +139,15 @@ impl<S, L> Gate<S, L> {
     pub(super) fn signal(&self) {
         // Relaxed: what it announces is read with the lock held. An emission that misses it began
         // before, as far as anybody can tell.
-        self.signal
-            .store(resting(self.fences) | RAISED, Ordering::Relaxed);
+        self.signal.store(true, Ordering::Relaxed);
+        self.look.store(true, Ordering::Relaxed);
     }
 
     /// Lowers the signal. Only for the emitter, with the lock held. `fenced` is behind the lock.
     pub(super) fn lower_signal(&self, fenced: &mut bool) {
-        self.signal.store(resting(self.fences), Ordering::Relaxed);
+        self.signal.store(false, Ordering::Relaxed);
+        self.look
+            .store(self.fences == Fences::Symmetric, Ordering::Relaxed);
         *fenced = false;
     }
 
@@ -178,14 +179,6 @@ impl<S, L> Gate<S, L> {
     pub(super) fn is_calling_here(&self) -> bool {
         // Relaxed: another thread's token is never this one's.
         self.phase.load(Ordering::Relaxed) == thread_token()
-    }
-}
-
-/// The signal when it is down.
-const fn resting(fences: Fences) -> u8 {
-    match fences {
-        Fences::Asymmetric => 0,
-        Fences::Symmetric => FENCED_BY_BOTH,
     }
 }
 

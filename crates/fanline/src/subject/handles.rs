@@ -10,7 +10,7 @@ use super::policy::{Current, Last, Policy, Publish, Replay, Rules};
 use super::producer::OnPanic;
 use super::shared::Shared;
 use super::source::{FromSource, Live, Source};
-use crate::{Guard, IntoObservable, Observer};
+use crate::{Guard, IntoObservable, Observer, observer};
 
 /// A shared subject, whatever it retains.
 trait Emit<T, E>: Send + Sync {
@@ -21,6 +21,7 @@ trait Emit<T, E>: Send + Sync {
     fn end(&self, end: End<E>);
     fn dispose(&self);
     fn observer_count(&self) -> usize;
+    fn subscribe(&self, observer: Boxed<T, E>) -> Guard;
     fn live(&self) -> Arc<dyn Live<T, E, Boxed<T, E>>>;
 }
 
@@ -51,6 +52,10 @@ where
 
     fn observer_count(&self) -> usize {
         self.core().observer_count()
+    }
+
+    fn subscribe(&self, observer: Boxed<T, E>) -> Guard {
+        self.core().subscribe(observer)
     }
 
     fn live(&self) -> Arc<dyn Live<T, E, Boxed<T, E>>> {
@@ -95,7 +100,8 @@ macro_rules! handle {
             }
 
             /// Passes on values in one go: each observer gets all of them before the next observer
-            /// does, at the cost of one call.
+            /// does, at the cost of one call. Queued because something is being emitted, they are
+            /// passed on one by one.
             ///
             /// # Panics
             ///
@@ -139,12 +145,12 @@ macro_rules! handle {
 
             /// Calls `next` with each value; see [`Source::subscribe`].
             pub fn subscribe(&self, next: impl FnMut(&T) + Send + 'static) -> Guard {
-                self.source().subscribe(next)
+                self.subscribe_with(observer(next))
             }
 
             /// Subscribes an observer; see [`Source::subscribe_with`].
             pub fn subscribe_with(&self, observer: impl Observer<T, E> + Send + 'static) -> Guard {
-                self.source().subscribe_with(observer)
+                self.inner.subscribe(Boxed::new(observer))
             }
 
             /// Whether anybody is subscribed. False after the end.

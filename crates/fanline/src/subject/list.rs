@@ -347,3 +347,133 @@ impl Places {
         }
     }
 }
+
+#[cfg(all(test, not(fanline_loom)))]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// An observer by number.
+    struct Named(Option<u32>);
+
+    impl Vacant for Named {
+        fn vacant() -> Self {
+            Self(None)
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Join,
+        Leave(usize),
+        LeaveMany(usize),
+        Compact,
+        Take,
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            20 => Just(Op::Join),
+            6 => (0usize..100).prop_map(Op::Leave),
+            1 => (2usize..5).prop_map(Op::LeaveMany),
+            4 => Just(Op::Compact),
+            1 => Just(Op::Take),
+        ]
+    }
+
+    /// The list with its places, and a vector of who is there as the twin.
+    struct Pair {
+        list: List<Named>,
+        places: Places,
+        /// Name and key, in order.
+        twin: Vec<(u32, u64)>,
+        gone: Vec<u64>,
+        joined: u32,
+    }
+
+    impl Pair {
+        fn leave(&mut self, at: usize) {
+            let (name, key) = self.twin.remove(at);
+            let Some((place, Place::Listed(index))) = self.places.find(key) else {
+                panic!("{name} is not where it was")
+            };
+            self.places.release(place);
+            assert_eq!(self.list.vacate(index).0, Some(name));
+            self.gone.push(key);
+        }
+
+        fn apply(&mut self, op: &Op) {
+            match *op {
+                Op::Join => {
+                    let (place, key) = self.places.reserve();
+                    let index = self.list.push(Named(Some(self.joined)), place);
+                    self.places.set(place, Place::Listed(index));
+                    self.twin.push((self.joined, key));
+                    self.joined += 1;
+                }
+                Op::Leave(at) if !self.twin.is_empty() => self.leave(at % self.twin.len()),
+                Op::Leave(_) => {}
+                Op::LeaveMany(step) => {
+                    for at in (0..self.twin.len()).rev().step_by(step) {
+                        self.leave(at);
+                    }
+                }
+                Op::Compact => {
+                    let places = &mut self.places;
+                    self.list
+                        .compact(|place, index| places.set(place, Place::Listed(index)));
+                    let most = (2 * self.twin.len()).max(COMPACT_ALWAYS_MAX);
+                    assert!(self.list.len() <= most, "vacancies that stay");
+                }
+                Op::Take => {
+                    let taken = self.list.take().map(|(named, _)| named.0);
+                    assert!(taken.eq(self.twin.iter().map(|(name, _)| Some(*name))));
+                    self.places.release_all();
+                    self.gone.extend(self.twin.drain(..).map(|(_, key)| key));
+                }
+            }
+        }
+
+        fn check(&self) {
+            let present = self.list.entries.iter().filter_map(|named| named.0);
+            assert!(present.eq(self.twin.iter().map(|(name, _)| *name)));
+            for (name, key) in &self.twin {
+                let Some((place, Place::Listed(index))) = self.places.find(*key) else {
+                    panic!("{name} has no place")
+                };
+                assert_eq!(self.list.place_at(index as usize), Some(place));
+                assert_eq!(self.list.entries[index as usize].0, Some(*name));
+            }
+            assert!(self.gone.iter().all(|key| self.places.find(*key).is_none()));
+            let keys: HashMap<u64, u32> =
+                self.twin.iter().map(|(name, key)| (*key, *name)).collect();
+            assert_eq!(keys.len(), self.twin.len(), "two have the same key");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: if cfg!(miri) { 4 } else { 256 },
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn as_a_vector_would(ops in prop::collection::vec(op(), 1..200)) {
+            let mut pair = Pair {
+                list: List::new(),
+                places: Places::new(),
+                twin: Vec::new(),
+                gone: Vec::new(),
+                joined: 0,
+            };
+            for op in ops {
+                pair.apply(&op);
+                pair.check();
+            }
+        }
+    }
+}

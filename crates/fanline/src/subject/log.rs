@@ -16,7 +16,7 @@ use std::mem::needs_drop;
 use std::ptr::NonNull;
 
 /// Values in a chunk where nothing bounds their number: one allocation for so many.
-const CHUNK_SLOTS_MAX: usize = 1024;
+const CHUNK_SLOTS_MAX: usize = 2048;
 /// Values in a chunk of a short ring: enough that changing chunks does not count.
 const CHUNK_SLOTS_MIN: usize = 64;
 /// Large values in a short ring share no more than this, unless four of them are larger.
@@ -292,4 +292,185 @@ fn chunk_slots<T>(count_max: Option<usize>) -> usize {
     let by_both = by_count.min(by_size);
     // Rounded down to a power of two, so that dividing is shifting where it matters.
     1 << by_both.ilog2()
+}
+
+#[cfg(all(test, not(fanline_loom)))]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Append(usize),
+        AppendLast { of: usize, count: usize },
+        RetainNewest(usize),
+        GiveUp,
+        Pin,
+        Unpin,
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            4 => (1usize..200).prop_map(Op::Append),
+            2 => (0usize..150, 0usize..150)
+                .prop_map(|(of, count)| Op::AppendLast { of, count: count.min(of) }),
+            3 => (0usize..150).prop_map(Op::RetainNewest),
+            4 => Just(Op::GiveUp),
+            1 => Just(Op::Pin),
+            1 => Just(Op::Unpin),
+        ]
+    }
+
+    /// A value that has memory of its own and is counted.
+    struct Counted(Box<usize>, Rc<Cell<usize>>);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.1.set(self.1.get() - 1);
+        }
+    }
+
+    /// The twin: every value ever, and where what is there and what is retained begins.
+    #[derive(Default)]
+    struct Twin {
+        end: usize,
+        kept_from: usize,
+        first: usize,
+        pins: usize,
+    }
+
+    fn read<T>(log: &Log<T>, from: usize, number: impl Fn(&T) -> usize) -> Vec<usize> {
+        let mut at = from;
+        let mut numbers = Vec::new();
+        loop {
+            // SAFETY: nothing is given up while this reads.
+            let values = unsafe { log.slice_from(at).as_ref() };
+            if values.is_empty() {
+                return numbers;
+            }
+            at += values.len();
+            numbers.extend(values.iter().map(&number));
+        }
+    }
+
+    fn check<T>(
+        count_max: Option<usize>,
+        ops: &[Op],
+        value: impl Fn(usize) -> T,
+        number: impl Fn(&T) -> usize,
+        alive: impl Fn() -> Option<usize>,
+    ) {
+        let mut log = Log::new(count_max);
+        let mut twin = Twin::default();
+        // Values that have not moved since they were appended.
+        let mut addresses = Vec::new();
+        for op in ops {
+            match *op {
+                Op::Append(count) => {
+                    for _ in 0..count {
+                        addresses.push(log.append(value(twin.end)));
+                        twin.end += 1;
+                    }
+                }
+                Op::AppendLast { of, count } => {
+                    // Those before the last ones stay in the vector.
+                    let begin = (twin.end + count).saturating_sub(of);
+                    let mut values: Vec<T> = (0..of).map(|index| value(begin + index)).collect();
+                    let from = values.len() - count;
+                    for (index, value_) in values[from..].iter_mut().enumerate() {
+                        *value_ = value(twin.end + index);
+                    }
+                    log.append_last(&mut values, count);
+                    assert_eq!(values.len(), from);
+                    for position in twin.end..twin.end + count {
+                        addresses.push(log.slot(position));
+                    }
+                    twin.end += count;
+                }
+                Op::RetainNewest(count) => {
+                    log.retain_from(twin.end.saturating_sub(count));
+                    twin.first = twin.first.max(twin.end.saturating_sub(count));
+                }
+                Op::GiveUp => {
+                    let values = log.give_up().into_values();
+                    if twin.pins == 0 {
+                        if needs_drop::<T>() {
+                            let numbers: Vec<usize> = values.iter().map(&number).collect();
+                            assert!(numbers.into_iter().eq(twin.kept_from..twin.first));
+                        }
+                        twin.kept_from = twin.first;
+                    } else {
+                        assert!(values.is_empty());
+                    }
+                }
+                Op::Pin => {
+                    log.pin();
+                    twin.pins += 1;
+                }
+                Op::Unpin if twin.pins > 0 => {
+                    log.unpin();
+                    twin.pins -= 1;
+                }
+                Op::Unpin => {}
+            }
+            assert_eq!((log.first(), log.end()), (twin.first, twin.end));
+            assert_eq!(log.is_pinned(), twin.pins > 0);
+            let numbers = read(&log, twin.kept_from, &number);
+            assert!(numbers.into_iter().eq(twin.kept_from..twin.end));
+            if let Some(alive) = alive() {
+                assert_eq!(alive, twin.end - twin.kept_from);
+            }
+            for (position, address) in addresses.iter().enumerate().skip(twin.kept_from) {
+                assert_eq!(log.slot(position), *address, "value {position} has moved");
+            }
+            if twin.pins == 0 && twin.kept_from == twin.first {
+                let needed = (twin.end - twin.kept_from) / log.slots + 2;
+                assert!(log.chunks.len() <= needed, "chunks that nobody needs");
+            }
+        }
+        drop(log);
+        assert_eq!(alive().unwrap_or(0), 0);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: if cfg!(miri) { 4 } else { 256 },
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn as_a_vector_would(
+            count_max in prop_oneof![Just(None), (0usize..300).prop_map(Some)],
+            ops in prop::collection::vec(op(), 1..if cfg!(miri) { 12 } else { 60 }),
+        ) {
+            check(count_max, &ops, |number| number, |number| *number, || None);
+            let count = Rc::new(Cell::new(0));
+            let value = |number| {
+                count.set(count.get() + 1);
+                Counted(Box::new(number), count.clone())
+            };
+            check(count_max, &ops, value, |value| *value.0, || Some(count.get()));
+        }
+    }
+
+    #[test]
+    fn values_of_no_size_and_of_a_large_one() {
+        let mut log = Log::new(None);
+        let mut units = vec![(); 2000];
+        log.append(());
+        log.append_last(&mut units, 1500);
+        assert_eq!(read(&log, 1, |()| 1).len(), 1500);
+        let mut log = Log::new(Some(5));
+        for number in 0..50_usize {
+            log.append([number; 400]);
+            log.retain_from(log.end().saturating_sub(5));
+            let _ = log.give_up().into_values();
+        }
+        assert_eq!(read(&log, 45, |value| value[0]), [45, 46, 47, 48, 49]);
+    }
 }

@@ -20,7 +20,7 @@ pub use list::{Boxed, Inline};
 pub use local::{FromLocal, LocalSubject};
 pub use policy::Replay;
 pub use producer::{
-    OnPanic, Producer, behavior, last_value, replay, replay_of, replay_with_error, subject,
-    subject_of, subject_with_error,
+    OnPanic, Producer, behavior, behavior_with_error, last_value, last_value_with_error, replay,
+    replay_of, replay_with_error, subject, subject_of, subject_with_error,
 };
 pub use source::{FromSource, Members, Source};

@@ -38,7 +38,7 @@ impl Observer<u32> for Seen {
 }
 
 fn subject<P: Rules>(policy: P) -> Arc<Subject<P>> {
-    Arc::new(Core::new(policy, Fences::Symmetric))
+    Core::new(policy, Fences::Symmetric)
 }
 
 fn subscribe<P: Rules>(subject: &Arc<Subject<P>>) -> (Seen, Guard) {

@@ -68,6 +68,15 @@ pub fn behavior<T>(initial: T) -> (Producer<T, Infallible, Current>, Source<T>)
 where
     T: Send + Sync + 'static,
 {
+    behavior_with_error(initial)
+}
+
+/// A subject with a current value that can fail with `E`.
+pub fn behavior_with_error<T, E>(initial: T) -> (Producer<T, E, Current>, Source<T, E>)
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
     let (mut producer, source) = Producer::with_policy(Current);
     producer.next(initial);
     (producer, source)
@@ -78,6 +87,16 @@ where
 pub fn last_value<T>() -> (Producer<T, Infallible, Last>, Source<T>)
 where
     T: Send + Sync + 'static,
+{
+    last_value_with_error()
+}
+
+/// A subject that passes on its last value when it completes, and can fail with `E`; then there is no
+/// value.
+pub fn last_value_with_error<T, E>() -> (Producer<T, E, Last>, Source<T, E>)
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
 {
     Producer::with_policy(Last)
 }
@@ -114,7 +133,7 @@ where
     T: Send + Sync + 'static,
     O: Observer<T> + Send + 'static,
 {
-    let core = Arc::new(Core::new(Publish, Fences::detect()));
+    let core = Core::new(Publish, Fences::detect());
     (Producer::new(core.clone()), Members::new(core))
 }
 
@@ -130,7 +149,7 @@ where
     T: Send + Sync + 'static,
     O: Observer<T> + Send + 'static,
 {
-    let core = Arc::new(Core::new(replay.flavour, Fences::detect()));
+    let core = Core::new(replay.flavour, Fences::detect());
     (Producer::new(core.clone()), Members::new(core))
 }
 
@@ -209,7 +228,7 @@ where
     }
 
     fn with_policy(policy: P) -> (Self, Source<T, E>) {
-        let core = Arc::new(Core::new(policy, Fences::detect()));
+        let core = Core::new(policy, Fences::detect());
         (Self::new(core.clone()), Source::new(core))
     }
 
@@ -234,7 +253,7 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     /// # Panics
     ///
     /// When an observer did, after everybody else has got the value.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, value: T) {
         let panic = self.core.next(value);
         if panic.is_some() {
@@ -254,7 +273,10 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     where
         T: Clone,
     {
-        let panic = self.core.next_slice(values, &mut self.scratch);
+        // Left empty by a panic in the midst of cloning, too.
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let panic = self.core.next_slice(values, &mut scratch);
+        self.scratch = scratch;
         self.on_panic.settle(panic);
     }
 
@@ -277,17 +299,21 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     }
 
     fn end(mut self, end: End<E>) {
-        self.on_drop = None;
+        self.end_in_place(end);
+    }
+
+    fn end_in_place(&mut self, end: End<E>) {
+        // For the case that a clock panics, or a destructor: nobody is to wait for ever.
+        self.on_drop = Some(End::Disposed);
         let panic = self.core.end(end);
+        self.on_drop = None;
         self.on_panic.settle(panic);
     }
 
     /// Ends the subject well and stays; what is emitted afterwards is ignored. For sinks, which are
     /// closed by reference.
     pub(crate) fn complete_in_place(&mut self) {
-        self.on_drop = None;
-        let panic = self.core.end(End::Completed);
-        self.on_panic.settle(panic);
+        self.end_in_place(End::Completed);
     }
 
     /// Whether the subject has ended: nobody but the producer can end it.
@@ -333,6 +359,8 @@ impl<T, E, P: Policy, L: Entry<T, E>> Drop for Producer<T, E, P, L> {
     fn drop(&mut self) {
         match self.on_drop.take() {
             None => {}
+            // An end that was cut short by a destructor's panic.
+            Some(_) if self.core.end_so_far().is_some() => {}
             Some(End::Disposed) => self.core.dispose(),
             Some(end) => {
                 let panic = self.core.end(end);

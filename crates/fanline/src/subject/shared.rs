@@ -26,6 +26,8 @@ pub(super) struct Shared<T, E, P: Rules> {
     core: Arc<Core<T, E, P, Boxed<T, E>>>,
     turn: AtomicUsize,
     queue: Mutex<Vec<Emission<T, E>>>,
+    /// Empty between slices, kept for its memory.
+    scratch: Mutex<Vec<T>>,
     on_panic: OnPanic,
 }
 
@@ -48,9 +50,10 @@ where
 
     pub(super) fn with_fences(policy: P, fences: Fences) -> Self {
         Self {
-            core: Arc::new(Core::new(policy, fences)),
+            core: Core::new(policy, fences),
             turn: AtomicUsize::new(FREE),
             queue: Mutex::new(Vec::new()),
+            scratch: Mutex::new(Vec::new()),
             on_panic: OnPanic::default(),
         }
     }
@@ -69,8 +72,10 @@ where
 
     #[inline]
     pub(super) fn next(&self, value: T) {
+        // Read before the turn is taken: what is read after that waits for it.
+        let core = &*self.core;
         if self.take_turn() {
-            let panic = guarded(|| self.core.next(value));
+            let panic = guarded(|| core.next(value));
             self.pass_turn(panic);
         } else {
             self.queue(Emission::Next(value));
@@ -82,7 +87,12 @@ where
         T: Clone,
     {
         if self.take_turn() {
-            let panic = guarded(|| self.core.next_slice(values, &mut Vec::new()));
+            let panic = guarded(|| {
+                let mut scratch = std::mem::take(&mut *lock(&self.scratch));
+                let panic = self.core.next_slice(values, &mut scratch);
+                *lock(&self.scratch) = scratch;
+                panic
+            });
             self.pass_turn(panic);
         } else {
             self.queue(Emission::Slice(values.to_vec()));

@@ -11,7 +11,7 @@ use crate::{Guard, IntoObservable, Observable, Observer, observer};
 
 /// A subject as those see it who subscribe, whatever it retains.
 pub(super) trait Live<T, E, L>: Send + Sync {
-    fn subscribe(self: Arc<Self>, entry: L) -> Guard;
+    fn subscribe(&self, entry: L) -> Guard;
     fn visit(&self, visit: &mut dyn FnMut(&[T]));
     fn trim(&self);
     fn observer_count(&self) -> usize;
@@ -25,8 +25,8 @@ where
     P: Rules,
     L: Entry<T, E> + 'static,
 {
-    fn subscribe(self: Arc<Self>, entry: L) -> Guard {
-        Core::subscribe(&self, entry)
+    fn subscribe(&self, entry: L) -> Guard {
+        Core::subscribe(self, entry)
     }
 
     fn visit(&self, visit: &mut dyn FnMut(&[T])) {
@@ -91,7 +91,7 @@ impl<T, E> Source<T, E> {
         T: 'static,
         E: 'static,
     {
-        self.live.clone().subscribe(Boxed::new(observer))
+        self.live.subscribe(Boxed::new(observer))
     }
 
     /// Whether anybody is subscribed. False after the end.
@@ -207,7 +207,7 @@ impl<T, O, E> Members<T, O, E> {
 
     /// Subscribes an observer; see [`Source::subscribe_with`].
     pub fn subscribe_with(&self, observer: O) -> Guard {
-        self.live.clone().subscribe(Inline::new(observer))
+        self.live.subscribe(Inline::new(observer))
     }
 
     /// How many are subscribed. None after the end.

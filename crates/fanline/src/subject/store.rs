@@ -16,6 +16,9 @@ pub(super) struct Store<T> {
     /// The time of the last run. Values of the same time join it, and so do values of an earlier one:
     /// a clock that goes back changes nothing.
     stamped: Time,
+    /// Whether the next value begins a run whatever its time: there is none to join, or `latest` is
+    /// past it.
+    begins_run: bool,
     /// The latest time seen, by which age is counted.
     latest: Time,
 }
@@ -31,6 +34,7 @@ impl<T> Store<T> {
             log: Log::new(P::COUNTED.then(|| policy.count_max())),
             runs: VecDeque::new(),
             stamped: Time::ZERO,
+            begins_run: true,
             latest: Time::ZERO,
         }
     }
@@ -44,7 +48,7 @@ impl<T> Store<T> {
         now: Time,
     ) -> (NonNull<T>, GivenUp<T>) {
         let mut given_up = GivenUp::Nothing;
-        if P::TIMED && (now > self.stamped || self.runs.is_empty()) {
+        if P::TIMED && (now > self.stamped || self.begins_run) {
             given_up = self.turn_to(policy, now);
         }
         if P::COUNTED && !needs_drop::<T>() && self.log.is_full() {
@@ -68,7 +72,7 @@ impl<T> Store<T> {
         now: Time,
     ) -> GivenUp<T> {
         let mut given_up = GivenUp::Nothing;
-        if P::TIMED && (now > self.stamped || self.runs.is_empty()) {
+        if P::TIMED && (now > self.stamped || self.begins_run) {
             given_up = self.turn_to(policy, now);
         }
         // What would not be retained need not be appended, unless somebody reads and must get all.
@@ -92,6 +96,7 @@ impl<T> Store<T> {
         if P::TIMED {
             self.latest = self.latest.max(now);
             self.expire(policy);
+            self.begins_run = self.runs.is_empty() || self.latest > self.stamped;
         }
     }
 
@@ -106,6 +111,7 @@ impl<T> Store<T> {
     pub(super) fn clear(&mut self) {
         self.log.retain_from(self.log.end());
         self.runs = VecDeque::new();
+        self.begins_run = true;
     }
 
     /// Frees chunks for what comes: without a destructor that is all there is to giving up.
@@ -122,8 +128,10 @@ impl<T> Store<T> {
     /// The clock has moved on: a new run begins, and values may have become too old.
     #[cold]
     fn turn_to<P: Rules>(&mut self, policy: &P, now: Time) -> GivenUp<T> {
-        self.stamped = self.stamped.max(now);
+        // A value is not older than the latest look at the clock, whoever took it.
         self.latest = self.latest.max(now);
+        self.stamped = self.latest;
+        self.begins_run = false;
         self.trim_by_count(policy);
         self.expire(policy);
         self.runs.push_back(Run {

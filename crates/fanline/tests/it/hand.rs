@@ -262,7 +262,7 @@ pub(crate) fn act(hands: &Hands, word: &str) {
     match what {
         "|" => hands[at].complete(),
         "#" => hands[at].error(["a", "b", "c", "d"][at]),
-        value => hands[at].next(value.parse().unwrap()),
+        value => hands[at].next(value.parse().expect("a number")),
     }
 }
 

@@ -1,12 +1,16 @@
 //! Behaviour of the library, seen from outside: one module for each subject of talk.
 #![allow(missing_docs)]
-mod schedulers;
-
-mod operators_sync;
 
 mod hand;
 mod hub;
+mod observe_on;
 mod operators_combine;
 mod operators_errors;
+mod operators_multicast;
+mod operators_sync;
 mod operators_time;
+mod operators_windows;
+mod schedulers;
 mod streams;
+mod subjects;
+mod virtual_time;

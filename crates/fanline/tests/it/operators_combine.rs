@@ -173,7 +173,7 @@ fn sample_by() {
 }
 
 fn inner(hands: &Hands, at: u32) -> Hand<u32> {
-    hands[usize::try_from(at).unwrap()].clone()
+    hands[usize::try_from(at).expect("0 to 3")].clone()
 }
 
 // In the tables of the next four, `a1` stands for an observable that is `b`, `a2` for `c`, `a3` for `d`.
@@ -310,44 +310,45 @@ fn a_hundred_thousand_inner_sources_that_end_at_once_use_no_stack() {
     drop(guard);
 }
 
-#[test]
-fn sources_in_a_loop_stop_when_nobody_wants_more() {
-    /// Emits until told to stop.
-    #[derive(Clone)]
-    struct Endless;
-    impl Observable for Endless {
-        type Item = u32;
-        type Error = &'static str;
-        fn subscribe_with<O>(self, mut observer: O) -> Guard
-        where
-            O: Observer<u32, &'static str> + Send + 'static,
-        {
-            while !observer.is_closed() {
-                observer.next(&7);
-            }
-            Guard::closed()
+/// Emits until told to stop.
+#[derive(Clone)]
+struct Endless;
+impl Observable for Endless {
+    type Item = u32;
+    type Error = &'static str;
+    fn subscribe_with<O>(self, mut observer: O) -> Guard
+    where
+        O: Observer<u32, &'static str> + Send + 'static,
+    {
+        while !observer.is_closed() {
+            observer.next(&7);
         }
+        Guard::closed()
     }
-    /// Wants so many, then completes.
-    struct Few(usize, Log);
-    impl<T: std::fmt::Debug> Observer<T, &'static str> for Few {
-        fn next(&mut self, value: &T) {
-            self.0 -= 1;
-            Observer::<T, &'static str>::next(&mut self.1, value);
-            if self.0 == 0 {
-                Observer::<T, &'static str>::complete(&mut self.1);
-            }
-        }
-        fn error(&mut self, error: &&'static str) {
-            Observer::<T, &'static str>::error(&mut self.1, error);
-        }
-        fn complete(&mut self) {
+}
+/// Wants so many, then completes.
+struct Few(usize, Log);
+impl<T: std::fmt::Debug> Observer<T, &'static str> for Few {
+    fn next(&mut self, value: &T) {
+        self.0 -= 1;
+        Observer::<T, &'static str>::next(&mut self.1, value);
+        if self.0 == 0 {
             Observer::<T, &'static str>::complete(&mut self.1);
         }
-        fn is_closed(&self) -> bool {
-            self.0 == 0
-        }
     }
+    fn error(&mut self, error: &&'static str) {
+        Observer::<T, &'static str>::error(&mut self.1, error);
+    }
+    fn complete(&mut self) {
+        Observer::<T, &'static str>::complete(&mut self.1);
+    }
+    fn is_closed(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+#[test]
+fn sources_in_a_loop_stop_when_nobody_wants_more() {
     let hot = Hand::new;
     let chains = [
         Endless.merge(hot()).boxed(),

@@ -9,14 +9,14 @@ use fanline::{BoxObservable, Guard, Observable, ObservableExt};
 
 use crate::hand::{Cold, Hand, Hands, Log, act, hands};
 
-fn ms(millis: u64) -> Duration {
+pub(crate) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
 /// Plays scripts as `hand::check` does; `+5` lets 5 milliseconds pass. What is heard is written down
 /// with the millisecond it came at: `7@5` is the value 7 after 5 ms.
 #[track_caller]
-fn check<T: std::fmt::Debug + Send + 'static>(
+pub(crate) fn check<T: std::fmt::Debug + Send + 'static>(
     build: impl Fn(Hands, VirtualTime) -> BoxObservable<T, &'static str>,
     table: &[(&str, &str)],
 ) {
@@ -34,7 +34,7 @@ fn check<T: std::fmt::Debug + Send + 'static>(
             if word == "!" {
                 guard = None;
             } else if let Some(millis) = word.strip_prefix('+') {
-                time.advance_by(ms(millis.parse().unwrap()));
+                time.advance_by(ms(millis.parse().expect("a number")));
             } else {
                 act(&hands, word);
             }
@@ -253,7 +253,7 @@ fn in_parallel_on_a_scheduler() {
     let guard = hands[0]
         .clone()
         .flat_map_on(scheduler, 2, move |&at| {
-            inners[usize::try_from(at).unwrap()].clone()
+            inners[usize::try_from(at).expect("0 to 3")].clone()
         })
         .subscribe_with(log.clone());
     (1..4).for_each(|at| hands[0].next(at));

@@ -495,14 +495,14 @@ fn check_threads(capacity: usize, consumers: usize, count: u64) {
         .collect();
     for value in 0..count {
         if value % 3 == 0 {
-            tx.blocking_feed(value).unwrap();
+            tx.blocking_feed(value).expect("open");
         } else {
-            tx.blocking_send(value).unwrap();
+            tx.blocking_send(value).expect("open");
         }
     }
     tx.complete();
     for thread in threads {
-        thread.join().unwrap();
+        thread.join().expect("no panic");
     }
 }
 

@@ -69,7 +69,7 @@ fn check(capacity: usize, steps: &[Step]) {
                 let cursor = &mut model.cursors[index];
                 let received = consumers[index].try_recv();
                 if *cursor < model.sent {
-                    assert_eq!(received.unwrap(), *cursor);
+                    assert_eq!(received.expect("there is one"), *cursor);
                     *cursor += 1;
                 } else {
                     assert!(matches!(received, Err(TryRecvError::Empty)));

@@ -12,7 +12,7 @@ fn drain(rx: &mut PartitionReceiver<u64>) -> Vec<u64> {
 }
 
 fn modulo(count: usize, value: &u64) -> i64 {
-    i64::try_from(*value).unwrap() % i64::try_from(count).unwrap()
+    i64::try_from(*value % count as u64).expect("small")
 }
 
 #[test]
@@ -221,21 +221,19 @@ fn threads_lose_nothing() {
         ..PartitionOptions::default()
     };
     let (mut tx, hub) = partition_with(options, Partitioner::round_robin());
-    let threads: Vec<_> = (0..3)
-        .map(|index| {
-            let (mut rx, hub) = (hub.subscribe(), hub.clone());
-            std::thread::spawn(move || {
-                let mut received = Vec::new();
-                while let Some(value) = rx.blocking_recv() {
-                    received.push(value);
-                    if index == 0 && value % 50 == 0 {
-                        rx = hub.subscribe();
-                    }
+    let threads = [0, 1, 2].map(|index| {
+        let (mut rx, hub) = (hub.subscribe(), hub.clone());
+        std::thread::spawn(move || {
+            let mut received = Vec::new();
+            while let Some(value) = rx.blocking_recv() {
+                received.push(value);
+                if index == 0 && value % 50 == 0 {
+                    rx = hub.subscribe();
                 }
-                received
-            })
+            }
+            received
         })
-        .collect();
+    });
     drop(hub);
     for value in 0..3_000 {
         tx.blocking_send(value).unwrap();

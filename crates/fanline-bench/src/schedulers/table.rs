@@ -1,0 +1,148 @@
+//! The figures as text: the same lines on a terminal and in Markdown.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, Table, TableStyle, presets};
+
+use super::cases::FANLINE;
+use super::measure::{Report, Row};
+use crate::report::Verdict;
+use crate::report::metric::{Metric, three_digits};
+use crate::turns::Figures;
+
+/// For people at a terminal.
+pub(super) fn terminal(report: &Report) -> String {
+    let style = presets::UTF8_FULL_CONDENSED;
+    let (figures, bars) = (figures(report, style), bars(report, style));
+    format!("{figures}\n\n{bars}\n\n{}\n", notes(report).join("\n"))
+}
+
+/// As a page.
+pub(super) fn markdown(report: &Report) -> String {
+    let style = presets::ASCII_MARKDOWN;
+    let (figures, bars) = (figures(report, style), bars(report, style));
+    let mut text = format!(
+        "# Values onto another thread: Fanline beside floors and RxJava\n\n{figures}\n\n\
+         ## Bars, and what others have reported\n\n{bars}\n\n"
+    );
+    for note in notes(report) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "- {note}");
+    }
+    text
+}
+
+fn figures(report: &Report, style: TableStyle) -> Table {
+    let mut table = Table::new();
+    table.load_style(style);
+    table.set_header([
+        "load",
+        "system",
+        "median",
+        "min..max",
+        "items/s",
+        "Fanline takes",
+    ]);
+    for row in &report.rows {
+        let mut title = row.case.name;
+        for (label, figures) in &row.figures {
+            table.add_row(line(row, std::mem::take(&mut title), label, figures));
+        }
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn line(row: &Row, title: &str, label: &str, figures: &Figures) -> Vec<String> {
+    let nanos = figures.nanos;
+    let ratio = row
+        .times_as_long_as(label)
+        .filter(|_| label != FANLINE)
+        .map_or_else(String::new, |ratio| {
+            format!("{}× as long", three_digits(ratio))
+        });
+    vec![
+        title.to_owned(),
+        label.to_owned(),
+        micros(nanos.median),
+        format!("{}..{}", micros(nanos.min), micros(nanos.max)),
+        Metric::Rate.format(figures.rate(row.case.items)),
+        ratio,
+    ]
+}
+
+fn bars(report: &Report, style: TableStyle) -> Table {
+    let mut table = Table::new();
+    table.load_style(style);
+    table.set_header([
+        "load",
+        "measured",
+        "bar",
+        "verdict",
+        "Rx in 2011 (quoted)",
+        "Rx.NET (quoted)",
+        "RxJava (quoted)",
+    ]);
+    for row in &report.rows {
+        let measured = row.measured();
+        let quoted = &row.case.quoted;
+        table.add_row(vec![
+            row.case.name.to_owned(),
+            measured.map_or_else(
+                || "–".to_owned(),
+                |ratio| format!("{}×", three_digits(ratio)),
+            ),
+            row.case.bar.describe(),
+            row.verdict().label().to_owned(),
+            quoted.rx_2011.to_owned(),
+            quoted.rx_net.to_owned(),
+            quoted.rxjava.to_owned(),
+        ]);
+    }
+    table
+}
+
+fn micros(nanos: f64) -> String {
+    format!("{} µs", three_digits(nanos / 1e3))
+}
+
+fn notes(report: &Report) -> Vec<String> {
+    let count = |wanted| {
+        let verdicts = report.rows.iter().map(Row::verdict);
+        verdicts.filter(|verdict| *verdict == wanted).count()
+    };
+    let (machine, plan) = (&report.machine, &report.plan);
+    let mut notes = vec![
+        format!(
+            "Bars: {} met, {} missed, {} unknown (not measured in this run).",
+            count(Verdict::Met),
+            count(Verdict::Missed),
+            count(Verdict::Unknown)
+        ),
+        format!(
+            "Machine: {} cores, {}, Linux {}.",
+            machine.cores, machine.cpu, machine.kernel
+        ),
+        format!(
+            "Medians over {} rounds in alternating order of repetitions that take about {} ms in \
+             all, after a warm-up of {} ms ({} ms in a JVM). Each repetition's count is checked.",
+            plan.rounds,
+            plan.turn.as_millis(),
+            plan.warm_up.as_millis(),
+            plan.warm_up_jvm.as_millis()
+        ),
+        "The floors are written by hand, in src/schedulers/floors.rs, with what they leave out."
+            .to_owned(),
+        "Quoted figures were not measured in this run: those of 2011 are Rx for .NET's on an i5 of \
+         that time; those of Rx.NET 2.2.5 (on CoreCLR 3.1) and RxJava 3.1.12 (on OpenJDK 17, with \
+         less warm-up than here) were taken on a virtual machine with two Xeon cores."
+            .to_owned(),
+    ];
+    if let Some(rxjava) = &report.rxjava {
+        notes.push(format!("Rival: {rxjava}; one JVM for each of its rows."));
+    }
+    notes.push(format!("Command: `{}`", report.command));
+    notes
+}

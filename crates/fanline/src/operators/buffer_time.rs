@@ -1,0 +1,113 @@
+use std::time::Duration;
+
+use super::gate::Out;
+use super::timed::{Alarm, Timed, timed};
+use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
+
+/// See [`ObservableExt::buffer_time`](crate::ObservableExt::buffer_time) and
+/// [`ObservableExt::buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count).
+#[derive(Clone, Debug)]
+pub struct BufferTime<S, C> {
+    source: S,
+    period: Duration,
+    count: usize,
+    scheduler: C,
+}
+
+impl<S, C> BufferTime<S, C> {
+    pub(super) fn new(source: S, period: Duration, count: usize, scheduler: C) -> Self {
+        assert!(!period.is_zero(), "`period` must be longer than zero");
+        assert!(count > 0, "`count` must be at least 1");
+        Self {
+            source,
+            period,
+            count,
+            scheduler,
+        }
+    }
+}
+
+impl<S, C> Observable for BufferTime<S, C>
+where
+    S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    C: Scheduler,
+{
+    type Item = Vec<S::Item>;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<Vec<S::Item>, S::Error> + Send + 'static,
+    {
+        let operator = Buffering {
+            out: Out::new(observer),
+            period: self.period,
+            count: self.count,
+            buffer: Vec::new(),
+            until: Time::ZERO,
+        };
+        timed(self.source, &self.scheduler, operator)
+    }
+}
+
+struct Buffering<T, O> {
+    out: Out<O>,
+    period: Duration,
+    count: usize,
+    buffer: Vec<T>,
+    until: Time,
+}
+
+impl<T, O> Buffering<T, O> {
+    fn emit<E, W: Worker>(&mut self, from: Time, alarm: &mut Alarm<W>)
+    where
+        O: Observer<Vec<T>, E>,
+    {
+        self.until = from + self.period;
+        alarm.set(self.until);
+        self.out.next_owned(std::mem::take(&mut self.buffer));
+    }
+}
+
+impl<T, E, W, O> Timed<T, E, W> for Buffering<T, O>
+where
+    T: Clone + Send + 'static,
+    O: Observer<Vec<T>, E> + Send + 'static,
+    W: Worker,
+{
+    fn start(&mut self, alarm: &mut Alarm<W>) {
+        self.until = alarm.now() + self.period;
+        alarm.set(self.until);
+    }
+
+    fn next(&mut self, value: &T, alarm: &mut Alarm<W>) {
+        self.next_owned(value.clone(), alarm);
+    }
+
+    fn next_owned(&mut self, value: T, alarm: &mut Alarm<W>) {
+        self.buffer.push(value);
+        if self.buffer.len() == self.count {
+            self.emit(alarm.now(), alarm);
+        }
+    }
+
+    fn error(&mut self, error: &E) {
+        self.out.error(error);
+    }
+
+    fn complete(&mut self, _alarm: &mut Alarm<W>) {
+        if !self.buffer.is_empty() {
+            self.out.next_owned(std::mem::take(&mut self.buffer));
+        }
+        self.out.complete();
+    }
+
+    fn tick(&mut self, alarm: &mut Alarm<W>) {
+        // From the planned time, so that lateness does not add up.
+        self.emit(self.until, alarm);
+    }
+
+    fn is_over(&self) -> bool {
+        self.out.is_closed()
+    }
+}

@@ -1,0 +1,199 @@
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use super::unicast::{Feed, FromUnicast, Leases, Unicast};
+use crate::{Guard, IntoObservable, Observable, Observer};
+
+/// See [`ObservableExt::group_by`](crate::ObservableExt::group_by).
+#[derive(Clone, Debug)]
+pub struct GroupBy<S, F> {
+    source: S,
+    key: F,
+}
+
+impl<S, F> GroupBy<S, F> {
+    pub(super) fn new(source: S, key: F) -> Self {
+        Self { source, key }
+    }
+}
+
+/// The values of one key, an observable for one observer; see [`Unicast`].
+pub struct Grouped<K, T, E = std::convert::Infallible>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    key: K,
+    values: Unicast<T, E>,
+}
+
+impl<K, T, E> Grouped<K, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    /// What all values of the group have in common.
+    pub fn key(&self) -> &K {
+        &self.key
+    }
+
+    /// Calls `next` with each value; errors and completion are not looked at.
+    pub fn subscribe(&self, next: impl FnMut(&T) + Send + 'static) -> Guard {
+        self.values.subscribe(next)
+    }
+
+    /// Subscribes an observer, which gets what has been kept before this returns.
+    pub fn subscribe_with(&self, observer: impl Observer<T, E> + Send + 'static) -> Guard {
+        self.values.subscribe_with(observer)
+    }
+}
+
+impl<K: Clone, T, E> Clone for Grouped<K, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    fn clone(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            values: self.values.clone(),
+        }
+    }
+}
+
+impl<K: std::fmt::Debug, T, E> std::fmt::Debug for Grouped<K, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Grouped")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, T, E> IntoObservable for Grouped<K, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    type Item = T;
+    type Error = E;
+    type Observable = FromUnicast<T, E>;
+
+    fn into_observable(self) -> FromUnicast<T, E> {
+        self.values.into_observable()
+    }
+}
+
+impl<S, K, F> Observable for GroupBy<S, F>
+where
+    S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    K: Clone + Eq + Hash + Send + 'static,
+    F: FnMut(&S::Item) -> K + Send + 'static,
+{
+    type Item = Grouped<K, S::Item, S::Error>;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<Self::Item, S::Error> + Send + 'static,
+    {
+        let leases = Leases::new();
+        let guard = leases.guard();
+        let subscription = self.source.subscribe_with(Grouping {
+            observer: Some(observer),
+            key: self.key,
+            groups: HashMap::new(),
+            leases: Arc::clone(&leases),
+        });
+        leases.set(subscription);
+        guard
+    }
+}
+
+struct Grouping<O, F, K, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    /// Until it has closed.
+    observer: Option<O>,
+    key: F,
+    groups: HashMap<K, Feed<T, E>>,
+    leases: Arc<Leases>,
+}
+
+impl<O, F, K, T, E> Grouping<O, F, K, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<Grouped<K, T, E>, E>,
+{
+    /// The observer, if it wants more groups.
+    fn outer(&mut self) -> Option<&mut O> {
+        let open = self
+            .observer
+            .as_ref()
+            .is_some_and(|observer| !observer.is_closed());
+        if !open || !self.leases.outer_is_open() {
+            self.observer = None;
+            self.leases.close_outer();
+        }
+        self.observer.as_mut()
+    }
+}
+
+impl<O, F, K, T, E> Observer<T, E> for Grouping<O, F, K, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    K: Clone + Eq + Hash,
+    O: Observer<Grouped<K, T, E>, E>,
+    F: FnMut(&T) -> K,
+{
+    fn next(&mut self, value: &T) {
+        let key = (self.key)(value);
+        if let Some(group) = self.groups.get(&key) {
+            group.next(value);
+            return;
+        }
+        let leases = Arc::clone(&self.leases);
+        if let Some(observer) = self.outer() {
+            let (feed, values) = Feed::new(leases.lease());
+            observer.next_owned(Grouped {
+                key: key.clone(),
+                values,
+            });
+            feed.next(value);
+            self.groups.insert(key, feed);
+            self.outer(); // Lets go of one that has enough.
+        }
+    }
+
+    fn error(&mut self, error: &E) {
+        for group in std::mem::take(&mut self.groups).into_values() {
+            group.error(error);
+        }
+        if let Some(observer) = self.outer() {
+            observer.error(error);
+        }
+        self.leases.close_outer();
+    }
+
+    fn complete(&mut self) {
+        for group in std::mem::take(&mut self.groups).into_values() {
+            group.complete();
+        }
+        if let Some(observer) = self.outer() {
+            observer.complete();
+        }
+        self.leases.close_outer();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.leases.is_over()
+    }
+}

@@ -1,0 +1,389 @@
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::upstreams::Upstreams;
+use crate::sync::{Mutex, lock};
+use crate::{
+    AsyncSubject, BehaviorSubject, Guard, IntoObservable, Observable, Observer, ReplaySubject,
+    Source, Subject, observer,
+};
+
+/// A subject that a source can be multicast through: [`Subject`], [`BehaviorSubject`],
+/// [`AsyncSubject`] and [`ReplaySubject`].
+pub trait Hub<T, E = Infallible>: Clone + Send + Sync + 'static {
+    /// Passes on values that somebody else owns.
+    fn pass(&self, values: &[T]);
+    /// Passes on a value.
+    fn pass_owned(&self, value: T);
+    /// Ends the subject: with the error, if there is one.
+    fn end(&self, error: Option<E>);
+    /// Drops the observers without a word.
+    fn dispose(&self);
+    /// Whether the subject is over.
+    fn has_ended(&self) -> bool;
+    /// Where to subscribe.
+    fn source(&self) -> Source<T, E>;
+}
+
+macro_rules! hub {
+    ($($name:ident),+) => {$(
+        impl<T, E> Hub<T, E> for $name<T, E>
+        where
+            T: Clone + Send + Sync + 'static,
+            E: Send + Sync + 'static,
+        {
+            fn pass(&self, values: &[T]) {
+                self.next_slice(values);
+            }
+
+            fn pass_owned(&self, value: T) {
+                self.next(value);
+            }
+
+            fn end(&self, error: Option<E>) {
+                match error {
+                    Some(error) => self.error(error),
+                    None => self.complete(),
+                }
+            }
+
+            fn dispose(&self) {
+                $name::dispose(self);
+            }
+
+            fn has_ended(&self) -> bool {
+                $name::has_ended(self)
+            }
+
+            fn source(&self) -> Source<T, E> {
+                $name::source(self)
+            }
+        }
+    )+};
+}
+
+hub!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);
+
+/// A source behind a subject, subscribed when [`connect`](Connectable::connect) is called and once for
+/// all observers; see [`ObservableExt::publish`](crate::ObservableExt::publish).
+///
+/// A handle: clones are the same. Observers may subscribe before and after; what they get of the past
+/// is the subject's matter. When the source ends, the subject does; the next `connect` begins with a
+/// new one, except for a subject given to [`multicast`](crate::ObservableExt::multicast). A connection
+/// that is closed before leaves the observers where they are: another may feed them. An observer that
+/// panics is removed; the panic hook reports it, and the source and the other observers go on.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let shared = source.map(|value| value * 2).publish(); // `map` runs once for both
+/// let _one = shared.subscribe(|value| println!("one: {value}"));
+/// let _two = shared.subscribe(|value| println!("two: {value}"));
+/// let connection = shared.connect();
+/// tx.next(1);
+/// drop(connection);
+/// assert!(!tx.has_observers());
+/// ```
+pub struct Connectable<S, H> {
+    pub(super) inner: Arc<Inner<S, H>>,
+}
+
+pub(super) struct Inner<S, H> {
+    source: S,
+    make: Box<dyn Fn() -> H + Send + Sync>,
+    state: Mutex<State<H>>,
+}
+
+pub(super) struct State<H> {
+    pub(super) hub: H,
+    pub(super) connection: Option<Arc<Upstreams>>,
+}
+
+impl<S, H> Clone for Connectable<S, H> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+impl<S, H> std::fmt::Debug for Connectable<S, H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connectable")
+            .field("connected", &self.is_connected())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S, H> Connectable<S, H> {
+    pub(super) fn new(source: S, make: impl Fn() -> H + Send + Sync + 'static) -> Self {
+        let hub = make();
+        Self {
+            inner: Arc::new(Inner {
+                source,
+                make: Box::new(make),
+                state: Mutex::new(State {
+                    hub,
+                    connection: None,
+                }),
+            }),
+        }
+    }
+
+    /// Whether the source is subscribed.
+    pub fn is_connected(&self) -> bool {
+        lock(&self.inner.state)
+            .connection
+            .as_ref()
+            .is_some_and(|connection| !connection.is_closed())
+    }
+
+    pub(super) fn state(&self) -> crate::sync::MutexGuard<'_, State<H>> {
+        lock(&self.inner.state)
+    }
+
+    pub(super) fn make_hub(&self) -> H {
+        (self.inner.make)()
+    }
+}
+
+impl<S, H> Connectable<S, H>
+where
+    S: Observable<Item: Clone + Send + Sync + 'static, Error: Clone + Send + Sync + 'static>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    H: Hub<S::Item, S::Error>,
+{
+    /// Subscribes to the source; dropping the guard unsubscribes. What the source has ready is
+    /// delivered before this returns. When it is connected already, this is one more guard of the same
+    /// connection, which the first that is dropped closes.
+    pub fn connect(&self) -> Guard {
+        let ended = lock(&self.inner.state).hub.clone().has_ended();
+        let mut fresh = ended.then(|| self.make_hub());
+        let connection = Arc::new(Upstreams::default());
+        let hub = {
+            let mut state = lock(&self.inner.state);
+            if let Some(open) = state.connection.as_ref().filter(|open| !open.is_closed()) {
+                return open.guard();
+            }
+            state.connection = Some(Arc::clone(&connection));
+            if let Some(fresh) = &mut fresh {
+                std::mem::swap(&mut state.hub, fresh);
+            }
+            state.hub.clone()
+        };
+        drop(fresh); // Now the one that has ended.
+        let guard = connection.guard();
+        if let Some(key) = connection.reserve() {
+            let subscription = self.inner.source.clone().subscribe_with(Relay {
+                hub,
+                connection: Arc::clone(&connection),
+                taken: std::marker::PhantomData,
+            });
+            connection.set(key, subscription);
+        }
+        guard
+    }
+
+    /// Calls `next` with each value; errors and completion are not looked at.
+    pub fn subscribe(&self, next: impl FnMut(&S::Item) + Send + 'static) -> Guard {
+        self.subscribe_with(observer(next))
+    }
+
+    /// Subscribes an observer to the subject.
+    pub fn subscribe_with(
+        &self,
+        observer: impl Observer<S::Item, S::Error> + Send + 'static,
+    ) -> Guard {
+        let hub = lock(&self.inner.state).hub.clone();
+        hub.source().subscribe_with(observer)
+    }
+
+    /// A source that connects with the first observer and disconnects when the last has gone; see
+    /// [`RefCount`](super::RefCount).
+    pub fn ref_count(self) -> super::RefCount<S, H> {
+        super::RefCount::new(self, None, true)
+    }
+
+    /// [`ref_count`](Connectable::ref_count) that stays connected for `grace` after the last observer
+    /// has gone: one that comes before finds the connection, and the subject with what it has retained,
+    /// as they were. The wait is on a worker of `scheduler`.
+    pub fn ref_count_with_grace<C: crate::Scheduler>(
+        self,
+        grace: std::time::Duration,
+        scheduler: C,
+    ) -> super::RefCount<S, H> {
+        let wait = super::ref_count::wait(grace, scheduler);
+        super::RefCount::new(self, Some(wait), true)
+    }
+
+    /// A source that connects with the observer number `count`, at once when that is 0, and never
+    /// disconnects.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (tx, source) = fanline::subject::<u32>();
+    /// let shared = source.publish().auto_connect(2);
+    /// let _one = shared.subscribe(|value| println!("one: {value}"));
+    /// assert!(!tx.has_observers());
+    /// let _two = shared.subscribe(|value| println!("two: {value}"));
+    /// assert!(tx.has_observers());
+    /// ```
+    pub fn auto_connect(self, count: usize) -> super::AutoConnect<S, H> {
+        super::AutoConnect::new(self, count)
+    }
+}
+
+/// Listens to the source for all.
+struct Relay<T, E, H: Hub<T, E>> {
+    hub: H,
+    connection: Arc<Upstreams>,
+    taken: std::marker::PhantomData<fn(T, E)>,
+}
+
+impl<T, E, H: Hub<T, E>> Relay<T, E, H> {
+    /// A panic of one observer stays here: in the source it would cost all others the connection. The
+    /// panic hook has reported it, and the subject has removed the observer.
+    #[inline]
+    fn call(&self, call: impl FnOnce(&H)) {
+        drop(catch_unwind(AssertUnwindSafe(|| call(&self.hub))));
+    }
+}
+
+impl<T, E, H> Observer<T, E> for Relay<T, E, H>
+where
+    E: Clone,
+    H: Hub<T, E>,
+{
+    fn next(&mut self, value: &T) {
+        self.call(|hub| hub.pass(std::slice::from_ref(value)));
+    }
+
+    fn next_owned(&mut self, value: T) {
+        self.call(|hub| hub.pass_owned(value));
+    }
+
+    fn next_slice(&mut self, values: &[T]) {
+        self.call(|hub| hub.pass(values));
+    }
+
+    fn error(&mut self, error: &E) {
+        // Closed first: an observer that connects again on hearing the end gets a new connection.
+        self.connection.close();
+        self.call(|hub| hub.end(Some(error.clone())));
+    }
+
+    fn complete(&mut self) {
+        self.connection.close();
+        self.call(|hub| hub.end(None));
+    }
+
+    fn is_closed(&self) -> bool {
+        self.connection.is_closed() || self.hub.has_ended()
+    }
+}
+
+impl<T, E, H: Hub<T, E>> Drop for Relay<T, E, H> {
+    /// A source that goes away without a word takes the observers along: nothing could reach them, and
+    /// they may hold the connectable that holds the subject.
+    fn drop(&mut self) {
+        if !self.connection.is_closed() {
+            self.connection.close();
+            if !self.hub.has_ended() {
+                self.hub.dispose();
+            }
+        }
+    }
+}
+
+/// What is subscribed to through a shared reference.
+pub trait Shareable: Clone {
+    /// What it emits.
+    type Item;
+    /// With what it fails.
+    type Error;
+
+    /// Subscribes an observer.
+    fn share_with<O>(&self, observer: O) -> Guard
+    where
+        O: Observer<Self::Item, Self::Error> + Send + 'static;
+}
+
+/// A [`Connectable`], [`RefCount`](super::RefCount) or [`AutoConnect`](super::AutoConnect) at the head
+/// of a chain of operators.
+#[derive(Clone, Debug)]
+pub struct FromShared<C> {
+    shared: C,
+}
+
+impl<C> FromShared<C> {
+    pub(super) fn new(shared: C) -> Self {
+        Self { shared }
+    }
+}
+
+impl<C: Shareable> Observable for FromShared<C> {
+    type Item = C::Item;
+    type Error = C::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<C::Item, C::Error> + Send + 'static,
+    {
+        self.shared.share_with(observer)
+    }
+}
+
+macro_rules! shareable {
+    ($($name:ident),+) => {$(
+        impl<S, H> $crate::operators::multicast::Shareable for $name<S, H>
+        where
+            S: Observable<
+                    Item: Clone + Send + Sync + 'static,
+                    Error: Clone + Send + Sync + 'static,
+                > + Clone
+                + Send
+                + Sync
+                + 'static,
+            H: $crate::operators::Hub<S::Item, S::Error>,
+        {
+            type Item = S::Item;
+            type Error = S::Error;
+
+            fn share_with<O>(&self, observer: O) -> Guard
+            where
+                O: Observer<S::Item, S::Error> + Send + 'static,
+            {
+                self.subscribe_with(observer)
+            }
+        }
+
+        impl<S, H> IntoObservable for $name<S, H>
+        where
+            S: Observable<
+                    Item: Clone + Send + Sync + 'static,
+                    Error: Clone + Send + Sync + 'static,
+                > + Clone
+                + Send
+                + Sync
+                + 'static,
+            H: $crate::operators::Hub<S::Item, S::Error>,
+        {
+            type Item = S::Item;
+            type Error = S::Error;
+            type Observable = $crate::operators::multicast::FromShared<Self>;
+
+            fn into_observable(self) -> Self::Observable {
+                $crate::operators::multicast::FromShared::new(self)
+            }
+        }
+    )+};
+}
+pub(super) use shareable;
+
+shareable!(Connectable);

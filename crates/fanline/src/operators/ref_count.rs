@@ -1,0 +1,307 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::multicast::{Hub, shareable};
+use super::{Connectable, upstreams::Upstreams};
+use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
+use crate::{Guard, IntoObservable, Observable, Observer, Scheduler, Worker, observer};
+
+/// Runs an action after the time of grace.
+type Wait = Box<dyn Fn(Box<dyn FnOnce() + Send>) -> Guard + Send + Sync>;
+
+pub(super) fn wait<C: Scheduler>(grace: Duration, scheduler: C) -> Wait {
+    Box::new(move |action| {
+        scheduler
+            .worker()
+            .schedule_after(grace, action, |action, _| action())
+    })
+}
+
+/// A source that is subscribed once while there are observers: what
+/// [`share`](crate::ObservableExt::share) gives.
+///
+/// A handle: clones are the same. The first observer connects, and when the last has gone the source
+/// is unsubscribed. Who comes after that, or after the source's end, begins anew: with a new
+/// subscription to a clone of the source, and a new subject. (After
+/// [`share_replay`](crate::ObservableExt::share_replay) an end is kept.)
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let shared = source.map(|value| value * 2).share();
+/// let one = shared.subscribe(|value| println!("one: {value}"));
+/// let two = shared.clone().take(5).subscribe(|value| println!("two: {value}"));
+/// assert_eq!(tx.observer_count(), 1);
+/// tx.next(1);
+/// drop((one, two));
+/// assert!(!tx.has_observers());
+/// ```
+pub struct RefCount<S, H> {
+    inner: Arc<Inner<S, H>>,
+}
+
+struct Inner<S, H> {
+    connectable: Connectable<S, H>,
+    wait: Option<Wait>,
+    /// Whether an observer that comes after the end subscribes to the source again.
+    begins_anew: bool,
+    count: Mutex<Count>,
+}
+
+#[derive(Default)]
+struct Count {
+    observers: usize,
+    /// The subject belongs to a connection that was closed.
+    stale: bool,
+    /// Counts the times of grace, so that one that is over late does nothing.
+    grace: u64,
+    waiting: Guard,
+}
+
+impl<S, H> Clone for RefCount<S, H> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+impl<S, H> std::fmt::Debug for RefCount<S, H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RefCount")
+            .field("observers", &lock(&self.inner.count).observers)
+            .field("connectable", &self.inner.connectable)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S, H> RefCount<S, H>
+where
+    S: Observable<Item: Clone + Send + Sync + 'static, Error: Clone + Send + Sync + 'static>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    H: Hub<S::Item, S::Error>,
+{
+    pub(super) fn new(
+        connectable: Connectable<S, H>,
+        wait: Option<Wait>,
+        begins_anew: bool,
+    ) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                connectable,
+                wait,
+                begins_anew,
+                count: Mutex::new(Count::default()),
+            }),
+        }
+    }
+
+    /// Calls `next` with each value; errors and completion are not looked at.
+    pub fn subscribe(&self, next: impl FnMut(&S::Item) + Send + 'static) -> Guard {
+        self.subscribe_with(observer(next))
+    }
+
+    /// Subscribes an observer, and to the source when it is the first.
+    pub fn subscribe_with(
+        &self,
+        observer: impl Observer<S::Item, S::Error> + Send + 'static,
+    ) -> Guard {
+        let first = self.inner.enter();
+        let ticket = Ticket {
+            inner: Arc::clone(&self.inner),
+            leave: Inner::leave,
+        };
+        let guard = self.inner.connectable.subscribe_with(Counted {
+            observer,
+            _ticket: ticket,
+        });
+        if first && !self.inner.has_ended() {
+            self.inner.connectable.connect().detach();
+            // The observer may have left before there was a connection to close.
+            self.inner
+                .disconnect_if(|count| count.observers == 0 && count.waiting.is_closed());
+        }
+        guard
+    }
+}
+
+impl<S, H> Inner<S, H>
+where
+    S: Observable<Item: Clone + Send + Sync + 'static, Error: Clone + Send + Sync + 'static>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    H: Hub<S::Item, S::Error>,
+{
+    fn has_ended(&self) -> bool {
+        let hub = self.connectable.state().hub.clone();
+        hub.has_ended()
+    }
+
+    /// Counts one more, and tells whether that one has to connect.
+    fn enter(&self) -> bool {
+        let mut fresh = None;
+        loop {
+            let mut count = lock(&self.count);
+            let anew =
+                count.observers == 0 && (count.stale || (self.begins_anew && self.has_ended()));
+            if anew && fresh.is_none() {
+                drop(count);
+                fresh = Some(self.connectable.make_hub());
+                continue;
+            }
+            count.observers += 1;
+            count.grace += 1;
+            let waiting = std::mem::take(&mut count.waiting);
+            if let (true, Some(fresh)) = (anew, &mut fresh) {
+                count.stale = false;
+                std::mem::swap(&mut self.connectable.state().hub, fresh);
+            }
+            let first = count.observers == 1;
+            drop(count);
+            drop(waiting);
+            drop(fresh);
+            return first;
+        }
+    }
+
+    /// Counts one less; the last disconnects.
+    fn leave(self: &Arc<Self>) {
+        let grace = {
+            let mut count = lock(&self.count);
+            count.observers -= 1;
+            if count.observers > 0 {
+                return;
+            }
+            count.grace += 1;
+            count.grace
+        };
+        let Some(wait) = self.wait.as_ref().filter(|_| !self.has_ended()) else {
+            self.disconnect_if(|count| count.observers == 0 && count.grace == grace);
+            return;
+        };
+        let inner = Arc::clone(self);
+        let waiting = wait(Box::new(move || {
+            inner.disconnect_if(|count| count.observers == 0 && count.grace == grace);
+        }));
+        let mut count = lock(&self.count);
+        if count.grace == grace {
+            count.waiting = waiting;
+        } else {
+            drop(count);
+            drop(waiting);
+        }
+    }
+
+    /// The decision and the taking of the connection are one step: an observer that comes after finds
+    /// none and makes its own.
+    fn disconnect_if(&self, condition: impl FnOnce(&Count) -> bool) {
+        let connection: Option<Arc<Upstreams>> = {
+            let mut count = lock(&self.count);
+            if !condition(&count) {
+                return;
+            }
+            let mut state = self.connectable.state();
+            if !state.hub.has_ended() {
+                count.stale = true;
+            }
+            state.connection.take()
+        };
+        if let Some(connection) = connection {
+            connection.close();
+        }
+    }
+}
+
+/// Counts for as long as the subject keeps the observer.
+struct Ticket<S, H> {
+    inner: Arc<Inner<S, H>>,
+    leave: fn(&Arc<Inner<S, H>>),
+}
+
+impl<S, H> Drop for Ticket<S, H> {
+    fn drop(&mut self) {
+        (self.leave)(&self.inner);
+    }
+}
+
+struct Counted<S, H, O> {
+    // Dropped in this order: the observer is gone when the source is unsubscribed.
+    observer: O,
+    _ticket: Ticket<S, H>,
+}
+
+impl<T, E, S, H, O: Observer<T, E>> Observer<T, E> for Counted<S, H, O> {
+    super::forward::forward!(next, error, complete, is_closed);
+}
+
+/// A source that is subscribed once there are so many observers; see [`Connectable::auto_connect`].
+pub struct AutoConnect<S, H> {
+    connectable: Connectable<S, H>,
+    count: usize,
+    seen: Arc<AtomicUsize>,
+}
+
+impl<S, H> Clone for AutoConnect<S, H> {
+    fn clone(&self) -> Self {
+        Self {
+            connectable: self.connectable.clone(),
+            count: self.count,
+            seen: Arc::clone(&self.seen),
+        }
+    }
+}
+
+impl<S, H> std::fmt::Debug for AutoConnect<S, H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AutoConnect")
+            .field("connectable", &self.connectable)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S, H> AutoConnect<S, H>
+where
+    S: Observable<Item: Clone + Send + Sync + 'static, Error: Clone + Send + Sync + 'static>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    H: Hub<S::Item, S::Error>,
+{
+    pub(super) fn new(connectable: Connectable<S, H>, count: usize) -> Self {
+        if count == 0 {
+            connectable.connect().detach();
+        }
+        Self {
+            connectable,
+            count,
+            seen: Arc::default(),
+        }
+    }
+
+    /// Calls `next` with each value; errors and completion are not looked at.
+    pub fn subscribe(&self, next: impl FnMut(&S::Item) + Send + 'static) -> Guard {
+        self.subscribe_with(observer(next))
+    }
+
+    /// Subscribes an observer, and to the source when that is the one waited for.
+    pub fn subscribe_with(
+        &self,
+        observer: impl Observer<S::Item, S::Error> + Send + 'static,
+    ) -> Guard {
+        let guard = self.connectable.subscribe_with(observer);
+        // Relaxed: each gets a number of its own, and nothing else is handed over.
+        if self.seen.fetch_add(1, Ordering::Relaxed) + 1 == self.count {
+            self.connectable.connect().detach();
+        }
+        guard
+    }
+}
+
+shareable!(RefCount, AutoConnect);

@@ -1,0 +1,326 @@
+//! The inner observables of windows and groups: one queue, one observer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::gate::{Event, Gate, Out, Stage};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, lock};
+use crate::{BoxObserver, Guard, IntoObservable, Observable, Observer, observer};
+
+/// An observable for one observer: what comes before that one is kept, without bound, and given to it
+/// first. What a [`window_count`](crate::ObservableExt::window_count) or
+/// [`group_by`](crate::ObservableExt::group_by) emits.
+///
+/// A handle: clones are the same. The first subscription gets everything; one that comes after it gets
+/// its completion at once and nothing else ([`share`](crate::ObservableExt::share) it for more). When
+/// all handles have been dropped and nobody has subscribed, what is kept is dropped, and what comes.
+pub struct Unicast<T, E = std::convert::Infallible>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    handle: Arc<Handle<T, E>>,
+}
+
+struct Handle<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    gate: Gate<Mailbox<T, E>>,
+    /// Whether somebody has subscribed. Only who comes first matters, and the gate orders all else, so
+    /// relaxed suffices.
+    subscribed: AtomicBool,
+}
+
+impl<T, E> Drop for Handle<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    fn drop(&mut self) {
+        if !self.subscribed.load(Ordering::Relaxed) {
+            self.gate.close();
+        }
+    }
+}
+
+impl<T, E> Unicast<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    /// Calls `next` with each value; errors and completion are not looked at.
+    pub fn subscribe(&self, next: impl FnMut(&T) + Send + 'static) -> Guard {
+        self.subscribe_with(observer(next))
+    }
+
+    /// Subscribes an observer, which gets what has been kept before this returns.
+    pub fn subscribe_with(&self, mut observer: impl Observer<T, E> + Send + 'static) -> Guard {
+        if self.handle.subscribed.swap(true, Ordering::Relaxed) {
+            if !observer.is_closed() {
+                observer.complete();
+            }
+            return Guard::closed();
+        }
+        let guard = self.handle.gate.guard();
+        self.handle.gate.send(Message::Attach(Box::new(observer)));
+        guard
+    }
+}
+
+impl<T, E> Clone for Unicast<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    fn clone(&self) -> Self {
+        Self {
+            handle: Arc::clone(&self.handle),
+        }
+    }
+}
+
+impl<T, E> std::fmt::Debug for Unicast<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unicast")
+            .field("subscribed", &self.handle.subscribed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T, E> IntoObservable for Unicast<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    type Item = T;
+    type Error = E;
+    type Observable = FromUnicast<T, E>;
+
+    fn into_observable(self) -> FromUnicast<T, E> {
+        FromUnicast { unicast: self }
+    }
+}
+
+/// A [`Unicast`] at the head of a chain of operators.
+#[derive(Clone, Debug)]
+pub struct FromUnicast<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    unicast: Unicast<T, E>,
+}
+
+impl<T, E> Observable for FromUnicast<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    type Item = T;
+    type Error = E;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<T, E> + Send + 'static,
+    {
+        self.unicast.subscribe_with(observer)
+    }
+}
+
+struct Mailbox<T, E> {
+    kept: VecDeque<Event<T, E>>,
+    observer: Option<Out<BoxObserver<T, E>>>,
+    /// Keeps the source subscribed for as long as somebody may listen here.
+    _lease: Lease,
+}
+
+enum Message<T, E> {
+    Attach(BoxObserver<T, E>),
+    Event(Event<T, E>),
+}
+
+impl<T: Send + 'static, E: Send + 'static> Stage for Mailbox<T, E> {
+    type Message = Message<T, E>;
+
+    fn receive(&mut self, message: Message<T, E>, _gate: &Gate<Self>) {
+        match (message, &mut self.observer) {
+            (Message::Event(event), Some(out)) => event.deliver(out),
+            (Message::Event(event), None) => self.kept.push_back(event),
+            (Message::Attach(observer), _) => {
+                let out = self.observer.insert(Out::new(observer));
+                for event in self.kept.drain(..) {
+                    if out.is_closed() {
+                        break;
+                    }
+                    event.deliver(out);
+                }
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.observer
+            .as_ref()
+            .is_some_and(Observer::<T, E>::is_closed)
+    }
+}
+
+/// The end of a [`Unicast`] that emits.
+pub(super) struct Feed<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    gate: Gate<Mailbox<T, E>>,
+}
+
+impl<T, E> Feed<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    pub(super) fn new(lease: Lease) -> (Self, Unicast<T, E>) {
+        let gate = Gate::new(Mailbox {
+            kept: VecDeque::new(),
+            observer: None,
+            _lease: lease,
+        });
+        let unicast = Unicast {
+            handle: Arc::new(Handle {
+                gate: gate.clone(),
+                subscribed: AtomicBool::new(false),
+            }),
+        };
+        (Self { gate }, unicast)
+    }
+
+    pub(super) fn next(&self, value: &T) {
+        self.gate.enter(
+            value,
+            |mailbox, value, _| match &mut mailbox.observer {
+                Some(out) => out.next(value),
+                None => mailbox.kept.push_back(Event::Next(value.clone())),
+            },
+            |value| Message::Event(Event::Next(value.clone())),
+        );
+    }
+
+    pub(super) fn error(&self, error: &E) {
+        self.gate.send(Message::Event(Event::Error(error.clone())));
+    }
+
+    pub(super) fn complete(&self) {
+        self.gate.send(Message::Event(Event::Complete));
+    }
+}
+
+/// Counts who needs the source: the subscriber of the windows or groups, and each of these. The last
+/// to go closes the subscription.
+pub(super) struct Lease {
+    shared: Arc<Leases>,
+}
+
+/// See [`Lease`].
+pub(super) struct Leases {
+    held: AtomicUsize,
+    state: Mutex<Subscription>,
+}
+
+#[derive(Default)]
+struct Subscription {
+    guard: Guard,
+    over: bool,
+    /// Whether the subscriber's lease is still held.
+    outer: bool,
+}
+
+impl Leases {
+    /// The leases of a new subscription, one of them the subscriber's.
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            held: AtomicUsize::new(1),
+            state: Mutex::new(Subscription {
+                outer: true,
+                ..Subscription::default()
+            }),
+        })
+    }
+
+    pub(super) fn lease(self: &Arc<Self>) -> Lease {
+        // Relaxed: hands nothing over. (One made after the last has gone finds the source closed.)
+        self.held.fetch_add(1, Ordering::Relaxed);
+        Lease {
+            shared: Arc::clone(self),
+        }
+    }
+
+    /// Whether the subscriber listens for windows or groups.
+    pub(super) fn outer_is_open(&self) -> bool {
+        lock(&self.state).outer
+    }
+
+    /// The subscriber listens no more.
+    pub(super) fn close_outer(&self) {
+        let held = std::mem::replace(&mut lock(&self.state).outer, false);
+        if held {
+            self.release();
+        }
+    }
+
+    /// Nobody needs the source any more.
+    pub(super) fn is_over(&self) -> bool {
+        // Relaxed: only asks to stop.
+        self.held.load(Ordering::Relaxed) == 0
+    }
+
+    /// Keeps the subscription to the source until the last lease is over.
+    pub(super) fn set(&self, guard: Guard) {
+        let mut state = lock(&self.state);
+        if state.over {
+            drop(state);
+            drop(guard);
+        } else {
+            state.guard = guard;
+        }
+    }
+
+    /// The guard for the subscriber.
+    pub(super) fn guard(self: &Arc<Self>) -> Guard {
+        Guard::registered(Arc::clone(self) as Arc<dyn crate::guard::Registry>, 0)
+    }
+
+    fn release(&self) {
+        // Acquire and release: the last one closes after whatever the others did.
+        if self.held.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let guard = {
+            let mut state = lock(&self.state);
+            state.over = true;
+            std::mem::take(&mut state.guard)
+        };
+        drop(guard);
+    }
+}
+
+impl crate::guard::Registry for Leases {
+    fn remove(&self, _key: u64) {
+        self.close_outer();
+    }
+
+    fn contains(&self, _key: u64) -> bool {
+        self.outer_is_open()
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.shared.release();
+    }
+}

@@ -1,0 +1,172 @@
+use std::sync::Arc;
+
+use super::unicast::{Feed, Leases, Unicast};
+use crate::{Guard, Observable, Observer};
+
+/// See [`ObservableExt::window_count`](crate::ObservableExt::window_count).
+#[derive(Clone, Debug)]
+pub struct WindowCount<S> {
+    source: S,
+    count: usize,
+}
+
+impl<S> WindowCount<S> {
+    pub(super) fn new(source: S, count: usize) -> Self {
+        assert!(count > 0, "`count` must be at least 1");
+        Self { source, count }
+    }
+}
+
+impl<S> Observable for WindowCount<S>
+where
+    S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+{
+    type Item = Unicast<S::Item, S::Error>;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<Self::Item, S::Error> + Send + 'static,
+    {
+        let leases = Leases::new();
+        let guard = leases.guard();
+        let subscription = self.source.subscribe_with(Windowing {
+            panes: Panes::new(observer, Arc::clone(&leases)),
+            count: self.count,
+            held: 0,
+        });
+        leases.set(subscription);
+        guard
+    }
+}
+
+/// The observer of the windows, and the window that is open.
+pub(super) struct Panes<O, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    /// Until it has closed.
+    observer: Option<O>,
+    open: Option<Feed<T, E>>,
+    leases: Arc<Leases>,
+}
+
+impl<O, T, E> Panes<O, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<Unicast<T, E>, E>,
+{
+    pub(super) fn new(observer: O, leases: Arc<Leases>) -> Self {
+        Self {
+            observer: Some(observer),
+            open: None,
+            leases,
+        }
+    }
+
+    fn outer(&mut self) -> Option<&mut O> {
+        let open = self
+            .observer
+            .as_ref()
+            .is_some_and(|observer| !observer.is_closed());
+        if !open || !self.leases.outer_is_open() {
+            self.observer = None;
+            self.leases.close_outer();
+        }
+        self.observer.as_mut()
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Opens a window, if any more are wanted.
+    pub(super) fn open(&mut self) {
+        let leases = Arc::clone(&self.leases);
+        if let Some(observer) = self.outer() {
+            let (feed, window) = Feed::new(leases.lease());
+            observer.next_owned(window);
+            self.open = Some(feed);
+            self.outer(); // Lets go of one that has enough.
+        }
+    }
+
+    pub(super) fn next(&mut self, value: &T) {
+        if let Some(window) = &self.open {
+            window.next(value);
+        }
+    }
+
+    /// Completes the window.
+    pub(super) fn close(&mut self) {
+        if let Some(window) = self.open.take() {
+            window.complete();
+        }
+    }
+
+    pub(super) fn error(&mut self, error: &E) {
+        if let Some(window) = self.open.take() {
+            window.error(error);
+        }
+        if let Some(observer) = self.outer() {
+            observer.error(error);
+        }
+        self.leases.close_outer();
+    }
+
+    pub(super) fn complete(&mut self) {
+        self.close();
+        if let Some(observer) = self.outer() {
+            observer.complete();
+        }
+        self.leases.close_outer();
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.leases.is_over()
+    }
+}
+
+struct Windowing<O, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    panes: Panes<O, T, E>,
+    count: usize,
+    /// Values in the open window.
+    held: usize,
+}
+
+impl<O, T, E> Observer<T, E> for Windowing<O, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<Unicast<T, E>, E>,
+{
+    fn next(&mut self, value: &T) {
+        if !self.panes.is_open() {
+            self.panes.open();
+            self.held = 0;
+        }
+        self.panes.next(value);
+        self.held += 1;
+        if self.held == self.count {
+            self.panes.close();
+        }
+    }
+
+    fn error(&mut self, error: &E) {
+        self.panes.error(error);
+    }
+
+    fn complete(&mut self) {
+        self.panes.complete();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.panes.is_over()
+    }
+}

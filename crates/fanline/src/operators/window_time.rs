@@ -1,0 +1,125 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::timed::{Alarm, Timed, gate_of, subscribe};
+use super::unicast::{Leases, Unicast};
+use super::window_count::Panes;
+use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
+
+/// See [`ObservableExt::window_time`](crate::ObservableExt::window_time) and
+/// [`ObservableExt::window_time_or_count`](crate::ObservableExt::window_time_or_count).
+#[derive(Clone, Debug)]
+pub struct WindowTime<S, C> {
+    source: S,
+    period: Duration,
+    count: usize,
+    scheduler: C,
+}
+
+impl<S, C> WindowTime<S, C> {
+    pub(super) fn new(source: S, period: Duration, count: usize, scheduler: C) -> Self {
+        assert!(!period.is_zero(), "`period` must be longer than zero");
+        assert!(count > 0, "`count` must be at least 1");
+        Self {
+            source,
+            period,
+            count,
+            scheduler,
+        }
+    }
+}
+
+impl<S, C> Observable for WindowTime<S, C>
+where
+    S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    C: Scheduler,
+{
+    type Item = Unicast<S::Item, S::Error>;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<Self::Item, S::Error> + Send + 'static,
+    {
+        let leases = Leases::new();
+        let guard = leases.guard();
+        let gate = gate_of(
+            &self.scheduler,
+            Windowing {
+                panes: Panes::new(observer, Arc::clone(&leases)),
+                period: self.period,
+                count: self.count,
+                held: 0,
+                until: Time::ZERO,
+            },
+        );
+        leases.set(gate.guard());
+        subscribe(self.source, &gate);
+        guard
+    }
+}
+
+struct Windowing<O, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    panes: Panes<O, T, E>,
+    period: Duration,
+    count: usize,
+    /// Values in the open window.
+    held: usize,
+    until: Time,
+}
+
+impl<O, T, E> Windowing<O, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<Unicast<T, E>, E>,
+{
+    fn open<W: Worker>(&mut self, from: Time, alarm: &mut Alarm<W>) {
+        self.panes.close();
+        self.held = 0;
+        self.until = from + self.period;
+        alarm.set(self.until);
+        self.panes.open();
+    }
+}
+
+impl<O, T, E, W> Timed<T, E, W> for Windowing<O, T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<Unicast<T, E>, E> + Send + 'static,
+    W: Worker,
+{
+    fn start(&mut self, alarm: &mut Alarm<W>) {
+        self.open(alarm.now(), alarm);
+    }
+
+    fn next(&mut self, value: &T, alarm: &mut Alarm<W>) {
+        self.panes.next(value);
+        self.held += 1;
+        if self.held == self.count {
+            self.open(alarm.now(), alarm);
+        }
+    }
+
+    fn error(&mut self, error: &E) {
+        self.panes.error(error);
+    }
+
+    fn complete(&mut self, _alarm: &mut Alarm<W>) {
+        self.panes.complete();
+    }
+
+    fn tick(&mut self, alarm: &mut Alarm<W>) {
+        // From the planned time, so that lateness does not add up.
+        self.open(self.until, alarm);
+    }
+
+    fn is_over(&self) -> bool {
+        self.panes.is_over()
+    }
+}

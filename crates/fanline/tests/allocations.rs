@@ -1,0 +1,250 @@
+//! Emission allocates nothing, in every form and flavour; what retains without a bound takes one chunk
+//! for 1,024 values.
+//!
+//! A test binary of its own, because it replaces the global allocator.
+#![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::hint::black_box;
+use std::time::Duration;
+
+use fanline::policy::Policy;
+use fanline::{
+    AsyncSubject, BehaviorSubject, Observer, Producer, Replay, ReplaySubject, Source, Subject,
+};
+
+thread_local! {
+    /// Allocations of this thread; others are the test harness and the clock's.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+fn count_one() {
+    // Fails only while a thread ends, when nobody counts.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: everything is left to `System`; counting touches a thread-local that needs no allocation
+// itself.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count_one();
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count_one();
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.realloc(block, layout, bytes) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const MESSAGES: u32 = 102_400;
+const SLICE: usize = 64;
+const OBSERVERS: [usize; 3] = [0, 1, 16];
+
+/// At most one for so many messages, and none where nothing is retained without a bound.
+#[derive(Clone, Copy, Debug)]
+enum Allowed {
+    Nothing,
+    /// One chunk for 1,024 values; and, rarely, longer lists of chunks and of ticks.
+    Chunks,
+}
+
+/// Something that emits, under a common face: one value, and a slice.
+trait Emit {
+    fn next(&mut self, value: u32);
+    fn slice(&mut self, values: &[u32]);
+}
+
+impl<P: Policy> Emit for Producer<u32, std::convert::Infallible, P> {
+    fn next(&mut self, value: u32) {
+        self.next(value);
+    }
+
+    fn slice(&mut self, values: &[u32]) {
+        self.next_slice(values);
+    }
+}
+
+macro_rules! emit {
+    ($($name:ident),*) => {
+        $(
+            impl Emit for $name<u32> {
+                fn next(&mut self, value: u32) {
+                    $name::next(self, value);
+                }
+
+                fn slice(&mut self, values: &[u32]) {
+                    self.next_slice(values);
+                }
+            }
+        )*
+    };
+}
+
+emit!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);
+
+fn allocations_of(action: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    action();
+    ALLOCATIONS.get() - before
+}
+
+#[track_caller]
+fn check<E: Emit>(name: &str, allowed: Allowed, make: impl Fn() -> (E, Source<u32>)) {
+    for observers in OBSERVERS {
+        let (mut emit, source) = make();
+        for _ in 0..observers {
+            source
+                .subscribe(|value| {
+                    black_box(value);
+                })
+                .detach();
+        }
+        let values: Vec<u32> = (0..).take(SLICE).collect();
+        // The lists have their room, and rings have been filled once.
+        (0..4096).for_each(|value| emit.next(value));
+        let by_value = allocations_of(|| (0..MESSAGES).for_each(|value| emit.next(value)));
+        (0..64).for_each(|_| emit.slice(&values));
+        let by_slice = allocations_of(|| {
+            (0..MESSAGES as usize / SLICE).for_each(|_| emit.slice(&values));
+        });
+        let most = match allowed {
+            Allowed::Nothing => 0,
+            Allowed::Chunks => u64::from(MESSAGES / 1024) + 20,
+        };
+        assert!(
+            by_value <= most && by_slice <= most,
+            "{name}, {observers} observers: {by_value} by value, {by_slice} by slice"
+        );
+    }
+}
+
+fn shared<E: Emit>(emit: E, source: impl Fn(&E) -> Source<u32>) -> (E, Source<u32>) {
+    let source = source(&emit);
+    (emit, source)
+}
+
+#[test]
+fn exclusive() {
+    let long = Duration::from_secs(3600);
+    check("subject", Allowed::Nothing, fanline::subject::<u32>);
+    check("behavior", Allowed::Nothing, || fanline::behavior(0));
+    check("last value", Allowed::Nothing, fanline::last_value::<u32>);
+    check("one", Allowed::Nothing, || {
+        Producer::retaining(Replay::one())
+    });
+    for count in [0, 1, 5, 64, 1000, 3000] {
+        check("many", Allowed::Nothing, || {
+            Producer::retaining(Replay::many(count))
+        });
+    }
+    check(
+        "all",
+        Allowed::Chunks,
+        || Producer::retaining(Replay::all()),
+    );
+    check("within", Allowed::Chunks, || {
+        Producer::retaining(Replay::within(long))
+    });
+    check("a short window", Allowed::Chunks, || {
+        Producer::retaining(Replay::within(Duration::from_millis(1)))
+    });
+    check("many within", Allowed::Nothing, || {
+        Producer::retaining(Replay::many_within(5, Duration::from_secs(5)))
+    });
+}
+
+#[test]
+fn by_handle() {
+    let long = Duration::from_secs(3600);
+    check("subject", Allowed::Nothing, || {
+        shared(Subject::new(), Subject::source)
+    });
+    check("behavior", Allowed::Nothing, || {
+        shared(BehaviorSubject::new(0), BehaviorSubject::source)
+    });
+    check("async", Allowed::Nothing, || {
+        shared(AsyncSubject::new(), AsyncSubject::source)
+    });
+    type Make = fn() -> ReplaySubject<u32>;
+    let replays: [(&str, Allowed, Make); 5] = [
+        (
+            "one",
+            Allowed::Nothing,
+            || ReplaySubject::new(Replay::one()),
+        ),
+        ("many", Allowed::Nothing, || {
+            ReplaySubject::new(Replay::many(5))
+        }),
+        ("many 3000", Allowed::Nothing, || {
+            ReplaySubject::new(Replay::many(3000))
+        }),
+        ("all", Allowed::Chunks, || ReplaySubject::new(Replay::all())),
+        ("many within", Allowed::Nothing, || {
+            ReplaySubject::new(Replay::many_within(5, Duration::from_secs(5)))
+        }),
+    ];
+    for (name, allowed, make) in replays {
+        check(name, allowed, || shared(make(), ReplaySubject::source));
+    }
+    check("within", Allowed::Chunks, || {
+        shared(
+            ReplaySubject::new(Replay::within(long)),
+            ReplaySubject::source,
+        )
+    });
+}
+
+/// Observers of one type, called directly.
+#[test]
+fn members() {
+    struct Count(u64);
+    impl Observer<u32> for Count {
+        fn next(&mut self, _: &u32) {
+            self.0 += 1;
+        }
+        fn error(&mut self, _: &std::convert::Infallible) {}
+        fn complete(&mut self) {}
+    }
+    let (mut tx, members) = fanline::subject_of::<u32, Count>();
+    for _ in 0..16 {
+        members.subscribe_with(Count(0)).detach();
+    }
+    tx.next(0);
+    assert_eq!(
+        allocations_of(|| (0..MESSAGES).for_each(|value| tx.next(value))),
+        0
+    );
+}
+
+/// What destructors cost is theirs: a ring hands out what it displaces one by one.
+#[test]
+fn values_with_destructors() {
+    let (mut tx, source) = fanline::replay::<std::sync::Arc<u32>>(Replay::many(5));
+    source
+        .subscribe(|value| {
+            black_box(value);
+        })
+        .detach();
+    let value = std::sync::Arc::new(1);
+    (0..1000).for_each(|_| tx.next(value.clone()));
+    assert_eq!(
+        allocations_of(|| (0..MESSAGES).for_each(|_| tx.next(value.clone()))),
+        0
+    );
+    drop(tx);
+    assert_eq!(std::sync::Arc::strong_count(&value), 1);
+}

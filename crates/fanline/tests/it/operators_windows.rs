@@ -1,0 +1,235 @@
+//! Operators that emit observables of parts of their source, and those that emit lists.
+
+use std::future::{pending, poll_fn};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+use fanline::operators::{Grouped, Unicast, from_future};
+use fanline::scheduler::VirtualTime;
+use fanline::{Observable, ObservableExt};
+
+use crate::hand::{Hand, Log, locked};
+use crate::operators_time::{check, ms};
+
+type Window = Unicast<u32, &'static str>;
+
+fn collected(
+    window: &Window,
+) -> impl Observable<Item = Vec<u32>, Error = &'static str> + Send + use<> {
+    window.clone().collect::<Vec<_>>()
+}
+
+#[test]
+fn buffer_time() {
+    check(
+        |[a, ..], time| a.buffer_time(ms(10), time).boxed(),
+        &[
+            (
+                "a1 a2 +10 +10 a3 +5 a4 +5 a5 a|",
+                "[1,2]@10 []@20 [3,4]@30 [5]@30 |",
+            ),
+            ("a1 a#", "#a"),
+            ("a|", "|"),
+            ("a1 ! +10", ""),
+        ],
+    );
+    check(
+        |[a, ..], time| a.buffer_time_or_count(ms(10), 2, time).boxed(),
+        &[
+            ("a1 +5 a2 a3 +9 +1 a4 a5", "[1,2]@5 [3]@15 [4,5]@15"),
+            ("+5 a1 a2 +9 +1", "[1,2]@5 []@15"),
+        ],
+    );
+}
+
+#[test]
+fn window_count() {
+    check(
+        |[a, ..], _| a.window_count(2).flat_map(usize::MAX, collected).boxed(),
+        &[
+            ("a1 a2 a3 a4 a5 a|", "[1,2]@0 [3,4]@0 [5]@0 |"),
+            ("a1 a2 a|", "[1,2]@0 |"),
+            ("a|", "|"),
+            ("a1 a#", "#a"),
+            ("a1 !", ""),
+        ],
+    );
+    // The first window comes whole although no other is wanted.
+    check(
+        |[a, ..], _| a.window_count(2).take(1).flat_map(1, Clone::clone).boxed(),
+        &[
+            ("a1 a2 a3", "1@0 2@0 |"),
+            ("a1 a|", "1@0 |"),
+            ("a1 !", "1@0"),
+        ],
+    );
+}
+
+#[test]
+fn window_time() {
+    check(
+        |[a, ..], time| {
+            a.window_time(ms(10), time)
+                .flat_map(usize::MAX, collected)
+                .boxed()
+        },
+        &[
+            ("a1 a2 +10 +10 a3 +5 a|", "[1,2]@10 []@20 [3]@25 |"),
+            ("a1 +10 a2 a#", "[1]@10 #a"),
+            ("a1 ! +10", ""),
+        ],
+    );
+    check(
+        |[a, ..], time| {
+            a.window_time_or_count(ms(10), 2, time)
+                .flat_map(usize::MAX, collected)
+                .boxed()
+        },
+        &[("a1 +5 a2 a3 +10 a4 a|", "[1,2]@5 [3]@15 [4]@15 |")],
+    );
+    check(
+        |[a, ..], time| {
+            a.window_time(ms(10), time)
+                .take(1)
+                .flat_map(1, Clone::clone)
+                .boxed()
+        },
+        &[("a1 +5 a2 +5 a3", "1@0 2@5 |")],
+    );
+}
+
+#[test]
+fn group_by() {
+    let shown = |group: &Grouped<u32, u32, &'static str>| {
+        let key = *group.key();
+        group.clone().map(move |value| (key, *value))
+    };
+    check(
+        move |[a, ..], _| a.group_by(|n| n % 2).flat_map(usize::MAX, shown).boxed(),
+        &[
+            ("a1 a2 a3 a4 a|", "(1,1)@0 (0,2)@0 (1,3)@0 (0,4)@0 |"),
+            ("a1 a#", "(1,1)@0 #a"),
+            ("a1 !", "(1,1)@0"),
+        ],
+    );
+    check(
+        |[a, ..], _| {
+            a.group_by(|n| n % 2)
+                .take(1)
+                .flat_map(1, Clone::clone)
+                .boxed()
+        },
+        &[("a1 a2 a3 a|", "1@0 3@0 |"), ("a1 a2 !", "1@0")],
+    );
+    // A group whose observer has gone does not come again.
+    check(
+        |[a, ..], _| {
+            a.group_by(|n| n % 2)
+                .flat_map(usize::MAX, |group| group.clone().take(1))
+                .boxed()
+        },
+        &[("a1 a3 a2 a4 a|", "1@0 2@0 |")],
+    );
+}
+
+#[test]
+fn a_group_is_kept_for_its_first_observer() {
+    let source = Hand::<u32>::new();
+    let groups = Arc::new(Mutex::new(Vec::new()));
+    let found = Arc::clone(&groups);
+    let guard = source
+        .clone()
+        .group_by(|n| n % 2)
+        .subscribe(move |group| found.lock().unwrap().push(group.clone()));
+    [1, 2, 3].into_iter().for_each(|n| source.next(n));
+    let mut groups = std::mem::take(&mut *locked(&groups));
+    let (first, second) = (Log::default(), Log::default());
+    let odd = groups[0].subscribe_with(first.clone());
+    drop(groups[0].subscribe_with(second.clone()));
+    source.next(5);
+    assert_eq!(
+        (first.text().as_str(), second.text().as_str()),
+        ("1 3 5", "|")
+    );
+
+    drop(guard);
+    source.next(7);
+    assert_eq!(
+        first.text(),
+        "1 3 5 7",
+        "lives on without the outer subscription"
+    );
+    drop(odd);
+    assert_eq!(
+        source.observers(),
+        1,
+        "the even one may still be subscribed"
+    );
+    groups.clear();
+    assert_eq!(source.observers(), 0);
+    assert_eq!(first.handles(), 1);
+}
+
+#[test]
+fn a_window_that_nobody_holds_keeps_nothing() {
+    let token = Arc::new(());
+    let source = Hand::<Arc<()>>::new();
+    let held = Arc::new(Mutex::new(None));
+    let last = Arc::clone(&held);
+    let guard = source
+        .clone()
+        .window_count(3)
+        .subscribe(move |window| *last.lock().unwrap() = Some(window.clone()));
+    source.next(Arc::clone(&token));
+    assert_eq!(Arc::strong_count(&token), 2);
+    let window = locked(&held).take();
+    drop(window);
+    assert_eq!(Arc::strong_count(&token), 1);
+    source.next(Arc::clone(&token));
+    assert_eq!(Arc::strong_count(&token), 1);
+    drop(guard);
+    assert_eq!(source.observers(), 0);
+}
+
+#[test]
+fn futures() {
+    let time = VirtualTime::new();
+    let slot: Arc<Mutex<(Option<u32>, Option<Waker>)>> = Arc::default();
+    let there = Arc::clone(&slot);
+    let log = Log::default();
+    let guard = from_future(
+        poll_fn(move |context| {
+            let mut slot = there.lock().unwrap();
+            slot.1 = Some(context.waker().clone());
+            slot.0.take().map_or(Poll::Pending, Poll::Ready)
+        }),
+        time.clone(),
+    )
+    .subscribe_with(log.clone());
+    let wake = |value: Option<u32>| {
+        let mut slot = locked(&slot);
+        slot.0 = value;
+        let waker = slot.1.clone();
+        drop(slot);
+        waker.into_iter().for_each(Waker::wake);
+        time.advance_by(ms(0));
+    };
+    time.advance_by(ms(0));
+    wake(None);
+    assert_eq!((log.text().as_str(), guard.is_closed()), ("", false));
+    wake(Some(7));
+    assert_eq!((log.text().as_str(), guard.is_closed()), ("7 |", true));
+    wake(Some(8));
+    assert_eq!((log.text().as_str(), log.handles()), ("7 |", 1));
+
+    let token = Arc::new(());
+    let inside = Arc::clone(&token);
+    let waiting = async move {
+        let _inside = inside;
+        pending::<u32>().await
+    };
+    let guard = from_future(waiting, time.clone()).subscribe(|_| ());
+    assert_eq!(Arc::strong_count(&token), 2);
+    drop(guard);
+    assert_eq!((Arc::strong_count(&token), time.queued()), (1, 0));
+}

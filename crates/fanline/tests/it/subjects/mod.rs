@@ -1,0 +1,11 @@
+//! Subjects, in every form and flavour.
+
+mod drops;
+mod faces;
+mod model;
+mod random;
+mod rig;
+mod script;
+mod stress;
+mod tables;
+mod waiting;

@@ -1,0 +1,358 @@
+//! One face for every form and flavour of subject, so that a case is written once.
+
+use std::cell::Cell;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fanline::policy::Policy;
+use fanline::{
+    AsyncSubject, BehaviorSubject, Clock, Producer, Replay, ReplaySubject, Source, Subject, Time,
+    behavior_with_error, last_value_with_error, subject_with_error,
+};
+
+/// With what subjects fail here.
+pub(crate) type Fault = &'static str;
+pub(crate) const FAULT: Fault = "fault";
+
+/// The value of which a behavior subject begins.
+pub(crate) const INITIAL: u32 = 0;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Exclusive,
+    Shared,
+}
+
+pub(crate) const FORMS: [Form; 2] = [Form::Exclusive, Form::Shared];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flavour {
+    Publish,
+    Behavior,
+    Async,
+    All,
+    One,
+    Many(usize),
+    /// The window in nanoseconds, and whether it freezes at the end.
+    Within(u64, bool),
+    ManyWithin(usize, u64, bool),
+}
+
+/// All flavours, with the bounds at which something changes.
+pub(crate) const FLAVOURS: [Flavour; 15] = [
+    Flavour::Publish,
+    Flavour::Behavior,
+    Flavour::Async,
+    Flavour::All,
+    Flavour::One,
+    Flavour::Many(0),
+    Flavour::Many(1),
+    Flavour::Many(5),
+    Flavour::Within(10, false),
+    Flavour::Within(0, false),
+    Flavour::Within(10, true),
+    Flavour::ManyWithin(3, 10, false),
+    Flavour::ManyWithin(0, 10, false),
+    Flavour::ManyWithin(3, 0, false),
+    Flavour::ManyWithin(2, 10, true),
+];
+
+impl Flavour {
+    pub(crate) fn count_max(self) -> usize {
+        match self {
+            Self::Publish => 0,
+            Self::Behavior | Self::Async | Self::One => 1,
+            Self::Many(count) | Self::ManyWithin(count, ..) => count,
+            Self::All | Self::Within(..) => usize::MAX,
+        }
+    }
+
+    pub(crate) fn window(self) -> Option<u64> {
+        match self {
+            Self::Within(window, _) | Self::ManyWithin(_, window, _) => Some(window),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn freezes(self) -> bool {
+        matches!(self, Self::Within(_, true) | Self::ManyWithin(_, _, true))
+    }
+}
+
+/// A value as the cases number them.
+pub(crate) trait Value: Clone + Debug + Send + Sync + 'static {
+    fn of(number: u32) -> Self;
+    fn number(&self) -> u32;
+    /// How many there are on this thread, where that is counted.
+    fn alive() -> Option<i64>;
+}
+
+impl Value for u32 {
+    fn of(number: u32) -> Self {
+        number
+    }
+
+    fn number(&self) -> u32 {
+        *self
+    }
+
+    fn alive() -> Option<i64> {
+        None
+    }
+}
+
+thread_local! {
+    static ALIVE: Cell<i64> = const { Cell::new(0) };
+}
+
+/// A value with a destructor, counted, that knows when it is read after that ran.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    number: u32,
+    /// Memory of its own, so that a second drop is not missed.
+    memory: Box<u32>,
+}
+
+impl Value for Counted {
+    fn of(number: u32) -> Self {
+        ALIVE.set(ALIVE.get() + 1);
+        Self {
+            number,
+            memory: Box::new(!number),
+        }
+    }
+
+    fn number(&self) -> u32 {
+        assert_eq!(*self.memory, !self.number, "a value that is gone");
+        self.number
+    }
+
+    fn alive() -> Option<i64> {
+        Some(ALIVE.get())
+    }
+}
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        Self::of(self.number())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        assert_eq!(*self.memory, !self.number, "dropped twice");
+        *self.memory = 0;
+        ALIVE.set(ALIVE.get() - 1);
+    }
+}
+
+/// A clock that is set by hand, backwards too.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HandClock(Arc<AtomicU64>);
+
+impl HandClock {
+    pub(crate) fn set(&self, nanos: u64) {
+        self.0.store(nanos, Ordering::SeqCst);
+    }
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Time {
+        Time::from_nanos(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// The half that emits. Calls after the end are ignored; the exclusive producer is gone by then.
+pub(crate) trait Emit<T>: Send {
+    fn next(&mut self, value: T);
+    fn slice(&mut self, values: &[T]);
+    fn complete(&mut self);
+    fn error(&mut self);
+    fn dispose(&mut self);
+    fn count(&self) -> usize;
+    /// Another handle of the same subject, where there can be one.
+    fn another(&self) -> Option<Box<dyn Emit<T>>>;
+}
+
+struct Exclusive<T, P: Policy>(Option<Producer<T, Fault, P>>)
+where
+    T: Value;
+
+impl<T: Value, P: Policy> Emit<T> for Exclusive<T, P> {
+    fn next(&mut self, value: T) {
+        if let Some(producer) = &mut self.0 {
+            producer.next(value);
+        }
+    }
+
+    fn slice(&mut self, values: &[T]) {
+        if let Some(producer) = &mut self.0 {
+            producer.next_slice(values);
+        }
+    }
+
+    fn complete(&mut self) {
+        if let Some(producer) = self.0.take() {
+            producer.complete();
+        }
+    }
+
+    fn error(&mut self) {
+        if let Some(producer) = self.0.take() {
+            producer.error(FAULT);
+        }
+    }
+
+    fn dispose(&mut self) {
+        if let Some(producer) = self.0.take() {
+            producer.dispose();
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.0.as_ref().map_or(0, Producer::observer_count)
+    }
+
+    fn another(&self) -> Option<Box<dyn Emit<T>>> {
+        None
+    }
+}
+
+macro_rules! emit_through_handle {
+    ($($name:ident),*) => {
+        $(
+            impl<T: Value> Emit<T> for $name<T, Fault> {
+                fn next(&mut self, value: T) {
+                    $name::next(self, value);
+                }
+
+                fn slice(&mut self, values: &[T]) {
+                    self.next_slice(values);
+                }
+
+                fn complete(&mut self) {
+                    $name::complete(self);
+                }
+
+                fn error(&mut self) {
+                    $name::error(self, FAULT);
+                }
+
+                fn dispose(&mut self) {
+                    $name::dispose(self);
+                }
+
+                fn count(&self) -> usize {
+                    self.observer_count()
+                }
+
+                fn another(&self) -> Option<Box<dyn Emit<T>>> {
+                    Some(Box::new(self.clone()))
+                }
+            }
+        )*
+    };
+}
+
+emit_through_handle!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);
+
+pub(crate) struct Rig<T> {
+    pub(crate) emit: Box<dyn Emit<T>>,
+    pub(crate) source: Source<T, Fault>,
+    pub(crate) clock: HandClock,
+}
+
+impl<T: Value> Rig<T> {
+    pub(crate) fn new(form: Form, flavour: Flavour) -> Self {
+        let clock = HandClock::default();
+        let (emit, source) = match form {
+            Form::Exclusive => exclusive(flavour, &clock),
+            Form::Shared => shared(flavour, &clock),
+        };
+        Self {
+            emit,
+            source,
+            clock,
+        }
+    }
+}
+
+type Halves<T> = (Box<dyn Emit<T>>, Source<T, Fault>);
+
+fn exclusive<T: Value>(flavour: Flavour, clock: &HandClock) -> Halves<T> {
+    match flavour {
+        Flavour::Publish => halves(subject_with_error()),
+        Flavour::Behavior => halves(behavior_with_error(T::of(INITIAL))),
+        Flavour::Async => halves(last_value_with_error()),
+        Flavour::All => halves(Producer::retaining(Replay::all())),
+        Flavour::One => halves(Producer::retaining(Replay::one())),
+        Flavour::Many(count) => halves(Producer::retaining(Replay::many(count))),
+        Flavour::Within(window, freezes) => {
+            let replay = Replay::within(Duration::from_nanos(window)).clock(clock.clone());
+            halves(Producer::retaining(if freezes {
+                replay.freeze_on_terminal()
+            } else {
+                replay
+            }))
+        }
+        Flavour::ManyWithin(count, window, freezes) => {
+            let replay =
+                Replay::many_within(count, Duration::from_nanos(window)).clock(clock.clone());
+            halves(Producer::retaining(if freezes {
+                replay.freeze_on_terminal()
+            } else {
+                replay
+            }))
+        }
+    }
+}
+
+fn halves<T: Value, P: Policy>(
+    (producer, source): (Producer<T, Fault, P>, Source<T, Fault>),
+) -> Halves<T> {
+    (Box::new(Exclusive(Some(producer))), source)
+}
+
+fn shared<T: Value>(flavour: Flavour, clock: &HandClock) -> Halves<T> {
+    let subject = match flavour {
+        Flavour::Publish => {
+            let subject = Subject::with_error();
+            let source = subject.source();
+            return (Box::new(subject), source);
+        }
+        Flavour::Behavior => {
+            let subject = BehaviorSubject::with_error(T::of(INITIAL));
+            let source = subject.source();
+            return (Box::new(subject), source);
+        }
+        Flavour::Async => {
+            let subject = AsyncSubject::with_error();
+            let source = subject.source();
+            return (Box::new(subject), source);
+        }
+        Flavour::All => ReplaySubject::with_error(Replay::all()),
+        Flavour::One => ReplaySubject::with_error(Replay::one()),
+        Flavour::Many(count) => ReplaySubject::with_error(Replay::many(count)),
+        Flavour::Within(window, freezes) => {
+            let replay = Replay::within(Duration::from_nanos(window)).clock(clock.clone());
+            ReplaySubject::with_error(if freezes {
+                replay.freeze_on_terminal()
+            } else {
+                replay
+            })
+        }
+        Flavour::ManyWithin(count, window, freezes) => {
+            let replay =
+                Replay::many_within(count, Duration::from_nanos(window)).clock(clock.clone());
+            ReplaySubject::with_error(if freezes {
+                replay.freeze_on_terminal()
+            } else {
+                replay
+            })
+        }
+    };
+    let source = subject.source();
+    (Box::new(subject), source)
+}
