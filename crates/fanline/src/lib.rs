@@ -3,8 +3,10 @@
 
 pub mod clock;
 pub mod create;
+mod fence;
 mod guard;
 mod hand_over;
+pub mod hub;
 mod observable;
 mod observer;
 pub mod operators;

@@ -7,6 +7,7 @@
 
 mod hand;
 mod local_subject;
+mod hub;
 mod observe_on;
 mod operators_combine;
 mod operators_errors;
