@@ -8,7 +8,7 @@
 //! - Large trades are picked out by operators.
 //! - A recorder must have every tick and writes slowly: it has a lane of a thread pool and a bounded
 //!   queue, and holds up the feed rather than lose anything.
-//! - A display shows where prices stand and nothing else: it gets the latest tick whenever it looks,
+//! - A display shows the latest tick and nothing else: it gets that one whenever it looks,
 //!   and holds up nobody.
 
 use std::sync::atomic::{AtomicU64, Ordering};
