@@ -444,7 +444,7 @@
 //!
 //! None is on by default, and no runtime is needed: streams and futures work under any.
 //!
-//! - `tokio`: a [scheduler](scheduler) on a tokio runtime, `scheduler::TokioScheduler`.
+//! - `tokio`: a [scheduler](scheduler#structs) on a tokio runtime, `scheduler::TokioScheduler`.
 
 pub mod clock;
 #[cfg(any(doc, doctest))]
@@ -496,3 +496,8 @@ pub mod prelude {
         Guard, IntoObservable, Observable, ObservableExt, Observer, Scheduler, Worker, observer,
     };
 }
+
+/// The examples of the read-me file are tried with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;
