@@ -6,8 +6,8 @@
 )]
 
 mod hand;
-mod local_subject;
 mod hub;
+mod local_subject;
 mod observe_on;
 mod operators_combine;
 mod operators_errors;
