@@ -6,8 +6,11 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fanline::scheduler::{CurrentThread, EventLoop, Immediate, NewThread, ThreadPool, VirtualTime};
-use fanline::{Guard, Scheduler, Time, Worker};
+use fanline::Time;
+use fanline::prelude::*;
+use fanline::scheduler::{
+    CurrentThread, CurrentThreadWorker, EventLoop, Immediate, NewThread, ThreadPool, VirtualTime,
+};
 
 /// Long enough that only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -265,7 +268,39 @@ fn the_clock_does_not_go_back<S: Scheduler>(case: &Case<S>) {
     assert!(case.scheduler.now() >= before);
 }
 
+/// By the names that a program uses, on the scheduler itself.
+fn runs_what_is_scheduled_on_it_directly<S: Scheduler>(case: &Case<S>) {
+    let (tx, rx) = mpsc::channel();
+    let scheduler = &case.scheduler;
+    let send = |value: &'static str| {
+        let tx = tx.clone();
+        move || tx.send(value).unwrap()
+    };
+    scheduler.schedule(send("now")).detach();
+    scheduler.schedule_after(MS, send("after")).detach();
+    let due = scheduler.now() + MS;
+    scheduler.schedule_at(due, send("at")).detach();
+    let mut runs = 0;
+    let again = send("again");
+    scheduler
+        .schedule_periodic(MS, move || {
+            again();
+            runs += 1;
+            if runs == 2 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })
+        .detach();
+    (case.settle)(scheduler);
+    let mut seen = receive(&rx, 5);
+    seen.sort_unstable();
+    assert_eq!(seen, ["after", "again", "again", "at", "now"]);
+}
+
 fn laws<S: Scheduler>(case: &Case<S>) {
+    runs_what_is_scheduled_on_it_directly(case);
     runs_each_action_once_in_order(case);
     runs_by_due_time(case);
     takes_what_is_over_as_now(case);
@@ -278,6 +313,59 @@ fn laws<S: Scheduler>(case: &Case<S>) {
     a_zero_period_leaves_room_for_others(case);
     what_is_detached_outlives_its_worker(case);
     the_clock_does_not_go_back(case);
+}
+
+/// With the prelude in scope a call finds one method on each concrete type, which generic code cannot
+/// show.
+#[test]
+fn methods_are_found_on_each_scheduler_by_name() {
+    macro_rules! check {
+        ($scheduler:expr, $settle:expr) => {{
+            let scheduler = $scheduler;
+            let (tx, rx) = mpsc::channel();
+            let (a, b, c, d) = (tx.clone(), tx.clone(), tx.clone(), tx.clone());
+            scheduler.schedule(move || a.send(1).unwrap()).detach();
+            scheduler
+                .schedule_after(MS, move || b.send(2).unwrap())
+                .detach();
+            scheduler
+                .schedule_at(scheduler.now(), move || c.send(3).unwrap())
+                .detach();
+            let periodic = move || {
+                d.send(4).unwrap();
+                ControlFlow::Break(())
+            };
+            scheduler.schedule_periodic(MS, periodic).detach();
+            let worker = scheduler.worker();
+            worker
+                .schedule(tx.clone(), |tx, worker| {
+                    worker.schedule(tx, |tx, _| tx.send(5).unwrap()).detach();
+                })
+                .detach();
+            worker
+                .schedule_after(MS, tx.clone(), |tx, _| tx.send(6).unwrap())
+                .detach();
+            worker
+                .schedule_at(worker.now(), tx.clone(), |tx, _| tx.send(7).unwrap())
+                .detach();
+            worker
+                .schedule_periodic(MS, tx, |tx, _| {
+                    tx.send(8).unwrap();
+                    ControlFlow::Break(())
+                })
+                .detach();
+            $settle(&scheduler);
+            let mut seen = receive(&rx, 8);
+            seen.sort_unstable();
+            assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8]);
+        }};
+    }
+    check!(Immediate, |_: &Immediate| ());
+    check!(CurrentThread, |_: &CurrentThread| ());
+    check!(NewThread, |_: &NewThread| ());
+    check!(EventLoop::new(), |_: &EventLoop| ());
+    check!(ThreadPool::new(1), |_: &ThreadPool| ());
+    check!(VirtualTime::new(), VirtualTime::run);
 }
 
 #[test]
@@ -379,11 +467,11 @@ fn panics_go_to_the_hook_and_threads_go_on() {
 fn a_trampoline_is_emptied_before_a_panic_goes_on() {
     let (tx, rx) = mpsc::channel();
     let run = std::panic::AssertUnwindSafe(|| {
-        let outer = move |tx: Sender<_>, worker: &CurrentThread| {
-            Worker::schedule(worker, tx, report("queued")).detach();
+        let outer = move |tx: Sender<_>, worker: &CurrentThreadWorker| {
+            worker.schedule(tx, report("queued")).detach();
             panic!("first");
         };
-        Worker::schedule(&CurrentThread, tx, outer).detach();
+        CurrentThread.worker().schedule(tx, outer).detach();
     });
     let panic = std::panic::catch_unwind(run).unwrap_err();
     assert_eq!(panic.downcast_ref(), Some(&"first"));

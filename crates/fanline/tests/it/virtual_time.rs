@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fanline::scheduler::VirtualTime;
 use fanline::testing::{Recorder, cold, complete, hot, next};
-use fanline::{Clock, Coarse, Observable, Precise, Time, Worker};
+use fanline::{Clock, Coarse, Observable, Precise, Scheduler, Time, Worker};
 
 const fn at(nanos: u64) -> Time {
     Time::from_nanos(nanos)
@@ -19,7 +19,8 @@ struct Log(Arc<Mutex<Vec<(u64, &'static str)>>>);
 impl Log {
     fn schedule(&self, time: &VirtualTime, due: u64, name: &'static str) {
         let log = self.clone();
-        time.schedule_at(at(due), (), move |(), time| log.note(time, name))
+        let clock = time.clone();
+        time.schedule_at(at(due), move || log.note(&clock, name))
             .detach();
     }
 
@@ -61,7 +62,8 @@ fn what_is_over_runs_at_the_time_it_is() {
 fn stop_ends_an_advance_where_it_is() {
     let (time, log) = (VirtualTime::new(), Log::default());
     log.schedule(&time, 1, "first");
-    time.schedule_at(at(2), (), |(), time| time.stop()).detach();
+    let clock = time.clone();
+    time.schedule_at(at(2), move || clock.stop()).detach();
     log.schedule(&time, 3, "last");
     time.advance_to(at(10));
     assert_eq!((log.take(), time.now()), (vec![(1, "first")], at(2)));
@@ -88,7 +90,8 @@ fn a_nested_advance_is_an_error() {
         VirtualTime::run,
     ] {
         let time = VirtualTime::new();
-        time.schedule((), move |(), time| nested(time)).detach();
+        let clock = time.clone();
+        time.schedule(move || nested(&clock)).detach();
         let panic = catch_unwind(AssertUnwindSafe(|| time.run())).unwrap_err();
         let message = panic.downcast_ref::<&str>().unwrap();
         assert!(message.contains("being advanced already"), "{message}");
@@ -107,8 +110,7 @@ fn the_clock_does_not_go_back() {
 #[test]
 fn a_panic_leaves_the_rest_queued() {
     let (time, log) = (VirtualTime::new(), Log::default());
-    time.schedule_at(at(1), (), |(), _| panic!("as arranged"))
-        .detach();
+    time.schedule_at(at(1), || panic!("as arranged")).detach();
     log.schedule(&time, 2, "after");
     assert!(catch_unwind(AssertUnwindSafe(|| time.run())).is_err());
     assert_eq!((log.take(), time.now()), (vec![], at(1)));
@@ -120,11 +122,12 @@ fn a_panic_leaves_the_rest_queued() {
 fn a_period_does_not_drift() {
     let (time, log) = (VirtualTime::new(), Log::default());
     let inner = log.clone();
-    let guard = time.schedule_periodic(Duration::from_nanos(10), 0, move |runs, time| {
-        inner.note(time, "run");
+    let worker = time.worker();
+    let guard = worker.schedule_periodic(Duration::from_nanos(10), 0, move |runs, worker| {
+        inner.note(worker.time(), "run");
         *runs += 1;
         if *runs == 2 {
-            time.sleep(Duration::from_nanos(25));
+            worker.time().sleep(Duration::from_nanos(25));
         }
         ControlFlow::Continue(())
     });

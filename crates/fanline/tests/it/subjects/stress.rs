@@ -115,7 +115,7 @@ enum Expected {
 const EMITTED: u32 = 20_000;
 const SUBSCRIBERS: u32 = 600;
 
-/// What a subscriber was told, after how many values it closes, and its guard.
+/// What a subscriber saw, where it began, and its guard unless it was given away.
 type Followed = (Arc<Mutex<Record>>, Option<u32>, Option<Guard>);
 
 #[expect(clippy::too_many_lines, reason = "one story, told in order")]
