@@ -12,6 +12,7 @@ mod observe_on;
 mod operators_combine;
 mod operators_errors;
 mod operators_multicast;
+mod operators_shape;
 mod operators_sync;
 mod operators_time;
 mod operators_windows;
