@@ -450,8 +450,10 @@ pub mod clock;
 #[cfg(any(doc, doctest))]
 pub mod coming_from;
 pub mod create;
+mod fence;
 mod guard;
 mod hand_over;
+pub mod hub;
 mod observable;
 mod observer;
 pub mod operators;

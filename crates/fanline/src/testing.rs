@@ -25,7 +25,7 @@ use std::sync::Arc;
 use crate::guard::Registry;
 use crate::scheduler::VirtualTime;
 use crate::sync::{Mutex, lock};
-use crate::{BoxObserver, Guard, Observable, Observer, Time, Worker};
+use crate::{BoxObserver, Guard, Observable, Observer, Scheduler, Time};
 
 /// What an observer was called with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -149,7 +149,7 @@ where
     for Recorded { at, event } in events {
         let audience = Arc::clone(&audience);
         clock
-            .schedule_at(at, event, move |event, _| audience.emit(&event))
+            .schedule_at(at, move || audience.emit(&event))
             .detach();
     }
     Hot { audience }
@@ -242,12 +242,9 @@ where
         for Recorded { at, event } in self.events {
             let audience = Arc::clone(&self.audience);
             // What comes after the end of the subscription finds nobody under the key.
-            let emit = move |event, _: &VirtualTime| audience.emit_to(key, &event);
+            let emit = move || audience.emit_to(key, &event);
             let delay = at.since(Time::ZERO);
-            self.audience
-                .clock
-                .schedule_after(delay, event, emit)
-                .detach();
+            self.audience.clock.schedule_after(delay, emit).detach();
         }
         Guard::registered(self.audience, key)
     }

@@ -179,7 +179,8 @@ fn by_handle() {
     check("async", Allowed::Nothing, || {
         shared(AsyncSubject::new(), AsyncSubject::source)
     });
-    let replays: [(&str, Allowed, fn() -> ReplaySubject<u32>); 5] = [
+    type Make = fn() -> ReplaySubject<u32>;
+    let replays: [(&str, Allowed, Make); 5] = [
         (
             "one",
             Allowed::Nothing,

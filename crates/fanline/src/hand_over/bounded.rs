@@ -67,7 +67,11 @@ impl<T> Queue<T> {
     pub(super) fn pop(&self) -> Option<T> {
         let mut state = lock(&self.state);
         let value = state.values.pop_front();
-        let wake = std::mem::take(&mut state.waited_for);
+        // Not for each value: to wake a thread costs more than to fill the queue.
+        let wake = state.waited_for && state.values.len() <= self.capacity / 2;
+        if wake {
+            state.waited_for = false;
+        }
         drop(state);
         if wake {
             self.space.notify_all();
@@ -75,8 +79,8 @@ impl<T> Queue<T> {
         value
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        lock(&self.state).values.is_empty()
+    pub(super) fn len(&self) -> usize {
+        lock(&self.state).values.len()
     }
 
     /// Drops what waits and lets go whoever waits for space.

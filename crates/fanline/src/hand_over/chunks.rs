@@ -135,14 +135,19 @@ impl<T> Sender<T> {
 }
 
 impl<T> Receiver<T> {
-    /// The next value that was published.
+    /// How many values were published and not read.
+    pub(super) fn available(&mut self) -> usize {
+        if self.read == self.readable {
+            self.readable = self.written.count();
+        }
+        usize::try_from(self.readable - self.read).unwrap_or(usize::MAX)
+    }
+
+    /// The next value that was published, among those that [`available`](Receiver::available) counted.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
         if self.read == self.readable {
-            self.readable = self.written.count();
-            if self.read == self.readable {
-                return None;
-            }
+            return None;
         }
         if self.at == self.chunk.slots.len() {
             // The chunk was linked before the value in it was published.
@@ -198,7 +203,10 @@ mod tests {
                         sender.publish();
                         published.append(&mut written);
                     }
-                    _ => prop_assert_eq!(receiver.pop().map(|n| *n), published.pop_front()),
+                    _ => {
+                        prop_assert_eq!(receiver.available() > 0, !published.is_empty());
+                        prop_assert_eq!(receiver.pop().map(|n| *n), published.pop_front());
+                    }
                 }
             }
         }

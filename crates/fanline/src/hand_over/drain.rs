@@ -7,23 +7,23 @@
 //! the flag; the fences see to it that they do not miss each other.
 
 use std::sync::Arc;
-use std::thread::ThreadId;
 
 use super::{bounded, chunks};
+use crate::fence::Fences;
 use crate::guard::Registry;
-use crate::subject::fence::Fences;
+use crate::sync::thread::{self, ThreadId};
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait};
 use crate::{Guard, Observer, Worker};
 
 /// How many values one action passes on before it lets others of its thread go first.
 const TURN_VALUES_MAX: usize = 4096;
 
-/// A drain that has just passed on so many values looks for more a while before it leaves.
-const LINGER_VALUES_MIN: usize = 64;
-/// How often it looks, and how long it waits in between: about a microsecond, in which a fast sender
-/// writes hundreds of values undisturbed.
-const LINGER_LOOKS: usize = 16;
-const LINGER_SPINS: usize = 32;
+/// A drain that finds so many values at a time, of late, waits for more a while before it leaves.
+const LINGER_VALUES_MIN: usize = 16;
+/// How often it looks, and how long it waits before each look: about a microsecond, in which a fast
+/// sender writes hundreds of values undisturbed.
+const LINGER_LOOKS: usize = 8;
+const LINGER_SPINS: usize = 64;
 
 /// What the sender and the drain have in common.
 pub(super) struct Shared<T, E, O> {
@@ -67,8 +67,19 @@ struct Seat<T, O> {
     running: Option<ThreadId>,
     /// The thread that scheduled it last.
     sender: Option<ThreadId>,
+    /// That thread is still at scheduling.
+    scheduling: bool,
     /// An action was scheduled and has not begun.
     called: bool,
+}
+
+/// Where the sender is that had the drain scheduled, seen from the drain.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whereabouts {
+    /// It waits for this action to return.
+    UpTheStack,
+    SameThread,
+    Elsewhere,
 }
 
 /// Why a drain stops.
@@ -109,6 +120,7 @@ impl<T, E, O> Shared<T, E, O> {
                 drain: Some(drain),
                 running: None,
                 sender: None,
+                scheduling: false,
                 called: false,
             }),
             left: Condvar::new(),
@@ -162,7 +174,7 @@ impl<T, E, O> Shared<T, E, O> {
 
     /// Whether the drain is with this thread, further up its stack.
     pub(super) fn drains_here(&self) -> bool {
-        lock(&self.seat).running == Some(std::thread::current().id())
+        lock(&self.seat).running == Some(thread::current().id())
     }
 
     /// Nothing more is passed on; what waits is dropped, and the observer with it unless it is being
@@ -185,7 +197,7 @@ impl<T, E, O> Shared<T, E, O> {
             seat.called = false;
         }
         let drain = seat.drain.take()?;
-        seat.running = Some(std::thread::current().id());
+        seat.running = Some(thread::current().id());
         Some(Running {
             shared: self,
             drain: Some(drain),
@@ -194,10 +206,13 @@ impl<T, E, O> Shared<T, E, O> {
 
     /// Puts up the flag that nobody comes for the drain, which has read so much; true when something
     /// has come in the meantime and the caller must.
-    fn rest(&self, read: u64) -> bool {
+    fn rest(&self, read: u64, sender: Whereabouts) -> bool {
         // Release: after it sat down.
-        self.idle.store(true, Ordering::Release);
-        self.fences.heavy();
+        self.idle.swap(true, Ordering::Release);
+        // A sender up the stack does nothing before it returns there.
+        if sender != Whereabouts::UpTheStack {
+            self.fences.heavy();
+        }
         self.has_work(read) && self.take_flag()
     }
 
@@ -207,7 +222,7 @@ impl<T, E, O> Shared<T, E, O> {
             || self.is_closed()
             || match &self.fill {
                 Fill::Unbounded(written) => written.count() != read,
-                Fill::Bounded(queue) => !queue.is_empty(),
+                Fill::Bounded(queue) => queue.len() > 0,
             }
     }
 }
@@ -221,9 +236,15 @@ where
     /// Has the queue emptied on the worker. The caller has taken down the flag.
     pub(super) fn schedule<W: Worker>(self: &Arc<Self>, worker: &W) {
         let mut seat = lock(&self.seat);
-        seat.sender = Some(std::thread::current().id());
-        seat.called = true;
+        seat.sender = Some(thread::current().id());
+        seat.scheduling = true;
         drop(seat);
+        self.call(worker);
+        lock(&self.seat).scheduling = false;
+    }
+
+    fn call<W: Worker>(self: &Arc<Self>, worker: &W) {
+        lock(&self.seat).called = true;
         let turn = Turn(Some(Arc::clone(self)));
         let run = |mut turn: Turn<T, E, O>, worker: &W| {
             if let Some(shared) = turn.0.take() {
@@ -236,7 +257,8 @@ where
     /// The action that empties the queue. It finds no drain when all is over, and when a sender is
     /// emptying the queue in place.
     fn run<W: Worker>(self: &Arc<Self>, worker: &W) {
-        let may_linger = self.sender_is_elsewhere();
+        let sender = self.sender();
+        let may_linger = sender == Whereabouts::Elsewhere;
         let mut by = By::Action;
         while let Some(mut running) = self.stand_up(by) {
             let stop = self.deliver(running.drain(), may_linger);
@@ -244,9 +266,9 @@ where
                 return;
             };
             if matches!(stop, Stop::Enough) {
-                return self.schedule(worker);
+                return self.call(worker);
             }
-            if !self.rest(seated.read) {
+            if !self.rest(seated.read, sender) {
                 return;
             }
             by = By::Other;
@@ -264,46 +286,58 @@ where
         if let Some(seated) = running.stop(&stop)
             && !seated.called
         {
-            self.idle.store(true, Ordering::Release);
+            self.idle.swap(true, Ordering::Release);
         }
         true
     }
 
     /// Passes on what is queued.
     fn deliver(&self, drain: &mut Drain<T, O>, may_linger: bool) -> Stop {
-        let mut passed_on = 0;
-        loop {
-            let (burst, stop) = self.deliver_burst(drain, TURN_VALUES_MAX - passed_on);
-            passed_on += burst;
-            let lingers = may_linger && burst >= LINGER_VALUES_MIN;
-            if !(matches!(stop, Stop::Empty) && lingers && self.linger(drain.read())) {
-                return stop;
+        let mut left = TURN_VALUES_MAX;
+        let mut recent = 0;
+        while left > 0 {
+            let burst = drain.outlet.available().min(left);
+            if burst == 0 {
+                // Acquire: before the values that came before the end.
+                if !self.ended.load(Ordering::Acquire) {
+                    return Stop::Empty;
+                }
+                if drain.outlet.available() == 0 {
+                    self.deliver_end(&mut drain.observer);
+                    return Stop::Ended;
+                }
+                continue;
+            }
+            if !self.deliver_burst(drain, burst) {
+                return Stop::Closed;
+            }
+            left -= burst;
+            recent = recent / 2 + burst;
+            // To go after each value as it comes would hold up whoever writes them.
+            if may_linger && recent >= LINGER_VALUES_MIN {
+                self.linger(drain.read());
             }
         }
+        Stop::Enough
     }
 
-    /// Passes on what is queued now; how many values that were, and why it stops.
-    fn deliver_burst(&self, drain: &mut Drain<T, O>, values_max: usize) -> (usize, Stop) {
-        for passed_on in 0..values_max {
+    /// Passes on so many values; whether more are wanted.
+    #[inline]
+    fn deliver_burst(&self, drain: &mut Drain<T, O>, burst: usize) -> bool {
+        for _ in 0..burst {
             if self.is_closed() {
-                return (passed_on, Stop::Closed);
+                return false;
             }
-            // Acquire: before the values that came before the end.
-            let value = match drain.outlet.pop() {
-                None if self.ended.load(Ordering::Acquire) => drain.outlet.pop(),
-                None => return (passed_on, Stop::Empty),
-                value => value,
-            };
-            let Some(value) = value else {
-                self.deliver_end(&mut drain.observer);
-                return (passed_on, Stop::Ended);
+            // A bounded queue may have lost values since it was counted.
+            let Some(value) = drain.outlet.pop() else {
+                return true;
             };
             drain.observer.next_owned(value);
             if drain.observer.is_closed() {
-                return (passed_on, Stop::Closed);
+                return false;
             }
         }
-        (values_max, Stop::Enough)
+        true
     }
 
     fn deliver_end(&self, observer: &mut O) {
@@ -316,21 +350,25 @@ where
         }
     }
 
-    /// Looks for more before it leaves, since to be called back costs the sender and the drain more.
-    fn linger(&self, read: u64) -> bool {
+    /// Waits a moment for more, since to leave and be called back costs both sides more.
+    fn linger(&self, read: u64) {
         for _ in 0..LINGER_LOOKS {
             for _ in 0..LINGER_SPINS {
                 std::hint::spin_loop();
             }
             if self.has_work(read) {
-                return true;
+                return;
             }
         }
-        false
     }
 
-    fn sender_is_elsewhere(&self) -> bool {
-        lock(&self.seat).sender != Some(std::thread::current().id())
+    fn sender(&self) -> Whereabouts {
+        let seat = lock(&self.seat);
+        match (seat.sender == Some(thread::current().id()), seat.scheduling) {
+            (true, true) => Whereabouts::UpTheStack,
+            (true, false) => Whereabouts::SameThread,
+            (false, _) => Whereabouts::Elsewhere,
+        }
     }
 }
 
@@ -344,6 +382,14 @@ impl<T, O> Drain<T, O> {
 }
 
 impl<T> Outlet<T> {
+    /// How many values can be taken out now.
+    fn available(&mut self) -> usize {
+        match self {
+            Self::Unbounded(receiver) => receiver.available(),
+            Self::Bounded(queue) => queue.len(),
+        }
+    }
+
     #[inline]
     fn pop(&mut self) -> Option<T> {
         match self {
@@ -425,7 +471,7 @@ where
 
     fn remove_and_wait(&self, _key: u64) {
         self.close();
-        let current = std::thread::current().id();
+        let current = thread::current().id();
         let mut seat = lock(&self.seat);
         while seat.running.is_some_and(|thread| thread != current) {
             seat = wait(&self.left, seat);

@@ -1,6 +1,8 @@
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::map`](crate::ObservableExt::map).
+/// What [`map`](crate::ObservableExt::map) gives.
+///
+/// Emits what `f` makes of each value.
 #[derive(Clone, Debug)]
 pub struct Map<S, F> {
     source: S,

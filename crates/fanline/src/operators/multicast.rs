@@ -74,6 +74,17 @@ hub!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);
 /// that is closed before leaves the observers where they are: another may feed them. An observer that
 /// panics is removed; the panic hook reports it, and the source and the other observers go on.
 ///
+/// [`publish`](crate::ObservableExt::publish): a source that is subscribed once for all its
+/// observers, when `connect` is called, and multicast through a [`Subject`](crate::Subject): late
+/// observers get what comes after.
+///
+/// [`replay`](crate::ObservableExt::replay): [`publish`](crate::ObservableExt::publish) through a
+/// [`ReplaySubject`](crate::ReplaySubject): late observers get what `replay` retains first.
+///
+/// [`multicast`](crate::ObservableExt::multicast): [`publish`](crate::ObservableExt::publish)
+/// through a subject of your own, which others may feed as well. When it has ended, connecting
+/// again does nothing more.
+///
 /// ```
 /// use fanline::prelude::*;
 ///
@@ -85,6 +96,26 @@ hub!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);
 /// tx.next(1);
 /// drop(connection);
 /// assert!(!tx.has_observers());
+/// ```
+///
+/// ```
+/// use fanline::{Replay, prelude::*};
+///
+/// let shared = fanline::from_iter(0..5).replay(Replay::many(2));
+/// shared.connect().detach();
+/// shared.subscribe(|value| println!("{value}")).detach(); // 3 4
+/// ```
+///
+/// ```
+/// use fanline::{BehaviorSubject, prelude::*};
+///
+/// let state = BehaviorSubject::new(0);
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let shared = source.multicast(state.clone());
+/// let connection = shared.connect();
+/// tx.next(7);
+/// assert_eq!(state.value(), Ok(7));
+/// # drop(connection);
 /// ```
 pub struct Connectable<S, H> {
     pub(super) inner: Arc<Inner<S, H>>,

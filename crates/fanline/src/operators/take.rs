@@ -1,7 +1,10 @@
 use crate::operators::forward::complete;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::take`](crate::ObservableExt::take).
+/// What [`take`](crate::ObservableExt::take) gives.
+///
+/// Emits the first `count` values, and completes with the last of them. With zero it completes when
+/// subscribed, and does not subscribe to the source.
 ///
 /// ```
 /// use fanline::prelude::*;

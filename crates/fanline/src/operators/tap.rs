@@ -1,7 +1,13 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::tap_with`](crate::ObservableExt::tap_with).
+/// What [`tap`](crate::ObservableExt::tap) and [`tap_with`](crate::ObservableExt::tap_with) give.
+///
+/// Shows each value to `look` before it is passed on. Values that come as a slice are shown all
+/// before the first is passed on.
+///
+/// [`tap_with`](crate::ObservableExt::tap_with): as [`tap`](crate::ObservableExt::tap), with an
+/// observer, which is shown the end as well: `tap_with(observer(|value| ..).on_complete(|| ..))`.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -40,6 +40,10 @@ use crate::{Clock, Guard, Precise, Time};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CurrentThread;
 
+/// The lane of [`CurrentThread`]: a name for the queue of the thread that uses it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CurrentThreadWorker;
+
 thread_local! {
     static TRAMPOLINE: Arc<Trampoline> = Arc::new(Trampoline::new());
     static DRAINING: Cell<bool> = const { Cell::new(false) };
@@ -47,15 +51,15 @@ thread_local! {
 
 /// The queue of a thread. Only that thread runs it; guards reach it from others.
 struct Trampoline {
-    tasks: Mutex<Tasks<CurrentThread>>,
+    tasks: Mutex<Tasks<CurrentThreadWorker>>,
     cancelled: Condvar,
 }
 
 impl Scheduler for CurrentThread {
-    type Worker = Self;
+    type Worker = CurrentThreadWorker;
 
-    fn worker(&self) -> Self {
-        Self
+    fn worker(&self) -> CurrentThreadWorker {
+        CurrentThreadWorker
     }
 
     fn now(&self) -> Time {
@@ -63,7 +67,7 @@ impl Scheduler for CurrentThread {
     }
 }
 
-impl Worker for CurrentThread {
+impl Worker for CurrentThreadWorker {
     fn now(&self) -> Time {
         Precise.now()
     }
@@ -112,7 +116,7 @@ impl Trampoline {
     }
 
     /// Queues the task, and runs the queue unless that goes on already.
-    fn run(&self, due: Time, (task, guard): task::Scheduled<CurrentThread>) -> Guard {
+    fn run(&self, due: Time, (task, guard): task::Scheduled<CurrentThreadWorker>) -> Guard {
         self.push(due, task);
         if DRAINING.replace(true) {
             return guard;
@@ -126,7 +130,7 @@ impl Trampoline {
         guard
     }
 
-    fn push(&self, due: Time, task: Arc<dyn Task<CurrentThread>>) {
+    fn push(&self, due: Time, task: Arc<dyn Task<CurrentThreadWorker>>) {
         let due = due.max(Precise.now());
         let inserted = lock(&self.tasks).insert(due, task);
         drop(inserted);
@@ -136,7 +140,7 @@ impl Trampoline {
     fn drain(&self) -> Option<Box<dyn Any + Send>> {
         let mut panic = None;
         while let Some(task) = self.next() {
-            match catch_unwind(AssertUnwindSafe(|| task.run(&CurrentThread))) {
+            match catch_unwind(AssertUnwindSafe(|| task.run(&CurrentThreadWorker))) {
                 Ok(Some(due)) => self.push(due, task),
                 Ok(None) => {}
                 Err(payload) => {
@@ -147,7 +151,7 @@ impl Trampoline {
         panic
     }
 
-    fn next(&self) -> Option<Arc<dyn Task<CurrentThread>>> {
+    fn next(&self) -> Option<Arc<dyn Task<CurrentThreadWorker>>> {
         let mut tasks = lock(&self.tasks);
         loop {
             let due = tasks.next_due()?;

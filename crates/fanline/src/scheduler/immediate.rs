@@ -23,10 +23,10 @@ use crate::{Clock, Guard, Precise, Time};
 pub struct Immediate;
 
 impl Scheduler for Immediate {
-    type Worker = Self;
+    type Worker = ImmediateWorker;
 
-    fn worker(&self) -> Self {
-        Self
+    fn worker(&self) -> ImmediateWorker {
+        ImmediateWorker
     }
 
     fn now(&self) -> Time {
@@ -34,7 +34,11 @@ impl Scheduler for Immediate {
     }
 }
 
-impl Worker for Immediate {
+/// The lane of [`Immediate`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ImmediateWorker;
+
+impl Worker for ImmediateWorker {
     fn now(&self) -> Time {
         Precise.now()
     }

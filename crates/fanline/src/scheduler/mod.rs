@@ -10,17 +10,22 @@ mod task;
 mod tasks;
 mod thread_lane;
 mod thread_pool;
+#[cfg(feature = "tokio")]
+mod tokio_runtime;
 mod virtual_time;
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-pub use current_thread::CurrentThread;
+pub use current_thread::{CurrentThread, CurrentThreadWorker};
 pub use event_loop::{EventLoop, EventLoopOptions, LoopDriver};
-pub use immediate::Immediate;
+pub use immediate::{Immediate, ImmediateWorker};
 pub use new_thread::NewThread;
 pub use thread_lane::ThreadWorker;
 pub use thread_pool::{PoolWorker, ThreadPool, ThreadPoolOptions};
-pub use virtual_time::VirtualTime;
+#[cfg(feature = "tokio")]
+pub use tokio_runtime::{TokioScheduler, TokioWorker};
+pub use virtual_time::{VirtualTime, VirtualWorker};
 
 pub use crate::hand_over::{Bound, ScheduledObserver};
 
@@ -28,7 +33,9 @@ use crate::{Guard, Time};
 
 /// Gives out [`Worker`]s, on which actions run in order.
 ///
-/// A scheduler is a handle: clones refer to the same threads and the same time.
+/// A scheduler is a handle: clones refer to the same threads and the same time. What is scheduled on
+/// the scheduler itself gets a lane of its own; actions that are to run one after the other, in order,
+/// share a worker.
 pub trait Scheduler: Clone + Send + Sync + 'static {
     /// A lane of this scheduler.
     type Worker: Worker;
@@ -43,6 +50,28 @@ pub trait Scheduler: Clone + Send + Sync + 'static {
     /// before.
     fn schedule(&self, action: impl FnOnce() + Send + 'static) -> Guard {
         self.worker().schedule((), move |(), _| action())
+    }
+
+    /// Runs `action` at `due`, on a lane of its own; as soon as possible when that is over.
+    fn schedule_at(&self, due: Time, action: impl FnOnce() + Send + 'static) -> Guard {
+        self.worker().schedule_at(due, (), move |(), _| action())
+    }
+
+    /// Runs `action` after `delay`, on a lane of its own.
+    fn schedule_after(&self, delay: Duration, action: impl FnOnce() + Send + 'static) -> Guard {
+        self.worker()
+            .schedule_after(delay, (), move |(), _| action())
+    }
+
+    /// Runs `action` after `period` and then every `period`, on a lane of its own, until it gives back
+    /// [`Break`](ControlFlow::Break) or the guard is dropped; see [`Worker::schedule_periodic`].
+    fn schedule_periodic(
+        &self,
+        period: Duration,
+        mut action: impl FnMut() -> ControlFlow<()> + Send + 'static,
+    ) -> Guard {
+        self.worker()
+            .schedule_periodic(period, (), move |(), _| action())
     }
 }
 
@@ -85,13 +114,13 @@ pub trait Worker: Clone + Send + Sync + 'static {
     }
 
     /// Runs `action` after `period` and then every `period`, each time with the state that it left,
-    /// until it gives back [`Break`](std::ops::ControlFlow::Break) or the guard is dropped. Runs never
+    /// until it gives back [`Break`](ControlFlow::Break) or the guard is dropped. Runs never
     /// overlap; one that comes late does not delay those after it, and runs that were missed
     /// altogether are made up for one after the other.
     fn schedule_periodic<S, A>(&self, period: Duration, state: S, action: A) -> Guard
     where
         S: Send + 'static,
-        A: FnMut(&mut S, &Self) -> std::ops::ControlFlow<()> + Send + 'static;
+        A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static;
 
     /// Whether the calling thread is needed to run this lane: waiting there for one of its actions
     /// could take for ever.

@@ -10,7 +10,7 @@ use crate::{Clock, Guard, Time};
 
 /// A scheduler whose time passes only when told to: for tests.
 ///
-/// It is its own worker and its own [`Clock`]. [`advance_to`](VirtualTime::advance_to),
+/// It is also a [`Clock`], and all its workers are one lane. [`advance_to`](VirtualTime::advance_to),
 /// [`advance_by`](VirtualTime::advance_by) and [`run`](VirtualTime::run) run the actions that become
 /// due, on the calling thread, by due time and in the order of scheduling among equals; during each,
 /// the clock stands at its due time. What is scheduled for a moment that is over runs at the time that
@@ -21,24 +21,30 @@ use crate::{Clock, Guard, Time};
 ///
 /// ```
 /// use std::{sync::{Arc, Mutex}, time::Duration};
-/// use fanline::{Clock, Time, Worker, scheduler::VirtualTime};
+/// use fanline::{Scheduler, Time, scheduler::VirtualTime};
 ///
 /// let time = VirtualTime::new();
 /// let seen = Arc::new(Mutex::new(Vec::new()));
 /// for seconds in [3, 1, 2] {
 ///     let seen = seen.clone();
-///     time.schedule_after(Duration::from_secs(seconds), seconds, move |seconds, _| {
+///     time.schedule_after(Duration::from_secs(seconds), move || {
 ///         seen.lock().unwrap().push(seconds);
 ///     })
 ///     .detach();
 /// }
 /// time.advance_by(Duration::from_secs(2));
 /// assert_eq!(*seen.lock().unwrap(), [1, 2]);
-/// assert_eq!(Clock::now(&time), Time::ZERO + Duration::from_secs(2));
+/// assert_eq!(time.now(), Time::ZERO + Duration::from_secs(2));
 /// ```
 #[derive(Clone)]
 pub struct VirtualTime {
     shared: Arc<Shared>,
+}
+
+/// The lane of a [`VirtualTime`].
+#[derive(Clone, Debug)]
+pub struct VirtualWorker {
+    time: VirtualTime,
 }
 
 struct Shared {
@@ -47,7 +53,7 @@ struct Shared {
 
 struct State {
     now: Time,
-    tasks: Tasks<VirtualTime>,
+    tasks: Tasks<VirtualWorker>,
     advancing: bool,
     stopped: bool,
 }
@@ -73,8 +79,8 @@ impl VirtualTime {
         }
     }
 
-    /// The time that it is. The same as [`Clock::now`], [`Scheduler::now`] and [`Worker::now`], which
-    /// cannot be told apart by a call on this type.
+    /// The time that it is. The same as [`Clock::now`] and [`Scheduler::now`], which cannot
+    /// be told apart by a call on this type.
     pub fn now(&self) -> Time {
         lock(&self.shared.state).now
     }
@@ -146,8 +152,9 @@ impl VirtualTime {
     }
 
     fn run_until(&self, time: Time) {
+        let worker = self.worker();
         while let Some(task) = self.shared.next(time) {
-            if let Some(due) = task.run(self) {
+            if let Some(due) = task.run(&worker) {
                 self.shared.push(due, task);
             }
         }
@@ -172,10 +179,10 @@ impl Clock for VirtualTime {
 }
 
 impl Scheduler for VirtualTime {
-    type Worker = Self;
+    type Worker = VirtualWorker;
 
-    fn worker(&self) -> Self {
-        self.clone()
+    fn worker(&self) -> VirtualWorker {
+        VirtualWorker { time: self.clone() }
     }
 
     fn now(&self) -> Time {
@@ -183,9 +190,16 @@ impl Scheduler for VirtualTime {
     }
 }
 
-impl Worker for VirtualTime {
+impl VirtualWorker {
+    /// The scheduler that it is of.
+    pub fn time(&self) -> &VirtualTime {
+        &self.time
+    }
+}
+
+impl Worker for VirtualWorker {
     fn now(&self) -> Time {
-        Self::now(self)
+        self.time.now()
     }
 
     fn schedule_at<S, A>(&self, due: Time, state: S, action: A) -> Guard
@@ -193,8 +207,8 @@ impl Worker for VirtualTime {
         S: Send + 'static,
         A: FnOnce(S, &Self) + Send + 'static,
     {
-        let (task, guard) = task::once(self.timetable(), state, action);
-        self.shared.push(due, task);
+        let (task, guard) = task::once(self.time.timetable(), state, action);
+        self.time.shared.push(due, task);
         guard
     }
 
@@ -203,9 +217,9 @@ impl Worker for VirtualTime {
         S: Send + 'static,
         A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static,
     {
-        let due = self.now() + period;
-        let (task, guard) = task::periodic(self.timetable(), due, period, state, action);
-        self.shared.push(due, task);
+        let due = self.time.now() + period;
+        let (task, guard) = task::periodic(self.time.timetable(), due, period, state, action);
+        self.time.shared.push(due, task);
         guard
     }
 
@@ -225,7 +239,7 @@ impl std::fmt::Debug for VirtualTime {
 }
 
 impl Shared {
-    fn push(&self, due: Time, task: Arc<dyn Task<VirtualTime>>) {
+    fn push(&self, due: Time, task: Arc<dyn Task<VirtualWorker>>) {
         let mut state = lock(&self.state);
         let due = due.max(state.now);
         let inserted = state.tasks.insert(due, task);
@@ -234,7 +248,7 @@ impl Shared {
     }
 
     /// Moves the clock to the first task that is due until `time`.
-    fn next(&self, time: Time) -> Option<Arc<dyn Task<VirtualTime>>> {
+    fn next(&self, time: Time) -> Option<Arc<dyn Task<VirtualWorker>>> {
         let mut state = lock(&self.state);
         if state.stopped {
             return None;

@@ -16,13 +16,13 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::fence::Fences;
 use super::gate::{Gate, Halted};
 use super::list::{Entry, List, Place, Places, Vacant};
 use super::log::GivenUp;
 use super::policy::Rules;
 use super::store::Store;
 use crate::clock::Time;
+use crate::fence::Fences;
 use crate::guard::{Guard, Registry};
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock};
 
@@ -354,28 +354,34 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     #[inline(never)]
     fn fan_out_to_many(&self, count: usize, mut call: impl FnMut(&mut L) -> bool) -> Stirred {
         let list = self.gate.list();
+        // SAFETY: the emitter is calling, so the list is its own; nothing joins it meanwhile, so the
+        // entries stay where they are.
+        let entries = unsafe { (*list).as_mut_ptr() };
+        // SAFETY: there are so many of them.
+        let end = unsafe { entries.add(count) };
         let mut stirred = false;
-        let mut begun = 0;
-        while begun < count {
+        let mut next = entries;
+        while next != end {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
-                // SAFETY: the emitter is calling, so the list is its own; nothing joins it meanwhile, so
-                // the entries stay where they are.
-                let entries = unsafe { (*list).as_mut_ptr() };
-                let mut index = begun;
-                while index < count {
-                    begun = index + 1;
-                    // SAFETY: `index` is below the length, and no other reference to an entry is alive.
-                    let closed = call(unsafe { &mut *entries.add(index) });
+                while next != end {
+                    let entry = next;
+                    // SAFETY: before the end.
+                    next = unsafe { next.add(1) };
+                    // SAFETY: before the end, and no other reference to an entry is alive.
+                    let closed = call(unsafe { &mut *entry });
                     if closed | self.gate.is_signalled() {
                         stirred = true;
+                        // SAFETY: of the same entries.
+                        let index = unsafe { entry.offset_from_unsigned(entries) };
                         self.stir(closed.then_some(index));
                     }
-                    index += 1;
                 }
             }));
             if let Err(panic) = outcome {
                 stirred = true;
-                self.stir_after(panic, begun - 1);
+                // SAFETY: of the same entries; it is behind the one that was called.
+                let index = unsafe { next.offset_from_unsigned(entries) } - 1;
+                self.stir_after(panic, index);
             }
         }
         stirred
@@ -899,7 +905,7 @@ mod tests {
     fn subscribe<P: Rules>(
         core: &Arc<Core<u32, Infallible, P, Boxed<u32, Infallible>>>,
         name: u32,
-        seen: &Arc<std::sync::Mutex<Vec<u32>>>,
+        seen: &Arc<Mutex<Vec<u32>>>,
     ) -> Guard {
         let seen = seen.clone();
         let record = move |_: &u32| seen.lock().expect("whole").push(name);

@@ -46,7 +46,7 @@ impl<T, E> std::fmt::Debug for Boxed<T, E> {
 
 /// Value and question in one indirect call: asking each observer whether it is closed with a second
 /// one would cost as much as the value.
-trait Erased<T, E> {
+pub(super) trait Erased<T, E> {
     fn next(&mut self, value: &T) -> bool;
     fn next_slice(&mut self, values: &[T]) -> bool;
     fn error(&mut self, error: &E);
@@ -80,7 +80,7 @@ impl<T, E, O: Observer<T, E>> Erased<T, E> for O {
 }
 
 /// A boxed one takes no memory, having no size.
-struct Nobody;
+pub(super) struct Nobody;
 
 impl<T, E> Observer<T, E> for Nobody {
     fn next(&mut self, _value: &T) {}
@@ -429,12 +429,8 @@ mod tests {
                     assert!(self.list.len() <= most, "vacancies that stay");
                 }
                 Op::Take => {
-                    let names: Vec<_> = self.list.take().map(|(named, _)| named.0).collect();
-                    assert!(
-                        names
-                            .into_iter()
-                            .eq(self.twin.iter().map(|(name, _)| Some(*name)))
-                    );
+                    let taken = self.list.take().map(|(named, _)| named.0);
+                    assert!(taken.eq(self.twin.iter().map(|(name, _)| Some(*name))));
                     self.places.release_all();
                     self.gone.extend(self.twin.drain(..).map(|(_, key)| key));
                 }

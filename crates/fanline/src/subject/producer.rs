@@ -5,11 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::core::{Core, End, Panic};
-use super::fence::Fences;
 use super::list::{Boxed, Entry, Inline};
 use super::policy::{Current, Last, Policy, Publish, Replay};
 use super::source::{Members, Source};
 use crate::Observer;
+use crate::fence::Fences;
 
 /// A plain subject: nothing is kept, whoever subscribes gets what comes after.
 ///
@@ -359,11 +359,9 @@ impl<T, E, P: Policy, L: Entry<T, E>> Drop for Producer<T, E, P, L> {
     fn drop(&mut self) {
         match self.on_drop.take() {
             None => {}
-            Some(End::Disposed) => {
-                if self.core.end_so_far().is_none() {
-                    self.core.dispose();
-                }
-            }
+            // An end that was cut short by a destructor's panic.
+            Some(_) if self.core.end_so_far().is_some() => {}
+            Some(End::Disposed) => self.core.dispose(),
             Some(end) => {
                 let panic = self.core.end(end);
                 // A second panic while one unwinds would abort.

@@ -8,11 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::core::{Core, End, Panic};
-use super::fence::Fences;
 use super::list::Boxed;
 use super::policy::Rules;
 use super::producer::OnPanic;
 use super::source::Live;
+use crate::fence::Fences;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 
 const FREE: usize = 0;
@@ -72,8 +72,10 @@ where
 
     #[inline]
     pub(super) fn next(&self, value: T) {
+        // Read before the turn is taken: what is read after that waits for it.
+        let core = &*self.core;
         if self.take_turn() {
-            let panic = guarded(|| self.core.next(value));
+            let panic = guarded(|| core.next(value));
             self.pass_turn(panic);
         } else {
             self.queue(Emission::Next(value));

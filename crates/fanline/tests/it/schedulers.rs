@@ -6,8 +6,11 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fanline::scheduler::{CurrentThread, EventLoop, Immediate, NewThread, ThreadPool, VirtualTime};
-use fanline::{Clock, Guard, Precise, Scheduler, Time, Worker};
+use fanline::Time;
+use fanline::prelude::*;
+use fanline::scheduler::{
+    CurrentThread, CurrentThreadWorker, EventLoop, Immediate, NewThread, ThreadPool, VirtualTime,
+};
 
 /// Long enough that only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -265,7 +268,39 @@ fn the_clock_does_not_go_back<S: Scheduler>(case: &Case<S>) {
     assert!(case.scheduler.now() >= before);
 }
 
+/// By the names that a program uses, on the scheduler itself.
+fn runs_what_is_scheduled_on_it_directly<S: Scheduler>(case: &Case<S>) {
+    let (tx, rx) = mpsc::channel();
+    let scheduler = &case.scheduler;
+    let send = |value: &'static str| {
+        let tx = tx.clone();
+        move || tx.send(value).unwrap()
+    };
+    scheduler.schedule(send("now")).detach();
+    scheduler.schedule_after(MS, send("after")).detach();
+    let due = scheduler.now() + MS;
+    scheduler.schedule_at(due, send("at")).detach();
+    let mut runs = 0;
+    let again = send("again");
+    scheduler
+        .schedule_periodic(MS, move || {
+            again();
+            runs += 1;
+            if runs == 2 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })
+        .detach();
+    (case.settle)(scheduler);
+    let mut seen = receive(&rx, 5);
+    seen.sort_unstable();
+    assert_eq!(seen, ["after", "again", "again", "at", "now"]);
+}
+
 fn laws<S: Scheduler>(case: &Case<S>) {
+    runs_what_is_scheduled_on_it_directly(case);
     runs_each_action_once_in_order(case);
     runs_by_due_time(case);
     takes_what_is_over_as_now(case);
@@ -278,6 +313,59 @@ fn laws<S: Scheduler>(case: &Case<S>) {
     a_zero_period_leaves_room_for_others(case);
     what_is_detached_outlives_its_worker(case);
     the_clock_does_not_go_back(case);
+}
+
+/// With the prelude in scope a call finds one method on each concrete type, which generic code cannot
+/// show.
+#[test]
+fn methods_are_found_on_each_scheduler_by_name() {
+    macro_rules! check {
+        ($scheduler:expr, $settle:expr) => {{
+            let scheduler = $scheduler;
+            let (tx, rx) = mpsc::channel();
+            let (a, b, c, d) = (tx.clone(), tx.clone(), tx.clone(), tx.clone());
+            scheduler.schedule(move || a.send(1).unwrap()).detach();
+            scheduler
+                .schedule_after(MS, move || b.send(2).unwrap())
+                .detach();
+            scheduler
+                .schedule_at(scheduler.now(), move || c.send(3).unwrap())
+                .detach();
+            let periodic = move || {
+                d.send(4).unwrap();
+                ControlFlow::Break(())
+            };
+            scheduler.schedule_periodic(MS, periodic).detach();
+            let worker = scheduler.worker();
+            worker
+                .schedule(tx.clone(), |tx, worker| {
+                    worker.schedule(tx, |tx, _| tx.send(5).unwrap()).detach();
+                })
+                .detach();
+            worker
+                .schedule_after(MS, tx.clone(), |tx, _| tx.send(6).unwrap())
+                .detach();
+            worker
+                .schedule_at(worker.now(), tx.clone(), |tx, _| tx.send(7).unwrap())
+                .detach();
+            worker
+                .schedule_periodic(MS, tx, |tx, _| {
+                    tx.send(8).unwrap();
+                    ControlFlow::Break(())
+                })
+                .detach();
+            $settle(&scheduler);
+            let mut seen = receive(&rx, 8);
+            seen.sort_unstable();
+            assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8]);
+        }};
+    }
+    check!(Immediate, |_: &Immediate| ());
+    check!(CurrentThread, |_: &CurrentThread| ());
+    check!(NewThread, |_: &NewThread| ());
+    check!(EventLoop::new(), |_: &EventLoop| ());
+    check!(ThreadPool::new(1), |_: &ThreadPool| ());
+    check!(VirtualTime::new(), VirtualTime::run);
 }
 
 #[test]
@@ -320,4 +408,259 @@ fn virtual_time_keeps_the_laws() {
         settle: VirtualTime::run,
         ..real(VirtualTime::new())
     });
+}
+
+#[cfg(feature = "tokio")]
+#[test]
+fn a_tokio_runtime_keeps_the_laws() {
+    use fanline::scheduler::TokioScheduler;
+
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .unwrap();
+    laws(&real(TokioScheduler::new(runtime.handle().clone())));
+
+    // What waits when the runtime ends is dropped.
+    let drops = Arc::new(AtomicUsize::new(0));
+    let state = Counted(drops.clone());
+    let scheduler = TokioScheduler::new(runtime.handle().clone());
+    let guard = scheduler
+        .worker()
+        .schedule_after(Duration::from_secs(3600), state, |_, _| {});
+    drop(runtime);
+    assert_eq!(drops.load(Ordering::SeqCst), 1);
+    drop(guard);
+}
+
+/// A panic of one action costs no other, and no thread.
+#[test]
+fn panics_go_to_the_hook_and_threads_go_on() {
+    fn check<S: Scheduler>(scheduler: &S, panics: &Receiver<String>) {
+        for n in 0..10 {
+            scheduler.schedule(move || panic!("number {n}")).detach();
+        }
+        let mut seen = receive(panics, 10);
+        seen.sort_unstable();
+        let expected: Vec<_> = (0..10).map(|n| format!("number {n}")).collect();
+        assert_eq!(seen, expected);
+        runs_each_action_once_in_order(&real(scheduler.clone()));
+    }
+    fn hook(tx: Sender<String>) -> impl Fn(Box<dyn std::any::Any + Send>) + Send + Sync + 'static {
+        let tx = Mutex::new(tx);
+        move |payload| {
+            let message = payload.downcast::<String>().unwrap();
+            tx.lock().unwrap().send(*message).unwrap();
+        }
+    }
+    let (tx, panics) = mpsc::channel();
+    check(
+        &ThreadPool::options().threads(2).on_panic(hook(tx)).build(),
+        &panics,
+    );
+    let (tx, panics) = mpsc::channel();
+    check(&EventLoop::options().on_panic(hook(tx)).build(), &panics);
+}
+
+#[test]
+fn a_trampoline_is_emptied_before_a_panic_goes_on() {
+    let (tx, rx) = mpsc::channel();
+    let run = std::panic::AssertUnwindSafe(|| {
+        let outer = move |tx: Sender<_>, worker: &CurrentThreadWorker| {
+            worker.schedule(tx, report("queued")).detach();
+            panic!("first");
+        };
+        CurrentThread.worker().schedule(tx, outer).detach();
+    });
+    let panic = std::panic::catch_unwind(run).unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"first"));
+    assert_eq!(rx.try_recv(), Ok("queued"));
+    laws(&real(CurrentThread));
+}
+
+/// Says when its thread ends.
+struct Farewell(Sender<()>);
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+thread_local! {
+    static FAREWELL: std::cell::RefCell<Option<Farewell>> = const { std::cell::RefCell::new(None) };
+}
+
+fn threads_end<S: Scheduler>(scheduler: S) {
+    let worker = scheduler.worker();
+    drop(scheduler);
+    let (tx, rx) = mpsc::channel();
+    let farewell = Farewell(tx);
+    worker
+        .schedule(farewell, |farewell, _| FAREWELL.set(Some(farewell)))
+        .detach();
+    // What is cancelled keeps no thread.
+    drop(worker.schedule_after(Duration::from_secs(3600), (), |(), _| {}));
+    let later = worker.schedule_after(Duration::from_secs(3600), (), |(), _| {});
+    drop(worker);
+    drop(later);
+    receive(&rx, 1);
+}
+
+#[test]
+fn threads_end_when_nothing_is_left_for_them() {
+    threads_end(NewThread);
+    threads_end(EventLoop::new());
+    threads_end(ThreadPool::new(1));
+    threads_end(ThreadPool::new(3));
+}
+
+#[test]
+fn workers_of_a_pool_run_side_by_side_and_each_in_order() {
+    let pool = ThreadPool::new(2);
+    let barrier = Arc::new(std::sync::Barrier::new(2));
+    let (tx, rx) = mpsc::channel();
+    for _ in 0..2 {
+        let (barrier, tx) = (barrier.clone(), tx.clone());
+        pool.schedule(move || {
+            barrier.wait();
+            tx.send(()).unwrap();
+        })
+        .detach();
+    }
+    receive(&rx, 2);
+
+    let (tx, rx) = mpsc::channel();
+    let lanes: Vec<_> = (0..8).map(|_| pool.worker()).collect();
+    let busy: Vec<_> = (0..8).map(|_| Arc::new(AtomicBool::new(false))).collect();
+    for n in 0..1000 {
+        for (lane, (worker, busy)) in lanes.iter().zip(&busy).enumerate() {
+            let busy = busy.clone();
+            worker
+                .schedule(tx.clone(), move |tx, _| {
+                    assert!(!busy.swap(true, Ordering::SeqCst), "one at a time");
+                    tx.send((lane, n)).unwrap();
+                    busy.store(false, Ordering::SeqCst);
+                })
+                .detach();
+        }
+    }
+    let mut next = [0; 8];
+    for (lane, n) in receive(&rx, 8000) {
+        assert_eq!(n, next[lane]);
+        next[lane] += 1;
+    }
+}
+
+#[test]
+fn one_busy_lane_does_not_starve_another() {
+    let pool = ThreadPool::new(1);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let endless = pool
+        .worker()
+        .schedule_periodic(Duration::ZERO, (), move |(), _| {
+            if stopped.load(Ordering::SeqCst) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+    let (tx, rx) = mpsc::channel();
+    let delayed = tx.clone();
+    pool.schedule(move || tx.send("soon").unwrap()).detach();
+    pool.worker()
+        .schedule_after(MS, delayed, report("later"))
+        .detach();
+    receive(&rx, 2);
+    stop.store(true, Ordering::SeqCst);
+    endless.detach();
+}
+
+#[test]
+fn what_is_shut_down_drops_what_it_has_and_takes_no_more() {
+    fn check<S: Scheduler>(scheduler: &S, shut_down: impl Fn(&S)) {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let worker = scheduler.worker();
+        let queued =
+            worker.schedule_after(Duration::from_secs(3600), Counted(drops.clone()), |_, _| {
+                panic!("it never runs")
+            });
+        shut_down(scheduler);
+        assert_eq!(drops.load(Ordering::SeqCst), 1);
+        let refused = worker.schedule(Counted(drops.clone()), |_, _| panic!("nor does this"));
+        assert_eq!(drops.load(Ordering::SeqCst), 2);
+        assert!(refused.is_closed());
+        drop(queued);
+    }
+    check(&EventLoop::new(), EventLoop::shut_down);
+    check(&ThreadPool::new(2), ThreadPool::shut_down);
+}
+
+#[test]
+fn a_loop_that_went_idle_keeps_the_order() {
+    let fleeting = EventLoop::options().exit_when_idle(Duration::ZERO).build();
+    let (tx, rx) = mpsc::channel();
+    for n in 0..5000 {
+        let tx = tx.clone();
+        fleeting.schedule(move || tx.send(n).unwrap()).detach();
+        if n % 64 == 0 {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(receive(&rx, 5000), (0..5000).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_manual_loop_runs_where_it_is_driven() {
+    let pokes = Arc::new(AtomicUsize::new(0));
+    let poked = pokes.clone();
+    let (event_loop, mut driver) = EventLoop::manual(move || {
+        poked.fetch_add(1, Ordering::SeqCst);
+    });
+    let (tx, rx) = mpsc::channel();
+    let worker = event_loop.worker();
+    worker
+        .schedule(tx.clone(), |tx, worker| {
+            worker.schedule(tx.clone(), report("nested")).detach();
+            tx.send("first").unwrap();
+        })
+        .detach();
+    assert_eq!(pokes.load(Ordering::SeqCst), 1);
+    assert!(driver.run_pending().is_some(), "the nested one is left");
+    assert_eq!(rx.try_iter().collect::<Vec<_>>(), ["first"]);
+    assert_eq!(driver.run_pending(), None);
+    assert_eq!(rx.try_iter().collect::<Vec<_>>(), ["nested"]);
+
+    worker
+        .schedule(tx.clone(), report("from elsewhere"))
+        .detach();
+    assert_eq!(pokes.load(Ordering::SeqCst), 2);
+    worker.schedule_after(MS, tx, report("last")).detach();
+    drop((event_loop, worker));
+    // Ends, since no handle is left.
+    driver.run();
+    assert_eq!(rx.iter().collect::<Vec<_>>(), ["from elsewhere", "last"]);
+}
+
+#[test]
+fn a_guard_can_wait_for_the_action_that_runs() {
+    let (began, begun) = mpsc::channel();
+    let over = Arc::new(AtomicBool::new(false));
+    let flag = over.clone();
+    let guard = NewThread.schedule(move || {
+        began.send(()).unwrap();
+        std::thread::sleep(20 * MS);
+        flag.store(true, Ordering::SeqCst);
+    });
+    begun.recv_timeout(PATIENCE).unwrap();
+    guard.unsubscribe_and_wait();
+    assert!(over.load(Ordering::SeqCst));
+}
+
+#[test]
+#[should_panic(expected = "`threads` must be at least 1")]
+fn a_pool_has_a_thread() {
+    let _ = ThreadPool::new(0);
 }

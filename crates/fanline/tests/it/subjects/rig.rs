@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use fanline::policy::Policy;
 use fanline::{
-    AsyncSubject, BehaviorSubject, BoxObserver, Clock, Guard, Producer, Replay, ReplaySubject,
-    Source, Subject, Time, behavior_with_error, last_value_with_error, subject_with_error,
+    AsyncSubject, BehaviorSubject, Clock, Producer, Replay, ReplaySubject, Source, Subject, Time,
+    behavior_with_error, last_value_with_error, subject_with_error,
 };
 
 /// With what subjects fail here.
@@ -276,10 +276,6 @@ impl<T: Value> Rig<T> {
             source,
             clock,
         }
-    }
-
-    pub(crate) fn subscribe(&self, observer: BoxObserver<T, Fault>) -> Guard {
-        self.source.subscribe_with(observer)
     }
 }
 

@@ -243,6 +243,7 @@ fn step<T: Value>(
     }
     let observers = world.source.observer_count();
     assert_eq!(world.source.has_observers(), observers > 0);
+    assert_eq!(emit.count(), observers);
     Step {
         lines: std::mem::take(&mut *locked(&world.lines)),
         panicked: outcome.is_err(),

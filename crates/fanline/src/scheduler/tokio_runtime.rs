@@ -1,0 +1,266 @@
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::panics::PanicHook;
+use super::task::{self, Place, Task, Timetable};
+use super::tasks::Tasks;
+use super::{Scheduler, Worker};
+use crate::clock::beginning;
+use crate::sync::{Mutex, lock};
+use crate::{Guard, Time};
+
+/// How many actions a lane runs before it lets other tasks of the runtime go first.
+const TURN_ACTIONS_MAX: usize = 64;
+
+/// Runs actions on a tokio runtime. Needs the feature `tokio`, and a runtime with its timer enabled.
+///
+/// Each worker is a lane: a task of the runtime, which exists while the lane has actions and runs them
+/// one after the other. Time is the runtime's: where a test pauses it, actions wait for it.
+///
+/// An action must not block, as nothing on a runtime may. One that panics ends alone: the process's
+/// panic hook reports it, and the lane goes on. When the runtime shuts down, actions that wait are
+/// dropped with it.
+///
+/// ```
+/// use fanline::{Scheduler, scheduler::TokioScheduler};
+///
+/// let runtime = tokio::runtime::Builder::new_current_thread()
+///     .enable_time()
+///     .build()
+///     .unwrap();
+/// let (tx, rx) = std::sync::mpsc::channel();
+/// TokioScheduler::new(runtime.handle().clone())
+///     .schedule(move || tx.send(1).unwrap())
+///     .detach();
+/// runtime.block_on(tokio::task::yield_now());
+/// assert_eq!(rx.recv(), Ok(1));
+/// ```
+#[derive(Clone, Debug)]
+pub struct TokioScheduler {
+    handle: Handle,
+}
+
+/// A serial lane of a [`TokioScheduler`].
+#[derive(Clone)]
+pub struct TokioWorker {
+    lane: Arc<Lane>,
+}
+
+struct Lane {
+    handle: Handle,
+    state: Mutex<State>,
+}
+
+struct State {
+    tasks: Tasks<TokioWorker>,
+    /// Whether there is a task of the runtime for this lane.
+    driven: bool,
+    /// Wakes that task when it waits for a due time.
+    waker: Option<Waker>,
+}
+
+impl TokioScheduler {
+    /// A scheduler on the runtime of this handle.
+    pub fn new(handle: Handle) -> Self {
+        Self { handle }
+    }
+
+    /// A scheduler on the runtime that this is called in.
+    ///
+    /// # Panics
+    ///
+    /// When it is not called in a runtime.
+    pub fn current() -> Self {
+        Self::new(Handle::current())
+    }
+
+    fn time(&self) -> Time {
+        now(&self.handle)
+    }
+}
+
+impl Scheduler for TokioScheduler {
+    type Worker = TokioWorker;
+
+    fn worker(&self) -> TokioWorker {
+        TokioWorker {
+            lane: Arc::new(Lane {
+                handle: self.handle.clone(),
+                state: Mutex::new(State {
+                    tasks: Tasks::new(),
+                    driven: false,
+                    waker: None,
+                }),
+            }),
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.time()
+    }
+}
+
+/// The runtime's time; it may be paused there.
+fn now(handle: &Handle) -> Time {
+    let _entered = handle.enter();
+    Time::ZERO
+        + Instant::now()
+            .into_std()
+            .saturating_duration_since(beginning())
+}
+
+impl TokioWorker {
+    fn push(&self, task: Arc<dyn Task<Self>>, due: Time) {
+        let due = due.max(self.now());
+        let mut state = lock(&self.lane.state);
+        let inserted = state.tasks.insert(due, task);
+        let start = matches!(inserted, Ok(true)) && !std::mem::replace(&mut state.driven, true);
+        let waker = match inserted {
+            Ok(true) => state.waker.take(),
+            Ok(false) | Err(_) => None,
+        };
+        drop(state);
+        drop(inserted);
+        if start {
+            let driver = Driver {
+                worker: self.clone(),
+                sleep: None,
+            };
+            drop(self.lane.handle.spawn(driver));
+        } else if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn timetable(&self) -> Weak<dyn Timetable> {
+        let lane: Weak<Lane> = Arc::downgrade(&self.lane);
+        lane
+    }
+}
+
+impl Worker for TokioWorker {
+    fn now(&self) -> Time {
+        now(&self.lane.handle)
+    }
+
+    fn schedule_at<S, A>(&self, due: Time, state: S, action: A) -> Guard
+    where
+        S: Send + 'static,
+        A: FnOnce(S, &Self) + Send + 'static,
+    {
+        let (task, guard) = task::once(self.timetable(), state, action);
+        self.push(task, due);
+        guard
+    }
+
+    fn schedule_periodic<S, A>(&self, period: Duration, state: S, action: A) -> Guard
+    where
+        S: Send + 'static,
+        A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static,
+    {
+        let due = self.now() + period;
+        let (task, guard) = task::periodic(self.timetable(), due, period, state, action);
+        self.push(task, due);
+        guard
+    }
+
+    fn runs_here(&self) -> bool {
+        // A thread of the runtime must not wait for the runtime.
+        Handle::try_current().is_ok_and(|current| current.id() == self.lane.handle.id())
+    }
+}
+
+impl std::fmt::Debug for TokioWorker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokioWorker").finish_non_exhaustive()
+    }
+}
+
+impl Timetable for Lane {
+    fn forget(&self, place: &Place) {
+        let mut state = lock(&self.state);
+        let removed = state.tasks.remove(place);
+        // A task of the runtime that waits for nothing else can end.
+        let waker = if state.tasks.is_empty() {
+            state.waker.take()
+        } else {
+            None
+        };
+        drop(state);
+        drop(removed);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// The task of the runtime that runs a lane, until there is nothing to run.
+struct Driver {
+    worker: TokioWorker,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..TURN_ACTIONS_MAX {
+            let now = self.worker.now();
+            let mut state = lock(&self.worker.lane.state);
+            let due = match (state.tasks.pop_due(now), state.tasks.next_due()) {
+                (Some((_, task)), _) => {
+                    drop(state);
+                    self.run(task);
+                    continue;
+                }
+                (None, None) => {
+                    state.driven = false;
+                    state.waker = None;
+                    return Poll::Ready(());
+                }
+                (None, Some(due)) => due,
+            };
+            state.waker = Some(context.waker().clone());
+            drop(state);
+            let at = beginning() + due.since(Time::ZERO);
+            let sleep = sleep_until(Instant::from_std(at));
+            let sleep = self.sleep.insert(Box::pin(sleep));
+            if sleep.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Driver {
+    fn run(&self, task: Arc<dyn Task<TokioWorker>>) {
+        PanicHook::default().guard(|| {
+            if let Some(due) = task.run(&self.worker) {
+                self.worker.push(task, due);
+            }
+        });
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // The runtime was shut down, unless the lane has run empty.
+        let mut state = lock(&self.worker.lane.state);
+        let dropped = if state.driven {
+            state.tasks.take_all()
+        } else {
+            Default::default()
+        };
+        drop(state);
+        drop(dropped);
+    }
+}

@@ -1,0 +1,447 @@
+//! From thread to thread: order, ends, limits, panics.
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fanline::scheduler::{
+    Bound, CurrentThread, EventLoop, Immediate, NewThread, ThreadPool, VirtualTime,
+};
+use fanline::testing::{Event, Recorder, complete, error, hot, next};
+use fanline::{Guard, Observable, ObservableExt, Observer, Scheduler, observer, subject};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Emits as an iterator does, on the thread that subscribes.
+#[derive(Clone)]
+struct Values(std::ops::Range<u32>);
+
+impl Observable for Values {
+    type Item = u32;
+    type Error = Infallible;
+
+    fn subscribe_with<O>(self, mut observer: O) -> Guard
+    where
+        O: Observer<u32> + Send + 'static,
+    {
+        for value in self.0 {
+            observer.next_owned(value);
+            if observer.is_closed() {
+                return Guard::closed();
+            }
+        }
+        observer.complete();
+        Guard::closed()
+    }
+}
+
+/// Sends values, and the number of them at the end.
+fn sender(tx: Sender<u32>, done: Sender<()>) -> impl Observer<u32> + Send + 'static {
+    observer(move |value: &u32| tx.send(*value).unwrap())
+        .on_complete(move || done.send(()).unwrap())
+}
+
+fn order_is_kept<S: Scheduler>(scheduler: S) {
+    let (tx, rx) = mpsc::channel();
+    let (done, end) = mpsc::channel();
+    let guard = Values(0..20_000)
+        .observe_on(scheduler.clone())
+        .observe_on(scheduler)
+        .subscribe_with(sender(tx, done));
+    end.recv_timeout(PATIENCE).expect("the end arrives");
+    assert_eq!(
+        rx.try_iter().collect::<Vec<_>>(),
+        (0..20_000).collect::<Vec<_>>()
+    );
+    drop(guard);
+}
+
+#[test]
+fn order_is_kept_and_the_end_comes_last_on_every_scheduler() {
+    order_is_kept(Immediate);
+    order_is_kept(CurrentThread);
+    order_is_kept(NewThread);
+    order_is_kept(EventLoop::new());
+    order_is_kept(ThreadPool::new(1));
+    order_is_kept(ThreadPool::new(3));
+}
+
+#[test]
+fn an_error_waits_its_turn_behind_the_values() {
+    let time = VirtualTime::new();
+    let source = hot(&time, [next(10, 'a'), next(10, 'b'), error(10, "gone")]);
+    let slow = VirtualTime::new();
+    let recorder = Recorder::new(&time);
+    let guard = source
+        .clone()
+        .observe_on(slow.clone())
+        .subscribe_with(recorder.clone());
+    time.run();
+    assert_eq!(recorder.events(), []);
+    time.advance_by(Duration::from_nanos(5));
+    slow.run();
+    assert_eq!(
+        recorder.events(),
+        [next(15, 'a'), next(15, 'b'), error(15, "gone")]
+    );
+    drop(guard);
+}
+
+#[test]
+fn observes_on_a_thread_of_the_scheduler() {
+    let (tx, rx) = mpsc::channel();
+    let event_loop = EventLoop::options().name("the-loop").build();
+    let guard = Values(0..3).observe_on(event_loop).subscribe(move |_| {
+        tx.send(std::thread::current().name().map(str::to_owned))
+            .unwrap()
+    });
+    for _ in 0..3 {
+        let name = rx.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(name.as_deref(), Some("the-loop"));
+    }
+    drop(guard);
+}
+
+#[test]
+fn a_slow_observer_does_not_hold_up_the_source() {
+    let (mut tx, source) = subject::<u32>();
+    let (open, gate) = mpsc::channel::<()>();
+    let (seen, rx) = mpsc::channel();
+    let guard = source.observe_on(NewThread).subscribe(move |value| {
+        gate.recv_timeout(PATIENCE).unwrap();
+        seen.send(*value).unwrap();
+    });
+    for value in 0..1000 {
+        tx.next(value);
+    }
+    assert!(rx.try_recv().is_err());
+    for value in 0..1000 {
+        open.send(()).unwrap();
+        assert_eq!(rx.recv_timeout(PATIENCE), Ok(value));
+    }
+    drop(guard);
+}
+
+/// Counts how often it was dropped, itself or as a value.
+#[derive(Clone)]
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn unsubscribing_drops_what_is_queued_and_the_observer() {
+    let time = VirtualTime::new();
+    let (mut tx, source) = subject::<Counted>();
+    let (values, observers) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let held = Counted(observers.clone());
+    let guard = source.observe_on(time.clone()).subscribe(move |_| {
+        let _held = &held;
+        panic!("nothing is delivered");
+    });
+    for _ in 0..3 {
+        tx.next(Counted(values.clone()));
+    }
+    assert_eq!(values.load(Ordering::SeqCst), 3, "the subject's own");
+    assert!(tx.has_observers());
+    drop(guard);
+    assert_eq!(observers.load(Ordering::SeqCst), 1);
+    assert!(!tx.has_observers(), "the source is let go");
+    time.run();
+    drop(tx);
+    assert_eq!(values.load(Ordering::SeqCst), 6, "and the queued clones");
+}
+
+#[test]
+fn an_observer_that_has_enough_lets_the_source_go() {
+    struct One(Recorder<u32>, bool);
+    impl Observer<u32> for One {
+        fn next(&mut self, value: &u32) {
+            self.0.next(value);
+            self.0.complete();
+            self.1 = true;
+        }
+        fn error(&mut self, _: &Infallible) {}
+        fn complete(&mut self) {
+            panic!("it has ended");
+        }
+        fn is_closed(&self) -> bool {
+            self.1
+        }
+    }
+    let time = VirtualTime::new();
+    let (mut tx, source) = subject::<u32>();
+    let recorder = Recorder::new(&time);
+    let guard = source
+        .observe_on(time.clone())
+        .subscribe_with(One(recorder.clone(), false));
+    tx.next(1);
+    tx.next(2);
+    time.run();
+    assert_eq!(recorder.events(), [next(0, 1), complete(0)]);
+    assert!(!tx.has_observers(), "without waiting for another value");
+    assert!(guard.is_closed());
+    tx.complete();
+}
+
+#[test]
+fn a_panic_ends_one_subscription_and_leaves_the_lane() {
+    let panics = Arc::new(AtomicUsize::new(0));
+    let counted = panics.clone();
+    let event_loop = EventLoop::options()
+        .on_panic(move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+        })
+        .build();
+    let (mut tx, source) = subject::<u32>();
+    let (seen, rx) = mpsc::channel();
+    let bad = source
+        .clone()
+        .observe_on(event_loop.clone())
+        .subscribe(|value| assert!(*value < 2, "not that one"));
+    let good = source
+        .observe_on(event_loop)
+        .subscribe(move |value| seen.send(*value).unwrap());
+    for value in 0..5 {
+        tx.next(value);
+    }
+    let received: Vec<_> = (0..5).map(|_| rx.recv_timeout(PATIENCE).unwrap()).collect();
+    assert_eq!(received, [0, 1, 2, 3, 4]);
+    assert_eq!(panics.load(Ordering::SeqCst), 1);
+    assert!(bad.is_closed());
+    assert_eq!(tx.observer_count(), 1);
+    drop(good);
+}
+
+/// What arrives of 1 to 6 through a queue for two, when nothing is observed before they are sent.
+fn through(bound: Bound<&'static str>) -> Vec<Event<u32, &'static str>> {
+    let (time, lane) = (VirtualTime::new(), VirtualTime::new());
+    let events = (1..=6).map(|n| next(n, u32::try_from(n).unwrap()));
+    let source = hot(&time, events.chain([complete(7)]));
+    let recorder = Recorder::new(&time);
+    let guard = source
+        .observe_on_with(lane.clone(), bound)
+        .subscribe_with(recorder.clone());
+    time.run();
+    lane.run();
+    drop(guard);
+    recorder
+        .events()
+        .into_iter()
+        .map(|recorded| recorded.event)
+        .collect()
+}
+
+#[test]
+fn a_full_queue_does_as_it_was_told() {
+    use Event::{Complete, Error, Next};
+    assert_eq!(through(Bound::drop_oldest(2)), [Next(5), Next(6), Complete]);
+    assert_eq!(through(Bound::drop_newest(2)), [Next(1), Next(2), Complete]);
+    assert_eq!(
+        through(Bound::error(2, || "too many")),
+        [Next(1), Next(2), Error("too many")]
+    );
+    let all: Vec<_> = (1..=6).map(Next).chain([Complete]).collect();
+    assert_eq!(
+        through(Bound::block(2)),
+        all,
+        "emptied in place: nobody else could"
+    );
+}
+
+#[test]
+fn a_blocked_source_waits_for_space() {
+    for capacity in [1, 2, 7] {
+        let (tx, rx) = mpsc::channel();
+        let (done, end) = mpsc::channel();
+        let guard = Values(0..2000)
+            .observe_on_with(NewThread, Bound::block(capacity))
+            .subscribe_with(sender(tx, done));
+        end.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(
+            rx.try_iter().collect::<Vec<_>>(),
+            (0..2000).collect::<Vec<_>>()
+        );
+        drop(guard);
+    }
+}
+
+#[test]
+fn a_source_on_the_thread_that_observes_is_not_blocked_for_ever() {
+    fn check<S: Scheduler>(scheduler: &S) {
+        let (tx, rx) = mpsc::channel();
+        let (done, end) = mpsc::channel();
+        let guard = Values(0..100)
+            .observe_on_with(scheduler.clone(), Bound::block(3))
+            .subscribe_on(scheduler.clone())
+            .subscribe_with(sender(tx, done));
+        end.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(
+            rx.try_iter().collect::<Vec<_>>(),
+            (0..100).collect::<Vec<_>>()
+        );
+        drop(guard);
+    }
+    check(&Immediate);
+    check(&CurrentThread);
+    check(&EventLoop::new());
+    check(&ThreadPool::new(1));
+}
+
+#[test]
+fn unsubscribing_lets_a_blocked_source_go() {
+    let (mut tx, source) = subject::<u32>();
+    let (open, gate) = mpsc::channel::<()>();
+    let guard = source
+        .observe_on_with(NewThread, Bound::block(1))
+        .subscribe(move |_| {
+            let _ = gate.recv_timeout(PATIENCE);
+        });
+    let sent = Arc::new(AtomicBool::new(false));
+    let flag = sent.clone();
+    let emitter = std::thread::spawn(move || {
+        for value in 0..10 {
+            tx.next(value);
+        }
+        flag.store(true, Ordering::SeqCst);
+    });
+    drop(guard);
+    emitter.join().unwrap();
+    assert!(sent.load(Ordering::SeqCst));
+    drop(open);
+}
+
+#[test]
+fn a_scheduler_that_was_shut_down_ends_the_subscription() {
+    let event_loop = EventLoop::new();
+    let (mut tx, source) = subject::<u32>();
+    let guard = source.observe_on(event_loop.clone()).subscribe(|_| {});
+    event_loop.shut_down();
+    tx.next(1);
+    assert!(guard.is_closed());
+    assert!(!tx.has_observers());
+}
+
+#[test]
+fn waiting_to_unsubscribe_waits_for_the_call_in_progress() {
+    let (mut tx, source) = subject::<u32>();
+    let (began, begun) = mpsc::channel();
+    let over = Arc::new(AtomicBool::new(false));
+    let flag = over.clone();
+    let guard = source.observe_on(NewThread).subscribe(move |_| {
+        began.send(()).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        flag.store(true, Ordering::SeqCst);
+    });
+    tx.next(1);
+    begun.recv_timeout(PATIENCE).unwrap();
+    guard.unsubscribe_and_wait();
+    assert!(over.load(Ordering::SeqCst));
+}
+
+#[test]
+fn subscribes_on_the_scheduler() {
+    let time = VirtualTime::new();
+    let source = hot(&time, [next(10, 1), next(20, 2), complete(30)]);
+    let recorder = Recorder::<u32>::new(&time);
+    let guard = source
+        .clone()
+        .subscribe_on(time.clone())
+        .subscribe_with(recorder.clone());
+    assert_eq!(source.subscriptions().len(), 0);
+    time.run();
+    assert_eq!(recorder.events(), [next(10, 1), next(20, 2), complete(30)]);
+    drop(guard);
+}
+
+#[test]
+fn cancelled_before_its_turn_it_never_subscribes() {
+    let time = VirtualTime::new();
+    let source = hot::<u32, Infallible>(&time, []);
+    let held = Arc::new(AtomicUsize::new(0));
+    let counted = Counted(held.clone());
+    let guard = source
+        .clone()
+        .subscribe_on(time.clone())
+        .subscribe(move |_| drop(counted.clone()));
+    drop(guard);
+    assert_eq!(
+        held.load(Ordering::SeqCst),
+        1,
+        "the observer is gone at once"
+    );
+    time.run();
+    assert_eq!(source.subscriptions(), []);
+}
+
+#[test]
+fn unsubscribes_here_or_there() {
+    let time = VirtualTime::new();
+    let source = hot::<u32, Infallible>(&time, []);
+    let here = source.clone().subscribe_on(time.clone()).subscribe(|_| {});
+    let there = source
+        .clone()
+        .subscribe_on(time.clone())
+        .and_unsubscribe()
+        .subscribe(|_| {});
+    time.run();
+    drop((here, there));
+    let open = || {
+        source
+            .subscriptions()
+            .iter()
+            .filter(|s| s.1.is_none())
+            .count()
+    };
+    assert_eq!(open(), 1);
+    time.run();
+    assert_eq!(open(), 0);
+}
+
+#[test]
+fn an_endless_iterator_on_a_new_thread_stops() {
+    let (tx, rx) = mpsc::channel();
+    let (done, end) = mpsc::channel();
+    let held = Done(done);
+    let guard = Values(0..u32::MAX)
+        .subscribe_on(NewThread)
+        .subscribe(move |value| {
+            let _held = &held;
+            let _ = tx.send(*value);
+        });
+    assert_eq!(rx.recv_timeout(PATIENCE), Ok(0));
+    guard.unsubscribe_and_wait();
+    end.recv_timeout(PATIENCE).expect("the observer is dropped");
+}
+
+struct Done(Sender<()>);
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+#[test]
+fn several_hand_overs_in_a_row_lose_nothing() {
+    for _ in 0..200 {
+        let sum = Arc::new(Mutex::new(0_u64));
+        let (done, end) = mpsc::channel();
+        let into = sum.clone();
+        let total = observer(move |value: &u32| *into.lock().unwrap() += u64::from(*value))
+            .on_complete(move || done.send(()).unwrap());
+        let guard = Values(0..500)
+            .observe_on(ThreadPool::global())
+            .observe_on_with(ThreadPool::global(), Bound::block(5))
+            .observe_on(EventLoop::new())
+            .subscribe_with(total);
+        end.recv_timeout(PATIENCE).expect("no wake-up is lost");
+        assert_eq!(*sum.lock().unwrap(), 499 * 500 / 2);
+        drop(guard);
+    }
+}
