@@ -7,8 +7,8 @@
 //! use fanline::testing::{Recorder, complete, hot, next};
 //!
 //! let time = VirtualTime::new();
-//! let source = hot::<u32>(&time, [next(10, 1), next(20, 2), complete(30)]);
-//! let recorder = Recorder::new(&time);
+//! let source = hot(&time, [next(10, 1), next(20, 2), complete(30)]);
+//! let recorder: Recorder<u32> = Recorder::new(&time);
 //! source
 //!     .clone()
 //!     .map(|value| value * 100)
