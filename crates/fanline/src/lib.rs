@@ -66,6 +66,8 @@
 //! - **One thread, with values or observers that are not [`Send`]**: [`LocalSubject`].
 //! - **Many observers of one type**: [`subject_of`] and [`replay_of`] call them without an indirection.
 //!
+//! Where consumers pull instead of being called, and the producer is to wait for them, take a [`hub`].
+//!
 //! ```
 //! use fanline::{BehaviorSubject, Replay};
 //! use std::time::Duration;
@@ -274,6 +276,7 @@
 //! | [`observe_on`](ObservableExt::observe_on) | values queue up on a scheduler's lane; memory grows |
 //! | [`observe_on_with`](ObservableExt::observe_on_with) a [`Bound`](scheduler::Bound) | blocks, drops the oldest, drops the newest, or fails |
 //! | [`into_stream`](ObservableExt::into_stream) with a [policy](stream#which-policy-do-i-want) | the same choices, or the latest value alone; lost values are counted, and told where you ask for it |
+//! | a [`hub`] in place of a subject | the producer waits for the slowest in bounded memory, unless told otherwise |
 //! | [`sample`](ObservableExt::sample), [`throttle`](ObservableExt::throttle), [`debounce`](ObservableExt::debounce) | fewer values |
 //!
 //! ```
@@ -444,7 +447,7 @@
 //!
 //! None is on by default, and no runtime is needed: streams and futures work under any.
 //!
-//! - `tokio`: a [scheduler](scheduler#structs) on a tokio runtime, `scheduler::TokioScheduler`.
+//! - `tokio`: a scheduler on a tokio runtime, `TokioScheduler` in [`scheduler`].
 
 pub mod clock;
 #[cfg(any(doc, doctest))]
