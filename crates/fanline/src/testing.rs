@@ -10,8 +10,6 @@
 //! let time = VirtualTime::new();
 //! let source = hot::<u32, Infallible>(&time, [next(10, 1), next(20, 2), complete(30)]);
 //! let recorder = Recorder::new(&time);
-//! let source = hot(&time, [next(10, 1), next(20, 2), complete(30)]);
-//! let recorder: Recorder<u32> = Recorder::new(&time);
 //! source
 //!     .clone()
 //!     .map(|value| value * 100)
