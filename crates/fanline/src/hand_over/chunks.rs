@@ -1,65 +1,93 @@
 //! An unbounded queue with one sender and one receiver, in chunks.
 //!
 //! The sender writes a value into a slot that the receiver does not look at yet, and then says how far
-//! it has written; the receiver reads up to there. Neither waits for the other. What each side works
-//! on stands apart from the other's, and the count is the only word that both touch.
+//! it has written; the receiver reads up to there. Neither waits for the other: a lock is taken only to
+//! change chunks, and chunks that were read go back to the sender. What each side works on stands apart
+//! from the other's, and the count is the only word that both touch for each value.
 #![expect(
     unsafe_code,
     reason = "slots are written on one thread and emptied on another without a lock: a lock for each \
               value costs more than all the rest"
 )]
 
-use std::sync::{Arc, OnceLock};
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
 
-use crate::sync::{AtomicU64, Ordering, SharedCell};
+use crate::sync::{AtomicU64, Mutex, Ordering, SharedCell, lock};
 
 /// A pair of ends of a new queue.
 pub(super) fn channel<T>() -> (Sender<T>, Receiver<T>) {
-    let chunk = Chunk::new();
+    let chunk = Chunk::new(slots_min::<T>());
     let written = Arc::new(Written(AtomicU64::new(0)));
-    let sender = Sender {
-        chunk: Arc::clone(&chunk),
-        at: 0,
-        count: 0,
+    let line = Arc::new(Line {
+        chain: Mutex::new(Chain {
+            next: VecDeque::new(),
+            spare: Vec::new(),
+            rest: None,
+        }),
         written: Arc::clone(&written),
+    });
+    let sender = Sender {
+        place: Place::new(Arc::clone(&chunk)),
+        written: Arc::clone(&written),
+        line: Arc::clone(&line),
     };
     let receiver = Receiver {
-        chunk,
-        at: 0,
-        read: 0,
+        place: Place::new(chunk),
         readable: 0,
         written,
+        line,
     };
     (sender, receiver)
 }
 
 /// Puts values in.
 pub(super) struct Sender<T> {
-    chunk: Arc<Chunk<T>>,
-    /// The slot that is written next.
-    at: usize,
-    count: u64,
+    place: Place<T>,
     written: Arc<Written>,
+    line: Arc<Line<T>>,
 }
 
 /// Takes values out.
 pub(super) struct Receiver<T> {
-    chunk: Arc<Chunk<T>>,
-    /// The slot that is read next.
-    at: usize,
-    read: u64,
+    place: Place<T>,
     /// How far may be read without asking.
     readable: u64,
     written: Arc<Written>,
+    line: Arc<Line<T>>,
 }
 
 /// How many values were ever written, on a cache line of its own.
 #[repr(align(128))]
 pub(super) struct Written(AtomicU64);
 
+/// Where an end is: at the next slot that it writes or reads.
+struct Place<T> {
+    chunk: Arc<Chunk<T>>,
+    at: usize,
+    /// Values in the chunks before this.
+    before: u64,
+}
+
+/// What both ends have. When both are gone it drops the values that are left.
+struct Line<T> {
+    chain: Mutex<Chain<T>>,
+    written: Arc<Written>,
+}
+
+struct Chain<T> {
+    /// Chunks that the sender has begun and the receiver has not.
+    next: VecDeque<Arc<Chunk<T>>>,
+    /// Chunks that were read.
+    spare: Vec<Arc<Chunk<T>>>,
+    /// Where the receiver stopped.
+    rest: Option<Place<T>>,
+}
+
 struct Chunk<T> {
-    slots: Box<[SharedCell<Option<T>>]>,
-    next: OnceLock<Arc<Chunk<T>>>,
+    /// Those between the places of the two ends hold a value.
+    slots: Box<[SharedCell<MaybeUninit<T>>]>,
 }
 
 // SAFETY: a slot is touched by the sender until the count says that it is written, and by the receiver
@@ -69,32 +97,32 @@ unsafe impl<T: Send> Send for Chunk<T> {}
 unsafe impl<T: Send> Sync for Chunk<T> {}
 
 impl<T> Chunk<T> {
-    fn new() -> Arc<Self> {
+    fn new(slots: usize) -> Arc<Self> {
         Arc::new(Self {
-            slots: (0..slots::<T>()).map(|_| SharedCell::new(None)).collect(),
-            next: OnceLock::new(),
+            slots: (0..slots)
+                .map(|_| SharedCell::new(MaybeUninit::uninit()))
+                .collect(),
         })
     }
 }
 
-impl<T> Drop for Chunk<T> {
-    fn drop(&mut self) {
-        // One after the other: a long queue must not take a deep stack.
-        let mut next = self.next.take();
-        while let Some(chunk) = next {
-            next = Arc::into_inner(chunk).and_then(|mut chunk| chunk.next.take());
-        }
-    }
-}
+/// How many chunks that were read wait to be written again.
+const SPARE_MAX: usize = 4;
 
-/// Values in a chunk: so many that changing chunks does not count, and not more than a few pages.
-const fn slots<T>() -> usize {
+/// Values in the largest chunks: so many that changing chunks does not count, and not more than a few
+/// pages.
+const fn slots_max<T>() -> usize {
     if cfg!(all(test, fanline_loom)) {
         return 2;
     }
-    let fit = (16 * 1024) / size_of::<SharedCell<Option<T>>>();
-    if fit > 512 {
-        512
+    let size = if size_of::<T>() == 0 {
+        1
+    } else {
+        size_of::<T>()
+    };
+    let fit = (16 * 1024) / size;
+    if fit > 1024 {
+        1024
     } else if fit < 8 {
         8
     } else {
@@ -102,73 +130,171 @@ const fn slots<T>() -> usize {
     }
 }
 
+/// Values in the first chunk: most queues stay short.
+const fn slots_min<T>() -> usize {
+    if slots_max::<T>() < 64 {
+        slots_max::<T>()
+    } else {
+        64
+    }
+}
+
+impl<T> Place<T> {
+    fn new(chunk: Arc<Chunk<T>>) -> Self {
+        Self {
+            chunk,
+            at: 0,
+            before: 0,
+        }
+    }
+
+    /// Values before it.
+    #[inline]
+    fn count(&self) -> u64 {
+        self.before + self.at as u64
+    }
+
+    #[inline]
+    fn chunk_is_over(&self) -> bool {
+        self.at == self.chunk.slots.len()
+    }
+
+    /// Goes on in the next chunk, and gives back the one before.
+    fn go_on(&mut self, next: Arc<Chunk<T>>) -> Arc<Chunk<T>> {
+        self.before = self.count();
+        self.at = 0;
+        std::mem::replace(&mut self.chunk, next)
+    }
+}
+
 impl<T> Sender<T> {
     /// Writes a value, which the receiver does not see before [`publish`](Sender::publish).
     #[inline]
     pub(super) fn write(&mut self, value: T) {
-        if self.at == self.chunk.slots.len() {
+        if self.place.chunk_is_over() {
             self.next_chunk();
         }
-        let slot = self.chunk.slots[self.at].get();
+        let slot = self.place.chunk.slots[self.place.at].get();
         // SAFETY: this slot is beyond what was ever published, so the receiver does not touch it, and
-        // there is one sender. It holds `None`: nothing is lost by writing over it.
-        unsafe { slot.write(Some(value)) };
-        self.at += 1;
-        self.count += 1;
+        // there is one sender. It holds nothing that would be lost by writing over it.
+        unsafe { slot.write(MaybeUninit::new(value)) };
+        self.place.at += 1;
     }
 
     /// Lets the receiver see what was written.
     #[inline]
     pub(super) fn publish(&self) {
         // Release: after the slots, and the chunks that hold them.
-        self.written.0.store(self.count, Ordering::Release);
+        self.written.0.store(self.place.count(), Ordering::Release);
+    }
+
+    /// How many values were written so far.
+    #[inline]
+    pub(super) fn count(&self) -> u64 {
+        self.place.count()
     }
 
     #[cold]
     fn next_chunk(&mut self) {
-        let next = Chunk::new();
-        // Only the one sender sets it, once for each chunk.
-        let _ = self.chunk.next.set(Arc::clone(&next));
-        self.chunk = next;
-        self.at = 0;
+        let slots = (self.place.chunk.slots.len() * 4).min(slots_max::<T>());
+        let spare = lock(&self.line.chain).spare.pop();
+        let next = spare.unwrap_or_else(|| Chunk::new(slots));
+        // Before a value in it is published.
+        lock(&self.line.chain).next.push_back(Arc::clone(&next));
+        self.place.go_on(next);
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        // A panic may have come between: what was written is known to whoever drops the rest.
+        self.publish();
     }
 }
 
 impl<T> Receiver<T> {
     /// How many values were published and not read.
     pub(super) fn available(&mut self) -> usize {
-        if self.read == self.readable {
+        let read = self.read();
+        if read == self.readable {
             self.readable = self.written.count();
         }
-        usize::try_from(self.readable - self.read).unwrap_or(usize::MAX)
+        usize::try_from(self.readable - read).unwrap_or(usize::MAX)
     }
 
     /// The next value that was published, among those that [`available`](Receiver::available) counted.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
-        if self.read == self.readable {
+        if self.read() == self.readable {
             return None;
         }
-        if self.at == self.chunk.slots.len() {
-            // The chunk was linked before the value in it was published.
-            self.chunk = Arc::clone(self.chunk.next.get()?);
-            self.at = 0;
+        if self.place.chunk_is_over() {
+            self.next_chunk();
         }
-        let slot = self.chunk.slots[self.at].get();
-        self.at += 1;
-        self.read += 1;
-        // SAFETY: the slot was published, so the sender does not touch it any more, and there is one
-        // receiver.
-        unsafe { (*slot).take() }
+        let slot = self.place.chunk.slots[self.place.at].get();
+        self.place.at += 1;
+        // SAFETY: the slot was published, so it holds a value and the sender does not touch it before
+        // it gets the chunk back, and there is one receiver, which is past the slot now.
+        Some(unsafe { (*slot).assume_init_read() })
     }
 
     /// How many values were read so far.
+    #[inline]
     pub(super) fn read(&self) -> u64 {
-        self.read
+        self.place.count()
     }
 
     pub(super) fn written(&self) -> Arc<Written> {
         Arc::clone(&self.written)
+    }
+
+    #[cold]
+    fn next_chunk(&mut self) {
+        let mut chain = lock(&self.line.chain);
+        let next = chain.next.pop_front();
+        let next = next.expect("a chunk is linked before a value in it is published");
+        let read = self.place.go_on(next);
+        if chain.spare.len() < SPARE_MAX && read.slots.len() == slots_max::<T>() {
+            chain.spare.push(read);
+        }
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        if !std::mem::needs_drop::<T>() {
+            return;
+        }
+        while self.available() > 0 {
+            drop(self.pop());
+        }
+        // The sender may still be writing.
+        let rest = Place {
+            chunk: Arc::clone(&self.place.chunk),
+            ..self.place
+        };
+        lock(&self.line.chain).rest = Some(rest);
+    }
+}
+
+impl<T> Drop for Line<T> {
+    fn drop(&mut self) {
+        let mut chain = lock(&self.chain);
+        let rest = chain.rest.take();
+        let mut next = std::mem::take(&mut chain.next);
+        drop(chain);
+        let Some(mut rest) = rest else { return };
+        let written = self.written.count();
+        while rest.count() < written {
+            if rest.chunk_is_over() {
+                let chunk = next.pop_front();
+                rest.go_on(chunk.expect("a chunk is linked before a value in it is published"));
+            }
+            let slot = rest.chunk.slots[rest.at].get();
+            rest.at += 1;
+            // SAFETY: both ends are gone; the slot was published, and not read.
+            drop(unsafe { (*slot).assume_init_read() });
+        }
     }
 }
 
@@ -220,5 +346,32 @@ mod tests {
         }
         drop(receiver);
         drop(sender);
+    }
+
+    /// Where the ends are when they go, and who goes first: each value is dropped once.
+    #[test]
+    fn what_is_left_is_dropped_by_whoever_goes_last() {
+        for (written, read, late) in [(0, 0, 0), (3, 1, 2), (64, 64, 1), (5000, 70, 3000)] {
+            for sender_first in [true, false] {
+                let value = Arc::new(());
+                let (mut sender, mut receiver) = channel();
+                (0..written).for_each(|_| sender.write(Arc::clone(&value)));
+                sender.publish();
+                for _ in 0..read {
+                    assert!(receiver.available() > 0);
+                    assert!(receiver.pop().is_some());
+                }
+                if sender_first {
+                    drop(sender);
+                    drop(receiver);
+                } else {
+                    drop(receiver);
+                    assert_eq!(Arc::strong_count(&value), 1, "what waits goes at once");
+                    (0..late).for_each(|_| sender.write(Arc::clone(&value)));
+                    drop(sender);
+                }
+                assert_eq!(Arc::strong_count(&value), 1);
+            }
+        }
     }
 }

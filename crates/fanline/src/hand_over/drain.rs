@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use super::space::Space;
 use super::{bounded, chunks};
 use crate::fence::Fences;
 use crate::guard::Registry;
@@ -47,13 +48,15 @@ pub(super) struct Drain<T, O> {
 
 pub(super) enum Outlet<T> {
     Unbounded(chunks::Receiver<T>),
-    Bounded(Arc<bounded::Queue<T>>),
+    Bounded(chunks::Receiver<T>, Arc<Space>),
+    DropOldest(Arc<bounded::Queue<T>>),
 }
 
 /// What can be seen of the queue from outside.
 enum Fill<T> {
     Unbounded(Arc<chunks::Written>),
-    Bounded(Arc<bounded::Queue<T>>),
+    Bounded(Arc<chunks::Written>, Arc<Space>),
+    DropOldest(Arc<bounded::Queue<T>>),
 }
 
 pub(super) enum End<E> {
@@ -109,7 +112,10 @@ impl<T, E, O> Shared<T, E, O> {
     pub(super) fn new(drain: Drain<T, O>) -> Self {
         let fill = match &drain.outlet {
             Outlet::Unbounded(receiver) => Fill::Unbounded(receiver.written()),
-            Outlet::Bounded(queue) => Fill::Bounded(Arc::clone(queue)),
+            Outlet::Bounded(receiver, space) => {
+                Fill::Bounded(receiver.written(), Arc::clone(space))
+            }
+            Outlet::DropOldest(queue) => Fill::DropOldest(Arc::clone(queue)),
         };
         Self {
             closed: AtomicBool::new(false),
@@ -183,8 +189,10 @@ impl<T, E, O> Shared<T, E, O> {
         self.closed.store(true, Ordering::Relaxed);
         // Who sits down looks at `closed` in the same lock.
         let drain = lock(&self.seat).drain.take();
-        if let Fill::Bounded(queue) = &self.fill {
-            queue.close();
+        match &self.fill {
+            Fill::Unbounded(_) => {}
+            Fill::Bounded(_, space) => space.wake_all(),
+            Fill::DropOldest(queue) => queue.clear(),
         }
         self.release_upstream();
         drop(drain);
@@ -221,8 +229,8 @@ impl<T, E, O> Shared<T, E, O> {
         self.ended.load(Ordering::Acquire)
             || self.is_closed()
             || match &self.fill {
-                Fill::Unbounded(written) => written.count() != read,
-                Fill::Bounded(queue) => queue.len() > 0,
+                Fill::Unbounded(written) | Fill::Bounded(written, _) => written.count() != read,
+                Fill::DropOldest(queue) => queue.len() > 0,
             }
     }
 }
@@ -322,18 +330,31 @@ where
     }
 
     /// Passes on so many values; whether more are wanted.
-    #[inline]
     fn deliver_burst(&self, drain: &mut Drain<T, O>, burst: usize) -> bool {
+        let observer = &mut drain.observer;
+        match &mut drain.outlet {
+            Outlet::Unbounded(receiver) => self.pass_on(observer, burst, || receiver.pop()),
+            Outlet::Bounded(receiver, space) => self.pass_on(observer, burst, || {
+                let value = receiver.pop();
+                space.took(receiver.read());
+                value
+            }),
+            Outlet::DropOldest(queue) => self.pass_on(observer, burst, || queue.pop()),
+        }
+    }
+
+    #[inline]
+    fn pass_on(&self, observer: &mut O, burst: usize, mut pop: impl FnMut() -> Option<T>) -> bool {
         for _ in 0..burst {
             if self.is_closed() {
                 return false;
             }
-            // A bounded queue may have lost values since it was counted.
-            let Some(value) = drain.outlet.pop() else {
+            // The sender may have taken out values since they were counted.
+            let Some(value) = pop() else {
                 return true;
             };
-            drain.observer.next_owned(value);
-            if drain.observer.is_closed() {
+            observer.next_owned(value);
+            if observer.is_closed() {
                 return false;
             }
         }
@@ -375,8 +396,8 @@ where
 impl<T, O> Drain<T, O> {
     fn read(&self) -> u64 {
         match &self.outlet {
-            Outlet::Unbounded(receiver) => receiver.read(),
-            Outlet::Bounded(_) => 0,
+            Outlet::Unbounded(receiver) | Outlet::Bounded(receiver, _) => receiver.read(),
+            Outlet::DropOldest(_) => 0,
         }
     }
 }
@@ -385,16 +406,8 @@ impl<T> Outlet<T> {
     /// How many values can be taken out now.
     fn available(&mut self) -> usize {
         match self {
-            Self::Unbounded(receiver) => receiver.available(),
-            Self::Bounded(queue) => queue.len(),
-        }
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<T> {
-        match self {
-            Self::Unbounded(receiver) => receiver.pop(),
-            Self::Bounded(queue) => queue.pop(),
+            Self::Unbounded(receiver) | Self::Bounded(receiver, _) => receiver.available(),
+            Self::DropOldest(queue) => queue.len(),
         }
     }
 }

@@ -138,3 +138,23 @@ fn unsubscribing_stops_wherever_the_drain_is() {
         assert!(matches!(&*before.0, [] | [1]) && !before.1);
     });
 }
+
+/// The sender finds the queue full and sleeps; a lost wake-up would leave it there.
+#[test]
+fn a_full_queue_makes_the_sender_wait() {
+    model(|| {
+        let lane = Lane::new();
+        let seen = Seen::default();
+        let (mut scheduled, guard) =
+            ScheduledObserver::bounded(seen.clone(), lane.clone(), super::Bound::block(1));
+        let sender = thread::spawn(move || {
+            scheduled.next_owned(1);
+            scheduled.next_owned(2);
+            scheduled.complete();
+        });
+        lane.run_until(|| seen.get().1);
+        assert_eq!(seen.get(), (vec![1, 2], true));
+        sender.join().unwrap();
+        guard.detach();
+    });
+}

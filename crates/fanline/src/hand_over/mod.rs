@@ -4,12 +4,14 @@ mod bound;
 mod bounded;
 mod chunks;
 mod drain;
+mod space;
 
 use std::sync::Arc;
 
 pub use bound::Bound;
 use bound::Overflow;
 use drain::{Drain, End, Outlet, Shared};
+use space::Space;
 
 use crate::{Guard, Observable, Observer, Worker};
 
@@ -50,9 +52,41 @@ pub struct ScheduledObserver<T, E, O, W> {
 
 enum Inlet<T, E> {
     Unbounded(chunks::Sender<T>),
-    Bounded(Arc<bounded::Queue<T>>, Overflow<E>),
+    Bounded(Bounded<T, E>),
+    DropOldest(Arc<bounded::Queue<T>>),
     /// The queue ran over, and ends with an error for that.
     Failed,
+}
+
+struct Bounded<T, E> {
+    sender: chunks::Sender<T>,
+    space: Arc<Space>,
+    /// Up to which count there was room when last looked at.
+    limit: u64,
+    full: Full<E>,
+}
+
+/// What happens to a value for which there is no room.
+enum Full<E> {
+    Block,
+    DropNewest,
+    Error(Arc<dyn Fn() -> E + Send + Sync>),
+}
+
+impl<T, E> Bounded<T, E> {
+    #[inline]
+    fn has_room(&mut self) -> bool {
+        if self.sender.count() >= self.limit {
+            self.limit = self.space.limit();
+        }
+        self.sender.count() < self.limit
+    }
+
+    #[inline]
+    fn push(&mut self, value: T) {
+        self.sender.write(value);
+        self.sender.publish();
+    }
 }
 
 impl<T, E, O, W> ScheduledObserver<T, E, O, W>
@@ -73,9 +107,27 @@ where
     /// The same with a queue that holds a number of values at most; see [`Bound`] for what happens to
     /// one more.
     pub fn bounded(observer: O, worker: W, bound: Bound<E>) -> (Self, Guard) {
-        let queue = Arc::new(bounded::Queue::new(bound.capacity));
-        let inlet = Inlet::Bounded(Arc::clone(&queue), bound.overflow);
-        Self::with(inlet, Outlet::Bounded(queue), observer, worker)
+        let full = match bound.overflow {
+            Overflow::Block => Full::Block,
+            Overflow::DropNewest => Full::DropNewest,
+            Overflow::Error(make) => Full::Error(make),
+            Overflow::DropOldest => {
+                let queue = Arc::new(bounded::Queue::new(bound.capacity));
+                let inlet = Inlet::DropOldest(Arc::clone(&queue));
+                return Self::with(inlet, Outlet::DropOldest(queue), observer, worker);
+            }
+        };
+        let (sender, receiver) = chunks::channel();
+        let space = Arc::new(Space::new(bound.capacity));
+        let outlet = Outlet::Bounded(receiver, Arc::clone(&space));
+        let limit = space.limit();
+        let inlet = Inlet::Bounded(Bounded {
+            sender,
+            space,
+            limit,
+            full,
+        });
+        Self::with(inlet, outlet, observer, worker)
     }
 
     fn with(inlet: Inlet<T, E>, outlet: Outlet<T>, observer: O, worker: W) -> (Self, Guard) {
@@ -103,52 +155,58 @@ where
         }
     }
 
+    #[inline]
     fn push(&mut self, value: T) {
         match &mut self.inlet {
             Inlet::Unbounded(sender) => {
                 sender.write(value);
                 sender.publish();
             }
-            Inlet::Bounded(..) => self.push_bounded(value),
+            Inlet::Bounded(bounded) => {
+                if bounded.has_room() {
+                    bounded.push(value);
+                } else {
+                    self.push_to_full(value);
+                }
+            }
+            Inlet::DropOldest(queue) => drop(queue.push_out(value)),
             Inlet::Failed => {}
         }
     }
 
-    fn push_bounded(&mut self, value: T) {
-        let Inlet::Bounded(queue, overflow) = &self.inlet else {
+    #[cold]
+    fn push_to_full(&mut self, value: T) {
+        let Inlet::Bounded(bounded) = &mut self.inlet else {
             return;
         };
-        match overflow {
-            Overflow::Block => self.push_or_wait(queue, value),
-            Overflow::DropOldest => drop(queue.push_out(value)),
-            Overflow::DropNewest => drop(queue.try_push(value)),
-            Overflow::Error(make) => {
-                if let Err(value) = queue.try_push(value) {
-                    let error = make();
-                    self.inlet = Inlet::Failed;
-                    self.shared.end(End::Error(error));
-                    drop(value);
-                }
+        match &bounded.full {
+            Full::Block => Self::push_or_wait(bounded, &self.shared, &self.worker, value),
+            Full::DropNewest => {}
+            Full::Error(make) => {
+                let error = make();
+                self.inlet = Inlet::Failed;
+                self.shared.end(End::Error(error));
             }
         }
     }
 
-    fn push_or_wait(&self, queue: &bounded::Queue<T>, mut value: T) {
-        while let Err(back) = queue.try_push(value) {
-            value = back;
-            if self.shared.is_closed() {
+    fn push_or_wait(bounded: &mut Bounded<T, E>, shared: &Shared<T, E, O>, worker: &W, value: T) {
+        while !bounded.has_room() {
+            if shared.is_closed() {
                 return;
             }
             // The queue is full, so it is being emptied, or about to be: but not by a thread that
             // waits here.
-            if !self.worker.runs_here() {
-                queue.wait_for_space();
-            } else if self.shared.drains_here() {
-                return queue.push_beyond(value);
-            } else if !self.shared.drain_in_place() {
-                queue.wait_for_space();
+            let here = worker.runs_here();
+            if here && shared.drains_here() {
+                break;
+            }
+            if !here || !shared.drain_in_place() {
+                let count = bounded.sender.count();
+                bounded.space.wait(count, || shared.is_closed());
             }
         }
+        bounded.push(value);
     }
 
     /// Has the queue emptied, unless that goes on.
@@ -170,7 +228,8 @@ where
     #[inline]
     fn next(&mut self, value: &T) {
         if !self.is_closed() {
-            self.next_owned(value.clone());
+            self.push(value.clone());
+            self.wake();
         }
     }
 

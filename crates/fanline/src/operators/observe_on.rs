@@ -1,5 +1,5 @@
 use crate::scheduler::{Bound, ScheduledObserver};
-use crate::{Guard, Observable, Observer, Scheduler};
+use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
 /// What [`observe_on`](crate::ObservableExt::observe_on) and
 /// [`observe_on_with`](crate::ObservableExt::observe_on_with) give.
@@ -86,6 +86,9 @@ where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
         let worker = self.scheduler.worker();
+        if worker.runs_at_once() {
+            return self.source.subscribe_with(observer);
+        }
         let (scheduled, guard) = match self.bound {
             None => ScheduledObserver::new(observer, worker),
             Some(bound) => ScheduledObserver::bounded(observer, worker, bound),

@@ -80,6 +80,10 @@ impl Worker for ImmediateWorker {
     fn runs_here(&self) -> bool {
         true
     }
+
+    fn runs_at_once(&self) -> bool {
+        true
+    }
 }
 
 fn sleep_until(due: Time) {

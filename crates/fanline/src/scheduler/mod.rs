@@ -125,4 +125,10 @@ pub trait Worker: Clone + Send + Sync + 'static {
     /// Whether the calling thread is needed to run this lane: waiting there for one of its actions
     /// could take for ever.
     fn runs_here(&self) -> bool;
+
+    /// Whether [`schedule`](Worker::schedule) always runs the action before it returns, whatever else
+    /// runs: then there is no need for a queue in front of this lane.
+    fn runs_at_once(&self) -> bool {
+        false
+    }
 }

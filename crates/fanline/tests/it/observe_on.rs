@@ -10,7 +10,7 @@ use fanline::scheduler::{
     Bound, CurrentThread, EventLoop, Immediate, NewThread, ThreadPool, VirtualTime,
 };
 use fanline::testing::{Event, Recorder, complete, error, hot, next};
-use fanline::{Guard, Observable, ObservableExt, Observer, Scheduler, observer, subject};
+use fanline::{Guard, Observable, ObservableExt, Observer, Scheduler, Subject, observer, subject};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -443,5 +443,93 @@ fn several_hand_overs_in_a_row_lose_nothing() {
         end.recv_timeout(PATIENCE).expect("no wake-up is lost");
         assert_eq!(*sum.lock().unwrap(), 499 * 500 / 2);
         drop(guard);
+    }
+}
+
+/// State that is no atomic goes along with the values from thread to thread.
+#[test]
+fn what_one_action_did_is_seen_by_the_next_wherever_it_runs() {
+    let (done, end) = mpsc::channel();
+    let mut log = Vec::new();
+    let guard = Values(0..5000)
+        .observe_on_with(ThreadPool::new(4), Bound::block(16))
+        .subscribe_with(
+            observer(move |value: &u32| {
+                assert_eq!(log.len(), usize::try_from(*value).unwrap());
+                log.push(*value);
+            })
+            .on_complete(move || done.send(()).unwrap()),
+        );
+    end.recv_timeout(PATIENCE).expect("nothing was out of turn");
+    drop(guard);
+}
+
+#[test]
+fn what_take_let_through_arrives_and_then_its_end() {
+    let (tx, rx) = mpsc::channel();
+    let (done, end) = mpsc::channel();
+    let guard = Values(0..u32::MAX)
+        .take(5)
+        .observe_on(ThreadPool::global())
+        .subscribe_with(sender(tx, done));
+    end.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(rx.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    drop(guard);
+}
+
+/// Room is counted from what the observer was given, the value that it works on included.
+#[test]
+fn an_observer_finds_room_for_what_it_sends_itself() {
+    let time = VirtualTime::new();
+    let tx = Subject::<u32>::new();
+    let (again, seen) = (tx.clone(), Arc::new(Mutex::new(Vec::new())));
+    let log = seen.clone();
+    let guard = tx
+        .clone()
+        .observe_on_with(time.clone(), Bound::drop_newest(2))
+        .subscribe(move |value| {
+            log.lock().unwrap().push(*value);
+            if *value == 1 {
+                again.next(10);
+                again.next(11);
+            }
+        });
+    tx.next(1);
+    tx.next(2);
+    tx.next(3);
+    time.run();
+    assert_eq!(*seen.lock().unwrap(), [1, 2, 10], "3 and 11 found it full");
+    drop(guard);
+}
+
+/// Unsubscribed while values come and go: none after, and each is dropped once.
+#[test]
+fn unsubscribing_in_the_midst_drops_each_value_once() {
+    for turn in 0..200_u32 {
+        let value = Arc::new(());
+        let (mut tx, source) = subject::<Arc<()>>();
+        let over = Arc::new(AtomicBool::new(false));
+        let flag = over.clone();
+        let check = move |_: &Arc<()>| assert!(!flag.load(Ordering::SeqCst), "it is over");
+        let guard = if turn % 2 == 0 {
+            source.observe_on(ThreadPool::global()).subscribe(check)
+        } else {
+            source
+                .observe_on_with(ThreadPool::global(), Bound::block(3))
+                .subscribe(check)
+        };
+        let sent = value.clone();
+        let emitter = std::thread::spawn(move || {
+            for _ in 0..500 {
+                tx.next(sent.clone());
+            }
+        });
+        for _ in 0..turn * 20 {
+            std::hint::spin_loop();
+        }
+        guard.unsubscribe_and_wait();
+        over.store(true, Ordering::SeqCst);
+        emitter.join().unwrap();
+        assert_eq!(Arc::strong_count(&value), 1);
     }
 }

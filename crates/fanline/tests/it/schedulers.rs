@@ -463,6 +463,103 @@ fn panics_go_to_the_hook_and_threads_go_on() {
     check(&EventLoop::options().on_panic(hook(tx)).build(), &panics);
 }
 
+/// A periodic action that panics is over, and its lane goes on.
+#[test]
+fn a_periodic_action_that_panics_ends() {
+    fn check<S: Scheduler>(scheduler: &S) {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let counted = Counted(drops.clone());
+        let worker = scheduler.worker();
+        let runs = Arc::new(AtomicUsize::new(0));
+        let ran = runs.clone();
+        let guard = worker.schedule_periodic(MS, counted, move |_, _| {
+            assert_eq!(ran.fetch_add(1, Ordering::SeqCst), 0, "it runs once");
+            panic!("as arranged");
+        });
+        let (tx, rx) = mpsc::channel();
+        worker
+            .schedule_after(10 * MS, tx, |tx, _| tx.send(()).unwrap())
+            .detach();
+        receive(&rx, 1);
+        assert_eq!(runs.load(Ordering::SeqCst), 1);
+        assert_eq!(drops.load(Ordering::SeqCst), 1);
+        assert!(guard.is_closed());
+    }
+    check(&NewThread);
+    check(&EventLoop::new());
+    check(&ThreadPool::new(2));
+}
+
+#[test]
+fn threads_are_named() {
+    fn check<S: Scheduler>(scheduler: &S, expected: &str) {
+        let (tx, rx) = mpsc::channel();
+        let name = move || {
+            let name = std::thread::current().name().map(str::to_owned);
+            tx.send(name).unwrap();
+        };
+        scheduler.schedule(name).detach();
+        assert_eq!(receive(&rx, 1)[0].as_deref(), Some(expected));
+    }
+    check(&NewThread, "fanline-worker");
+    check(&EventLoop::new(), "fanline-loop");
+    check(&ThreadPool::new(2), "fanline-pool");
+    check(&ThreadPool::global(), "fanline-pool");
+    check(
+        &ThreadPool::options().threads(1).name("crew").build(),
+        "crew",
+    );
+    check(&EventLoop::options().name("ring").build(), "ring");
+}
+
+/// An action that blocks in `unsubscribe_and_wait` occupies one thread and leaves the others to work.
+#[test]
+fn an_action_that_waits_to_unsubscribe_starves_nobody() {
+    let pool = ThreadPool::new(2);
+    let (began, begun) = mpsc::channel();
+    let (open, gate) = mpsc::channel::<()>();
+    let held = pool.schedule(move || {
+        began.send(()).unwrap();
+        gate.recv_timeout(PATIENCE).unwrap();
+    });
+    receive(&begun, 1);
+    let (tx, rx) = mpsc::channel();
+    let waited = tx.clone();
+    pool.schedule(move || {
+        tx.send("waits").unwrap();
+        held.unsubscribe_and_wait();
+        waited.send("has waited").unwrap();
+    })
+    .detach();
+    assert_eq!(receive(&rx, 1), ["waits"]);
+    open.send(()).unwrap();
+    assert_eq!(receive(&rx, 1), ["has waited"]);
+}
+
+/// Cancelled from one thread while another is about to run it: it runs or it is dropped unrun, once.
+#[test]
+fn an_action_that_is_cancelled_as_it_begins_is_dropped_once() {
+    let pool = ThreadPool::new(1);
+    for turn in 0..2000_u32 {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let state = Counted(drops.clone());
+        let ran = Arc::new(AtomicBool::new(false));
+        let flag = ran.clone();
+        let guard = pool.worker().schedule(state, move |state, _| {
+            flag.store(true, Ordering::SeqCst);
+            drop(state);
+        });
+        for _ in 0..turn % 50 {
+            std::hint::spin_loop();
+        }
+        guard.unsubscribe_and_wait();
+        assert_eq!(drops.load(Ordering::SeqCst), 1);
+        let before = ran.load(Ordering::SeqCst);
+        std::thread::yield_now();
+        assert_eq!(ran.load(Ordering::SeqCst), before);
+    }
+}
+
 #[test]
 fn a_trampoline_is_emptied_before_a_panic_goes_on() {
     let (tx, rx) = mpsc::channel();
