@@ -5,6 +5,7 @@
     reason = "in tests it is an assertion, in their helpers too"
 )]
 
+mod first_lines;
 mod hand;
 mod hub;
 mod local_subject;
