@@ -9,6 +9,8 @@
     reason = "store and list are reached by the rules of the gate"
 )]
 
+mod replaying;
+
 use std::any::Any;
 use std::mem::needs_drop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +27,7 @@ use crate::clock::Time;
 use crate::fence::Fences;
 use crate::guard::{Guard, Registry};
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock};
+use replaying::Replaying;
 
 /// How long a waiting unsubscribe sleeps before it looks again, for the case that the emission it
 /// waits for ends without looking at the signal once more.
@@ -794,99 +797,6 @@ where
             lock(&self.control).places.find(key),
             Some((_, Place::Waiting(_) | Place::Listed(_)))
         )
-    }
-}
-
-/// Somebody who is given the retained values, and those that come meanwhile. What it has not seen
-/// stays in memory for as long as it lives.
-struct Replaying<'a, T, E, P: Rules, L: Entry<T, E>> {
-    core: &'a Core<T, E, P, L>,
-    /// The position of the value that comes next, once it is known.
-    next: Option<usize>,
-    pinned: bool,
-    /// Whether it began, and has not finished.
-    open: bool,
-}
-
-impl<T, E, P: Rules, L: Entry<T, E>> Replaying<'_, T, E, P, L> {
-    /// The values that come next, as far as they lie together; none when there are no more. They stay
-    /// where they are until the replay is over.
-    fn advance(&mut self, control: &mut Control<E, L>, now: Time) -> Option<NonNull<[T]>> {
-        let core = self.core;
-        let halted = core.gate.halt(&mut control.fenced);
-        let replays = match control.end {
-            None => P::REPLAYS_LIVE,
-            Some(End::Completed) => P::REPLAYS_COMPLETED,
-            Some(End::Failed(_)) => P::REPLAYS_FAILED,
-            Some(End::Disposed) => false,
-        };
-        self.open = true;
-        let frozen = control.end.is_some() && core.policy.freezes();
-        if self.next.is_none() && !frozen {
-            // SAFETY: halted, with the lock held.
-            unsafe { (*core.gate.store()).trim(&core.policy, now) };
-            // Given up when the replay is over, by it or by the emitter.
-            control.to_give_up |= halted == Halted::Calling;
-        }
-        // SAFETY: as above.
-        let log = unsafe { &mut (*core.gate.store()).log };
-        let start = if replays { log.first() } else { log.end() };
-        let next = *self.next.get_or_insert(start);
-        if next == log.end() {
-            return None;
-        }
-        if !self.pinned {
-            log.pin();
-            self.pinned = true;
-        }
-        let values = log.slice_from(next);
-        self.next = Some(next + values.len());
-        Some(values)
-    }
-
-    /// The last value that is retained. It stays where it is until the replay is over.
-    fn pin_last(&mut self, control: &mut Control<E, L>) -> Option<NonNull<T>> {
-        self.core.gate.halt(&mut control.fenced);
-        self.open = true;
-        // SAFETY: halted, with the lock held.
-        let store = unsafe { &mut *self.core.gate.store() };
-        store.trim_by_count(&self.core.policy);
-        if store.log.first() == store.log.end() {
-            return None;
-        }
-        store.log.pin();
-        self.pinned = true;
-        Some(store.log.slice_from(store.log.end() - 1).cast())
-    }
-
-    /// The replay is over; what nobody else reads and nobody retains falls off.
-    fn finish(&mut self, control: &mut Control<E, L>) -> GivenUp<T> {
-        if !std::mem::take(&mut self.open) {
-            return GivenUp::Nothing;
-        }
-        let halted = self.core.gate.halt(&mut control.fenced);
-        // SAFETY: halted, with the lock held.
-        let store = unsafe { &mut *self.core.gate.store() };
-        if std::mem::take(&mut self.pinned) {
-            store.log.unpin();
-        }
-        if halted == Halted::Calling {
-            control.to_give_up = true;
-            return GivenUp::Nothing;
-        }
-        store.trim_by_count(&self.core.policy);
-        store.log.give_up()
-    }
-}
-
-impl<T, E, P: Rules, L: Entry<T, E>> Drop for Replaying<'_, T, E, P, L> {
-    fn drop(&mut self) {
-        if self.open {
-            let mut control = lock(&self.core.control);
-            let values = self.finish(&mut control);
-            drop(control);
-            drop(values);
-        }
     }
 }
 
