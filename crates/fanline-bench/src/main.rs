@@ -20,6 +20,7 @@
 mod allocations;
 mod core_nats;
 mod generator;
+mod hubs;
 mod micro;
 mod replay;
 mod report;
@@ -46,6 +47,8 @@ enum Command {
     Core(core_nats::Arguments),
     /// The engine's parts on one core: matcher, parser, shard; time and allocations
     Micro(micro::Arguments),
+    /// The broadcast hub in lockstep, against other crates
+    Hubs(hubs::Arguments),
     /// Subjects and replay flavours against hand-written limits, and against RxJava, rxRust and tokio
     ///
     /// One thread emits M messages of u32 to S subscribers, each of which bumps a plain counter. Each
@@ -80,6 +83,7 @@ fn main() -> Result<()> {
             servers::process::end_children_on_signals()?;
             core_nats::run(&arguments)
         }
+        Command::Hubs(arguments) => hubs::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Schedulers(arguments) => schedulers::run(&arguments),

@@ -3,11 +3,12 @@
 //! Times are written in nanoseconds of the virtual clock, and mostly small numbers.
 //!
 //! ```
+//! use std::convert::Infallible;
 //! use fanline::{ObservableExt, Observable, scheduler::VirtualTime};
 //! use fanline::testing::{Recorder, complete, hot, next};
 //!
 //! let time = VirtualTime::new();
-//! let source = hot::<u32>(&time, [next(10, 1), next(20, 2), complete(30)]);
+//! let source = hot::<u32, Infallible>(&time, [next(10, 1), next(20, 2), complete(30)]);
 //! let recorder = Recorder::new(&time);
 //! source
 //!     .clone()

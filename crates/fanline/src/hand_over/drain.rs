@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::space::Space;
 use super::{bounded, chunks};
+use crate::fence::Fences;
 use crate::guard::Registry;
-use crate::subject::fence::Fences;
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait};
 use crate::{Guard, Observer, Worker};

@@ -4,7 +4,7 @@
 //! the receiver is after it has said from where on it wants to be woken; the fences see to it that they
 //! do not miss each other.
 
-use crate::subject::fence::Fences;
+use crate::fence::Fences;
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait};
 
 /// How often a sender looks for room, and how long it waits before each look, before it sleeps.

@@ -6,7 +6,14 @@ use crate::{Guard, Observable, Observer};
 /// Room that a first buffer gets however large it may become, in values.
 const FIRST_ROOM_MAX: usize = 1024;
 
-/// See [`ObservableExt::buffer_count`](crate::ObservableExt::buffer_count).
+/// What [`buffer_count`](crate::ObservableExt::buffer_count) gives.
+///
+/// Emits the values in `Vec`s of `count`. On completion the rest comes as one that is shorter; an
+/// error passes at once and the rest is dropped. Keeps up to `count` values.
+///
+/// # Panics
+///
+/// If `count` is zero.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -25,6 +32,7 @@ pub struct BufferCount<S> {
 
 impl<S> BufferCount<S> {
     pub(super) fn new(source: S, count: usize) -> Self {
+        assert!(count > 0, "`count` must be at least 1");
         Self { source, count }
     }
 }
@@ -114,7 +122,15 @@ impl<T: Clone, E, O: Observer<Vec<T>, E>> Observer<T, E> for BufferCountObserver
     forward!(error, is_closed);
 }
 
-/// See [`ObservableExt::buffer_count_every`](crate::ObservableExt::buffer_count_every).
+/// What [`buffer_count_every`](crate::ObservableExt::buffer_count_every) gives.
+///
+/// As [`buffer_count`](crate::ObservableExt::buffer_count), with a buffer that begins at every
+/// `every`-th value: they overlap where `every` is less than `count`, and leave values out where it
+/// is more. On completion all buffers that have begun come, the oldest first.
+///
+/// # Panics
+///
+/// If `count` or `every` is zero.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -134,6 +150,8 @@ pub struct BufferCountEvery<S> {
 
 impl<S> BufferCountEvery<S> {
     pub(super) fn new(source: S, count: usize, every: usize) -> Self {
+        assert!(count > 0, "`count` must be at least 1");
+        assert!(every > 0, "`every` must be at least 1");
         Self {
             source,
             count,

@@ -4,8 +4,56 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// See [`ObservableExt::buffer_time`](crate::ObservableExt::buffer_time) and
-/// [`ObservableExt::buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count).
+/// What [`buffer_time`](crate::ObservableExt::buffer_time) and
+/// [`buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count) give.
+///
+/// Emits what has come in each `period` as one `Vec`, an empty one where nothing has.
+///
+/// On completion what is there is emitted first, if anything is; an error is passed on at once and
+/// drops it. What is kept is not bounded, which
+/// [`buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count) is for. Emits on a worker of
+/// `scheduler`.
+///
+/// [`buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count):
+/// [`buffer_time`](crate::ObservableExt::buffer_time) that also emits as soon as `count` values are
+/// there; the next `period` begins then.
+///
+/// # Panics
+///
+/// When `period` is zero, or `count` is.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let guard = source
+///     .buffer_time(Duration::from_secs(1), time.clone())
+///     .subscribe(|values| println!("{values:?}"));
+/// tx.next(1);
+/// tx.next(2);
+/// time.advance_by(Duration::from_secs(1)); // [1, 2]
+/// # drop(guard);
+/// ```
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let (seen, full) = std::sync::mpsc::channel();
+/// let _guard = source
+///     .buffer_time_or_count(Duration::from_secs(1), 2, time.clone())
+///     .subscribe_owned(move |values| seen.send(values).expect("still there"));
+/// tx.next(1);
+/// tx.next(2); // full, before the second is over
+/// assert_eq!(full.try_recv(), Ok(vec![1, 2]));
+/// tx.next(3);
+/// time.advance_by(Duration::from_secs(1));
+/// assert_eq!(full.try_recv(), Ok(vec![3]));
+/// ```
 #[derive(Clone, Debug)]
 pub struct BufferTime<S, C> {
     source: S,

@@ -3,7 +3,21 @@ use std::sync::Arc;
 use super::upstreams::{UntilClosed, Upstreams};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// See [`ObservableExt::catch`](crate::ObservableExt::catch).
+/// What [`catch`](crate::ObservableExt::catch) gives.
+///
+/// Goes on with the observable that `handler` makes of the error, when there is one.
+///
+/// The result fails with what that fails with: [`Infallible`](std::convert::Infallible) if it
+/// cannot. Keeps nothing.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::throw::<u32, _>("offline")
+///     .catch(|_| fanline::from_iter([1, 2])) // from a file, say
+///     .subscribe(|value| println!("{value}"))
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Catch<S, F> {
     source: S,

@@ -4,7 +4,9 @@ use std::marker::PhantomData;
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::collect`](crate::ObservableExt::collect).
+/// What [`collect`](crate::ObservableExt::collect) gives.
+///
+/// Emits all values in one collection when the source completes. Keeps them all until then.
 ///
 /// ```
 /// use std::collections::BTreeSet;

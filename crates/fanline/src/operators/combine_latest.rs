@@ -2,7 +2,44 @@ use super::gate::Out;
 use super::join::{First, Join, join};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::combine_latest_with`](crate::ObservableExt::combine_latest_with).
+/// What [`combine_latest`](crate::ObservableExt::combine_latest) and
+/// [`combine_latest_with`](crate::ObservableExt::combine_latest_with) give.
+///
+/// Emits the latest values of this source and of `other` as a pair, whenever either has a new
+/// one; nothing until each has had one.
+///
+/// Completes when both have, or when one completes without a value; fails with the first that
+/// fails. Keeps one value of each. See
+/// [`combine_latest_with`](crate::ObservableExt::combine_latest_with) for pairs without clones.
+///
+/// [`combine_latest_with`](crate::ObservableExt::combine_latest_with):
+/// [`combine_latest`](crate::ObservableExt::combine_latest) with what `f` makes of the two values.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let (mut price, prices) = fanline::subject::<u32>();
+/// let (mut amount, amounts) = fanline::subject::<u32>();
+/// let _guard = prices.combine_latest(amounts).subscribe(|pair| println!("{pair:?}"));
+/// price.next(10);
+/// amount.next(2); // (10, 2)
+/// price.next(11); // (11, 2)
+/// ```
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let (mut price, prices) = fanline::subject::<u32>();
+/// let (mut amount, amounts) = fanline::subject::<u32>();
+/// let total = fanline::BehaviorSubject::new(0);
+/// let seen = total.clone();
+/// let _guard = prices
+///     .combine_latest_with(amounts, |price, amount| price * amount)
+///     .subscribe(move |total| seen.next(*total));
+/// price.next(10);
+/// amount.next(2);
+/// assert_eq!(total.value(), Ok(20));
+/// ```
 #[derive(Clone, Debug)]
 pub struct CombineLatest<A, B, F> {
     left: A,

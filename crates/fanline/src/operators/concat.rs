@@ -3,7 +3,21 @@ use std::sync::Arc;
 use super::series::{Episode, Series};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// See [`ObservableExt::concat`](crate::ObservableExt::concat).
+/// What [`concat`](crate::ObservableExt::concat) gives.
+///
+/// Emits all of this source, and when that completes all of `next`, which is subscribed then.
+///
+/// Completes with `next`; fails with whichever fails, and `next` is not subscribed when it is this
+/// one. Keeps nothing. [`concat_all`](crate::operators::concat_all) does it for a list.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(0..2)
+///     .concat(fanline::from_iter(5..7))
+///     .subscribe(|value| println!("{value}")) // 0 1 5 6
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Concat<A, B> {
     first: A,

@@ -1,7 +1,9 @@
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::count`](crate::ObservableExt::count).
+/// What [`count`](crate::ObservableExt::count) gives.
+///
+/// Emits the number of values when the source completes.
 ///
 /// ```
 /// use fanline::prelude::*;

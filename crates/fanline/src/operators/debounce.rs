@@ -4,7 +4,30 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// See [`ObservableExt::debounce`](crate::ObservableExt::debounce).
+/// What [`debounce`](crate::ObservableExt::debounce) gives.
+///
+/// Emits a value when nothing has come for `quiet` after it; values that are followed sooner are
+/// dropped.
+///
+/// On completion the value that waits is emitted first; an error is passed on at once and drops it.
+/// Keeps one value. Emits on a worker of `scheduler`. A deadline that moves with each value is not
+/// scheduled anew with each.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let (mut tx, keys) = fanline::subject::<char>();
+/// let guard = keys
+///     .debounce(Duration::from_millis(300), time.clone())
+///     .subscribe(|key| println!("search after {key}"));
+/// tx.next('a');
+/// time.advance_by(Duration::from_millis(200));
+/// tx.next('b');
+/// time.advance_by(Duration::from_millis(300)); // search after b
+/// # drop(guard);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Debounce<S, C> {
     source: S,

@@ -1,7 +1,9 @@
 use crate::operators::forward::{complete, forward};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::default_if_empty`](crate::ObservableExt::default_if_empty).
+/// What [`default_if_empty`](crate::ObservableExt::default_if_empty) gives.
+///
+/// Emits `value` when the source completes without one.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -5,7 +5,24 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// See [`ObservableExt::delay`](crate::ObservableExt::delay).
+/// What [`delay`](crate::ObservableExt::delay) gives.
+///
+/// Emits each value, and the completion, so much later.
+///
+/// An error is passed on at once and drops what waits. What waits is not bounded. Emits on a worker
+/// of `scheduler`.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let guard = source.delay(Duration::from_secs(1), time.clone()).subscribe(|v| println!("{v}"));
+/// tx.next(1);
+/// time.advance_by(Duration::from_secs(1)); // 1
+/// # drop(guard);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Delay<S, C> {
     source: S,

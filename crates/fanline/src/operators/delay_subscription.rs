@@ -4,7 +4,24 @@ use std::time::Duration;
 use super::upstreams::{UntilClosed, Upstreams};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// See [`ObservableExt::delay_subscription`](crate::ObservableExt::delay_subscription).
+/// What [`delay_subscription`](crate::ObservableExt::delay_subscription) gives.
+///
+/// Subscribes to the source so much later, on a worker of `scheduler`.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let (tx, source) = fanline::subject::<u32>();
+/// let guard = source
+///     .delay_subscription(Duration::from_secs(1), time.clone())
+///     .subscribe(|value| println!("{value}"));
+/// assert!(!tx.has_observers());
+/// time.advance_by(Duration::from_secs(1));
+/// assert!(tx.has_observers());
+/// # drop(guard);
+/// ```
 #[derive(Clone, Debug)]
 pub struct DelaySubscription<S, C> {
     source: S,

@@ -4,7 +4,10 @@ use std::hash::Hash;
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::distinct`](crate::ObservableExt::distinct).
+/// What [`distinct`](crate::ObservableExt::distinct) gives.
+///
+/// Emits each value the first time it comes. Remembers every value that came: memory grows with the
+/// number of unlike ones.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -42,7 +45,9 @@ where
     }
 }
 
-/// See [`ObservableExt::distinct_by_key`](crate::ObservableExt::distinct_by_key).
+/// What [`distinct_by_key`](crate::ObservableExt::distinct_by_key) gives.
+///
+/// Emits each value whose key comes the first time. Remembers every key that came.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,7 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::distinct_until_changed`](crate::ObservableExt::distinct_until_changed).
+/// What [`distinct_until_changed`](crate::ObservableExt::distinct_until_changed) gives.
+///
+/// Emits each value that differs from the one before it. Keeps one value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -39,7 +41,10 @@ where
     }
 }
 
-/// See [`ObservableExt::distinct_until_changed_by`](crate::ObservableExt::distinct_until_changed_by).
+/// What [`distinct_until_changed_by`](crate::ObservableExt::distinct_until_changed_by) gives.
+///
+/// Emits each value that `same` does not find the same as the last one emitted, which is its first
+/// argument. Keeps one value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -134,7 +139,9 @@ where
     forward!(error, complete, is_closed);
 }
 
-/// See [`ObservableExt::distinct_until_changed_by_key`](crate::ObservableExt::distinct_until_changed_by_key).
+/// What [`distinct_until_changed_by_key`](crate::ObservableExt::distinct_until_changed_by_key) gives.
+///
+/// Emits each value whose key differs from that of the one before it. Keeps one key.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,7 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::enumerate`](crate::ObservableExt::enumerate).
+/// What [`enumerate`](crate::ObservableExt::enumerate) gives.
+///
+/// Emits each value with its number, from zero.
 ///
 /// ```
 /// use fanline::prelude::*;

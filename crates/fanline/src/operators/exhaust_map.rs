@@ -4,7 +4,24 @@ use super::funnel::Funnel;
 use crate::sync::{Mutex, lock};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// See [`ObservableExt::exhaust_map`](crate::ObservableExt::exhaust_map).
+/// What [`exhaust_map`](crate::ObservableExt::exhaust_map) gives.
+///
+/// Emits all of the observable that `f` makes of a value; values that come before it has completed
+/// are ignored.
+///
+/// Completes when the source and the observable in progress have; fails with the first that fails.
+/// Keeps nothing. A panic of `f` ends it without a word.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let (mut click, clicks) = fanline::subject::<&str>();
+/// let (mut answer, answers) = fanline::subject::<u32>();
+/// let _guard = clicks.exhaust_map(move |_| answers.clone()).subscribe(|n| println!("{n}"));
+/// click.next("send");
+/// click.next("send again"); // ignored: the answer is not complete
+/// answer.next(200);
+/// ```
 #[derive(Clone, Debug)]
 pub struct ExhaustMap<S, F> {
     source: S,

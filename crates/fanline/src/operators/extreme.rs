@@ -3,7 +3,10 @@ use std::cmp::Ordering;
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::min`](crate::ObservableExt::min).
+/// What [`min`](crate::ObservableExt::min) gives.
+///
+/// Emits the least value when the source completes, the first of equals; nothing when there were none.
+/// Keeps one value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -37,7 +40,10 @@ where
     }
 }
 
-/// See [`ObservableExt::max`](crate::ObservableExt::max).
+/// What [`max`](crate::ObservableExt::max) gives.
+///
+/// Emits the greatest value when the source completes, the last of equals; nothing when there were
+/// none. Keeps one value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -71,7 +77,9 @@ where
     }
 }
 
-/// See [`ObservableExt::min_by`](crate::ObservableExt::min_by).
+/// What [`min_by`](crate::ObservableExt::min_by) gives.
+///
+/// As [`min`](crate::ObservableExt::min), in the order that `compare` gives.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -117,7 +125,9 @@ where
     }
 }
 
-/// See [`ObservableExt::max_by`](crate::ObservableExt::max_by).
+/// What [`max_by`](crate::ObservableExt::max_by) gives.
+///
+/// As [`max`](crate::ObservableExt::max), in the order that `compare` gives.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,7 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::filter`](crate::ObservableExt::filter).
+/// What [`filter`](crate::ObservableExt::filter) gives.
+///
+/// Emits the values for which `keep` says so.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,7 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::filter_map`](crate::ObservableExt::filter_map).
+/// What [`filter_map`](crate::ObservableExt::filter_map) gives.
+///
+/// Emits what `f` makes of each value, and nothing where it makes nothing.
 ///
 /// ```
 /// use fanline::prelude::*;

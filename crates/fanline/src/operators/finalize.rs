@@ -5,7 +5,11 @@ use crate::operators::forward::forward;
 use crate::sync::{Mutex, lock};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::finalize`](crate::ObservableExt::finalize).
+/// What [`finalize`](crate::ObservableExt::finalize) gives.
+///
+/// Runs `action` once when the subscription is over, however that comes about: after the end has been
+/// passed on, when the guard is dropped, or when the source drops the observer because nothing more is
+/// wanted. Runs on the thread that ends it.
 ///
 /// ```
 /// use fanline::prelude::*;

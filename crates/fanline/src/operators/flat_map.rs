@@ -5,8 +5,44 @@ use super::funnel::Funnel;
 use crate::sync::{Mutex, lock};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// See [`ObservableExt::flat_map`](crate::ObservableExt::flat_map) and
-/// [`ObservableExt::concat_map`](crate::ObservableExt::concat_map).
+/// What [`flat_map`](crate::ObservableExt::flat_map) and
+/// [`concat_map`](crate::ObservableExt::concat_map) give.
+///
+/// Emits what the observables that `f` makes of the values emit, as it comes, from at most `most`
+/// of them at a time; `usize::MAX` for no limit.
+///
+/// `f` is called as values come; what it gives back beyond `most` waits, not subscribed, without
+/// bound. Completes when the source and all of them have; fails with the first that fails. A panic
+/// of `f` ends it without a word. For work in parallel see
+/// [`flat_map_on`](crate::ObservableExt::flat_map_on).
+///
+/// [`concat_map`](crate::ObservableExt::concat_map): emits all of the observable that `f` makes of
+/// the first value, then all of the one made of the second, and so on:
+/// [`flat_map`](crate::ObservableExt::flat_map) with one at a time.
+///
+/// `f` is called as values come; what it gives back waits, not subscribed, without bound.
+///
+/// # Panics
+///
+/// When `most` is 0.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter([10, 20])
+///     .flat_map(usize::MAX, |&n| fanline::from_iter(n..n + 2))
+///     .subscribe(|value| println!("{value}"))
+///     .detach();
+/// ```
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter([10, 20])
+///     .concat_map(|&n| fanline::from_iter(n..n + 2))
+///     .subscribe(|value| println!("{value}")) // 10 11 20 21
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct FlatMap<S, F> {
     source: S,

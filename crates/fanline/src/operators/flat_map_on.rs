@@ -2,7 +2,27 @@ use super::FlatMap;
 use super::delay_subscription::subscribe_later;
 use crate::{Guard, IntoObservable, Observable, Observer, Scheduler};
 
-/// See [`ObservableExt::flat_map_on`](crate::ObservableExt::flat_map_on).
+/// What [`flat_map_on`](crate::ObservableExt::flat_map_on) gives.
+///
+/// [`flat_map`](crate::ObservableExt::flat_map) that subscribes each observable on a worker of its
+/// own of `scheduler`: a map in parallel, `most` at a time, in the order of completion.
+///
+/// (`observe_on` moves values to one other thread, in order, and so makes nothing parallel.) The
+/// work belongs in the observable, not in `f`, which is called on the source's thread:
+///
+/// ```
+/// use fanline::{prelude::*, scheduler::ThreadPool};
+///
+/// let pool = ThreadPool::new(4);
+/// let guard = fanline::from_iter(0..100_u64)
+///     .flat_map_on(pool, 4, |&n| fanline::defer(move || fanline::of(n * n))) // squared on the pool
+///     .subscribe(|square| println!("{square}"));
+/// # drop(guard);
+/// ```
+///
+/// # Panics
+///
+/// When `most` is 0.
 #[derive(Clone, Debug)]
 pub struct FlatMapOn<S, C, F> {
     source: S,

@@ -1,7 +1,10 @@
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::fold`](crate::ObservableExt::fold).
+/// What [`fold`](crate::ObservableExt::fold) gives.
+///
+/// Emits, when the source completes, what `f` has made of `initial` and of one value after the other;
+/// `initial` when there were none.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -68,7 +71,10 @@ impl<T, A, F: FnMut(A, &T) -> A> Accumulate<T> for Folded<A, F> {
     }
 }
 
-/// See [`ObservableExt::reduce`](crate::ObservableExt::reduce).
+/// What [`reduce`](crate::ObservableExt::reduce) gives.
+///
+/// Emits, when the source completes, what `f` has made of the first value and of one after the
+/// other that followed; nothing when there were none.
 ///
 /// ```
 /// use fanline::prelude::*;

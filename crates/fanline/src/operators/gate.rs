@@ -100,8 +100,9 @@ impl<S: Stage> Gate<S> {
     pub(super) fn send_at(&self, worker: &impl Worker, due: Time, message: S::Message) {
         self.connect(|key| {
             worker.schedule_at(due, (self.clone(), message), move |(gate, message), _| {
-                gate.upstreams().finish(key);
                 gate.send(message);
+                // After: until then whoever unsubscribes and waits has to find the action.
+                gate.upstreams().finish(key);
             })
         });
     }
@@ -337,5 +338,149 @@ impl<T, E, O: Observer<T, E>> Observer<T, E> for Out<O> {
 
     fn is_closed(&self) -> bool {
         self.ended || self.observer.is_closed()
+    }
+}
+
+/// Every interleaving of two threads, by loom.
+#[cfg(all(test, fanline_loom))]
+mod models {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    use crate::operators::funnel::{Confluence, Funnel};
+    use crate::{Guard, Observable, Observer};
+
+    /// What the observer was told, 0 for the end.
+    type Seen = Arc<Mutex<Vec<u32>>>;
+
+    /// Its state is not loom's: it adds nothing to explore but the moment inside each call, at which
+    /// another call would show.
+    struct Witness {
+        seen: Seen,
+        inside: Arc<AtomicBool>,
+        /// Dropped with the observer.
+        _token: Arc<()>,
+    }
+
+    impl Witness {
+        fn call(&self, value: u32) {
+            assert!(!self.inside.swap(true, Ordering::SeqCst), "calls overlap");
+            loom::thread::yield_now();
+            self.seen.lock().unwrap().push(value);
+            self.inside.store(false, Ordering::SeqCst);
+        }
+    }
+
+    impl Observer<u32> for Witness {
+        fn next(&mut self, value: &u32) {
+            self.call(*value);
+        }
+
+        fn error(&mut self, error: &Infallible) {
+            match *error {}
+        }
+
+        fn complete(&mut self) {
+            self.call(0);
+        }
+    }
+
+    fn witness() -> (Witness, Seen, Arc<()>) {
+        let (seen, token) = (Seen::default(), Arc::new(()));
+        let witness = Witness {
+            seen: Arc::clone(&seen),
+            inside: Arc::default(),
+            _token: Arc::clone(&token),
+        };
+        (witness, seen, token)
+    }
+
+    /// Hands its observer out, to be called from the thread that the model likes.
+    struct Handed(Arc<Mutex<Option<Box<dyn Observer<u32> + Send>>>>);
+
+    impl Observable for Handed {
+        type Item = u32;
+        type Error = Infallible;
+
+        fn subscribe_with<O: Observer<u32> + Send + 'static>(self, observer: O) -> Guard {
+            *self.0.lock().unwrap() = Some(Box::new(observer));
+            Guard::closed()
+        }
+    }
+
+    fn arm(confluence: &Confluence<u32, Infallible, Witness>) -> Box<dyn Observer<u32> + Send> {
+        let slot = Arc::default();
+        confluence.add(Handed(Arc::clone(&slot)));
+        let observer = slot.lock().unwrap().take();
+        observer.unwrap()
+    }
+
+    fn explore(model: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(model);
+    }
+
+    #[test]
+    fn loom_two_at_the_gate_lose_nothing_and_end_once() {
+        explore(|| {
+            let (witness, seen, token) = witness();
+            let confluence = Confluence::new(witness, 2);
+            let (mut one, mut other) = (arm(&confluence), arm(&confluence));
+            drop(confluence);
+            let thread = loom::thread::spawn(move || {
+                one.next(&1);
+                one.next_owned(2);
+                one.complete();
+            });
+            other.next(&3);
+            other.complete();
+            drop(other);
+            thread.join().unwrap();
+            let seen = seen.lock().unwrap();
+            let expected = [[1, 2, 3, 0], [1, 3, 2, 0], [3, 1, 2, 0]];
+            assert!(expected.iter().any(|all| *all == **seen), "{seen:?}");
+            assert_eq!(Arc::strong_count(&token), 1, "the observer is gone");
+        });
+    }
+
+    #[test]
+    fn loom_an_end_that_meets_values_is_the_last_word() {
+        explore(|| {
+            let (witness, seen, token) = witness();
+            let funnel = Funnel::<u32, Infallible, _>::new(witness);
+            let other = funnel.clone();
+            let thread = loom::thread::spawn(move || {
+                other.next(&1);
+                other.complete();
+            });
+            funnel.next(&2);
+            funnel.complete();
+            thread.join().unwrap();
+            let seen = seen.lock().unwrap();
+            let ends = seen.iter().filter(|value| **value == 0).count();
+            assert_eq!((ends, seen.last()), (1, Some(&0)), "{seen:?}");
+            assert_eq!(Arc::strong_count(&token), 1, "the observer is gone");
+        });
+    }
+
+    #[test]
+    fn loom_who_unsubscribes_leaves_nothing_behind() {
+        explore(|| {
+            let (witness, seen, token) = witness();
+            let funnel = Funnel::<u32, Infallible, _>::new(witness);
+            let guard = funnel.guard();
+            let other = funnel.clone();
+            let thread = loom::thread::spawn(move || {
+                other.next(&1);
+                other.next(&2);
+            });
+            drop(guard);
+            thread.join().unwrap();
+            assert!([1, 2].starts_with(&seen.lock().unwrap()), "a beginning");
+            assert_eq!(Arc::strong_count(&token), 1, "the observer is gone");
+            drop(funnel);
+        });
     }
 }

@@ -5,7 +5,30 @@ use std::sync::Arc;
 use super::unicast::{Feed, FromUnicast, Leases, Unicast};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// See [`ObservableExt::group_by`](crate::ObservableExt::group_by).
+/// What [`group_by`](crate::ObservableExt::group_by) gives.
+///
+/// Sorts the values by what `key` makes of them: emits a [`Grouped`](crate::operators::Grouped)
+/// observable when a key comes first, and its values there.
+///
+/// A group keeps its values, without bound, until it is subscribed; that has to be done once, the
+/// first subscription gets everything, and a later one gets an end. A group that nobody holds any
+/// more, or whose observer has gone, drops its values; it does not come again. Groups live on when
+/// no more of them are wanted, and the source is unsubscribed when the last has gone.
+///
+/// The source's end is the end of all groups, then of this. Keeps one entry for each key.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(1..=6)
+///     .group_by(|n| n % 2)
+///     .flat_map(usize::MAX, |group| {
+///         let key = *group.key();
+///         group.clone().map(move |n| (key, *n))
+///     })
+///     .subscribe(|pair| println!("{pair:?}"))
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct GroupBy<S, F> {
     source: S,

@@ -1,7 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::ignore_elements`](crate::ObservableExt::ignore_elements).
+/// What [`ignore_elements`](crate::ObservableExt::ignore_elements) gives.
+///
+/// Emits no value, only the end.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,7 +1,9 @@
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::last`](crate::ObservableExt::last).
+/// What [`last`](crate::ObservableExt::last) gives.
+///
+/// Emits the last value when the source completes; nothing when there was none. Keeps one value.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,6 +1,18 @@
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::map`](crate::ObservableExt::map).
+/// What [`map`](crate::ObservableExt::map) gives.
+///
+/// Emits what `f` makes of each value.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(1..=3)
+///     .map(|n| n * 10)
+///     .collect::<Vec<_>>()
+///     .subscribe(|all| assert_eq!(*all, [10, 20, 30]))
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Map<S, F> {
     source: S,

@@ -5,7 +5,9 @@ use std::marker::PhantomData;
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::map_err`](crate::ObservableExt::map_err).
+/// What [`map_err`](crate::ObservableExt::map_err) gives.
+///
+/// Fails with what `f` makes of the error. Values pass.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -66,7 +68,9 @@ where
     forward!(next, complete, is_closed);
 }
 
-/// See [`ObservableExt::with_error_type`](crate::ObservableExt::with_error_type).
+/// What [`with_error_type`](crate::ObservableExt::with_error_type) gives.
+///
+/// Gives an observable that cannot fail the error type of one that can, to go together with it.
 ///
 /// ```
 /// use fanline::BoxObservable;

@@ -1,7 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::map_to`](crate::ObservableExt::map_to).
+/// What [`map_to`](crate::ObservableExt::map_to) gives.
+///
+/// Emits `value` for each value.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -14,7 +14,10 @@ pub enum Notification<T, E = Infallible> {
     Complete,
 }
 
-/// See [`ObservableExt::materialize`](crate::ObservableExt::materialize).
+/// What [`materialize`](crate::ObservableExt::materialize) gives.
+///
+/// Emits what comes as [`Notification`](crate::operators::Notification)s, the end among them, and
+/// completes after that one. Cannot fail any more.
 ///
 /// ```
 /// use fanline::operators::Notification;
@@ -99,7 +102,10 @@ where
     }
 }
 
-/// See [`ObservableExt::dematerialize`](crate::ObservableExt::dematerialize).
+/// What [`dematerialize`](crate::ObservableExt::dematerialize) gives.
+///
+/// Emits, fails and completes as the [`Notification`](crate::operators::Notification)s say: undoes
+/// [`materialize`](crate::ObservableExt::materialize). Ends with the first that is an end.
 ///
 /// ```
 /// use fanline::operators::Notification;

@@ -1,7 +1,22 @@
 use super::funnel::Confluence;
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// See [`ObservableExt::merge`](crate::ObservableExt::merge).
+/// What [`merge`](crate::ObservableExt::merge) gives.
+///
+/// Emits the values of this source and of `other` as they come.
+///
+/// Completes when both have; fails with the first that fails. Values that come on two threads at
+/// once are delivered by one of them, the other leaves a clone and goes on; nothing else is kept.
+/// [`merge_all`](crate::operators::merge_all) does it for a list.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(0..2)
+///     .merge(fanline::from_iter(5..7))
+///     .subscribe(|value| println!("{value}"))
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Merge<A, B> {
     first: A,

@@ -11,7 +11,10 @@ use crate::{
 
 /// A subject that a source can be multicast through: [`Subject`], [`BehaviorSubject`],
 /// [`AsyncSubject`] and [`ReplaySubject`].
-pub trait Hub<T, E = Infallible>: Clone + Send + Sync + 'static {
+///
+/// Sealed: its methods are called while the state of a connection is locked, and the library knows
+/// that those of its own subjects call nobody else.
+pub trait Hub<T, E = Infallible>: sealed::Sealed + Clone + Send + Sync + 'static {
     /// Passes on values that somebody else owns.
     fn pass(&self, values: &[T]);
     /// Passes on a value.
@@ -26,8 +29,20 @@ pub trait Hub<T, E = Infallible>: Clone + Send + Sync + 'static {
     fn source(&self) -> Source<T, E>;
 }
 
+mod sealed {
+    /// Keeps [`Hub`](super::Hub) to the subjects of this library.
+    pub trait Sealed {}
+}
+
 macro_rules! hub {
     ($($name:ident),+) => {$(
+        impl<T, E> sealed::Sealed for $name<T, E>
+        where
+            T: Send + Sync + 'static,
+            E: Send + Sync + 'static,
+        {
+        }
+
         impl<T, E> Hub<T, E> for $name<T, E>
         where
             T: Clone + Send + Sync + 'static,
@@ -74,6 +89,17 @@ hub!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);
 /// that is closed before leaves the observers where they are: another may feed them. An observer that
 /// panics is removed; the panic hook reports it, and the source and the other observers go on.
 ///
+/// [`publish`](crate::ObservableExt::publish): a source that is subscribed once for all its
+/// observers, when `connect` is called, and multicast through a [`Subject`](crate::Subject): late
+/// observers get what comes after.
+///
+/// [`replay`](crate::ObservableExt::replay): [`publish`](crate::ObservableExt::publish) through a
+/// [`ReplaySubject`](crate::ReplaySubject): late observers get what `replay` retains first.
+///
+/// [`multicast`](crate::ObservableExt::multicast): [`publish`](crate::ObservableExt::publish)
+/// through a subject of your own, which others may feed as well. When it has ended, connecting
+/// again does nothing more.
+///
 /// ```
 /// use fanline::prelude::*;
 ///
@@ -85,6 +111,26 @@ hub!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);
 /// tx.next(1);
 /// drop(connection);
 /// assert!(!tx.has_observers());
+/// ```
+///
+/// ```
+/// use fanline::{Replay, prelude::*};
+///
+/// let shared = fanline::from_iter(0..5).replay(Replay::many(2));
+/// shared.connect().detach();
+/// shared.subscribe(|value| println!("{value}")).detach(); // 3 4
+/// ```
+///
+/// ```
+/// use fanline::{BehaviorSubject, prelude::*};
+///
+/// let state = BehaviorSubject::new(0);
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let shared = source.multicast(state.clone());
+/// let connection = shared.connect();
+/// tx.next(7);
+/// assert_eq!(state.value(), Ok(7));
+/// # drop(connection);
 /// ```
 pub struct Connectable<S, H> {
     pub(super) inner: Arc<Inner<S, H>>,
@@ -161,6 +207,20 @@ where
     /// Subscribes to the source; dropping the guard unsubscribes. What the source has ready is
     /// delivered before this returns. When it is connected already, this is one more guard of the same
     /// connection, which the first that is dropped closes.
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (mut tx, source) = fanline::subject::<u32>();
+    /// let shared = source.publish();
+    /// shared.subscribe(|value| println!("{value}")).detach();
+    /// tx.next(1); // not printed: nothing is connected yet
+    /// let connection = shared.connect();
+    /// assert!(shared.is_connected());
+    /// tx.next(2);
+    /// connection.unsubscribe();
+    /// assert!(!tx.has_observers());
+    /// ```
     pub fn connect(&self) -> Guard {
         let ended = lock(&self.inner.state).hub.clone().has_ended();
         let mut fresh = ended.then(|| self.make_hub());
@@ -205,6 +265,18 @@ where
 
     /// A source that connects with the first observer and disconnects when the last has gone; see
     /// [`RefCount`](super::RefCount).
+    ///
+    /// ```
+    /// use fanline::prelude::*;
+    ///
+    /// let (tx, source) = fanline::subject::<u32>();
+    /// let shared = source.publish().ref_count();
+    /// assert!(!tx.has_observers());
+    /// let (one, two) = (shared.subscribe(|_| ()), shared.subscribe(|_| ()));
+    /// assert_eq!(tx.observer_count(), 1);
+    /// drop((one, two));
+    /// assert!(!tx.has_observers());
+    /// ```
     pub fn ref_count(self) -> super::RefCount<S, H> {
         super::RefCount::new(self, None, true)
     }
@@ -212,6 +284,19 @@ where
     /// [`ref_count`](Connectable::ref_count) that stays connected for `grace` after the last observer
     /// has gone: one that comes before finds the connection, and the subject with what it has retained,
     /// as they were. The wait is on a worker of `scheduler`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fanline::{prelude::*, scheduler::VirtualTime};
+    ///
+    /// let time = VirtualTime::new();
+    /// let (tx, source) = fanline::subject::<u32>();
+    /// let shared = source.publish().ref_count_with_grace(Duration::from_secs(5), time.clone());
+    /// drop(shared.subscribe(|_| ()));
+    /// assert!(tx.has_observers());
+    /// time.advance_by(Duration::from_secs(5));
+    /// assert!(!tx.has_observers());
+    /// ```
     pub fn ref_count_with_grace<C: crate::Scheduler>(
         self,
         grace: std::time::Duration,

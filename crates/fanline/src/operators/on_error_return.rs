@@ -2,7 +2,15 @@ use std::convert::Infallible;
 
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::on_error_return`](crate::ObservableExt::on_error_return).
+/// What [`on_error_return`](crate::ObservableExt::on_error_return) gives.
+///
+/// In place of an error, emits what `f` makes of it and completes.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::throw::<u32, _>("offline").on_error_return(|_| 0).subscribe(|v| assert_eq!(*v, 0)).detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct OnErrorReturn<S, F> {
     source: S,

@@ -1,7 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::pairwise`](crate::ObservableExt::pairwise).
+/// What [`pairwise`](crate::ObservableExt::pairwise) gives.
+///
+/// Emits each value but the first with the one before it. Keeps one value.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -4,7 +4,21 @@ use super::upstreams::Upstreams;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// See [`ObservableExt::race`](crate::ObservableExt::race).
+/// What [`race`](crate::ObservableExt::race) gives.
+///
+/// Is this source or `other`, whichever says something first, be it an end; the one that was slower
+/// is unsubscribed. Rx also calls it `amb`. Keeps nothing. [`race_all`](crate::operators::race_all)
+/// does it for a list.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let (mut near, from_near) = fanline::subject::<u32>();
+/// let (far, from_far) = fanline::subject::<u32>();
+/// let _guard = from_near.race(from_far).subscribe(|value| println!("{value}"));
+/// near.next(1);
+/// assert!(!far.has_observers());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Race<A, B> {
     first: A,

@@ -25,6 +25,16 @@ pub(super) fn wait<C: Scheduler>(grace: Duration, scheduler: C) -> Wait {
 /// subscription to a clone of the source, and a new subject. (After
 /// [`share_replay`](crate::ObservableExt::share_replay) an end is kept.)
 ///
+/// [`share`](crate::ObservableExt::share): a source that can be subscribed many times and is itself
+/// subscribed once, while there are observers: `publish().ref_count()`.
+///
+/// [`share_replay`](crate::ObservableExt::share_replay): [`share`](crate::ObservableExt::share)
+/// that gives late observers what `replay` retains.
+///
+/// When the source has ended, observers that come get what is retained, and its end, and the source
+/// is not subscribed again; when all have gone before it ended, the next begins anew with nothing
+/// retained.
+///
 /// ```
 /// use fanline::prelude::*;
 ///
@@ -36,6 +46,14 @@ pub(super) fn wait<C: Scheduler>(grace: Duration, scheduler: C) -> Wait {
 /// tx.next(1);
 /// drop((one, two));
 /// assert!(!tx.has_observers());
+/// ```
+///
+/// ```
+/// use fanline::{Replay, prelude::*};
+///
+/// let shared = fanline::from_iter(0..3).share_replay(Replay::all());
+/// shared.subscribe(|value| println!("{value}")).detach();
+/// shared.subscribe(|value| println!("{value}")).detach(); // the same, kept
 /// ```
 pub struct RefCount<S, H> {
     inner: Arc<Inner<S, H>>,
@@ -139,8 +157,7 @@ where
     H: Hub<S::Item, S::Error>,
 {
     fn has_ended(&self) -> bool {
-        let hub = self.connectable.state().hub.clone();
-        hub.has_ended()
+        self.connectable.state().hub.has_ended()
     }
 
     /// Counts one more, and tells whether that one has to connect.

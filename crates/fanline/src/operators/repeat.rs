@@ -2,7 +2,23 @@ use super::again::{NoWait, Policy, Round, Verdict};
 use super::series::Series;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::repeat`](crate::ObservableExt::repeat).
+/// What [`repeat`](crate::ObservableExt::repeat) gives.
+///
+/// Subscribes to a clone of the source again each time it completes, until it has run `times`
+/// times; `usize::MAX` for ever, 0 to complete at once.
+///
+/// Fails when a run fails. The stack does not grow with the runs. Keeps no values.
+///
+/// Keeps a clone of the source until the end, or until the guard is dropped. Subjects and their
+/// sources do not mind: a subject is over when its last handle or its producer has gone, and drops its
+/// observers. A [`Connectable`](crate::operators::Connectable) that is not connected has nobody to tell
+/// it so, and a detached subscription of this kind keeps it alive.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(0..2).repeat(2).subscribe(|value| println!("{value}")).detach(); // 0 1 0 1
+/// ```
 #[derive(Clone, Debug)]
 pub struct Repeat<S> {
     source: S,

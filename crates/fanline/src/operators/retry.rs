@@ -4,7 +4,25 @@ use super::again::{NoWait, OnWorker, Policy, Round, Verdict};
 use super::series::Series;
 use crate::{Guard, Observable, Observer, Scheduler};
 
-/// See [`ObservableExt::retry`](crate::ObservableExt::retry).
+/// What [`retry`](crate::ObservableExt::retry) gives.
+///
+/// Subscribes to a clone of the source again when it fails, at most `times` times; then the error
+/// is passed on. `usize::MAX` for ever.
+///
+/// Values of the failed attempts stand. Completes with the first attempt that does. The stack does
+/// not grow with the attempts. Keeps no values. A source that fails at once is tried again at once:
+/// [`retry_with`](crate::ObservableExt::retry_with) waits between attempts.
+///
+/// Keeps a clone of the source until the end, or until the guard is dropped. Subjects and their
+/// sources do not mind: a subject is over when its last handle or its producer has gone, and drops its
+/// observers. A [`Connectable`](crate::operators::Connectable) that is not connected has nobody to tell
+/// it so, and a detached subscription of this kind keeps it alive.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::throw::<u32, _>("offline").retry(3).on_error_return(|_| 0).subscribe(|_| ()).detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Retry<S> {
     source: S,
@@ -146,7 +164,26 @@ impl Backoff {
     }
 }
 
-/// See [`ObservableExt::retry_with`](crate::ObservableExt::retry_with).
+/// What [`retry_with`](crate::ObservableExt::retry_with) gives.
+///
+/// [`retry`](crate::ObservableExt::retry) that waits on `scheduler` before each new attempt, for as
+/// long and as often as `backoff` says.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, operators::Backoff, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let backoff = Backoff::exponential(Duration::from_secs(1)).attempts(2);
+/// let guard = fanline::throw::<u32, _>("offline")
+///     .retry_with(backoff, time.clone())
+///     .on_error_return(|_| 0)
+///     .subscribe(|value| println!("{value}"));
+/// time.advance_by(Duration::from_secs(2));
+/// assert!(!guard.is_closed());
+/// time.advance_by(Duration::from_secs(1));
+/// assert!(guard.is_closed());
+/// ```
 #[derive(Clone, Debug)]
 pub struct RetryWith<S, C> {
     source: S,

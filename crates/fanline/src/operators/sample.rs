@@ -3,7 +3,24 @@ use super::join::{First, Join, join};
 use super::signal::Signal;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::sample_by`](crate::ObservableExt::sample_by).
+/// What [`sample_by`](crate::ObservableExt::sample_by) gives.
+///
+/// Emits the latest value whenever `sampler` emits, if there is a new one since.
+///
+/// Completes when either completes, and a value not sampled by then is dropped; fails with the
+/// first that fails. Keeps one value.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let (mut reading, readings) = fanline::subject::<u32>();
+/// let (mut tick, ticks) = fanline::subject::<()>();
+/// let _guard = readings.sample_by(ticks).subscribe(|value| println!("{value}"));
+/// reading.next(1);
+/// reading.next(2);
+/// tick.next(()); // 2
+/// tick.next(()); // nothing new
+/// ```
 #[derive(Clone, Debug)]
 pub struct Sample<S, N> {
     source: S,

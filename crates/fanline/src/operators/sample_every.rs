@@ -4,7 +4,30 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// See [`ObservableExt::sample`](crate::ObservableExt::sample).
+/// What [`sample`](crate::ObservableExt::sample) gives.
+///
+/// Emits the latest value every `period`, if there is a new one.
+///
+/// Completes with the source, at once, and a value not sampled by then is dropped; an error is
+/// passed on at once. Keeps one value. Emits on a worker of `scheduler`.
+/// [`sample_by`](crate::ObservableExt::sample_by) has another source in place of the clock.
+///
+/// # Panics
+///
+/// When `period` is zero.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let guard = source.sample(Duration::from_secs(1), time.clone()).subscribe(|v| println!("{v}"));
+/// tx.next(1);
+/// tx.next(2);
+/// time.advance_by(Duration::from_secs(1)); // 2
+/// # drop(guard);
+/// ```
 #[derive(Clone, Debug)]
 pub struct SampleEvery<S, C> {
     source: S,

@@ -1,7 +1,10 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::scan`](crate::ObservableExt::scan).
+/// What [`scan`](crate::ObservableExt::scan) gives.
+///
+/// Emits, for each value, what `f` makes of it and of what it made before; of `initial` at first. The
+/// last of them alone is [`fold`](crate::ObservableExt::fold).
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,7 +1,19 @@
 use super::funnel::Funnel;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::serialize`](crate::ObservableExt::serialize).
+/// What [`serialize`](crate::ObservableExt::serialize) gives.
+///
+/// Puts a gate before the observer that makes sure of the rules: one call at a time, re-entrance
+/// breadth first, nothing after the end.
+///
+/// All observables of this library keep to the rules by themselves; it is for sources written by
+/// hand. To let several callers share an observer, see [`Serialized`](crate::operators::Serialized).
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(0..3).serialize().subscribe(|value| println!("{value}")).detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Serialize<S> {
     source: S,

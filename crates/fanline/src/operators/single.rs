@@ -22,7 +22,10 @@ impl std::fmt::Display for NotSingle {
 
 impl std::error::Error for NotSingle {}
 
-/// See [`ObservableExt::single`](crate::ObservableExt::single).
+/// What [`single`](crate::ObservableExt::single) gives.
+///
+/// Emits `Ok` with the source's only value when the source completes; `Err` when it completes without
+/// one, or at once when there is a second. Then completes. Keeps one value.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,7 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::skip`](crate::ObservableExt::skip).
+/// What [`skip`](crate::ObservableExt::skip) gives.
+///
+/// Leaves the first `count` values out.
 ///
 /// ```
 /// use fanline::prelude::*;

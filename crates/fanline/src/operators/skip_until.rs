@@ -3,7 +3,23 @@ use super::join::{First, Join, join};
 use super::signal::Signal;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::skip_until`](crate::ObservableExt::skip_until).
+/// What [`skip_until`](crate::ObservableExt::skip_until) gives.
+///
+/// Drops values until `notifier` emits, then emits all.
+///
+/// `notifier` is subscribed first. Completes with this source; a `notifier` that completes without
+/// a value lets nothing through. Fails with the first that fails. Keeps nothing.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let (mut start, started) = fanline::subject::<()>();
+/// let _guard = source.skip_until(started).subscribe(|value| println!("{value}"));
+/// tx.next(1);
+/// start.next(());
+/// tx.next(2); // printed
+/// ```
 #[derive(Clone, Debug)]
 pub struct SkipUntil<S, N> {
     source: S,

@@ -1,7 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::skip_while`](crate::ObservableExt::skip_while).
+/// What [`skip_while`](crate::ObservableExt::skip_while) gives.
+///
+/// Leaves values out until `unwanted` first says no, and is not asked again.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,7 +1,9 @@
 use crate::operators::forward::{emit_all, forward};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::start_with`](crate::ObservableExt::start_with).
+/// What [`start_with`](crate::ObservableExt::start_with) gives.
+///
+/// Emits these values when subscribed, then subscribes to the source.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -44,7 +46,9 @@ where
     }
 }
 
-/// See [`ObservableExt::end_with`](crate::ObservableExt::end_with).
+/// What [`end_with`](crate::ObservableExt::end_with) gives.
+///
+/// Emits these values after the source's, when it completes; not after an error.
 ///
 /// ```
 /// use fanline::prelude::*;

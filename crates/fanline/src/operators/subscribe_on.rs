@@ -4,7 +4,32 @@ use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// See [`ObservableExt::subscribe_on`](crate::ObservableExt::subscribe_on).
+/// What [`subscribe_on`](crate::ObservableExt::subscribe_on) gives.
+///
+/// Subscribes on a worker of `scheduler`: what the source does on subscription, such as going
+/// through an iterator, is done there. Values and the end are passed on where the source emits
+/// them.
+///
+/// Unsubscribing before the scheduler came to it means that the source is never subscribed. After
+/// that it stops a source that is at it after the value in progress, by
+/// [`is_closed`](crate::Observer::is_closed), and unsubscribes from any other on the thread that
+/// unsubscribes, or on the scheduler with [`and_unsubscribe`](SubscribeOn::and_unsubscribe). A
+/// panic of the source goes where the scheduler sends panics.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use fanline::{Observable, ObservableExt, Replay, scheduler::NewThread};
+///
+/// let (mut tx, source) = fanline::replay::<u32>(Replay::all());
+/// tx.next_slice(&[1, 2, 3]);
+/// tx.complete();
+/// let (seen, rx) = mpsc::channel();
+/// source
+///     .subscribe_on(NewThread)
+///     .subscribe(move |value| seen.send(*value).unwrap())
+///     .detach();
+/// assert_eq!(rx.iter().collect::<Vec<_>>(), [1, 2, 3]);
+/// ```
 #[derive(Clone, Debug)]
 pub struct SubscribeOn<S, C> {
     source: S,

@@ -3,7 +3,10 @@ use std::ops::AddAssign;
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::sum`](crate::ObservableExt::sum).
+/// What [`sum`](crate::ObservableExt::sum) gives.
+///
+/// Emits the sum of the values when the source completes; the type's default when there were none.
+/// Overflow is that of `+=`: it panics where that does.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -55,7 +58,10 @@ impl<T: Default + for<'a> AddAssign<&'a T>> Accumulate<T> for Summed<T> {
     }
 }
 
-/// See [`ObservableExt::average`](crate::ObservableExt::average).
+/// What [`average`](crate::ObservableExt::average) gives.
+///
+/// Emits the mean of the values when the source completes; nothing when there were none. Counted in
+/// `f64`: [`map`](crate::ObservableExt::map) what does not turn into it by itself.
 ///
 /// ```
 /// use fanline::prelude::*;

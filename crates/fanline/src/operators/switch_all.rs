@@ -1,7 +1,22 @@
 use super::SwitchMap;
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// See [`ObservableExt::switch_all`](crate::ObservableExt::switch_all).
+/// What [`switch_all`](crate::ObservableExt::switch_all) gives.
+///
+/// Emits the values of the observable that came last, of a source that emits observables:
+/// [`switch_map`](crate::ObservableExt::switch_map) without a closure.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let (mut channel, channels) = fanline::subject();
+/// let _guard = channels.switch_all().subscribe(|value: &u32| println!("{value}"));
+/// let (first, second) = (fanline::Subject::new(), fanline::Subject::new());
+/// channel.next(first.clone());
+/// channel.next(second.clone());
+/// first.next(1); // nobody listens any more
+/// second.next(2);
+/// ```
 #[derive(Clone, Debug)]
 pub struct SwitchAll<S> {
     source: S,

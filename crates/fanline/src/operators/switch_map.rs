@@ -4,7 +4,23 @@ use super::gate::{Event, Gate, Out, Stage};
 use crate::sync::{AtomicU64, Ordering};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// See [`ObservableExt::switch_map`](crate::ObservableExt::switch_map).
+/// What [`switch_map`](crate::ObservableExt::switch_map) gives.
+///
+/// Emits what the observable emits that `f` makes of the latest value; the one before it is
+/// unsubscribed first.
+///
+/// Completes when the source and the latest observable have; fails with the first of these that
+/// fails. Keeps nothing. A panic of `f` ends it without a word.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let (mut typed, texts) = fanline::subject::<u32>();
+/// let _guard = texts
+///     .switch_map(|&text| fanline::from_iter([text, text * 10])) // the results of a search
+///     .subscribe(|value| println!("{value}"));
+/// typed.next(1);
+/// ```
 #[derive(Clone, Debug)]
 pub struct SwitchMap<S, F> {
     source: S,

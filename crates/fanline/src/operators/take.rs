@@ -1,7 +1,10 @@
 use crate::operators::forward::complete;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::take`](crate::ObservableExt::take).
+/// What [`take`](crate::ObservableExt::take) gives.
+///
+/// Emits the first `count` values, and completes with the last of them. With zero it completes when
+/// subscribed, and does not subscribe to the source.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -11,6 +14,16 @@ use crate::{Guard, Observable, Observer};
 ///     .collect::<Vec<_>>()
 ///     .subscribe(|all| assert_eq!(*all, [1, 2]))
 ///     .detach();
+/// ```
+///
+/// [`first`](crate::ObservableExt::first) is `take(1)`, and
+/// [`element_at`](crate::ObservableExt::element_at) is `skip(index).take(1)`:
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(["a", "b", "c"]).first().subscribe(|text| assert_eq!(*text, "a")).detach();
+/// fanline::from_iter(["a", "b", "c"]).element_at(1).subscribe(|text| assert_eq!(*text, "b")).detach();
 /// ```
 #[derive(Clone, Debug)]
 pub struct Take<S> {

@@ -3,7 +3,9 @@ use std::collections::VecDeque;
 use crate::operators::forward::{emit_all, forward};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::take_last`](crate::ObservableExt::take_last).
+/// What [`take_last`](crate::ObservableExt::take_last) gives.
+///
+/// Emits the last `count` values when the source completes. Keeps that many.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -86,7 +88,10 @@ impl<T: Clone, E, O: Observer<T, E>> Observer<T, E> for TakeLastObserver<O, T> {
     forward!(error, is_closed);
 }
 
-/// See [`ObservableExt::skip_last`](crate::ObservableExt::skip_last).
+/// What [`skip_last`](crate::ObservableExt::skip_last) gives.
+///
+/// Leaves the last `count` values out: each is emitted when that many have come after it. Keeps
+/// `count` values.
 ///
 /// ```
 /// use fanline::prelude::*;

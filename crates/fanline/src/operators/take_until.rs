@@ -3,7 +3,23 @@ use super::join::{First, Join, join};
 use super::signal::Signal;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::take_until`](crate::ObservableExt::take_until).
+/// What [`take_until`](crate::ObservableExt::take_until) gives.
+///
+/// Emits values until `notifier` emits, then completes.
+///
+/// `notifier` is subscribed first, so that one that emits at once lets nothing through; its
+/// completion without a value means nothing. Fails with the first that fails. Keeps nothing.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let (mut stop, stopped) = fanline::subject::<()>();
+/// let _guard = source.take_until(stopped).subscribe(|value| println!("{value}"));
+/// tx.next(1);
+/// stop.next(());
+/// assert!(!tx.has_observers());
+/// ```
 #[derive(Clone, Debug)]
 pub struct TakeUntil<S, N> {
     source: S,

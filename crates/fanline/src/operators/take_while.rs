@@ -1,7 +1,14 @@
 use crate::operators::forward::complete;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::take_while`](crate::ObservableExt::take_while).
+/// What [`take_while`](crate::ObservableExt::take_while) and
+/// [`take_while_inclusive`](crate::ObservableExt::take_while_inclusive) give.
+///
+/// Emits values until `wanted` first says no, and completes there.
+///
+/// [`take_while_inclusive`](crate::ObservableExt::take_while_inclusive): as
+/// [`take_while`](crate::ObservableExt::take_while), and emits the value to which `wanted` said no
+/// as well.
 ///
 /// ```
 /// use fanline::prelude::*;

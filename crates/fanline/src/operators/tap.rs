@@ -1,13 +1,29 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::tap_with`](crate::ObservableExt::tap_with).
+/// What [`tap`](crate::ObservableExt::tap) and [`tap_with`](crate::ObservableExt::tap_with) give.
+///
+/// Shows each value to `look` before it is passed on. Values that come as a slice are shown all
+/// before the first is passed on.
+///
+/// [`tap_with`](crate::ObservableExt::tap_with): as [`tap`](crate::ObservableExt::tap), with an
+/// observer, which is shown the end as well: `tap_with(observer(|value| ..).on_complete(|| ..))`.
 ///
 /// ```
 /// use fanline::prelude::*;
 ///
 /// fanline::from_iter(1..=2)
 ///     .tap_with(fanline::observer(|n| println!("got {n}")).on_complete(|| println!("done")))
+///     .map(|n| n * 2)
+///     .subscribe(|n| println!("twice that is {n}"))
+///     .detach();
+/// ```
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(1..=2)
+///     .tap(|n| println!("got {n}"))
 ///     .map(|n| n * 2)
 ///     .subscribe(|n| println!("twice that is {n}"))
 ///     .detach();

@@ -15,7 +15,29 @@ pub enum Edge {
     Both,
 }
 
-/// See [`ObservableExt::throttle`](crate::ObservableExt::throttle).
+/// What [`throttle`](crate::ObservableExt::throttle) gives.
+///
+/// Lets one value, or two, of each `period` through. A period begins with the first value after the
+/// end of the one before; [`Edge`](crate::operators::Edge) says which of its values are let through.
+///
+/// On completion the value that waits is emitted first; an error is passed on at once and drops it.
+/// Keeps one value. What waits is emitted on a worker of `scheduler`.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, operators::Edge, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let guard = source
+///     .throttle(Duration::from_secs(1), Edge::Both, time.clone())
+///     .subscribe(|value| println!("{value}"));
+/// tx.next(1); // 1
+/// tx.next(2);
+/// tx.next(3);
+/// time.advance_by(Duration::from_secs(1)); // 3
+/// # drop(guard);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Throttle<S, C> {
     source: S,

@@ -98,7 +98,12 @@ where
     W: Worker,
 {
     gate.send(Message::Start);
-    gate.connect(|_| source.subscribe_with(Input { gate: gate.clone() }));
+    gate.connect(|key| {
+        source.subscribe_with(Input {
+            gate: gate.clone(),
+            key,
+        })
+    });
 }
 
 pub(super) struct Operator<T, E, J, W> {
@@ -178,6 +183,7 @@ where
     W: Worker,
 {
     gate: Gate<Operator<T, E, J, W>>,
+    key: u64,
 }
 
 impl<T, E, J, W> Observer<T, E> for Input<T, E, J, W>
@@ -213,6 +219,7 @@ where
 
     fn complete(&mut self) {
         self.gate.send(Message::Source(Event::Complete));
+        self.gate.upstreams().finish(self.key);
     }
 
     fn is_closed(&self) -> bool {

@@ -4,7 +4,28 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// See [`ObservableExt::timeout`](crate::ObservableExt::timeout).
+/// What [`timeout`](crate::ObservableExt::timeout) gives.
+///
+/// Fails with what `error` gives when no value has come for `limit`, counted from the subscription
+/// and then from each value; the source is unsubscribed.
+///
+/// Keeps nothing. Fails on a worker of `scheduler`. A source that cannot fail is given an error type
+/// first; [`catch`](crate::ObservableExt::catch) after it switches to another source.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{Subject, prelude::*, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let subject = Subject::<u32, &str>::with_error();
+/// let guard = subject
+///     .source()
+///     .timeout(Duration::from_secs(1), time.clone(), || "too late")
+///     .subscribe_with(observer(|_: &u32| ()).on_error(|error: &&str| println!("{error}")));
+/// time.advance_by(Duration::from_secs(1)); // too late
+/// assert!(!subject.has_observers());
+/// # drop(guard);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Timeout<S, C, F> {
     source: S,

@@ -22,7 +22,9 @@ pub struct TimeInterval<T> {
     pub interval: Duration,
 }
 
-/// See [`ObservableExt::timestamp`](crate::ObservableExt::timestamp).
+/// What [`timestamp`](crate::ObservableExt::timestamp) gives.
+///
+/// Emits each value with the time at which it came, on `clock`. Times never go back.
 ///
 /// ```
 /// use fanline::{Precise, prelude::*};
@@ -94,7 +96,10 @@ where
     forward!(error, complete, is_closed);
 }
 
-/// See [`ObservableExt::time_interval`](crate::ObservableExt::time_interval).
+/// What [`time_interval`](crate::ObservableExt::time_interval) gives.
+///
+/// Emits each value with the time since the one before it, on `clock`; for the first, since the
+/// subscription.
 ///
 /// ```
 /// use fanline::{Precise, prelude::*};

@@ -154,7 +154,7 @@ impl<T: Send + 'static, E: Send + 'static> Stage for Mailbox<T, E> {
             (Message::Event(event), None) => self.kept.push_back(event),
             (Message::Attach(observer), _) => {
                 let out = self.observer.insert(Out::new(observer));
-                for event in self.kept.drain(..) {
+                for event in std::mem::take(&mut self.kept) {
                     if out.is_closed() {
                         break;
                     }
@@ -296,22 +296,32 @@ impl Leases {
     }
 
     fn release(&self) {
+        drop(self.give_up());
+    }
+
+    /// One lease less. The source's guard, if it was the last.
+    fn give_up(&self) -> Guard {
         // Acquire and release: the last one closes after whatever the others did.
         if self.held.fetch_sub(1, Ordering::AcqRel) > 1 {
-            return;
+            return Guard::closed();
         }
-        let guard = {
-            let mut state = lock(&self.state);
-            state.over = true;
-            std::mem::take(&mut state.guard)
-        };
-        drop(guard);
+        let mut state = lock(&self.state);
+        state.over = true;
+        std::mem::take(&mut state.guard)
     }
 }
 
 impl crate::guard::Registry for Leases {
     fn remove(&self, _key: u64) {
         self.close_outer();
+    }
+
+    /// Waits only when no window or group is left: as long as one is, the source is not unsubscribed.
+    fn remove_and_wait(&self, _key: u64) {
+        let held = std::mem::replace(&mut lock(&self.state).outer, false);
+        if held {
+            self.give_up().unsubscribe_and_wait();
+        }
     }
 
     fn contains(&self, _key: u64) -> bool {

@@ -3,7 +3,10 @@
 use crate::operators::forward::complete;
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::any`](crate::ObservableExt::any).
+/// What [`any`](crate::ObservableExt::any) gives.
+///
+/// Emits whether `test` holds for any value: `true` with the first for which it does, else `false` when
+/// the source completes. Then completes.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -42,7 +45,10 @@ where
     }
 }
 
-/// See [`ObservableExt::all`](crate::ObservableExt::all).
+/// What [`all`](crate::ObservableExt::all) gives.
+///
+/// Emits whether `test` holds for all values: `false` with the first for which it does not, else `true`
+/// when the source completes. Then completes.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -81,7 +87,10 @@ where
     }
 }
 
-/// See [`ObservableExt::contains`](crate::ObservableExt::contains).
+/// What [`contains`](crate::ObservableExt::contains) gives.
+///
+/// Emits whether a value equals this one: `true` with the first that does, else `false` when the source
+/// completes. Then completes.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -120,7 +129,10 @@ where
     }
 }
 
-/// See [`ObservableExt::is_empty`](crate::ObservableExt::is_empty).
+/// What [`is_empty`](crate::ObservableExt::is_empty) gives.
+///
+/// Emits whether the source has no value: `false` with the first, else `true` when it completes. Then
+/// completes.
 ///
 /// ```
 /// use fanline::prelude::*;

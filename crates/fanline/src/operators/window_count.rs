@@ -3,7 +3,28 @@ use std::sync::Arc;
 use super::unicast::{Feed, Leases, Unicast};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::window_count`](crate::ObservableExt::window_count).
+/// What [`window_count`](crate::ObservableExt::window_count) gives.
+///
+/// Emits the values in observables of `count` each, the last of which may have fewer: a window is
+/// emitted when its first value comes, and completes with its last.
+///
+/// A window keeps its values until it is subscribed, once; see
+/// [`Unicast`](crate::operators::Unicast). The source's end is the end of the open window, then of
+/// this. A window lives on when no more of them are wanted.
+///
+/// # Panics
+///
+/// When `count` is 0.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(1..=5)
+///     .window_count(2)
+///     .flat_map(usize::MAX, |window| window.clone().sum())
+///     .subscribe(|sum| println!("{sum}")) // 3 7 5
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct WindowCount<S> {
     source: S,

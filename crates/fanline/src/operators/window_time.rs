@@ -6,8 +6,54 @@ use super::unicast::{Leases, Unicast};
 use super::window_count::Panes;
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// See [`ObservableExt::window_time`](crate::ObservableExt::window_time) and
-/// [`ObservableExt::window_time_or_count`](crate::ObservableExt::window_time_or_count).
+/// What [`window_time`](crate::ObservableExt::window_time) and
+/// [`window_time_or_count`](crate::ObservableExt::window_time_or_count) give.
+///
+/// Emits the values of each `period` in an observable of their own, the first at once.
+///
+/// A window keeps its values until it is subscribed, once; see
+/// [`Unicast`](crate::operators::Unicast). The source's end is the end of the open window, then of
+/// this. A window lives on when no more of them are wanted.
+///
+/// [`window_time_or_count`](crate::ObservableExt::window_time_or_count):
+/// [`window_time`](crate::ObservableExt::window_time) with windows of at most `count` values: a
+/// full one completes at once, and the next `period` begins then.
+///
+/// # Panics
+///
+/// When `period` is zero, or `count` is.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let guard = source
+///     .window_time(Duration::from_secs(1), time.clone())
+///     .flat_map(usize::MAX, |window| window.clone().sum())
+///     .subscribe(|sum| println!("{sum}"));
+/// tx.next(1);
+/// tx.next(2);
+/// time.advance_by(Duration::from_secs(1)); // 3
+/// # drop(guard);
+/// ```
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{prelude::*, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let (seen, sums) = std::sync::mpsc::channel();
+/// let _guard = source
+///     .window_time_or_count(Duration::from_secs(1), 2, time.clone())
+///     .flat_map(usize::MAX, |window| window.clone().sum())
+///     .subscribe_owned(move |sum| seen.send(sum).expect("still there"));
+/// tx.next(1);
+/// tx.next(2); // full, before the second is over
+/// assert_eq!(sums.try_recv(), Ok(3));
+/// ```
 #[derive(Clone, Debug)]
 pub struct WindowTime<S, C> {
     source: S,

@@ -2,7 +2,40 @@ use super::gate::Out;
 use super::join::{First, Join, join};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::with_latest_from_with`](crate::ObservableExt::with_latest_from_with).
+/// What [`with_latest_from`](crate::ObservableExt::with_latest_from) and
+/// [`with_latest_from_with`](crate::ObservableExt::with_latest_from_with) give.
+///
+/// Emits each value with the latest of `other`; values that come before `other` had one are
+/// dropped.
+///
+/// `other` is subscribed first. Completes with this source, whatever `other` does; fails with the
+/// first that fails. Keeps one value of `other`. See
+/// [`with_latest_from_with`](crate::ObservableExt::with_latest_from_with) for pairs without clones.
+///
+/// [`with_latest_from_with`](crate::ObservableExt::with_latest_from_with):
+/// [`with_latest_from`](crate::ObservableExt::with_latest_from) with what `f` makes of the value
+/// and the latest.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let (mut click, clicks) = fanline::subject::<&str>();
+/// let (mut mode, modes) = fanline::subject::<u32>();
+/// let _guard = clicks.with_latest_from(modes).subscribe(|pair| println!("{pair:?}"));
+/// mode.next(1);
+/// click.next("here"); // ("here", 1)
+/// ```
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let rate = fanline::BehaviorSubject::new(3);
+/// fanline::from_iter([1, 2])
+///     .with_latest_from_with(rate.clone(), |amount, rate| amount * rate)
+///     .collect::<Vec<_>>()
+///     .subscribe(|all| assert_eq!(*all, [3, 6]))
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct WithLatestFrom<A, B, F> {
     source: A,

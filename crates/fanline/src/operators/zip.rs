@@ -4,7 +4,34 @@ use super::gate::Out;
 use super::join::{First, Join, join};
 use crate::{Guard, Observable, Observer};
 
-/// See [`ObservableExt::zip_with`](crate::ObservableExt::zip_with).
+/// What [`zip`](crate::ObservableExt::zip) and [`zip_with`](crate::ObservableExt::zip_with) give.
+///
+/// Emits the first values of both sources as a pair, then the second ones, and so on.
+///
+/// Completes when one has completed and all its values are paired; fails with the first that fails.
+/// Keeps, without bound, what the faster one is ahead.
+///
+/// [`zip_with`](crate::ObservableExt::zip_with): [`zip`](crate::ObservableExt::zip) with what `f`
+/// makes of the two values.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(["a", "b"])
+///     .zip(fanline::from_iter(1..10))
+///     .subscribe(|pair| println!("{pair:?}")) // ("a", 1) ("b", 2)
+///     .detach();
+/// ```
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter([1, 2])
+///     .zip_with(fanline::from_iter([10, 20]), |left, right| left + right)
+///     .collect::<Vec<_>>()
+///     .subscribe(|sums| assert_eq!(*sums, [11, 22]))
+///     .detach();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Zip<A, B, F> {
     left: A,

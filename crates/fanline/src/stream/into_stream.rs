@@ -17,6 +17,28 @@ use crate::IntoObservable;
 ///
 /// [`next`](IntoStream::next) and `poll_next` are cancel safe: a value leaves the queue only when it is
 /// yielded. After the end they go on yielding `None`.
+///
+/// [`into_stream`](crate::ObservableExt::into_stream): the values as an asynchronous stream, which
+/// holds between the source and its consumer what `policy` says; see [`stream`](crate::stream) for
+/// the choice. Subscribes at once; dropping the stream unsubscribes.
+///
+/// The stream ends after the source's completion, and when the source goes away without one.
+/// [`try_into_stream`](crate::ObservableExt::try_into_stream) is for sources that can fail.
+///
+/// ```
+/// use fanline::{ObservableExt, stream::Unbounded};
+///
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let mut stream = source.into_stream(Unbounded);
+/// tx.next(1);
+/// tx.next(2);
+/// tx.complete();
+/// # futures::executor::block_on(async move {
+/// assert_eq!(stream.next().await, Some(1));
+/// assert_eq!(stream.next().await, Some(2));
+/// assert_eq!(stream.next().await, None);
+/// # });
+/// ```
 pub struct IntoStream<T, P> {
     receiver: Receiver<T, std::convert::Infallible>,
     policy: PhantomData<fn() -> P>,
@@ -27,6 +49,22 @@ pub struct IntoStream<T, P> {
 ///
 /// As [`IntoStream`], with each item in `Ok`, and the source's error, if it comes to one, as the last
 /// item.
+///
+/// [`try_into_stream`](crate::ObservableExt::try_into_stream):
+/// [`into_stream`](crate::ObservableExt::into_stream) for a source that can fail: what the source
+/// emits comes as `Ok`, its error as the last item.
+///
+/// ```
+/// use fanline::{ObservableExt, stream::Unbounded};
+///
+/// let subject = fanline::Subject::<u32, &str>::with_error();
+/// let mut stream = subject.clone().try_into_stream(Unbounded);
+/// subject.next(1);
+/// subject.error("gone");
+/// assert_eq!(stream.blocking_next(), Some(Ok(1)));
+/// assert_eq!(stream.blocking_next(), Some(Err("gone")));
+/// assert_eq!(stream.blocking_next(), None);
+/// ```
 pub struct TryIntoStream<T, E, P> {
     receiver: Receiver<T, E>,
     policy: PhantomData<fn() -> P>,

@@ -11,6 +11,23 @@ use crate::{AsyncSubject, IntoObservable, ObservableExt, Observer};
 ///
 /// `Ok(None)` when the source ends, or goes away, without a value; `Err` when it fails before.
 /// Asked again after it was ready, it is ready with `Ok(None)`.
+///
+/// [`first_value`](crate::ObservableExt::first_value): a future of the first value: `Ok(None)` when
+/// the source ends without one. Subscribes at once and unsubscribes with the first value; dropping
+/// the future unsubscribes too.
+///
+/// ```
+/// use fanline::ObservableExt;
+///
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let first = source.first_value();
+/// tx.next(7);
+/// tx.next(8);
+/// # futures::executor::block_on(async move {
+/// let Ok(value) = first.await; // the source cannot fail
+/// assert_eq!(value, Some(7));
+/// # });
+/// ```
 #[must_use = "nothing waits for the value unless the future is awaited"]
 pub struct FirstValue<T, E> {
     receiver: Receiver<T, E>,
@@ -21,6 +38,21 @@ pub struct FirstValue<T, E> {
 /// Ready when the source ends, with the last value before that; `Ok(None)` when there was none, and
 /// `Err` when the source failed, whatever came before. A source that goes away without an end counts
 /// as complete. Asked again after it was ready, it is ready with `Ok(None)`.
+///
+/// [`last_value`](crate::ObservableExt::last_value): a future of the last value: ready when the
+/// source ends, `Ok(None)` when it ends without a value. Subscribes at once; dropping the future
+/// unsubscribes. Keeps one value and takes no lock per value.
+///
+/// ```
+/// use fanline::ObservableExt;
+///
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let last = source.last_value();
+/// tx.next(7);
+/// tx.next(8);
+/// tx.complete();
+/// assert_eq!(last.blocking_wait(), Ok(Some(8)));
+/// ```
 #[must_use = "nothing waits for the value unless the future is awaited"]
 pub struct LastValue<T, E> {
     receiver: Receiver<T, E>,

@@ -16,13 +16,13 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::fence::Fences;
 use super::gate::{Gate, Halted};
 use super::list::{Entry, List, Place, Places, Vacant};
 use super::log::GivenUp;
 use super::policy::Rules;
 use super::store::Store;
 use crate::clock::Time;
+use crate::fence::Fences;
 use crate::guard::{Guard, Registry};
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock};
 

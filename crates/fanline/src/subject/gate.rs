@@ -23,7 +23,7 @@
     reason = "cells that the phases share out between the emitter and the lock's holder"
 )]
 
-use super::fence::Fences;
+use crate::fence::Fences;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, SharedCell, thread};
 
 const IDLE: usize = 0;

@@ -46,7 +46,7 @@ impl<T, E> std::fmt::Debug for Boxed<T, E> {
 
 /// Value and question in one indirect call: asking each observer whether it is closed with a second
 /// one would cost as much as the value.
-trait Erased<T, E> {
+pub(super) trait Erased<T, E> {
     fn next(&mut self, value: &T) -> bool;
     fn next_slice(&mut self, values: &[T]) -> bool;
     fn error(&mut self, error: &E);
@@ -80,7 +80,7 @@ impl<T, E, O: Observer<T, E>> Erased<T, E> for O {
 }
 
 /// A boxed one takes no memory, having no size.
-struct Nobody;
+pub(super) struct Nobody;
 
 impl<T, E> Observer<T, E> for Nobody {
     fn next(&mut self, _value: &T) {}

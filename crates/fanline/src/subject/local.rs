@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::ThreadId;
 
 use super::core::{End, Panic};
-use super::list::{List, Place, Places, Vacant};
+use super::list::{Erased, List, Nobody, Place, Places, Vacant};
 use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, IntoObservable, Observable, Observer, observer};
@@ -41,17 +41,25 @@ pub struct LocalSubject<T, E = Infallible> {
 }
 
 struct Local<T, E> {
+    /// Borrowed for as long as somebody emits.
+    list: RefCell<List<Entry<T, E>>>,
+    /// Never borrowed while the user's code runs.
     state: RefCell<State<T, E>>,
     /// Whether somebody emits, further up on the stack.
     emitting: Cell<bool>,
-    /// What was emitted meanwhile.
-    queue: RefCell<VecDeque<Emission<T, E>>>,
+    /// Whether there is something in the state for whoever emits.
+    signal: Cell<bool>,
     remote: Arc<Remote>,
 }
 
 struct State<T, E> {
-    list: List<Slot<T, E>>,
     places: Places,
+    /// Who subscribed while somebody emits.
+    waiting: List<Entry<T, E>>,
+    /// Who left meanwhile, and is in the list still.
+    leaving: Vec<u32>,
+    /// What was emitted meanwhile.
+    queue: VecDeque<Emission<T, E>>,
     observers: usize,
     end: Option<End<E>>,
 }
@@ -62,14 +70,12 @@ enum Emission<T, E> {
     End(End<E>),
 }
 
-type LocalObserver<T, E> = Box<dyn Observer<T, E>>;
+struct Entry<T, E>(Box<dyn Erased<T, E>>);
 
-/// Empty while its observer is called, and once that has left.
-struct Slot<T, E>(Option<LocalObserver<T, E>>);
-
-impl<T, E> Vacant for Slot<T, E> {
+impl<T, E> Vacant for Entry<T, E> {
     fn vacant() -> Self {
-        Self(None)
+        // Takes no memory, having no size.
+        Self(Box::new(Nobody))
     }
 }
 
@@ -84,14 +90,17 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
     /// A subject that can fail with `E`.
     pub fn with_error() -> Self {
         let local = Rc::new_cyclic(|weak: &Weak<Local<T, E>>| Local {
+            list: RefCell::new(List::new()),
             state: RefCell::new(State {
-                list: List::new(),
                 places: Places::new(),
+                waiting: List::new(),
+                leaving: Vec::new(),
+                queue: VecDeque::new(),
                 observers: 0,
                 end: None,
             }),
             emitting: Cell::new(false),
-            queue: RefCell::new(VecDeque::new()),
+            signal: Cell::new(false),
             remote: Remote::register(weak.clone()),
         });
         Self { local }
@@ -103,8 +112,14 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
     /// # Panics
     ///
     /// When an observer did, after everybody else has got the value.
+    #[inline]
     pub fn next(&self, value: T) {
-        self.local.emit(Emission::Next(value));
+        let local = &*self.local;
+        if local.emitting.get() {
+            local.queue(Emission::Next(value));
+        } else {
+            local.emit(|local| local.next(&value));
+        }
     }
 
     /// Passes on values in one go: each observer gets all of them before the next observer does.
@@ -116,7 +131,12 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
     where
         T: Clone,
     {
-        self.local.emit(Emission::Slice(values.to_vec()));
+        let local = &*self.local;
+        if local.emitting.get() {
+            local.queue(Emission::Slice(values.to_vec()));
+        } else {
+            local.emit(|local| local.next_slice(values));
+        }
     }
 
     /// Ends the subject well.
@@ -125,7 +145,7 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
     ///
     /// When an observer did, after everybody else has been told.
     pub fn complete(&self) {
-        self.local.emit(Emission::End(End::Completed));
+        self.local.end(End::Completed);
     }
 
     /// Ends the subject with a failure.
@@ -134,19 +154,12 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
     ///
     /// When an observer did, after everybody else has been told.
     pub fn error(&self, error: E) {
-        self.local.emit(Emission::End(End::Failed(Arc::new(error))));
+        self.local.end(End::Failed(Arc::new(error)));
     }
 
     /// Ends the subject without a word and at once.
     pub fn dispose(&self) {
-        let everybody: Vec<_> = {
-            let mut state = self.local.state.borrow_mut();
-            state.end = Some(End::Disposed);
-            state.observers = 0;
-            state.places.release_all();
-            state.list.take().collect()
-        };
-        drop(everybody);
+        self.local.dispose();
     }
 
     /// Calls `next` with each value.
@@ -173,12 +186,7 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
             }
             Some(End::Disposed) => return Guard::closed(),
         }
-        let observer: LocalObserver<T, E> = Box::new(observer);
-        let mut state = self.local.state.borrow_mut();
-        let (place, key) = state.places.reserve();
-        let index = state.list.push(Slot(Some(observer)), place);
-        state.places.set(place, Place::Listed(index));
-        state.observers += 1;
+        let key = self.local.add(Entry(Box::new(observer)));
         Guard::registered(self.local.remote.clone(), key)
     }
 
@@ -262,17 +270,33 @@ impl<T: 'static, E: 'static> Observable for FromLocal<T, E> {
 }
 
 impl<T, E> Local<T, E> {
-    /// Passes on an emission, and those that observers make meanwhile; or leaves it to whoever emits.
-    fn emit(&self, emission: Emission<T, E>) {
-        if self.emitting.replace(true) {
-            self.queue.borrow_mut().push_back(emission);
-            return;
+    /// Leaves an emission to whoever emits.
+    #[cold]
+    fn queue(&self, emission: Emission<T, E>) {
+        self.state.borrow_mut().queue.push_back(emission);
+        self.signal.set(true);
+    }
+
+    fn end(&self, end: End<E>) {
+        if self.emitting.get() {
+            self.queue(Emission::End(end));
+        } else {
+            self.emit(|local| local.pass_on_end(&end));
         }
-        let mut panic = self.pass_on(emission);
-        loop {
-            let next = self.queue.borrow_mut().pop_front();
-            let Some(emission) = next else { break };
-            let thrown = self.pass_on(emission);
+    }
+
+    /// Runs an emission, and those that observers make meanwhile.
+    #[inline]
+    fn emit(&self, emission: impl FnOnce(&Self) -> Option<Panic>) {
+        self.emitting.set(true);
+        if self.signal.get() {
+            // Left by a destructor, after the last emission.
+            self.tidy();
+        }
+        // Whatever is thrown, by destructors too, must not end the emission of others.
+        let mut panic = catch_unwind(AssertUnwindSafe(|| emission(self))).unwrap_or_else(Some);
+        if self.signal.get() {
+            let thrown = self.emit_queued();
             panic = panic.or(thrown);
         }
         self.emitting.set(false);
@@ -281,122 +305,205 @@ impl<T, E> Local<T, E> {
         }
     }
 
-    fn pass_on(&self, emission: Emission<T, E>) -> Option<Panic> {
-        // Whatever is thrown, by destructors too, must not end the emission of others.
-        catch_unwind(AssertUnwindSafe(|| {
-            self.remove_abandoned();
-            if self.state.borrow().end.is_some() {
-                return None;
-            }
-            match emission {
-                Emission::Next(value) => self.fan_out(|observer| {
-                    observer.next(&value);
-                    observer.is_closed()
-                }),
-                Emission::Slice(values) => self.fan_out(|observer| {
-                    observer.next_slice(&values);
-                    observer.is_closed()
-                }),
-                Emission::End(end) => {
-                    {
-                        let mut state = self.state.borrow_mut();
-                        state.end = Some(end.clone());
-                        state.observers = 0;
-                    }
-                    self.fan_out(|observer| {
-                        match &end {
-                            End::Completed => observer.complete(),
-                            End::Failed(error) => observer.error(error),
-                            End::Disposed => {}
-                        }
-                        true
-                    })
-                }
-            }
-        }))
-        .unwrap_or_else(Some)
+    #[cold]
+    fn emit_queued(&self) -> Option<Panic> {
+        let mut panic = None;
+        loop {
+            let thrown = catch_unwind(AssertUnwindSafe(|| self.tidy()));
+            panic = panic.or_else(|| thrown.err());
+            let Some(emission) = self.state.borrow_mut().queue.pop_front() else {
+                return panic;
+            };
+            let thrown = catch_unwind(AssertUnwindSafe(|| match emission {
+                Emission::Next(value) => self.next(&value),
+                Emission::Slice(values) => self.next_slice(&values),
+                Emission::End(end) => self.pass_on_end(&end),
+            }));
+            panic = panic.or_else(|| thrown.unwrap_or_else(Some));
+        }
     }
 
-    /// Calls each observer that was there when it began, unless it has left meanwhile. Nothing is
-    /// borrowed while one is called: it is out of its slot.
-    fn fan_out(&self, mut call: impl FnMut(&mut dyn Observer<T, E>) -> bool) -> Option<Panic> {
-        let count = self.state.borrow().list.len();
-        let mut panic = None;
-        let mut index = 0;
-        while index < count {
-            let taken = {
-                let mut state = self.state.borrow_mut();
-                // After a disposal the list is empty.
-                if index >= state.list.len() {
-                    break;
-                }
-                let place = state.list.place_at(index);
-                let observer = state.list.get_mut(index).0.take();
-                place.zip(observer)
-            };
-            if let Some((place, mut observer)) = taken {
-                let outcome = catch_unwind(AssertUnwindSafe(|| call(&mut *observer)));
-                let closed = match outcome {
-                    Ok(closed) => closed,
-                    Err(payload) => {
-                        panic.get_or_insert(payload);
-                        true
-                    }
-                };
-                let gone = self.put_back(index, place, observer, closed);
-                drop(gone);
+    #[inline]
+    fn next(&self, value: &T) -> Option<Panic> {
+        self.fan_out(|entry| entry.0.next(value))
+    }
+
+    fn next_slice(&self, values: &[T]) -> Option<Panic> {
+        self.fan_out(|entry| entry.0.next_slice(values))
+    }
+
+    fn pass_on_end(&self, end: &End<E>) -> Option<Panic> {
+        {
+            let mut state = self.state.borrow_mut();
+            if state.end.is_some() {
+                return None;
             }
-            index += 1;
+            state.end = Some(end.clone());
+            state.observers = 0;
         }
-        let mut state = self.state.borrow_mut();
-        let State { list, places, .. } = &mut *state;
-        list.compact(|place, index| places.set(place, Place::Listed(index)));
+        self.fan_out(|entry| {
+            match end {
+                End::Completed => entry.0.complete(),
+                End::Failed(error) => entry.0.error(error),
+                End::Disposed => {}
+            }
+            true
+        })
+    }
+
+    /// Calls each observer that was there when it began, unless it has left meanwhile. One that says it
+    /// is closed, and one that panics, is taken out.
+    #[inline]
+    fn fan_out(&self, mut call: impl FnMut(&mut Entry<T, E>) -> bool) -> Option<Panic> {
+        // Relaxed: what it announces is behind the lock; seen late, it is done with the next emission.
+        if self.remote.any_abandoned.load(Ordering::Relaxed) {
+            self.remove_abandoned();
+        }
+        let mut list = self.list.borrow_mut();
+        let mut panic = None;
+        let mut next = 0;
+        while next < list.len() {
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                while next < list.len() {
+                    let index = next;
+                    next += 1;
+                    let closed = call(list.get_mut(index));
+                    if closed | self.signal.get() {
+                        self.stir(&mut list, closed.then_some(index));
+                    }
+                }
+            }));
+            if let Err(payload) = outcome {
+                panic.get_or_insert(payload);
+                self.stir(&mut list, Some(next - 1));
+            }
+        }
         panic
     }
 
-    /// Puts an observer back into its slot after a call, or gives it back when it has left.
-    fn put_back(
-        &self,
-        index: usize,
-        place: u32,
-        observer: LocalObserver<T, E>,
-        closed: bool,
-    ) -> Option<LocalObserver<T, E>> {
-        let mut state = self.state.borrow_mut();
-        let still = index < state.list.len() && state.list.place_at(index) == Some(place);
-        if still && !closed {
-            state.list.get_mut(index).0 = Some(observer);
-            return None;
-        }
-        if still {
-            state.leave(place);
-        }
-        Some(observer)
-    }
-
-    /// Takes out those whose guards were dropped on other threads.
-    fn remove_abandoned(&self) {
-        // Relaxed: what it announces is behind the lock; seen late, it is done with the next emission.
-        if self.remote.any_abandoned.load(Ordering::Relaxed) {
-            let abandoned = self.remote.take_abandoned();
-            for key in abandoned {
-                self.remove(key);
+    /// Between two calls: takes out the observer at `closed`, and those who have left.
+    #[cold]
+    fn stir(&self, list: &mut List<Entry<T, E>>, closed: Option<usize>) {
+        let mut place = closed.and_then(|index| list.place_at(index));
+        loop {
+            let mut gone = Vec::new();
+            {
+                let mut state = self.state.borrow_mut();
+                if let Some(place) = place.take() {
+                    if matches!(state.places.get(place), Place::Listed(_)) && state.end.is_none() {
+                        state.observers -= 1;
+                    }
+                    gone.push(state.expel(list, place));
+                }
+                state.let_go(list, &mut gone);
+            }
+            // The list is tidied up when the calls are over.
+            self.signal.set(true);
+            if gone.is_empty() {
+                return;
+            }
+            // Again, because dropping an observer may unsubscribe the one to be called next. A
+            // destructor that panics must not be taken for the observer that was called.
+            for entry in gone {
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(entry)));
             }
         }
+    }
+
+    /// Between two emissions: lets those go who have left, lets those in who wait, and closes up.
+    fn tidy(&self) {
+        self.signal.set(false);
+        let mut gone = Vec::new();
+        {
+            let mut list = self.list.borrow_mut();
+            let mut state = self.state.borrow_mut();
+            state.let_go(&mut list, &mut gone);
+            for (entry, place) in state.waiting.take() {
+                let index = list.push(entry, place);
+                state.places.set(place, Place::Listed(index));
+            }
+            state.close_up(&mut list);
+        }
+        drop(gone);
+    }
+
+    /// Subscribes; the key of the guard.
+    fn add(&self, entry: Entry<T, E>) -> u64 {
+        let mut state = self.state.borrow_mut();
+        let (place, key) = state.places.reserve();
+        let at = if self.emitting.get() {
+            self.signal.set(true);
+            Place::Waiting(state.waiting.push(entry, place))
+        } else {
+            Place::Listed(self.list.borrow_mut().push(entry, place))
+        };
+        state.places.set(place, at);
+        state.observers += 1;
+        key
+    }
+
+    fn dispose(&self) {
+        let (waiting, listed, _end): (Vec<_>, Vec<_>, _) = {
+            let mut state = self.state.borrow_mut();
+            let end = state.end.replace(End::Disposed);
+            state.observers = 0;
+            let waiting: Vec<_> = state.waiting.take().collect();
+            for (_, place) in &waiting {
+                state.places.release(*place);
+            }
+            self.signal.set(true);
+            if self.emitting.get() {
+                // Whoever emits takes everybody out.
+                (waiting, Vec::new(), end)
+            } else {
+                state.leaving.clear();
+                state.places.release_all();
+                (waiting, self.list.borrow_mut().take().collect(), end)
+            }
+        };
+        drop((waiting, listed));
+    }
+
+    /// Takes those out whose guards were dropped on other threads.
+    #[cold]
+    fn remove_abandoned(&self) {
+        for key in self.remote.take_abandoned() {
+            self.remove(key);
+        }
+        let mut list = self.list.borrow_mut();
+        self.stir(&mut list, None);
     }
 }
 
 impl<T, E> State<T, E> {
+    /// Takes those out of the list who have left; when the subject was disposed of, everybody.
+    fn let_go(&mut self, list: &mut List<Entry<T, E>>, gone: &mut Vec<Entry<T, E>>) {
+        while let Some(place) = self.leaving.pop() {
+            if matches!(self.places.get(place), Place::Leaving(_)) {
+                gone.push(self.expel(list, place));
+            }
+        }
+        if matches!(self.end, Some(End::Disposed)) {
+            for index in 0..list.len() {
+                if let Some(place) = list.place_at(index) {
+                    gone.push(self.expel(list, place));
+                }
+            }
+        }
+    }
+
     /// Takes one out of the list; nobody else moves.
-    fn leave(&mut self, place: u32) -> Slot<T, E> {
-        let Place::Listed(index) = self.places.get(place) else {
-            return Slot(None);
+    fn expel(&mut self, list: &mut List<Entry<T, E>>, place: u32) -> Entry<T, E> {
+        let (Place::Listed(index) | Place::Leaving(index)) = self.places.get(place) else {
+            unreachable!("only those in the list are taken out of it");
         };
         self.places.release(place);
-        if self.end.is_none() {
-            self.observers -= 1;
-        }
-        self.list.vacate(index)
+        list.vacate(index)
+    }
+
+    fn close_up(&mut self, list: &mut List<Entry<T, E>>) {
+        let places = &mut self.places;
+        list.compact(|place, index| places.set(place, Place::Listed(index)));
     }
 }
 
@@ -408,23 +515,48 @@ trait Removes {
 
 impl<T, E> Removes for Local<T, E> {
     fn remove(&self, key: u64) {
-        let slot = {
+        let entry = {
             let mut state = self.state.borrow_mut();
-            let Some((place, _)) = state.places.find(key) else {
+            let Some((place, at)) = state.places.find(key) else {
                 return;
             };
-            let slot = state.leave(place);
-            if !self.emitting.get() {
-                let State { list, places, .. } = &mut *state;
-                list.compact(|place, index| places.set(place, Place::Listed(index)));
+            let entry = match at {
+                Place::Free | Place::Leaving(_) => return,
+                Place::Waiting(index) => {
+                    state.places.release(place);
+                    let entry = state.waiting.vacate(index);
+                    let State {
+                        places, waiting, ..
+                    } = &mut *state;
+                    waiting.compact(|place, index| places.set(place, Place::Waiting(index)));
+                    Some(entry)
+                }
+                Place::Listed(index) if self.emitting.get() => {
+                    state.places.set(place, Place::Leaving(index));
+                    state.leaving.push(place);
+                    self.signal.set(true);
+                    None
+                }
+                Place::Listed(_) => {
+                    let mut list = self.list.borrow_mut();
+                    let entry = state.expel(&mut list, place);
+                    state.close_up(&mut list);
+                    Some(entry)
+                }
+            };
+            if state.end.is_none() {
+                state.observers -= 1;
             }
-            slot
+            entry
         };
-        drop(slot);
+        drop(entry);
     }
 
     fn contains(&self, key: u64) -> bool {
-        self.state.borrow().places.find(key).is_some()
+        matches!(
+            self.state.borrow().places.find(key),
+            Some((_, Place::Waiting(_) | Place::Listed(_)))
+        )
     }
 }
 

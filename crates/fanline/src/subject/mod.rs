@@ -1,7 +1,6 @@
 //! Subjects: multicast with and without memory.
 
 mod core;
-pub(crate) mod fence;
 mod gate;
 mod handles;
 mod list;

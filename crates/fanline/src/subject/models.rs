@@ -5,10 +5,10 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use super::core::{Core, End};
-use super::fence::Fences;
 use super::list::Boxed;
 use super::policy::{All, One, Publish, Rules};
 use super::shared::Shared;
+use crate::fence::Fences;
 use crate::{Guard, Observer};
 
 type Subject<P> = Core<u32, Infallible, P, Boxed<u32, Infallible>>;

@@ -131,7 +131,7 @@ impl<C: Clock> Rules for Within<C> {
     const TIMED: bool = true;
 
     fn keep(&self) -> Duration {
-        self.window.keep()
+        self.window.keep
     }
 
     fn now(&self) -> Time {
@@ -163,7 +163,7 @@ impl<C: Clock> Rules for ManyWithin<C> {
     }
 
     fn keep(&self) -> Duration {
-        self.window.keep()
+        self.window.keep
     }
 
     fn now(&self) -> Time {
@@ -182,33 +182,32 @@ impl<C: Clock> Rules for ManyWithin<C> {
 #[derive(Clone, Debug)]
 struct Window<C> {
     length: Duration,
+    /// The length, and how late the clock may be. Asked for once, as it is the user's code that tells.
+    keep: Duration,
     clock: C,
     freezes: bool,
 }
 
 impl Window<Coarse> {
     fn new(length: Duration) -> Self {
+        let clock = Coarse::new();
         Self {
             length,
-            clock: Coarse::new(),
+            keep: length.saturating_add(clock.granularity()),
+            clock,
             freezes: false,
         }
     }
 }
 
 impl<C> Window<C> {
-    fn on<D>(self, clock: D) -> Window<D> {
+    fn on<D: Clock>(self, clock: D) -> Window<D> {
         Window {
             length: self.length,
+            keep: self.length.saturating_add(clock.granularity()),
             clock,
             freezes: self.freezes,
         }
-    }
-}
-
-impl<C: Clock> Window<C> {
-    fn keep(&self) -> Duration {
-        self.length.saturating_add(self.clock.granularity())
     }
 }
 
@@ -217,7 +216,7 @@ impl<C: Clock> Window<C> {
 ///
 /// | | retains | on next | memory |
 /// | --- | --- | --- | --- |
-/// | [`all`](Replay::all) | every value | append | grows; one allocation for 1,024 values |
+/// | [`all`](Replay::all) | every value | append | grows; one allocation for 2,048 values |
 /// | [`one`](Replay::one) | the last value | overwrite | constant |
 /// | [`many(n)`](Replay::many) | the last n values | overwrite the oldest | constant |
 /// | [`within(d)`](Replay::within) | values not older than d | append; once a tick, drop what is too old | what d holds |

@@ -5,11 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::core::{Core, End, Panic};
-use super::fence::Fences;
 use super::list::{Boxed, Entry, Inline};
 use super::policy::{Current, Last, Policy, Publish, Replay};
 use super::source::{Members, Source};
 use crate::Observer;
+use crate::fence::Fences;
 
 /// A plain subject: nothing is kept, whoever subscribes gets what comes after.
 ///

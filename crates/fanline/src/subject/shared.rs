@@ -8,11 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::core::{Core, End, Panic};
-use super::fence::Fences;
 use super::list::Boxed;
 use super::policy::Rules;
 use super::producer::OnPanic;
 use super::source::Live;
+use crate::fence::Fences;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 
 const FREE: usize = 0;

@@ -120,3 +120,29 @@ fn the_source_that_is_kept_for_another_try_is_dropped_at_the_end() {
     assert_eq!(Arc::strong_count(&token), 1);
     drop(guard);
 }
+
+/// What subscribes again keeps a clone of its source, which here keeps what is subscribed: the end of
+/// the last handle takes both along, though the guard was detached.
+#[test]
+fn a_subject_that_goes_away_takes_what_would_subscribe_again_along() {
+    let token = Arc::new(());
+    let held = || {
+        let held = Arc::clone(&token);
+        move |_: &u32| drop(Arc::clone(&held))
+    };
+    let subject = fanline::Subject::<u32, &str>::with_error();
+    subject.clone().retry(5).subscribe(held()).detach();
+    subject.source().repeat(5).subscribe(held()).detach();
+    let shared = subject.source().share();
+    shared.clone().retry(5).subscribe(held()).detach();
+    shared.repeat(5).subscribe(held()).detach();
+    subject.next(1);
+    assert_eq!(Arc::strong_count(&token), 5);
+    drop(subject);
+    assert_eq!(Arc::strong_count(&token), 1);
+
+    let (tx, source) = fanline::subject::<u32>();
+    source.retry(5).subscribe(held()).detach();
+    drop(tx);
+    assert_eq!(Arc::strong_count(&token), 1);
+}

@@ -1,10 +1,11 @@
 //! Operators that wait, on virtual time.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use fanline::operators::{Backoff, Edge, interval, timer};
-use fanline::scheduler::VirtualTime;
+use fanline::scheduler::{NewThread, VirtualTime};
 use fanline::{BoxObservable, Guard, Observable, ObservableExt};
 
 use crate::hand::{Cold, Hand, Hands, Log, act, hands};
@@ -271,4 +272,38 @@ fn in_parallel_on_a_scheduler() {
     assert_eq!(subscribed(&hands), [0; 4]);
     assert_eq!(log.text(), "10 30");
     assert_eq!(log.handles(), 1);
+}
+
+/// Whoever waits for the observer has to wait for an alarm's turn as well, though the turn is of no
+/// source: the action that was scheduled has to stay known until it is over.
+#[test]
+fn unsubscribing_waits_for_what_the_alarm_emits() {
+    let (entered, inside) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let done = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&done);
+    let subject = fanline::Subject::<u32>::new();
+    let guard = subject
+        .clone()
+        .debounce(ms(1), NewThread)
+        .subscribe(move |_| {
+            entered.send(()).unwrap();
+            released.recv().unwrap();
+            over.store(true, Ordering::SeqCst);
+        });
+    subject.next(1);
+    inside.recv().unwrap();
+    let waiter = std::thread::spawn(move || {
+        guard.unsubscribe_and_wait();
+        done.load(Ordering::SeqCst)
+    });
+    // The one that waits gets a chance to return too early.
+    while subject.has_observers() {
+        std::thread::yield_now();
+    }
+    release.send(()).unwrap();
+    assert!(
+        waiter.join().unwrap(),
+        "returned while the observer was called"
+    );
 }

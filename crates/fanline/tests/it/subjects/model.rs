@@ -258,7 +258,8 @@ impl Model {
         let mut at = self.log.len() - self.replayed();
         while self.end != Some(End::Disposed) && at < self.log.len() {
             // What is given in one go is not cut short by a disposal.
-            for (value, _) in self.log[at..].to_vec() {
+            let given = self.log[at..].to_vec();
+            for (value, _) in given {
                 self.call(id, Line::Next(id, value))?;
                 if self.seats[id].closed {
                     return Ok(());

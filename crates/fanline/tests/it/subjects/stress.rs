@@ -115,6 +115,10 @@ enum Expected {
 const EMITTED: u32 = 20_000;
 const SUBSCRIBERS: u32 = 600;
 
+/// What a subscriber saw, where it began, and its guard unless it was given away.
+type Followed = (Arc<Mutex<Record>>, Option<u32>, Option<Guard>);
+
+#[expect(clippy::too_many_lines, reason = "one story, told in order")]
 fn exactly_once<T: Value>(form: Form, flavour: Flavour, expected: Expected, slices: bool) {
     let Rig {
         mut emit, source, ..
@@ -131,7 +135,7 @@ fn exactly_once<T: Value>(form: Form, flavour: Flavour, expected: Expected, slic
     let subscriber = |share: u32| {
         let source = source.clone();
         thread::spawn(move || {
-            let mut followed: Vec<(Arc<Mutex<Record>>, Option<u32>, Option<Guard>)> = Vec::new();
+            let mut followed: Vec<Followed> = Vec::new();
             for number in 0..SUBSCRIBERS {
                 let record = Arc::new(Mutex::new(Record::default()));
                 let closes_after = (number % 7 == share).then_some(number % 50 + 1);

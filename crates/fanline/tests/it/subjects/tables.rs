@@ -506,6 +506,7 @@ fn leaving_from_inside() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn panics_cost_nobody_else_anything() {
     for flavour in [
         Publish,

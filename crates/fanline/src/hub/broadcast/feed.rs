@@ -1,0 +1,71 @@
+//! A hub at the end of a chain of operators.
+
+use super::sender::BroadcastSender;
+use crate::hub::BoxError;
+use crate::{Guard, IntoObservable, Observable, Observer};
+
+impl<T, E> BroadcastSender<T, E> {
+    /// Sends all that an observable emits (a subject, a chain of operators), and its end.
+    ///
+    /// What emits has no way to wait but to wait: its thread is held up while the hub is full. So
+    /// consumers must not depend on the same thread, or the hub must be one that never waits
+    /// ([`SlowConsumer::Lag`](super::SlowConsumer::Lag), with
+    /// [`NobodyListens::Discard`](super::NobodyListens::Discard)). When the hub is closed the source is
+    /// unsubscribed.
+    ///
+    /// ```
+    /// let (mut subject, source) = fanline::subject::<u32>();
+    /// let (tx, hub) = fanline::hub::broadcast::<u32>(16);
+    /// let mut rx = hub.subscribe();
+    /// let guard = tx.attach_source(source);
+    /// subject.next(1);
+    /// subject.complete();
+    /// assert_eq!(rx.blocking_recv(), Some(1));
+    /// assert_eq!(rx.blocking_recv(), None);
+    /// # drop(guard);
+    /// ```
+    pub fn attach_source<S>(self, source: S) -> Guard
+    where
+        S: IntoObservable<Item = T>,
+        S::Error: Clone + Into<E>,
+        T: Clone + Send + Sync + 'static,
+        E: Send + Sync + 'static,
+    {
+        source.into_observable().subscribe_with(Feed(self))
+    }
+}
+
+/// A hub's producer as an observer.
+struct Feed<T, E = BoxError>(BroadcastSender<T, E>);
+
+impl<T: Clone, E, X: Clone + Into<E>> Observer<T, X> for Feed<T, E> {
+    fn next(&mut self, value: &T) {
+        Observer::<T, X>::next_owned(self, value.clone());
+    }
+
+    fn next_owned(&mut self, value: T) {
+        // Closed: the source sees that by `is_closed`.
+        let _ = self.0.blocking_send(value);
+    }
+
+    fn next_slice(&mut self, values: &[T]) {
+        for value in values {
+            if self.0.blocking_feed(value.clone()).is_err() {
+                return;
+            }
+        }
+        self.0.flush();
+    }
+
+    fn error(&mut self, error: &X) {
+        self.0.fail(error.clone());
+    }
+
+    fn complete(&mut self) {
+        self.0.complete();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}

@@ -1,0 +1,149 @@
+//! loom's models: every interleaving of a few elements.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the model")]
+
+use super::{
+    BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, SlowConsumer, build,
+};
+use crate::fence::Fences;
+use crate::sync::thread;
+
+fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(body);
+}
+
+fn hub(capacity: usize, slow_consumer: SlowConsumer) -> (BroadcastSender<u8>, BroadcastHub<u8>) {
+    let options = BroadcastOptions {
+        capacity,
+        slow_consumer,
+        ..BroadcastOptions::default()
+    };
+    // Positions cross the end of their type on the way.
+    build(options, Fences::Symmetric, usize::MAX).unwrap()
+}
+
+fn receive(mut rx: BroadcastReceiver<u8>, expected: &[u8]) {
+    for value in expected {
+        assert_eq!(rx.blocking_recv(), Some(*value));
+    }
+    assert_eq!(rx.blocking_recv(), None);
+}
+
+/// Parking against publishing, and the producer's sleep against a position.
+#[test]
+fn loom_hub_park_and_publish() {
+    for capacity in [1, 2] {
+        model(3, move || {
+            let (mut tx, hub) = hub(capacity, SlowConsumer::Wait);
+            let rx = hub.subscribe();
+            let consumer = thread::spawn(move || receive(rx, &[1, 2, 3]));
+            for value in [1, 2, 3] {
+                tx.blocking_send(value).unwrap();
+            }
+            drop(tx);
+            consumer.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn loom_hub_two_consumers() {
+    model(1, || {
+        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let consumers = [hub.subscribe(), hub.subscribe()]
+            .map(|rx| thread::spawn(move || receive(rx, &[1, 2])));
+        tx.blocking_send(1).unwrap();
+        tx.blocking_send(2).unwrap();
+        drop(tx);
+        for consumer in consumers {
+            consumer.join().unwrap();
+        }
+    });
+}
+
+/// A newcomer sees a run without gaps, wherever it begins.
+#[test]
+fn loom_hub_join_and_head() {
+    model(1, || {
+        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let rx = hub.subscribe();
+        let consumer = thread::spawn(move || receive(rx, &[1, 2]));
+        let newcomer = thread::spawn(move || {
+            let mut rx = hub.subscribe();
+            let seen: Vec<_> = std::iter::from_fn(|| rx.blocking_recv()).collect();
+            assert!([&[1, 2][..], &[2], &[]].contains(&&seen[..]), "{seen:?}");
+        });
+        tx.blocking_send(1).unwrap();
+        tx.blocking_send(2).unwrap();
+        drop(tx);
+        consumer.join().unwrap();
+        newcomer.join().unwrap();
+    });
+}
+
+/// The consumer that the producer waits for leaves.
+#[test]
+fn loom_hub_leave_and_watch() {
+    model(3, || {
+        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let leaves = hub.subscribe();
+        let mut stays = hub.subscribe();
+        let consumer = thread::spawn(move || drop(leaves));
+        tx.blocking_send(1).unwrap();
+        assert_eq!(stays.blocking_recv(), Some(1));
+        tx.blocking_send(2).unwrap();
+        assert_eq!(stays.blocking_recv(), Some(2));
+        consumer.join().unwrap();
+    });
+}
+
+/// A consumer that is parked leaves while the producer wakes it.
+#[test]
+fn loom_hub_leave_and_wake() {
+    model(3, || {
+        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let mut rx = hub.subscribe();
+        let waker = std::task::Waker::noop();
+        let mut context = std::task::Context::from_waker(waker);
+        assert!(rx.poll_next_ref(&mut context).is_pending());
+        let consumer = thread::spawn(move || drop(rx));
+        tx.blocking_send(1).unwrap();
+        consumer.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_hub_close_and_park() {
+    model(3, || {
+        let (tx, hub) = hub(1, SlowConsumer::Wait);
+        let consumers =
+            [hub.subscribe(), hub.subscribe()].map(|rx| thread::spawn(move || receive(rx, &[])));
+        drop(tx);
+        for consumer in consumers {
+            consumer.join().unwrap();
+        }
+    });
+}
+
+/// A consumer is cut off while it looks, or before.
+#[test]
+fn loom_hub_cut_off_and_look() {
+    model(3, || {
+        let (mut tx, hub) = hub(1, SlowConsumer::Lag);
+        let mut rx = hub.subscribe();
+        let consumer = thread::spawn(move || {
+            let mut last = 0;
+            while let Some(value) = rx.blocking_recv() {
+                assert!(value > last);
+                last = value;
+            }
+            assert_eq!(last, 3);
+        });
+        for value in [1, 2, 3] {
+            tx.blocking_send(value).unwrap();
+        }
+        drop(tx);
+        consumer.join().unwrap();
+    });
+}

@@ -1,0 +1,619 @@
+//! What producer, consumers and handles of one hub share, and the protocol between them; the module
+//! documentation of [`hub::broadcast`](super) has the whole picture.
+#![expect(
+    unsafe_code,
+    reason = "the producer's and the consumers' access to the ring, by their positions"
+)]
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use super::options::{NobodyListens, Rules, Start};
+use super::parked::{Member, Parked};
+use super::ring::Ring;
+use super::roster::Roster;
+use crate::fence::Fences;
+use crate::hub::Ended;
+use crate::sync::{AtomicU8, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, lock};
+
+/// Watched: nobody.
+const NOBODY: u64 = 0;
+/// Watched: the hub has failed, which everybody has to look at before anything else.
+const FAILED: u64 = u64::MAX;
+
+/// No end yet.
+const OPEN: u8 = 0;
+/// What is published is all there will be.
+const CLOSED: u8 = 1;
+
+/// A join looks at the positions of so many consumers at most, so that it takes the same time however
+/// many there are.
+const JOIN_LOOKS_MAX: usize = 64;
+/// A sweep comes after so many members were left in the list of those who wait, or one for each
+/// consumer.
+const LEFT_MIN: usize = 64;
+
+/// On cache lines that it shares with nothing: two, since they are fetched in pairs.
+#[repr(align(128))]
+pub(super) struct Apart<T>(T);
+
+impl<T> Deref for Apart<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+pub(super) struct Shared<T, E> {
+    ring: Ring<T>,
+    pub(super) rules: Rules,
+    can_cut_off: bool,
+    pub(super) fences: Fences,
+    /// Up to where the producer has dropped elements; told when it goes.
+    dropped_to: AtomicUsize,
+    /// The end of what is published; written by the producer alone.
+    tail: Apart<AtomicUsize>,
+    signals: Apart<Signals>,
+    pub(super) parked: Apart<Parked>,
+    core: Apart<Mutex<Core<E>>>,
+}
+
+/// Written seldom and read for each element.
+struct Signals {
+    /// The consumer that the producer waits for, or [`NOBODY`], or [`FAILED`]. Written under the lock.
+    watch: AtomicU64,
+    /// Whether the hub has ended. Written under the lock.
+    end: AtomicU8,
+}
+
+/// What the lock protects. No code of users runs while it is held; wakers are taken out and woken
+/// after.
+pub(super) struct Core<E> {
+    pub(super) roster: Roster,
+    /// Consumers that were cut off and have not noticed.
+    cut_off: Roster,
+    /// No consumer is behind it, and the elements from here on are kept.
+    pub(super) head: usize,
+    /// No consumer in the roster is behind it; at or past the head. It spares looking at all of them
+    /// while elements are overwritten one by one.
+    floor: usize,
+    last_id: u64,
+    /// Handles that can subscribe.
+    handles: usize,
+    /// Whether as many consumers as asked for were there once.
+    started: bool,
+    /// To be woken when it is worth looking for room again.
+    producer: Option<Waker>,
+    pub(super) end: Option<Ended<E>>,
+}
+
+/// What the producer finds when it looks for room.
+pub(super) enum Room {
+    /// This is the head now; there is room behind it.
+    From(usize),
+    /// The waker is kept, and woken when it is worth looking again.
+    Wait,
+    /// Nobody takes elements any more.
+    Closed,
+}
+
+impl<T, E> Shared<T, E> {
+    pub(super) fn new(ring: Ring<T>, rules: Rules, fences: Fences, origin: usize) -> Self {
+        Self {
+            ring,
+            can_cut_off: rules.can_cut_off(),
+            fences,
+            dropped_to: AtomicUsize::new(origin),
+            tail: Apart(AtomicUsize::new(origin)),
+            signals: Apart(Signals {
+                watch: AtomicU64::new(NOBODY),
+                end: AtomicU8::new(OPEN),
+            }),
+            parked: Apart(Parked::new()),
+            core: Apart(Mutex::new(Core {
+                roster: Roster::default(),
+                cut_off: Roster::default(),
+                head: origin,
+                floor: origin,
+                last_id: NOBODY,
+                handles: 1,
+                started: rules.start_after.is_none(),
+                producer: None,
+                end: None,
+            })),
+            rules,
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Core<E>> {
+        lock(&self.core)
+    }
+
+    #[inline(always)]
+    pub(super) fn tail(&self) -> usize {
+        // Acquire: the elements before it are there.
+        self.tail.load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_closed(&self) -> bool {
+        // Acquire: whoever sees the end sees what was published before it.
+        self.signals.end.load(Ordering::Acquire) != OPEN
+    }
+
+    #[inline(always)]
+    pub(super) fn has_failed(&self) -> bool {
+        // Relaxed: what it announces is read under the lock.
+        self.signals.watch.load(Ordering::Relaxed) == FAILED
+    }
+
+    /// Wakes consumers that wait, in the order in which they came.
+    pub(super) fn wake_parked(&self) {
+        self.parked.take().wake_all();
+    }
+
+    // ---- The producer's side. `tail` is the producer's own.
+
+    /// Publishes an element. `dropped_to` is up to where elements have been dropped; returns what was
+    /// overwritten, to be dropped where user code may run.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the one producer, `tail` its own, and every position is past what lies in the slot.
+    #[inline(always)]
+    pub(super) unsafe fn publish(
+        &self,
+        tail: usize,
+        value: T,
+        dropped_to: &mut usize,
+    ) -> Option<T> {
+        let mut old = None;
+        if std::mem::needs_drop::<T>() && tail.wrapping_sub(*dropped_to) == self.ring.slots() {
+            // SAFETY: the producer; an element is there, `dropped_to` having stopped there, and nobody
+            // reads it, says the caller.
+            old = Some(unsafe { self.ring.take(*dropped_to) });
+            *dropped_to = dropped_to.wrapping_add(1);
+        }
+        // SAFETY: as above; what had to be dropped was taken.
+        unsafe { self.ring.write(tail, value) };
+        // Release: the element is there for whoever sees the new tail.
+        self.tail.store(tail.wrapping_add(1), Ordering::Release);
+        old
+    }
+
+    /// Drops elements before `to`, which every consumer is past.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the one producer, `dropped_to` its own, and `to` at or before the head.
+    pub(super) unsafe fn drop_to(&self, dropped_to: &mut usize, to: usize) {
+        let from = std::mem::replace(dropped_to, to);
+        // SAFETY: they are there, nobody reads behind the head, and they are not dropped twice.
+        unsafe { self.ring.drop_range(from, to) };
+    }
+
+    /// Looks for room for one more element, and has the producer woken if there is none. `waker` was
+    /// cloned before, as that is user code; what is not needed is handed back through it.
+    pub(super) fn room(&self, tail: usize, waker: &mut Option<Waker>) -> Room {
+        let mut core = self.lock();
+        loop {
+            if core.end.is_some() {
+                return Room::Closed;
+            }
+            if !core.started {
+                std::mem::swap(&mut core.producer, waker);
+                return Room::Wait;
+            }
+            let laggard = core.make_room(tail, &self.rules);
+            if tail.wrapping_sub(core.head) < self.rules.capacity {
+                return Room::From(core.head);
+            }
+            if self.rules.overwrites() && self.cut_off_slowest(&mut core) {
+                continue;
+            }
+            let Some(laggard) = laggard else {
+                // Nobody is there: whoever comes wakes the producer.
+                std::mem::swap(&mut core.producer, waker);
+                return Room::Wait;
+            };
+            // Announce, fence, look again (hazard 1): a consumer that moves on after this sees that it
+            // is watched, and comes for the lock, under which the waker is there.
+            self.signals.watch.store(laggard.id, Ordering::Relaxed);
+            self.fences.heavy();
+            // Relaxed: only compared; moved or not, the next round looks at it with Acquire.
+            if laggard.position.load(Ordering::Relaxed) == core.head {
+                std::mem::swap(&mut core.producer, waker);
+                return Room::Wait;
+            }
+            self.signals.watch.store(NOBODY, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the consumers at the head out of those who are waited for, except those who look at an
+    /// element just now: whether there were any.
+    pub(super) fn cut_off_slowest(&self, core: &mut Core<E>) -> bool {
+        let head = core.head;
+        let slowest: Vec<Arc<Member>> = core
+            .roster
+            .iter()
+            .filter(|member| member.position.load(Ordering::Relaxed) == head)
+            .cloned()
+            .collect();
+        for member in &slowest {
+            member.revoked.store(true, Ordering::Relaxed);
+        }
+        // One fence for all: each consumer sees that it is cut off before it next looks at an element,
+        // or we see that it has begun to.
+        self.fences.heavy();
+        let mut any = false;
+        for member in &slowest {
+            // Acquire: what it read before it let go is read.
+            if member.claimed.load(Ordering::Acquire)
+                || member.position.load(Ordering::Acquire) != head
+            {
+                member.revoked.store(false, Ordering::Relaxed);
+                continue;
+            }
+            let member = core.roster.remove(member);
+            core.cut_off.add(member);
+            any = true;
+        }
+        any
+    }
+
+    // ---- A consumer's side.
+
+    #[inline(always)]
+    pub(super) fn can_cut_off(&self) -> bool {
+        self.can_cut_off
+    }
+
+    /// The element at a position.
+    ///
+    /// # Safety
+    ///
+    /// The caller is a consumer that saw a tail past the position, and does not publish a position past
+    /// it while the reference lives; where consumers can be cut off, it has claimed its place.
+    #[inline(always)]
+    pub(super) unsafe fn get(&self, position: usize) -> &T {
+        // SAFETY: published to the caller; the producer keeps behind its position.
+        unsafe { self.ring.get(position) }
+    }
+
+    /// Elements from a position on, as far as they lie together, up to `to`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`get`](Self::get), for all of them.
+    #[inline(always)]
+    pub(super) unsafe fn slice(&self, from: usize, to: usize) -> &[T] {
+        // SAFETY: as above.
+        unsafe { self.ring.slice(from, to) }
+    }
+
+    /// The consumer has finished with everything before `position`. Its id and the hub's fences are
+    /// given by it, who has them at hand.
+    #[inline(always)]
+    pub(super) fn advance(&self, member: &Member, id: u64, position: usize, fences: Fences) {
+        // Release: its reads are over for whoever sees it (hazard 5).
+        member.position.store(position, Ordering::Release);
+        fences.light();
+        // Relaxed: the fence orders it; what follows is under the lock.
+        let watched = self.signals.watch.load(Ordering::Relaxed);
+        if watched == id {
+            self.call_producer(id);
+        }
+        if self.can_cut_off {
+            // Release: the reads are over.
+            member.claimed.store(false, Ordering::Release);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn call_producer(&self, id: u64) {
+        let mut core = self.lock();
+        let waker = self.unwatch(&mut core, id);
+        drop(core);
+        wake(waker);
+    }
+
+    /// The producer's waker, if it waits for that consumer.
+    fn unwatch(&self, core: &mut Core<E>, id: u64) -> Option<Waker> {
+        if self.signals.watch.load(Ordering::Relaxed) != id {
+            return None;
+        }
+        self.signals.watch.store(NOBODY, Ordering::Relaxed);
+        core.producer.take()
+    }
+
+    // ---- Coming, going, and the end.
+
+    pub(super) fn join(&self, start: Start) -> Arc<Member> {
+        let mut core = self.lock();
+        let position = self.start_of(&mut core, start);
+        core.last_id += 1;
+        let member = Arc::new(Member::new(core.last_id, position));
+        core.admit(member.clone(), position);
+        core.handles += 1;
+        let mut waker = None;
+        if !core.started
+            && self
+                .rules
+                .start_after
+                .is_some_and(|n| core.roster.len() >= n)
+        {
+            core.started = true;
+            waker = core.producer.take();
+        } else if core.roster.len() == 1 && core.started {
+            // The producer may wait for somebody to come; it looks again whom it waits for.
+            waker = core.producer.take();
+        }
+        drop(core);
+        wake(waker);
+        member
+    }
+
+    /// A consumer beside another one, at its position: not past what that one keeps.
+    pub(super) fn join_beside(&self, member: &Member) -> Arc<Member> {
+        let mut core = self.lock();
+        let position = if member.revoked.load(Ordering::Relaxed) {
+            core.head
+        } else {
+            // Relaxed: its own consumer asks, or one that has it by reference, and it cannot move.
+            member.position.load(Ordering::Relaxed)
+        };
+        core.last_id += 1;
+        let joined = Arc::new(Member::new(core.last_id, position));
+        core.admit(joined.clone(), position);
+        core.handles += 1;
+        joined
+    }
+
+    /// Where a consumer that comes now begins. Nothing behind the head is needed, and the head moves
+    /// only under the lock: it cannot overtake who is joining (hazard 4).
+    fn start_of(&self, core: &mut Core<E>, start: Start) -> usize {
+        if core.is_deserted()
+            && self.rules.nobody_listens == NobodyListens::Discard
+            && core.end.is_none()
+        {
+            core.head = self.tail();
+        }
+        if start == Start::Latest {
+            return self.tail();
+        }
+        if core.roster.len() <= JOIN_LOOKS_MAX {
+            core.catch_up();
+        }
+        core.head
+    }
+
+    /// Puts a consumer that was cut off at the oldest element that is kept: its position there.
+    /// Nothing if it was not cut off after all.
+    pub(super) fn rejoin(&self, member: &Member) -> Option<usize> {
+        let mut core = self.lock();
+        if !member.revoked.load(Ordering::Relaxed) {
+            return None;
+        }
+        let member = core.cut_off.remove(member);
+        let position = core.head;
+        // Relaxed: the lock orders it.
+        member.position.store(position, Ordering::Relaxed);
+        member.revoked.store(false, Ordering::Relaxed);
+        let first = core.roster.is_empty();
+        core.admit(member, position);
+        let waker = first.then(|| core.producer.take()).flatten();
+        drop(core);
+        wake(waker);
+        Some(position)
+    }
+
+    /// Whether that consumer was cut off.
+    pub(super) fn is_cut_off(&self, member: &Member) -> bool {
+        let _core = self.lock();
+        member.revoked.load(Ordering::Relaxed)
+    }
+
+    /// A receiver goes. What it kept from being overwritten is free (hazard 8).
+    pub(super) fn leave(&self, member: &Member) {
+        let mut core = self.lock();
+        let was_cut_off = member.revoked.load(Ordering::Relaxed);
+        let owned = if was_cut_off {
+            core.cut_off.remove(member)
+        } else {
+            core.roster.remove(member)
+        };
+        let mut waker = self.unwatch(&mut core, member.id);
+        if core.is_deserted() {
+            if !was_cut_off {
+                // The next to come goes on where this one was: nothing is lost or seen twice.
+                core.head = member.position.load(Ordering::Acquire);
+                core.floor = core.head;
+            }
+            if self.rules.nobody_listens == NobodyListens::Close && core.started {
+                self.close(&mut core, Ended::Completed);
+            }
+            waker = waker.or_else(|| core.producer.take());
+        }
+        let parked = self.parked.disown(owned);
+        let sweep = self.parked.left() > LEFT_MIN.max(core.roster.len())
+            && self.parked.sweep(|| self.tail());
+        let orphan = self.drop_handle(&mut core);
+        drop(core);
+        drop(parked);
+        if sweep {
+            self.wake_parked();
+        }
+        wake(waker);
+        wake(orphan);
+    }
+
+    /// Whether the hub has ended; if not, the waker is kept for that, and whatever else wakes the
+    /// producer.
+    pub(super) fn closed_or_wait(&self, waker: &mut Option<Waker>) -> Poll<()> {
+        let mut core = self.lock();
+        if core.end.is_some() {
+            return Poll::Ready(());
+        }
+        std::mem::swap(&mut core.producer, waker);
+        Poll::Pending
+    }
+
+    pub(super) fn add_handle(&self) {
+        self.lock().handles += 1;
+    }
+
+    pub(super) fn remove_handle(&self) {
+        let mut core = self.lock();
+        let orphan = self.drop_handle(&mut core);
+        drop(core);
+        wake(orphan);
+    }
+
+    /// One handle less; without any nobody can come again, and the producer may know.
+    fn drop_handle(&self, core: &mut Core<E>) -> Option<Waker> {
+        core.handles -= 1;
+        if core.handles > 0 {
+            return None;
+        }
+        self.close(core, Ended::Completed);
+        core.producer.take()
+    }
+
+    fn close(&self, core: &mut Core<E>, end: Ended<E>) -> bool {
+        if core.end.is_some() {
+            return false;
+        }
+        if !matches!(end, Ended::Completed) {
+            self.signals.watch.store(FAILED, Ordering::Relaxed);
+        }
+        core.end = Some(end);
+        // Release: see `is_closed`.
+        self.signals.end.store(CLOSED, Ordering::Release);
+        true
+    }
+
+    /// Ends the hub, unless it has ended before. Consumers that wait are woken.
+    pub(super) fn end(&self, end: Ended<E>) -> bool {
+        let mut core = self.lock();
+        let first = self.close(&mut core, end);
+        let waker = core.producer.take();
+        drop(core);
+        wake(waker);
+        self.wake_parked();
+        first
+    }
+
+    /// The published positions from the slowest consumer's point of view: how far each is behind.
+    pub(super) fn lags(&self) -> Vec<(u64, usize)> {
+        let core = self.lock();
+        let lags = core.roster.iter().chain(core.cut_off.iter());
+        lags.map(|member| (member.id, self.lag_of(member)))
+            .collect()
+    }
+
+    pub(super) fn lag_of(&self, member: &Member) -> usize {
+        // The position first: the tail is never behind a position that was seen before it.
+        let position = member.position.load(Ordering::Acquire);
+        self.tail().wrapping_sub(position)
+    }
+
+    pub(super) fn consumers(&self) -> usize {
+        let core = self.lock();
+        core.roster.len() + core.cut_off.len()
+    }
+
+    /// The producer goes: up to where it has dropped elements.
+    pub(super) fn set_dropped_to(&self, position: usize) {
+        // Relaxed: read by the last owner, whom counting owners orders.
+        self.dropped_to.store(position, Ordering::Relaxed);
+    }
+
+    /// Where the slowest consumer is; nothing before it is needed.
+    pub(super) fn look_for_head(&self) -> usize {
+        let mut core = self.lock();
+        core.catch_up();
+        core.head
+    }
+}
+
+impl<T, E> Drop for Shared<T, E> {
+    fn drop(&mut self) {
+        let from = self.dropped_to.load(Ordering::Relaxed);
+        // SAFETY: nobody else is left; from there to the tail the elements are there.
+        unsafe { self.ring.drop_range(from, self.tail()) };
+    }
+}
+
+impl<E> Core<E> {
+    fn is_deserted(&self) -> bool {
+        self.roster.is_empty() && self.cut_off.is_empty()
+    }
+
+    fn admit(&mut self, member: Arc<Member>, position: usize) {
+        if position.wrapping_sub(self.head) < self.floor.wrapping_sub(self.head) {
+            self.floor = position;
+        }
+        self.roster.add(member);
+    }
+
+    /// Moves the head on as far as the consumers allow, and says who is the slowest of them.
+    fn make_room(&mut self, tail: usize, rules: &Rules) -> Option<Arc<Member>> {
+        if !self.cut_off.is_empty() && rules.overwrites() {
+            return self.make_room_for_one(tail, rules);
+        }
+        if let Some((member, ahead)) = self.roster.slowest(self.head) {
+            self.head = self.head.wrapping_add(ahead);
+            self.floor = self.head;
+            return Some(member.clone());
+        }
+        if rules.nobody_listens == NobodyListens::Discard {
+            self.head = tail;
+            self.floor = tail;
+        }
+        None
+    }
+
+    /// The same, and no further than needed: those who were cut off come back at the oldest element
+    /// that is kept.
+    fn make_room_for_one(&mut self, tail: usize, rules: &Rules) -> Option<Arc<Member>> {
+        let kept = tail.wrapping_sub(self.head);
+        if kept < rules.capacity {
+            return None;
+        }
+        let needed = kept - rules.capacity + 1;
+        if self.roster.is_empty() || self.floor.wrapping_sub(self.head) >= needed {
+            self.head = self.head.wrapping_add(needed);
+            self.floor = if self.roster.is_empty() {
+                self.head
+            } else {
+                self.floor
+            };
+            return None;
+        }
+        let (member, ahead) = self.roster.slowest(self.head)?;
+        let member = member.clone();
+        self.floor = self.head.wrapping_add(ahead);
+        self.head = self.head.wrapping_add(ahead.min(needed));
+        Some(member)
+    }
+
+    /// Moves the head to the slowest consumer, if none was cut off.
+    fn catch_up(&mut self) {
+        if !self.cut_off.is_empty() {
+            return;
+        }
+        if let Some((_, ahead)) = self.roster.slowest(self.head) {
+            self.head = self.head.wrapping_add(ahead);
+            self.floor = self.head;
+        }
+    }
+}
+
+pub(super) fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}

@@ -1,0 +1,38 @@
+//! Hubs: fan-out and fan-in with backpressure, whose ends come and go while elements flow.
+//!
+//! | hub | producers | consumers | each element goes to |
+//! | --- | --- | --- | --- |
+//! | [`broadcast`] | one | any number, at any time | every consumer |
+//! | [`merge`] | any number, at any time | one | the consumer |
+//! | [`partition`] | one | any number, at any time | the consumer that a partitioner chooses |
+//!
+//! All of them are bounded and lose nothing unless asked to; they need no runtime: what is awaited here
+//! can be awaited anywhere, and plain threads use the `blocking_` methods of the same types.
+
+mod blocking;
+mod broadcast;
+mod error;
+mod merge;
+mod partition;
+mod timer;
+
+pub use broadcast::{
+    BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, CAPACITY_MAX, KillSwitch,
+    Next, NextRef, NobodyListens, SlowConsumer, Start, broadcast, broadcast_with,
+    broadcast_with_error, try_broadcast_with,
+};
+pub use error::{
+    BoxError, Closed, HubError, OptionsError, RecvError, SendError, TryRecvError, TrySendError,
+};
+pub use merge::{
+    MergeHub, MergeOptions, MergeReceiver, MergeSender, merge, merge_with, merge_with_error,
+    try_merge_with,
+};
+pub use partition::{
+    Consumer, Consumers, FullConsumer, LeftElements, PartitionHub, PartitionOptions,
+    PartitionReceiver, PartitionSender, Partitioner, partition, partition_stateful, partition_with,
+    partition_with_error, try_partition_with,
+};
+pub use timer::Timer;
+
+pub(crate) use error::Ended;

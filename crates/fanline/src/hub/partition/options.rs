@@ -1,0 +1,184 @@
+//! What can be chosen about a partition hub, and who chooses.
+
+use std::fmt;
+
+use crate::hub::{CAPACITY_MAX, OptionsError};
+
+/// Options of [`partition_with`](crate::hub::partition_with).
+#[derive(Clone, Debug)]
+pub struct PartitionOptions {
+    /// How many elements can be in the hub, for all consumers together; from 1 to
+    /// [`CAPACITY_MAX`]. 256 by default.
+    pub capacity: usize,
+    /// How many elements can wait for one consumer; at least 1. `None`, the default, leaves it at
+    /// `capacity`: then one consumer that stalls can come to hold everything.
+    pub per_consumer: Option<usize>,
+    /// What becomes of an element whose consumer has as many as it can have.
+    pub full_consumer: FullConsumer,
+    /// What becomes of the elements of a consumer that leaves.
+    pub left_elements: LeftElements,
+    /// Nobody is chosen before so many consumers are there at once; at least 1. Elements are taken
+    /// meanwhile, and kept. `None`, the default, is the same as 1.
+    pub start_after: Option<usize>,
+}
+
+impl Default for PartitionOptions {
+    fn default() -> Self {
+        Self {
+            capacity: 256,
+            per_consumer: None,
+            full_consumer: FullConsumer::Wait,
+            left_elements: LeftElements::Reroute,
+            start_after: None,
+        }
+    }
+}
+
+/// What becomes of an element whose consumer has [as many](PartitionOptions::per_consumer) as it can
+/// have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FullConsumer {
+    /// It waits, and all elements after it.
+    #[default]
+    Wait,
+    /// It goes to the consumer that has the fewest; it waits when all have as many as they can have.
+    Reroute,
+    /// It is dropped.
+    Drop,
+}
+
+/// What becomes of the elements of a consumer that leaves before it has received them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LeftElements {
+    /// The partitioner is asked again, before it is asked for later elements.
+    #[default]
+    Reroute,
+    /// They are dropped.
+    Drop,
+}
+
+pub(super) fn check(options: &PartitionOptions) -> Result<(), OptionsError> {
+    OptionsError::check_range("capacity", options.capacity, 1, CAPACITY_MAX)?;
+    if let Some(count) = options.per_consumer {
+        OptionsError::check_range("per_consumer", count, 1, CAPACITY_MAX)?;
+    }
+    if let Some(count) = options.start_after {
+        OptionsError::check_range("start_after", count, 1, usize::MAX)?;
+    }
+    Ok(())
+}
+
+/// One consumer, as the partitioner sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consumer {
+    /// Never another's; the later it came the larger.
+    pub id: i64,
+    /// How many elements wait for it.
+    pub queued: usize,
+}
+
+/// The consumers in the order in which they came, as they were a moment ago.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Consumers {
+    pub(super) list: Vec<Consumer>,
+}
+
+impl Consumers {
+    /// How many there are; never 0 for a partitioner.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> std::slice::Iter<'_, Consumer> {
+        self.list.iter()
+    }
+
+    /// The one with that index.
+    pub fn get(&self, index: usize) -> Option<&Consumer> {
+        self.list.get(index)
+    }
+
+    /// The id of the one with that index, counted around: for round robin and hashes.
+    ///
+    /// # Panics
+    ///
+    /// When there are none.
+    pub fn id_at(&self, index: usize) -> i64 {
+        self.list[index % self.list.len()].id
+    }
+
+    /// How many elements wait for the consumer with that id.
+    pub fn queued(&self, id: i64) -> Option<usize> {
+        let index = self.list.binary_search_by_key(&id, |consumer| consumer.id);
+        index.ok().map(|index| self.list[index].queued)
+    }
+}
+
+impl<'a> IntoIterator for &'a Consumers {
+    type Item = &'a Consumer;
+    type IntoIter = std::slice::Iter<'a, Consumer>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Chooses the consumer of each element. It is never asked while there are none.
+pub struct Partitioner<T> {
+    pub(super) by: By<T>,
+}
+
+pub(super) enum By<T> {
+    Index(Choose<T>),
+    Id(ChooseAmong<T>),
+}
+
+type Choose<T> = Box<dyn FnMut(usize, &T) -> i64 + Send>;
+type ChooseAmong<T> = Box<dyn FnMut(&Consumers, &T) -> i64 + Send>;
+
+impl<T> Partitioner<T> {
+    /// Chooses an index among so many consumers, in the order in which they came. Negative drops the
+    /// element.
+    pub fn by_index(choose: impl FnMut(usize, &T) -> i64 + Send + 'static) -> Self {
+        Self {
+            by: By::Index(Box::new(choose)),
+        }
+    }
+
+    /// Chooses an id. Negative drops the element.
+    pub fn by_id(choose: impl FnMut(&Consumers, &T) -> i64 + Send + 'static) -> Self {
+        Self {
+            by: By::Id(Box::new(choose)),
+        }
+    }
+
+    /// To each in turn.
+    pub fn round_robin() -> Self {
+        let mut turn = 0_usize;
+        Self::by_id(move |consumers, _| {
+            let id = consumers.id_at(turn);
+            turn = turn.wrapping_add(1);
+            id
+        })
+    }
+
+    /// To whoever has the fewest elements waiting, and among equals to who came first.
+    pub fn least_loaded() -> Self {
+        Self::by_id(|consumers, _| {
+            let least = consumers.iter().min_by_key(|consumer| consumer.queued);
+            least.map_or(-1, |consumer| consumer.id)
+        })
+    }
+}
+
+impl<T> fmt::Debug for Partitioner<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Partitioner").finish_non_exhaustive()
+    }
+}

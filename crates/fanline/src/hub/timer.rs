@@ -1,0 +1,77 @@
+//! Time for hubs, whatever keeps it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::scheduler::ThreadPool;
+use crate::{Guard, Scheduler, Time, Worker};
+
+/// What a hub waits on where it has to wait for a time: any [`Scheduler`]. The default is the
+/// process's [`ThreadPool`], which is started when it is first needed.
+///
+/// ```
+/// use fanline::{hub::Timer, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let timer = Timer::on(time.clone()); // passes when the test says so
+/// # drop(timer);
+/// ```
+#[derive(Clone, Default)]
+pub struct Timer {
+    scheduler: Option<Arc<dyn Alarms>>,
+}
+
+trait Alarms: Send + Sync {
+    fn now(&self) -> Time;
+    fn wake_at(&self, due: Time, waker: Waker) -> Guard;
+}
+
+struct On<S>(S);
+
+impl<S: Scheduler> Alarms for On<S> {
+    fn now(&self) -> Time {
+        self.0.now()
+    }
+
+    fn wake_at(&self, due: Time, waker: Waker) -> Guard {
+        self.0
+            .worker()
+            .schedule_at(due, waker, |waker, _| waker.wake())
+    }
+}
+
+impl Timer {
+    /// A timer on a scheduler.
+    pub fn on(scheduler: impl Scheduler) -> Self {
+        Self {
+            scheduler: Some(Arc::new(On(scheduler))),
+        }
+    }
+
+    pub(crate) fn after(&self, delay: Duration) -> Time {
+        match &self.scheduler {
+            Some(scheduler) => scheduler.now() + delay,
+            None => Scheduler::now(&ThreadPool::global()) + delay,
+        }
+    }
+
+    pub(crate) fn is_over(&self, due: Time) -> bool {
+        self.after(Duration::ZERO) >= due
+    }
+
+    /// Wakes at that time, unless the guard is dropped before.
+    pub(crate) fn wake_at(&self, due: Time, waker: Waker) -> Guard {
+        match &self.scheduler {
+            Some(scheduler) => scheduler.wake_at(due, waker),
+            None => On(ThreadPool::global()).wake_at(due, waker),
+        }
+    }
+}
+
+impl fmt::Debug for Timer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timer").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,570 @@
+//! The broadcast hub: what a consumer gets, when the producer waits, who comes and goes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanline::hub::{
+    BoxError, BroadcastOptions, BroadcastReceiver, BroadcastSender, HubError, NobodyListens,
+    RecvError, SlowConsumer, Start, Timer, TryRecvError, TrySendError, broadcast, broadcast_with,
+    broadcast_with_error, try_broadcast_with,
+};
+use fanline::scheduler::VirtualTime;
+use futures::executor::block_on;
+use futures::{FutureExt, StreamExt, poll};
+
+fn options(capacity: usize) -> BroadcastOptions {
+    BroadcastOptions {
+        capacity,
+        ..BroadcastOptions::default()
+    }
+}
+
+fn drain(rx: &mut BroadcastReceiver<u64>) -> Vec<u64> {
+    std::iter::from_fn(|| rx.try_recv().ok()).collect()
+}
+
+fn fill(tx: &mut BroadcastSender<u64>, values: std::ops::Range<u64>) {
+    for value in values {
+        tx.try_send(value).expect("room");
+    }
+}
+
+#[test]
+fn the_lines_of_the_documentation() {
+    block_on(async {
+        let (mut tx, hub) = broadcast::<u64>(256);
+        let mut rx = hub.subscribe();
+        tx.send(1).await.unwrap();
+        tx.feed(2).await.unwrap();
+        tx.flush();
+        tx.blocking_send(3).unwrap();
+        tx.feed(4).await.unwrap();
+        tx.feed(5).await.unwrap();
+        tx.feed(6).await.unwrap();
+        tx.complete();
+        assert_eq!(rx.next().await, Some(1));
+        assert_eq!(rx.next_ref().await, Some(&2));
+        assert_eq!(rx.blocking_recv(), Some(3));
+        assert_eq!(rx.next_slice().await, Some(&[4, 5, 6][..]));
+        let mut sum = 0;
+        hub.subscribe().for_each_ref(|v| sum += *v).await;
+        assert_eq!(rx.next().await, None);
+        assert!(rx.error().is_none());
+        assert!(rx.is_ended());
+        assert_eq!(sum, 15, "the slice was still lent: the newcomer got it too");
+    });
+}
+
+#[test]
+fn capacity_is_exact() {
+    for capacity in [1, 2, 3, 5, 8, 100] {
+        let (mut tx, hub) = broadcast::<u64>(capacity);
+        let mut rx = hub.subscribe();
+        for value in 0..capacity as u64 {
+            tx.try_send(value).unwrap();
+        }
+        assert_eq!(tx.try_send(7), Err(TrySendError::Full(7)), "{capacity}");
+        assert_eq!(rx.next().now_or_never(), Some(Some(0)));
+        tx.try_send(7).unwrap();
+        assert_eq!(tx.try_send(8), Err(TrySendError::Full(8)), "{capacity}");
+        assert_eq!(rx.lag(), capacity);
+        assert_eq!(hub.lags(), [(rx.id(), capacity)]);
+    }
+}
+
+#[test]
+fn a_pending_send_goes_on_when_the_slowest_has_moved() {
+    block_on(async {
+        let (mut tx, hub) = broadcast::<u64>(2);
+        let mut fast = hub.subscribe();
+        let mut slow = hub.subscribe();
+        fill(&mut tx, 0..2);
+        let mut send = Box::pin(tx.send(2));
+        assert!(poll!(&mut send).is_pending());
+        assert_eq!(fast.next().await, Some(0));
+        assert!(poll!(&mut send).is_pending());
+        assert_eq!(slow.next().await, Some(0));
+        assert!(poll!(&mut send).is_ready());
+        drop(send);
+        assert_eq!(drain(&mut fast), [1, 2]);
+        assert_eq!(drain(&mut slow), [1, 2]);
+    });
+}
+
+#[test]
+fn a_dropped_send_sends_nothing() {
+    block_on(async {
+        let (mut tx, hub) = broadcast::<u64>(1);
+        let mut rx = hub.subscribe();
+        fill(&mut tx, 0..1);
+        let mut send = Box::pin(tx.send(1));
+        assert!(poll!(&mut send).is_pending());
+        drop(send);
+        assert_eq!(rx.next().await, Some(0));
+        tx.send(2).await.unwrap();
+        assert_eq!(drain(&mut rx), [2]);
+    });
+}
+
+#[test]
+fn a_parked_receiver_can_be_dropped() {
+    block_on(async {
+        let (mut tx, hub) = broadcast::<u64>(1);
+        let mut stays = hub.subscribe();
+        for _ in 0..1000 {
+            let mut goes = hub.subscribe();
+            assert!(poll!(Box::pin(goes.next())).is_pending());
+        }
+        let mut next = Box::pin(stays.next());
+        assert!(poll!(&mut next).is_pending());
+        tx.send(5).await.unwrap();
+        assert_eq!(next.await, Some(5));
+        assert_eq!(hub.receiver_count(), 1);
+    });
+}
+
+#[test]
+fn consumers_in_turn_see_no_gap() {
+    let (mut tx, hub) = broadcast::<u64>(32);
+    fill(&mut tx, 0..20);
+    let mut first = hub.subscribe();
+    let taken: Vec<_> = std::iter::from_fn(|| first.try_recv().ok())
+        .take(10)
+        .collect();
+    assert_eq!(taken, Vec::from_iter(0..10));
+    drop(first);
+    assert_eq!(drain(&mut hub.subscribe()), Vec::from_iter(10..20));
+}
+
+#[test]
+fn newcomers_begin_where_the_slowest_is_or_at_the_end() {
+    let (mut tx, hub) = broadcast::<u64>(32);
+    let mut slow = hub.subscribe();
+    let mut fast = hub.subscribe();
+    fill(&mut tx, 0..10);
+    drain(&mut fast);
+    for expected in 0..3 {
+        assert_eq!(slow.try_recv().unwrap(), expected);
+    }
+    let mut oldest = hub.subscribe_at(Start::Oldest);
+    let mut latest = hub.subscribe_at(Start::Latest);
+    let mut twin = slow.clone();
+    fill(&mut tx, 10..12);
+    assert_eq!(drain(&mut oldest), Vec::from_iter(3..12));
+    assert_eq!(drain(&mut twin), Vec::from_iter(3..12));
+    assert_eq!(drain(&mut latest), [10, 11]);
+}
+
+#[test]
+fn nothing_is_taken_before_enough_consumers_are_there() {
+    block_on(async {
+        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+            start_after: Some(2),
+            ..options(4)
+        });
+        let mut send = Box::pin(tx.send(1));
+        assert!(poll!(&mut send).is_pending());
+        let early = hub.subscribe();
+        drop(early); // one that leaves does not count any more
+        let mut a = hub.subscribe();
+        assert!(poll!(&mut send).is_pending());
+        let mut b = hub.subscribe();
+        assert!(poll!(&mut send).is_ready());
+        drop(send);
+        assert_eq!((drain(&mut a), drain(&mut b)), (vec![1], vec![1]));
+        drop((a, b));
+        tx.send(2).await.unwrap(); // once started, it stays so
+    });
+}
+
+#[test]
+fn without_listeners_elements_are_held() {
+    let (mut tx, hub) = broadcast::<u64>(4);
+    fill(&mut tx, 0..4);
+    assert!(matches!(tx.try_send(4), Err(TrySendError::Full(4))));
+    let mut rx = hub.subscribe();
+    assert_eq!(drain(&mut rx), [0, 1, 2, 3]);
+    fill(&mut tx, 4..6);
+    drop(rx);
+    tx.complete();
+    assert_eq!(drain(&mut hub.subscribe()), [4, 5]);
+}
+
+#[test]
+fn without_listeners_elements_are_discarded_if_so_asked() {
+    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+        nobody_listens: NobodyListens::Discard,
+        ..options(4)
+    });
+    fill(&mut tx, 0..100);
+    let mut rx = hub.subscribe();
+    assert_eq!(drain(&mut rx), []);
+    fill(&mut tx, 100..104);
+    assert!(matches!(tx.try_send(4), Err(TrySendError::Full(4))));
+    assert_eq!(drain(&mut rx), [100, 101, 102, 103]);
+    drop(rx);
+    fill(&mut tx, 104..200);
+}
+
+#[test]
+fn the_last_to_leave_closes_if_so_asked() {
+    block_on(async {
+        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+            nobody_listens: NobodyListens::Close,
+            ..options(1)
+        });
+        tx.send(0).await.unwrap();
+        let rx = hub.subscribe();
+        let mut send = Box::pin(tx.send(1));
+        assert!(poll!(&mut send).is_pending());
+        drop(rx);
+        assert_eq!(send.await.unwrap_err().0, 1);
+        assert!(hub.is_closed());
+    });
+}
+
+#[test]
+fn a_hub_that_nobody_can_come_to_is_closed() {
+    block_on(async {
+        let (mut tx, hub) = broadcast::<u64>(1);
+        let rx = hub.subscribe();
+        drop(hub);
+        tx.send(0).await.unwrap();
+        let mut send = Box::pin(tx.send(1));
+        assert!(poll!(&mut send).is_pending());
+        drop(rx);
+        assert_eq!(send.await.unwrap_err().0, 1);
+    });
+}
+
+#[test]
+fn completion_drains_and_is_remembered() {
+    let (mut tx, hub) = broadcast::<u64>(4);
+    let mut rx = hub.subscribe();
+    let mut late = hub.subscribe();
+    fill(&mut tx, 0..4);
+    tx.complete();
+    assert!(matches!(tx.try_send(4), Err(TrySendError::Closed(4))));
+    assert_eq!(drain(&mut rx), [0, 1, 2, 3]);
+    assert!(matches!(rx.try_recv(), Err(TryRecvError::Completed)));
+    assert_eq!(drain(&mut late), [0, 1, 2, 3]);
+    assert_eq!(hub.subscribe().next().now_or_never(), Some(None));
+    assert!(rx.error().is_none());
+}
+
+#[test]
+fn failure_overtakes_and_is_remembered() {
+    let (mut tx, hub) = broadcast::<u64>(4);
+    let mut rx = hub.subscribe();
+    fill(&mut tx, 0..4);
+    assert_eq!(rx.next().now_or_never(), Some(Some(0)));
+    tx.fail("out of paper");
+    tx.complete(); // too late
+    for rx in [&mut rx, &mut hub.subscribe()] {
+        assert_eq!(rx.next().now_or_never(), Some(None));
+        let error = rx.error().expect("failed");
+        assert_eq!(error.failure().unwrap().to_string(), "out of paper");
+        assert_eq!(error.to_string(), "the producer failed: out of paper");
+    }
+}
+
+#[test]
+fn errors_of_a_type_of_ones_own() {
+    let (mut tx, hub) = broadcast_with_error::<u64, i32>(options(4));
+    let mut rx = hub.subscribe();
+    tx.fail(7);
+    let received = block_on(rx.recv());
+    assert!(matches!(received, Err(RecvError::Failed(HubError::Failed(e))) if *e == 7));
+}
+
+#[test]
+fn a_dropped_producer_completes_and_a_panicking_one_abandons() {
+    let (tx, hub) = broadcast::<u64>(4);
+    drop(tx);
+    let mut rx = hub.subscribe();
+    assert_eq!(rx.blocking_recv(), None);
+    assert!(rx.error().is_none());
+
+    let (tx, hub) = broadcast::<u64>(4);
+    let mut rx = hub.subscribe();
+    let thread = std::thread::spawn(move || {
+        let _tx = tx;
+        std::panic::resume_unwind(Box::new("on purpose"));
+    });
+    assert_eq!(rx.blocking_recv(), None);
+    assert!(matches!(rx.error(), Some(HubError::Abandoned)));
+    thread.join().unwrap_err();
+}
+
+#[test]
+fn a_kill_switch_ends_from_elsewhere() {
+    block_on(async {
+        let (mut tx, hub) = broadcast::<u64>(1);
+        let (done, dead) = (hub.kill_switch(), hub.kill_switch());
+        let mut rx = hub.subscribe();
+        tx.send(0).await.unwrap();
+        let mut send = Box::pin(tx.send(1));
+        assert!(poll!(&mut send).is_pending());
+        assert!(done.complete());
+        assert!(!dead.fail("late"));
+        assert!(send.await.is_err());
+        assert_eq!(rx.next().await, Some(0));
+        assert_eq!(rx.next().await, None);
+
+        let (tx, hub) = broadcast::<u64>(1);
+        let mut rx = hub.subscribe();
+        let mut next = Box::pin(rx.next());
+        assert!(poll!(&mut next).is_pending());
+        assert!(hub.kill_switch().fail("stop"));
+        assert_eq!(next.await, None);
+        assert!(rx.error().unwrap().failure().is_some());
+        drop((tx, rx, hub));
+        assert!(dead.is_closed());
+    });
+}
+
+#[test]
+fn the_slow_one_is_disconnected_after_a_time() {
+    block_on(async {
+        let time = VirtualTime::new();
+        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+            slow_consumer: SlowConsumer::Disconnect {
+                after: Duration::from_secs(3),
+            },
+            timer: Timer::on(time.clone()),
+            ..options(2)
+        });
+        let mut slow = hub.subscribe();
+        let mut fast = hub.subscribe();
+        fill(&mut tx, 0..2);
+        drain(&mut fast);
+        let mut send = Box::pin(tx.send(2));
+        assert!(poll!(&mut send).is_pending());
+        time.advance_by(Duration::from_secs(2));
+        assert!(poll!(&mut send).is_pending());
+        time.advance_by(Duration::from_secs(1));
+        assert!(poll!(&mut send).is_ready());
+        drop(send);
+        assert_eq!(drain(&mut fast), [2]);
+        assert_eq!(slow.next().await, None);
+        assert!(matches!(slow.error(), Some(HubError::TooSlow)));
+        let mut again = slow.clone();
+        fill(&mut tx, 3..4);
+        assert_eq!(drain(&mut again).last(), Some(&3));
+    });
+}
+
+#[test]
+fn the_slow_one_is_told_how_many_it_missed() {
+    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+        slow_consumer: SlowConsumer::Lag,
+        ..options(4)
+    });
+    let mut slow = hub.subscribe();
+    let mut fast = hub.subscribe();
+    for value in 0..10 {
+        tx.try_send(value).unwrap();
+        assert_eq!(fast.try_recv().unwrap(), value);
+    }
+    assert!(matches!(slow.try_recv(), Err(TryRecvError::Lagged(6))));
+    assert_eq!(drain(&mut slow), [6, 7, 8, 9]);
+    fill(&mut tx, 10..20);
+    assert_eq!(
+        slow.next().now_or_never(),
+        Some(Some(16)),
+        "hidden, and counted"
+    );
+    assert_eq!(slow.missed(), 12);
+    assert!(matches!(fast.try_recv(), Err(TryRecvError::Lagged(6))));
+    assert_eq!(drain(&mut fast), [16, 17, 18, 19]);
+}
+
+#[test]
+fn an_element_that_is_lent_is_kept() {
+    block_on(async {
+        let (mut tx, hub) = broadcast::<u64>(1);
+        let mut rx = hub.subscribe();
+        tx.send(1).await.unwrap();
+        let lent = rx.next_ref().await.unwrap();
+        assert!(matches!(tx.try_send(2), Err(TrySendError::Full(2))));
+        assert_eq!(*lent, 1);
+        rx.release();
+        tx.try_send(2).unwrap();
+        assert_eq!(rx.next_ref().await, Some(&2));
+    });
+}
+
+#[test]
+fn slices_end_where_the_ring_does() {
+    block_on(async {
+        let (mut tx, hub) = broadcast::<u64>(4);
+        let mut rx = hub.subscribe();
+        fill(&mut tx, 0..3);
+        assert_eq!(rx.next_slice().await, Some(&[0, 1, 2][..]));
+        rx.release();
+        fill(&mut tx, 3..6);
+        assert_eq!(rx.next_slice().await, Some(&[3][..]));
+        assert_eq!(rx.next_slice().await, Some(&[4, 5][..]));
+    });
+}
+
+#[test]
+fn elements_are_dropped_once_and_when_asked_at_once() {
+    let element = Arc::new(());
+    let (mut tx, hub) = broadcast::<Arc<()>>(4);
+    let mut rx = hub.subscribe();
+    for _ in 0..3 {
+        tx.try_send(element.clone()).unwrap();
+    }
+    for _ in 0..2 {
+        rx.try_recv().unwrap();
+    }
+    assert_eq!(Arc::strong_count(&element), 4);
+    tx.release();
+    assert_eq!(Arc::strong_count(&element), 2);
+    for _ in 0..3 {
+        tx.try_send(element.clone()).unwrap();
+    }
+    tx.release();
+    assert_eq!(Arc::strong_count(&element), 5);
+    drop((tx, rx, hub));
+    assert_eq!(Arc::strong_count(&element), 1);
+}
+
+#[test]
+fn bad_options_are_named() {
+    let check = |options: BroadcastOptions, message: &str| {
+        let error = try_broadcast_with::<u64, BoxError>(options).expect_err(message);
+        assert_eq!(error.to_string(), message);
+    };
+    check(options(0), "`capacity` must be at least 1");
+    check(options(usize::MAX), "`capacity` must be at most 268435456");
+    check(
+        BroadcastOptions {
+            start_after: Some(0),
+            ..options(1)
+        },
+        "`start_after` must be at least 1",
+    );
+    check(
+        BroadcastOptions {
+            slow_consumer: SlowConsumer::Disconnect {
+                after: Duration::ZERO,
+            },
+            ..options(1)
+        },
+        "`slow_consumer: after` must be longer than no time",
+    );
+}
+
+#[test]
+#[should_panic(expected = "`capacity` must be at least 1")]
+fn no_capacity_panics() {
+    let _ = broadcast::<u64>(0);
+}
+
+#[test]
+fn a_stream_feeds_a_hub_and_a_hub_feeds_an_observer() {
+    block_on(async {
+        let (tx, hub) = broadcast::<u64>(3);
+        let rx = hub.subscribe();
+        let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let (values, end) = (seen.clone(), seen.clone());
+        let observer = fanline::observer(move |value: &u64| values.lock().unwrap().push(*value))
+            .on_complete(move || end.lock().unwrap().push(100));
+        let (sent, ()) =
+            futures::join!(tx.attach(futures::stream::iter(0..10)), rx.attach(observer));
+        sent.unwrap();
+        assert_eq!(*seen.lock().unwrap(), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 100]);
+    });
+}
+
+/// Receivers on their own threads and the producer on its own, each its share in order.
+fn check_threads(capacity: usize, consumers: usize, count: u64) {
+    let (mut tx, hub) = broadcast::<u64>(capacity);
+    let threads: Vec<_> = (0..consumers)
+        .map(|_| {
+            let mut rx = hub.subscribe();
+            std::thread::spawn(move || {
+                for expected in 0..count {
+                    assert_eq!(rx.blocking_recv(), Some(expected));
+                }
+                assert_eq!(rx.blocking_recv(), None);
+            })
+        })
+        .collect();
+    for value in 0..count {
+        if value % 3 == 0 {
+            tx.blocking_feed(value).expect("open");
+        } else {
+            tx.blocking_send(value).expect("open");
+        }
+    }
+    tx.complete();
+    for thread in threads {
+        thread.join().expect("no panic");
+    }
+}
+
+#[test]
+fn threads_get_everything_in_order() {
+    for (capacity, consumers) in [(1, 1), (1, 3), (2, 2), (16, 2), (64, 5)] {
+        check_threads(capacity, consumers, 5_000);
+    }
+}
+
+#[test]
+fn tasks_get_everything_in_order_while_others_come_and_go() {
+    for capacity in [1, 2, 16, 256] {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (mut tx, hub) = broadcast::<u64>(capacity);
+            let mut tasks = Vec::new();
+            for index in 0..64_u64 {
+                let mut rx = hub.subscribe();
+                let hub = hub.clone();
+                tasks.push(tokio::spawn(async move {
+                    let mut expected = 0;
+                    while let Some(value) = rx.next().await {
+                        assert_eq!(value, expected);
+                        expected += 1;
+                        if index % 4 == 0 && value == 500 + index {
+                            return;
+                        }
+                        if index % 8 == 1 && value % 16 == 0 {
+                            let mut newcomer = hub.subscribe();
+                            let first = newcomer.next().await;
+                            assert!(first.is_none_or(|first| first <= value + capacity as u64));
+                            if let (Some(first), Ok(second)) = (first, newcomer.try_recv()) {
+                                assert_eq!(second, first + 1);
+                            }
+                        }
+                    }
+                    assert_eq!(expected, 2_000);
+                }));
+            }
+            for value in 0..2_000 {
+                tx.send(value).await.unwrap();
+            }
+            drop(tx);
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn it_is_a_sink_and_a_stream() {
+    block_on(async {
+        let (tx, hub) = broadcast::<u64>(4);
+        let rx = hub.subscribe();
+        let forward = futures::stream::iter(0..100).map(Ok).forward(tx);
+        let (sent, received) = futures::join!(forward, rx.collect::<Vec<_>>());
+        sent.unwrap();
+        assert_eq!(received, Vec::from_iter(0..100));
+    });
+}

@@ -1,0 +1,232 @@
+//! The merge hub: bounds, order, and producers that come and go.
+
+use std::sync::Arc;
+
+use fanline::hub::{
+    BoxError, MergeHub, MergeOptions, MergeReceiver, TryRecvError, TrySendError, merge, merge_with,
+    try_merge_with,
+};
+use futures::executor::block_on;
+use futures::{FutureExt, SinkExt, StreamExt, poll};
+
+fn drain(rx: &mut MergeReceiver<u64>) -> Vec<u64> {
+    std::iter::from_fn(|| rx.try_recv().ok()).collect()
+}
+
+fn bounded(per_producer: usize, total: usize) -> (MergeHub<u64>, MergeReceiver<u64>) {
+    merge_with(MergeOptions {
+        per_producer,
+        total: Some(total),
+    })
+}
+
+#[test]
+fn elements_come_in_the_order_of_arrival() {
+    let (hub, mut rx) = merge::<u64>(16);
+    let (mut a, mut b) = (hub.producer(), hub.producer());
+    for value in 0..10 {
+        let tx = if value % 3 == 0 { &mut a } else { &mut b };
+        tx.try_send(value).unwrap();
+    }
+    assert_eq!(drain(&mut rx), Vec::from_iter(0..10));
+}
+
+#[test]
+fn each_producer_has_its_own_bound() {
+    block_on(async {
+        let (hub, mut rx) = merge::<u64>(3);
+        let (mut a, mut b) = (hub.producer(), hub.producer());
+        for value in 0..3 {
+            a.send(value).await.unwrap();
+        }
+        assert_eq!(a.try_send(3), Err(TrySendError::Full(3)));
+        b.send(10).await.unwrap();
+        let mut send = Box::pin(a.send(3));
+        assert!(poll!(&mut send).is_pending());
+        assert_eq!(rx.next().await, Some(0));
+        assert!(poll!(&mut send).is_ready());
+        drop(send);
+        assert_eq!(drain(&mut rx), [1, 2, 10, 3]);
+    });
+}
+
+#[test]
+fn the_total_is_never_exceeded_and_places_are_given_in_turn() {
+    block_on(async {
+        let (hub, mut rx) = bounded(4, 2);
+        let mut producers: Vec<_> = (0..4).map(|_| hub.producer()).collect();
+        let mut sends: Vec<_> = producers
+            .iter_mut()
+            .zip(0..)
+            .map(|(tx, value)| Box::pin(tx.send(value)))
+            .collect();
+        let ready: Vec<_> = sends
+            .iter_mut()
+            .map(|s| s.now_or_never().is_some())
+            .collect();
+        assert_eq!(ready, [true, true, false, false]);
+        assert_eq!(hub.len(), 2);
+        assert_eq!(rx.next().await, Some(0));
+        // The place is the third's; the fourth cannot take it, nor can a newcomer.
+        assert!(poll!(&mut sends[3]).is_pending());
+        assert!(hub.producer().try_send(9).is_err());
+        // When the third gives up, it is the fourth's.
+        drop(sends.remove(2));
+        assert!(poll!(&mut sends[2]).is_ready());
+        drop(sends);
+        assert_eq!(drain(&mut rx), [1, 3]);
+        assert!(hub.producer().try_send(9).is_ok());
+    });
+}
+
+#[test]
+fn a_failing_producer_harms_nobody() {
+    let (hub, mut rx) = merge::<u64>(16);
+    let (mut a, mut b) = (hub.producer(), hub.producer());
+    a.try_send(1).unwrap();
+    a.fail("broken");
+    assert_eq!(hub.last_failure().unwrap().to_string(), "broken");
+    b.try_send(2).unwrap();
+    assert_eq!(drain(&mut rx), [1, 2]);
+    assert_eq!(hub.producer_count(), 1);
+    assert!(matches!(rx.try_recv(), Err(TryRecvError::Empty)));
+}
+
+#[test]
+fn draining_ends_when_those_that_are_there_have() {
+    block_on(async {
+        let (hub, mut rx) = merge::<u64>(16);
+        let mut a = hub.producer();
+        a.send(1).await.unwrap();
+        hub.drain();
+        assert!(hub.producer().send(9).await.is_err());
+        a.send(2).await.unwrap();
+        assert_eq!(rx.next().await, Some(1));
+        assert_eq!(rx.next().await, Some(2));
+        let mut next = Box::pin(rx.next());
+        assert!(poll!(&mut next).is_pending());
+        drop(a);
+        assert_eq!(next.await, None);
+        assert!(rx.error().is_none());
+
+        let (hub, mut rx) = merge::<u64>(16);
+        let mut next = Box::pin(rx.next());
+        assert!(poll!(&mut next).is_pending());
+        hub.drain(); // with nobody there
+        assert_eq!(next.await, None);
+    });
+}
+
+#[test]
+fn a_hub_lives_without_producers_while_one_can_come() {
+    block_on(async {
+        let (hub, mut rx) = merge::<u64>(16);
+        drop(hub.producer());
+        let mut next = Box::pin(rx.next());
+        assert!(poll!(&mut next).is_pending());
+        let mut tx = hub.producer();
+        drop(hub);
+        tx.send(1).await.unwrap();
+        drop(tx);
+        assert_eq!(next.await, Some(1));
+        assert_eq!(rx.next().await, None);
+    });
+}
+
+#[test]
+fn producers_are_told_when_the_consumer_goes() {
+    block_on(async {
+        let element = Arc::new(());
+        let (hub, rx) = merge::<Arc<()>>(1);
+        let (mut here, mut late) = (hub.producer(), hub.clone());
+        here.send(element.clone()).await.unwrap();
+        let mut send = Box::pin(here.send(element.clone()));
+        assert!(poll!(&mut send).is_pending());
+        drop(rx);
+        assert!(send.await.is_err());
+        assert_eq!(Arc::strong_count(&element), 1, "what waited is dropped");
+        assert!(late.producer().is_closed());
+        late = hub.clone();
+        assert!(late.is_closed());
+    });
+}
+
+#[test]
+fn a_kill_switch_completes_or_fails() {
+    block_on(async {
+        let (hub, mut rx) = merge::<u64>(4);
+        let mut tx = hub.producer();
+        tx.send(1).await.unwrap();
+        assert!(hub.kill_switch().complete());
+        assert!(tx.send(2).await.is_err());
+        assert_eq!(rx.next().await, Some(1));
+        assert_eq!(rx.next().await, None);
+
+        let (hub, mut rx) = merge::<u64>(4);
+        let mut tx = hub.producer();
+        tx.send(1).await.unwrap();
+        assert!(hub.kill_switch().fail("stop"));
+        assert_eq!(rx.next().await, None);
+        assert!(rx.error().unwrap().failure().is_some());
+    });
+}
+
+#[test]
+fn producers_are_sinks_and_take_streams() {
+    block_on(async {
+        let (hub, rx) = merge::<u64>(2);
+        let mut sink = hub.producer();
+        let stream = hub.producer().attach(futures::stream::iter(100..120));
+        let fed = async move {
+            let mut values = futures::stream::iter(0..20).map(Ok);
+            sink.send_all(&mut values).await.unwrap();
+        };
+        hub.drain();
+        let (attached, (), all) = futures::join!(stream, fed, rx.collect::<Vec<_>>());
+        attached.unwrap();
+        let (low, high): (Vec<_>, Vec<_>) = all.into_iter().partition(|value| *value < 100);
+        assert_eq!(low, Vec::from_iter(0..20));
+        assert_eq!(high, Vec::from_iter(100..120));
+    });
+}
+
+#[test]
+fn many_threads_lose_nothing() {
+    let (hub, mut rx) = bounded(3, 5);
+    let threads: Vec<_> = (0..4_u64)
+        .map(|id| {
+            let mut tx = hub.producer();
+            std::thread::spawn(move || {
+                for value in 0..2_000 {
+                    tx.blocking_send(id * 10_000 + value).unwrap();
+                }
+            })
+        })
+        .collect();
+    drop(hub);
+    let mut next = [0; 4];
+    while let Some(value) = rx.blocking_recv() {
+        let id = usize::try_from(value / 10_000).unwrap();
+        assert_eq!(value % 10_000, next[id]);
+        next[id] += 1;
+        assert!(rx.lag() <= 5);
+    }
+    assert_eq!(next, [2_000; 4]);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn bad_options_are_named() {
+    let check = |per_producer, total, message: &str| {
+        let options = MergeOptions {
+            per_producer,
+            total,
+        };
+        let error = try_merge_with::<u64, BoxError>(options).expect_err(message);
+        assert_eq!(error.to_string(), message);
+    };
+    check(0, None, "`per_producer` must be at least 1");
+    check(1, Some(0), "`total` must be at least 1");
+}

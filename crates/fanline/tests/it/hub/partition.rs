@@ -1,0 +1,294 @@
+//! The partition hub: who gets what, bounds, and consumers that come and go.
+
+use fanline::hub::{
+    BoxError, FullConsumer, LeftElements, PartitionOptions, PartitionReceiver, Partitioner,
+    TryRecvError, TrySendError, partition, partition_stateful, partition_with, try_partition_with,
+};
+use futures::executor::block_on;
+use futures::{StreamExt, poll};
+
+fn drain(rx: &mut PartitionReceiver<u64>) -> Vec<u64> {
+    std::iter::from_fn(|| rx.try_recv().ok()).collect()
+}
+
+fn modulo(count: usize, value: &u64) -> i64 {
+    i64::try_from(*value % count as u64).expect("small")
+}
+
+#[test]
+fn each_element_goes_to_one() {
+    let (mut tx, hub) = partition(16, modulo);
+    let mut consumers = [hub.subscribe(), hub.subscribe(), hub.subscribe()];
+    for value in 0..9 {
+        tx.try_send(value).unwrap();
+    }
+    tx.complete();
+    let received = consumers.each_mut().map(drain);
+    assert_eq!(received, [vec![0, 3, 6], vec![1, 4, 7], vec![2, 5, 8]]);
+    assert!(matches!(
+        consumers[0].try_recv(),
+        Err(TryRecvError::Completed)
+    ));
+}
+
+#[test]
+fn elements_wait_for_enough_consumers_and_count() {
+    let options = PartitionOptions {
+        capacity: 4,
+        start_after: Some(2),
+        ..PartitionOptions::default()
+    };
+    let (mut tx, hub) = partition_with(options, Partitioner::by_index(modulo));
+    let mut a = hub.subscribe();
+    for value in 0..4 {
+        tx.try_send(value).unwrap();
+    }
+    assert_eq!(tx.try_send(4), Err(TrySendError::Full(4)));
+    assert_eq!(drain(&mut a), []);
+    let mut b = hub.subscribe();
+    assert_eq!((drain(&mut a), drain(&mut b)), (vec![0, 2], vec![1, 3]));
+    tx.try_send(4).unwrap();
+}
+
+#[test]
+fn a_negative_index_drops() {
+    let (mut tx, hub) = partition::<u64>(2, |_, value| if *value < 10 { -1 } else { 0 });
+    let mut rx = hub.subscribe();
+    for value in 0..12 {
+        tx.try_send(value).unwrap();
+    }
+    assert_eq!(drain(&mut rx), [10, 11]);
+    assert!(hub.is_empty());
+}
+
+#[test]
+fn ready_made_partitioners() {
+    let check = |partitioner, expected: [Vec<u64>; 2]| {
+        let (mut tx, hub) = partition_with(PartitionOptions::default(), partitioner);
+        let mut consumers = [hub.subscribe(), hub.subscribe()];
+        for value in 0..4 {
+            tx.try_send(value).unwrap();
+            if value == 2 {
+                consumers[0].try_recv().unwrap();
+            }
+        }
+        assert_eq!(consumers.each_mut().map(drain), expected);
+    };
+    check(Partitioner::round_robin(), [vec![2], vec![1, 3]]);
+    check(Partitioner::least_loaded(), [vec![2, 3], vec![1]]);
+}
+
+#[test]
+fn sessions_stick() {
+    let mut sessions = std::collections::HashMap::new();
+    let (mut tx, hub) = partition_stateful::<u64>(16, move |consumers, value| {
+        let next = sessions.len();
+        *sessions
+            .entry(value % 10)
+            .or_insert_with(|| consumers.id_at(next))
+    });
+    let (mut a, mut b) = (hub.subscribe(), hub.subscribe());
+    for value in [7, 8, 17, 18, 28, 27] {
+        tx.try_send(value).unwrap();
+    }
+    assert_eq!(drain(&mut a), [7, 17, 27]);
+    assert_eq!(drain(&mut b), [8, 18, 28]);
+}
+
+#[test]
+fn a_consumer_that_leaves_has_its_elements_routed_anew_or_dropped() {
+    let check = |left_elements, expected: &[u64]| {
+        let options = PartitionOptions {
+            left_elements,
+            ..PartitionOptions::default()
+        };
+        let (mut tx, hub) = partition_with(options, Partitioner::by_index(modulo));
+        let (mut stays, mut leaves) = (hub.subscribe(), hub.subscribe());
+        for value in 0..6 {
+            tx.try_send(value).unwrap();
+        }
+        assert_eq!(leaves.try_recv().unwrap(), 1);
+        drop(leaves);
+        assert_eq!(hub.len(), expected.len());
+        assert_eq!(drain(&mut stays), expected);
+    };
+    check(LeftElements::Reroute, &[0, 2, 4, 3, 5]);
+    check(LeftElements::Drop, &[0, 2, 4]);
+}
+
+#[test]
+fn a_full_consumer_holds_everyone_or_not() {
+    let check = |full_consumer, taken: usize, expected: [&[u64]; 2]| {
+        let options = PartitionOptions {
+            capacity: 6,
+            per_consumer: Some(2),
+            full_consumer,
+            ..PartitionOptions::default()
+        };
+        // All for the first.
+        let (mut tx, hub) = partition_with(options, Partitioner::by_index(|_, _: &u64| 0));
+        let mut consumers = [hub.subscribe(), hub.subscribe()];
+        let sent = (0..20)
+            .take_while(|value| tx.try_send(*value).is_ok())
+            .count();
+        assert_eq!(sent, taken, "{full_consumer:?}");
+        assert_eq!(
+            consumers.each_ref().map(|rx| rx.lag().min(2)),
+            expected.map(<[u64]>::len)
+        );
+        let second = drain(&mut consumers[1]);
+        assert!(second.starts_with(expected[1]), "{second:?}");
+        assert_eq!(consumers[0].try_recv().unwrap(), 0);
+    };
+    check(FullConsumer::Wait, 6, [&[0, 1], &[]]);
+    check(FullConsumer::Reroute, 6, [&[0, 1], &[2, 3]]);
+    check(FullConsumer::Drop, 20, [&[0, 1], &[]]);
+}
+
+#[test]
+fn what_was_stuck_goes_on() {
+    block_on(async {
+        let options = PartitionOptions {
+            capacity: 3,
+            per_consumer: Some(1),
+            ..PartitionOptions::default()
+        };
+        let (mut tx, hub) = partition_with(options, Partitioner::by_index(modulo));
+        let (mut even, mut odd) = (hub.subscribe(), hub.subscribe());
+        for value in [0, 2, 1] {
+            tx.send(value).await.unwrap();
+        }
+        let mut send = Box::pin(tx.send(3));
+        assert!(poll!(&mut send).is_pending());
+        let mut next = Box::pin(odd.next());
+        assert!(poll!(&mut next).is_pending(), "held up behind 2");
+        assert_eq!(even.next().await, Some(0));
+        assert_eq!(next.await, Some(1));
+        send.await.unwrap();
+        drop(even); // with 2, which goes to the other
+        assert_eq!(odd.next().await, Some(3));
+        assert_eq!(odd.next().await, Some(2));
+    });
+}
+
+#[test]
+fn the_ends_are_remembered() {
+    block_on(async {
+        let (mut tx, hub) = partition(4, modulo);
+        tx.send(5).await.unwrap();
+        tx.complete();
+        let mut late = hub.subscribe();
+        assert_eq!(late.next().await, Some(5), "pending elements are not lost");
+        assert_eq!(late.next().await, None);
+        assert_eq!(hub.subscribe().next().await, None);
+
+        let (mut tx, hub) = partition(4, modulo);
+        let mut rx = hub.subscribe();
+        tx.send(5).await.unwrap();
+        tx.fail("broken");
+        for rx in [&mut rx, &mut hub.subscribe()] {
+            assert_eq!(rx.next().await, None);
+            assert_eq!(
+                rx.error().unwrap().to_string(),
+                "the producer failed: broken"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_partitioner_that_panics_loses_only_that_element() {
+    let (mut tx, hub) = partition::<u64>(4, |_, value| {
+        assert_ne!(*value, 1, "on purpose");
+        if *value == 2 { 7 } else { 0 }
+    });
+    let mut rx = hub.subscribe();
+    for value in 0..4 {
+        let send = std::panic::AssertUnwindSafe(|| tx.try_send(value));
+        let panicked = std::panic::catch_unwind(send).is_err();
+        assert_eq!(panicked, value == 1 || value == 2);
+    }
+    assert_eq!(drain(&mut rx), [0, 3]);
+    assert!(hub.is_empty());
+}
+
+#[test]
+fn threads_lose_nothing() {
+    let options = PartitionOptions {
+        capacity: 8,
+        per_consumer: Some(2),
+        full_consumer: FullConsumer::Reroute,
+        ..PartitionOptions::default()
+    };
+    let (mut tx, hub) = partition_with(options, Partitioner::round_robin());
+    let threads = [0, 1, 2].map(|index| {
+        let (mut rx, hub) = (hub.subscribe(), hub.clone());
+        std::thread::spawn(move || {
+            let mut received = Vec::new();
+            while let Some(value) = rx.blocking_recv() {
+                received.push(value);
+                if index == 0 && value % 50 == 0 {
+                    rx = hub.subscribe();
+                }
+            }
+            received
+        })
+    });
+    drop(hub);
+    for value in 0..3_000 {
+        tx.blocking_send(value).unwrap();
+    }
+    drop(tx);
+    let mut all: Vec<u64> = threads
+        .into_iter()
+        .flat_map(|thread| thread.join().unwrap())
+        .collect();
+    all.sort_unstable();
+    assert_eq!(all, Vec::from_iter(0..3_000));
+}
+
+#[test]
+fn a_stream_goes_in_and_streams_come_out() {
+    block_on(async {
+        let (tx, hub) = partition(2, modulo);
+        let (even, odd) = (hub.subscribe(), hub.subscribe());
+        let (sent, even, odd) = futures::join!(
+            tx.attach(futures::stream::iter(0..10)),
+            even.collect::<Vec<_>>(),
+            odd.collect::<Vec<_>>()
+        );
+        sent.unwrap();
+        assert_eq!((even, odd), (vec![0, 2, 4, 6, 8], vec![1, 3, 5, 7, 9]));
+    });
+}
+
+#[test]
+fn bad_options_are_named() {
+    let check = |options, message: &str| {
+        let partitioner = Partitioner::<u64>::round_robin();
+        let error = try_partition_with::<_, BoxError>(options, partitioner).expect_err(message);
+        assert_eq!(error.to_string(), message);
+    };
+    let default = PartitionOptions::default;
+    check(
+        PartitionOptions {
+            capacity: 0,
+            ..default()
+        },
+        "`capacity` must be at least 1",
+    );
+    check(
+        PartitionOptions {
+            per_consumer: Some(0),
+            ..default()
+        },
+        "`per_consumer` must be at least 1",
+    );
+    check(
+        PartitionOptions {
+            start_after: Some(0),
+            ..default()
+        },
+        "`start_after` must be at least 1",
+    );
+}

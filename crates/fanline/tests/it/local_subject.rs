@@ -1,0 +1,179 @@
+//! The subject for one thread, and observers that stay on theirs.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use fanline::prelude::*;
+use fanline::{LocalSubject, observer};
+
+/// Who got what, in order; 0 stands for completion.
+#[derive(Clone, Default)]
+struct Log(Rc<RefCell<Vec<(char, u32)>>>);
+
+impl Log {
+    fn push(&self, who: char, what: u32) {
+        self.0.borrow_mut().push((who, what));
+    }
+
+    fn text(&self) -> String {
+        let log = self.0.borrow();
+        let words: Vec<String> = log
+            .iter()
+            .map(|(who, what)| format!("{who}{what}"))
+            .collect();
+        words.join(" ")
+    }
+
+    fn watch(&self, subject: &LocalSubject<u32>, who: char) -> Guard {
+        let (values, end) = (self.clone(), self.clone());
+        subject.subscribe_with(
+            observer(move |value: &u32| values.push(who, *value))
+                .on_complete(move || end.push(who, 0)),
+        )
+    }
+}
+
+#[test]
+fn all_see_the_same_order_and_values_emitted_by_observers_come_after() {
+    let (subject, log) = (LocalSubject::new(), Log::default());
+    let (again, first) = (subject.clone(), log.clone());
+    let _a = subject.subscribe(move |value: &u32| {
+        first.push('A', *value);
+        match value {
+            1 => again.next(2),
+            2 => again.complete(),
+            _ => {}
+        }
+    });
+    let _b = log.watch(&subject, 'B');
+    subject.next(1);
+    subject.next(9);
+    assert_eq!(log.text(), "A1 B1 A2 B2 B0");
+    assert!(subject.has_ended() && !subject.has_observers());
+    let late = log.watch(&subject, 'C');
+    assert!(late.is_closed());
+    assert_eq!(log.text(), "A1 B1 A2 B2 B0 C0");
+}
+
+#[test]
+fn who_leaves_during_an_emission_is_not_called_any_more_and_who_comes_starts_with_the_next() {
+    let (subject, log) = (LocalSubject::<u32>::new(), Log::default());
+    let later = Rc::new(RefCell::new(None));
+    let (own, leaving, joining) = (log.clone(), later.clone(), subject.clone());
+    let newcomers = Rc::new(RefCell::new(Vec::new()));
+    let keep = newcomers.clone();
+    let _a = subject.subscribe(move |value: &u32| {
+        own.push('A', *value);
+        drop(leaving.borrow_mut().take());
+        if *value == 1 {
+            keep.borrow_mut().push(own.watch(&joining, 'N'));
+        }
+    });
+    *later.borrow_mut() = Some(log.watch(&subject, 'B'));
+    let _c = log.watch(&subject, 'C');
+    subject.next(1);
+    assert_eq!(subject.observer_count(), 3);
+    subject.next(2);
+    assert_eq!(log.text(), "A1 C1 A2 C2 N2");
+}
+
+#[test]
+fn closures_are_dropped_with_their_guards_and_with_the_subject() {
+    let held = Rc::new(());
+    let subject = LocalSubject::<u32>::new();
+    let guards: Vec<Guard> = (0..100)
+        .map(|_| {
+            let held = held.clone();
+            subject.subscribe(move |_| drop(held.clone()))
+        })
+        .collect();
+    subject.next(1);
+    assert_eq!(Rc::strong_count(&held), 101);
+    let mut guards = guards;
+    guards.truncate(30);
+    assert_eq!(Rc::strong_count(&held), 31);
+    drop(subject);
+    assert_eq!(Rc::strong_count(&held), 1);
+    assert!(guards.iter().all(Guard::is_closed));
+}
+
+#[test]
+fn an_observer_that_leaves_itself_is_dropped_by_the_emission() {
+    let held = Rc::new(Cell::new(0));
+    let subject = LocalSubject::<u32>::new();
+    let own = Rc::new(RefCell::new(None));
+    let (count, leaving) = (held.clone(), own.clone());
+    *own.borrow_mut() = Some(subject.subscribe(move |_| {
+        count.set(count.get() + 1);
+        drop(leaving.borrow_mut().take());
+    }));
+    subject.next(1);
+    subject.next(2);
+    assert_eq!(held.get(), 1);
+    assert_eq!(Rc::strong_count(&held), 1);
+}
+
+#[test]
+fn who_panics_is_removed_and_costs_nobody_a_value() {
+    let (subject, log) = (LocalSubject::<u32>::new(), Log::default());
+    let _a = log.watch(&subject, 'A');
+    let bad = subject.subscribe(|value| assert!(*value != 2, "two"));
+    let _c = log.watch(&subject, 'C');
+    subject.next(1);
+    let thrown = catch_unwind(AssertUnwindSafe(|| subject.next_slice(&[2, 3])));
+    assert!(thrown.is_err() && bad.is_closed());
+    subject.next(4);
+    assert_eq!(log.text(), "A1 C1 A2 A3 C2 C3 A4 C4");
+}
+
+#[test]
+fn disposal_inside_an_observer_stops_the_emission() {
+    let (subject, log) = (LocalSubject::<u32>::new(), Log::default());
+    let disposing = subject.clone();
+    let _a = subject.subscribe(move |_| disposing.dispose());
+    let b = log.watch(&subject, 'B');
+    subject.next(1);
+    subject.next(2);
+    assert_eq!(log.text(), "");
+    assert!(b.is_closed() && subject.has_ended());
+}
+
+#[test]
+fn who_subscribes_in_a_destructor_gets_the_next_value() {
+    struct Rejoins(LocalSubject<u32>, Log, Rc<RefCell<Vec<Guard>>>);
+    impl Drop for Rejoins {
+        fn drop(&mut self) {
+            self.2.borrow_mut().push(self.1.watch(&self.0, 'R'));
+        }
+    }
+    let (subject, log) = (LocalSubject::new(), Log::default());
+    let kept = Rc::new(RefCell::new(Vec::new()));
+    let rejoins = Rejoins(subject.clone(), log.clone(), kept.clone());
+    subject
+        .clone()
+        .into_observable()
+        .subscribe_local(|_| {})
+        .detach();
+    let own = Rc::new(RefCell::new(None));
+    let leaving = own.clone();
+    *own.borrow_mut() = Some(subject.subscribe(move |_| {
+        let _ = &rejoins;
+        drop(leaving.borrow_mut().take());
+    }));
+    subject.next(1);
+    subject.next(2);
+    assert_eq!(log.text(), "R2");
+}
+
+#[test]
+fn a_guard_dropped_on_another_thread_takes_effect_with_the_next_emission() {
+    let (subject, log) = (LocalSubject::<u32>::new(), Log::default());
+    let guard = log.watch(&subject, 'A');
+    let _b = log.watch(&subject, 'B');
+    subject.next(1);
+    std::thread::spawn(move || drop(guard)).join().unwrap();
+    subject.next(2);
+    assert_eq!(log.text(), "A1 B1 B2");
+    assert_eq!(subject.observer_count(), 1);
+}

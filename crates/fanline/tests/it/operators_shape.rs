@@ -1,0 +1,63 @@
+//! Types: chains that are long, and what they look like at a border.
+
+use std::any::type_name_of_val;
+
+use fanline::{BoxObservable, Observable, ObservableExt};
+
+use crate::hand::Log;
+
+/// Four operators at a time: a closure that maps, one that filters, one with state, one without a
+/// closure.
+macro_rules! four {
+    ($source:expr) => {
+        $source
+            .map(|n: &u64| n + 1)
+            .filter(|n: &u64| *n > 0)
+            .scan(0, |_, n: &u64| *n)
+            .skip(0)
+    };
+}
+
+/// Forty operators, each a type around the one before it.
+fn forty() -> impl Observable<Item = u64, Error = &'static str> + Send + 'static {
+    let source = fanline::from_iter(0..3_u64).with_error_type();
+    let ten = four!(four!(source)).take(9).tap(|_| ());
+    let twenty = four!(four!(ten)).take(9).tap(|_| ());
+    let thirty = four!(four!(twenty)).take(9).tap(|_| ());
+    four!(four!(thirty)).take(9).tap(|_| ())
+}
+
+/// That this compiles, and soon, is the better part of the test: a chain costs time in proportion to
+/// its length, and the compiler's limits are not met.
+#[test]
+fn a_chain_of_forty_can_be_boxed() {
+    let chain = forty();
+    let length = type_name_of_val(&chain).matches("operators::").count();
+    assert!(length >= 40, "{length} operators");
+
+    let boxed: BoxObservable<u64, &str> = chain.boxed();
+    assert!(type_name_of_val(&boxed).matches("operators::").count() == 0);
+    let log = Log::default();
+    drop(boxed.subscribe_with(log.clone()));
+    assert_eq!(log.text(), "8 9 10 |");
+}
+
+/// Gates, workers and shared state in the chain, several sources in one.
+#[test]
+fn a_chain_of_sources_can_be_boxed_at_each_border() {
+    let time = fanline::scheduler::VirtualTime::new();
+    let mut chain: BoxObservable<u64, &str> = fanline::of(0).with_error_type().boxed();
+    for _ in 0..40 {
+        chain = chain
+            .merge(fanline::empty().with_error_type())
+            .observe_on(time.clone())
+            .flat_map(1, |n| fanline::of(n + 1).with_error_type())
+            .take(1)
+            .boxed();
+    }
+    let log = Log::default();
+    let guard = chain.subscribe_with(log.clone());
+    time.run();
+    assert_eq!(log.text(), "40 |");
+    drop(guard);
+}
