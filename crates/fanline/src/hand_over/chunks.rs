@@ -174,6 +174,19 @@ impl<T> Sender<T> {
         if self.place.chunk_is_over() {
             self.next_chunk();
         }
+        self.write_here(value);
+    }
+
+    /// Whether the chunk has a slot for the next value.
+    #[inline]
+    pub(super) fn has_slot(&self) -> bool {
+        !self.place.chunk_is_over()
+    }
+
+    /// The same as [`write`](Sender::write) where [there is a slot](Sender::has_slot); panics
+    /// elsewhere.
+    #[inline]
+    pub(super) fn write_here(&mut self, value: T) {
         let slot = self.place.chunk.slots[self.place.at].get();
         // SAFETY: this slot is beyond what was ever published, so the receiver does not touch it, and
         // there is one sender. It holds nothing that would be lost by writing over it.

@@ -141,16 +141,18 @@ impl<T, E, O> Shared<T, E, O> {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// The sender's look at the flag, after it has published something: whether it must schedule.
+    /// The sender's look at the flag, after it has published something: whether to
+    /// [take it](Shared::take_flag).
     #[inline]
-    pub(super) fn claim(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.fences.light();
         // Relaxed: ordered by the fence.
-        self.idle.load(Ordering::Relaxed) && self.take_flag()
+        self.idle.load(Ordering::Relaxed)
     }
 
+    /// Takes down the flag; true for the one who did and now must schedule.
     #[cold]
-    fn take_flag(&self) -> bool {
+    pub(super) fn take_flag(&self) -> bool {
         // Acquire: after the drain sat down.
         self.idle.swap(false, Ordering::AcqRel)
     }

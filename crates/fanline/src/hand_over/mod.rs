@@ -155,8 +155,22 @@ where
         }
     }
 
+    /// Queues a value and has the queue emptied. The usual case calls nothing, so that it need not
+    /// save registers for a call.
     #[inline]
     fn push(&mut self, value: T) {
+        match &mut self.inlet {
+            Inlet::Unbounded(sender) if sender.has_slot() => {
+                sender.write_here(value);
+                sender.publish();
+            }
+            _ => return self.push_elsewhere(value),
+        }
+        self.wake();
+    }
+
+    #[inline(never)]
+    fn push_elsewhere(&mut self, value: T) {
         match &mut self.inlet {
             Inlet::Unbounded(sender) => {
                 sender.write(value);
@@ -170,8 +184,9 @@ where
                 }
             }
             Inlet::DropOldest(queue) => drop(queue.push_out(value)),
-            Inlet::Failed => {}
+            Inlet::Failed => return,
         }
+        self.wake();
     }
 
     #[cold]
@@ -212,7 +227,15 @@ where
     /// Has the queue emptied, unless that goes on.
     #[inline]
     fn wake(&self) {
-        if self.shared.claim() {
+        if self.shared.is_idle() {
+            self.schedule();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn schedule(&self) {
+        if self.shared.take_flag() {
             self.shared.schedule(&self.worker);
         }
     }
@@ -227,17 +250,15 @@ where
 {
     #[inline]
     fn next(&mut self, value: &T) {
-        if !self.is_closed() {
+        if !self.shared.is_closed() {
             self.push(value.clone());
-            self.wake();
         }
     }
 
     #[inline]
     fn next_owned(&mut self, value: T) {
-        if !self.is_closed() {
+        if !self.shared.is_closed() {
             self.push(value);
-            self.wake();
         }
     }
 
