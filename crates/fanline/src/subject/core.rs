@@ -470,8 +470,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let mut entries = Vec::new();
         control.let_go(list, &mut entries);
         control.admit(list);
-        let places = &mut control.places;
-        list.compact(|place, index| places.set(place, Place::Listed(index)));
+        control.close_up(list);
         if control.end.is_none() {
             self.gate.lower_signal(&mut control.fenced);
         }
@@ -502,14 +501,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         if entry.is_closed() {
             return Guard::closed();
         }
-        let mut replay = Replaying {
-            core: self,
-            next: None,
-            pinned: false,
-            open: false,
-        };
+        let mut replay = Replaying::new(self);
+        let now = self.policy.now_exact();
         loop {
-            let now = self.policy.now_exact();
             let mut control = lock(&self.control);
             if let Some(End::Disposed) = control.end {
                 break;
@@ -551,15 +545,10 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         if !P::STORES {
             return;
         }
-        let mut replay = Replaying {
-            core: self,
-            next: None,
-            pinned: false,
-            open: false,
-        };
+        let mut replay = Replaying::new(self);
         let mut until = None;
+        let now = self.policy.now_exact();
         loop {
-            let now = self.policy.now_exact();
             let mut control = lock(&self.control);
             let Some(values) = replay.advance(&mut control, now) else {
                 break;
@@ -579,12 +568,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     /// Shows the last value that is retained to `visit`, if there is one.
     pub(super) fn visit_last(&self, visit: impl FnOnce(&T)) {
-        let mut replay = Replaying {
-            core: self,
-            next: None,
-            pinned: false,
-            open: false,
-        };
+        let mut replay = Replaying::new(self);
         let last = replay.pin_last(&mut lock(&self.control));
         if let Some(last) = last {
             // SAFETY: pinned, so the value stays.
@@ -675,8 +659,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                     // Unless it went with everybody: the subject was disposed of.
                     let still = control.places.find(key).is_some();
                     let entry = still.then(|| control.expel(list, place));
-                    let places = &mut control.places;
-                    list.compact(|place, index| places.set(place, Place::Listed(index)));
+                    control.close_up(list);
                     entry
                 }
                 Halted::Calling => {
@@ -762,6 +745,12 @@ impl<E, L: Vacant> Control<E, L> {
         };
         self.places.release(place);
         list.vacate(index)
+    }
+
+    /// Closes up the list, in which nobody may be left who has left.
+    fn close_up(&mut self, list: &mut List<L>) {
+        let places = &mut self.places;
+        list.compact(|place, index| places.set(place, Place::Listed(index)));
     }
 
     /// Takes one out of those who wait.

@@ -14,17 +14,26 @@ use crate::sync::lock;
 /// Somebody who is given the retained values, and those that come meanwhile. What it has not seen
 /// stays in memory for as long as it lives.
 pub(super) struct Replaying<'a, T, E, P: Rules, L: Entry<T, E>> {
-    pub(super) core: &'a Core<T, E, P, L>,
+    core: &'a Core<T, E, P, L>,
     /// The position of the value that comes next, once it is known.
     pub(super) next: Option<usize>,
-    pub(super) pinned: bool,
+    pinned: bool,
     /// Whether it began, and has not finished.
-    pub(super) open: bool,
+    open: bool,
 }
 
-impl<T, E, P: Rules, L: Entry<T, E>> Replaying<'_, T, E, P, L> {
+impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
+    pub(super) fn new(core: &'a Core<T, E, P, L>) -> Self {
+        Self {
+            core,
+            next: None,
+            pinned: false,
+            open: false,
+        }
+    }
+
     /// The values that come next, as far as they lie together; none when there are no more. They stay
-    /// where they are until the replay is over.
+    /// where they are until the replay is over. What is too old at `now` is left out when it begins.
     pub(super) fn advance(
         &mut self,
         control: &mut Control<E, L>,
