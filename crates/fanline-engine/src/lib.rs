@@ -17,6 +17,7 @@
 //! ```
 
 mod auth;
+pub mod jetstream;
 mod limits;
 mod nats;
 mod outbox;
