@@ -3,7 +3,13 @@
 //! It decides and does not wait: messages and the time are handed in, and what it has to say goes out
 //! through a [`Port`].
 
+mod config;
+mod error;
+
 use std::time::Duration;
+
+pub use config::*;
+pub use error::ApiError;
 
 /// The time, in both of its senses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
