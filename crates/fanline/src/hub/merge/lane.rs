@@ -14,8 +14,8 @@ pub(super) struct Lane {
 struct Consumers {
     /// How many elements of the lane were taken; only the consumer changes it.
     taken: AtomicU64,
-    /// The producer sleeps for want of room, or of a place in the total.
-    bell: Bell,
+    /// The producer sleeps for want of room.
+    room: Bell,
 }
 
 /// On a cache line of its own: the producer writes it for each element.
@@ -23,6 +23,8 @@ struct Consumers {
 struct Producers {
     /// How many elements of the lane were appended, for those who ask.
     sent: AtomicU64,
+    /// The producer sleeps for want of a place in the total.
+    place: Bell,
     /// A stream is attached, which may be silent while the hub ends.
     end: Bell,
     /// Its place in the line; 0 when it does not stand there.
@@ -36,10 +38,11 @@ impl Lane {
         Self {
             ours: Consumers {
                 taken: AtomicU64::new(0),
-                bell: Bell::new(),
+                room: Bell::new(),
             },
             theirs: Producers {
                 sent: AtomicU64::new(0),
+                place: Bell::new(),
                 end: Bell::new(),
                 ticket: AtomicU64::new(0),
                 granted: AtomicBool::new(false),
@@ -47,9 +50,19 @@ impl Lane {
         }
     }
 
-    /// Rung when there is room, or a place, or the end.
-    pub(super) fn bell(&self) -> &Bell {
-        &self.ours.bell
+    /// Rung when there is room, or at the end.
+    pub(super) fn room(&self) -> &Bell {
+        &self.ours.room
+    }
+
+    /// Rung when it is granted a place, or at the end.
+    pub(super) fn place(&self) -> &Bell {
+        &self.theirs.place
+    }
+
+    /// All of them, for the end.
+    pub(super) fn bells(&self) -> [&Bell; 3] {
+        [self.room(), self.place(), self.end()]
     }
 
     /// Rung at the end only.

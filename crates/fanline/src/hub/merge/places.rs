@@ -42,8 +42,8 @@ impl Places {
         lane.take_grant() || (!self.is_awaited.load(Ordering::Relaxed) && self.take_free())
     }
 
-    /// As [`take`](Self::take), and stands in line if there is none. The lane's bell is rung when it has
-    /// one, so the caller sleeps already.
+    /// As [`take`](Self::take), and stands in line if there is none. The lane's bell for places is rung when it
+    /// has one, so the caller sleeps already.
     pub(super) fn take_or_stand(&self, lane: &Arc<Lane>) -> bool {
         if self.take(lane) {
             return true;
@@ -117,7 +117,7 @@ impl Places {
             if let Some(lane) = next {
                 // The lane's producer has lain down before it stood in line, under the lock: that is
                 // the fence.
-                lane.bell().ring();
+                lane.place().ring();
             }
         }
     }

@@ -114,40 +114,61 @@ impl<T, E> Shared<T, E> {
         if self.is_closed() {
             return Poll::Ready(Err(Closed));
         }
-        if desk.has_place || self.try_place(desk, false) {
-            desk.has_place = true;
-            return Poll::Ready(Ok(()));
+        desk.has_place = desk.has_place
+            || self.wait_for_room(desk, waker) && self.wait_for_place(desk, waker);
+        if desk.has_place {
+            Poll::Ready(Ok(()))
+        } else if waker.is_some() && self.is_closed() {
+            // It has slept since the look above.
+            Poll::Ready(Err(Closed))
+        } else {
+            Poll::Pending
+        }
+    }
+
+    /// Whether there is room for its next element; if not, its bell is rung when one is taken.
+    #[inline]
+    fn wait_for_room(&self, desk: &mut Desk<T>, waker: Option<&Waker>) -> bool {
+        if self.has_room(desk) {
+            return true;
         }
         // What was fed and not flushed is what it waits for.
         self.flush();
-        let Some(waker) = waker else {
-            return Poll::Pending;
-        };
-        desk.lane.bell().lie_down(waker);
-        if self.try_place(desk, true) {
-            desk.has_place = true;
-        } else if !self.is_closed() {
-            return Poll::Pending;
+        let Some(waker) = waker else { return false };
+        desk.lane.room().lie_down(waker);
+        let has_room = self.has_room(desk);
+        if has_room {
+            desk.lane.room().rise();
         }
-        desk.lane.bell().rise();
-        self.poll_place(desk, None)
+        has_room
     }
 
-    fn try_place(&self, desk: &mut Desk<T>, stands: bool) -> bool {
+    #[inline]
+    fn has_room(&self, desk: &mut Desk<T>) -> bool {
         if desk.sent - desk.taken >= self.per_producer {
             desk.taken = desk.lane.taken();
-            if desk.sent - desk.taken >= self.per_producer {
-                return false;
-            }
         }
-        match &self.places {
-            None => true,
-            Some(places) if stands => {
-                desk.may_stand = true;
-                places.take_or_stand(&desk.lane)
-            }
-            Some(places) => places.take(&desk.lane),
+        desk.sent - desk.taken < self.per_producer
+    }
+
+    /// Whether it has a place in the total; if not, its bell is rung when it has.
+    #[inline]
+    fn wait_for_place(&self, desk: &mut Desk<T>, waker: Option<&Waker>) -> bool {
+        let Some(places) = &self.places else {
+            return true;
+        };
+        if places.take(&desk.lane) {
+            return true;
         }
+        self.flush();
+        let Some(waker) = waker else { return false };
+        desk.lane.place().lie_down(waker);
+        desk.may_stand = true;
+        let has_place = places.take_or_stand(&desk.lane);
+        if has_place {
+            desk.lane.place().rise();
+        }
+        has_place
     }
 
     /// Uses the place. The consumer is woken by the next `flush`.
@@ -172,7 +193,8 @@ impl<T, E> Shared<T, E> {
 
     /// The producer does not wait any more, and does not use a place that it has.
     pub(super) fn give_back(&self, desk: &mut Desk<T>) {
-        desk.lane.bell().rise();
+        desk.lane.room().rise();
+        desk.lane.place().rise();
         if let Some(places) = &self.places {
             if std::mem::take(&mut desk.may_stand) {
                 places.withdraw(&desk.lane);
@@ -272,7 +294,7 @@ impl<T, E> Shared<T, E> {
                 }
             }
         }
-        lane.bell().ring();
+        lane.room().ring();
     }
 
     /// What nobody receives is dropped.
@@ -334,7 +356,7 @@ impl<T, E> Shared<T, E> {
         let lanes = core.lanes.clone();
         drop(core);
         fence(Ordering::SeqCst);
-        let producers = lanes.iter().flat_map(|lane| [lane.bell(), lane.end()]);
+        let producers = lanes.iter().flat_map(|lane| lane.bells());
         ring_all(std::iter::once(&self.consumer).chain(producers));
     }
 
@@ -377,7 +399,7 @@ impl<T, E> Shared<T, E> {
 #[cold]
 fn grant_and_ring(places: &Places, lane: &Lane) {
     let granted = catch_unwind(AssertUnwindSafe(|| places.grant()));
-    lane.bell().ring();
+    lane.room().ring();
     if let Err(panic) = granted {
         resume_unwind(panic);
     }

@@ -43,10 +43,11 @@ impl<T> Turns<T> {
     #[inline]
     pub(super) fn take(&self) -> Option<Turn<'_, T>> {
         // Acquire: the value as the one before left it.
-        self.state
-            .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
-            .then_some(Turn(self))
+        let taken =
+            self.state
+                .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
+        // Not before it is known: a turn that is dropped is given back.
+        taken.is_ok().then(|| Turn(self))
     }
 
     /// The turn; or whoever has it sees what the caller has written down before this.
