@@ -18,7 +18,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
-use crate::sync::{AtomicBool, Mutex, Ordering, fence, lock};
+#[cfg(not(all(target_arch = "x86_64", not(all(test, fanline_loom)), not(miri))))]
+use crate::sync::fence;
+use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
 /// Wakes one sleeper. The waker's own code (clone, wake, drop) never runs under the lock.
 pub(crate) struct Bell {
@@ -42,9 +44,10 @@ impl Bell {
             let old = lock(&self.waker).replace(own);
             drop(old);
         }
-        // Relaxed: the fence orders it before the look of the caller.
-        self.asleep.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        // An exchange, so that of those who ring at once each comes before it or after. The fence orders
+        // it before the look of the caller.
+        self.asleep.swap(true, Ordering::AcqRel);
+        fence_after_exchange();
     }
 
     fn knows(&self, waker: &Waker) -> bool {
@@ -80,8 +83,7 @@ impl Bell {
     /// The sleeper is up for another reason, or gone: forgets its waker.
     pub(crate) fn rise(&self) {
         // Relaxed: the sleeper itself says so; at worst it is woken once for nothing.
-        if self.asleep.load(Ordering::Relaxed) {
-            self.asleep.store(false, Ordering::Relaxed);
+        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::AcqRel) {
             let waker = lock(&self.waker).take();
             drop(waker);
         }
@@ -100,7 +102,7 @@ pub(crate) fn ring_all<'a>(bells: impl Iterator<Item = &'a Bell>) {
         }
     }
     let mut rest = Rest(bells);
-    while let Some(bell) = rest.0.next() {
+    for bell in rest.0.by_ref() {
         bell.ring();
     }
 }
