@@ -27,7 +27,7 @@ fn receive_all(rx: &mut MergeReceiver<u8>) -> Vec<u8> {
 #[test]
 fn loom_merge_push_and_park() {
     for per_producer in [1, 2] {
-        model(3, move || {
+        model(2, move || {
             let (hub, mut rx) = hub(per_producer, None);
             let mut tx = hub.producer();
             drop(hub);
@@ -45,7 +45,7 @@ fn loom_merge_push_and_park() {
 /// Two append at once; each one's elements stay in order.
 #[test]
 fn loom_merge_two_producers() {
-    model(2, || {
+    model(1, || {
         let (hub, mut rx) = hub(1, None);
         let producers = [[1, 2], [11, 12]].map(|values| {
             let mut tx = hub.producer();
@@ -126,7 +126,7 @@ fn loom_merge_close_and_push() {
 /// The hub ends while both ends sleep.
 #[test]
 fn loom_merge_close_and_park() {
-    model(3, || {
+    model(2, || {
         let (hub, mut rx) = hub(1, None);
         let mut tx = hub.producer();
         tx.blocking_send(1).unwrap();

@@ -114,8 +114,8 @@ impl<T, E> Shared<T, E> {
         if self.is_closed() {
             return Poll::Ready(Err(Closed));
         }
-        desk.has_place = desk.has_place
-            || self.wait_for_room(desk, waker) && self.wait_for_place(desk, waker);
+        desk.has_place =
+            desk.has_place || self.wait_for_room(desk, waker) && self.wait_for_place(desk, waker);
         if desk.has_place {
             Poll::Ready(Ok(()))
         } else if waker.is_some() && self.is_closed() {

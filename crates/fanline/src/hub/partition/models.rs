@@ -37,7 +37,7 @@ fn receive_all(rx: &mut PartitionReceiver<u8>) -> Vec<u8> {
 #[test]
 fn loom_partition_push_and_park() {
     for capacity in [1, 2] {
-        model(3, move || {
+        model(2, move || {
             let (mut tx, hub) = hub(capacity, None, FullConsumer::Wait);
             let mut rx = hub.subscribe();
             let consumer = thread::spawn(move || assert_eq!(receive_all(&mut rx), [1, 2, 3]));
@@ -68,7 +68,7 @@ fn loom_partition_stuck_and_room() {
 /// A consumer leaves while the producer sends to it: others get everything.
 #[test]
 fn loom_partition_leave_and_push() {
-    model(2, || {
+    model(3, || {
         let (mut tx, hub) = hub(2, None, FullConsumer::Wait);
         let (mut stays, leaves) = (hub.subscribe(), hub.subscribe());
         let consumer = thread::spawn(move || drop(leaves));
@@ -87,7 +87,7 @@ fn loom_partition_leave_and_push() {
 /// The first consumer comes while the producer sends.
 #[test]
 fn loom_partition_join_and_push() {
-    model(2, || {
+    model(3, || {
         let (mut tx, hub) = hub(2, None, FullConsumer::Wait);
         let consumer = thread::spawn(move || {
             let mut rx = hub.subscribe();
@@ -118,7 +118,7 @@ fn loom_partition_close_and_push() {
 /// The hub fails while both ends sleep.
 #[test]
 fn loom_partition_close_and_park() {
-    model(3, || {
+    model(2, || {
         let (mut tx, hub) = hub(1, None, FullConsumer::Wait);
         let mut rx = hub.subscribe();
         tx.blocking_send(1).unwrap();

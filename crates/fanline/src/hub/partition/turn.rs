@@ -43,9 +43,9 @@ impl<T> Turns<T> {
     #[inline]
     pub(super) fn take(&self) -> Option<Turn<'_, T>> {
         // Acquire: the value as the one before left it.
-        let taken =
-            self.state
-                .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
+        let taken = self
+            .state
+            .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
         // Not before it is known: a turn that is dropped is given back.
         taken.is_ok().then(|| Turn(self))
     }

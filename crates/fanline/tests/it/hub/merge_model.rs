@@ -46,6 +46,25 @@ impl Model {
         let own = self.queue.iter().filter(|(by, _)| *by == producer).count();
         own < per_producer && total.is_none_or(|total| self.queue.len() < total)
     }
+
+    fn receive(&mut self, received: Result<u64, TryRecvError>) {
+        match (received, self.queue.front()) {
+            (Err(TryRecvError::Failed(_)), _) => {
+                assert!(self.has_failed);
+                self.queue.clear();
+            }
+            (Ok(value), Some((_, expected))) => {
+                assert!(!self.has_failed);
+                assert_eq!(value, *expected);
+                self.queue.pop_front();
+            }
+            (Err(TryRecvError::Empty), None) => assert!(!self.is_closed),
+            (Err(TryRecvError::Completed), None) => {
+                assert!(self.is_closed && !self.has_failed);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 fn check(per_producer: usize, total: Option<usize>, steps: &[Step]) {
@@ -80,22 +99,7 @@ fn check(per_producer: usize, total: Option<usize>, steps: &[Step]) {
                 };
                 assert_eq!(tx.try_send(last_value), expected);
             }
-            Step::Receive => match (rx.try_recv(), model.queue.front()) {
-                (Err(TryRecvError::Failed(_)), _) => {
-                    assert!(model.has_failed);
-                    model.queue.clear();
-                }
-                (Ok(value), Some((_, expected))) => {
-                    assert!(!model.has_failed);
-                    assert_eq!(value, *expected);
-                    model.queue.pop_front();
-                }
-                (Err(TryRecvError::Empty), None) => assert!(!model.is_closed),
-                (Err(TryRecvError::Completed), None) => {
-                    assert!(model.is_closed && !model.has_failed);
-                }
-                other => panic!("{other:?}"),
-            },
+            Step::Receive => model.receive(rx.try_recv()),
             Step::Leave(index) if count > 0 => drop(producers.swap_remove(index % count)),
             Step::Fail(index) if count > 0 => {
                 let (producer, tx) = producers.swap_remove(index % count);

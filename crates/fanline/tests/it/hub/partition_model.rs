@@ -130,6 +130,40 @@ impl Model {
         }
     }
 
+    fn send(&mut self, value: u64) -> Result<(), TrySendError<u64>> {
+        if self.is_closed {
+            return Err(TrySendError::Closed(value));
+        }
+        if self.len() == self.options.capacity {
+            return Err(TrySendError::Full(value));
+        }
+        self.pending.push_back(value);
+        Ok(())
+    }
+
+    /// Whether the consumer has come to its end.
+    fn receive(&mut self, index: usize, received: Result<u64, TryRecvError>) -> bool {
+        let expected = self.queues[index].1.pop_front();
+        match received {
+            Ok(value) => {
+                assert!(!self.has_failed);
+                assert_eq!(Some(value), expected);
+                return false;
+            }
+            Err(TryRecvError::Empty) => {
+                assert_eq!((expected, self.is_over()), (None, false));
+                return false;
+            }
+            Err(TryRecvError::Failed(_)) => assert!(self.has_failed),
+            Err(TryRecvError::Completed) => {
+                assert_eq!((expected, self.is_over()), (None, true));
+            }
+            other => panic!("{other:?}"),
+        }
+        self.leave(index);
+        true
+    }
+
     fn leave(&mut self, index: usize) {
         let (id, queue) = self.queues.remove(index);
         if let Some((value, _)) = self.stuck.take_if(|(_, whose)| *whose == Some(id)) {
@@ -171,45 +205,19 @@ fn check(options: PartitionOptions, steps: &[Step]) {
             }
             Step::Send | Step::Feed => {
                 last_value += 1;
-                let fits = model.len() < model.options.capacity;
-                let sent = match *step {
-                    Step::Feed if fits => tx
-                        .blocking_feed(last_value)
-                        .map_err(|error| TrySendError::Closed(error.0)),
-                    _ => tx.try_send(last_value),
-                };
-                let expected = if model.is_closed {
-                    Err(TrySendError::Closed(last_value))
-                } else if fits {
-                    model.pending.push_back(last_value);
-                    Ok(())
+                // Feeding waits for room.
+                let sent = if matches!(step, Step::Feed) && model.len() < model.options.capacity {
+                    let fed = tx.blocking_feed(last_value);
+                    fed.map_err(|error| TrySendError::Closed(error.0))
                 } else {
-                    Err(TrySendError::Full(last_value))
+                    tx.try_send(last_value)
                 };
-                assert_eq!(sent, expected);
+                assert_eq!(sent, model.send(last_value));
             }
             Step::Receive(index) if count > 0 => {
                 let index = index % count;
-                let expected = model.queues[index].1.pop_front();
-                match consumers[index].try_recv() {
-                    Err(TryRecvError::Failed(_)) => {
-                        assert!(model.has_failed);
-                        model.queues.remove(index);
-                        consumers.remove(index);
-                    }
-                    Ok(value) => {
-                        assert!(!model.has_failed);
-                        assert_eq!(Some(value), expected);
-                    }
-                    Err(TryRecvError::Empty) => {
-                        assert_eq!((expected, model.is_over()), (None, false));
-                    }
-                    Err(TryRecvError::Completed) => {
-                        assert_eq!((expected, model.is_over()), (None, true));
-                        model.leave(index);
-                        consumers.remove(index);
-                    }
-                    other => panic!("{other:?}"),
+                if model.receive(index, consumers[index].try_recv()) {
+                    consumers.remove(index);
                 }
             }
             Step::Leave(index) if count > 0 => {
