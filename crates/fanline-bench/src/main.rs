@@ -21,6 +21,7 @@ mod allocations;
 mod core_nats;
 mod generator;
 mod hubs;
+mod jvm;
 mod micro;
 mod replay;
 mod report;
