@@ -3,6 +3,7 @@
 
 mod bars;
 mod channel;
+mod floor;
 mod json;
 mod load;
 mod lockstep;
@@ -50,11 +51,14 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     elements: u64,
     /// A run that would take longer has fewer elements
-    #[arg(long, value_name = "N", default_value_t = 1000,
+    #[arg(long, value_name = "N", default_value_t = 700,
           value_parser = clap::value_parser!(u64).range(1..=600_000))]
     run_millis: u64,
-    /// Three rounds of runs of 150 milliseconds at most
-    #[arg(long, conflicts_with_all = ["rounds", "run_millis"])]
+    /// Rivals are not measured with more consumers of the broadcast: a run takes them seconds
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = count)]
+    rivals_consumers_max: usize,
+    /// Three rounds of runs of 100 milliseconds at most, rivals with up to 2,000 consumers
+    #[arg(long, conflicts_with_all = ["rounds", "run_millis", "rivals_consumers_max"])]
     quick: bool,
     /// List the bars, and measure nothing
     #[arg(long)]
@@ -110,7 +114,12 @@ fn plan(arguments: &Arguments) -> Plan {
     Plan {
         rounds: if quick { 3 } else { arguments.rounds },
         elements: arguments.elements,
-        run_millis: if quick { 150 } else { arguments.run_millis },
+        rivals_consumers_max: if quick {
+            2000
+        } else {
+            arguments.rivals_consumers_max
+        },
+        run_millis: if quick { 100 } else { arguments.run_millis },
     }
 }
 
@@ -179,11 +188,8 @@ fn lockstep(arguments: &Arguments) -> Vec<Load> {
     loads
 }
 
-/// What the main grid has not.
 fn law() -> Vec<Load> {
-    let buffers = LAW_BUFFERS.into_iter();
-    let buffers = buffers.filter(|buffer| ![64, 256].contains(buffer));
-    let cells = buffers.flat_map(|buffer| {
+    let cells = LAW_BUFFERS.into_iter().flat_map(|buffer| {
         [64, 1000, 10_000].map(|consumers| {
             Load::Law(Cell {
                 threads: 1,

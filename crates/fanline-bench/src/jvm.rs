@@ -12,16 +12,12 @@ use anyhow::{Context, Result, ensure};
 /// # Errors
 ///
 /// When Maven is missing or fails.
-pub(crate) fn package(project: &str, java_home: Option<&Path>) -> Result<PathBuf> {
+pub(crate) fn package(project: &str) -> Result<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("rivals")
         .join(project);
     eprintln!("building rivals/{project} with Maven");
-    let mut maven = Command::new("mvn");
-    if let Some(home) = java_home {
-        maven.env("JAVA_HOME", home);
-    }
-    let status = maven
+    let status = Command::new("mvn")
         .args(["-q", "--batch-mode", "package"])
         .current_dir(&folder)
         // Standard output is for the report.

@@ -1,5 +1,6 @@
 //! What the measurements say, for a terminal, Markdown, a plot and other programs.
 
+pub(crate) mod groups;
 pub(crate) mod json;
 pub(crate) mod machine;
 pub(crate) mod metric;

@@ -43,7 +43,7 @@ impl RxJava {
     ///
     /// When Maven or the JVM is missing, or either fails.
     pub(crate) fn build() -> Result<Self> {
-        let folder = jvm::package("rxjava", None)?;
+        let folder = jvm::package("rxjava")?;
         let mut rxjava = Self {
             folder,
             version: String::new(),

@@ -11,7 +11,7 @@ pub(super) const CONSUMERS: [usize; 4] = [64, 256, 1000, 2000];
 /// Where the cost law has to hold.
 const LAW_CONSUMERS: [usize; 5] = [64, 256, 1000, 2000, 10_000];
 
-/// The cost law's buffers, and those of them that the main grid has anyway.
+/// The cost law's buffers.
 pub(super) const LAW_BUFFERS: [usize; 6] = [1, 2, 16, 64, 256, 1024];
 
 /// The most that a delivery may cost, in nanoseconds.
@@ -229,7 +229,7 @@ fn cost(report: &Report, buffer: usize) -> Line {
             buffer,
             consumers,
         };
-        Some((consumers, delivery(report, cell)?))
+        Some((consumers, delivery(report, cell, System::Stream)?))
     });
     let (consumers, mut figures): (Vec<usize>, Vec<Option<f64>>) = found
         .map(|(consumers, nanos)| (consumers, Some(nanos)))
@@ -249,12 +249,12 @@ fn cost(report: &Report, buffer: usize) -> Line {
     }
 }
 
-/// Nanoseconds that a delivery of the stream takes.
-pub(super) fn delivery(report: &Report, cell: Cell) -> Option<f64> {
+/// Nanoseconds that a delivery takes.
+pub(super) fn delivery(report: &Report, cell: Cell, system: System) -> Option<f64> {
     let loads = [Load::Lockstep(cell), Load::Law(cell)];
     let mut rates = loads
         .into_iter()
-        .filter_map(|load| value(report, load, System::Stream));
+        .filter_map(|load| value(report, load, system));
     rates
         .next()
         .map(|elements| 1e9 / (elements * cell.consumers as f64))
@@ -268,7 +268,7 @@ fn growth(report: &Report, count_of_threads: usize) -> Line {
             buffer: 256,
             consumers,
         };
-        delivery(report, cell)
+        delivery(report, cell, System::Stream)
     };
     Line {
         what: format!(

@@ -32,7 +32,7 @@ pub(super) enum Part {
 pub(super) enum Load {
     /// Elements per second.
     Lockstep(Cell),
-    /// The same, of the hub's stream alone.
+    /// The same, of the hub's stream and of what no broadcast to tasks can be without.
     Law(Cell),
     /// Nanoseconds for each pair.
     JoinLeave { present: usize },
@@ -107,23 +107,26 @@ impl Load {
         }
     }
 
-    /// Who takes part. The first is the one that others are compared with.
-    pub(super) fn systems(self, with_rivals: bool) -> Vec<System> {
+    /// Who takes part. Rivals do not where there are more consumers than `rivals_most`: 0 is no rivals.
+    pub(super) fn systems(self, rivals_most: usize) -> Vec<System> {
         let own: &[System] = match self {
             Self::Lockstep(_) => &System::WAYS,
-            Self::Law(_) | Self::Slow { .. } => &[System::Stream],
+            Self::Law(_) => &[System::Stream, System::Floor],
+            Self::Slow { .. } => &[System::Stream],
             Self::Allocations { .. } => &[System::Stream, System::Send],
             Self::Latency { .. } => &[System::Send],
             Self::JoinLeave { .. } | Self::Memory { .. } => &[System::Fanline],
             Self::Merge { .. } | Self::Partition { .. } => &[System::Fanline],
         };
         let rivals: &[System] = match self {
-            Self::Lockstep(cell) if cell.consumers <= PEKKO_CONSUMERS_MAX => &System::ALL_RIVALS,
+            _ if rivals_most == 0 => &[],
             Self::Law(_) => &[],
+            Self::Lockstep(cell) if cell.consumers > rivals_most => &[],
+            Self::Lockstep(cell) if cell.consumers > PEKKO_CONSUMERS_MAX => &System::CRATES,
+            Self::Lockstep(_) => &System::ALL_RIVALS,
             Self::Merge { .. } | Self::Partition { .. } => &[System::TokioMpsc],
             _ => &System::CRATES,
         };
-        let rivals = if with_rivals { rivals } else { &[] };
         [own, rivals].concat()
     }
 }
@@ -149,6 +152,7 @@ pub(super) enum System {
     Send,
     /// Where there is one way only.
     Fanline,
+    Floor,
     TokioBroadcast,
     AsyncBroadcast,
     Asyncband,
@@ -182,6 +186,7 @@ impl System {
             Self::OwnedArc => "next of Arc (feed)",
             Self::Send => "next (send each)",
             Self::Fanline => "Fanline",
+            Self::Floor => "floor",
             Self::TokioBroadcast => "tokio broadcast, barrier",
             Self::AsyncBroadcast => "async-broadcast",
             Self::Asyncband => "asyncband",

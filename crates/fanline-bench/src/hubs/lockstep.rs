@@ -1,6 +1,5 @@
 //! One broadcast: each consumer looks at each element.
 
-use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use super::channel::{AsyncBroadcast, Asyncband, Channel, Feed, SendEach, TokioBarrier};
+use super::floor;
 use super::load::{Cell, System};
 
 /// How long a run takes, from before the hub is there until the last consumer has ended; `None` for
@@ -24,6 +24,7 @@ pub(super) fn run(system: System, cell: Cell, elements: u64) -> Option<Duration>
         System::Each => timed(cell.threads, each(cell, elements)),
         System::Slice => timed(cell.threads, by_slice(cell, elements)),
         System::OwnedArc => timed(cell.threads, owned_arc(cell, elements)),
+        System::Floor => floor::run(cell, elements),
         System::Fanline | System::Pekko | System::TokioMpsc => return None,
     })
 }
@@ -66,7 +67,7 @@ pub(super) struct Check {
 impl Check {
     #[inline(always)]
     pub(super) fn take(&mut self, value: u64) {
-        assert_eq!(black_box(value), self.next);
+        assert_eq!(value, self.next);
         self.next += 1;
     }
 

@@ -137,7 +137,7 @@ pub(super) fn parted(system: System, threads: usize, consumers: usize, elements:
     }
 }
 
-/// Sees that a consumer gets each so-manieth element.
+/// Sees that a consumer gets its own elements in order: as many lie between two as there are others.
 struct Turn {
     next: u64,
     consumers: u64,

@@ -24,6 +24,8 @@ pub(super) struct Plan {
     pub(super) elements: u64,
     /// A run that would take longer has fewer.
     pub(super) run_millis: u64,
+    /// Rivals are not measured with more.
+    pub(super) rivals_consumers_max: usize,
 }
 
 /// All that was measured.
@@ -124,10 +126,13 @@ fn read(path: &Path, plan: Plan) -> Result<Report> {
     let report: Report = serde_json::from_str(&text).with_context(|| name.to_string())?;
     ensure!(
         report.plan == plan,
-        "--resume: {name} was measured with other rounds, elements or run-millis"
+        "--resume: {name} was measured with other rounds, elements, run-millis or rivals-consumers-max"
     );
     Ok(report)
 }
+
+/// Its streams take milliseconds to be there, which should be a small part of a run.
+const PEKKO_ELEMENTS_MIN: u64 = 5000;
 
 /// Those who take part.
 struct Contest<'a> {
@@ -140,7 +145,12 @@ struct Contest<'a> {
 
 impl Contest<'_> {
     fn measure(&mut self, load: Load) -> Result<Row> {
-        let mut systems = load.systems(self.options.rivals);
+        let rivals_most = if self.options.rivals {
+            self.plan.rivals_consumers_max
+        } else {
+            0
+        };
+        let mut systems = load.systems(rivals_most);
         let wanted = &self.options.systems;
         systems.retain(|system| {
             let is_named = |text: &String| system.name().contains(text.as_str());
@@ -183,19 +193,22 @@ impl Contest<'_> {
 
     /// How many elements a run has, found in two runs that are the warm-up as well.
     fn elements(&mut self, system: System, load: Load) -> Result<Option<u64>> {
-        let Some(least) = load.elements_min() else {
+        let Some(mut least) = load.elements_min() else {
             return Ok(None);
         };
-        let most = (self.plan.elements * load.elements_factor()).max(least);
-        let mut budget = Duration::from_millis(self.plan.run_millis);
         if system == System::Pekko {
-            // Its streams take milliseconds to be there, which are a part of the run.
-            budget *= 2;
+            least = least.max(PEKKO_ELEMENTS_MIN);
         }
+        let most = (self.plan.elements * load.elements_factor()).max(least);
+        let budget = Duration::from_millis(self.plan.run_millis);
         let mut elements = least;
         for share in [4, 1] {
-            let nanos = self.run(system, load, elements)?.as_nanos().max(1);
-            let fitting = u128::from(elements) * budget.as_nanos() / share / nanos;
+            let time = self.run(system, load, elements)?;
+            if elements == least && time > budget {
+                break;
+            }
+            let fitting = u128::from(elements) * budget.as_nanos() / share;
+            let fitting = fitting / time.as_nanos().max(1);
             elements = u64::try_from(fitting).unwrap_or(most).clamp(least, most);
         }
         Ok(Some(elements))
@@ -261,5 +274,87 @@ fn value(system: System, load: Load) -> f64 {
         | Load::Slow { .. }
         | Load::Merge { .. }
         | Load::Partition { .. } => f64::NAN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hubs::load::Cell;
+
+    const PLAN: Plan = Plan {
+        rounds: 1,
+        elements: 50,
+        run_millis: 1,
+        rivals_consumers_max: 10_000,
+    };
+
+    /// Consumers check what they get, so a run that ends was right.
+    #[test]
+    fn every_system_delivers_everything() {
+        let options = Options {
+            rivals: true,
+            systems: Vec::new(),
+            java_home: None,
+            pekko_threads: 2,
+            json: None,
+            resume: false,
+        };
+        let mut contest = Contest {
+            plan: PLAN,
+            options: &options,
+            pekko: None,
+            progress: ProgressBar::hidden(),
+        };
+        for threads in [1, 2] {
+            // A buffer of 4 wraps around; 50 is no multiple of it.
+            let cell = Cell {
+                threads,
+                buffer: 4,
+                consumers: 3,
+            };
+            for load in [
+                Load::Lockstep(cell),
+                Load::Law(cell),
+                Load::Slow { threads, fast: 2 },
+                Load::Merge {
+                    threads,
+                    producers: 5,
+                },
+                Load::Partition {
+                    threads,
+                    consumers: 3,
+                },
+            ] {
+                let systems = load.systems(PLAN.rivals_consumers_max).into_iter();
+                for system in systems.filter(|system| *system != System::Pekko) {
+                    let time = contest.run(system, load, 50);
+                    assert!(time.is_ok(), "{} in {}", system.name(), load.describe());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_goes_on_from_its_file() {
+        let load = Load::JoinLeave { present: 7 };
+        let mut report = Report::new(PLAN);
+        report.rows.push(Row {
+            load,
+            figures: vec![Figure {
+                system: System::Fanline,
+                elements: None,
+                value: Summary::of([2.0].into_iter()).unwrap(),
+            }],
+        });
+        let name = format!("fanline-bench-{}.json", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        json::save(&report, &path).unwrap();
+        let read_again = read(&path, PLAN);
+        let other_plan = read(&path, Plan { rounds: 2, ..PLAN });
+        fs::remove_file(&path).unwrap();
+        let row = read_again.unwrap().row(load).cloned().unwrap();
+        assert_eq!(row.value(System::Fanline), Some(2.0));
+        assert!(other_plan.is_err());
     }
 }

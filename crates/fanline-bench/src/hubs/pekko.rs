@@ -48,7 +48,7 @@ pub(super) struct Pekko {
 impl Pekko {
     pub(super) fn start(java_home: Option<&Path>, threads: usize) -> Result<Self> {
         let java_home = java_home.map(Path::to_owned).or_else(installed);
-        let folder = jvm::package("pekko", java_home.as_deref())?;
+        let folder = jvm::package("pekko")?;
         let java = java_home.map_or_else(|| "java".into(), |home| home.join("bin/java"));
         Ok(Self {
             jvm: warm(&java, &folder, threads)?,

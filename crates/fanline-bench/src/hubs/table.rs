@@ -158,22 +158,28 @@ fn cost(report: &Report, style: TableStyle) -> Table {
     }
     consumers.sort_unstable();
     consumers.dedup();
-    let mut header = vec!["buffer".to_owned(), "at most".to_owned()];
+    let mut header = ["buffer", "at most", "system"].map(str::to_owned).to_vec();
     header.extend(consumers.iter().map(|consumers| count(*consumers)));
     let mut table = new_table(style, header, 0);
     for buffer in LAW_BUFFERS {
-        let figures = consumers.iter().map(|consumers| {
-            let cell = Cell {
-                threads: 1,
-                buffer,
-                consumers: *consumers,
-            };
-            delivery(report, cell).map(three_digits)
-        });
-        let mut row = line(&buffer.to_string(), figures);
-        row.insert(1, three_digits(law(buffer)));
-        if row.iter().skip(2).any(|figure| !figure.is_empty()) {
-            table.add_row(row);
+        for system in [System::Stream, System::Floor] {
+            let figures = consumers.iter().map(|consumers| {
+                let cell = Cell {
+                    threads: 1,
+                    buffer,
+                    consumers: *consumers,
+                };
+                delivery(report, cell, system).map(three_digits)
+            });
+            let figures: Vec<Option<String>> = figures.collect();
+            if figures.iter().any(Option::is_some) {
+                let mut row = match system {
+                    System::Floor => vec![String::new(); 2],
+                    _ => vec![buffer.to_string(), three_digits(law(buffer))],
+                };
+                row.extend(line(system.name(), figures.into_iter()));
+                table.add_row(row);
+            }
         }
     }
     table
@@ -266,7 +272,7 @@ fn notes(report: &Report) -> Vec<String> {
         format!(
             "Medians of {} rounds; in each round every system of a cell has one run, in alternating \
              order, after two runs to warm up. A run has {} elements, fewer where a system would take \
-             more than {} ms (Pekko: twice that), and is timed from before the hub is there until the \
+             more than {} ms, and is timed from before the hub is there until the \
              last consumer has ended. Every consumer checks every element, value and order.",
             plan.rounds, plan.elements, plan.run_millis
         ),
@@ -279,7 +285,8 @@ fn notes(report: &Report) -> Vec<String> {
         notes.push(
             "tokio's broadcast overwrites, so all consumers count in after each full buffer before the \
              sender goes on. Pekko has its dispatcher's threads in every cell, one of which sends; \
-             each of its consumers is a stream of one stage; beyond 2,000 consumers it was not run."
+             each of its consumers is a stream of one stage; beyond 2,000 consumers it is not run, since \
+             each run would take minutes."
                 .to_owned(),
         );
     }
@@ -290,6 +297,11 @@ fn notes(report: &Report) -> Vec<String> {
             "JVMs that died and were started again: {count} ({first})."
         ));
     }
+    notes.push(
+        "The floor is written by hand for one thread (src/hubs/floor.rs, with what it leaves out): what \
+         the runtime takes to wake and poll tasks, and one read for each delivery."
+            .to_owned(),
+    );
     notes.push(
         "Merge and partition: 256 elements can wait for each producer or consumer; tokio's mpsc has \
          one bound of the same sum for all producers, or one channel for each consumer."
