@@ -3,7 +3,13 @@
 //! It decides and does not wait: messages and the time are handed in, and what it has to say goes out
 //! through a [`Port`].
 
+mod config;
+mod error;
+
 use std::time::Duration;
+
+pub use config::*;
+pub use error::ApiError;
 
 /// The time, in both of its senses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +38,10 @@ pub trait Port {
     /// Publishes a message to all who want it, streams of the same account included.
     fn publish(&mut self, message: &Message<'_>);
 
+    /// Publishes a message to `to`, while those who get it read the message's own topic as its subject:
+    /// how a consumer's records reach its deliver subject or the inbox of a pull request.
+    fn deliver(&mut self, to: &[u8], message: &Message<'_>);
+
     /// Whether anybody is subscribed to this topic now.
     fn has_interest(&mut self, topic: &[u8]) -> bool;
 
@@ -40,4 +50,28 @@ pub trait Port {
 
     /// Gives back what [`subscribe`](Port::subscribe) asked for.
     fn unsubscribe(&mut self, filter: &[u8]);
+}
+
+/// What a [`Keeper`](crate::Keeper) does its work for: JetStream, and nothing in the tests of the keeper.
+///
+/// # In which order it is called
+///
+/// `handle*` for each thing that has come, as many times as there is something; then
+/// [`settle`](Handler::settle) once, in which what was gathered goes out: records are written,
+/// consumers are served.
+pub trait Handler {
+    /// Takes a message whose topic matches what was subscribed to.
+    fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port);
+
+    /// Takes note that the first one has subscribed to a filter, or the last one has left it.
+    fn handle_interest(&mut self, filter: &[u8], present: bool, now: Now, port: &mut dyn Port);
+
+    /// Does what is due by now.
+    fn handle_timeout(&mut self, now: Now, port: &mut dyn Port);
+
+    /// When [`handle_timeout`](Handler::handle_timeout) is to be called next, since the server's start.
+    fn next_timeout(&self) -> Option<Duration>;
+
+    /// Ends a round of calls.
+    fn settle(&mut self, now: Now, port: &mut dyn Port);
 }
