@@ -5,6 +5,8 @@
 
 mod config;
 mod error;
+mod stream;
+pub mod transform;
 
 use std::time::Duration;
 
