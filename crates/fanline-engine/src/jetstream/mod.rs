@@ -5,7 +5,7 @@
 
 mod config;
 mod error;
-mod stream;
+pub mod stream;
 pub mod transform;
 
 use std::time::Duration;

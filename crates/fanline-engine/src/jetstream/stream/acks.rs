@@ -89,7 +89,12 @@ impl Acks {
         while let Some(first) = self.waiting.front()
             && first.until <= durable
         {
-            let Waiting { until, sequence, reply_bytes, extra_bytes } = *first;
+            let Waiting {
+                until,
+                sequence,
+                reply_bytes,
+                extra_bytes,
+            } = *first;
             take(&mut self.bytes, reply_bytes + extra_bytes, &mut self.reply);
             self.waiting.pop_front();
             let (reply, extra) = self.reply.split_at(reply_bytes);
@@ -97,7 +102,12 @@ impl Acks {
                 Some(sequence) => Says::Stored { sequence, extra },
                 None => Says::Whole(extra),
             };
-            publish(&self.head, &mut self.scratch, &Ack { reply, until, says }, port);
+            publish(
+                &self.head,
+                &mut self.scratch,
+                &Ack { reply, until, says },
+                port,
+            );
         }
     }
 
@@ -171,11 +181,19 @@ mod tests {
 
     fn stored<'a>(reply: &'a [u8], sequence: u64, extra: &'a [u8]) -> Ack<'a> {
         let says = Says::Stored { sequence, extra };
-        Ack { reply, until: sequence, says }
+        Ack {
+            reply,
+            until: sequence,
+            says,
+        }
     }
 
     fn whole<'a>(reply: &'a [u8], until: u64, body: &'a [u8]) -> Ack<'a> {
-        Ack { reply, until, says: Says::Whole(body) }
+        Ack {
+            reply,
+            until,
+            says: Says::Whole(body),
+        }
     }
 
     #[test]
@@ -219,7 +237,11 @@ mod tests {
         for sequence in 1..2_000_u64 {
             let reply = format!("reply.{sequence}");
             let body = sequence.to_string();
-            acks.give(&whole(reply.as_bytes(), sequence, body.as_bytes()), 0, &mut port);
+            acks.give(
+                &whole(reply.as_bytes(), sequence, body.as_bytes()),
+                0,
+                &mut port,
+            );
             acks.release(sequence.saturating_sub(7), &mut port);
             if sequence > 7 {
                 let expected = format!("reply.{} {}", sequence - 7, sequence - 7);

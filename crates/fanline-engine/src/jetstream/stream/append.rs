@@ -1,9 +1,10 @@
 //! Storing a record, and all that follows from it.
 
-use super::headers::Block;
 use super::Stream;
+use super::headers::Block;
 use crate::jetstream::{ApiError, Message, Port, Retention};
-use crate::store::{Cause, NewRecord, StoreError};
+use crate::store::{Cause, Filters, NewRecord, StoreError};
+use crate::topic::is_literal_topic;
 
 /// A message that has passed every check.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,7 +57,7 @@ impl Stream {
         admitted: &Admitted<'_>,
     ) -> Result<Option<u64>, ApiError> {
         let is_wanted = self.config.retention != Retention::Interest
-            || self.consumers.want(admitted.subject);
+            || self.consumers.wants_subject(admitted.subject);
         if !is_wanted {
             let next = self.store.last_sequence() + 2;
             self.store.skip_to(next).map_err(refused)?;
@@ -92,8 +93,8 @@ impl Stream {
     ) {
         match admitted.rollup {
             None => {}
-            Some(Rollup::Subject) => self.remove_below(admitted.subject, sequence),
-            Some(Rollup::All) => self.remove_below(b"", sequence),
+            Some(Rollup::Subject) => self.remove_below(admitted.subject, sequence, port),
+            Some(Rollup::All) => self.remove_below(b"", sequence, port),
         }
         if self.config.allow_msg_schedules {
             match admitted.due {
@@ -102,14 +103,37 @@ impl Stream {
             }
         }
         self.settle_removed(port);
-        self.consumers.appended(&mut self.store, admitted.subject, sequence, self.clock, port);
+        self.consumers.handle_append(sequence, admitted.subject);
         self.republish(admitted, sequence, previous, port);
     }
 
-    fn remove_below(&mut self, subject: &[u8], sequence: u64) {
-        // A record that the disk cannot remove now is one too many, and no reason to refuse the new one.
-        let _ = self.store.purge(subject, Some(sequence), 0);
-        self.consumers.purged(&mut self.store);
+    /// Removes the records of a subject, or of all, below a sequence. One that the disk cannot remove now
+    /// is one too many, and no reason to refuse the new one.
+    fn remove_below(&mut self, subject: &[u8], sequence: u64, port: &mut dyn Port) {
+        if !subject.is_empty() && !is_literal_topic(subject) {
+            // It may hold `*` as a plain character, but would remove as a filter.
+            return;
+        }
+        let first_of_subject = |known: crate::store::SubjectState| known.messages <= 2;
+        if !subject.is_empty() && self.store.subject(subject).is_some_and(first_of_subject) {
+            // Nearly always there is one, the value before.
+            let filters = Filters::new([subject]);
+            let before =
+                filters.and_then(|mut filters| Ok(self.store.next_matching(&mut filters, 0)));
+            if let Ok(Ok(Some(before))) = before
+                && before < sequence
+            {
+                let _ = self.remove_record(before, false);
+            }
+            return;
+        }
+        if self
+            .store
+            .purge(subject, Some(sequence), 0)
+            .is_ok_and(|purged| purged > 0)
+        {
+            self.note_purged(port);
+        }
     }
 
     /// Looks at what limits and age have removed: consumers are told, and markers are left.
@@ -118,7 +142,7 @@ impl Stream {
         let mut marked: Vec<Vec<u8>> = Vec::new();
         let (consumers, markers) = (&mut self.consumers, &mut self.markers);
         self.store.removed(&mut |removed| {
-            consumers.removed(removed.sequence);
+            consumers.handle_removed(removed.sequence, removed.subject);
             let was_marker = leaves_markers && markers.remove(&removed.sequence);
             let has_aged = matches!(removed.cause, Cause::Age | Cause::TimeToLive);
             if leaves_markers && has_aged && removed.was_last_of_subject && !was_marker {
@@ -162,7 +186,10 @@ impl Stream {
         let Some(republish) = &mut self.republish else {
             return;
         };
-        if !republish.transform.apply(admitted.subject, random, &mut republish.topic) {
+        if !republish
+            .transform
+            .apply(admitted.subject, random, &mut republish.topic)
+        {
             return;
         }
         let time = crate::jetstream::Timestamp::from_unix_nanos(self.clock.unix_nanos).to_string();
@@ -179,7 +206,11 @@ impl Stream {
             topic: &republish.topic,
             reply: b"",
             headers: block.end(),
-            payload: if republish.headers_only { b"" } else { admitted.payload },
+            payload: if republish.headers_only {
+                b""
+            } else {
+                admitted.payload
+            },
         });
     }
 }

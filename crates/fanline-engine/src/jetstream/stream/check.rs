@@ -57,9 +57,21 @@ impl Checked {
     pub(super) fn admitted<'a>(&self, asked: &Asked<'a>, edits: &'a Edits) -> Admitted<'a> {
         let message = asked.message;
         Admitted {
-            subject: if self.subject_edited { &edits.subject } else { message.topic },
-            headers: if self.headers_edited { &edits.headers } else { message.headers },
-            payload: if self.is_counter { &edits.payload } else { message.payload },
+            subject: if self.subject_edited {
+                &edits.subject
+            } else {
+                message.topic
+            },
+            headers: if self.headers_edited {
+                &edits.headers
+            } else {
+                message.headers
+            },
+            payload: if self.is_counter {
+                &edits.payload
+            } else {
+                message.payload
+            },
             msg_id: asked.headers.msg_id,
             expires_at: self.expires_at,
             rollup: self.rollup,
@@ -87,7 +99,11 @@ impl Stream {
             checked.subject_edited = transform.apply(message.topic, random, &mut edits.subject);
         }
         let subject = std::mem::take(&mut edits.subject);
-        let topic = if checked.subject_edited { &subject } else { message.topic };
+        let topic = if checked.subject_edited {
+            &subject
+        } else {
+            message.topic
+        };
         // Without headers nothing is asked, but a counter's increment is missed.
         let result = if message.headers.is_empty() && !self.config.allow_msg_counter {
             Ok(())
@@ -107,7 +123,7 @@ impl Stream {
             return Err(ApiError::STREAM_HEADER_EXCEEDS_MAXIMUM);
         }
         match usize::try_from(self.config.max_msg_size) {
-            Ok(max) if message.headers.len() + message.payload.len() > max => {
+            Ok(max) if max > 0 && message.headers.len() + message.payload.len() > max => {
                 Err(ApiError::STREAM_MESSAGE_EXCEEDS_MAXIMUM)
             }
             _ => Ok(()),
@@ -127,20 +143,27 @@ impl Stream {
         if headers.stream_source.is_some() {
             return Err(ApiError::MESSAGE_SOURCE_HDR_NOT_ALLOWED);
         }
-        if headers.expected_stream.is_some_and(|name| name != self.config.name.as_bytes()) {
+        if headers
+            .expected_stream
+            .is_some_and(|name| name != self.config.name.as_bytes())
+        {
             return Err(ApiError::STREAM_NOT_MATCH);
         }
         self.check_expected(subject, headers, so_far.as_deref())?;
         checked.due = self.check_schedule(subject, headers)?;
         if let Some(id) = headers.msg_id {
-            match (self.find_duplicate(id), &mut so_far) {
-                (None, None) => {}
-                (None, Some(so_far)) if so_far.ids.insert(id.to_vec()) => {}
-                (Some(sequence), None) => {
-                    checked.duplicate_of = Some(sequence);
+            let earlier = self.find_duplicate(id);
+            match &mut so_far {
+                None if earlier.is_some() => {
+                    checked.duplicate_of = earlier;
                     return Ok(());
                 }
-                (_, Some(_)) => return Err(ApiError::ATOMIC_PUBLISH_CONTAINS_DUPLICATE_MESSAGE),
+                None => {}
+                Some(so_far) => {
+                    if earlier.is_some() || !so_far.ids.insert(id.to_vec()) {
+                        return Err(ApiError::ATOMIC_PUBLISH_CONTAINS_DUPLICATE_MESSAGE);
+                    }
+                }
             }
         }
         self.check_ttl(asked, edits, checked)?;
@@ -152,7 +175,9 @@ impl Stream {
                 true => edits.headers.clone(),
                 false => asked.message.headers.to_vec(),
             };
-            Block::from(&mut edits.headers, &current).add("Nats-Rollup", b"sub").end();
+            Block::from(&mut edits.headers, &current)
+                .add("Nats-Rollup", b"sub")
+                .end();
             checked.headers_edited = true;
         }
         Ok(())
@@ -174,17 +199,24 @@ impl Stream {
             };
         }
         let mut sum = counter::increment(asked.headers, asked.message.payload)?;
-        let earlier = so_far.as_ref().and_then(|so_far| so_far.counters.get(subject));
+        let earlier = so_far
+            .as_ref()
+            .and_then(|so_far| so_far.counters.get(subject));
         if let Some(value) = earlier {
             sum += value;
         } else if let Some(known) = self.store.subject(subject) {
-            let record = self.store.read(known.last).map_err(ApiError::stream_store_failed)?;
+            let record = self
+                .store
+                .read(known.last)
+                .map_err(ApiError::stream_store_failed)?;
             if let Some(record) = record {
                 sum += counter::value(record.payload)?;
             }
         }
         edits.payload.clear();
-        edits.payload.extend_from_slice(counter::payload(&sum).as_bytes());
+        edits
+            .payload
+            .extend_from_slice(counter::payload(&sum).as_bytes());
         if let Some(so_far) = so_far {
             so_far.counters.insert(subject.to_vec(), sum);
         }
@@ -216,11 +248,16 @@ impl Stream {
                 return Err(ApiError::atomic_publish_unsupported_header_batch(header));
             }
             let last = self.store.last_sequence();
-            let record = self.store.read(last).map_err(ApiError::stream_store_failed)?;
+            let record = self
+                .store
+                .read(last)
+                .map_err(ApiError::stream_store_failed)?;
             let id = record.and_then(|record| find(record.headers, b"Nats-Msg-Id"));
             let id = id.unwrap_or_default();
             if id != expected {
-                return Err(ApiError::stream_wrong_last_msg_id(String::from_utf8_lossy(id)));
+                return Err(ApiError::stream_wrong_last_msg_id(String::from_utf8_lossy(
+                    id,
+                )));
             }
         }
         Ok(())
@@ -254,9 +291,11 @@ impl Stream {
             // What outlives its marker would be followed by none.
             Ttl::After(nanos) if nanos < marker => {
                 let seconds = u64::try_from(marker / NANOS_PER_SECOND).unwrap_or(0);
-                Block::filtered(&mut edits.headers, asked.message.headers, |n| n != b"Nats-TTL")
-                    .add_number("Nats-TTL", seconds)
-                    .end();
+                Block::filtered(&mut edits.headers, asked.message.headers, |n| {
+                    n != b"Nats-TTL"
+                })
+                .add_number("Nats-TTL", seconds)
+                .end();
                 checked.headers_edited = true;
                 self.clock.unix_nanos.saturating_add(marker)
             }
@@ -290,13 +329,17 @@ impl Stream {
             return Ok(Some(Rollup::All));
         }
         let shown = String::from_utf8_lossy(text);
-        Err(ApiError::stream_rollup_failed(format_args!("rollup value invalid: {shown:?}")))
+        Err(ApiError::stream_rollup_failed(format_args!(
+            "rollup value invalid: {shown:?}"
+        )))
     }
 }
 
 /// What does not read as a number is not what was found, whatever that is.
 fn expect(expected: &[u8], found: u64) -> Result<(), ApiError> {
-    let expected = std::str::from_utf8(expected).ok().and_then(|text| text.parse().ok());
+    let expected = std::str::from_utf8(expected)
+        .ok()
+        .and_then(|text| text.parse().ok());
     if expected == Some(found) {
         Ok(())
     } else {

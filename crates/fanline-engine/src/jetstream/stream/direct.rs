@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 
+use super::Stream;
 use super::headers::Block;
 use super::messages::Wanted;
-use super::Stream;
-use crate::jetstream::{Message, Now, Port, Timestamp, decode, Strictness};
+use crate::jetstream::{Message, Now, Port, Strictness, Timestamp, decode};
 use crate::store::{Filters, StoreError};
 
 /// Most records that a request for the last ones of many subjects finds.
@@ -117,7 +117,10 @@ impl Stream {
         let mut filters = Filters::new(filter).map_err(|_| Nothing::BadRequest)?;
         let mut next = self.find(request.wanted()).map_err(unreadable)?;
         let first = next.ok_or(Nothing::NotFound)?;
-        let mut pending = self.store.count_matching(&mut filters, first).map_err(unreadable)?;
+        let mut pending = self
+            .store
+            .count_matching(&mut filters, first)
+            .map_err(unreadable)?;
         let bytes_max = request.bytes_max();
         let (mut sent, mut bytes, mut last_sequence) = (0, 0, 0);
         while let Some(sequence) = next
@@ -125,11 +128,17 @@ impl Stream {
             && bytes < bytes_max
         {
             pending = pending.saturating_sub(1);
-            let place = Place { pending, last_sequence };
+            let place = Place {
+                pending,
+                last_sequence,
+            };
             bytes += self.send(sequence, Some(place), request.no_hdr, reply, port)?;
             sent += 1;
             last_sequence = sequence;
-            next = self.store.next_matching(&mut filters, sequence + 1).map_err(unreadable)?;
+            next = self
+                .store
+                .next_matching(&mut filters, sequence + 1)
+                .map_err(unreadable)?;
         }
         end_of_batch(pending, last_sequence, None, reply, port);
         Ok(())
@@ -167,7 +176,10 @@ impl Stream {
                 break;
             }
             pending -= 1;
-            let place = Place { pending, last_sequence };
+            let place = Place {
+                pending,
+                last_sequence,
+            };
             bytes += self.send(sequence, Some(place), request.no_hdr, reply, port)?;
             sent += 1;
             last_sequence = sequence;
@@ -181,13 +193,14 @@ impl Stream {
         let mut found = Vec::new();
         let mut later = Vec::new();
         for filter in &request.multi_last {
-            self.store.subjects(filter.as_bytes(), &mut |subject, known| {
-                if known.last <= up_to {
-                    found.push(known.last);
-                } else if later.len() <= LAST_MAX {
-                    later.push(subject.to_vec());
-                }
-            });
+            self.store
+                .subjects(filter.as_bytes(), &mut |subject, known| {
+                    if known.last <= up_to {
+                        found.push(known.last);
+                    } else if later.len() <= LAST_MAX {
+                        later.push(subject.to_vec());
+                    }
+                });
         }
         if found.len() + later.len() > LAST_MAX {
             return Err(Nothing::TooMany);
@@ -196,7 +209,10 @@ impl Stream {
             let mut filters = Filters::new([&subject[..]]).map_err(|_| Nothing::BadRequest)?;
             let mut last = None;
             let mut from = 0;
-            while let Some(sequence) = self.store.next_matching(&mut filters, from).map_err(unreadable)?
+            while let Some(sequence) = self
+                .store
+                .next_matching(&mut filters, from)
+                .map_err(unreadable)?
                 && sequence <= up_to
             {
                 last = Some(sequence);
@@ -271,7 +287,9 @@ impl DirectGet {
     }
 
     fn bytes_max(&self) -> usize {
-        let asked = usize::try_from(self.max_bytes).ok().filter(|bytes| *bytes > 0);
+        let asked = usize::try_from(self.max_bytes)
+            .ok()
+            .filter(|bytes| *bytes > 0);
         asked.unwrap_or(BATCH_BYTES_MAX)
     }
 
@@ -280,11 +298,8 @@ impl DirectGet {
         let has_last = !self.last_by_subj.is_empty();
         let has_next = !self.next_by_subj.is_empty();
         let has_many = !self.multi_last.is_empty();
-        let names_nothing = self.seq == 0
-            && self.start_time.is_none()
-            && !has_last
-            && !has_next
-            && !has_many;
+        let names_nothing =
+            self.seq == 0 && self.start_time.is_none() && !has_last && !has_next && !has_many;
         if names_nothing {
             return Err(Nothing::EmptyRequest);
         }
@@ -293,7 +308,11 @@ impl DirectGet {
             || (has_last && self.start_time.is_some())
             || (has_many && has_next)
             || (self.up_to_seq > 0 && self.up_to_time.is_some());
-        if contradicts { Err(Nothing::BadRequest) } else { Ok(()) }
+        if contradicts {
+            Err(Nothing::BadRequest)
+        } else {
+            Ok(())
+        }
     }
 }
 

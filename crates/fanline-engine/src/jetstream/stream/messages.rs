@@ -67,30 +67,23 @@ impl Stream {
     ///
     /// # Errors
     /// When the stream does not allow it, there is no such record, or the disk fails.
-    pub fn delete_message(
-        &mut self,
-        sequence: u64,
-        erase: bool,
-        now: Now,
-        port: &mut dyn Port,
-    ) -> Result<(), ApiError> {
+    pub fn delete_message(&mut self, sequence: u64, erase: bool, now: Now) -> Result<(), ApiError> {
         self.clock = now;
         if self.config.sealed {
             return Err(ApiError::STREAM_SEALED);
         }
         if self.config.deny_delete {
-            return Err(ApiError::stream_msg_delete_failed("message delete not permitted"));
+            return Err(ApiError::stream_msg_delete_failed(
+                "message delete not permitted",
+            ));
         }
         if sequence > self.store.last_sequence() {
             return Err(ApiError::stream_msg_delete_failed("stream store EOF"));
         }
-        let is_removed = self.store.remove(sequence, erase);
+        let is_removed = self.remove_record(sequence, erase);
         if !is_removed.map_err(ApiError::stream_msg_delete_failed)? {
             return Err(ApiError::stream_msg_delete_failed("no message found"));
         }
-        self.markers.remove(&sequence);
-        self.consumers.removed(sequence);
-        self.consumers.settle(&mut self.store, now, port);
         Ok(())
     }
 
@@ -112,10 +105,10 @@ impl Stream {
             return Err(ApiError::stream_purge_failed("stream purge not permitted"));
         }
         let purged = self.store.purge(purge.filter, purge.below, purge.keep);
-        let purged = purged.map_err(|error| ApiError::stream_purge_failed(refused(error).description))?;
+        let purged =
+            purged.map_err(|error| ApiError::stream_purge_failed(refused(error).description))?;
         self.settle_removed(port);
-        self.consumers.purged(&mut self.store);
-        self.consumers.settle(&mut self.store, now, port);
+        self.note_purged(port);
         Ok(purged)
     }
 }

@@ -3,7 +3,7 @@
 //! # In which order it is called
 //!
 //! [`publish`](Stream::publish) for each message that has come, and the methods of the API. Then, once
-//! for all of them, [`next_sync`](Stream::next_sync), whose answer comes back by
+//! for all of them, [`settle`](Stream::settle), in which consumers are served, [`next_sync`](Stream::next_sync), whose answer comes back by
 //! [`handle_synced`](Stream::handle_synced), and [`next_timeout`](Stream::next_timeout), at which
 //! [`handle_timeout`](Stream::handle_timeout) is due.
 
@@ -11,7 +11,6 @@ mod acks;
 mod append;
 mod batch;
 mod check;
-mod consumers;
 mod counter;
 mod dedupe;
 mod direct;
@@ -19,6 +18,7 @@ mod duration;
 mod headers;
 mod messages;
 mod publish;
+mod retention;
 mod schedule;
 mod source;
 #[cfg(test)]
@@ -30,16 +30,17 @@ mod timers;
 use std::collections::HashSet;
 
 pub use direct::DirectGet;
+pub use messages::{Purge, Wanted};
 pub use source::SourceStatus;
 
 use acks::Acks;
 use batch::{AtomicBatches, FastBatches};
 use check::Edits;
-use consumers::Consumers;
 use dedupe::Dedupe;
 use schedule::Schedules;
 use source::Source;
 
+use super::consumer::Consumers;
 use super::transform::Transform;
 use super::{ApiError, Discard, Now, Port, Republish, StreamConfig};
 use crate::store::{Discard as StoreDiscard, Store, StoreLimits, StoreState};
@@ -61,11 +62,22 @@ pub struct Stream {
     atomic: AtomicBatches,
     fast: FastBatches,
     consumers: Consumers,
+    /// Records that a consumer is done with; empty between calls.
+    done: Vec<u64>,
     /// Where it copies from: the mirror's origin, or its sources.
     sources: Vec<Source>,
     /// When it was last called.
     clock: Now,
     edits: Edits,
+}
+
+/// Where a stream is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The account that it belongs to.
+    pub account: &'a str,
+    /// The server's JetStream domain, if it has a name.
+    pub domain: Option<&'a str>,
 }
 
 /// What publishes records once more.
@@ -85,23 +97,32 @@ impl Stream {
         config: StreamConfig,
         mut store: Store,
         created: i64,
-        domain: Option<&str>,
+        place: &Place<'_>,
         now: Now,
     ) -> Result<Self, ApiError> {
-        store.set_limits(&limits(&config)).map_err(ApiError::stream_create)?;
+        store
+            .set_limits(&limits(&config))
+            .map_err(ApiError::stream_create)?;
         if store.last_sequence() == 0 && config.first_seq > 1 {
-            store.skip_to(config.first_seq).map_err(ApiError::stream_create)?;
+            store
+                .skip_to(config.first_seq)
+                .map_err(ApiError::stream_create)?;
         }
         let mut stream = Stream {
             transform: subject_transform(&config)?,
-            republish: config.republish.as_ref().map(Republisher::new).transpose()?,
-            acks: Acks::new(&config.name, domain),
+            republish: config
+                .republish
+                .as_ref()
+                .map(Republisher::new)
+                .transpose()?,
+            acks: Acks::new(&config.name, place.domain),
             dedupe: None,
             schedules: Schedules::default(),
             markers: HashSet::new(),
             atomic: AtomicBatches::default(),
             fast: FastBatches::default(),
-            consumers: Consumers::default(),
+            consumers: Consumers::new(&config.name, place.account, config.retention),
+            done: Vec::new(),
             sources: source::all(&config)?,
             clock: now,
             edits: Edits::default(),
@@ -160,15 +181,23 @@ impl Stream {
     ) -> Result<(), ApiError> {
         self.clock = now;
         let transform = subject_transform(&config)?;
-        let republish = config.republish.as_ref().map(Republisher::new).transpose()?;
+        let republish = config
+            .republish
+            .as_ref()
+            .map(Republisher::new)
+            .transpose()?;
         let sources = source::all(&config)?;
-        self.store.set_limits(&limits(&config)).map_err(ApiError::stream_update)?;
+        self.store
+            .set_limits(&limits(&config))
+            .map_err(ApiError::stream_update)?;
         self.transform = transform;
         self.republish = republish;
         self.config = config;
-        self.replace_sources(sources).map_err(ApiError::stream_update)?;
+        self.replace_sources(sources)
+            .map_err(ApiError::stream_update)?;
         self.settle_removed(port);
-        self.settle_interest(port);
+        self.consumers.set_retention(self.config.retention);
+        self.remove_unneeded().map_err(ApiError::stream_update)?;
         Ok(())
     }
 
@@ -196,7 +225,9 @@ impl Republisher {
 
 fn subject_transform(config: &StreamConfig) -> Result<Option<Transform>, ApiError> {
     let transform = config.subject_transform.as_ref();
-    let transform = transform.map(|t| Transform::new(&t.src, &t.dest)).transpose();
+    let transform = transform
+        .map(|t| Transform::new(&t.src, &t.dest))
+        .transpose();
     transform.map_err(ApiError::stream_transform_invalid_destination)
 }
 

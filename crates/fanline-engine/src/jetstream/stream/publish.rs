@@ -1,10 +1,10 @@
 //! What a publish means: checked, stored, acknowledged.
 
+use super::Stream;
 use super::acks::{Ack, Says};
 use super::batch::FastReply;
 use super::check::{Asked, Edits};
 use super::headers::{NOTHING_ASKED, PublishHeaders};
-use super::Stream;
 use crate::jetstream::{ApiError, Message, Now, Port};
 
 /// What became of a publish that was not refused.
@@ -85,20 +85,14 @@ impl Stream {
         })
     }
 
-    fn acknowledge(
-        &mut self,
-        reply: &[u8],
-        taken: &TakenIn,
-        edits: &Edits,
-        port: &mut dyn Port,
-    ) {
+    fn acknowledge(&mut self, reply: &[u8], taken: &TakenIn, edits: &Edits, port: &mut dyn Port) {
         let mut with_value = Vec::new();
         let extra = if taken.is_duplicate {
             &br#","duplicate": true"#[..]
         } else if taken.is_counter {
             with_value.push(b',');
             with_value.extend_from_slice(value_member(&edits.payload));
-            &with_value
+            &with_value[..]
         } else {
             b""
         };
@@ -121,11 +115,17 @@ impl Stream {
 
     /// Where the acknowledgement goes; nowhere on a stream that gives none.
     pub(super) fn reply_of<'a>(&self, message: &Message<'a>) -> &'a [u8] {
-        if self.config.no_ack { b"" } else { message.reply }
+        if self.config.no_ack {
+            b""
+        } else {
+            message.reply
+        }
     }
 }
 
 /// `"val":"5"` of `{"val":"5"}`.
 fn value_member(payload: &[u8]) -> &[u8] {
-    payload.get(1..payload.len().saturating_sub(1)).unwrap_or_default()
+    payload
+        .get(1..payload.len().saturating_sub(1))
+        .unwrap_or_default()
 }

@@ -12,7 +12,9 @@ use super::append::{Admitted, Rollup};
 use super::headers::{Block, find};
 use super::{Stream, counter};
 use crate::jetstream::transform::Transform;
-use crate::jetstream::{ApiError, External, Now, Port, Retention, StreamConfig, StreamSource, SubjectTransform};
+use crate::jetstream::{
+    ApiError, External, Now, Port, Retention, StreamConfig, StreamSource, SubjectTransform,
+};
 use crate::store::{Filters, NewRecord, StoreError};
 use crate::topic::Filter;
 
@@ -87,7 +89,9 @@ pub(super) fn all(config: &StreamConfig) -> Result<Vec<Source>, ApiError> {
         None => config
             .sources
             .iter()
-            .map(|source| Source::new(source, false).map_err(ApiError::source_invalid_transform_destination))
+            .map(|source| {
+                Source::new(source, false).map_err(ApiError::source_invalid_transform_destination)
+            })
             .collect(),
     }
 }
@@ -103,12 +107,22 @@ impl Source {
                 true => None,
                 false => Some(Transform::new(&rename.src, &rename.dest)?),
             };
-            let filter = if rename.src.is_empty() { ">" } else { &rename.src };
-            renames.push(Rename { filter: filter.as_bytes().into(), transform });
+            let filter = if rename.src.is_empty() {
+                ">"
+            } else {
+                &rename.src
+            };
+            renames.push(Rename {
+                filter: filter.as_bytes().into(),
+                transform,
+            });
         }
         if renames.is_empty() && !config.filter_subject.is_empty() {
             let filter = config.filter_subject.as_bytes().into();
-            renames.push(Rename { filter, transform: None });
+            renames.push(Rename {
+                filter,
+                transform: None,
+            });
         }
         Ok(Source {
             filters: Filters::new(renames.iter().map(|rename| &*rename.filter))?,
@@ -145,10 +159,21 @@ impl Source {
         let destinations: Vec<_> = self
             .renames
             .iter()
-            .map(|rename| rename.transform.as_ref().map_or(&b">"[..], Transform::destination))
+            .map(|rename| {
+                rename
+                    .transform
+                    .as_ref()
+                    .map_or(&b">"[..], Transform::destination)
+            })
             .map(|destination| String::from_utf8_lossy(destination).into_owned())
             .collect();
-        let or_all = |names: Vec<String>| if names.is_empty() { ">".to_owned() } else { names.join(",") };
+        let or_all = |names: Vec<String>| {
+            if names.is_empty() {
+                ">".to_owned()
+            } else {
+                names.join(",")
+            }
+        };
         (or_all(filters), or_all(destinations))
     }
 
@@ -167,7 +192,10 @@ impl Source {
 impl Stream {
     /// The names of the streams of this server that it copies from.
     pub fn origins(&self) -> impl Iterator<Item = &str> {
-        let local = self.sources.iter().filter(|source| source.config.external.is_none());
+        let local = self
+            .sources
+            .iter()
+            .filter(|source| source.config.external.is_none());
         local.map(|source| source.config.name.as_str())
     }
 
@@ -178,7 +206,9 @@ impl Stream {
             external: source.config.external.clone(),
             lag: source.lag,
             seq: (!source.is_mirror).then_some(source.taken),
-            active: source.active.map_or(-1, |at| now.unix_nanos.saturating_sub(at)),
+            active: source
+                .active
+                .map_or(-1, |at| now.unix_nanos.saturating_sub(at)),
             filter_subject: source.config.filter_subject.clone(),
             subject_transforms: source.config.subject_transforms.clone(),
         };
@@ -192,11 +222,12 @@ impl Stream {
         let mut has_more = false;
         let mut sources = std::mem::take(&mut self.sources);
         for source in &mut sources {
-            let is_it = source.config.name == origin.config.name && source.config.external.is_none();
+            let is_it =
+                source.config.name == origin.config.name && source.config.external.is_none();
             if is_it {
                 // A disk that cannot be read now is asked again next time.
                 has_more |= self.pull_source(source, origin, port).unwrap_or(false);
-                self.remove_taken(source, origin, port);
+                self.remove_taken(source, origin);
             }
         }
         self.sources = sources;
@@ -234,7 +265,10 @@ impl Stream {
                         payload: record.payload.to_vec(),
                     };
                     let origin_subject = record.subject.to_vec();
-                    if self.store_copy(source, copy, &origin_subject, port).is_err() {
+                    if self
+                        .store_copy(source, copy, &origin_subject, port)
+                        .is_err()
+                    {
                         // There is no room, or a counter cannot be read: it is tried again.
                         break;
                     }
@@ -304,12 +338,17 @@ impl Stream {
             self.add_up(source, &mut copy, origin_subject)?;
         }
         let (filters, destinations) = source.named();
-        let origin = format!("{} {} {filters} {destinations} ", source.config.name, copy.sequence);
+        let origin = format!(
+            "{} {} {filters} {destinations} ",
+            source.config.name, copy.sequence
+        );
         let origin = [origin.as_bytes(), origin_subject].concat();
         let mut headers = Vec::new();
-        let headers = Block::filtered(&mut headers, &copy.headers, |n| n != SOURCE_HEADER.as_bytes())
-            .add(SOURCE_HEADER, &origin)
-            .end();
+        let headers = Block::filtered(&mut headers, &copy.headers, |n| {
+            n != SOURCE_HEADER.as_bytes()
+        })
+        .add(SOURCE_HEADER, &origin)
+        .end();
         let rollup = find(&copy.headers, b"Nats-Rollup").filter(|_| self.config.allow_rollup_hdrs);
         let admitted = Admitted {
             subject: &copy.subject,
@@ -336,7 +375,10 @@ impl Stream {
         let value = counter::value(&copy.payload)?;
         let known = self.store.subject(&copy.subject).map(|known| known.last);
         let record = match known {
-            Some(last) => self.store.read(last).map_err(ApiError::stream_store_failed)?,
+            Some(last) => self
+                .store
+                .read(last)
+                .map_err(ApiError::stream_store_failed)?,
             None => None,
         };
         let mut sum = BigInt::default();
@@ -344,13 +386,16 @@ impl Stream {
         if let Some(record) = record {
             sum = counter::value(record.payload)?;
             if let Some(header) = find(record.headers, COUNTER_SOURCES_HEADER.as_bytes()) {
-                counted = serde_json::from_slice(header).map_err(|_| ApiError::MESSAGE_COUNTER_BROKEN)?;
+                counted =
+                    serde_json::from_slice(header).map_err(|_| ApiError::MESSAGE_COUNTER_BROKEN)?;
             }
         }
         let subject = String::from_utf8_lossy(origin_subject).into_owned();
         let before = counted.entry(source.config.name.clone()).or_default();
         let before = before.insert(subject, value.to_string());
-        let before = before.and_then(|text| BigInt::parse_bytes(text.as_bytes(), 10)).unwrap_or_default();
+        let before = before
+            .and_then(|text| BigInt::parse_bytes(text.as_bytes(), 10))
+            .unwrap_or_default();
         let grown_by = value - before;
         sum += &grown_by;
         copy.payload = counter::payload(&sum).into_bytes();
@@ -366,7 +411,7 @@ impl Stream {
     }
 
     /// An origin that keeps what nobody has taken yet gives up what is safe here.
-    fn remove_taken(&mut self, source: &mut Source, origin: &mut Stream, port: &mut dyn Port) {
+    fn remove_taken(&self, source: &mut Source, origin: &mut Stream) {
         if origin.config.retention != Retention::WorkQueue {
             source.to_remove.clear();
             return;
@@ -377,10 +422,8 @@ impl Stream {
         {
             source.to_remove.pop_front();
             // What cannot be removed now is copied once more after a restart, no worse.
-            let _ = origin.store.remove(sequence, false);
-            origin.consumers.removed(sequence);
+            let _ = origin.remove_record(sequence, false);
         }
-        origin.consumers.settle(&mut origin.store, self.clock, port);
     }
 
     /// Finds out from the log how far it had come.
@@ -400,7 +443,10 @@ impl Stream {
             match self.store.read(sequence) {
                 Ok(Some(record)) => {
                     let header = find(record.headers, SOURCE_HEADER.as_bytes()).unwrap_or_default();
-                    let open = self.sources.iter_mut().filter(|source| source.next.is_none());
+                    let open = self
+                        .sources
+                        .iter_mut()
+                        .filter(|source| source.next.is_none());
                     for source in open {
                         if let Some(taken) = source.sequence_of(header) {
                             (source.next, source.taken) = (Some(taken + 1), taken);
@@ -435,6 +481,8 @@ fn without_conditions(headers: &[u8]) -> Vec<u8> {
         return Vec::new();
     }
     let mut kept = Vec::new();
-    let block = Block::filtered(&mut kept, headers, |name| !name.starts_with(b"Nats-Expected-"));
+    let block = Block::filtered(&mut kept, headers, |name| {
+        !name.starts_with(b"Nats-Expected-")
+    });
     block.end_or_empty().to_vec()
 }

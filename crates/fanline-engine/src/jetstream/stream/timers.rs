@@ -31,7 +31,7 @@ impl Stream {
         .min()
     }
 
-    /// Does what is due: expiry, schedules, batches that are given up, consumers.
+    /// Does what is due: expiry, schedules, batches that are given up, consumers. Then [`settle`](Stream::settle) is due.
     pub fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
         self.clock = now;
         // What cannot be read now is expired next time.
@@ -44,13 +44,14 @@ impl Stream {
         self.fire_schedules(port);
         self.atomic.expire(now.since_start);
         self.fast.expire(now.since_start);
-        self.consumers.handle_timeout(&mut self.store, now, port);
-        self.settle_interest(port);
+        self.with_consumers(now, port, |consumers, context| {
+            consumers.handle_timeout(context)
+        });
     }
 
     /// What is to be brought to the disk now, so that what waits can be acknowledged.
-    pub fn next_sync(&mut self) -> Option<SyncRequest> {
-        self.store.next_sync()
+    pub fn next_sync(&mut self, now: Duration) -> Option<SyncRequest> {
+        self.store.next_sync(now)
     }
 
     /// The disk has done, or failed to do, what was asked for.
@@ -71,7 +72,9 @@ impl Stream {
 
     /// Ids that came before this are forgotten.
     fn oldest_id(&self) -> i64 {
-        self.clock.unix_nanos.saturating_sub(self.config.duplicate_window.0)
+        self.clock
+            .unix_nanos
+            .saturating_sub(self.config.duplicate_window.0)
     }
 
     /// Under which sequence a message with this id was stored within the duplicate window.

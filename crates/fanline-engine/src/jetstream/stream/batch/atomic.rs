@@ -155,7 +155,9 @@ impl Stream {
             let last = batch.messages.last_mut();
             let last = last.ok_or(ApiError::ATOMIC_PUBLISH_INCOMPLETE_BATCH)?;
             let before = std::mem::take(&mut last.headers);
-            Block::from(&mut last.headers, &before).add("Nats-Batch-Commit", b"1").end();
+            Block::from(&mut last.headers, &before)
+                .add("Nats-Batch-Commit", b"1")
+                .end();
             return Ok(Some(batch));
         }
         if sequence > MESSAGES_MAX {

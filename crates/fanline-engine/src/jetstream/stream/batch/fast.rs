@@ -100,7 +100,11 @@ impl Step {
             Operation::End => sequence > 1,
             _ => sequence > 0,
         };
-        possible.then_some(Step { gaps_allowed, sequence, operation })
+        possible.then_some(Step {
+            gaps_allowed,
+            sequence,
+            operation,
+        })
     }
 }
 
@@ -151,8 +155,8 @@ impl Stream {
         if let Some(batch) = self.fast.open.remove(reply.id) {
             return Ok((step, batch));
         }
-        let begins = step.sequence == 1
-            && matches!(step.operation, Operation::Start | Operation::Commit);
+        let begins =
+            step.sequence == 1 && matches!(step.operation, Operation::Start | Operation::Commit);
         if !begins {
             return Err(ApiError::BATCH_PUBLISH_UNKNOWN_BATCH_ID);
         }
@@ -164,7 +168,13 @@ impl Stream {
             true => self.flow_max(reply.flow),
             false => 1,
         };
-        Ok((step, Batch { flow, ..Batch::default() }))
+        Ok((
+            step,
+            Batch {
+                flow,
+                ..Batch::default()
+            },
+        ))
     }
 
     fn flow_max(&self, wished: u64) -> u64 {
@@ -190,7 +200,11 @@ impl Stream {
         // A ping names the last message, all others themselves.
         let sequence = step.sequence + u64::from(is_ping);
         let awaited = batch.last + 1;
-        let has_gap = if is_ping { sequence > awaited } else { sequence != awaited };
+        let has_gap = if is_ping {
+            sequence > awaited
+        } else {
+            sequence != awaited
+        };
         if has_gap {
             let gap = format!(r#"{{"type":"gap","last_seq":{awaited},"seq":{sequence}}}"#);
             self.tell(message, batch, gap.as_bytes(), port);
@@ -245,7 +259,11 @@ impl Stream {
         }
         batch.acknowledged = batch.last;
         let most = self.flow_max(reply.flow);
-        batch.flow = if batch.flow > most { (batch.flow / 2).max(1) } else { (batch.flow * 2).min(most) };
+        batch.flow = if batch.flow > most {
+            (batch.flow / 2).max(1)
+        } else {
+            (batch.flow * 2).min(most)
+        };
         true
     }
 
@@ -262,7 +280,9 @@ impl Stream {
     }
 
     fn tell_flow(&mut self, message: &Message<'_>, batch: &Batch, port: &mut dyn Port) {
-        let Batch { acknowledged, flow, .. } = batch;
+        let Batch {
+            acknowledged, flow, ..
+        } = batch;
         let body = format!(r#"{{"type":"ack","seq":{acknowledged},"msgs":{flow}}}"#);
         self.tell(message, batch, body.as_bytes(), port);
     }

@@ -58,7 +58,11 @@ impl Stream {
         let next = match plan.pattern.is_once() {
             true => None,
             // What was missed while the server was away is made up for once.
-            false => plan.pattern.next(due).filter(|next| *next > now).or_else(|| plan.pattern.next(now)),
+            false => plan
+                .pattern
+                .next(due)
+                .filter(|next| *next > now)
+                .or_else(|| plan.pattern.next(now)),
         };
         let is_stored = self.publish_scheduled(plan, next, port);
         match next {
@@ -66,10 +70,11 @@ impl Stream {
             None if is_stored => {
                 self.schedules.remove(&plan.subject);
                 // If the disk refuses, it is published once more after a restart.
-                let _ = self.store.remove(plan.sequence, false);
-                self.consumers.removed(plan.sequence);
+                let _ = self.remove_record(plan.sequence, false);
             }
-            None => self.schedules.set(&plan.subject, plan.sequence, now + RETRY_NANOS),
+            None => self
+                .schedules
+                .set(&plan.subject, plan.sequence, now + RETRY_NANOS),
         }
     }
 
@@ -89,7 +94,10 @@ impl Stream {
         let mut made = Vec::new();
         let mut block = Block::filtered(&mut made, &headers, is_handed_on)
             .add("Nats-Scheduler", &plan.subject)
-            .add("Nats-Schedule-Next", next.as_deref().unwrap_or("purge").as_bytes());
+            .add(
+                "Nats-Schedule-Next",
+                next.as_deref().unwrap_or("purge").as_bytes(),
+            );
         if let Some(ttl) = &plan.ttl {
             block = block.add("Nats-TTL", ttl);
         }
@@ -102,10 +110,14 @@ impl Stream {
             subject: &plan.target,
             headers: &made,
             payload: &payload,
-            expires_at: plan.ttl.as_deref().and_then(parse_ttl).map(|ttl| match ttl {
-                Ttl::Never => NEVER,
-                Ttl::After(nanos) => now.saturating_add(nanos),
-            }),
+            expires_at: plan
+                .ttl
+                .as_deref()
+                .and_then(parse_ttl)
+                .map(|ttl| match ttl {
+                    Ttl::Never => NEVER,
+                    Ttl::After(nanos) => now.saturating_add(nanos),
+                }),
             rollup: plan.replaces.then_some(Rollup::Subject),
             ..Admitted::default()
         };
@@ -119,7 +131,8 @@ impl Stream {
             return Ok(());
         }
         let mut last = Vec::new();
-        self.store.subjects(b"", &mut |_, known| last.push(known.last));
+        self.store
+            .subjects(b"", &mut |_, known| last.push(known.last));
         for sequence in last {
             let Some(record) = self.store.read(sequence)? else {
                 continue;

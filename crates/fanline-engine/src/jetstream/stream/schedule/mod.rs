@@ -68,10 +68,11 @@ impl Stream {
             return Err(ApiError::MESSAGE_SCHEDULES_DISABLED);
         }
         let now = self.clock.unix_nanos;
-        let pattern = Pattern::parse(text, headers.schedule_time_zone, now).map_err(|e| match e {
-            PatternError::Pattern => ApiError::MESSAGE_SCHEDULES_PATTERN_INVALID,
-            PatternError::TimeZone => ApiError::MESSAGE_SCHEDULES_TIME_ZONE_INVALID,
-        })?;
+        let pattern =
+            Pattern::parse(text, headers.schedule_time_zone, now).map_err(|e| match e {
+                PatternError::Pattern => ApiError::MESSAGE_SCHEDULES_PATTERN_INVALID,
+                PatternError::TimeZone => ApiError::MESSAGE_SCHEDULES_TIME_ZONE_INVALID,
+            })?;
         let ttl = headers.schedule_ttl;
         if ttl.is_some_and(|text| !self.config.allow_msg_ttl || parse_ttl(text).is_none()) {
             return Err(ApiError::MESSAGE_SCHEDULES_TTL_INVALID);
@@ -81,7 +82,8 @@ impl Stream {
         if rollups.into_iter().flatten().any(|text| !is_sub(text)) {
             return Err(ApiError::MESSAGE_SCHEDULES_ROLLUP_INVALID);
         }
-        let is_own = |topic: &[u8]| is_literal_topic(topic) && self.takes(topic) && topic != subject;
+        let is_own =
+            |topic: &[u8]| is_literal_topic(topic) && self.takes(topic) && topic != subject;
         let target = headers.schedule_target.filter(|target| is_own(target));
         let target = target.ok_or(ApiError::MESSAGE_SCHEDULES_TARGET_INVALID)?;
         let source = headers.schedule_source;
