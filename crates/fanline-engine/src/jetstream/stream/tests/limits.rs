@@ -142,7 +142,9 @@ impl Model {
         }
         match rollup {
             Some("all") => self.records.retain(|(sequence, _, _)| *sequence == last),
-            Some(_) => self.records.retain(|(sequence, s, _)| *sequence == last || *s != subject),
+            Some(_) => self
+                .records
+                .retain(|(sequence, s, _)| *sequence == last || *s != subject),
             None => {}
         }
         self.ids.extend(id.map(|id| (id, self.last, now)));
@@ -276,7 +278,7 @@ proptest! {
                 });
             }
             let found: Vec<_> = bench.records().iter()
-                .map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect();
+                .map(|line| line.split(' ').next().unwrap().parse::<u64>().unwrap()).collect();
             let expected: Vec<u64> = model.iter().map(|(sequence, _, _)| *sequence).collect();
             prop_assert_eq!(found, expected);
         }
