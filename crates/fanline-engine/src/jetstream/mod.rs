@@ -4,6 +4,7 @@
 //! through a [`Port`].
 
 mod config;
+pub mod consumer;
 mod error;
 pub mod stream;
 pub mod transform;
