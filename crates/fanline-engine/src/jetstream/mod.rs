@@ -6,6 +6,8 @@
 mod config;
 pub mod consumer;
 mod error;
+pub mod stream;
+pub mod transform;
 
 use std::time::Duration;
 
