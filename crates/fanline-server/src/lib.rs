@@ -35,7 +35,7 @@
 pub mod client;
 mod control;
 mod identity;
-#[cfg_attr(not(test), allow(dead_code, reason = "JetStream is not there yet"))]
+#[allow(dead_code, reason = "JetStream is not there yet")]
 mod keeper;
 mod listen;
 mod monitoring;

@@ -1,6 +1,7 @@
 //! A stream's folder on the real disk.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -37,8 +38,8 @@ impl OpenFiles {
         loop {
             let id = FileId(table.next);
             table.next = table.next.wrapping_add(1);
-            if !table.files.contains_key(&id) {
-                table.files.insert(id, Arc::new(file));
+            if let Entry::Vacant(free) = table.files.entry(id) {
+                free.insert(Arc::new(file));
                 return id;
             }
         }
