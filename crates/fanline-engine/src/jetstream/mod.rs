@@ -5,6 +5,7 @@
 
 mod config;
 mod error;
+pub mod transform;
 
 use std::time::Duration;
 

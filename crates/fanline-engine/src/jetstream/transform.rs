@@ -66,10 +66,20 @@ pub struct Transform {
 enum Token {
     Literal(Box<[u8]>),
     Wildcard(usize),
-    Partition { buckets: u32, of: Box<[usize]> },
+    Partition {
+        buckets: u32,
+        of: Box<[usize]>,
+    },
     Random(u32),
-    Split { of: usize, at: Box<[u8]> },
-    Cut { of: usize, length: usize, how: Cut },
+    Split {
+        of: usize,
+        at: Box<[u8]>,
+    },
+    Cut {
+        of: usize,
+        length: usize,
+        how: Cut,
+    },
     /// All that `>` stood for, which begins at this position.
     Rest(usize),
 }
@@ -108,7 +118,10 @@ impl Transform {
                 _ => Token::parse(token, &wildcards)?,
             });
         }
-        let rests = tokens.iter().filter(|t| matches!(t, Token::Rest(_))).count();
+        let rests = tokens
+            .iter()
+            .filter(|t| matches!(t, Token::Rest(_)))
+            .count();
         let ends_in_rest = matches!(tokens.last(), Some(Token::Rest(_)));
         if rests != usize::from(rest.is_some()) || (rest.is_some() && !ends_in_rest) {
             return Err(TransformError::Destination);
@@ -161,8 +174,13 @@ impl Transform {
             }
             match token {
                 Token::Literal(text) => filter.extend_from_slice(text),
-                Token::Wildcard(_) | Token::Partition { .. } | Token::Random(_) => filter.push(b'*'),
-                Token::Cut { how: Cut::Left | Cut::Right, .. } => filter.push(b'*'),
+                Token::Wildcard(_) | Token::Partition { .. } | Token::Random(_) => {
+                    filter.push(b'*')
+                }
+                Token::Cut {
+                    how: Cut::Left | Cut::Right,
+                    ..
+                } => filter.push(b'*'),
                 // How many tokens a cut makes is not known: all that follows may be anything.
                 Token::Split { .. } | Token::Cut { .. } | Token::Rest(_) => {
                     filter.push(b'>');
@@ -207,15 +225,24 @@ impl Token {
         let call = token.strip_prefix("{{").and_then(|t| t.strip_suffix("}}"));
         match call {
             Some(call) => Token::parse_call(call.trim(), token, wildcards),
-            None if token.bytes().any(|b| b.is_ascii_whitespace()) => Err(TransformError::Destination),
+            None if token.bytes().any(|b| b.is_ascii_whitespace()) => {
+                Err(TransformError::Destination)
+            }
             None => Ok(Token::Literal(token.as_bytes().into())),
         }
     }
 
     fn parse_call(call: &str, token: &str, wildcards: &[usize]) -> Result<Self, TransformError> {
         let unknown = || TransformError::UnknownFunction(token.to_owned());
-        let (name, arguments) = call.strip_suffix(')').and_then(|c| c.split_once('(')).ok_or_else(unknown)?;
-        let arguments = Arguments { token, wildcards, all: arguments };
+        let (name, arguments) = call
+            .strip_suffix(')')
+            .and_then(|c| c.split_once('('))
+            .ok_or_else(unknown)?;
+        let arguments = Arguments {
+            token,
+            wildcards,
+            all: arguments,
+        };
         let name = name.trim();
         let cuts = [
             ("splitFromLeft", Cut::SplitFromLeft),
@@ -228,7 +255,11 @@ impl Token {
         if let Some((_, how)) = cuts.iter().find(|(known, _)| is_named(name, known)) {
             let [of, length] = arguments.exactly()?;
             let length = usize::try_from(arguments.number(length)?).unwrap_or(usize::MAX);
-            return Ok(Token::Cut { of: arguments.wildcard(of)?, length, how: *how });
+            return Ok(Token::Cut {
+                of: arguments.wildcard(of)?,
+                length,
+                how: *how,
+            });
         }
         if is_named(name, "wildcard") {
             let [of] = arguments.exactly()?;
@@ -246,7 +277,10 @@ impl Token {
             if at.is_empty() || at.bytes().any(|b| matches!(b, b' ' | b'.')) {
                 return Err(TransformError::InvalidArgument(token.to_owned()));
             }
-            return Ok(Token::Split { of: arguments.wildcard(of)?, at: at.as_bytes().into() });
+            return Ok(Token::Split {
+                of: arguments.wildcard(of)?,
+                at: at.as_bytes().into(),
+            });
         }
         Err(unknown())
     }
@@ -320,7 +354,10 @@ impl<'a> Arguments<'a> {
         let buckets =
             buckets.ok_or_else(|| TransformError::NotEnoughArguments(self.token.to_owned()))?;
         let of: Result<Box<[usize]>, _> = each.map(|argument| self.wildcard(argument)).collect();
-        Ok(Token::Partition { buckets: self.number(buckets)?, of: of? })
+        Ok(Token::Partition {
+            buckets: self.number(buckets)?,
+            of: of?,
+        })
     }
 }
 
@@ -396,20 +433,27 @@ impl Fnv {
 /// Whether a function's name is meant: each word of it may begin in either case.
 fn is_named(given: &str, known: &str) -> bool {
     given.len() == known.len()
-        && given.bytes().zip(known.bytes()).enumerate().all(|(at, (g, k))| {
-            g == k || ((at == 0 || k.is_ascii_uppercase()) && g.eq_ignore_ascii_case(&k))
-        })
+        && given
+            .bytes()
+            .zip(known.bytes())
+            .enumerate()
+            .all(|(at, (g, k))| {
+                g == k || ((at == 0 || k.is_ascii_uppercase()) && g.eq_ignore_ascii_case(&k))
+            })
 }
 
 /// The position in the topic of the source's nth wildcard, counted from 1.
 fn wildcard(wildcards: &[usize], index: usize, token: &str) -> Result<usize, TransformError> {
     let at = index.checked_sub(1).and_then(|at| wildcards.get(at));
-    at.copied().ok_or_else(|| TransformError::IndexOutOfRange(token.to_owned()))
+    at.copied()
+        .ok_or_else(|| TransformError::IndexOutOfRange(token.to_owned()))
 }
 
 fn positions<'a>(source: &'a str, wanted: &'a str) -> impl Iterator<Item = usize> + 'a {
     let tokens = source.split('.').enumerate();
-    tokens.filter(move |(_, token)| *token == wanted).map(|(at, _)| at)
+    tokens
+        .filter(move |(_, token)| *token == wanted)
+        .map(|(at, _)| at)
 }
 
 fn nth(topic: &[u8], at: usize) -> &[u8] {
@@ -456,7 +500,11 @@ mod tests {
             let transform = Transform::new(source, destination).unwrap();
             let mut made = Vec::new();
             let applied = transform.apply(topic.as_bytes(), 7, &mut made);
-            assert_eq!(applied, !expected.is_empty(), "{source} {destination} {topic}");
+            assert_eq!(
+                applied,
+                !expected.is_empty(),
+                "{source} {destination} {topic}"
+            );
             assert_eq!(made.escape_ascii().to_string(), expected);
         }
     }
@@ -464,7 +512,11 @@ mod tests {
     #[test]
     fn partitions_as_clients_count_them() {
         // The published test values of FNV-1a, 32 bits.
-        for (token, hash) in [("", 0x811c_9dc5_u32), ("a", 0xe40c_292c), ("foobar", 0xbf9c_f968)] {
+        for (token, hash) in [
+            ("", 0x811c_9dc5_u32),
+            ("a", 0xe40c_292c),
+            ("foobar", 0xbf9c_f968),
+        ] {
             let mut fnv = Fnv::new();
             fnv.add(token.as_bytes());
             assert_eq!(fnv.0, hash, "{token}");
@@ -492,17 +544,57 @@ mod tests {
             ("a.>", ">.b", TransformError::Destination),
             ("a", "b c", TransformError::Destination),
             ("a.*", "$2", TransformError::IndexOutOfRange(named("$2"))),
-            ("a", "{{wildcard(1)}}", TransformError::IndexOutOfRange(named("{{wildcard(1)}}"))),
-            ("*", "{{wildcard(x)}}", TransformError::InvalidArgument(named("{{wildcard(x)}}"))),
-            ("*", "{{wildcard()}}", TransformError::NotEnoughArguments(named("{{wildcard()}}"))),
-            ("*", "{{wildcard(1,2)}}", TransformError::TooManyArguments(named("{{wildcard(1,2)}}"))),
-            ("*", "{{wild(1)}}", TransformError::UnknownFunction(named("{{wild(1)}}"))),
-            ("*", "{{left(1)}}", TransformError::NotEnoughArguments(named("{{left(1)}}"))),
-            ("*", "{{partition()}}", TransformError::NotEnoughArguments(named("{{partition()}}"))),
-            ("*", "{{partition(0)}}", TransformError::InvalidArgument(named("{{partition(0)}}"))),
-            ("*", "{{WILDCARD(1)}}", TransformError::UnknownFunction(named("{{WILDCARD(1)}}"))),
+            (
+                "a",
+                "{{wildcard(1)}}",
+                TransformError::IndexOutOfRange(named("{{wildcard(1)}}")),
+            ),
+            (
+                "*",
+                "{{wildcard(x)}}",
+                TransformError::InvalidArgument(named("{{wildcard(x)}}")),
+            ),
+            (
+                "*",
+                "{{wildcard()}}",
+                TransformError::NotEnoughArguments(named("{{wildcard()}}")),
+            ),
+            (
+                "*",
+                "{{wildcard(1,2)}}",
+                TransformError::TooManyArguments(named("{{wildcard(1,2)}}")),
+            ),
+            (
+                "*",
+                "{{wild(1)}}",
+                TransformError::UnknownFunction(named("{{wild(1)}}")),
+            ),
+            (
+                "*",
+                "{{left(1)}}",
+                TransformError::NotEnoughArguments(named("{{left(1)}}")),
+            ),
+            (
+                "*",
+                "{{partition()}}",
+                TransformError::NotEnoughArguments(named("{{partition()}}")),
+            ),
+            (
+                "*",
+                "{{partition(0)}}",
+                TransformError::InvalidArgument(named("{{partition(0)}}")),
+            ),
+            (
+                "*",
+                "{{WILDCARD(1)}}",
+                TransformError::UnknownFunction(named("{{WILDCARD(1)}}")),
+            ),
         ] {
-            assert_eq!(Transform::new(source, destination), Err(error), "{source} {destination}");
+            assert_eq!(
+                Transform::new(source, destination),
+                Err(error),
+                "{source} {destination}"
+            );
         }
         assert!(Transform::reversible("a.*.*", "b.$2.$1").is_ok());
         for (source, destination) in [("a.*.*", "b.$2"), ("a.*", "b.{{left(1,2)}}")] {
