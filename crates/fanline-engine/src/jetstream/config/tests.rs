@@ -215,7 +215,7 @@ fn mirrors_and_sources() {
     for (fields, mirror, source) in ORIGINS {
         assert_eq!(
             copy(&format!(r#""mirror":{{{fields}}}"#)),
-            mirror,
+            *mirror,
             "{fields}"
         );
         assert_eq!(
