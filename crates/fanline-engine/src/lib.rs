@@ -24,6 +24,7 @@ mod outbox;
 mod router;
 mod shard;
 mod short_bytes;
+pub mod store;
 mod topic;
 mod trie;
 

@@ -40,6 +40,7 @@ impl ConsumerConfig {
         pedantry: Pedantry,
     ) -> Result<ConsumerConfig, ApiError> {
         self.check_texts()?;
+        self.drop_negatives();
         self.fill_acks(stream, pedantry)?;
         self.check_replicas(stream)?;
         match self.is_push() {
@@ -56,6 +57,21 @@ impl ConsumerConfig {
             self.pause_until = None;
         }
         Ok(self)
+    }
+
+    /// What is below nothing counts as not set.
+    fn drop_negatives(&mut self) {
+        for count in [&mut self.max_batch, &mut self.max_bytes] {
+            *count = (*count).max(0);
+        }
+        for duration in [
+            &mut self.max_expires,
+            &mut self.idle_heartbeat,
+            &mut self.inactive_threshold,
+            &mut self.priority_timeout,
+        ] {
+            *duration = (*duration).max(Nanos::ZERO);
+        }
     }
 
     fn check_texts(&self) -> Result<(), ApiError> {

@@ -22,7 +22,7 @@ pub use check_stream::{
     REPLICAS_MAX, covers, overlap,
 };
 pub use consumer::{AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy, ReplayPolicy};
-pub use decode::{Strictness, decode};
+pub use decode::{Strictness, decode, decode_with_flag};
 pub use level::{API_LEVEL, own_metadata, shown_metadata, stored_metadata};
 pub use stream::{
     Compression, ConsumerLimits, Discard, External, PersistMode, Placement, Republish, Retention,

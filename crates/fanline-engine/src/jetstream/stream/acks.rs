@@ -19,22 +19,31 @@ pub(super) struct Acks {
     reply: Vec<u8>,
 }
 
-/// One that waits.
-struct Waiting {
-    /// It may be sent once the log is durable up to here.
-    sequence: u64,
-    reply_bytes: usize,
-    extra_bytes: usize,
-    form: Form,
+/// Something to be said about a publish.
+pub(super) struct Ack<'a> {
+    /// Where; empty when nobody asked.
+    pub(super) reply: &'a [u8],
+    /// The log must be durable up to here before.
+    pub(super) until: u64,
+    pub(super) says: Says<'a>,
 }
 
-/// How what it says is made of its sequence and its extra bytes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// An acknowledgement, with the extra before its closing brace.
-    Acknowledgement,
-    /// The extra and nothing else.
-    Whole,
+/// What is said.
+#[derive(Clone, Copy)]
+pub(super) enum Says<'a> {
+    /// That a message is stored under this sequence; `extra` is what is said besides, from its comma on.
+    Stored { sequence: u64, extra: &'a [u8] },
+    /// Just that.
+    Whole(&'a [u8]),
+}
+
+/// One that waits; its bytes are in the ring.
+struct Waiting {
+    until: u64,
+    /// `None` when the extra bytes are all that is said.
+    sequence: Option<u64>,
+    reply_bytes: usize,
+    extra_bytes: usize,
 }
 
 impl Acks {
@@ -53,69 +62,52 @@ impl Acks {
         }
     }
 
-    /// Acknowledges a record, at once when it is durable. `extra` is what is said besides, from its comma on.
-    pub(super) fn acknowledge(
-        &mut self,
-        reply: &[u8],
-        sequence: u64,
-        extra: &[u8],
-        durable: u64,
-        port: &mut dyn Port,
-    ) {
-        self.give(reply, sequence, extra, Form::Acknowledgement, durable, port);
-    }
-
-    /// Says `body` once the log is durable up to `sequence`.
-    pub(super) fn say(
-        &mut self,
-        reply: &[u8],
-        sequence: u64,
-        body: &[u8],
-        durable: u64,
-        port: &mut dyn Port,
-    ) {
-        self.give(reply, sequence, body, Form::Whole, durable, port);
-    }
-
-    fn give(
-        &mut self,
-        reply: &[u8],
-        sequence: u64,
-        extra: &[u8],
-        form: Form,
-        durable: u64,
-        port: &mut dyn Port,
-    ) {
-        if reply.is_empty() {
+    /// Says what is to be said, at once when it is true already and nothing waits before it.
+    pub(super) fn give(&mut self, ack: &Ack<'_>, durable: u64, port: &mut dyn Port) {
+        if ack.reply.is_empty() {
             return;
         }
-        if sequence <= durable && self.waiting.is_empty() {
-            let Acks { head, scratch, .. } = self;
-            return publish(head, scratch, reply, sequence, extra, form, port);
+        if ack.until <= durable && self.waiting.is_empty() {
+            return publish(&self.head, &mut self.scratch, ack, port);
         }
-        self.bytes.extend(reply);
+        let (sequence, extra) = match ack.says {
+            Says::Stored { sequence, extra } => (Some(sequence), extra),
+            Says::Whole(body) => (None, body),
+        };
+        self.bytes.extend(ack.reply);
         self.bytes.extend(extra);
         self.waiting.push_back(Waiting {
+            until: ack.until,
             sequence,
-            reply_bytes: reply.len(),
+            reply_bytes: ack.reply.len(),
             extra_bytes: extra.len(),
-            form,
         });
     }
 
     /// Sends those that have come true.
     pub(super) fn release(&mut self, durable: u64, port: &mut dyn Port) {
-        while let Some(first) = self.waiting.front() {
-            if first.sequence > durable {
-                break;
-            }
-            let (sequence, form) = (first.sequence, first.form);
-            let all = first.reply_bytes + first.extra_bytes;
-            let reply_bytes = first.reply_bytes;
-            take(&mut self.bytes, all, &mut self.reply);
+        while let Some(first) = self.waiting.front()
+            && first.until <= durable
+        {
+            let Waiting {
+                until,
+                sequence,
+                reply_bytes,
+                extra_bytes,
+            } = *first;
+            take(&mut self.bytes, reply_bytes + extra_bytes, &mut self.reply);
             self.waiting.pop_front();
             let (reply, extra) = self.reply.split_at(reply_bytes);
-            publish(&self.head, &mut self.scratch, reply, sequence, extra, form, port);
+            let says = match sequence {
+                Some(sequence) => Says::Stored { sequence, extra },
+                None => Says::Whole(extra),
+            };
+            publish(
+                &self.head,
+                &mut self.scratch,
+                &Ack { reply, until, says },
+                port,
+            );
         }
     }
 
@@ -153,18 +145,10 @@ pub(super) fn write_error(error: &ApiError, out: &mut Vec<u8>) {
     let _ = serde_json::to_writer(out, error);
 }
 
-fn publish(
-    head: &[u8],
-    scratch: &mut Vec<u8>,
-    reply: &[u8],
-    sequence: u64,
-    extra: &[u8],
-    form: Form,
-    port: &mut dyn Port,
-) {
-    let payload = match form {
-        Form::Whole => extra,
-        Form::Acknowledgement => {
+fn publish(head: &[u8], scratch: &mut Vec<u8>, ack: &Ack<'_>, port: &mut dyn Port) {
+    let payload = match ack.says {
+        Says::Whole(body) => body,
+        Says::Stored { sequence, extra } => {
             scratch.clear();
             scratch.extend_from_slice(head);
             scratch.extend_from_slice(itoa::Buffer::new().format(sequence).as_bytes());
@@ -174,7 +158,7 @@ fn publish(
         }
     };
     port.publish(&Message {
-        topic: reply,
+        topic: ack.reply,
         payload,
         ..Message::default()
     });
@@ -195,33 +179,55 @@ mod tests {
     use super::*;
     use crate::jetstream::stream::testing::Recorder;
 
+    fn stored<'a>(reply: &'a [u8], sequence: u64, extra: &'a [u8]) -> Ack<'a> {
+        let says = Says::Stored { sequence, extra };
+        Ack {
+            reply,
+            until: sequence,
+            says,
+        }
+    }
+
+    fn whole<'a>(reply: &'a [u8], until: u64, body: &'a [u8]) -> Ack<'a> {
+        Ack {
+            reply,
+            until,
+            says: Says::Whole(body),
+        }
+    }
+
     #[test]
     fn nothing_is_said_before_it_is_true() {
         let (mut acks, mut port) = (Acks::new("S", None), Recorder::default());
-        acks.acknowledge(b"r1", 1, b"", 0, &mut port);
-        acks.acknowledge(b"r2", 2, br#","duplicate": true"#, 0, &mut port);
-        acks.say(b"r3", 2, b"hello", 0, &mut port);
-        acks.acknowledge(b"r4", 3, b"", 0, &mut port);
-        acks.acknowledge(b"", 3, b"", 0, &mut port);
+        acks.give(&stored(b"r1", 1, b""), 0, &mut port);
+        acks.give(&stored(b"r2", 2, br#","duplicate": true"#), 0, &mut port);
+        acks.give(&whole(b"r3", 2, b"hello"), 0, &mut port);
+        acks.give(&stored(b"r4", 3, b""), 0, &mut port);
+        acks.give(&stored(b"", 3, b""), 0, &mut port);
         assert_eq!(port.taken(), Vec::<String>::new());
         acks.release(2, &mut port);
         assert_eq!(
             port.taken(),
-            [r#"r1 {"stream":"S","seq":1}"#, r#"r2 {"stream":"S","seq":2,"duplicate": true}"#, "r3 hello"]
+            [
+                r#"r1 {"stream":"S","seq":1}"#,
+                r#"r2 {"stream":"S","seq":2,"duplicate": true}"#,
+                "r3 hello"
+            ]
         );
         acks.fail(&ApiError::INSUFFICIENT_RESOURCES, &mut port);
+        let error = r#"{"code":503,"err_code":10023,"description":"insufficient resources"}"#;
         assert_eq!(
             port.taken(),
-            [r#"r4 {"error":{"code":503,"err_code":10023,"description":"insufficient resources"},"stream":"S","seq":0}"#]
+            [format!(r#"r4 {{"error":{error},"stream":"S","seq":0}}"#)]
         );
-        acks.acknowledge(b"r5", 3, b"", 3, &mut port);
+        acks.give(&stored(b"r5", 3, b""), 3, &mut port);
         assert_eq!(port.taken(), [r#"r5 {"stream":"S","seq":3}"#]);
     }
 
     #[test]
     fn a_domain_is_named() {
         let (mut acks, mut port) = (Acks::new("S", Some("hub")), Recorder::default());
-        acks.acknowledge(b"r", 1, b"", 1, &mut port);
+        acks.give(&stored(b"r", 1, b""), 1, &mut port);
         assert_eq!(port.taken(), [r#"r {"stream":"S","domain":"hub","seq":1}"#]);
     }
 
@@ -230,10 +236,16 @@ mod tests {
         let (mut acks, mut port) = (Acks::new("S", None), Recorder::default());
         for sequence in 1..2_000_u64 {
             let reply = format!("reply.{sequence}");
-            acks.say(reply.as_bytes(), sequence, sequence.to_string().as_bytes(), 0, &mut port);
+            let body = sequence.to_string();
+            acks.give(
+                &whole(reply.as_bytes(), sequence, body.as_bytes()),
+                0,
+                &mut port,
+            );
             acks.release(sequence.saturating_sub(7), &mut port);
             if sequence > 7 {
-                assert_eq!(port.taken(), [format!("reply.{} {}", sequence - 7, sequence - 7)]);
+                let expected = format!("reply.{} {}", sequence - 7, sequence - 7);
+                assert_eq!(port.taken(), [expected]);
             }
         }
         assert!(acks.bytes.capacity() < 1_024);

@@ -48,9 +48,17 @@ pub(super) fn payload(value: &BigInt) -> String {
     format!(r#"{{"val":"{value}"}}"#)
 }
 
+/// Whether a header could be an increment at all.
+pub(super) fn is_number(text: &[u8]) -> bool {
+    parse(text).is_some()
+}
+
 /// Decimal digits with or without a sign; no other form.
 fn parse(text: &[u8]) -> Option<BigInt> {
-    let digits = text.strip_prefix(b"-").or_else(|| text.strip_prefix(b"+")).unwrap_or(text);
+    let digits = text
+        .strip_prefix(b"-")
+        .or_else(|| text.strip_prefix(b"+"))
+        .unwrap_or(text);
     let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     plain.then(|| BigInt::parse_bytes(text, 10)).flatten()
 }
@@ -66,7 +74,11 @@ mod tests {
             ..PublishHeaders::default()
         };
         for (text, sum) in [
-            ("1", "6"), ("+5", "10"), ("-3", "2"), ("-0", "5"), ("0", "5"),
+            ("1", "6"),
+            ("+5", "10"),
+            ("-3", "2"),
+            ("-0", "5"),
+            ("0", "5"),
             ("100000000000000000000000", "100000000000000000000005"),
         ] {
             let increment = increment(&ask(text), b"").unwrap();
@@ -74,13 +86,26 @@ mod tests {
             assert_eq!(payload(&sum_found), format!(r#"{{"val":"{sum}"}}"#));
         }
         for text in ["x", "1.5", "7 ", "0x10", "1_0", "+", "--1"] {
-            assert_eq!(increment(&ask(text), b""), Err(ApiError::MESSAGE_INCR_INVALID), "{text}");
+            assert_eq!(
+                increment(&ask(text), b""),
+                Err(ApiError::MESSAGE_INCR_INVALID),
+                "{text}"
+            );
         }
         let none = PublishHeaders::default();
         assert_eq!(increment(&none, b""), Err(ApiError::MESSAGE_INCR_MISSING));
-        assert_eq!(increment(&ask("1"), b"x"), Err(ApiError::MESSAGE_INCR_PAYLOAD));
-        let conditional = PublishHeaders { rollup: Some(b"sub"), ..ask("1") };
-        assert_eq!(increment(&conditional, b""), Err(ApiError::MESSAGE_INCR_INVALID));
+        assert_eq!(
+            increment(&ask("1"), b"x"),
+            Err(ApiError::MESSAGE_INCR_PAYLOAD)
+        );
+        let conditional = PublishHeaders {
+            rollup: Some(b"sub"),
+            ..ask("1")
+        };
+        assert_eq!(
+            increment(&conditional, b""),
+            Err(ApiError::MESSAGE_INCR_INVALID)
+        );
         assert_eq!(value(b"hello"), Err(ApiError::MESSAGE_COUNTER_BROKEN));
     }
 }

@@ -45,7 +45,9 @@ impl Dedupe {
     pub(super) fn find(&self, id: &[u8], oldest_unix_nanos: i64) -> Option<u64> {
         let hash = self.hash_builder.hash_one(id);
         let seen = |place: &u64| at(&self.order, self.front, *place);
-        let place = self.places.find(hash, |place| seen(place).id.as_slice() == id)?;
+        let place = self
+            .places
+            .find(hash, |place| seen(place).id.as_slice() == id)?;
         let seen = seen(place);
         (seen.unix_nanos > oldest_unix_nanos).then_some(seen.sequence)
     }

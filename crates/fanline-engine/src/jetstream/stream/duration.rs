@@ -36,9 +36,13 @@ pub(super) fn parse_duration(text: &[u8]) -> Option<i64> {
     }
     let mut nanos: i64 = 0;
     while !rest.is_empty() || nanos == 0 {
-        let number = rest.iter().take_while(|b| b.is_ascii_digit() || **b == b'.');
+        let number = rest
+            .iter()
+            .take_while(|b| b.is_ascii_digit() || **b == b'.');
         let (number, after) = rest.split_at(number.count());
-        let unit = after.iter().take_while(|b| !b.is_ascii_digit() && **b != b'.');
+        let unit = after
+            .iter()
+            .take_while(|b| !b.is_ascii_digit() && **b != b'.');
         let (unit, after) = after.split_at(unit.count());
         nanos = nanos.checked_add(scaled(number, unit_nanos(unit)?)?)?;
         if after.is_empty() {
@@ -68,7 +72,11 @@ fn scaled(number: &[u8], unit: i64) -> Option<i64> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let whole: i64 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().ok()?
+    };
     let mut part = 0_i64;
     let mut place = unit;
     for digit in fraction.bytes() {

@@ -31,6 +31,31 @@ pub(super) struct PublishHeaders<'a> {
     pub(super) stream_source: Option<&'a [u8]>,
 }
 
+/// What a message without headers asks for.
+pub(super) static NOTHING_ASKED: PublishHeaders<'static> = PublishHeaders {
+    msg_id: None,
+    expected_stream: None,
+    expected_last_sequence: None,
+    expected_last_subject_sequence: None,
+    expected_last_subject: None,
+    expected_last_msg_id: None,
+    rollup: None,
+    ttl: None,
+    increment: None,
+    batch_id: None,
+    batch_sequence: None,
+    batch_commit: None,
+    schedule: None,
+    schedule_target: None,
+    schedule_source: None,
+    schedule_ttl: None,
+    schedule_rollup: None,
+    schedule_time_zone: None,
+    schedule_next: None,
+    scheduler: None,
+    stream_source: None,
+};
+
 impl<'a> PublishHeaders<'a> {
     /// One pass over the block. The first of several headers of a name counts.
     pub(super) fn parse(block: &'a [u8]) -> Self {
@@ -178,7 +203,8 @@ mod tests {
 
     #[test]
     fn finds_what_is_asked_of_a_stream() {
-        let block = b"NATS/1.0\r\nNats-Msg-Id: 1\r\nMine: x\r\nNats-Msg-Id: 2\r\nnats-rollup: all\r\n\
+        let block =
+            b"NATS/1.0\r\nNats-Msg-Id: 1\r\nMine: x\r\nNats-Msg-Id: 2\r\nnats-rollup: all\r\n\
             Nats-TTL:  5 \r\nNats-Expected-Stream:\r\nNats-Other: 9\r\nno colon\r\n\r\n";
         let expected = PublishHeaders {
             msg_id: Some(b"1"),
@@ -192,7 +218,14 @@ mod tests {
 
     #[test]
     fn whatever_the_bytes_are_nothing_breaks() {
-        for block in [&b""[..], b"NATS/1.0", b"NATS/1.0\r", b"\r\n\r\n", b"NATS/1.0\r\nA", b"x\r\n:\r\n"] {
+        for block in [
+            &b""[..],
+            b"NATS/1.0",
+            b"NATS/1.0\r",
+            b"\r\n\r\n",
+            b"NATS/1.0\r\nA",
+            b"x\r\n:\r\n",
+        ] {
             assert_eq!(PublishHeaders::parse(block), PublishHeaders::default());
         }
     }
@@ -206,10 +239,18 @@ mod tests {
             b"NATS/1.0\r\nA: b\r\nNats-TTL: 1\r\nN: 7\r\n\r\n"
         );
         let without = |buffer: &mut Vec<u8>, block: &[u8], name: &[u8]| {
-            Block::filtered(buffer, block, |n| n != name).end_or_empty().to_vec()
+            Block::filtered(buffer, block, |n| n != name)
+                .end_or_empty()
+                .to_vec()
         };
-        assert_eq!(without(&mut buffer, block, b"Nats-TTL"), b"NATS/1.0\r\nA: b\r\n\r\n");
+        assert_eq!(
+            without(&mut buffer, block, b"Nats-TTL"),
+            b"NATS/1.0\r\nA: b\r\n\r\n"
+        );
         assert_eq!(without(&mut buffer, b"NATS/1.0\r\nA: b\r\n\r\n", b"A"), b"");
-        assert_eq!(Block::from(&mut buffer, b"").add("A", b"b").end(), b"NATS/1.0\r\nA: b\r\n\r\n");
+        assert_eq!(
+            Block::from(&mut buffer, b"").add("A", b"b").end(),
+            b"NATS/1.0\r\nA: b\r\n\r\n"
+        );
     }
 }

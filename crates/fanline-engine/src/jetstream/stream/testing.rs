@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::jetstream::{Message, Port};
 
-/// Remembers what was published, as `topic headers payload`.
+/// Remembers what was published, as `topic headers payload`, and what was delivered, as
+/// `to > topic reply headers payload`.
 #[derive(Default)]
 pub(crate) struct Recorder {
     published: Vec<String>,
@@ -21,15 +22,20 @@ impl Recorder {
 
 impl Port for Recorder {
     fn publish(&mut self, message: &Message<'_>) {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("\r\n", "|");
-        let mut line = text(message.topic);
-        for part in [message.headers, message.payload] {
-            if !part.is_empty() {
-                line.push(' ');
-                line.push_str(&text(part));
-            }
-        }
-        self.published.push(line);
+        let line = [message.topic, message.headers, message.payload];
+        self.published.push(joined(&line));
+    }
+
+    fn deliver(&mut self, to: &[u8], message: &Message<'_>) {
+        let line = [
+            to,
+            b">",
+            message.topic,
+            message.reply,
+            message.headers,
+            message.payload,
+        ];
+        self.published.push(joined(&line));
     }
 
     fn has_interest(&mut self, topic: &[u8]) -> bool {
@@ -43,4 +49,12 @@ impl Port for Recorder {
     fn unsubscribe(&mut self, filter: &[u8]) {
         self.interest.remove(filter);
     }
+}
+
+fn joined(parts: &[&[u8]]) -> String {
+    let shown = parts.iter().filter(|part| !part.is_empty());
+    let shown: Vec<_> = shown
+        .map(|part| String::from_utf8_lossy(part).replace("\r\n", "|"))
+        .collect();
+    shown.join(" ")
 }

@@ -84,9 +84,17 @@ impl Cron {
     /// If the days of the month and of the week are both named, either will do.
     fn allows_day(&self, date: Date) -> bool {
         let day = has(self.days.allowed, date.day());
-        let weekday = has(self.weekdays.allowed, date.weekday().to_sunday_zero_offset());
+        let weekday = has(
+            self.weekdays.allowed,
+            date.weekday().to_sunday_zero_offset(),
+        );
         let either = !self.days.open && !self.weekdays.open;
-        has(self.months, date.month()) && if either { day || weekday } else { day && weekday }
+        has(self.months, date.month())
+            && if either {
+                day || weekday
+            } else {
+                day && weekday
+            }
     }
 
     fn next_in_day(&self, (hour, minute, second): (i8, i8, i8)) -> Option<(i8, i8, i8)> {
@@ -122,14 +130,19 @@ fn has(allowed: u64, value: i8) -> bool {
 
 /// `*`, `?`, `5`, `1-5`, `mon-fri`, any of them with `/step`, several parted by commas.
 fn parse_field(text: &str, from: u32, to: u32, names: &[&str], first_name: u32) -> Option<Field> {
-    let mut field = Field { allowed: 0, open: false };
+    let mut field = Field {
+        allowed: 0,
+        open: false,
+    };
     for part in text.split(',') {
         let (range, step) = match part.split_once('/') {
             Some((range, step)) => (range, Some(parse_number(step).filter(|s| *s > 0)?)),
             None => (part, None),
         };
         let value = |text: &str| {
-            let named = names.iter().position(|name| text.eq_ignore_ascii_case(name));
+            let named = names
+                .iter()
+                .position(|name| text.eq_ignore_ascii_case(name));
             match named {
                 Some(at) => Some(first_name + u32::try_from(at).ok()?),
                 None => parse_number(text),
@@ -142,7 +155,10 @@ fn parse_field(text: &str, from: u32, to: u32, names: &[&str], first_name: u32) 
             }
             Some((low, high)) => (value(low)?, value(high)?),
             // `5/10` stands for `5-59/10`.
-            None => (value(range)?, if step.is_some() { to } else { value(range)? }),
+            None => (
+                value(range)?,
+                if step.is_some() { to } else { value(range)? },
+            ),
         };
         if low < from || high > to || low > high {
             return None;

@@ -133,9 +133,22 @@ mod tests {
             check(pattern, None, T, Ok(expected));
         }
         for bad in [
-            "x", "", "@at x", "@every 500ms", "@every x", "@minutely", "* * * * *", "0 0 0 31 2 *",
-            "0 0 0 * * 7", "60 * * * * *", "5-1 * * * * *", "1/0 * * * * *", "a * * * * *", "1,,2 * * * * *",
-            "* * * 0 * *", "* * * * 13 *",
+            "x",
+            "",
+            "@at x",
+            "@every 500ms",
+            "@every x",
+            "@minutely",
+            "* * * * *",
+            "0 0 0 31 2 *",
+            "0 0 0 * * 7",
+            "60 * * * * *",
+            "5-1 * * * * *",
+            "1/0 * * * * *",
+            "a * * * * *",
+            "1,,2 * * * * *",
+            "* * * 0 * *",
+            "* * * * 13 *",
         ] {
             check(bad, None, T, Err(Pattern));
         }
@@ -148,9 +161,24 @@ mod tests {
     fn clocks_that_are_put_forward_and_back() {
         let zone = Some("Europe/Rome");
         // Half past two is not on the clock that night: an hour later then.
-        check("0 30 2 * * *", zone, "2026-03-28T12:00:00Z", Ok("2026-03-29T01:30:00Z"));
+        check(
+            "0 30 2 * * *",
+            zone,
+            "2026-03-28T12:00:00Z",
+            Ok("2026-03-29T01:30:00Z"),
+        );
         // And twice in this one: once is enough.
-        check("0 30 2 * * *", zone, "2026-10-24T12:00:00Z", Ok("2026-10-25T00:30:00Z"));
-        check("0 30 2 * * *", zone, "2026-10-25T00:30:00Z", Ok("2026-10-26T01:30:00Z"));
+        check(
+            "0 30 2 * * *",
+            zone,
+            "2026-10-24T12:00:00Z",
+            Ok("2026-10-25T00:30:00Z"),
+        );
+        check(
+            "0 30 2 * * *",
+            zone,
+            "2026-10-25T00:30:00Z",
+            Ok("2026-10-26T01:30:00Z"),
+        );
     }
 }
