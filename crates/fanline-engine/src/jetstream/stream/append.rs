@@ -37,7 +37,9 @@ impl Stream {
     ) -> Result<(u64, bool), ApiError> {
         let previous = self.previous_of(admitted.subject);
         let Some(sequence) = self.store_record(admitted)? else {
-            return Ok((self.store.last_sequence(), false));
+            let sequence = self.store.last_sequence();
+            self.remember_id(admitted, sequence);
+            return Ok((sequence, false));
         };
         self.follow_up(admitted, sequence, previous, port);
         Ok((sequence, true))
@@ -61,7 +63,6 @@ impl Stream {
         if !is_wanted {
             let next = self.store.last_sequence() + 2;
             self.store.skip_to(next).map_err(refused)?;
-            self.remember_id(admitted, next - 1);
             return Ok(None);
         }
         let record = NewRecord {
@@ -72,11 +73,11 @@ impl Stream {
             expires_at: admitted.expires_at,
         };
         let sequence = self.store.append(&record).map_err(refused)?;
-        self.remember_id(admitted, sequence);
+        self.consumers.handle_append(sequence, admitted.subject);
         Ok(Some(sequence))
     }
 
-    fn remember_id(&mut self, admitted: &Admitted<'_>, sequence: u64) {
+    pub(super) fn remember_id(&mut self, admitted: &Admitted<'_>, sequence: u64) {
         let unix_nanos = self.clock.unix_nanos;
         if let (Some(id), Some(dedupe)) = (admitted.msg_id, &mut self.dedupe) {
             dedupe.insert(id, sequence, unix_nanos);
@@ -91,6 +92,7 @@ impl Stream {
         previous: u64,
         port: &mut dyn Port,
     ) {
+        self.remember_id(admitted, sequence);
         match admitted.rollup {
             None => {}
             Some(Rollup::Subject) => self.remove_below(admitted.subject, sequence, port),
@@ -103,7 +105,6 @@ impl Stream {
             }
         }
         self.settle_removed(port);
-        self.consumers.handle_append(sequence, admitted.subject);
         self.republish(admitted, sequence, previous, port);
     }
 
@@ -182,6 +183,9 @@ impl Stream {
         previous: u64,
         port: &mut dyn Port,
     ) {
+        if self.republish.is_none() {
+            return;
+        }
         let random = self.random();
         let Some(republish) = &mut self.republish else {
             return;

@@ -316,6 +316,7 @@ impl Stream {
             Err(StoreError::SequenceTaken { .. }) => return Ok(copy.sequence),
             result => result.map_err(ApiError::stream_store_failed)?,
         }
+        self.consumers.handle_append(copy.sequence, &copy.subject);
         let admitted = Admitted {
             subject: &copy.subject,
             headers: &copy.headers,

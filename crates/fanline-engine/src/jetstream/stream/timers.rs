@@ -10,7 +10,8 @@ use crate::store::{DiskError, StoreError, SyncId, SyncRequest};
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Stream {
-    /// When [`handle_timeout`](Stream::handle_timeout) has something to do next, since the server started.
+    /// When [`handle_timeout`](Stream::handle_timeout) or [`next_sync`](Stream::next_sync) has something to do
+    /// next, since the server started.
     pub fn next_timeout(&mut self) -> Option<Duration> {
         let expiry = match self.store.next_expiry() {
             Ok(expiry) => expiry.map(|at| self.since_start(at)),
@@ -25,6 +26,7 @@ impl Stream {
             self.atomic.next_timeout(),
             self.fast.next_timeout(),
             self.consumers.next_timeout(),
+            self.store.next_sync_at(),
         ]
         .into_iter()
         .flatten()
@@ -42,7 +44,7 @@ impl Stream {
             dedupe.expire(oldest);
         }
         self.fire_schedules(port);
-        self.atomic.expire(now.since_start);
+        self.expire_batches(port);
         self.fast.expire(now.since_start);
         self.with_consumers(now, port, |consumers, context| {
             consumers.handle_timeout(context)

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::{ID_BYTES_MAX, IDLE_MAX, batch_members};
 use crate::jetstream::stream::Stream;
 use crate::jetstream::stream::acks::{Ack, Says};
 use crate::jetstream::stream::append::{Admitted, Rollup};
 use crate::jetstream::stream::check::{Asked, SoFar};
 use crate::jetstream::stream::headers::{Block, PublishHeaders, find};
-use crate::jetstream::{ApiError, Discard, Message, Port};
+use crate::jetstream::{ApiError, Discard, Message, Port, Timestamp};
 use crate::store::StoreError;
 
 /// Most messages of one batch.
@@ -31,6 +33,33 @@ struct Gathered {
     messages: Vec<Part>,
     bytes: usize,
     given_up_at: Duration,
+}
+
+/// Why a message was not put with its batch.
+struct Refused {
+    error: ApiError,
+    /// The batch is no more, for this reason.
+    abandoned: Option<&'static str>,
+}
+
+impl From<ApiError> for Refused {
+    fn from(error: ApiError) -> Self {
+        Refused {
+            error,
+            abandoned: None,
+        }
+    }
+}
+
+/// The event that a batch was given up.
+#[derive(Serialize)]
+struct Abandoned<'a> {
+    r#type: &'static str,
+    id: String,
+    timestamp: Timestamp,
+    stream: &'a str,
+    batch: &'a str,
+    reason: &'static str,
 }
 
 /// A message of a batch.
@@ -60,12 +89,6 @@ enum Commit {
 }
 
 impl AtomicBatches {
-    /// Forgets the batches that have been silent for too long.
-    pub(in crate::jetstream::stream) fn expire(&mut self, now: Duration) {
-        self.open.retain(|_, batch| batch.given_up_at > now);
-        self.bytes = self.open.values().map(|batch| batch.bytes).sum();
-    }
-
     /// When the next one is given up.
     pub(in crate::jetstream::stream) fn next_timeout(&self) -> Option<Duration> {
         self.open.values().map(|batch| batch.given_up_at).min()
@@ -84,6 +107,48 @@ impl AtomicBatches {
 }
 
 impl Stream {
+    /// Forgets the batches that have been silent for too long.
+    pub(in crate::jetstream::stream) fn expire_batches(&mut self, port: &mut dyn Port) {
+        let now = self.clock.since_start;
+        let silent = self
+            .atomic
+            .open
+            .iter()
+            .filter(|(_, batch)| batch.given_up_at <= now);
+        let silent: Vec<_> = silent.map(|(id, _)| id.clone()).collect();
+        for id in silent {
+            self.atomic.take(&id);
+            self.tell_abandoned(&id, "timeout", port);
+        }
+    }
+
+    fn tell_abandoned(&self, id: &[u8], reason: &'static str, port: &mut dyn Port) {
+        let topic = format!(
+            "$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.{}",
+            self.config.name
+        );
+        if !port.has_interest(topic.as_bytes()) {
+            return;
+        }
+        let advisory = Abandoned {
+            r#type: "io.nats.jetstream.advisory.v1.stream_batch_abandoned",
+            // The time alone would do, were it not for two in the same instant.
+            id: format!("{:016X}{:06X}", self.clock.unix_nanos, self.random() >> 8),
+            timestamp: Timestamp::from_unix_nanos(self.clock.unix_nanos),
+            stream: &self.config.name,
+            batch: &String::from_utf8_lossy(id),
+            reason,
+        };
+        if let Ok(payload) = serde_json::to_vec(&advisory) {
+            let topic = topic.as_bytes();
+            port.publish(&Message {
+                topic,
+                payload: &payload,
+                ..Message::default()
+            });
+        }
+    }
+
     pub(in crate::jetstream::stream) fn publish_atomic(
         &mut self,
         message: &Message<'_>,
@@ -92,7 +157,12 @@ impl Stream {
     ) {
         let id = asked.batch_id.unwrap_or_default();
         match self.gather(id, message, asked) {
-            Err(error) => self.refuse(message, &error, port),
+            Err(Refused { error, abandoned }) => {
+                if let Some(why) = abandoned {
+                    self.tell_abandoned(id, why, port);
+                }
+                self.refuse(message, &error, port);
+            }
             Ok(None) => {
                 let reply = self.reply_of(message);
                 if !reply.is_empty() {
@@ -129,12 +199,12 @@ impl Stream {
         id: &[u8],
         message: &Message<'_>,
         asked: &PublishHeaders<'_>,
-    ) -> Result<Option<Gathered>, ApiError> {
+    ) -> Result<Option<Gathered>, Refused> {
         if !self.config.allow_atomic {
-            return Err(ApiError::ATOMIC_PUBLISH_DISABLED);
+            return Err(ApiError::ATOMIC_PUBLISH_DISABLED.into());
         }
         if id.len() > ID_BYTES_MAX {
-            return Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_ID);
+            return Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_ID.into());
         }
         let sequence = asked.batch_sequence.and_then(number).filter(|n| *n > 0);
         let sequence = sequence.ok_or(ApiError::ATOMIC_PUBLISH_MISSING_SEQ)?;
@@ -143,13 +213,18 @@ impl Stream {
             None => Commit::No,
             Some(b"1") => Commit::WithIt,
             Some(b"eob") => Commit::WithoutIt,
-            Some(_) => return Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_COMMIT),
+            Some(_) => return Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_COMMIT.into()),
         };
         let mut batch = match earlier {
             Some(batch) if sequence == batch.messages.len() + 1 => batch,
             None if sequence == 1 => self.begin()?,
             Some(_) if sequence == 1 => self.begin()?,
-            _ => return Err(ApiError::ATOMIC_PUBLISH_INCOMPLETE_BATCH),
+            earlier => {
+                return Err(Refused {
+                    error: ApiError::ATOMIC_PUBLISH_INCOMPLETE_BATCH,
+                    abandoned: earlier.map(|_| "incomplete"),
+                });
+            }
         };
         if commit == Commit::WithoutIt {
             let last = batch.messages.last_mut();
@@ -161,7 +236,10 @@ impl Stream {
             return Ok(Some(batch));
         }
         if sequence > MESSAGES_MAX {
-            return Err(ApiError::atomic_publish_too_large_batch(MESSAGES_MAX));
+            return Err(Refused {
+                error: ApiError::atomic_publish_too_large_batch(MESSAGES_MAX),
+                abandoned: Some("large"),
+            });
         }
         let part = Part {
             subject: message.topic.to_vec(),
@@ -174,7 +252,10 @@ impl Stream {
             return Ok(Some(batch));
         }
         if self.atomic.bytes + batch.bytes > BYTES_MAX {
-            return Err(ApiError::ATOMIC_PUBLISH_TOO_MANY_INFLIGHT);
+            return Err(Refused {
+                error: ApiError::ATOMIC_PUBLISH_TOO_MANY_INFLIGHT,
+                abandoned: Some("large"),
+            });
         }
         batch.given_up_at = self.clock.since_start + IDLE_MAX;
         self.atomic.put(id, batch);
@@ -200,7 +281,7 @@ impl Stream {
                 Err(error) => {
                     // Nobody has seen the others yet.
                     for sequence in stored.iter().filter_map(|(sequence, _)| *sequence) {
-                        let _ = self.store.remove(sequence, false);
+                        let _ = self.remove_record(sequence, false);
                     }
                     return Err(error);
                 }
@@ -208,8 +289,9 @@ impl Stream {
         }
         let last = self.store.last_sequence();
         for (ready, (sequence, previous)) in ready.iter().zip(stored) {
-            if let Some(sequence) = sequence {
-                self.follow_up(&ready.admitted(), sequence, previous, port);
+            match sequence {
+                Some(sequence) => self.follow_up(&ready.admitted(), sequence, previous, port),
+                None => self.remember_id(&ready.admitted(), last),
             }
         }
         Ok(last)

@@ -7,7 +7,7 @@ mod cron;
 mod fire;
 mod pattern;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 pub(super) use pattern::{Pattern, PatternError};
 
@@ -20,16 +20,16 @@ use crate::topic::is_literal_topic;
 /// What is due when. A subject has one schedule at most.
 #[derive(Default)]
 pub(super) struct Schedules {
-    /// When, and the sequence of the schedule's record.
-    due: BTreeSet<(i64, u64)>,
-    by_subject: HashMap<Vec<u8>, (i64, u64)>,
+    /// When, the sequence of the schedule's record, and its subject.
+    due: BTreeMap<(i64, u64), Box<[u8]>>,
+    by_subject: HashMap<Box<[u8]>, (i64, u64)>,
 }
 
 impl Schedules {
     pub(super) fn set(&mut self, subject: &[u8], sequence: u64, due: i64) {
         self.remove(subject);
-        self.due.insert((due, sequence));
-        self.by_subject.insert(subject.to_vec(), (due, sequence));
+        self.due.insert((due, sequence), subject.into());
+        self.by_subject.insert(subject.into(), (due, sequence));
     }
 
     pub(super) fn remove(&mut self, subject: &[u8]) {
@@ -40,14 +40,18 @@ impl Schedules {
 
     /// When the next one is due, in nanoseconds since 1970.
     pub(super) fn next(&self) -> Option<i64> {
-        self.due.first().map(|(due, _)| *due)
+        self.due.keys().next().map(|(due, _)| *due)
     }
 
     /// Takes the next one that is due by now: when it was, and its record's sequence.
     fn take_due(&mut self, unix_nanos: i64) -> Option<(i64, u64)> {
-        let first = *self.due.first().filter(|(due, _)| *due <= unix_nanos)?;
-        self.due.remove(&first);
-        Some(first)
+        let first = self
+            .due
+            .first_entry()
+            .filter(|first| first.key().0 <= unix_nanos)?;
+        let (entry, subject) = first.remove_entry();
+        self.by_subject.remove(&subject);
+        Some(entry)
     }
 }
 

@@ -135,14 +135,15 @@ impl Model {
                 .unwrap();
             self.records.remove(first);
         }
-        match rollup {
-            Some("all") => self.records.clear(),
-            Some(_) => self.records.retain(|(_, s, _)| *s != subject),
-            None => {}
-        }
-        self.records.push((self.last, subject, now));
+        let last = self.last;
+        self.records.push((last, subject, now));
         if self.records.len() > self.messages_max {
             self.records.remove(0);
+        }
+        match rollup {
+            Some("all") => self.records.retain(|(sequence, _, _)| *sequence == last),
+            Some(_) => self.records.retain(|(sequence, s, _)| *sequence == last || *s != subject),
+            None => {}
         }
         self.ids.extend(id.map(|id| (id, self.last, now)));
         format!("={}", self.last)

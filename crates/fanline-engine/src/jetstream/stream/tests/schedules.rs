@@ -85,7 +85,7 @@ fn a_message_in_its_place_ends_a_schedule() {
     bench.publish("d.s |Nats-Schedule: @every 1s|Nats-Schedule-Target: d.t| body");
     bench.stream.delete_message(3, false, bench.now).unwrap();
     bench.wait(2_000);
-    assert_eq!(bench.records(), ["2 d.s stop"]);
+    assert_eq!(bench.records(), Vec::<String>::new());
 }
 
 /// Nothing but the log is kept: what was due while the server was away is made up for once.
