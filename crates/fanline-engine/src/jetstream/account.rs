@@ -326,8 +326,9 @@ impl JetStream {
         let Some(stream) = self.streams.touch(key) else {
             return;
         };
-        let deleted =
-            stream.with_consumers(now, port, |consumers, context| consumers.delete(id, context));
+        let deleted = stream.with_consumers(now, port, |consumers, context| {
+            consumers.delete(id, context)
+        });
         let Some(consumer) = deleted else {
             return;
         };

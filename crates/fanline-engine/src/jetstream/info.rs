@@ -152,7 +152,10 @@ impl StreamInfo {
 
 impl StateInfo {
     pub(super) fn of(stream: &mut Stream) -> StateInfo {
-        let consumers = stream.consumers().iter().filter(|(_, c)| !c.config().direct);
+        let consumers = stream
+            .consumers()
+            .iter()
+            .filter(|(_, c)| !c.config().direct);
         let consumer_count = consumers.count() as u64;
         let state: StoreState = stream.state();
         let time = |nanos: Option<i64>| nanos.map_or(Timestamp::ZERO, Timestamp::from_unix_nanos);

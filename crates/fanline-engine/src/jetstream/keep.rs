@@ -9,7 +9,9 @@ use super::consumer::{ConsumerId, Consumers};
 use super::documents as document;
 use super::stream::{Place, Stream};
 use super::streams::Key;
-use super::{ApiError, ConsumerConfig, Now, Port, Storage, StreamConfig, Timestamp, stored_metadata};
+use super::{
+    ApiError, ConsumerConfig, Now, Port, Storage, StreamConfig, Timestamp, stored_metadata,
+};
 use crate::store::{Store, StoreError};
 
 /// The document that says what a stream is.
@@ -102,16 +104,17 @@ impl JetStream {
         let config = stream.config().clone();
         drop(stream);
         self.remove_folder(&config)?;
-        self.advisories.stream(Action::Delete, &config.name, now, port);
+        self.advisories
+            .stream(Action::Delete, &config.name, now, port);
         Ok(())
     }
 
     /// Removes what is on disk of a stream.
     pub(super) fn remove_folder(&mut self, config: &StreamConfig) -> Result<(), ApiError> {
         match &mut self.folders {
-            Some(folders) if config.storage == Storage::File => {
-                folders.remove(&config.name).map_err(ApiError::stream_delete)
-            }
+            Some(folders) if config.storage == Storage::File => folders
+                .remove(&config.name)
+                .map_err(ApiError::stream_delete),
             _ => Ok(()),
         }
     }
@@ -161,7 +164,10 @@ impl JetStream {
         port: &mut dyn Port,
     ) -> Result<(), ApiError> {
         let stream = self.streams.get(of.0).ok_or(ApiError::STREAM_NOT_FOUND)?;
-        let consumer = stream.consumers().get(of.1).ok_or(ApiError::CONSUMER_NOT_FOUND)?;
+        let consumer = stream
+            .consumers()
+            .get(of.1)
+            .ok_or(ApiError::CONSUMER_NOT_FOUND)?;
         let mut config = ConsumerConfig {
             pause_until: until,
             ..consumer.config().clone()
@@ -172,13 +178,7 @@ impl JetStream {
     }
 
     /// Writes down how far the consumers of a stream are, if that is due, or in any case.
-    pub(super) fn keep_consumers(
-        &mut self,
-        key: Key,
-        all: bool,
-        now: Now,
-        port: &mut dyn Port,
-    ) {
+    pub(super) fn keep_consumers(&mut self, key: Key, all: bool, now: Now, port: &mut dyn Port) {
         let Some(stream) = self.streams.get_mut(key) else {
             return;
         };
@@ -195,7 +195,9 @@ impl JetStream {
             });
         });
         if let Some(error) = failed {
-            self.report(format!("stream {name}: a consumer's state is not kept: {error}"));
+            self.report(format!(
+                "stream {name}: a consumer's state is not kept: {error}"
+            ));
         }
     }
 
@@ -216,7 +218,12 @@ impl JetStream {
         }
     }
 
-    fn recover_stream(&mut self, name: &str, now: Now, port: &mut dyn Port) -> Result<(), ApiError> {
+    fn recover_stream(
+        &mut self,
+        name: &str,
+        now: Now,
+        port: &mut dyn Port,
+    ) -> Result<(), ApiError> {
         let (mut store, problems) = self.open_store(name)?;
         for problem in problems {
             self.report(format!("stream {name}: {problem}"));
@@ -228,9 +235,6 @@ impl JetStream {
         if config.name != name {
             return Err(ApiError::STREAM_MISMATCH);
         }
-        store
-            .set_limits(&super::stream::limits(&config))
-            .map_err(ApiError::stream_create)?;
         let key = self.add_stream(store, config, created, now, port)?;
         let Some(stream) = self.streams.touch(key) else {
             return Ok(());
@@ -238,7 +242,9 @@ impl JetStream {
         let mut problems = Vec::new();
         let recovered = stream.with_consumers(now, port, |consumers, context| {
             let documents = document::names(context.store).map_err(ApiError::stream_create)?;
-            let names = documents.iter().filter_map(|name| name.strip_prefix(CONSUMER));
+            let names = documents
+                .iter()
+                .filter_map(|name| name.strip_prefix(CONSUMER));
             for name in names {
                 if let Err(error) = recover_consumer(consumers, name, context) {
                     problems.push(format!("consumer {name} is not taken back: {error}"));
@@ -306,11 +312,7 @@ fn recover_consumer(
 }
 
 /// Writes down what a consumer is.
-fn keep_consumer(
-    store: &mut Store,
-    created: i64,
-    config: &ConsumerConfig,
-) -> Result<(), ApiError> {
+fn keep_consumer(store: &mut Store, created: i64, config: &ConsumerConfig) -> Result<(), ApiError> {
     if config.mem_storage {
         return Ok(());
     }

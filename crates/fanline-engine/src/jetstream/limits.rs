@@ -91,6 +91,8 @@ impl AccountLimits {
     pub(super) fn consumers_max(&self, config: &StreamConfig) -> usize {
         let limits = [config.max_consumers, self.max_consumers];
         let lowest = limits.into_iter().filter(|limit| *limit > 0).min();
-        lowest.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+        lowest.map_or(usize::MAX, |limit| {
+            usize::try_from(limit).unwrap_or(usize::MAX)
+        })
     }
 }

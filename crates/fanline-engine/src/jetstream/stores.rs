@@ -12,7 +12,9 @@ impl JetStream {
                 Ok(Store::memory(&StoreLimits::default()))
             }
             (Storage::File, Some(folders)) => {
-                folders.open(&config.name).map_err(ApiError::stream_create)?;
+                folders
+                    .open(&config.name)
+                    .map_err(ApiError::stream_create)?;
                 Ok(Store::memory(&StoreLimits::default()))
             }
         }

@@ -226,7 +226,11 @@ impl Streams {
 
     /// One that is due by now; its timer is gone.
     pub(super) fn take_due(&mut self, now: Duration) -> Option<Key> {
-        let (due, key) = self.timers.first().copied().filter(|(due, _)| *due <= now)?;
+        let (due, key) = self
+            .timers
+            .first()
+            .copied()
+            .filter(|(due, _)| *due <= now)?;
         self.timers.remove(&(due, key));
         self.entries.get_mut(key)?.timer = None;
         Some(key)

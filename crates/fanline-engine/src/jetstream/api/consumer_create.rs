@@ -8,8 +8,7 @@ use crate::jetstream::advisory::Action;
 use crate::jetstream::consumer::ConsumerId;
 use crate::jetstream::streams::Key;
 use crate::jetstream::{
-    ApiError, ConsumerConfig, Pedantry, Retention, check_consumer_name, overlap,
-    stored_metadata,
+    ApiError, ConsumerConfig, Pedantry, Retention, check_consumer_name, overlap, stored_metadata,
 };
 
 #[derive(Debug, Default, Deserialize)]
@@ -105,11 +104,7 @@ fn create(call: &mut Call<'_>, request: Request) -> Result<Answer, ApiError> {
     json(&info)
 }
 
-fn make(
-    call: &mut Call<'_>,
-    key: Key,
-    mut config: ConsumerConfig,
-) -> Result<ConsumerId, ApiError> {
+fn make(call: &mut Call<'_>, key: Key, mut config: ConsumerConfig) -> Result<ConsumerId, ApiError> {
     check_beside_others(call.js, key, &config, None)?;
     stored_metadata_of(&mut config);
     let (now, is_direct) = (call.now, config.direct);
@@ -142,7 +137,8 @@ fn change(
     is.check_update(&config)?;
     check_beside_others(call.js, key, &config, Some(id))?;
     stored_metadata_of(&mut config);
-    call.js.change_consumer((key, id), config, call.now, call.port)?;
+    call.js
+        .change_consumer((key, id), config, call.now, call.port)?;
     Ok(id)
 }
 
@@ -161,10 +157,15 @@ fn check_beside_others(
     let limits = &js.settings.limits;
     let acks = config.max_ack_pending;
     if limits.max_ack_pending > 0 && acks > limits.max_ack_pending {
-        return Err(ApiError::consumer_max_pending_ack_excess(limits.max_ack_pending));
+        return Err(ApiError::consumer_max_pending_ack_excess(
+            limits.max_ack_pending,
+        ));
     }
     let stream = js.streams.get(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
-    let others = stream.consumers().iter().filter(|(id, c)| Some(*id) != but && !c.config().direct);
+    let others = stream
+        .consumers()
+        .iter()
+        .filter(|(id, c)| Some(*id) != but && !c.config().direct);
     let others = others.map(|(_, consumer)| consumer.config());
     if stream.config().retention == Retention::WorkQueue && !config.direct {
         return check_work_queue(config, others)
@@ -181,7 +182,11 @@ fn check_count(
     stream: &crate::jetstream::stream::Stream,
     but: Option<ConsumerId>,
 ) -> Result<(), ApiError> {
-    let counted = stream.consumers().iter().filter(|(_, c)| !c.config().direct).count();
+    let counted = stream
+        .consumers()
+        .iter()
+        .filter(|(_, c)| !c.config().direct)
+        .count();
     match but.is_none() && counted >= max {
         true => Err(ApiError::MAXIMUM_CONSUMERS_LIMIT),
         false => Ok(()),
@@ -199,7 +204,9 @@ fn check_work_queue<'a>(
             return Err(ApiError::CONSUMER_WQ_MULTIPLE_UNFILTERED);
         }
         let is_open = other.filters().next().is_none();
-        let mut pairs = other.filters().flat_map(|o| config.filters().map(move |f| (o, f)));
+        let mut pairs = other
+            .filters()
+            .flat_map(|o| config.filters().map(move |f| (o, f)));
         if is_open || pairs.any(|(other, filter)| overlap(other, filter)) {
             return Err(ApiError::CONSUMER_WQ_CONSUMER_NOT_UNIQUE);
         }

@@ -40,10 +40,16 @@ pub(super) fn infos(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let listed = listed(call, key);
     let page = Page::new(listed.len(), request.offset, INFOS_MAX);
     let now = call.now;
-    let stream = call.js.streams.touch(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+    let stream = call
+        .js
+        .streams
+        .touch(key)
+        .ok_or(ApiError::STREAM_NOT_FOUND)?;
     let consumers = stream.with_consumers(now, call.port, |consumers, context| {
         let infos = page.of(&listed).iter();
-        infos.filter_map(|(_, id)| consumers.info(*id, context)).collect()
+        infos
+            .filter_map(|(_, id)| consumers.info(*id, context))
+            .collect()
     });
     json(&Infos { page, consumers })
 }
@@ -53,7 +59,9 @@ fn listed(call: &Call<'_>, key: Key) -> Vec<(String, ConsumerId)> {
     let consumers = call.js.streams.get(key).map(|stream| stream.consumers());
     let all = consumers.into_iter().flat_map(|consumers| consumers.iter());
     let shown = all.filter(|(_, consumer)| !consumer.config().direct);
-    let mut listed: Vec<_> = shown.map(|(id, consumer)| (consumer.name().to_owned(), id)).collect();
+    let mut listed: Vec<_> = shown
+        .map(|(id, consumer)| (consumer.name().to_owned(), id))
+        .collect();
     listed.sort_unstable();
     listed
 }

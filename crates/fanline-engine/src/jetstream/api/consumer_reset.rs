@@ -23,7 +23,11 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let request: Request = call.body()?;
     let (key, id) = call.consumer_key()?;
     let now = call.now;
-    let stream = call.js.streams.touch(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+    let stream = call
+        .js
+        .streams
+        .touch(key)
+        .ok_or(ApiError::STREAM_NOT_FOUND)?;
     let reset_seq = stream.with_consumers(now, call.port, |consumers, context| {
         consumers.reset(id, request.seq, context)
     })?;

@@ -18,7 +18,11 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     }
     let (key, id) = call.consumer_key()?;
     let now = call.now;
-    let stream = call.js.streams.touch(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+    let stream = call
+        .js
+        .streams
+        .touch(key)
+        .ok_or(ApiError::STREAM_NOT_FOUND)?;
     let consumer = stream.consumers().get(id);
     let config = consumer.ok_or(ApiError::CONSUMER_NOT_FOUND)?.config();
     if !config.priority_groups.contains(&request.group) {

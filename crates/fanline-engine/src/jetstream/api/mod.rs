@@ -172,7 +172,11 @@ impl<'a> Call<'a> {
         id: ConsumerId,
     ) -> Result<super::consumer::ConsumerInfo, ApiError> {
         let (now, version) = (self.now, self.js.settings.server_version.clone());
-        let stream = self.js.streams.touch(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+        let stream = self
+            .js
+            .streams
+            .touch(key)
+            .ok_or(ApiError::STREAM_NOT_FOUND)?;
         let info = stream.with_consumers(now, self.port, |consumers, context| {
             consumers.info(id, context)
         });

@@ -32,7 +32,10 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     stored_metadata_of(&mut config);
     let key = match js.streams.find(&config.name) {
         Some(key) => {
-            let is_same = js.streams.get(key).is_some_and(|s| s.config().same_as(&config));
+            let is_same = js
+                .streams
+                .get(key)
+                .is_some_and(|s| s.config().same_as(&config));
             is_same.then_some(key).ok_or(ApiError::STREAM_NAME_EXIST)?
         }
         None => {
@@ -89,7 +92,11 @@ pub(super) fn check_beside_others(
     but: Option<Key>,
 ) -> Result<(), ApiError> {
     let streams = &js.streams;
-    if config.subjects.iter().any(|subject| streams.is_held(subject, but)) {
+    if config
+        .subjects
+        .iter()
+        .any(|subject| streams.is_held(subject, but))
+    {
         return Err(ApiError::STREAM_SUBJECT_OVERLAP);
     }
     check_origins(js, config)?;

@@ -66,10 +66,12 @@ pub(super) fn shown(call: &mut Call<'_>, key: Key) -> Result<StreamInfo, ApiErro
 /// The subjects that a filter matches, in order, and how many records each has.
 fn subjects(stream: &mut Stream, filter: &str) -> Vec<(String, u64)> {
     let mut found = BTreeMap::new();
-    stream.store().subjects(filter.as_bytes(), &mut |subject, state| {
-        let name = String::from_utf8_lossy(subject).into_owned();
-        *found.entry(name).or_insert(0) += state.messages;
-    });
+    stream
+        .store()
+        .subjects(filter.as_bytes(), &mut |subject, state| {
+            let name = String::from_utf8_lossy(subject).into_owned();
+            *found.entry(name).or_insert(0) += state.messages;
+        });
     found.into_iter().collect()
 }
 

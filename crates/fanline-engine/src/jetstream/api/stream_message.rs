@@ -94,8 +94,16 @@ pub(super) fn delete(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     }
     let key = call.stream_key()?;
     let now = call.now;
-    let stream = call.js.streams.touch(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
-    stream.delete_message(request.seq, !request.no_erase, now, call.port)?;
+    let stream = call
+        .js
+        .streams
+        .touch(key)
+        .ok_or(ApiError::STREAM_NOT_FOUND)?;
+    let last = stream.store().last_sequence();
+    if request.seq <= last && matches!(stream.store().read(request.seq), Ok(None)) {
+        return Err(ApiError::sequence_not_found(request.seq));
+    }
+    stream.delete_message(request.seq, !request.no_erase, now)?;
     Ok(success())
 }
 

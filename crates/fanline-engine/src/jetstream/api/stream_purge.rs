@@ -32,7 +32,11 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     };
     let key = call.stream_key()?;
     let now = call.now;
-    let stream = call.js.streams.touch(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+    let stream = call
+        .js
+        .streams
+        .touch(key)
+        .ok_or(ApiError::STREAM_NOT_FOUND)?;
     let purged = stream.purge(&purge, now, call.port)?;
     json(&Reply {
         success: true,

@@ -21,7 +21,8 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     stored_metadata_of(&mut config);
     check_beside_others(js, &config, Some(key))?;
     js.change_stream(key, config, now, call.port)?;
-    js.advisories.stream(Action::Update, call.names[0], now, call.port);
+    js.advisories
+        .stream(Action::Update, call.names[0], now, call.port);
     let info = stream_info::shown(call, key)?;
     json(&info)
 }

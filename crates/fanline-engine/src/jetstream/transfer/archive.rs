@@ -49,8 +49,16 @@ pub(super) fn write_record(out: &mut Vec<u8>, record: &Record<'_>) {
     out.extend(record.sequence.to_le_bytes());
     out.extend(record.unix_nanos.to_le_bytes());
     out.extend(record.expires_at.unwrap_or(0).to_le_bytes());
-    out.extend(u16::try_from(subject.len()).unwrap_or(u16::MAX).to_le_bytes());
-    out.extend(u32::try_from(headers.len()).unwrap_or(u32::MAX).to_le_bytes());
+    out.extend(
+        u16::try_from(subject.len())
+            .unwrap_or(u16::MAX)
+            .to_le_bytes(),
+    );
+    out.extend(
+        u32::try_from(headers.len())
+            .unwrap_or(u32::MAX)
+            .to_le_bytes(),
+    );
     out.extend(subject);
     out.extend(headers);
     out.extend(record.payload);
@@ -59,7 +67,11 @@ pub(super) fn write_record(out: &mut Vec<u8>, record: &Record<'_>) {
 
 pub(super) fn write_consumer(out: &mut Vec<u8>, config: &[u8], state: &[u8]) {
     let start = open(out, CONSUMER);
-    out.extend(u32::try_from(config.len()).unwrap_or(u32::MAX).to_le_bytes());
+    out.extend(
+        u32::try_from(config.len())
+            .unwrap_or(u32::MAX)
+            .to_le_bytes(),
+    );
     out.extend(config);
     out.extend(state);
     close(out, start);

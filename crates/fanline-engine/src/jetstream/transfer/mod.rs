@@ -37,18 +37,15 @@ impl Transfers {
 
     /// Whether a stream of this name is coming back.
     pub(super) fn is_restoring(&self, name: &str) -> bool {
-        self.restores.iter().any(|restore| restore.config.name == name)
+        self.restores
+            .iter()
+            .any(|restore| restore.config.name == name)
     }
 }
 
 impl JetStream {
     /// Takes an answer to a piece that went out, or a piece that comes in: `$JS.SNAPSHOT.>`.
-    pub(super) fn handle_transfer(
-        &mut self,
-        message: &Message<'_>,
-        now: Now,
-        port: &mut dyn Port,
-    ) {
+    pub(super) fn handle_transfer(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
         let topic = String::from_utf8_lossy(message.topic);
         let mut tokens = topic.split('.').skip(2);
         let (direction, id) = (tokens.next(), tokens.nth(1));
@@ -72,7 +69,12 @@ impl JetStream {
             }
             !gone
         });
-        while let Some(at) = self.transfers.restores.iter().position(|r| is_silent(r.heard)) {
+        while let Some(at) = self
+            .transfers
+            .restores
+            .iter()
+            .position(|r| is_silent(r.heard))
+        {
             let restore = self.transfers.restores.swap_remove(at);
             self.give_up_restore(restore);
         }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::archive::{Frame, Reader};
 use super::TRANSFERS_MAX;
+use super::archive::{Frame, Reader};
 use crate::jetstream::account::JetStream;
 use crate::jetstream::consumer::{Consumers, Context};
 use crate::jetstream::{
@@ -37,7 +37,8 @@ impl JetStream {
         let store = self.make_store(&config)?;
         let id = self.random.id();
         let deliver = format!("$JS.SNAPSHOT.RESTORE.{}.{id}", config.name);
-        self.advisories.transfer("restore_create", &config.name, now, port);
+        self.advisories
+            .transfer("restore_create", &config.name, now, port);
         self.transfers.restores.push(Restore {
             id,
             config,
@@ -111,7 +112,8 @@ impl JetStream {
                 }
             });
         }
-        self.advisories.transfer("restore_complete", &name, now, port);
+        self.advisories
+            .transfer("restore_complete", &name, now, port);
         created_reply(self, key, now)
     }
 
@@ -121,7 +123,9 @@ impl JetStream {
         drop(store);
         if let Err(error) = self.remove_folder(&config) {
             let name = &config.name;
-            self.report(format!("what came of stream {name} is not removed: {error}"));
+            self.report(format!(
+                "what came of stream {name} is not removed: {error}"
+            ));
         }
     }
 }

@@ -110,7 +110,8 @@ impl JetStream {
             Err(_) => snapshot.end_with("NATS/1.0 500 Read Error\r\n\r\n", port),
         }
         let name = &snapshot.name;
-        self.advisories.transfer("snapshot_complete", name, now, port);
+        self.advisories
+            .transfer("snapshot_complete", name, now, port);
         true
     }
 }
@@ -149,7 +150,9 @@ impl Snapshot {
         let piece: Vec<u8> = self.buffer.drain(..bytes).collect();
         self.pieces += 1;
         self.in_flight_bytes += bytes;
-        let Snapshot { name, id, pieces, .. } = &*self;
+        let Snapshot {
+            name, id, pieces, ..
+        } = &*self;
         let reply = format!("$JS.SNAPSHOT.ACK.{name}.{id}.{bytes}.{pieces}");
         port.publish(&Message {
             topic: self.options.deliver.as_bytes(),

@@ -142,7 +142,9 @@ impl Model {
         }
         match rollup {
             Some("all") => self.records.retain(|(sequence, _, _)| *sequence == last),
-            Some(_) => self.records.retain(|(sequence, s, _)| *sequence == last || *s != subject),
+            Some(_) => self
+                .records
+                .retain(|(sequence, s, _)| *sequence == last || *s != subject),
             None => {}
         }
         self.ids.extend(id.map(|id| (id, self.last, now)));
