@@ -238,13 +238,11 @@ impl JetStream {
         let Some(stream) = self.streams.get(key) else {
             return;
         };
-        let origins: Vec<Key> = stream
-            .origins()
-            .filter_map(|origin| self.streams.find(origin))
-            .collect();
         let readers = self.streams.readers(&stream.config().name);
-        let pairs = origins.into_iter().map(|origin| (key, origin));
-        for (reader, origin) in pairs.chain(readers.into_iter().map(|reader| (reader, key))) {
+        let mut pairs: Vec<(Key, Key)> = readers.iter().map(|reader| (*reader, key)).collect();
+        let origins = stream.origins().filter_map(|origin| self.streams.find(origin));
+        pairs.extend(origins.map(|origin| (key, origin)));
+        for (reader, origin) in pairs {
             let Some((into, from)) = self.streams.pair(reader, origin) else {
                 continue;
             };

@@ -183,18 +183,18 @@ impl JetStream {
             return;
         };
         let is_kept = stream.config().storage == Storage::File;
-        let name = stream.config().name.clone();
         let mut failed = None;
         stream.with_consumers(now, port, |consumers, context| {
             consumers.save(now, all, &mut |consumer, state| {
                 if is_kept && !consumer.config().mem_storage {
                     let document = format!("{STATE}{}", consumer.name());
                     let written = document::write(context.store, &document, state);
-                    failed = written.err().or(failed.take());
+                    failed = failed.take().or(written.err());
                 }
             });
         });
         if let Some(error) = failed {
+            let name = stream.config().name.clone();
             self.report(format!(
                 "stream {name}: a consumer's state is not kept: {error}"
             ));

@@ -112,8 +112,8 @@ impl Streams {
     }
 
     /// The streams that copy from one of this name.
-    pub(super) fn readers(&self, origin: &str) -> Vec<Key> {
-        self.readers.get(origin).cloned().unwrap_or_default()
+    pub(super) fn readers(&self, origin: &str) -> &[Key] {
+        self.readers.get(origin).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn insert(&mut self, stream: Stream) -> Key {

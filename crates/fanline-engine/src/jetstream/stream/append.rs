@@ -119,8 +119,7 @@ impl Stream {
         if !subject.is_empty() && self.store.subject(subject).is_some_and(first_of_subject) {
             // Nearly always there is one, the value before.
             let filters = Filters::new([subject]);
-            let before =
-                filters.and_then(|mut filters| Ok(self.store.next_matching(&mut filters, 0)));
+            let before = filters.map(|mut filters| self.store.next_matching(&mut filters, 0));
             if let Ok(Ok(Some(before))) = before
                 && before < sequence
             {

@@ -153,17 +153,14 @@ impl Stream {
         checked.due = self.check_schedule(subject, headers)?;
         if let Some(id) = headers.msg_id {
             let earlier = self.find_duplicate(id);
-            match &mut so_far {
-                None if earlier.is_some() => {
-                    checked.duplicate_of = earlier;
-                    return Ok(());
+            if let Some(so_far) = &mut so_far {
+                let is_new = so_far.ids.insert(id.to_vec());
+                if earlier.is_some() || !is_new {
+                    return Err(ApiError::ATOMIC_PUBLISH_CONTAINS_DUPLICATE_MESSAGE);
                 }
-                None => {}
-                Some(so_far) => {
-                    if earlier.is_some() || !so_far.ids.insert(id.to_vec()) {
-                        return Err(ApiError::ATOMIC_PUBLISH_CONTAINS_DUPLICATE_MESSAGE);
-                    }
-                }
+            } else if earlier.is_some() {
+                checked.duplicate_of = earlier;
+                return Ok(());
             }
         }
         self.check_ttl(asked, edits, checked)?;

@@ -65,10 +65,11 @@ impl<'a> PublishHeaders<'a> {
             let Some(name) = name.strip_prefix(b"Nats-") else {
                 continue;
             };
-            if let Some(place) = found.place(name) {
-                if place.is_none() && !value.is_empty() {
-                    *place = Some(value);
-                }
+            if let Some(place) = found.place(name)
+                && place.is_none()
+                && !value.is_empty()
+            {
+                *place = Some(value);
             }
         }
         found

@@ -100,10 +100,10 @@ impl Cron {
     fn next_in_day(&self, (hour, minute, second): (i8, i8, i8)) -> Option<(i8, i8, i8)> {
         let mut from = (minute, second);
         for h in hour..24 {
-            if has(self.hours, h) {
-                if let Some((minute, second)) = self.next_in_hour(from) {
-                    return Some((h, minute, second));
-                }
+            if has(self.hours, h)
+                && let Some((minute, second)) = self.next_in_hour(from)
+            {
+                return Some((h, minute, second));
             }
             from = (0, 0);
         }
@@ -113,10 +113,10 @@ impl Cron {
     fn next_in_hour(&self, (minute, second): (i8, i8)) -> Option<(i8, i8)> {
         let mut from = second;
         for m in minute..60 {
-            if has(self.minutes, m) {
-                if let Some(s) = (from..60).find(|s| has(self.seconds, *s)) {
-                    return Some((m, s));
-                }
+            if has(self.minutes, m)
+                && let Some(s) = (from..60).find(|s| has(self.seconds, *s))
+            {
+                return Some((m, s));
             }
             from = 0;
         }

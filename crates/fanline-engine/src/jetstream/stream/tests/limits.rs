@@ -278,7 +278,7 @@ proptest! {
                 });
             }
             let found: Vec<_> = bench.records().iter()
-                .map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect();
+                .map(|line| line.split(' ').next().unwrap().parse::<u64>().unwrap()).collect();
             let expected: Vec<u64> = model.iter().map(|(sequence, _, _)| *sequence).collect();
             prop_assert_eq!(found, expected);
         }

@@ -2,100 +2,103 @@ use super::{Bench, check};
 
 const LAST_0: &str = "!10071 wrong last sequence: 0";
 
+/// One publish after the other, and what is said.
+const CONDITIONS: &[(&str, &str)] = &[
+    ("s.a x", "=1"),
+    ("s.a |Nats-Msg-Id: 1| x", "=2"),
+    ("s.a |Nats-Msg-Id: 1| x", r#"=2,"duplicate": true"#),
+    (
+        "s.b |Nats-Expected-Stream: Z| x",
+        "!10060 expected stream does not match",
+    ),
+    (
+        "s.b |Nats-Expected-Last-Sequence: 9| x",
+        "!10071 wrong last sequence: 2",
+    ),
+    (
+        "s.b |Nats-Expected-Last-Sequence: x| x",
+        "!10071 wrong last sequence: 2",
+    ),
+    ("s.b |Nats-Expected-Last-Subject-Sequence: 7| x", LAST_0),
+    ("s.b |Nats-Expected-Last-Subject-Sequence: x| x", LAST_0),
+    (
+        "s.b |Nats-Expected-Last-Subject-Sequence: 0|Nats-Expected-Last-Subject-Sequence-Subject: s.z| x",
+        "=3",
+    ),
+    (
+        "s.b |Nats-Expected-Last-Subject-Sequence: 0|Nats-Expected-Last-Subject-Sequence-Subject: s.*| x",
+        "!10071 wrong last sequence: 3",
+    ),
+    (
+        "s.b |Nats-Expected-Last-Subject-Sequence-Subject: s.x| x",
+        "!10193 missing sequence for expected last sequence per subject",
+    ),
+    (
+        "s.b |Nats-Expected-Last-Msg-Id: zz| x",
+        "!10070 wrong last msg ID: ",
+    ),
+    ("s.b |Nats-Msg-Id: 2| x", "=4"),
+    (
+        "s.b |Nats-Expected-Last-Msg-Id: zz| x",
+        "!10070 wrong last msg ID: 2",
+    ),
+    ("s.b |Nats-Expected-Last-Msg-Id: 2| x", "=5"),
+    (
+        "s.b |Nats-Rollup: foo| x",
+        r#"!10111 rollup value invalid: "foo""#,
+    ),
+    ("s.b |Nats-TTL: 5| x", "!10166 per-message TTL is disabled"),
+    ("s.b |Nats-TTL: x| x", "!10165 invalid per-message TTL"),
+    (
+        "s.b |Nats-Incr: 1| x",
+        "!10168 message counters is disabled",
+    ),
+    (
+        "s.b |Nats-Incr: x|Nats-Expected-Stream: q| x",
+        "!10171 message counter increment is invalid",
+    ),
+    (
+        "s.b |Nats-Batch-Id: 1| x",
+        "!10174 atomic publish is disabled",
+    ),
+    (
+        "s.b |Nats-Schedule: @at x| x",
+        "!10188 message schedules is disabled",
+    ),
+    (
+        "s.b |Nats-Schedule: x|Nats-Expected-Last-Sequence: 99| x",
+        "!10071 wrong last sequence: 5",
+    ),
+    (
+        "s.b |Nats-Schedule: x|Nats-Msg-Id: 2| x",
+        "!10188 message schedules is disabled",
+    ),
+    (
+        "s.b |Nats-TTL: x|Nats-Msg-Id: 2| x",
+        r#"=4,"duplicate": true"#,
+    ),
+    (
+        "s.b |Nats-Msg-Id: 2|Nats-Expected-Last-Sequence: 99| x",
+        "!10071 wrong last sequence: 5",
+    ),
+    (
+        "s.b |Nats-Stream-Source: S 1| x",
+        "!10227 message stream source header is not allowed",
+    ),
+    (
+        "s.b |Nats-Schedule-Next: purge| x",
+        "!10212 message schedules invalid scheduler",
+    ),
+    ("s.b |nats-msg-id: 2| x", "=6"),
+    ("s.b |Nats-Msg-Id:| x", "=7"),
+    ("s.b |Nats-Expected-Last-Sequence:| x", "=8"),
+];
+
 #[test]
 fn conditions() {
     check(
         r#""subjects":["s.>"],"duplicate_window":1000000000,"allow_rollup_hdrs":true"#,
-        &[
-            ("s.a x", "=1"),
-            ("s.a |Nats-Msg-Id: 1| x", "=2"),
-            ("s.a |Nats-Msg-Id: 1| x", r#"=2,"duplicate": true"#),
-            (
-                "s.b |Nats-Expected-Stream: Z| x",
-                "!10060 expected stream does not match",
-            ),
-            (
-                "s.b |Nats-Expected-Last-Sequence: 9| x",
-                "!10071 wrong last sequence: 2",
-            ),
-            (
-                "s.b |Nats-Expected-Last-Sequence: x| x",
-                "!10071 wrong last sequence: 2",
-            ),
-            ("s.b |Nats-Expected-Last-Subject-Sequence: 7| x", LAST_0),
-            ("s.b |Nats-Expected-Last-Subject-Sequence: x| x", LAST_0),
-            (
-                "s.b |Nats-Expected-Last-Subject-Sequence: 0|Nats-Expected-Last-Subject-Sequence-Subject: s.z| x",
-                "=3",
-            ),
-            (
-                "s.b |Nats-Expected-Last-Subject-Sequence: 0|Nats-Expected-Last-Subject-Sequence-Subject: s.*| x",
-                "!10071 wrong last sequence: 3",
-            ),
-            (
-                "s.b |Nats-Expected-Last-Subject-Sequence-Subject: s.x| x",
-                "!10193 missing sequence for expected last sequence per subject",
-            ),
-            (
-                "s.b |Nats-Expected-Last-Msg-Id: zz| x",
-                "!10070 wrong last msg ID: ",
-            ),
-            ("s.b |Nats-Msg-Id: 2| x", "=4"),
-            (
-                "s.b |Nats-Expected-Last-Msg-Id: zz| x",
-                "!10070 wrong last msg ID: 2",
-            ),
-            ("s.b |Nats-Expected-Last-Msg-Id: 2| x", "=5"),
-            (
-                "s.b |Nats-Rollup: foo| x",
-                r#"!10111 rollup value invalid: "foo""#,
-            ),
-            ("s.b |Nats-TTL: 5| x", "!10166 per-message TTL is disabled"),
-            ("s.b |Nats-TTL: x| x", "!10165 invalid per-message TTL"),
-            (
-                "s.b |Nats-Incr: 1| x",
-                "!10168 message counters is disabled",
-            ),
-            (
-                "s.b |Nats-Incr: x|Nats-Expected-Stream: q| x",
-                "!10171 message counter increment is invalid",
-            ),
-            (
-                "s.b |Nats-Batch-Id: 1| x",
-                "!10174 atomic publish is disabled",
-            ),
-            (
-                "s.b |Nats-Schedule: @at x| x",
-                "!10188 message schedules is disabled",
-            ),
-            (
-                "s.b |Nats-Schedule: x|Nats-Expected-Last-Sequence: 99| x",
-                "!10071 wrong last sequence: 5",
-            ),
-            (
-                "s.b |Nats-Schedule: x|Nats-Msg-Id: 2| x",
-                "!10188 message schedules is disabled",
-            ),
-            (
-                "s.b |Nats-TTL: x|Nats-Msg-Id: 2| x",
-                r#"=4,"duplicate": true"#,
-            ),
-            (
-                "s.b |Nats-Msg-Id: 2|Nats-Expected-Last-Sequence: 99| x",
-                "!10071 wrong last sequence: 5",
-            ),
-            (
-                "s.b |Nats-Stream-Source: S 1| x",
-                "!10227 message stream source header is not allowed",
-            ),
-            (
-                "s.b |Nats-Schedule-Next: purge| x",
-                "!10212 message schedules invalid scheduler",
-            ),
-            ("s.b |nats-msg-id: 2| x", "=6"),
-            ("s.b |Nats-Msg-Id:| x", "=7"),
-            ("s.b |Nats-Expected-Last-Sequence:| x", "=8"),
-        ],
+        CONDITIONS,
     );
     check(
         r#""subjects":["s"]"#,
