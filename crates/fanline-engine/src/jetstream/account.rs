@@ -240,7 +240,9 @@ impl JetStream {
         };
         let readers = self.streams.readers(&stream.config().name);
         let mut pairs: Vec<(Key, Key)> = readers.iter().map(|reader| (*reader, key)).collect();
-        let origins = stream.origins().filter_map(|origin| self.streams.find(origin));
+        let origins = stream
+            .origins()
+            .filter_map(|origin| self.streams.find(origin));
         pairs.extend(origins.map(|origin| (key, origin)));
         for (reader, origin) in pairs {
             let Some((into, from)) = self.streams.pair(reader, origin) else {

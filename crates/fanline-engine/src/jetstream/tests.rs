@@ -66,7 +66,11 @@ impl Account {
     fn add(&mut self, name: &str, fields: &str) {
         let comma = if fields.is_empty() { "" } else { "," };
         let body = format!(r#"{{"name":"{name}","storage":"memory"{comma}{fields}}}"#);
-        assert_eq!(self.error(&format!("STREAM.CREATE.{name}"), &body), 0, "{body}");
+        assert_eq!(
+            self.error(&format!("STREAM.CREATE.{name}"), &body),
+            0,
+            "{body}"
+        );
     }
 
     fn wait(&mut self, duration: Duration) {
@@ -116,12 +120,20 @@ fn streams_beside_each_other() {
     account.add("BIRDS", BIRDS);
     for (name, fields, expected) in [
         ("BIRDS", r#""subjects":["birds.*"],"storage":"memory""#, 0),
-        ("BIRDS", r#""subjects":["fish.*"],"storage":"memory""#, 10058),
+        (
+            "BIRDS",
+            r#""subjects":["fish.*"],"storage":"memory""#,
+            10058,
+        ),
         ("FISH", r#""subjects":["birds.heron"]"#, 10065),
         ("FISH", r#""subjects":["*.heron"]"#, 10065),
         ("OTHER", r#""subjects":["fish"]"#, 10056),
         ("FISH", r#""subjects":["fish"],"fins":2"#, 10025),
-        ("COPY", r#""sources":[{"name":"BIRDS"}],"max_msg_size":10"#, 0),
+        (
+            "COPY",
+            r#""sources":[{"name":"BIRDS"}],"max_msg_size":10"#,
+            0,
+        ),
     ] {
         let path = match name {
             "OTHER" => "STREAM.CREATE.FISH".to_owned(),
@@ -130,9 +142,13 @@ fn streams_beside_each_other() {
         let body = format!(r#"{{"name":"{name}",{fields}}}"#);
         assert_eq!(account.error(&path, &body), expected, "{body}");
     }
-    let circle = r#"{"name":"BIRDS","storage":"memory","subjects":["birds.*"],"sources":[{"name":"COPY"}]}"#;
+    let circle =
+        r#"{"name":"BIRDS","storage":"memory","subjects":["birds.*"],"sources":[{"name":"COPY"}]}"#;
     assert_eq!(account.error("STREAM.UPDATE.BIRDS", circle), 10052);
-    assert_eq!(account.error("STREAM.UPDATE.NONE", r#"{"name":"NONE"}"#), 10059);
+    assert_eq!(
+        account.error("STREAM.UPDATE.NONE", r#"{"name":"NONE"}"#),
+        10059
+    );
     assert_eq!(account.error("STREAM.UPDATE.BIRDS", ""), 10052);
 }
 
@@ -145,7 +161,10 @@ fn changed_subjects_change_what_is_asked_for() {
     assert!(account.port.interest.contains(&b"nests"[..]));
     assert!(account.port.interest.contains(&b"birds.*"[..]));
     assert!(!account.port.interest.contains(&b"eggs"[..]));
-    assert_eq!(account.send("nests", "", "x"), [r#"reply {"stream":"BIRDS","seq":1}"#]);
+    assert_eq!(
+        account.send("nests", "", "x"),
+        [r#"reply {"stream":"BIRDS","seq":1}"#]
+    );
     assert!(account.send("eggs", "", "x").is_empty());
 }
 
@@ -158,12 +177,30 @@ fn pages_of_streams() {
         format!(r#"{{"type":"io.nats.jetstream.api.v1.stream_names_response",{fields}}}"#)
     };
     for (body, expected) in [
-        ("", r#""total":2,"offset":0,"limit":1024,"streams":["BIRDS","FISH"]"#),
-        (r#"{"offset":1}"#, r#""total":2,"offset":1,"limit":1024,"streams":["FISH"]"#),
-        (r#"{"offset":9}"#, r#""total":2,"offset":2,"limit":1024,"streams":null"#),
-        (r#"{"subject":"birds.heron"}"#, r#""total":1,"offset":0,"limit":1024,"streams":["BIRDS"]"#),
-        (r#"{"subject":">"}"#, r#""total":2,"offset":0,"limit":1024,"streams":["BIRDS","FISH"]"#),
-        (r#"{"subject":"cats"}"#, r#""total":0,"offset":0,"limit":1024,"streams":null"#),
+        (
+            "",
+            r#""total":2,"offset":0,"limit":1024,"streams":["BIRDS","FISH"]"#,
+        ),
+        (
+            r#"{"offset":1}"#,
+            r#""total":2,"offset":1,"limit":1024,"streams":["FISH"]"#,
+        ),
+        (
+            r#"{"offset":9}"#,
+            r#""total":2,"offset":2,"limit":1024,"streams":null"#,
+        ),
+        (
+            r#"{"subject":"birds.heron"}"#,
+            r#""total":1,"offset":0,"limit":1024,"streams":["BIRDS"]"#,
+        ),
+        (
+            r#"{"subject":">"}"#,
+            r#""total":2,"offset":0,"limit":1024,"streams":["BIRDS","FISH"]"#,
+        ),
+        (
+            r#"{"subject":"cats"}"#,
+            r#""total":0,"offset":0,"limit":1024,"streams":null"#,
+        ),
     ] {
         assert_eq!(account.ask("STREAM.NAMES", body), typed(expected), "{body}");
     }
@@ -193,9 +230,21 @@ fn single_records_and_purges() {
         ("STREAM.MSG.GET.BIRDS", "", 10003),
         ("STREAM.MSG.GET.BIRDS", "{}", 10003),
         ("STREAM.MSG.GET.BIRDS", r#"{"seq":9}"#, 10037),
-        ("STREAM.MSG.GET.BIRDS", r#"{"last_by_subj":"birds.jay"}"#, 10037),
-        ("STREAM.MSG.GET.BIRDS", r#"{"last_by_subj":"birds.jay","seq":1}"#, 10003),
-        ("STREAM.MSG.GET.BIRDS", r#"{"next_by_subj":"birds.heron","seq":2}"#, 0),
+        (
+            "STREAM.MSG.GET.BIRDS",
+            r#"{"last_by_subj":"birds.jay"}"#,
+            10037,
+        ),
+        (
+            "STREAM.MSG.GET.BIRDS",
+            r#"{"last_by_subj":"birds.jay","seq":1}"#,
+            10003,
+        ),
+        (
+            "STREAM.MSG.GET.BIRDS",
+            r#"{"next_by_subj":"birds.heron","seq":2}"#,
+            0,
+        ),
         ("STREAM.MSG.GET.BIRDS", r#"{"seq":1,"batch":3}"#, 10003),
         ("STREAM.MSG.GET.NONE", r#"{"seq":1}"#, 10059),
         ("STREAM.MSG.DELETE.BIRDS", r#"{"seq":9}"#, 10057),
@@ -211,7 +260,10 @@ fn single_records_and_purges() {
         "STREAM.INFO.BIRDS",
         r#"{"subjects_filter":">","deleted_details":true}"#,
     );
-    assert!(info.contains(r#""subjects":{"birds.heron":2,"birds.owl":1}"#), "{info}");
+    assert!(
+        info.contains(r#""subjects":{"birds.heron":2,"birds.owl":1}"#),
+        "{info}"
+    );
     assert!(info.contains(r#""num_deleted":1,"deleted":[2]"#), "{info}");
     assert_eq!(
         account.ask("STREAM.PURGE.BIRDS", r#"{"filter":"birds.heron"}"#),
@@ -236,7 +288,10 @@ fn consumers_are_made_listed_and_deleted() {
         r#"{"type":"io.nats.jetstream.api.v1.consumer_names_response","total":1,"offset":0,"limit":1024,"consumers":["watch"]}"#
     );
     assert_eq!(
-        account.ask("CONSUMER.PAUSE.BIRDS.watch", r#"{"pause_until":"2023-11-14T22:13:21Z"}"#),
+        account.ask(
+            "CONSUMER.PAUSE.BIRDS.watch",
+            r#"{"pause_until":"2023-11-14T22:13:21Z"}"#
+        ),
         r#"{"type":"io.nats.jetstream.api.v1.consumer_pause_response","paused":true,"pause_until":"2023-11-14T22:13:21Z","pause_remaining":1000000000}"#
     );
     assert_eq!(
@@ -251,16 +306,40 @@ fn names_of_consumers() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     let cases = [
-        ("CONSUMER.CREATE.BIRDS.a", r#""name":"a","durable_name":"b""#, 10017),
+        (
+            "CONSUMER.CREATE.BIRDS.a",
+            r#""name":"a","durable_name":"b""#,
+            10017,
+        ),
         ("CONSUMER.CREATE.BIRDS.b", r#""name":"a""#, 0),
         ("CONSUMER.CREATE.BIRDS", r#""durable_name":"a""#, 10020),
         ("CONSUMER.CREATE.BIRDS", "", 0),
-        ("CONSUMER.DURABLE.CREATE.BIRDS.c", r#""durable_name":"c""#, 0),
-        ("CONSUMER.DURABLE.CREATE.BIRDS.d", r#""durable_name":"c""#, 10017),
+        (
+            "CONSUMER.DURABLE.CREATE.BIRDS.c",
+            r#""durable_name":"c""#,
+            0,
+        ),
+        (
+            "CONSUMER.DURABLE.CREATE.BIRDS.d",
+            r#""durable_name":"c""#,
+            10017,
+        ),
         ("CONSUMER.DURABLE.CREATE.BIRDS.c", r#""name":"c""#, 10018),
-        ("CONSUMER.CREATE.BIRDS.e.birds.heron", r#""filter_subject":"birds.heron""#, 0),
-        ("CONSUMER.CREATE.BIRDS.f.birds.heron", r#""filter_subject":"birds.owl""#, 10131),
-        ("CONSUMER.CREATE.BIRDS.f.birds.heron", r#""filter_subjects":["birds.heron"]"#, 10137),
+        (
+            "CONSUMER.CREATE.BIRDS.e.birds.heron",
+            r#""filter_subject":"birds.heron""#,
+            0,
+        ),
+        (
+            "CONSUMER.CREATE.BIRDS.f.birds.heron",
+            r#""filter_subject":"birds.owl""#,
+            10131,
+        ),
+        (
+            "CONSUMER.CREATE.BIRDS.f.birds.heron",
+            r#""filter_subjects":["birds.heron"]"#,
+            10137,
+        ),
         ("CONSUMER.CREATE.BIRDS.x*", "", 10052),
     ];
     for (path, config, expected) in cases {
@@ -289,7 +368,13 @@ fn consumers_beside_each_other() {
     expect("BIRDS", "a", "", "create", 0);
     expect("BIRDS", "a", r#","description":"x""#, "create", 10148);
     expect("BIRDS", "a", r#","description":"x""#, "update", 0);
-    expect("BIRDS", "a", r#","description":"x","max_waiting":3"#, "", 10012);
+    expect(
+        "BIRDS",
+        "a",
+        r#","description":"x","max_waiting":3"#,
+        "",
+        10012,
+    );
     expect("BIRDS", "b", "", "", 10026);
     expect("BIRDS", "a", "", "destroy", 10025);
     expect("WORK", "a", r#","filter_subject":"work.a""#, "", 0);
@@ -302,7 +387,13 @@ fn consumers_beside_each_other() {
 fn what_nobody_answers() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
-    for topic in ["FOO", "STREAM.FOO.BIRDS", "STREAM.INFO.BIRDS.x", "STREAM.INFO", "META.LEADER.STEPDOWN"] {
+    for topic in [
+        "FOO",
+        "STREAM.FOO.BIRDS",
+        "STREAM.INFO.BIRDS.x",
+        "STREAM.INFO",
+        "META.LEADER.STEPDOWN",
+    ] {
         assert_eq!(account.ask(topic, ""), "", "{topic}");
     }
     for topic in [
@@ -314,7 +405,11 @@ fn what_nobody_answers() {
         let expected = format!("reply NATS/1.0 503|Nats-Subject: {topic}||");
         assert_eq!(account.send(topic, "", ""), [expected]);
     }
-    for path in ["STREAM.LEADER.STEPDOWN.BIRDS", "STREAM.PEER.REMOVE.NONE", "CONSUMER.LEADER.STEPDOWN.A.b"] {
+    for path in [
+        "STREAM.LEADER.STEPDOWN.BIRDS",
+        "STREAM.PEER.REMOVE.NONE",
+        "CONSUMER.LEADER.STEPDOWN.A.b",
+    ] {
         assert_eq!(account.error(path, ""), 10010, "{path}");
     }
 }
@@ -326,7 +421,13 @@ fn levels_domains_and_the_account() {
         ..Settings::default()
     });
     let level = |level: &str| format!("NATS/1.0\r\nNats-Required-Api-Level: {level}\r\n\r\n");
-    for (value, expected) in [("5", false), ("6", true), ("x", true), ("", false), ("-1", false)] {
+    for (value, expected) in [
+        ("5", false),
+        ("6", true),
+        ("x", true),
+        ("", false),
+        ("-1", false),
+    ] {
         let answer = account.send("$JS.lake.API.STREAM.NAMES", &level(value), "");
         assert_eq!(answer[0].contains("10185"), expected, "{value}");
     }
@@ -358,27 +459,44 @@ fn limits_of_the_account() {
         ("C", 0, 10027),
     ] {
         let body = format!(r#"{{"name":"{name}","storage":"memory","max_bytes":{bytes}}}"#);
-        assert_eq!(account.error(&format!("STREAM.CREATE.{name}"), &body), expected, "{body}");
+        assert_eq!(
+            account.error(&format!("STREAM.CREATE.{name}"), &body),
+            expected,
+            "{body}"
+        );
     }
 }
 
 #[test]
 fn events_are_told_to_those_who_listen() {
     let mut account = Account::new();
-    for topic in ["STREAM.CREATED.BIRDS", "CONSUMER.DELETED.BIRDS.watch", "API"] {
+    for topic in [
+        "STREAM.CREATED.BIRDS",
+        "CONSUMER.DELETED.BIRDS.watch",
+        "API",
+    ] {
         let topic = format!("$JS.EVENT.ADVISORY.{topic}");
         account.port.interest.insert(topic.into_bytes());
     }
     let body = r#"{"name":"BIRDS","storage":"memory"}"#;
     let told = account.send("$JS.API.STREAM.CREATE.BIRDS", "", body);
     assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[0].starts_with("$JS.EVENT.ADVISORY.STREAM.CREATED.BIRDS"), "{told:?}");
-    assert!(told[0].ends_with(r#""stream":"BIRDS","action":"create"}"#), "{told:?}");
+    assert!(
+        told[0].starts_with("$JS.EVENT.ADVISORY.STREAM.CREATED.BIRDS"),
+        "{told:?}"
+    );
+    assert!(
+        told[0].ends_with(r#""stream":"BIRDS","action":"create"}"#),
+        "{told:?}"
+    );
     assert!(told[2].starts_with("$JS.EVENT.ADVISORY.API"), "{told:?}");
     let body = r#"{"stream_name":"BIRDS","config":{"durable_name":"watch"}}"#;
     account.send("$JS.API.CONSUMER.CREATE.BIRDS.watch", "", body);
     let told = account.send("$JS.API.STREAM.DELETE.BIRDS", "", "");
-    assert!(told[0].starts_with("$JS.EVENT.ADVISORY.CONSUMER.DELETED.BIRDS.watch"), "{told:?}");
+    assert!(
+        told[0].starts_with("$JS.EVENT.ADVISORY.CONSUMER.DELETED.BIRDS.watch"),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -403,7 +521,10 @@ fn copies_follow_their_origin() {
     account.wait(Duration::ZERO);
     let info = account.ask("STREAM.INFO.COPY", "");
     assert!(info.contains(r#""messages":2,"#), "{info}");
-    assert!(info.contains(r#""mirror":{"name":"BIRDS","lag":0"#), "{info}");
+    assert!(
+        info.contains(r#""mirror":{"name":"BIRDS","lag":0"#),
+        "{info}"
+    );
 }
 
 #[test]
@@ -413,7 +534,8 @@ fn a_backup_comes_back() {
     for number in 0..40 {
         account.send("birds.heron", "", &format!("{number} {}", "x".repeat(100)));
     }
-    let durable = r#"{"stream_name":"BIRDS","config":{"durable_name":"watch","ack_policy":"explicit"}}"#;
+    let durable =
+        r#"{"stream_name":"BIRDS","config":{"durable_name":"watch","ack_policy":"explicit"}}"#;
     account.send("$JS.API.CONSUMER.CREATE.BIRDS.watch", "", durable);
     let mut sent = account.send(
         "$JS.API.STREAM.SNAPSHOT.BIRDS",
@@ -426,10 +548,16 @@ fn a_backup_comes_back() {
     let answer = account.ask("STREAM.RESTORE.BIRDS", r#"{"config":{"name":"BIRDS"}}"#);
     assert!(answer.contains("10130"), "{answer}");
     account.send("$JS.API.STREAM.DELETE.BIRDS", "", "");
-    let answer = account.ask("STREAM.RESTORE.BIRDS", r#"{"config":{"name":"BIRDS","storage":"memory"},"state":{}}"#);
+    let answer = account.ask(
+        "STREAM.RESTORE.BIRDS",
+        r#"{"config":{"name":"BIRDS","storage":"memory"},"state":{}}"#,
+    );
     let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
     let deliver = answer["deliver_subject"].as_str().unwrap().to_owned();
-    assert!(deliver.starts_with("$JS.SNAPSHOT.RESTORE.BIRDS."), "{deliver}");
+    assert!(
+        deliver.starts_with("$JS.SNAPSHOT.RESTORE.BIRDS."),
+        "{deliver}"
+    );
     // What is no backup ends it.
     assert!(account.send(&deliver, "", "no backup at all")[0].contains("10062"));
     assert!(account.send(&deliver, "", "").is_empty());

@@ -26,8 +26,12 @@ impl<'a> AckTopic<'a> {
         let rest = topic.strip_prefix(b"$JS.ACK.")?;
         // The short form has seven tokens here. The long one has two more in front, and may have more
         // behind.
-        let is_long = rest.split(|b| *b == b'.').count() >= 9;
-        let mut tokens = rest.split(|b| *b == b'.').skip(if is_long { 2 } else { 0 });
+        let skipped = match rest.split(|b| *b == b'.').count() {
+            7 => 0,
+            count if count >= 9 => 2,
+            _ => return None,
+        };
+        let mut tokens = rest.split(|b| *b == b'.').skip(skipped);
         let (stream, consumer) = (tokens.next()?, tokens.next()?);
         let mut number = || tokens.next().and_then(write::parse_number);
         let (deliveries, stream_sequence, consumer_sequence) = (number()?, number()?, number()?);

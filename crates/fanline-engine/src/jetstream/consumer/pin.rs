@@ -86,7 +86,7 @@ impl Consumer {
         self.requests.remove_where(|request| {
             let is_its = request.id == pinned.id;
             if is_its {
-                round.send(&request.reply, b"", Status::PinIdMismatch);
+                round.send(&request.reply, b"", Status::WrongPinId(request.left()));
             }
             is_its
         });

@@ -29,7 +29,10 @@ impl Consumer {
                 return;
             }
         };
-        let expires_max = go_duration(self.rules.expires_max.0);
+        let expires_max = match self.rules.expires_max.0 {
+            0 => String::new(),
+            nanos => go_duration(nanos),
+        };
         let refused = request.refused(&self.rules, &self.config.priority_groups, &expires_max);
         if let Some(status) = refused.or_else(|| self.refused_now(&request, round)) {
             round.send(reply, b"", status);

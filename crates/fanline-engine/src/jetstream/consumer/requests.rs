@@ -165,7 +165,8 @@ impl Requests {
         request.bytes_left = request.bytes_left.map(|left| left.saturating_sub(bytes));
         request.sent = now;
         request.is_served = true;
-        if request.left == 0 {
+        // What is used up to the byte is as good as answered.
+        if request.left == 0 || request.bytes_left == Some(0) {
             self.waiting.remove(at);
         } else if self.waiting.len() > 1
             && let Some(request) = self.waiting.remove(at)

@@ -9,6 +9,10 @@ const PRIORITY_TIMEOUT_NANOS: u64 = 120_000_000_000;
 /// How long an acknowledgement may take, unless configured.
 const ACK_WAIT_NANOS: u64 = 30_000_000_000;
 
+/// Fanline's own options, as labels: for clients that send only the fields that they know.
+const PER_SUBJECT_LABEL: &str = "fanline.max_ack_pending_per_subject";
+const FAIR_LABEL: &str = "fanline.fair_subjects";
+
 /// What a consumer goes by. `None` and 0 of a limit both mean that there is none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
@@ -59,12 +63,8 @@ impl Rules {
             } else {
                 0
             }),
-            pending_per_subject_max: limit(if needs_acks {
-                config.max_ack_pending_per_subject
-            } else {
-                0
-            }),
-            fair_subjects: config.fair_subjects,
+            pending_per_subject_max: limit(if needs_acks { per_subject(config) } else { 0 }),
+            fair_subjects: config.fair_subjects || label(config, FAIR_LABEL) == Some("true"),
             replay_original: config.replay_policy == ReplayPolicy::Original,
             headers_only: config.headers_only,
             sampled_percent: percent(&config.sample_freq),
@@ -108,6 +108,17 @@ impl Rules {
     /// Whether subjects must be told apart.
     pub(super) fn has_lanes(&self) -> bool {
         self.fair_subjects || self.pending_per_subject_max != usize::MAX
+    }
+}
+
+fn label<'a>(config: &'a ConsumerConfig, name: &str) -> Option<&'a str> {
+    config.metadata.get(name).map(String::as_str)
+}
+
+fn per_subject(config: &ConsumerConfig) -> i64 {
+    match config.max_ack_pending_per_subject {
+        0 => label(config, PER_SUBJECT_LABEL).map_or(0, |value| value.parse().unwrap_or(0)),
+        limit => limit,
     }
 }
 

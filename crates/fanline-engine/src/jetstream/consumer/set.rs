@@ -222,14 +222,10 @@ impl Consumers {
         updated
     }
 
-    /// Takes a consumer away. Those who wait for it are told.
+    /// Takes a consumer away. Those who wait for it are told; those it pushes to are not.
     pub fn delete(&mut self, id: ConsumerId, context: &mut Context<'_>) -> Option<Consumer> {
         self.with(id, context, |consumer, work| {
             consumer.end_requests(Status::ConsumerDeleted, &mut work.round);
-            if let Some(push) = consumer.push.as_ref().filter(|push| push.is_active()) {
-                work.round
-                    .send(push.subject(), b"", Status::ConsumerDeleted);
-            }
         });
         self.remove(id)
     }

@@ -1,18 +1,6 @@
 //! What of a consumer outlives a restart, as bytes.
 //!
-//! A version byte, then numbers of seven bits a byte, the lowest first. Sequences that ascend are
-//! written as differences, so that a record that waits for its acknowledgement takes about eight
-//! bytes:
-//!
-//! | what | numbers |
-//! | --- | --- |
-//! | next stream sequence to look at | 1 |
-//! | delivered: consumer sequence, stream sequence, last active | 3 |
-//! | ack floor: the same | 3 |
-//! | records not acknowledged: how many, then of each: stream sequence (difference), consumer sequence, milliseconds since 1970 of its last delivery (difference, zigzag), deliveries | 1 + 4n |
-//! | records to be delivered before the next one: how many, then sequences (differences) | 1 + n |
-//!
-//! Times are 0 when there is none.
+//! The bytes are described in `docs/formats/consumer.md`.
 
 use super::machine::{Consumer, Position};
 use super::pending::Sent;
@@ -125,7 +113,7 @@ impl State {
 
 impl Consumer {
     /// Writes its state in the place of what was in `out`.
-    pub(super) fn encode_state(&self, out: &mut Vec<u8>) {
+    pub fn encode_state(&self, out: &mut Vec<u8>) {
         let mut listed: Vec<u64> = self.listed.iter().copied().collect();
         listed.extend(self.lanes.iter().flat_map(|lanes| lanes.sequences()));
         listed.sort_unstable();

@@ -39,6 +39,8 @@ pub(super) enum Status<'a> {
     RequiredApiLevel,
     /// Another client is pinned.
     PinIdMismatch,
+    /// The client that waits is pinned no more.
+    WrongPinId(Left),
 }
 
 /// What a request has not been given.
@@ -83,6 +85,7 @@ impl Status<'_> {
             Status::BadRequest(why) => return write!(out, "400 Bad Request - {why}"),
             Status::RequiredApiLevel => "412 Required Api Level",
             Status::PinIdMismatch => "423 Nats-Pin-Id mismatch",
+            Status::WrongPinId(_) => "423 Nats-Wrong-Pin-Id",
         };
         out.extend_from_slice(text.as_bytes());
         Ok(())
@@ -106,7 +109,9 @@ impl Status<'_> {
                 }
                 Ok(())
             }
-            Status::RequestTimeout(left) | Status::MessageSizeExceedsMaxBytes(left) => write!(
+            Status::RequestTimeout(left)
+            | Status::MessageSizeExceedsMaxBytes(left)
+            | Status::WrongPinId(left) => write!(
                 out,
                 "Nats-Pending-Messages: {}\r\nNats-Pending-Bytes: {}\r\n",
                 left.messages, left.bytes
@@ -194,6 +199,10 @@ mod tests {
             (
                 Status::RequiredApiLevel,
                 "NATS/1.0 412 Required Api Level\r\n\r\n",
+            ),
+            (
+                Status::WrongPinId(left),
+                "NATS/1.0 423 Nats-Wrong-Pin-Id\r\nNats-Pending-Messages: 5\r\nNats-Pending-Bytes: 1\r\n\r\n",
             ),
             (
                 Status::PinIdMismatch,

@@ -187,6 +187,14 @@ fn an_order_for_each_subject() {
 }
 
 #[test]
+fn options_of_fanline_as_labels() {
+    let config = r#"{"metadata":{"fanline.max_ack_pending_per_subject":"1","fanline.fair_subjects":"true"}}"#;
+    let mut world = World::with(&["s.a=1", "s.a=2", "s.b=3"], config);
+    world.pull("i", "9");
+    world.hears(&["i s.a=1 x1 #1 +2", "i s.b=3 x1 #2 +1"]);
+}
+
+#[test]
 fn subjects_take_turns() {
     let records = ["s.a=1", "s.a=2", "s.a=3", "s.b=4", "s.c=5"];
     let mut world = World::with(&records, r#"{"fair_subjects":true}"#);

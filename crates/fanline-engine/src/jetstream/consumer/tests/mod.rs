@@ -1,6 +1,7 @@
 //! A consumer on a small stream, told as a story: what is done, and what is heard of it.
 
 mod acks;
+mod costs;
 mod model;
 mod policies;
 mod pulling;

@@ -27,10 +27,13 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..9_usize).prop_map(Step::Nak),
         1 => (0..9_usize).prop_map(Step::Term),
         1 => (1..40_u64).prop_map(Step::Remove),
-        3 => (0..1500_u64).prop_map(Step::Pass),
+        3 => (0..WAIT_MILLIS).prop_map(Step::Pass),
         1 => Just(Step::Restart),
     ]
 }
+
+/// No step is as long, so that nothing goes out twice within one.
+const WAIT_MILLIS: u64 = 1000;
 
 const SUBJECTS: [&str; 3] = ["s.a", "s.b", "other"];
 
@@ -127,7 +130,7 @@ fn run(steps: &[Step], rules: &Rules, retention: Retention) {
             check(&mut world, &mut model, rules);
         }
         model.out.values_mut().for_each(|again| *again = true);
-        world.pass_millis(1001);
+        world.pass_millis(WAIT_MILLIS - 1);
         check(&mut world, &mut model, rules);
     }
     let wanted = model

@@ -94,6 +94,9 @@ fn no_more_bytes_than_asked_for() {
         "i s.a=one x1 #1 +2",
         "i 409 Message Size Exceeds MaxBytes Pending-Messages=4 Pending-Bytes=2",
     ]);
+    world.pull("i", r#"{"batch":5,"max_bytes":45}"#);
+    world.hears(&["i s.b=two x1 #2 +1"]);
+    assert!(world.numbers("C").ends_with(" 0 1"));
 }
 
 #[test]
