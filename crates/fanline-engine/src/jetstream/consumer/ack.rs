@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::duration::parse_go_duration;
 use super::write;
 
 /// Where an acknowledgement is sent to, in parts.
@@ -83,15 +84,18 @@ impl<'a> Ack<'a> {
     }
 }
 
-/// `{"delay":<nanoseconds>}`; what cannot be read means at once.
+/// `{"delay":<nanoseconds>}`, or a duration such as `300ms`; what cannot be read means at once.
 fn delay(options: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct Options {
         #[serde(default)]
         delay: i64,
     }
-    let options: Options = serde_json::from_slice(options).ok()?;
-    u64::try_from(options.delay).ok().filter(|delay| *delay > 0)
+    let delay = match serde_json::from_slice::<Options>(options) {
+        Ok(options) => u64::try_from(options.delay).ok(),
+        Err(_) => parse_go_duration(std::str::from_utf8(options).ok()?),
+    };
+    delay.filter(|delay| *delay > 0)
 }
 
 /// Appends what comes after the consumer's name in the topic of an acknowledgement.
@@ -156,6 +160,8 @@ mod tests {
             ("+OK", Ack::Done),
             ("-NAK", Ack::Again(None)),
             (r#"-NAK {"delay":300}"#, Ack::Again(Some(300))),
+            ("-NAK 300ms", Ack::Again(Some(300_000_000))),
+            ("-NAK 300", Ack::Again(None)),
             (r#"-NAK {"delay":"abc"}"#, Ack::Again(None)),
             (r#"-NAK {"delay":-5}"#, Ack::Again(None)),
             ("+WPI", Ack::Progress),

@@ -12,6 +12,7 @@ mod ack;
 mod admin;
 mod done;
 mod due;
+mod duration;
 mod event;
 mod groups;
 mod ids;

@@ -1,7 +1,8 @@
 //! Pull requests as they come in.
 
+use super::duration::go_duration;
 use super::machine::Consumer;
-use super::request::{PullRequest, go_duration};
+use super::request::PullRequest;
 use super::requests::Request;
 use super::shared::Round;
 use super::status::Status;

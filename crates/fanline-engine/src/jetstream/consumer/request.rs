@@ -114,36 +114,9 @@ impl PullRequest {
     }
 }
 
-/// A duration as Go prints it: `5s`, `1.5s`, `2m0s`, `250ms`.
-pub(super) fn go_duration(nanos: i64) -> String {
-    let (unit, per_unit) = match nanos {
-        0 => return "0s".to_owned(),
-        n if n < 1_000 => ("ns", 1),
-        n if n < 1_000_000 => ("µs", 1_000),
-        n if n < 1_000_000_000 => ("ms", 1_000_000),
-        _ => ("s", 1_000_000_000),
-    };
-    let minutes = nanos / 60_000_000_000;
-    let rest = if unit == "s" {
-        nanos % 60_000_000_000
-    } else {
-        nanos
-    };
-    let whole = rest / per_unit;
-    let places = per_unit.ilog10() as usize;
-    let fraction = format!("{:0places$}", rest % per_unit);
-    let fraction = fraction.trim_end_matches('0');
-    let point = if fraction.is_empty() { "" } else { "." };
-    let seconds = format!("{whole}{point}{fraction}{unit}");
-    match (minutes / 60, minutes % 60) {
-        (0, 0) => seconds,
-        (0, minutes) => format!("{minutes}m{seconds}"),
-        (hours, minutes) => format!("{hours}h{minutes}m{seconds}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::duration::go_duration;
     use super::*;
     use crate::jetstream::{ConsumerConfig, Nanos};
 
@@ -242,20 +215,5 @@ mod tests {
         check(&overflow, r#"{"group":"A","min_ack_pending":3}"#, "");
         let no_pins = "400 Bad Request - Not a Pinned Client Priority consumer";
         check(&overflow, r#"{"group":"A","id":"x"}"#, no_pins);
-    }
-
-    #[test]
-    fn durations() {
-        for (nanos, text) in [
-            (5_000_000_000, "5s"),
-            (6_500_000_000, "6.5s"),
-            (120_000_000_000, "2m0s"),
-            (3_600_000_000_000, "1h0m0s"),
-            (250_000_000, "250ms"),
-            (1_500, "1.5µs"),
-            (0, "0s"),
-        ] {
-            assert_eq!(go_duration(nanos), text);
-        }
     }
 }
