@@ -188,8 +188,9 @@ impl JetStream {
             consumers.save(now, all, &mut |consumer, state| {
                 if is_kept && !consumer.config().mem_storage {
                     let document = format!("{STATE}{}", consumer.name());
-                    let written = document::write(context.store, &document, state);
-                    failed = failed.take().or(written.err());
+                    if let Err(error) = document::write(context.store, &document, state) {
+                        failed = Some(error);
+                    }
                 }
             });
         });

@@ -37,7 +37,8 @@ impl Consumer {
             self.requests.next_deadline(),
             push.and_then(|push| push.next_heartbeat(&self.rules)),
             push.and_then(|push| push.next_allowed(at)),
-            self.replay.and_then(|replay| replay.due.filter(|due| *due > at)),
+            self.replay
+                .and_then(|replay| replay.due.filter(|due| *due > at)),
             self.pin.next_deadline(),
             inactive.map(|nanos| self.used.saturating_add(nanos)),
         ]
