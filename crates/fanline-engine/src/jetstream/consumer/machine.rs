@@ -175,7 +175,7 @@ impl Consumer {
             }
             DeliverPolicy::Last => self
                 .last_sequence(store)?
-                .unwrap_or(store.last_sequence() + 1),
+                .unwrap_or_else(|| store.last_sequence() + 1),
             DeliverPolicy::LastPerSubject => {
                 self.list_last(store);
                 store.last_sequence() + 1

@@ -69,7 +69,7 @@ impl Rules {
             headers_only: config.headers_only,
             sampled_percent: percent(&config.sample_freq),
             inactive_nanos: positive(config.inactive_threshold)
-                .or((!config.is_durable()).then_some(EPHEMERAL_INACTIVE_NANOS)),
+                .or_else(|| (!config.is_durable()).then_some(EPHEMERAL_INACTIVE_NANOS)),
             waiting_max: limit(config.max_waiting),
             batch_max: config.max_batch,
             expires_max: config.max_expires,
@@ -89,7 +89,7 @@ impl Rules {
             AckPolicy::None | AckPolicy::FlowControl => u64::MAX,
             AckPolicy::All | AckPolicy::Explicit => {
                 let nth = usize::try_from(deliveries.max(1) - 1).unwrap_or(usize::MAX);
-                let wait = self.waits.get(nth).or(self.waits.last());
+                let wait = self.waits.get(nth).or_else(|| self.waits.last());
                 now.saturating_add(wait.copied().unwrap_or(ACK_WAIT_NANOS))
             }
         }

@@ -125,93 +125,69 @@ impl Status<'_> {
 mod tests {
     use super::*;
 
-    /// As nats-server 2.15.2 sends them.
+    const LEFT: Left = Left {
+        messages: 5,
+        bytes: 1,
+    };
+
+    /// What nats-server 2.15.2 sends.
+    #[track_caller]
+    fn check(status: Status<'_>, expected: &str) {
+        let mut out = b"what was here before".to_vec();
+        status.write(&mut out);
+        let found = String::from_utf8(out).unwrap();
+        assert_eq!(found.replace("\r\n", "|"), format!("NATS/1.0 {expected}||"));
+    }
+
     #[test]
-    fn to_the_byte() {
-        let left = Left {
-            messages: 5,
-            bytes: 1,
+    fn without_headers() {
+        check(Status::FlowControlRequest, "100 FlowControl Request");
+        check(Status::NoMessages, "404 No Messages");
+        check(Status::RequestsPending, "408 Requests Pending");
+        check(Status::ExceededMaxWaiting, "409 Exceeded MaxWaiting");
+        check(
+            Status::ExceededMaxRequestBatch(5),
+            "409 Exceeded MaxRequestBatch of 5",
+        );
+        check(
+            Status::ExceededMaxRequestExpires("5s"),
+            "409 Exceeded MaxRequestExpires of 5s",
+        );
+        check(
+            Status::ExceededMaxRequestMaxBytes(9),
+            "409 Exceeded MaxRequestMaxBytes of 9",
+        );
+        check(Status::ConsumerDeleted, "409 Consumer Deleted");
+        check(Status::ConsumerIsPushBased, "409 Consumer is push based");
+        check(
+            Status::BadRequest("Priority Group missing"),
+            "400 Bad Request - Priority Group missing",
+        );
+        check(Status::RequiredApiLevel, "412 Required Api Level");
+        check(Status::PinIdMismatch, "423 Nats-Pin-Id mismatch");
+    }
+
+    #[test]
+    fn with_headers() {
+        let left = "|Nats-Pending-Messages: 5|Nats-Pending-Bytes: 1";
+        check(
+            Status::RequestTimeout(LEFT),
+            &format!("408 Request Timeout{left}"),
+        );
+        let too_large = format!("409 Message Size Exceeds MaxBytes{left}");
+        check(Status::MessageSizeExceedsMaxBytes(LEFT), &too_large);
+        check(
+            Status::WrongPinId(LEFT),
+            &format!("423 Nats-Wrong-Pin-Id{left}"),
+        );
+        let beat = |stalled| Status::IdleHeartbeat {
+            consumer_sequence: 7,
+            stream_sequence: 9,
+            stalled,
         };
-        for (status, expected) in [
-            (
-                Status::IdleHeartbeat {
-                    consumer_sequence: 7,
-                    stream_sequence: 9,
-                    stalled: None,
-                },
-                "NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 7\r\nNats-Last-Stream: 9\r\n\r\n",
-            ),
-            (
-                Status::IdleHeartbeat {
-                    consumer_sequence: 21,
-                    stream_sequence: 21,
-                    stalled: Some(b"$JS.FC.S.F.MzeF"),
-                },
-                "NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 21\r\nNats-Last-Stream: 21\r\n\
-                 Nats-Consumer-Stalled: $JS.FC.S.F.MzeF\r\n\r\n",
-            ),
-            (
-                Status::FlowControlRequest,
-                "NATS/1.0 100 FlowControl Request\r\n\r\n",
-            ),
-            (Status::NoMessages, "NATS/1.0 404 No Messages\r\n\r\n"),
-            (
-                Status::RequestTimeout(left),
-                "NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 5\r\nNats-Pending-Bytes: 1\r\n\r\n",
-            ),
-            (
-                Status::RequestsPending,
-                "NATS/1.0 408 Requests Pending\r\n\r\n",
-            ),
-            (
-                Status::MessageSizeExceedsMaxBytes(left),
-                "NATS/1.0 409 Message Size Exceeds MaxBytes\r\n\
-                 Nats-Pending-Messages: 5\r\nNats-Pending-Bytes: 1\r\n\r\n",
-            ),
-            (
-                Status::ExceededMaxWaiting,
-                "NATS/1.0 409 Exceeded MaxWaiting\r\n\r\n",
-            ),
-            (
-                Status::ExceededMaxRequestBatch(5),
-                "NATS/1.0 409 Exceeded MaxRequestBatch of 5\r\n\r\n",
-            ),
-            (
-                Status::ExceededMaxRequestExpires("5s"),
-                "NATS/1.0 409 Exceeded MaxRequestExpires of 5s\r\n\r\n",
-            ),
-            (
-                Status::ExceededMaxRequestMaxBytes(1000),
-                "NATS/1.0 409 Exceeded MaxRequestMaxBytes of 1000\r\n\r\n",
-            ),
-            (
-                Status::ConsumerDeleted,
-                "NATS/1.0 409 Consumer Deleted\r\n\r\n",
-            ),
-            (
-                Status::ConsumerIsPushBased,
-                "NATS/1.0 409 Consumer is push based\r\n\r\n",
-            ),
-            (
-                Status::BadRequest("Priority Group missing"),
-                "NATS/1.0 400 Bad Request - Priority Group missing\r\n\r\n",
-            ),
-            (
-                Status::RequiredApiLevel,
-                "NATS/1.0 412 Required Api Level\r\n\r\n",
-            ),
-            (
-                Status::WrongPinId(left),
-                "NATS/1.0 423 Nats-Wrong-Pin-Id\r\nNats-Pending-Messages: 5\r\nNats-Pending-Bytes: 1\r\n\r\n",
-            ),
-            (
-                Status::PinIdMismatch,
-                "NATS/1.0 423 Nats-Pin-Id mismatch\r\n\r\n",
-            ),
-        ] {
-            let mut out = b"what was here before".to_vec();
-            status.write(&mut out);
-            assert_eq!(String::from_utf8_lossy(&out), expected);
-        }
+        let expected = "100 Idle Heartbeat|Nats-Last-Consumer: 7|Nats-Last-Stream: 9";
+        check(beat(None), expected);
+        let stalled = format!("{expected}|Nats-Consumer-Stalled: $JS.FC.S.F.MzeF");
+        check(beat(Some(b"$JS.FC.S.F.MzeF")), &stalled);
     }
 }

@@ -63,7 +63,7 @@ impl Model {
             let subject = self.subjects[&sequence];
             let is_new_in_order =
                 |other: &&u64| !rules.per_subject || self.subjects.get(other) == Some(&subject);
-            let highest = self.seen.iter().filter(is_new_in_order).next_back();
+            let highest = self.seen.iter().rfind(is_new_in_order);
             assert_eq!(highest, Some(&sequence), "out of order");
             self.out.insert(sequence, false);
             assert!(self.out.len() <= rules.pending_max);
@@ -227,9 +227,11 @@ fn check(world: &mut World, model: &mut Model, rules: &Rules) {
         usize::try_from(info.num_ack_pending).unwrap(),
         info.num_pending,
     );
-    for (_, sequence) in std::mem::take(&mut world.port.deliveries) {
-        panic!("{sequence} went out while asked for information");
-    }
+    assert_eq!(
+        world.port.deliveries,
+        [],
+        "went out while asked for information"
+    );
     assert_eq!(found, expected, "ack pending, pending");
     let lowest = model.out.keys().next().copied().unwrap_or(u64::MAX);
     assert!(info.ack_floor.stream_seq < lowest);

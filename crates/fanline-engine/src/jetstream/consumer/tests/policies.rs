@@ -178,7 +178,7 @@ fn nobody_uses_it() {
     let short = world.create("D", r#"{"inactive_threshold":1000000000}"#);
     world.pass_millis(900);
     world.pull_from("D", "i", r#"{"expires":3000000000}"#);
-    world.pass_millis(4000);
+    world.pass_millis(3900);
     assert_eq!(world.unused, []);
     world.pass_millis(200);
     assert!(world.unused.contains(&ephemeral) && world.unused.contains(&short));

@@ -74,7 +74,7 @@ fn flow_control() {
     // The window has doubled.
     assert_eq!(world.port.heard[11], "d 100 FlowControl Request");
     let delivered = world.port.deliveries.len();
-    assert_eq!(delivered, 52);
+    assert_eq!(delivered, 53);
 }
 
 #[test]

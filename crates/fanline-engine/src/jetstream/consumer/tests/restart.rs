@@ -5,19 +5,12 @@ use crate::jetstream::Retention;
 use crate::jetstream::consumer::{Consumers, RestoreError};
 
 impl World {
-    /// Saves all, and takes it back into a new set.
+    /// Saves what has changed, and takes all back into a new set.
     pub(super) fn restart(&mut self) {
-        let mut saved = Vec::new();
-        let now = self.now;
-        self.consumers.save(now, true, &mut |consumer, state| {
-            saved.push((
-                consumer.config().clone(),
-                consumer.created(),
-                state.to_vec(),
-            ));
-        });
+        self.save(true);
+        let created = self.now.unix_nanos;
         self.consumers = Consumers::new("S", "$G", self.retention);
-        for (config, created, state) in saved {
+        for (config, state) in self.saved.clone().into_values() {
             self.call(|consumers, context| {
                 consumers.restore(config, created, &state, context).unwrap()
             });

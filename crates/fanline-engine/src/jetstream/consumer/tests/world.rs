@@ -126,6 +126,8 @@ pub(super) struct World {
     pub(super) now: Now,
     pub(super) retention: Retention,
     pub(super) unused: Vec<ConsumerId>,
+    /// Configurations and states, by name.
+    pub(super) saved: BTreeMap<String, (ConsumerConfig, Vec<u8>)>,
 }
 
 impl World {
@@ -143,6 +145,7 @@ impl World {
             },
             retention,
             unused: Vec::new(),
+            saved: BTreeMap::new(),
         }
     }
 
@@ -288,11 +291,19 @@ impl World {
         let end = self.now.since_start + Duration::from_millis(millis);
         while let Some(due) = self.consumers.next_timeout().filter(|due| *due <= end) {
             self.move_to(due.max(self.now.since_start));
-            let now = self.now;
-            self.consumers.save(now, false, &mut |_, _| {});
+            self.save(false);
             self.call(Consumers::handle_timeout);
         }
         self.move_to(end);
+    }
+
+    /// Saves the states that have changed: those that are due, or all.
+    pub(super) fn save(&mut self, all: bool) {
+        let saved = &mut self.saved;
+        self.consumers.save(self.now, all, &mut |consumer, state| {
+            let state = (consumer.config().clone(), state.to_vec());
+            saved.insert(consumer.name().to_owned(), state);
+        });
     }
 
     fn move_to(&mut self, since_start: Duration) {
