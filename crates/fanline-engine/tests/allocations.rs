@@ -241,7 +241,7 @@ fn deliveries_of_a_consumer() {
     }
     let mut consumers = Consumers::new("S", "$G", Retention::Limits);
     let mut port = Listener {
-        acks: vec![Vec::with_capacity(100); BATCH],
+        acks: vec![vec![0; 100]; BATCH],
         delivered: 0,
     };
     let config = ConsumerConfig {

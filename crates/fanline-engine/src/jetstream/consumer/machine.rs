@@ -318,13 +318,18 @@ impl Consumer {
                 self.delivered.consumer_sequence,
                 self.delivered.stream_sequence,
             ),
-            Some(slot) => (slot.consumer_sequence - 1, slot.stream_sequence - 1),
+            Some(slot) => (
+                slot.consumer_sequence.saturating_sub(1),
+                slot.stream_sequence.saturating_sub(1),
+            ),
         };
-        let held = self
-            .lanes
-            .as_ref()
-            .and_then(Lanes::first)
-            .map_or(u64::MAX, |first| first - 1);
+        // What is held back may be older than what is in flight.
+        let in_lanes = self.lanes.as_ref().and_then(Lanes::first);
+        let held = in_lanes
+            .into_iter()
+            .chain(self.listed.front().copied())
+            .min();
+        let held = held.map_or(u64::MAX, |first| first.saturating_sub(1));
         self.floor.consumer_sequence = self.floor.consumer_sequence.max(consumer_sequence);
         self.floor.stream_sequence = self.floor.stream_sequence.max(stream_sequence.min(held));
     }

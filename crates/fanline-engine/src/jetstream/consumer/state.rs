@@ -4,9 +4,12 @@
 
 use super::machine::{Consumer, Position};
 use super::pending::Sent;
+use crate::jetstream::DeliverPolicy;
 use crate::store::Store;
 
 const VERSION: u8 = 1;
+/// More deliveries than this is damage that was not noticed; counting on must not overflow.
+const CONSUMER_SEQUENCE_MAX: u64 = 1 << 62;
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
 /// What is wrong with saved state.
@@ -137,7 +140,12 @@ impl Consumer {
     /// what is stored under their sequences now is new.
     pub(super) fn restore(&mut self, state: State, store: &mut Store, at: u64, unix_nanos: i64) {
         let last = store.last_sequence();
-        self.next = state.next.clamp(1, last + 1);
+        // A start that is still to come has not been lost.
+        let start = match self.config.deliver_policy {
+            DeliverPolicy::ByStartSequence => self.config.opt_start_seq,
+            _ => 1,
+        };
+        self.next = state.next.min(last + 1).max(start).max(1);
         self.delivered = clamped(state.delivered, last);
         self.floor = clamped(state.floor, last);
         self.listed = state
@@ -179,7 +187,9 @@ impl Consumer {
 }
 
 fn clamped(position: Position, last: u64) -> Position {
+    let consumer_sequence = position.consumer_sequence.min(CONSUMER_SEQUENCE_MAX);
     Position {
+        consumer_sequence,
         stream_sequence: position.stream_sequence.min(last),
         ..position
     }

@@ -79,6 +79,16 @@ fn a_stream_that_has_lost_its_end() {
 }
 
 #[test]
+fn a_start_that_is_still_to_come() {
+    let config = r#"{"deliver_policy":"by_start_sequence","opt_start_seq":7}"#;
+    let mut world = World::with(&FIVE, config);
+    world.restart();
+    world.pull("i", "9");
+    world.append(&["s.a=6", "s.a=7"]);
+    world.hears(&["i s.a=7 x1 #1 +0"]);
+}
+
+#[test]
 fn states_are_saved_when_they_have_changed() {
     let mut world = World::with(&FIVE, "{}");
     let count = |world: &mut World, all| {
