@@ -46,7 +46,7 @@ CASES = [
     each(f"stream: {name}", create, [{name: value} for value in NUMBERS], after=DELETE)
     for name in (
         "max_consumers", "max_msgs", "max_bytes", "max_age", "max_msgs_per_subject", "max_msg_size",
-        "num_replicas", "duplicate_window", "subject_delete_marker_ttl", "first_seq",
+        "num_replicas", "duplicate_window", "subject_delete_marker_ttl",
     )
 ] + [
     each(f"pedantic stream: {name}", create, [{"pedantic": True, name: value} for value in (-2, 0, 1)], after=DELETE)
@@ -55,13 +55,14 @@ CASES = [
     each(f"stream: {name}", create, [{name: value} for value in ("", "x", "Limits", 3, True)], after=DELETE)
     for name in ("retention", "discard", "storage", "compression", "persist_mode")
 ] + [
+    each("stream: first_seq", create, [{"first_seq": value} for value in (-1, 0, 1, 5, "x")], after=DELETE),
     each("stream: subjects", create, [{"subjects": subjects} for subjects in (
         [], [""], ["s.."], ["s b"], [">"], ["*"], ["s.>", "s.a"], ["s.*", "s.a"], ["s.a", "s.a"], ["o.x"], ["o.>"],
-        ["*.x"], ["$JS.>"], ["$JS.API.x"], ["$JS.EVENT.>"], ["$JS.EVENT.ADVISORY.x"], ["$SYS.>"],
+        ["*.x"], ["$JS.>"], ["$JS.API.x"], ["$JS.EVENT.ADVISORY.x"], ["$SYS.>"],
         ["$SYS.ACCOUNT.>"], ["$JSC.>"], ["$NRG.x"], ["$KV.a.>"], ["_INBOX.>"],
     )], before=[create("O")], after=DELETE),
     each("stream: subjects without acknowledgements", create, [{"subjects": subjects, "no_ack": True} for subjects in (
-        ["$JS.EVENT.>"], ["*"], ["s.>"],
+        ["$JS.EVENT.x"], ["*"], ["s.>"],
     )], after=DELETE),
     Case("stream: names", [
         create("a*"), create("a/b"), create("a\\b"), create("x" * 255), create("x" * 256),
@@ -244,7 +245,7 @@ CASES += [
         step
         for path, config in (
             ("S.c", {"name": "a.b", "durable_name": "a.b"}), ("S.a*", {"name": "a*"}), ("S.a/b", {"name": "a/b"}),
-            ("S.a\\b", {"name": "a\\b"}), ("S." + "x" * 256, {}), ("S.a", {"name": "a", "durable_name": "b"}),
+            ("S.a\\b", {"name": "a\\b"}), ("S." + "x" * 256, {"name": "x" * 256}), ("S.a", {"name": "a", "durable_name": "b"}),
             ("S.b", {"name": "a"}), ("S.b", {"durable_name": "a"}), ("S.b", {}), ("S", {"durable_name": "a"}),
             ("S", {"name": "a"}), ("S.c.s.a", {"filter_subject": "s.a"}), ("S.c.s.a", {"filter_subject": "s.b"}),
             ("S.c.s.a", {}), ("S.c.s.a", {"filter_subjects": ["s.a"]}), ("S.c.s.>", {"filter_subject": "s.>"}),

@@ -126,7 +126,7 @@ fn streams_beside_each_other() {
             10058,
         ),
         ("FISH", r#""subjects":["birds.heron"]"#, 10065),
-        ("FISH", r#""subjects":["*.heron"]"#, 10065),
+        ("FISH", r#""subjects":["*.heron"],"no_ack":true"#, 10065),
         ("OTHER", r#""subjects":["fish"]"#, 10056),
         ("FISH", r#""subjects":["fish"],"fins":2"#, 10025),
         (

@@ -128,6 +128,8 @@ fn change(
     let stream = call.js.streams.get(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
     let consumer = stream.consumers().get(id);
     let is = consumer.ok_or(ApiError::CONSUMER_NOT_FOUND)?.config();
+    // A pause is ordered, not configured, once there is a consumer.
+    config.pause_until = is.pause_until;
     if is.same_as(&config) {
         return Ok(id);
     }

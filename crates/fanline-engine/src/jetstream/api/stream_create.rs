@@ -29,6 +29,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     }
     let (now, js) = (call.now, &mut *call.js);
     let mut config = config.checked_new(pedantry)?;
+    follow_origin(js, &mut config);
     stored_metadata_of(&mut config);
     let key = match js.streams.find(&config.name) {
         Some(key) => {
@@ -83,6 +84,18 @@ pub(super) fn asked(call: &Call<'_>) -> Result<(StreamConfig, Pedantry), ApiErro
 pub(super) fn stored_metadata_of(config: &mut StreamConfig) {
     let level = config.required_level();
     stored_metadata(&mut config.metadata, level);
+}
+
+/// A mirror answers for its origin if the origin answers itself.
+fn follow_origin(js: &JetStream, config: &mut StreamConfig) {
+    let origin = config
+        .mirror
+        .as_ref()
+        .filter(|mirror| mirror.external.is_none());
+    let key = origin.and_then(|mirror| js.streams.find(&mirror.name));
+    if let Some(origin) = key.and_then(|key| js.streams.get(key)) {
+        config.mirror_direct = origin.config().allow_direct;
+    }
 }
 
 /// The rules that concern other streams and the account. `but` is the stream itself.

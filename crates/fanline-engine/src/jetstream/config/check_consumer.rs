@@ -53,9 +53,6 @@ impl ConsumerConfig {
         self.fill_groups()?;
         self.fill_inactive_threshold(stream, pedantry)?;
         self.check_work_queue(stream)?;
-        if self.pause_until.is_some_and(|until| until.is_zero()) {
-            self.pause_until = None;
-        }
         Ok(self)
     }
 
@@ -261,6 +258,8 @@ impl ConsumerConfig {
         let what = match () {
             () if by_sequence && !has_sequence => "optional start sequence is not set",
             () if by_time && !has_time => "optional start time is not set",
+            // The word comes twice in nats-server too.
+            () if by_time && has_sequence => "optional start start sequence is also set",
             () if !by_sequence && has_sequence => "optional start sequence is also set",
             () if !by_time && has_time => "optional start time is also set",
             () if self.deliver_policy == DeliverPolicy::LastPerSubject && !filtered => {

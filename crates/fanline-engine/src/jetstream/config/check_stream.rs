@@ -1,7 +1,8 @@
 //! Which streams can be: the rules for a new configuration, and what it leaves open filled in.
 
 use super::check_source::{check_mirror, check_sources};
-use super::stream::{Discard, PersistMode, Republish, Retention, Storage, StreamConfig};
+use super::level::metadata_bytes;
+use super::stream::{Discard, PersistMode, Placement, Republish, Retention, Storage, StreamConfig};
 use super::values::Nanos;
 use crate::jetstream::error::ApiError;
 use crate::jetstream::transform::Transform;
@@ -50,6 +51,9 @@ impl StreamConfig {
         if self.sealed {
             return Err(invalid("stream configuration for create can not be sealed"));
         }
+        if self.mirror.is_none() && self.mirror_direct {
+            return Err(invalid("stream has no mirror but does have mirror direct"));
+        }
         self.checked(pedantry)
     }
 
@@ -59,6 +63,7 @@ impl StreamConfig {
     /// The rule that it breaks. Rules that concern other streams are not among these.
     pub fn checked(mut self, pedantry: Pedantry) -> Result<StreamConfig, ApiError> {
         self.check_names()?;
+        self.placement = self.placement.filter(|p| *p != Placement::default());
         self.fill_limits(pedantry)?;
         self.check_replicas()?;
         self.fill_times(pedantry)?;
@@ -78,9 +83,10 @@ impl StreamConfig {
                 "stream description is too long, maximum allowed is {DESCRIPTION_BYTES_MAX}"
             )));
         }
-        let metadata: usize = self.metadata.iter().map(|(k, v)| k.len() + v.len()).sum();
-        if metadata > METADATA_BYTES_MAX {
-            return Err(invalid("stream metadata exceeds maximum size of 128KB"));
+        if metadata_bytes(&self.metadata) > METADATA_BYTES_MAX {
+            return Err(invalid(format_args!(
+                "stream metadata exceeds maximum size of {METADATA_BYTES_MAX} bytes"
+            )));
         }
         Ok(())
     }
@@ -169,9 +175,6 @@ impl StreamConfig {
                 .is_some_and(|p| !p.preferred.is_empty()) =>
             {
                 "preferred server not permitted in placement"
-            }
-            () if self.mirror.is_none() && self.mirror_direct => {
-                "stream has no mirror but does have mirror direct"
             }
             () => {
                 self.fill_markers(pedantry)?;

@@ -40,6 +40,10 @@ pub fn decode_with_flag<T: DeserializeOwned>(
 
 fn parse(json: &[u8]) -> Result<Value, ApiError> {
     let mut value: Value = serde_json::from_slice(json).map_err(ApiError::invalid_json)?;
+    // serde would take a list of values for their names' sake.
+    if !value.is_object() {
+        return Err(ApiError::invalid_json("an object is expected"));
+    }
     drop_nulls(&mut value);
     Ok(value)
 }
@@ -118,6 +122,7 @@ mod tests {
         );
         check(r#"{"inner":{"word":1}}"#, Lenient, Err("invalid type"));
         check(r#"{"number":"3"}"#, Strict, Err("invalid type"));
+        check("[3]", Strict, Err("object"));
         check("{", Strict, Err("EOF"));
         check("", Lenient, Err("EOF"));
         let json = br#"{"number":3,"loud":true}"#;

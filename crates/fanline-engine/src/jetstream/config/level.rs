@@ -45,6 +45,13 @@ impl ConsumerConfig {
     }
 }
 
+/// How many bytes labels take, the one for the required level included.
+pub(super) fn metadata_bytes(metadata: &Metadata) -> usize {
+    let given = metadata.iter().filter(|(key, _)| *key != REQUIRED);
+    let given: usize = given.map(|(key, value)| key.len() + value.len()).sum();
+    given + REQUIRED.len() + 1
+}
+
 /// Labels for keeping: the required level is noted, what is only true of the server of the day is not.
 pub fn stored_metadata(metadata: &mut Metadata, required_level: u8) {
     metadata.remove(LEVEL);
