@@ -7,7 +7,8 @@ LEVEL = b"NATS/1.0\r\nNats-Required-Api-Level: %s\r\n\r\n"
 
 
 def stream(name="S", **fields):
-    return {"name": name, "subjects": [name.lower() + ".>"]} | fields
+    # In memory: a stream on disk may find what one of its name, just deleted, has left behind.
+    return {"name": name, "subjects": [name.lower() + ".>"], "storage": "memory"} | fields
 
 
 def create(name="S", **fields):
@@ -16,7 +17,7 @@ def create(name="S", **fields):
 
 def copy(name="S", **fields):
     """A stream without subjects of its own."""
-    return api(f"STREAM.CREATE.{name}", {"name": name} | fields)
+    return api(f"STREAM.CREATE.{name}", {"name": name, "storage": "memory"} | fields)
 
 
 def update(name="S", **fields):
@@ -83,8 +84,9 @@ CASES = [
         {"discard_new_per_subject": True}, {"discard_new_per_subject": True, "discard": "new"},
         {"discard_new_per_subject": True, "discard": "new", "max_msgs_per_subject": 1}, {"sealed": True},
         {"deny_purge": True, "allow_rollup_hdrs": True}, {"mirror_direct": True},
-        {"persist_mode": "async"}, {"persist_mode": "async", "storage": "memory"},
-        {"persist_mode": "async", "allow_atomic": True}, {"persist_mode": "async", "num_replicas": 3},
+        {"persist_mode": "async", "storage": "file"}, {"persist_mode": "async"},
+        {"persist_mode": "async", "storage": "file", "allow_atomic": True},
+        {"persist_mode": "async", "storage": "file", "num_replicas": 3},
         {"allow_atomic": True}, {"allow_batched": True}, {"allow_direct": True},
         {"consumer_limits": {"inactive_threshold": -1}}, {"consumer_limits": {"max_ack_pending": 5, "q": 1}},
     ], after=DELETE),
@@ -146,12 +148,12 @@ CASES += [
 ] + [
     Case(f"update: {was} to {becomes}", [create(**was), update(**becomes), api("STREAM.INFO.S")])
     for was, becomes in [
-        ({}, {"description": "x"}), ({}, {"storage": "memory"}), ({}, {"retention": "interest"}),
+        ({}, {"description": "x"}), ({}, {"storage": "file"}), ({}, {"retention": "interest"}),
         ({}, {"retention": "workqueue"}), ({"retention": "workqueue"}, {}), ({"max_consumers": 3}, {"max_consumers": 5}),
         ({}, {"sealed": True}), ({"max_age": SECOND}, {"sealed": True, "max_age": SECOND}), ({"deny_delete": True}, {}),
         ({"deny_purge": True}, {}), ({}, {"mirror": {"name": "O"}, "subjects": []}), ({"first_seq": 5}, {"first_seq": 7}),
         ({"allow_msg_ttl": True}, {}), ({}, {"allow_msg_counter": True}), ({"allow_msg_schedules": True}, {}),
-        ({}, {"persist_mode": "async"}), ({}, {"num_replicas": 3}), ({"allow_atomic": True}, {}),
+        ({"storage": "file"}, {"storage": "file", "persist_mode": "async"}), ({}, {"num_replicas": 3}), ({"allow_atomic": True}, {}),
         ({}, {"compression": "s2"}), ({}, {"subjects": ["q.>"]}), ({}, {"subjects": []}), ({}, {"name": "T"}),
         ({}, {"mirror_direct": True}), ({"subject_delete_marker_ttl": SECOND}, {}), ({}, {"metadata": {"a": "b"}}),
         ({}, {"pedantic": True}), ({}, {"max_age": SECOND}),
@@ -163,16 +165,16 @@ CASES += [
     ]),
     Case("update: a mirror", [
         create("O"), copy("M", mirror={"name": "O"}),
-        api("STREAM.UPDATE.M", {"name": "M", "mirror": {"name": "O", "filter_subject": "x"}}),
-        api("STREAM.UPDATE.M", {"name": "M", "mirror": {"name": "O"}, "subjects": ["m"]}),
-        api("STREAM.UPDATE.M", {"name": "M", "subjects": ["m"]}),
+        api("STREAM.UPDATE.M", {"name": "M", "storage": "memory", "mirror": {"name": "O", "filter_subject": "x"}}),
+        api("STREAM.UPDATE.M", {"name": "M", "storage": "memory", "mirror": {"name": "O"}, "subjects": ["m"]}),
+        api("STREAM.UPDATE.M", {"name": "M", "storage": "memory", "subjects": ["m"]}),
     ]),
     Case("update: sealed", [
         create(), request("s.a", "x"), update(sealed=True), update(), update(sealed=True, description="x"),
         api("STREAM.PURGE.S"), api("STREAM.MSG.DELETE.S", {"seq": 1}), request("s.a", "x"),
     ]),
     Case("create again", [
-        create(), create(), create(max_msgs=5), create(metadata={"a": "b"}), create(max_msgs=-1, storage="file"),
+        create(), create(), create(max_msgs=5), create(metadata={"a": "b"}), create(max_msgs=-1, storage="memory"), create(storage="file"),
     ]),
 ]
 
@@ -311,6 +313,10 @@ def asks(name, endpoint, bodies, before=FILLED):
 
 
 CASES += [
+    Case("a stream on disk", [
+        create("DISK", storage="file"), request("disk.a", "x"), request("disk.b", "y", b"NATS/1.0\r\nA: b\r\n\r\n"),
+        api("STREAM.INFO.DISK", {"subjects_filter": ">"}), api("STREAM.PURGE.DISK"), api("STREAM.INFO.DISK"),
+    ]),
     Case("what is not there", [create()] + [api(path) for path in (
         "STREAM.INFO.NONE", "STREAM.DELETE.NONE", "STREAM.PURGE.NONE", "STREAM.MSG.GET.NONE", "STREAM.MSG.DELETE.NONE",
         "CONSUMER.INFO.S.none", "CONSUMER.INFO.NONE.c", "CONSUMER.DELETE.S.none", "CONSUMER.DELETE.NONE.c",

@@ -25,6 +25,8 @@ VALUES_IGNORED = {
     "timestamp",
     "ts",
 }
+TIMING = ("lag", "seq", "active", "filter_subject")
+IDENTITY = re.compile(rb"Nats-Stream-Identity: \w+")
 TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
@@ -92,7 +94,8 @@ def clear(peer: Peer):
 def shown(headers: bytes, payload: bytes) -> list[str]:
     lines = []
     if headers:
-        lines.append(TIME.sub(b"{time}", headers).decode(errors="replace").replace("\r\n", "|"))
+        headers = IDENTITY.sub(b"Nats-Stream-Identity: {id}", TIME.sub(b"{time}", headers))
+        lines.append(headers.decode(errors="replace").replace("\r\n", "|"))
     try:
         lines.append(json.dumps(normal(json.loads(payload)), sort_keys=True))
     except ValueError:
@@ -105,6 +108,9 @@ def normal(value, key: str = ""):
         return value if value == "0001-01-01T00:00:00Z" else "{" + key + "}"
     if isinstance(value, dict):
         value = {name: normal(inner, name) for name, inner in value.items()}
+        if "lag" in value:
+            # How far a copy is, and whether it has begun, is a matter of timing.
+            value = {name: inner for name, inner in value.items() if name not in TIMING}
         if value.get("err_code") == 10025 and "unknown field" not in value["description"]:
             # Every JSON library has its own words for what it cannot read.
             value["description"] = "{not readable}"
