@@ -187,8 +187,12 @@ CASES += [
     ], before=[create()], after=FORGET)
     for name in (
         "ack_wait", "max_deliver", "rate_limit_bps", "max_waiting", "max_ack_pending", "max_batch", "max_expires",
-        "max_bytes", "idle_heartbeat", "inactive_threshold", "opt_start_seq", "priority_timeout",
+        "max_bytes", "idle_heartbeat", "opt_start_seq", "priority_timeout",
     )
+] + [
+    each("consumer: inactive_threshold", consumer, [
+        kind | {"inactive_threshold": value} for value in (-2, -1, 0, 50 * SECOND, "x") for kind in ({}, PUSH)
+    ], before=[create()], after=FORGET)
 ] + [
     each(f"consumer: {name}", consumer, [{name: value} for value in ("", "x", 3)], before=[create()], after=FORGET)
     for name in ("deliver_policy", "ack_policy", "replay_policy", "priority_policy")

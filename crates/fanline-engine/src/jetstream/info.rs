@@ -163,18 +163,14 @@ impl StateInfo {
         StateInfo {
             messages: state.messages,
             bytes: state.bytes,
-            // A stream that never held anything has no first record, not even one to come.
-            first_seq: match (state.last_sequence, stream.config().first_seq) {
-                (0, 0) => 0,
+            // A stream that never held anything has no first record, unless it was told where to begin.
+            first_seq: match state.last_sequence {
+                0 => stream.config().first_seq,
                 _ => state.first_sequence,
             },
             first_ts: time(state.first_unix_nanos),
             last_seq: state.last_sequence,
-            // One that begins further on was given its last sequence when it was made.
-            last_ts: match (state.last_sequence, state.last_unix_nanos) {
-                (1.., None) => Timestamp::from_unix_nanos(stream.created()),
-                (_, last) => time(last),
-            },
+            last_ts: time(state.last_unix_nanos),
             num_subjects: state.subjects,
             subjects: None,
             num_deleted: state.deleted,
