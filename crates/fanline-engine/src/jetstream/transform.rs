@@ -17,14 +17,14 @@ pub enum TransformError {
     #[error("invalid subject")]
     Source(#[from] FilterError),
     /// The destination is not a topic, or only one side ends in `>`.
-    #[error("invalid mapping destination")]
+    #[error("invalid subject")]
     Destination,
     /// `{{name(…)}}` with a name that is not known.
     #[error("invalid mapping destination: unknown function in {0}")]
     UnknownFunction(String),
     /// A wildcard is named that the source does not have.
-    #[error("invalid mapping destination: wildcard index out of range in {0}")]
-    IndexOutOfRange(String),
+    #[error("invalid mapping destination: wildcard index out of range in {0}: [{1}]")]
+    IndexOutOfRange(String, usize),
     /// Fewer arguments than the function needs.
     #[error("invalid mapping destination: not enough arguments passed to the function in {0}")]
     NotEnoughArguments(String),
@@ -446,7 +446,7 @@ fn is_named(given: &str, known: &str) -> bool {
 fn wildcard(wildcards: &[usize], index: usize, token: &str) -> Result<usize, TransformError> {
     let at = index.checked_sub(1).and_then(|at| wildcards.get(at));
     at.copied()
-        .ok_or_else(|| TransformError::IndexOutOfRange(token.to_owned()))
+        .ok_or_else(|| TransformError::IndexOutOfRange(token.to_owned(), index))
 }
 
 fn positions<'a>(source: &'a str, wanted: &'a str) -> impl Iterator<Item = usize> + 'a {
@@ -543,11 +543,11 @@ mod tests {
             ("a", "b.>", TransformError::Destination),
             ("a.>", ">.b", TransformError::Destination),
             ("a", "b c", TransformError::Destination),
-            ("a.*", "$2", TransformError::IndexOutOfRange(named("$2"))),
+            ("a.*", "$2", TransformError::IndexOutOfRange(named("$2"), 2)),
             (
                 "a",
                 "{{wildcard(1)}}",
-                TransformError::IndexOutOfRange(named("{{wildcard(1)}}")),
+                TransformError::IndexOutOfRange(named("{{wildcard(1)}}"), 1),
             ),
             (
                 "*",

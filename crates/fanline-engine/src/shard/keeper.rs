@@ -2,7 +2,6 @@
 //! them, that wants the topics of streams.
 
 use std::io::Write;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashMap;
@@ -45,29 +44,34 @@ struct Outside {
 }
 
 impl<H: Handler> Keeper<H> {
-    /// A keeper that has the index `index` among the shards.
+    /// A keeper that has the index `index` among the shards. `make` makes what the work is done for.
     ///
     /// # Panics
     /// When there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
-    pub fn new(index: u16, config: &Arc<ShardConfig>, seed: u64, handler: H) -> Self {
+    pub fn new(
+        index: u16,
+        config: &ShardConfig,
+        seed: u64,
+        make: impl FnOnce(&mut dyn Port) -> H,
+    ) -> Self {
         assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
-        let outgoing = (0..config.shards).map(|_| Batch::default()).collect();
+        let mut outside = Outside {
+            index,
+            router: Router::new(),
+            filters: HashMap::new(),
+            outgoing: (0..config.shards).map(|_| Batch::default()).collect(),
+            crossings: RemoteTargets::default(),
+            random: Random(seed | 1),
+            frame: Vec::new(),
+            produced_bytes: 0,
+        };
         Keeper {
-            handler,
-            outside: Outside {
-                index,
-                router: Router::new(),
-                filters: HashMap::new(),
-                outgoing,
-                crossings: RemoteTargets::default(),
-                random: Random(seed | 1),
-                frame: Vec::new(),
-                produced_bytes: 0,
-            },
+            handler: make(&mut outside),
+            outside,
         }
     }
 
-    /// Has the handler do something of its own, as at the start.
+    /// Has the handler do something of its own, as when the disk is done.
     pub fn with<R>(&mut self, act: impl FnOnce(&mut H, &mut dyn Port) -> R) -> R {
         act(&mut self.handler, &mut self.outside)
     }

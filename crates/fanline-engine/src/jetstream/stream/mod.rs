@@ -113,6 +113,7 @@ impl Stream {
             republish: config
                 .republish
                 .as_ref()
+                .filter(|republish| !republish.dest.is_empty())
                 .map(Republisher::new)
                 .transpose()?,
             acks: Acks::new(&config.name, place.domain),
@@ -184,6 +185,7 @@ impl Stream {
         let republish = config
             .republish
             .as_ref()
+            .filter(|republish| !republish.dest.is_empty())
             .map(Republisher::new)
             .transpose()?;
         let sources = source::all(&config)?;
@@ -225,6 +227,8 @@ impl Republisher {
 
 fn subject_transform(config: &StreamConfig) -> Result<Option<Transform>, ApiError> {
     let transform = config.subject_transform.as_ref();
+    // Without a destination the subject stays.
+    let transform = transform.filter(|transform| !transform.dest.is_empty());
     let transform = transform
         .map(|t| Transform::new(&t.src, &t.dest))
         .transpose();

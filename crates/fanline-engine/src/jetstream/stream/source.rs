@@ -205,7 +205,7 @@ impl Stream {
             name: source.config.name.clone(),
             external: source.config.external.clone(),
             lag: source.lag,
-            seq: (!source.is_mirror).then_some(source.taken),
+            seq: Some(source.taken).filter(|seq| !source.is_mirror && *seq > 0),
             active: source
                 .active
                 .map_or(-1, |at| now.unix_nanos.saturating_sub(at)),
