@@ -10,10 +10,10 @@
 //!     no:  pending
 //! ```
 //!
-//! Both sides write one word and then read the other's, so one of them sees the other (hazards 1 to 3
-//! of lost wake-ups are of this kind). One push is one compare-and-swap for a whole batch of elements;
+//! Both sides write one word and then read the other's, with a full fence in between, so one of them sees
+//! the other (hazard 3). One push is one compare-and-swap for a whole batch of elements;
 //! when nobody waits, waking is one load. There is no summary of who is in the list that one consumer
-//! might rely on another to raise.
+//! might rely on another to raise (hazard 2).
 //!
 //! A member in the list is kept alive by the hub's roster. When its receiver leaves, the list itself
 //! takes that ownership over, and the next to take the list frees it; a sweep bounds how many such
@@ -23,6 +23,7 @@
     reason = "an intrusive list; each member's waker belongs to whoever its state names"
 )]
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
@@ -95,6 +96,8 @@ pub(super) struct Parked {
     head: AtomicPtr<Member>,
     /// Members in the list whose receivers are gone.
     left: AtomicUsize,
+    /// The thread that last woke somebody.
+    woken_by: AtomicUsize,
     /// Held while a listed member's waker or state is changed: for a few of them by whoever wakes, and
     /// for one by a consumer that leaves, or asks again without having been woken. A member that is out
     /// is its consumer's without it. Inside the hub's lock, or alone.
@@ -106,6 +109,7 @@ impl Parked {
         Self {
             head: AtomicPtr::new(ptr::null_mut()),
             left: AtomicUsize::new(0),
+            woken_by: AtomicUsize::new(0),
             wakers: Mutex::new(()),
         }
     }
@@ -168,6 +172,8 @@ impl Parked {
     #[cold]
     #[inline(never)]
     fn wake_listed(&self) {
+        // Relaxed: for a guess.
+        self.woken_by.store(this_thread(), Ordering::Relaxed);
         self.take().wake_all();
     }
 
@@ -193,7 +199,7 @@ impl Parked {
         }
     }
 
-    /// The receiver of a member is gone. The roster's ownership comes here, and goes on to the list if
+    /// The receiver of a member is gone (hazard 7). The roster's ownership comes here, and goes on to the list if
     /// the member is listed. Returns the waker, to be dropped where its code may run.
     pub(super) fn disown(&self, member: Arc<Member>) -> Option<Waker> {
         let guard = lock(&self.wakers);
@@ -209,6 +215,13 @@ impl Parked {
         // Where it was out, nobody else knows it.
         drop(guard);
         waker
+    }
+
+    /// Whether consumers were last woken, and by another thread than this.
+    pub(super) fn is_woken_from_elsewhere(&self) -> bool {
+        // Relaxed: a guess.
+        let thread = self.woken_by.load(Ordering::Relaxed);
+        thread != 0 && thread != this_thread()
     }
 
     /// How many members are listed whose receivers are gone.
@@ -260,6 +273,15 @@ impl Parked {
         // SAFETY: `disown` made it a raw pointer, once.
         drop(unsafe { Arc::from_raw(member) });
     }
+}
+
+/// Some number that no other thread that is there has; not 0.
+fn this_thread() -> usize {
+    thread_local! {
+        static HERE: Cell<u8> = const { Cell::new(0) };
+    }
+    // No destructor, so it is there for as long as the thread is.
+    HERE.with(|here| ptr::from_ref(here).addr())
 }
 
 /// A full fence where an exchange was just made.

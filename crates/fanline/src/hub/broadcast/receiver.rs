@@ -14,6 +14,7 @@ use futures_core::{FusedStream, Stream};
 
 use super::options::{SlowConsumer, Start};
 use super::parked::Member;
+use super::patience::Patience;
 use super::ring::Lap;
 use super::shared::Shared;
 use crate::Observer;
@@ -22,7 +23,7 @@ use crate::hub::{BoxError, Ended, HubError, RecvError, TryRecvError};
 use crate::sync::Ordering;
 
 /// A consumer that always finds elements gives way to other tasks after so many, or after one round of
-/// its hub.
+/// its hub (hazard 9).
 const RUN_MIN: usize = 128;
 
 /// The consuming end of a broadcast hub: every element from where it began, in order and without gaps;
@@ -57,6 +58,7 @@ pub struct BroadcastReceiver<T, E = BoxError> {
     tail: usize,
     /// Elements before other tasks have their turn, counted from `run_end`.
     run: usize,
+    patience: Patience,
     missed: u64,
     /// Those of `missed` that `recv` has not told.
     untold: u64,
@@ -81,6 +83,7 @@ impl<T, E> BroadcastReceiver<T, E> {
             unusual: !shared.is_usual(),
             tail: position,
             run: shared.rules.capacity.max(RUN_MIN),
+            patience: Patience::new(),
             missed: 0,
             untold: 0,
             end: None,
@@ -288,8 +291,8 @@ impl<T, E> BroadcastReceiver<T, E> {
     ///
     /// # Safety
     ///
-    /// There is one that may be looked at, and the consumer does not publish a position past this one while the reference
-    /// lives.
+    /// There is one that may be looked at, and the consumer does not publish a position past this one
+    /// while the reference lives.
     #[inline(always)]
     unsafe fn element<'a>(&self) -> &'a T {
         // loom checks how slots are used, and knows the ring only.
@@ -345,6 +348,7 @@ impl<T, E> BroadcastReceiver<T, E> {
                 continue;
             }
             if self.position != self.tail {
+                self.patience.found();
                 if self.run == 0 {
                     self.run = self.shared.rules.capacity.max(RUN_MIN);
                     if let Some(context) = context {
@@ -374,6 +378,10 @@ impl<T, E> BroadcastReceiver<T, E> {
             let Some(context) = &context else {
                 return Poll::Pending;
             };
+            if self.patience.asks(self.shared.more_is_likely()) {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             self.shared.parked.park(&self.member, context.waker());
             // Announced, fenced, and now once more: whoever published after this look sees the list.
             if !self.shared.is_closed() && self.shared.tail() == self.position {

@@ -107,9 +107,8 @@ impl<T> Ring<T> {
     ///
     /// It was published to the caller, whose own published position keeps the producer from the slot
     /// for as long as the reference lives.
-    #[inline(always)]
+    #[cfg(all(test, fanline_loom))]
     pub(super) unsafe fn get(&self, position: usize) -> &T {
-        #[cfg(all(test, fanline_loom))]
         self.checks[position & self.mask].with(|_| ());
         // SAFETY: initialised and not written to, says the caller.
         unsafe { &*self.slot(position) }
@@ -131,7 +130,7 @@ impl<T> Ring<T> {
     ///
     /// # Safety
     ///
-    /// As for [`get`](Self::get), for each of them.
+    /// As for [`Lap::get`], for each of them.
     #[inline]
     pub(super) unsafe fn slice(&self, from: usize, to: usize) -> &[T] {
         let count = to.wrapping_sub(from).min(self.left_in_lap(from));
@@ -152,8 +151,11 @@ impl<T> Lap<T> {
     ///
     /// # Safety
     ///
-    /// The position is in the lap, whose ring is still there; and as for [`Ring::get`].
+    /// The position is in the lap, whose ring is still there. An element was published there to the
+    /// caller, whose own published position keeps the producer from the slot for as long as the reference
+    /// lives (hazard 5).
     #[inline(always)]
+    #[cfg(not(all(test, fanline_loom)))]
     pub(super) unsafe fn get<'a>(&self, position: usize) -> &'a T {
         // SAFETY: in the lap, so this is its slot; initialised and not written to, says the caller.
         unsafe { &*self.0.wrapping_add(position) }

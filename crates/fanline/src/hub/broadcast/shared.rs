@@ -143,6 +143,14 @@ impl<T, E> Shared<T, E> {
         self.signals.end.load(Ordering::Acquire) != OPEN
     }
 
+    /// To one who has run out: whether the producer may be at work this moment. It waits for nobody, and
+    /// was last seen on another thread.
+    pub(super) fn more_is_likely(&self) -> bool {
+        // Relaxed: a guess.
+        self.signals.watch.load(Ordering::Relaxed) == NOBODY
+            && self.parked.is_woken_from_elsewhere()
+    }
+
     #[inline(always)]
     pub(super) fn has_failed(&self) -> bool {
         // Relaxed: what it announces is read under the lock.
@@ -276,7 +284,7 @@ impl<T, E> Shared<T, E> {
     ///
     /// The caller is a consumer that saw a tail past the position, and does not publish a position past
     /// it while the reference lives; where consumers can be cut off, it has claimed its place.
-    #[inline(always)]
+    #[cfg(all(test, fanline_loom))]
     pub(super) unsafe fn get(&self, position: usize) -> &T {
         // SAFETY: published to the caller; the producer keeps behind its position.
         unsafe { self.ring.get(position) }
@@ -291,7 +299,8 @@ impl<T, E> Shared<T, E> {
     ///
     /// # Safety
     ///
-    /// As for [`get`](Self::get), for all of them.
+    /// The caller is a consumer that saw a tail at or past `to`, and does not publish a position past
+    /// `from` while the slice lives; where consumers can be cut off, it has claimed its place.
     #[inline(always)]
     pub(super) unsafe fn slice(&self, from: usize, to: usize) -> &[T] {
         // SAFETY: as above.
@@ -310,7 +319,7 @@ impl<T, E> Shared<T, E> {
         // Release: its reads are over for whoever sees it (hazard 5).
         member.position.store(position, Ordering::Release);
         Fences::USUAL.light();
-        // Relaxed: the fence orders it; what follows is under the lock.
+        // Relaxed: the fence orders it (hazard 3); what follows is under the lock.
         if self.signals.watch.load(Ordering::Relaxed) == id {
             self.call_producer(id);
         }
