@@ -35,6 +35,8 @@
 pub mod client;
 mod control;
 mod identity;
+#[allow(dead_code, reason = "JetStream is not there yet")]
+mod keeper;
 mod listen;
 mod monitoring;
 mod options;

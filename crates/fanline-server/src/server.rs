@@ -16,7 +16,7 @@ use crate::control::{self, Order};
 use crate::options::{Addresses, Options};
 use crate::shell::{self, Command, Common, Mailbox, Transport};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
-use crate::{identity, listen, ports_file};
+use crate::{identity, keeper, listen, ports_file};
 
 /// The nats-server version that clients are told, because they branch on it.
 pub const COMPATIBLE_VERSION: &str = "2.15.2";
@@ -46,6 +46,9 @@ pub enum StartError {
     /// A thread could not be started.
     #[error("a thread could not be started: {0}")]
     Thread(io::Error),
+    /// What streams keep could not be taken back.
+    #[error("JetStream could not start: {}", plain(.0))]
+    Keeper(io::Error),
     /// The file with the process id or the ports could not be written.
     #[error("{path} could not be written: {}", plain(source))]
     File {
@@ -87,46 +90,56 @@ impl Server {
     /// # }
     /// ```
     pub fn start(options: Options) -> Result<Handle, StartError> {
-        check(&options)?;
-        let clients = bind(&options.host, options.port)?;
-        let monitoring = match &options.monitoring {
-            Some((host, port)) => Some(bind(host, *port)?),
-            None => None,
-        };
-        let addresses = Addresses {
-            clients: local_address(&clients)?,
-            monitoring: monitoring.as_ref().map(local_address).transpose()?,
-        };
-        let info = server_info(&options, &addresses);
-        // Before the log says that the server is ready: this may fail.
-        let files = write_files(&options, &addresses)?;
-        log_start(&options, &info, &addresses);
-        let shards = options
-            .shards
-            .map_or_else(default_shards, NonZeroUsize::get);
-        let common = Arc::new(Common {
-            config: Arc::new(ShardConfig {
-                limits: options.limits.clone(),
-                auth: options.auth.clone(),
-                shards,
-                traces: options.trace_protocol,
-            }),
-            mailboxes: (0..shards).map(|_| Mailbox::default()).collect(),
-            started: Instant::now(),
-            connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
-        });
-        let shared = Arc::new(Shared {
-            common,
-            shards: Vec::new(),
-            next_cid: AtomicU64::new(1),
-            next_shard: AtomicUsize::new(0),
-            started_at: SystemTime::now(),
-            info,
-            options,
-            addresses,
-        });
-        launch(shared, shards, clients, monitoring, files)
+        start(options, None)
     }
+}
+
+/// Starts the keeper of a server that says these things of itself.
+pub(crate) type StartKeeper =
+    Box<dyn FnOnce(&Arc<Common>, &ServerInfo) -> io::Result<keeper::Running>>;
+
+/// Starts a server, with a keeper or without.
+pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Handle, StartError> {
+    let keepers = usize::from(keeper.is_some());
+    check(&options, SHARDS_MAX - keepers)?;
+    let clients = bind(&options.host, options.port)?;
+    let monitoring = match &options.monitoring {
+        Some((host, port)) => Some(bind(host, *port)?),
+        None => None,
+    };
+    let addresses = Addresses {
+        clients: local_address(&clients)?,
+        monitoring: monitoring.as_ref().map(local_address).transpose()?,
+    };
+    let info = server_info(&options, &addresses);
+    // Before the log says that the server is ready: this may fail.
+    let files = write_files(&options, &addresses)?;
+    log_start(&options, &info, &addresses);
+    let shards = options
+        .shards
+        .map_or_else(|| default_shards(SHARDS_MAX - keepers), NonZeroUsize::get);
+    let common = Arc::new(Common {
+        config: Arc::new(ShardConfig {
+            limits: options.limits.clone(),
+            auth: options.auth.clone(),
+            shards: shards + keepers,
+            traces: options.trace_protocol,
+        }),
+        mailboxes: (0..shards + keepers).map(|_| Mailbox::default()).collect(),
+        started: Instant::now(),
+        connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
+    });
+    let shared = Arc::new(Shared {
+        common,
+        shards: Vec::new(),
+        next_cid: AtomicU64::new(1),
+        next_shard: AtomicUsize::new(0),
+        started_at: SystemTime::now(),
+        info,
+        options,
+        addresses,
+    });
+    launch(shared, keeper, clients, monitoring, files)
 }
 
 /// What the handle, the control thread and monitoring share.
@@ -243,15 +256,15 @@ impl Handle {
 }
 
 /// How many shards there are when nobody says: see `docs/performance.md`.
-fn default_shards() -> usize {
+fn default_shards(most: usize) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    cores.div_ceil(2).min(SHARDS_MAX)
+    cores.div_ceil(2).min(most)
 }
 
-fn check(options: &Options) -> Result<(), StartError> {
+fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
     let limits = &options.limits;
-    let problem = if options.shards.is_some_and(|n| n.get() > SHARDS_MAX) {
-        format!("shards must be at most {SHARDS_MAX}")
+    let problem = if options.shards.is_some_and(|n| n.get() > shards_max) {
+        format!("shards must be at most {shards_max}")
     } else if limits.payload_bytes_max > limits.pending_bytes_max {
         "max_payload cannot be higher than max_pending".into()
     } else if limits.payload_bytes_max >= 1_000_000_000 {
@@ -304,6 +317,8 @@ fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
         auth_required: options.auth.is_required(),
         headers: options.limits.headers,
         max_payload: options.limits.payload_bytes_max,
+        jetstream: false,
+        domain: None,
         ip,
         connect_urls: listen::reachable_urls(addresses.clients),
         lame_duck: false,
@@ -353,18 +368,23 @@ fn write_files(options: &Options, addresses: &Addresses) -> Result<Vec<PathBuf>,
 /// Starts a thread for each shard and one that accepts and controls.
 fn launch(
     mut shared: Arc<Shared>,
-    shards: usize,
+    keeper: Option<StartKeeper>,
     clients: TcpListener,
     monitoring: Option<TcpListener>,
     files: Vec<PathBuf>,
 ) -> Result<Handle, StartError> {
     let mut inboxes = Vec::new();
     let unshared = Arc::get_mut(&mut shared).expect("no thread runs yet");
-    for _ in 0..shards {
+    for _ in 0..unshared.common.connections.len() {
         let (sender, inbox) = mpsc::unbounded_channel();
         unshared.shards.push(sender);
         inboxes.push(inbox);
     }
+    // First: what is kept is there before anybody asks for it.
+    let keeper = keeper
+        .map(|start| start(&shared.common, &shared.info))
+        .transpose()
+        .map_err(StartError::Keeper)?;
     let mut threads = Vec::new();
     for (index, inbox) in inboxes.into_iter().enumerate() {
         let (common, info) = (Arc::clone(&shared.common), shared.info.clone());
@@ -377,6 +397,7 @@ fn launch(
     let control = control::Control {
         shared: Arc::clone(&shared),
         threads,
+        keeper,
         files,
         stopped: stop,
     };
