@@ -2,6 +2,8 @@
 
 mod attach;
 mod broadcast;
+mod broadcast_cases;
+mod broadcast_drops;
 mod merge;
 mod merge_model;
 mod merge_partition_panics;
