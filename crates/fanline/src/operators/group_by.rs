@@ -42,6 +42,18 @@ impl<S, F> GroupBy<S, F> {
 }
 
 /// The values of one key, an observable for one observer; see [`Unicast`].
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(["apple", "avocado", "banana"])
+///     .group_by(|name| name.chars().next())
+///     .subscribe(|group| {
+///         let initial = *group.key();
+///         group.subscribe(move |name| println!("{initial:?}: {name}")).detach();
+///     })
+///     .detach();
+/// ```
 pub struct Grouped<K, T, E = std::convert::Infallible>
 where
     T: Clone + Send + 'static,
