@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::jetstream::consumer::{Consumers, Context};
-use fanline_engine::jetstream::{AckPolicy, ConsumerConfig, Message, Now, Port, Retention};
+use fanline_engine::jetstream::stream::Stream;
+use fanline_engine::jetstream::{
+    AckPolicy, ConsumerConfig, Message, Now, Port, Retention, StreamConfig,
+};
 use fanline_engine::store::{NewRecord, Store, StoreLimits};
 use fanline_engine::{
     Auth, Chunk, Limits, Peer, Place, SHARED_BYTES_MIN, ServerInfo, SessionId, Shard, ShardConfig,
@@ -296,4 +299,60 @@ fn deliveries_of_a_consumer() {
     // The inbox of each request.
     let allocations = ALLOCATIONS.get() - before;
     assert!(allocations <= BATCHES as u64, "{allocations}");
+}
+
+/// The outside of a stream: whoever published hears of it.
+struct Told(u64);
+
+impl Port for Told {
+    fn publish(&mut self, message: &Message<'_>) {
+        self.0 += u64::from(message.payload.starts_with(b"{\"stream\""));
+    }
+
+    fn deliver(&mut self, _to: &[u8], _message: &Message<'_>) {}
+
+    fn has_interest(&mut self, _topic: &[u8]) -> bool {
+        false
+    }
+
+    fn subscribe(&mut self, _filter: &[u8]) {}
+
+    fn unsubscribe(&mut self, _filter: &[u8]) {}
+}
+
+#[test]
+fn a_publish_into_a_stream_allocates_nothing() {
+    let json = r#"{"name":"S","subjects":["s.*"],"max_msgs":10000,"duplicate_window":1000000}"#;
+    let config: StreamConfig = serde_json::from_str(json).expect("a configuration");
+    let store = Store::memory(&StoreLimits::default());
+    let place = fanline_engine::jetstream::stream::Place::default();
+    let mut now = Now::default();
+    let stream = Stream::new(config, store, 0, &place, now);
+    let mut stream = stream.unwrap_or_else(|error| panic!("{error}"));
+    let mut port = Told(0);
+    let headers: [&[u8]; 2] = [b"", b"NATS/1.0\r\nMine: x\r\nNats-Msg-Id: \r\n\r\n"];
+    let mut allocated = Vec::new();
+    for _round in 0..2 {
+        let before = ALLOCATIONS.with(Cell::get);
+        for number in 0..MESSAGES {
+            now.unix_nanos += 1_000;
+            now.since_start += Duration::from_micros(1);
+            let message = Message {
+                topic: b"s.a",
+                reply: b"_INBOX.abcdefghijklmnop.1",
+                headers: headers[number % 2],
+                payload: &[b'x'; 128],
+            };
+            stream.publish(&message, now, &mut port);
+            if number % 20 == 0 {
+                stream.settle(now, &mut port);
+                let _ = stream.next_timeout();
+            }
+        }
+        allocated.push(ALLOCATIONS.with(Cell::get) - before);
+    }
+    assert_eq!(port.0, 2 * MESSAGES as u64);
+    // The first round makes room; what the log of a million records needs now and then is not counted
+    // per message.
+    assert!(allocated[1] * 1_000 < MESSAGES as u64, "{allocated:?}");
 }

@@ -116,7 +116,7 @@ impl State {
 
 impl Consumer {
     /// Writes its state in the place of what was in `out`.
-    pub(super) fn encode_state(&self, out: &mut Vec<u8>) {
+    pub fn encode_state(&self, out: &mut Vec<u8>) {
         let mut listed: Vec<u64> = self.listed.iter().copied().collect();
         listed.extend(self.lanes.iter().flat_map(|lanes| lanes.sequences()));
         listed.sort_unstable();
