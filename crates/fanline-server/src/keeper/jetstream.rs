@@ -67,7 +67,7 @@ fn limit(bytes: Option<u64>) -> i64 {
 }
 
 fn log_start(options: &JetStreamOptions, store: Option<&StoreFolder>) {
-    let bytes = |max: Option<u64>| max.map_or("unlimited".into(), |max| format!("{max} B"));
+    let bytes = |max: Option<u64>| max.map_or_else(|| "unlimited".into(), |max| format!("{max} B"));
     info!("Starting JetStream");
     info!("---------------- JETSTREAM ----------------");
     info!("  Strict:          {}", options.strict);
