@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use fanline_server::client::Client;
+use fanline_server::client::{Client, OutgoingMessage};
 use fanline_server::{Handle, JetStreamOptions, Options, Server};
 use tokio::time::timeout;
 
@@ -82,11 +82,18 @@ async fn what_is_published_is_kept_and_given_out() {
             let path = format!("$JS.API.CONSUMER.DURABLE.CREATE.{storage}.d");
             let made = ask(&client, &path, &config).await;
             assert!(!made.contains("error"), "{made}");
-            let path = format!("$JS.API.CONSUMER.MSG.NEXT.{storage}.d");
-            let next = client
-                .request(&path, "1", PATIENCE)
-                .await
-                .expect("a record");
+            // A record has its own topic, wherever it goes.
+            let inbox = client.new_inbox();
+            let mut records = client.subscribe(&inbox).await.expect("subscribed");
+            let pull = OutgoingMessage {
+                topic: format!("$JS.API.CONSUMER.MSG.NEXT.{storage}.d"),
+                reply: Some(inbox),
+                payload: "1".into(),
+                ..OutgoingMessage::default()
+            };
+            client.publish_message(&pull).await.expect("published");
+            let next = timeout(PATIENCE, records.next()).await.expect("in time");
+            let next = next.expect("a record");
             assert_eq!(next.payload(), b"tea");
             assert_eq!(next.topic(), format!("{storage}.cup"));
         }
