@@ -10,7 +10,7 @@ use fanline_engine::jetstream::{
     Strictness,
 };
 use fanline_engine::store::{Disk, DiskError, SyncId};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::store_folder::{StoreFolder, StoreFolderError, StreamFolders};
 use super::work::{StreamSync, Work};
@@ -81,6 +81,7 @@ fn log_start(options: &JetStreamOptions, store: Option<&StoreFolder>) {
     }
     info!("  API Level:       {API_LEVEL}");
     info!("-------------------------------------------");
+    warn!("JetStream is not whole: streams do not survive a restart yet");
 }
 
 /// The streams of the one account.
