@@ -109,12 +109,13 @@ impl Store {
             }
             self.drop_sequence(sequence, Some(Cause::Age))?;
         }
-        while let Some((at, sequence)) = self.expiry.peek() {
-            if at > now_unix_nanos {
-                break;
+        // Taken out first: dropping a record may clear those out that are gone already.
+        while let Some((at, sequence)) = self.expiry.pop_until(now_unix_nanos) {
+            let dropped = self.drop_sequence(sequence, Some(Cause::TimeToLive));
+            if dropped.is_err() {
+                self.expiry.insert(at, sequence);
             }
-            self.drop_sequence(sequence, Some(Cause::TimeToLive))?;
-            self.expiry.pop();
+            dropped?;
         }
         Ok(())
     }
