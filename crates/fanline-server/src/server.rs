@@ -46,10 +46,13 @@ pub enum StartError {
     /// A thread could not be started.
     #[error("a thread could not be started: {0}")]
     Thread(io::Error),
+    /// Another server keeps its streams there.
+    #[error("the store folder {} is in use by another server", .0.display())]
+    StoreInUse(PathBuf),
     /// What streams keep could not be taken back.
     #[error("JetStream could not start: {}", plain(.0))]
     Keeper(io::Error),
-    /// The file with the process id or the ports could not be written.
+    /// The file with the process id or the ports, or the store folder, could not be written.
     #[error("{path} could not be written: {}", plain(source))]
     File {
         /// Which file.
@@ -90,7 +93,9 @@ impl Server {
     /// # }
     /// ```
     pub fn start(options: Options) -> Result<Handle, StartError> {
-        start(options, None)
+        let jetstream = options.jetstream.as_ref();
+        let keeper = jetstream.map(keeper::starter).transpose()?;
+        start(options, keeper)
     }
 }
 
@@ -263,6 +268,9 @@ fn default_shards(most: usize) -> usize {
 
 fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
     let limits = &options.limits;
+    let jetstream = options.jetstream.as_ref();
+    let domain = jetstream.and_then(|js| js.domain.as_deref());
+    let is_no_token = |c: char| c.is_whitespace() || ".*>".contains(c);
     let problem = if options.shards.is_some_and(|n| n.get() > shards_max) {
         format!("shards must be at most {shards_max}")
     } else if limits.payload_bytes_max > limits.pending_bytes_max {
@@ -277,6 +285,8 @@ fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
         .is_some_and(|n| n.contains(char::is_whitespace))
     {
         "server name cannot contain spaces".into()
+    } else if domain.is_some_and(|d| d.is_empty() || d.contains(is_no_token)) {
+        "invalid domain name: may not contain ., * or >".into()
     } else if options.lame_duck_grace_period >= options.lame_duck_duration {
         "lame duck grace period must be shorter than the lame duck duration".into()
     } else {
@@ -317,8 +327,8 @@ fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
         auth_required: options.auth.is_required(),
         headers: options.limits.headers,
         max_payload: options.limits.payload_bytes_max,
-        jetstream: false,
-        domain: None,
+        jetstream: options.jetstream.is_some(),
+        domain: options.jetstream.as_ref().and_then(|js| js.domain.clone()),
         ip,
         connect_urls: listen::reachable_urls(addresses.clients),
         lame_duck: false,
@@ -343,6 +353,9 @@ fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
     if let Some(monitoring) = addresses.monitoring {
         info!("Starting http monitor on {monitoring}");
     }
+}
+
+fn log_ready(options: &Options, addresses: &Addresses) {
     let shown = format!("{}:{}", options.host, addresses.clients.port());
     info!("Listening for client connections on {shown}");
     info!("Server is ready");
@@ -392,6 +405,7 @@ fn launch(
         let run = move || shell::block_on(shell::run(index, info, common, inbox)).map(drop);
         threads.push(thread.spawn(run).map_err(StartError::Thread)?);
     }
+    log_ready(&shared.options, &shared.addresses);
     let (orders, inbox) = mpsc::unbounded_channel();
     let (stop, stopped) = watch::channel(false);
     let control = control::Control {

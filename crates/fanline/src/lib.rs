@@ -173,8 +173,8 @@
 //! assert_eq!(sum.load(Ordering::Relaxed), 3); // the other one missed nothing
 //! ```
 //!
-//! [`OnPanic`] has the other choices, to go on or to abort:
-//! [`Producer::on_observer_panic`], [`Subject::on_observer_panic`]. A panic in an operator's closure is one
+//! [`OnPanic`] has the other choices, to go on or to abort: [`Producer::on_observer_panic`],
+//! [`Subject::on_observer_panic`] and the same of every other subject. A panic in an operator's closure is one
 //! of the observer behind it. A panic while retained values are passed on unwinds out of `subscribe`. On a
 //! scheduler it ends one action and no thread; each scheduler says where the panic goes.
 //!

@@ -1,6 +1,7 @@
 //! The keeper's thread: it waits for mail, time, the disk and commands, and lets the engine decide.
 
 mod disk;
+mod jetstream;
 mod store_folder;
 mod syncer;
 #[cfg(test)]
@@ -21,7 +22,8 @@ use tracing::warn;
 
 use crate::shell::{self, Common};
 use disk::OpenFiles;
-pub(crate) use store_folder::StoreFolder;
+pub(crate) use jetstream::starter;
+use store_folder::StoreFolder;
 use store_folder::StreamFolders;
 use syncer::{Job, Synced, Syncer};
 use work::{StreamSync, Work};

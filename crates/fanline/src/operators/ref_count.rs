@@ -258,6 +258,14 @@ impl<T, E, S, H, O: Observer<T, E>> Observer<T, E> for Counted<S, H, O> {
 }
 
 /// A source that is subscribed once there are so many observers; see [`Connectable::auto_connect`].
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let shared = fanline::from_iter(1..=2).publish().auto_connect(2);
+/// let _one = shared.subscribe(|value| println!("one: {value}"));
+/// let _two = shared.subscribe(|value| println!("two: {value}")); // both get 1 and 2
+/// ```
 pub struct AutoConnect<S, H> {
     connectable: Connectable<S, H>,
     count: usize,

@@ -147,6 +147,12 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         lock(&self.control).end.clone()
     }
 
+    /// Whether it has ended; without the lock as long as it has not.
+    pub(super) fn has_ended(&self) -> bool {
+        // The signal stays up after the end.
+        self.gate.is_signalled() && lock(&self.control).end.is_some()
+    }
+
     // -- The emitter
 
     /// Emits a value. Only one thread at a time may emit; once the subject has ended nothing happens.

@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::thread::ThreadId;
 
 use super::core::{End, Panic};
 use super::list::{Erased, List, Nobody, Place, Places, Vacant};
+use super::producer::OnPanic;
 use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, IntoObservable, Observable, Observer, observer};
@@ -49,6 +50,7 @@ struct Local<T, E> {
     emitting: Cell<bool>,
     /// Whether there is something in the state for whoever emits.
     signal: Cell<bool>,
+    on_panic: Cell<OnPanic>,
     remote: Arc<Remote>,
 }
 
@@ -101,9 +103,17 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
             }),
             emitting: Cell::new(false),
             signal: Cell::new(false),
+            on_panic: Cell::default(),
             remote: Remote::register(weak.clone()),
         });
         Self { local }
+    }
+
+    /// Chooses what happens when an observer panics, for all handles of the subject.
+    #[must_use]
+    pub fn on_observer_panic(self, on_panic: OnPanic) -> Self {
+        self.local.on_panic.set(on_panic);
+        self
     }
 
     /// Passes a value on to everybody who is subscribed. From inside an observer: after the value that
@@ -289,10 +299,6 @@ impl<T, E> Local<T, E> {
     #[inline]
     fn emit(&self, emission: impl FnOnce(&Self) -> Option<Panic>) {
         self.emitting.set(true);
-        if self.signal.get() {
-            // Left by a destructor, after the last emission.
-            self.tidy();
-        }
         // Whatever is thrown, by destructors too, must not end the emission of others.
         let mut panic = catch_unwind(AssertUnwindSafe(|| emission(self))).unwrap_or_else(Some);
         if self.signal.get() {
@@ -300,9 +306,7 @@ impl<T, E> Local<T, E> {
             panic = panic.or(thrown);
         }
         self.emitting.set(false);
-        if let Some(panic) = panic {
-            resume_unwind(panic);
-        }
+        self.on_panic.get().settle(panic);
     }
 
     #[cold]
@@ -312,6 +316,10 @@ impl<T, E> Local<T, E> {
             let thrown = catch_unwind(AssertUnwindSafe(|| self.tidy()));
             panic = panic.or_else(|| thrown.err());
             let Some(emission) = self.state.borrow_mut().queue.pop_front() else {
+                // A destructor may have left something.
+                if self.signal.get() {
+                    continue;
+                }
                 return panic;
             };
             let thrown = catch_unwind(AssertUnwindSafe(|| match emission {
