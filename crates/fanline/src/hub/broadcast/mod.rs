@@ -223,6 +223,49 @@ mod tests {
         assert_eq!(Arc::strong_count(&element), 1);
     }
 
+    /// Few elements, and everything that two threads can do to each other: for Miri as well, which looks
+    /// at each access.
+    #[test]
+    fn two_threads_with_hardly_any_room() {
+        for (capacity, slow_consumer) in [
+            (1, SlowConsumer::Wait),
+            (2, SlowConsumer::Wait),
+            (2, SlowConsumer::Lag),
+        ] {
+            let options = BroadcastOptions {
+                capacity,
+                slow_consumer,
+                ..BroadcastOptions::default()
+            };
+            let (mut tx, hub) =
+                build::<Box<u64>, BoxError>(options, Fences::detect(), usize::MAX - 7).unwrap();
+            let threads: Vec<_> = (0..2)
+                .map(|index| {
+                    let mut rx = hub.subscribe();
+                    std::thread::spawn(move || {
+                        let mut last = None;
+                        while let Some(value) = rx.blocking_recv_ref() {
+                            assert!(last.is_none_or(|last| last < **value));
+                            last = Some(**value);
+                            if index == 1 && last == Some(20) {
+                                return;
+                            }
+                        }
+                        assert_eq!(last, Some(29));
+                    })
+                })
+                .collect();
+            for value in 0..30 {
+                tx.blocking_send(Box::new(value)).unwrap();
+                drop(hub.subscribe());
+            }
+            drop(tx);
+            for thread in threads {
+                thread.join().unwrap();
+            }
+        }
+    }
+
     #[test]
     fn positions_wrap_around() {
         for capacity in [1, 2, 3, 4, 8] {
