@@ -17,12 +17,14 @@
 //! ```
 
 mod auth;
+pub mod jetstream;
 mod limits;
 mod nats;
 mod outbox;
 mod router;
 mod shard;
 mod short_bytes;
+pub mod store;
 mod topic;
 mod trie;
 
@@ -34,7 +36,7 @@ pub use nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use router::{MatchMemo, Matched, Matcher};
 pub use shard::{
-    Batch, ConnectionStatus, Ended, Peer, Place, Receipt, SHARDS_MAX, SessionId, Shard,
+    Batch, ConnectionStatus, Ended, Keeper, Peer, Place, Receipt, SHARDS_MAX, SessionId, Shard,
     ShardConfig, ShardStatus, SubscriptionStatus,
 };
 pub use topic::{Filter, FilterError, is_literal_topic};

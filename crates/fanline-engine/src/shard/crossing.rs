@@ -29,6 +29,7 @@ pub struct Place {
 enum Record {
     Message {
         topic: usize,
+        head: usize,
         args: usize,
         /// 0 when the body is the next one of `shared`.
         body: usize,
@@ -113,6 +114,7 @@ impl Batch {
     pub(super) fn push_message(&mut self, crossing: &Crossing<'_>) {
         let message = &crossing.message;
         self.bytes.extend_from_slice(crossing.topic);
+        self.bytes.extend_from_slice(message.head);
         self.bytes.extend_from_slice(message.args);
         let mut body = message.body.len();
         if let Some((chunk, range)) = &message.shared {
@@ -132,6 +134,7 @@ impl Batch {
         self.bytes.extend_from_slice(crossing.groups);
         self.records.push(Record::Message {
             topic: crossing.topic.len(),
+            head: message.head.len(),
             args: message.args.len(),
             body,
             groups: crossing.groups.len(),
@@ -164,6 +167,7 @@ impl Batch {
             }),
             Record::Message {
                 topic,
+                head,
                 args,
                 body,
                 groups,
@@ -173,6 +177,7 @@ impl Batch {
                 hops,
             } => {
                 let topic = take(topic);
+                let head = take(head);
                 let args = take(args);
                 let copied = take(body);
                 let groups = take(groups);
@@ -188,6 +193,7 @@ impl Batch {
                     None => &self.bytes[copied.clone()],
                 };
                 let message = super::deliver::Message {
+                    head: &self.bytes[head],
                     reply_bytes,
                     header_bytes,
                     args: &self.bytes[args.clone()],

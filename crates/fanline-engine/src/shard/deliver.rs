@@ -18,6 +18,9 @@ use crate::router::{Member, Route, RouteMemo, ShardSet, SubId, Subscriptions};
 
 /// A message without its topic.
 pub(super) struct Message<'a> {
+    /// `HMSG <topic> ` when subscribers are to read another topic than the one by which they are
+    /// found; else empty.
+    pub(super) head: &'a [u8],
     /// Length of the reply topic in `args`, or 0.
     pub(super) reply_bytes: usize,
     /// Bytes of headers at the front of `body`, or 0.
@@ -35,6 +38,21 @@ pub(super) struct Message<'a> {
 impl Message<'_> {
     pub(super) fn payload_bytes(&self) -> usize {
         self.body.len() - 2
+    }
+
+    /// `HMSG <topic> ` as subscribers read it.
+    #[inline]
+    pub(super) fn hmsg_head<'a>(&'a self, route: &'a Route) -> &'a [u8] {
+        match self.head {
+            [] => route.hmsg_head(),
+            head => head,
+        }
+    }
+
+    /// The same without the first letter.
+    #[inline]
+    pub(super) fn msg_head<'a>(&'a self, route: &'a Route) -> &'a [u8] {
+        &self.hmsg_head(route)[1..]
     }
 
     /// Queues the message for a subscriber that understands its headers, if it has any.
@@ -122,11 +140,23 @@ impl FanOut<'_> {
         let before = session.out.pending_bytes();
         let mut payload_bytes = message.payload_bytes();
         if message.header_bytes == 0 {
-            message.write(&mut session.out, route.msg_head(), sub.sid_and_space());
+            message.write(
+                &mut session.out,
+                message.msg_head(route),
+                sub.sid_and_space(),
+            );
         } else if session.takes_headers {
-            message.write(&mut session.out, route.hmsg_head(), sub.sid_and_space());
+            message.write(
+                &mut session.out,
+                message.hmsg_head(route),
+                sub.sid_and_space(),
+            );
         } else {
-            message.write_stripped(&mut session.out, route.msg_head(), sub.sid_and_space());
+            message.write_stripped(
+                &mut session.out,
+                message.msg_head(route),
+                sub.sid_and_space(),
+            );
             payload_bytes -= message.header_bytes;
         }
         session.out_msgs += 1;
@@ -235,7 +265,7 @@ impl Shard {
             delivered |= fan_out.deliver(*id, route, message);
         }
         if route.has_groups() || !route.plain_remote.is_empty() {
-            crossings.plain = route.plain_remote;
+            crossings.set_plain(route.plain_remote);
             for (group, members) in route.groups() {
                 let ticket = random.below(group.weight);
                 match fan_out.deliver_to_one(members, route, message, ticket) {
@@ -367,7 +397,16 @@ pub(super) struct RemoteTargets {
 }
 
 impl RemoteTargets {
-    fn add_group(&mut self, shard: u16, name: &[u8]) {
+    /// Every shard in the set gets the message for its plain subscriptions.
+    pub(super) fn set_plain(&mut self, shards: ShardSet) {
+        self.plain = shards;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.plain.is_empty() && self.with_groups.is_empty()
+    }
+
+    pub(super) fn add_group(&mut self, shard: u16, name: &[u8]) {
         let at = usize::from(shard);
         if self.names.len() <= at {
             self.names.resize_with(at + 1, Vec::new);
@@ -378,7 +417,7 @@ impl RemoteTargets {
     }
 
     /// Puts the message into the batch of each shard once. Returns whether there was any.
-    fn post(
+    pub(super) fn post(
         &mut self,
         outgoing: &mut [Batch],
         topic: &[u8],

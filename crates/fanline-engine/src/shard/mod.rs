@@ -2,6 +2,7 @@
 
 mod crossing;
 mod deliver;
+mod keeper;
 mod pending;
 mod run;
 mod session;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use slab::Slab;
 
 pub use crossing::{Batch, Place};
+pub use keeper::Keeper;
 pub use session::{ConnectionStatus, Peer, SessionId, SubscriptionStatus};
 pub use status::{Ended, ShardStatus};
 

@@ -116,10 +116,10 @@ impl Pending {
     ) {
         let whole = &message.body[..message.payload_bytes()];
         let (head, args, payload) = match message.header_bytes {
-            0 => (route.msg_head(), Cow::from(message.args), whole),
-            _ if takes_headers => (route.hmsg_head(), message.args.into(), whole),
+            0 => (message.msg_head(route), Cow::from(message.args), whole),
+            _ if takes_headers => (message.hmsg_head(route), message.args.into(), whole),
             n => (
-                route.msg_head(),
+                message.msg_head(route),
                 message.stripped_args().into(),
                 &whole[n..],
             ),

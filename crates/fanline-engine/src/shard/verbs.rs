@@ -250,6 +250,7 @@ impl Shard {
         let body = from + publish.body.start..from + publish.body.end;
         let is_shared = body.len() >= SHARED_BYTES_MIN;
         let mut message = Message {
+            head: &[],
             reply_bytes: publish.reply.len(),
             header_bytes: publish.header_bytes,
             args: &chunk[from + publish.args.start..from + publish.args.end],

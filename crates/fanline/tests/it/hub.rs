@@ -1,7 +1,12 @@
 //! Hubs, seen from outside.
 
+mod attach;
 mod broadcast;
 mod merge;
+mod merge_model;
+mod merge_partition_panics;
+mod merge_partition_stress;
 mod model;
 mod panics;
 mod partition;
+mod partition_model;

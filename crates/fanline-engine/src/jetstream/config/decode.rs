@@ -1,0 +1,133 @@
+//! Reading a request's JSON as nats-server reads it.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::jetstream::error::ApiError;
+
+/// What to do with a field that nobody knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strictness {
+    /// Refuse the request, so that a misspelt field is found out.
+    #[default]
+    Strict,
+    /// Pass over it.
+    Lenient,
+}
+
+/// Reads a value. A field that is `null` counts as absent, and of a field given twice the last counts.
+///
+/// # Errors
+/// `10025` when it is not JSON, when a field has the wrong type, or, if strict, is not known.
+pub fn decode<T: DeserializeOwned>(json: &[u8], strictness: Strictness) -> Result<T, ApiError> {
+    from_value(parse(json)?, strictness)
+}
+
+/// The same for a value with a yes or no beside its own fields.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_with_flag<T: DeserializeOwned>(
+    json: &[u8],
+    flag: &str,
+    strictness: Strictness,
+) -> Result<(T, bool), ApiError> {
+    let mut value = parse(json)?;
+    let flag = value.as_object_mut().and_then(|fields| fields.remove(flag));
+    let flag: Option<bool> = from_value(flag.unwrap_or_default(), strictness)?;
+    Ok((from_value(value, strictness)?, flag.unwrap_or_default()))
+}
+
+fn parse(json: &[u8]) -> Result<Value, ApiError> {
+    let mut value: Value = serde_json::from_slice(json).map_err(ApiError::invalid_json)?;
+    // serde would take a list of values for their names' sake.
+    if !value.is_object() {
+        return Err(ApiError::invalid_json("an object is expected"));
+    }
+    drop_nulls(&mut value);
+    Ok(value)
+}
+
+fn from_value<T: DeserializeOwned>(value: Value, strictness: Strictness) -> Result<T, ApiError> {
+    let mut unknown = None;
+    let decoded = serde_ignored::deserialize(value, |path| {
+        unknown.get_or_insert_with(|| path.to_string());
+    })
+    .map_err(ApiError::invalid_json)?;
+    match unknown {
+        Some(path) if strictness == Strictness::Strict => {
+            let field = path.rsplit('.').next().unwrap_or_default();
+            Err(ApiError::invalid_json(format_args!(
+                "json: unknown field {field:?}"
+            )))
+        }
+        _ => Ok(decoded),
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Inner {
+        #[serde(default)]
+        word: String,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Outer {
+        #[serde(default)]
+        number: i64,
+        inner: Option<Inner>,
+    }
+
+    fn check(json: &str, strictness: Strictness, expected: Result<i64, &str>) {
+        let found = decode::<Outer>(json.as_bytes(), strictness);
+        match (&found, expected) {
+            (Ok(outer), Ok(number)) => assert_eq!(outer.number, number, "{json}"),
+            (Err(error), Err(text)) => {
+                assert_eq!(error.err_code, 10025, "{json}");
+                assert!(error.description.contains(text), "{json}: {error}");
+            }
+            _ => panic!("{json}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn requests() {
+        use Strictness::{Lenient, Strict};
+        check(r#"{"number":3}"#, Strict, Ok(3));
+        check(r#"{"number":null,"inner":null}"#, Strict, Ok(0));
+        check(r#"{"number":1,"number":2}"#, Strict, Ok(2));
+        check(r#"{"nunber":3}"#, Strict, Err(r#"unknown field "nunber""#));
+        check(r#"{"number":3,"nunber":4}"#, Lenient, Ok(3));
+        check(
+            r#"{"inner":{"wort":1}}"#,
+            Strict,
+            Err(r#"unknown field "wort""#),
+        );
+        check(r#"{"inner":{"word":1}}"#, Lenient, Err("invalid type"));
+        check(r#"{"number":"3"}"#, Strict, Err("invalid type"));
+        check("[3]", Strict, Err("object"));
+        check("{", Strict, Err("EOF"));
+        check("", Lenient, Err("EOF"));
+        let json = br#"{"number":3,"loud":true}"#;
+        let (outer, flag) = decode_with_flag::<Outer>(json, "loud", Strict).unwrap();
+        assert_eq!((outer.number, flag), (3, true));
+        assert!(decode_with_flag::<Outer>(json, "shrill", Strict).is_err());
+    }
+}

@@ -1,0 +1,99 @@
+//! JetStream: streams that keep what is published, and consumers that are given it at their pace.
+//!
+//! It decides and does not wait: messages and the time are handed in, and what it has to say goes out
+//! through a [`Port`].
+
+mod account;
+mod advisory;
+mod api;
+mod config;
+pub mod consumer;
+mod documents;
+mod error;
+mod folders;
+mod info;
+mod keep;
+mod limits;
+mod random;
+mod stores;
+pub mod stream;
+mod streams;
+#[cfg(test)]
+mod tests;
+mod transfer;
+pub mod transform;
+
+use std::time::Duration;
+
+pub use account::{JetStream, Settings, StreamSync};
+pub use config::*;
+pub use error::ApiError;
+pub use folders::Folders;
+pub use info::{AccountInfo, ApiStats, ClusterInfo, LostInfo, StateInfo, StreamInfo};
+pub use limits::AccountLimits;
+pub use streams::StreamId;
+
+/// The time, in both of its senses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Now {
+    /// Since the server started; never goes back. Timers are set by it.
+    pub since_start: Duration,
+    /// Nanoseconds since 1970 UTC. Records are stamped with it.
+    pub unix_nanos: i64,
+}
+
+/// A message, as it comes in and as it goes out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// What it is published to.
+    pub topic: &'a [u8],
+    /// Where an answer goes; empty when none is wanted.
+    pub reply: &'a [u8],
+    /// The whole block of headers, from `NATS/1.0` to its empty line; or empty.
+    pub headers: &'a [u8],
+    /// What it says.
+    pub payload: &'a [u8],
+}
+
+/// What lies outside: everybody who publishes and subscribes.
+pub trait Port {
+    /// Publishes a message to all who want it, streams of the same account included.
+    fn publish(&mut self, message: &Message<'_>);
+
+    /// Publishes a message to `to`, while those who get it read the message's own topic as its subject:
+    /// how a consumer's records reach its deliver subject or the inbox of a pull request.
+    fn deliver(&mut self, to: &[u8], message: &Message<'_>);
+
+    /// Whether anybody is subscribed to this topic now.
+    fn has_interest(&mut self, topic: &[u8]) -> bool;
+
+    /// Asks for what is published to this filter. Asked for twice, it is given back twice.
+    fn subscribe(&mut self, filter: &[u8]);
+
+    /// Gives back what [`subscribe`](Port::subscribe) asked for.
+    fn unsubscribe(&mut self, filter: &[u8]);
+}
+
+/// What a [`Keeper`](crate::Keeper) does its work for: JetStream, and nothing in the tests of the keeper.
+///
+/// # In which order it is called
+///
+/// `handle*` for each thing that has come, as many times as there is something; then
+/// [`settle`](Handler::settle) once, in which what was gathered goes out: records are written,
+/// consumers are served.
+pub trait Handler {
+    /// Takes a message whose topic matches what was subscribed to.
+    fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port);
+
+    /// Takes note that the first one has subscribed to a filter, or the last one has left it.
+    fn handle_interest(&mut self, filter: &[u8], present: bool, now: Now, port: &mut dyn Port);
+
+    /// Does what is due by now.
+    fn handle_timeout(&mut self, now: Now, port: &mut dyn Port);
+
+    /// When [`handle_timeout`](Handler::handle_timeout) is to be called next, since the server's start.
+    fn next_timeout(&self) -> Option<Duration>;
+
+    /// Ends a round of calls.
+    fn settle(&mut self, now: Now, port: &mut dyn Port);
+}

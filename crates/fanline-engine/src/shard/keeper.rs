@@ -1,0 +1,255 @@
+//! A shard without connections, which keeps what is published: to the other shards it is one more of
+//! them, that wants the topics of streams.
+
+use std::io::Write;
+use std::time::Duration;
+
+use hashbrown::HashMap;
+
+use super::crossing::{Batch, Place, Said};
+use super::deliver::{Message as Framed, RemoteTargets};
+use super::{Random, Receipt, SHARDS_MAX, ShardConfig, announce};
+use crate::jetstream::{Handler, Message, Now, Port};
+use crate::router::{Member, RouteMemo, Router};
+
+/// How much may be posted before a round ends, so that what goes out does not pile up.
+const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A shard without connections.
+///
+/// # In which order to call
+///
+/// [`apply`](Keeper::apply) for what the shards said and [`handle_timeout`](Keeper::handle_timeout) when
+/// [`next_timeout`](Keeper::next_timeout) has come; then [`settle`](Keeper::settle); then hand on each
+/// batch of [`outgoing`](Keeper::outgoing). The batch at the keeper's own index is for itself: it is to
+/// be applied before it waits for anything.
+pub struct Keeper<H> {
+    handler: H,
+    outside: Outside,
+}
+
+/// Everybody else, as the keeper's handler sees them.
+struct Outside {
+    index: u16,
+    /// What the shards want, and the keeper itself, which is one of them.
+    router: Router,
+    /// How often each filter was asked for here.
+    filters: HashMap<Vec<u8>, u32>,
+    outgoing: Vec<Batch>,
+    crossings: RemoteTargets,
+    random: Random,
+    /// A message as it crosses is put together here.
+    frame: Vec<u8>,
+    produced_bytes: usize,
+}
+
+impl<H: Handler> Keeper<H> {
+    /// A keeper that has the index `index` among the shards. `make` makes what the work is done for.
+    ///
+    /// # Panics
+    /// When there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
+    pub fn new(
+        index: u16,
+        config: &ShardConfig,
+        seed: u64,
+        make: impl FnOnce(&mut dyn Port) -> H,
+    ) -> Self {
+        assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
+        let mut outside = Outside {
+            index,
+            router: Router::new(),
+            filters: HashMap::new(),
+            outgoing: (0..config.shards).map(|_| Batch::default()).collect(),
+            crossings: RemoteTargets::default(),
+            random: Random(seed | 1),
+            frame: Vec::new(),
+            produced_bytes: 0,
+        };
+        Keeper {
+            handler: make(&mut outside),
+            outside,
+        }
+    }
+
+    /// Has the handler do something of its own, as when the disk is done.
+    pub fn with<R>(&mut self, act: impl FnOnce(&mut H, &mut dyn Port) -> R) -> R {
+        act(&mut self.handler, &mut self.outside)
+    }
+
+    /// What the work is done for.
+    pub fn handler(&self) -> &H {
+        &self.handler
+    }
+
+    /// Takes what shards said, from `place` on. When the receipt says
+    /// [`must_flush`](Receipt::must_flush), there is more: settle, hand on, then call again.
+    pub fn apply(&mut self, batch: &Batch, place: &mut Place, now: Now) -> Receipt {
+        let mut receipt = Receipt::default();
+        self.outside.produced_bytes = 0;
+        while let Some(said) = batch.read(place) {
+            match said {
+                Said::Message(crossing) => {
+                    let framed = &crossing.message;
+                    let (headers, rest) = framed.body.split_at(framed.header_bytes);
+                    let message = Message {
+                        topic: crossing.topic,
+                        reply: &framed.args[..framed.reply_bytes],
+                        headers,
+                        payload: &rest[..rest.len() - 2],
+                    };
+                    self.handler.handle(&message, now, &mut self.outside);
+                }
+                Said::Interest {
+                    from,
+                    filter,
+                    queue,
+                    weight,
+                } => {
+                    let outside = &mut self.outside;
+                    outside.router.set_remote(from, filter, queue, weight);
+                    self.handler
+                        .handle_interest(filter, weight > 0, now, outside);
+                }
+            }
+            if self.outside.produced_bytes > PRODUCED_BYTES_MAX {
+                receipt.must_flush = true;
+                break;
+            }
+        }
+        receipt.produced_bytes = self.outside.produced_bytes;
+        receipt
+    }
+
+    /// Does what is due by now.
+    pub fn handle_timeout(&mut self, now: Now) {
+        self.handler.handle_timeout(now, &mut self.outside);
+    }
+
+    /// When [`handle_timeout`](Keeper::handle_timeout) is to be called next.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        self.handler.next_timeout()
+    }
+
+    /// Ends a round: what was gathered goes into the batches.
+    pub fn settle(&mut self, now: Now) {
+        self.handler.settle(now, &mut self.outside);
+    }
+
+    /// The batch for a shard, to be taken and handed to its [`apply`](super::Shard::apply).
+    pub fn outgoing(&mut self, shard: usize) -> &mut Batch {
+        &mut self.outside.outgoing[shard]
+    }
+}
+
+impl Outside {
+    /// Puts the message into the batch of everybody who is subscribed to `to`.
+    fn post(&mut self, to: &[u8], message: &Message<'_>) {
+        let Outside {
+            router,
+            outgoing,
+            crossings,
+            random,
+            frame,
+            ..
+        } = self;
+        let route = router.route(to, &mut RouteMemo::default());
+        crossings.set_plain(route.plain_remote);
+        for (group, members) in route.groups() {
+            let mut ticket = random.below(group.weight);
+            let picked = members.iter().find_map(|member| match *member {
+                Member::Remote { shard, weight } => match ticket.checked_sub(weight) {
+                    Some(rest) => {
+                        ticket = rest;
+                        None
+                    }
+                    None => Some(shard),
+                },
+                // There are no connections here.
+                Member::Local(_) => None,
+            });
+            if let Some(shard) = picked {
+                crossings.add_group(shard, group.name.as_slice());
+            }
+        }
+        if crossings.is_empty() {
+            return;
+        }
+        frame.clear();
+        if to != message.topic {
+            for part in [&b"HMSG "[..], message.topic, b" "] {
+                frame.extend_from_slice(part);
+            }
+        }
+        let head_bytes = frame.len();
+        let args_bytes = write_args(frame, message);
+        for part in [message.headers, message.payload, b"\r\n"] {
+            frame.extend_from_slice(part);
+        }
+        self.produced_bytes += frame.len();
+        let (head, tail) = frame.split_at(head_bytes);
+        let (args, body) = tail.split_at(args_bytes);
+        let framed = Framed {
+            head,
+            reply_bytes: message.reply.len(),
+            header_bytes: message.headers.len(),
+            args,
+            body,
+            tail,
+            shared: None,
+        };
+        crossings.post(outgoing, to, &framed, 0);
+    }
+}
+
+/// Appends `[reply ][header_bytes ]total_bytes\r\n`; returns how long that is.
+fn write_args(frame: &mut Vec<u8>, message: &Message<'_>) -> usize {
+    let before = frame.len();
+    if !message.reply.is_empty() {
+        frame.extend_from_slice(message.reply);
+        frame.push(b' ');
+    }
+    let header_bytes = message.headers.len();
+    let total = header_bytes + message.payload.len();
+    // Writing to a vector does not fail.
+    let _ = match header_bytes {
+        0 => write!(frame, "{total}\r\n"),
+        _ => write!(frame, "{header_bytes} {total}\r\n"),
+    };
+    frame.len() - before
+}
+
+impl Port for Outside {
+    fn publish(&mut self, message: &Message<'_>) {
+        self.post(message.topic, message);
+    }
+
+    fn deliver(&mut self, to: &[u8], message: &Message<'_>) {
+        self.post(to, message);
+    }
+
+    fn has_interest(&mut self, topic: &[u8]) -> bool {
+        let route = self.router.route(topic, &mut RouteMemo::default());
+        !route.plain_remote.is_empty() || route.has_groups()
+    }
+
+    fn subscribe(&mut self, filter: &[u8]) {
+        let times = self.filters.entry_ref(filter).or_default();
+        *times += 1;
+        if *times == 1 {
+            self.router.set_remote(self.index, filter, b"", 1);
+            announce(&mut self.outgoing, self.index, filter, b"", 1);
+        }
+    }
+
+    fn unsubscribe(&mut self, filter: &[u8]) {
+        let Some(times) = self.filters.get_mut(filter) else {
+            return;
+        };
+        *times -= 1;
+        if *times == 0 {
+            self.filters.remove(filter);
+            self.router.set_remote(self.index, filter, b"", 0);
+            announce(&mut self.outgoing, self.index, filter, b"", 0);
+        }
+    }
+}

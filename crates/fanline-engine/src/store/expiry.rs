@@ -1,0 +1,49 @@
+//! When records with a time to live of their own go.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::types::NEVER;
+
+/// Times and sequences, earliest first. Records that went otherwise stay in it until they are more
+/// than half of it. Costs nothing while no record has a time to live.
+#[derive(Default)]
+pub(super) struct Expiry {
+    heap: BinaryHeap<Reverse<(i64, u64)>>,
+    gone: usize,
+}
+
+impl Expiry {
+    pub(super) fn insert(&mut self, expires_at: i64, sequence: u64) {
+        if expires_at != NEVER {
+            self.heap.push(Reverse((expires_at, sequence)));
+        }
+    }
+
+    /// A record that has a time to live went in another way. Says whether it is time to
+    /// [`retain`](Self::retain).
+    pub(super) fn note_gone(&mut self) -> bool {
+        self.gone += 1;
+        self.gone > 64 && self.gone > self.heap.len() / 2
+    }
+
+    pub(super) fn retain(&mut self, mut is_live: impl FnMut(u64) -> bool) {
+        self.heap
+            .retain(|Reverse((_, sequence))| is_live(*sequence));
+        self.gone = 0;
+    }
+
+    /// The earliest.
+    pub(super) fn peek(&self) -> Option<(i64, u64)> {
+        self.heap.peek().map(|Reverse(entry)| *entry)
+    }
+
+    pub(super) fn pop(&mut self) -> Option<(i64, u64)> {
+        self.heap.pop().map(|Reverse(entry)| entry)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.heap.clear();
+        self.gone = 0;
+    }
+}

@@ -1,0 +1,153 @@
+//! A set of filters, with what it remembers between questions.
+
+use super::subjects::{SubjectId, Subjects};
+use crate::topic::{Filter, FilterError};
+
+/// Above this many matching subjects the log is read on in order instead of subject by subject.
+const SUBJECTS_MAX: usize = 1024;
+/// So many subjects are looked at for it.
+const VISITS_MAX: usize = 16 * SUBJECTS_MAX;
+
+/// A set of filters, asked of one store again and again: it remembers which subjects it matches.
+/// An empty set matches everything.
+#[derive(Clone, Debug, Default)]
+pub struct Filters {
+    filters: Vec<Box<[u8]>>,
+    known: Known,
+}
+
+/// The subjects that match, as of so many additions.
+#[derive(Clone, Debug, Default)]
+enum Known {
+    #[default]
+    Nothing,
+    /// In order of ids.
+    Few {
+        ids: Vec<SubjectId>,
+        as_of: u64,
+    },
+    Many {
+        as_of: u64,
+    },
+}
+
+impl Filters {
+    /// Checks and keeps the filters. One that matches everything makes the set empty.
+    ///
+    /// # Errors
+    /// Says what is wrong with one of them.
+    pub fn new<'a>(filters: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, FilterError> {
+        let mut kept: Vec<Box<[u8]>> = Vec::new();
+        for filter in filters {
+            kept.push(Filter::parse(filter)?.as_bytes().into());
+        }
+        if kept.iter().any(|filter| **filter == *b">") {
+            kept.clear();
+        }
+        Ok(Filters {
+            filters: kept,
+            known: Known::Nothing,
+        })
+    }
+
+    /// Whether everything matches.
+    pub fn matches_all(&self) -> bool {
+        self.filters.is_empty()
+    }
+
+    /// The filters as given, or none when everything matches.
+    pub fn iter(&self) -> impl Iterator<Item = Filter<'_>> {
+        // They were parsed when they came.
+        self.filters.iter().filter_map(|f| Filter::parse(f).ok())
+    }
+
+    /// Whether a subject matches.
+    pub fn matches(&self, subject: &[u8]) -> bool {
+        self.matches_all() || self.iter().any(|filter| filter.matches(subject))
+    }
+
+    /// Calls `visit` with each matching subject once.
+    pub(super) fn each_subject(
+        &self,
+        subjects: &Subjects,
+        visit: &mut dyn FnMut(SubjectId) -> bool,
+    ) {
+        for (number, filter) in self.iter().enumerate() {
+            let mut goes_on = true;
+            subjects.each_matching(filter, &mut |id, subject| {
+                let is_new = !self.iter().take(number).any(|f| f.matches(subject.name()));
+                goes_on = !is_new || visit(id);
+                goes_on
+            });
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// The matching subjects when there are few. Their ids may be of subjects that are gone.
+    pub(super) fn few(&mut self, subjects: &Subjects) -> Option<&[SubjectId]> {
+        self.update(subjects);
+        match &self.known {
+            Known::Few { ids, .. } => Some(ids),
+            _ => None,
+        }
+    }
+
+    fn update(&mut self, subjects: &Subjects) {
+        let mut known = std::mem::take(&mut self.known);
+        let is_right = match &mut known {
+            Known::Nothing => false,
+            Known::Many { as_of } => subjects.added() - *as_of < VISITS_MAX as u64,
+            Known::Few { ids, as_of } => match subjects.added_since(*as_of) {
+                None => false,
+                Some(added) => {
+                    for id in added {
+                        self.note(ids, id, subjects);
+                    }
+                    *as_of = subjects.added();
+                    ids.len() <= SUBJECTS_MAX
+                }
+            },
+        };
+        self.known = if is_right {
+            known
+        } else {
+            self.resolve(subjects)
+        };
+    }
+
+    /// An id that was given out since: it may be another subject's than before.
+    fn note(&self, ids: &mut Vec<SubjectId>, id: SubjectId, subjects: &Subjects) {
+        let matches = subjects.get(id).is_some_and(|s| self.matches(s.name()));
+        match (ids.binary_search(&id), matches) {
+            (Err(place), true) => ids.insert(place, id),
+            (Ok(place), false) => {
+                ids.remove(place);
+            }
+            _ => {}
+        }
+    }
+
+    fn resolve(&self, subjects: &Subjects) -> Known {
+        let as_of = subjects.added();
+        let mut ids = Vec::new();
+        let mut visits = 0;
+        let mut are_few = true;
+        for (number, filter) in self.iter().enumerate() {
+            subjects.each_matching(filter, &mut |id, _| {
+                visits += 1;
+                if number == 0 || !ids.contains(&id) {
+                    ids.push(id);
+                }
+                are_few = ids.len() <= SUBJECTS_MAX && visits <= VISITS_MAX;
+                are_few
+            });
+            if !are_few {
+                return Known::Many { as_of };
+            }
+        }
+        ids.sort_unstable();
+        Known::Few { ids, as_of }
+    }
+}

@@ -1,0 +1,170 @@
+//! What limits, age and times to live remove.
+
+use super::types::{Cause, Discard, NEVER, NewRecord, StoreError, StoreLimits};
+use super::{Filters, Store};
+
+impl Store {
+    /// The limits in force.
+    pub fn limits(&self) -> &StoreLimits {
+        &self.limits
+    }
+
+    /// Puts other limits in force, and drops what exceeds them now.
+    ///
+    /// # Errors
+    /// The disk cannot be read; the limits are in force all the same.
+    pub fn set_limits(&mut self, limits: &StoreLimits) -> Result<(), StoreError> {
+        let before = std::mem::replace(&mut self.limits, *limits);
+        self.expiry_checked_below = 0;
+        if let Some(max) = limits.messages_per_subject_max
+            && before.messages_per_subject_max.is_none_or(|was| max < was)
+        {
+            self.trim_subjects(max)?;
+        }
+        self.enforce()
+    }
+
+    /// Refuses the record, or says which one goes for it by the limit per subject.
+    pub(super) fn make_room(&mut self, record: &NewRecord<'_>) -> Result<Option<u64>, StoreError> {
+        let replaced = match self.limits.messages_per_subject_max {
+            None => None,
+            Some(max) => self.replaced_by(record, max)?,
+        };
+        if self.limits.discard == Discard::Old {
+            return Ok(replaced);
+        }
+        if replaced.is_some() && self.limits.discard == Discard::NewPerSubject {
+            return Err(StoreError::MessagesPerSubjectMax);
+        }
+        let (messages, bytes) = match replaced {
+            None => (self.messages, self.bytes),
+            Some(sequence) => (self.messages - 1, self.bytes - self.bytes_of(sequence)?),
+        };
+        if self.limits.messages_max.is_some_and(|max| messages >= max) {
+            return Err(StoreError::MessagesMax);
+        }
+        let bytes = bytes + self.record_bytes(record);
+        if self.limits.bytes_max.is_some_and(|max| bytes > max) {
+            return Err(StoreError::BytesMax);
+        }
+        Ok(replaced)
+    }
+
+    fn replaced_by(&mut self, record: &NewRecord<'_>, max: u64) -> Result<Option<u64>, StoreError> {
+        let Some(id) = self.subjects.find(record.subject) else {
+            return Ok(None);
+        };
+        let is_full = self.subjects.get(id).is_some_and(|s| s.messages >= max);
+        match is_full {
+            true => self.first_of(id),
+            false => Ok(None),
+        }
+    }
+
+    fn bytes_of(&mut self, sequence: u64) -> Result<u64, StoreError> {
+        let Some(place) = self.place(sequence)? else {
+            return Ok(0);
+        };
+        let slot = self.load(place.segment)?.entries[place.slot];
+        Ok(self.counted_bytes(slot.content_bytes(), slot.has_headers()))
+    }
+
+    /// Drops the oldest until number and bytes are within the limits.
+    pub(super) fn enforce(&mut self) -> Result<(), StoreError> {
+        while self.messages > 0
+            && (self
+                .limits
+                .messages_max
+                .is_some_and(|max| self.messages > max)
+                || self.limits.bytes_max.is_some_and(|max| self.bytes > max))
+        {
+            self.drop_sequence(self.first, Some(Cause::Limit))?;
+        }
+        Ok(())
+    }
+
+    fn trim_subjects(&mut self, max: u64) -> Result<(), StoreError> {
+        let excess = |(id, subject): (u32, &super::subjects::Subject)| {
+            (subject.messages > max).then(|| (id, subject.messages - max))
+        };
+        let over: Vec<_> = self.subjects.iter().filter_map(excess).collect();
+        for (id, excess) in over {
+            for _ in 0..excess {
+                if let Some(first) = self.first_of(id)? {
+                    self.drop_sequence(first, Some(Cause::Limit))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops what has grown too old, and what has outlived its own time.
+    ///
+    /// # Errors
+    /// The disk cannot be read; what is left goes next time.
+    pub fn expire(&mut self, now_unix_nanos: i64) -> Result<(), StoreError> {
+        while let Some((sequence, at)) = self.next_to_age()? {
+            if at > now_unix_nanos {
+                break;
+            }
+            self.drop_sequence(sequence, Some(Cause::Age))?;
+        }
+        while let Some((at, sequence)) = self.expiry.peek() {
+            if at > now_unix_nanos {
+                break;
+            }
+            self.drop_sequence(sequence, Some(Cause::TimeToLive))?;
+            self.expiry.pop();
+        }
+        Ok(())
+    }
+
+    /// When [`expire`](Store::expire) has something to do next, in nanoseconds since 1970 UTC.
+    ///
+    /// # Errors
+    /// The disk cannot be read.
+    pub fn next_expiry(&mut self) -> Result<Option<i64>, StoreError> {
+        let aged = self.next_to_age()?.map(|(_, at)| at);
+        let expired = self.expiry.peek().map(|(at, _)| at);
+        Ok(match (aged, expired) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        })
+    }
+
+    /// The oldest record that can grow too old, and when.
+    fn next_to_age(&mut self) -> Result<Option<(u64, i64)>, StoreError> {
+        let Some(age_max) = self.limits.age_nanos_max else {
+            return Ok(None);
+        };
+        loop {
+            let from = self.expiry_checked_below.max(self.first);
+            let Some(sequence) = self.next_matching(&mut Filters::default(), from)? else {
+                return Ok(None);
+            };
+            if let Some((known, at)) = self.ages_next
+                && known == sequence
+            {
+                return Ok(Some((sequence, at.saturating_add(age_max))));
+            }
+            let Some(record) = self.read(sequence)? else {
+                return Ok(None);
+            };
+            let (at, is_exempt) = (record.unix_nanos, record.expires_at == Some(NEVER));
+            self.expiry_checked_below = sequence;
+            if is_exempt {
+                self.expiry_checked_below += 1;
+                continue;
+            }
+            self.ages_next = Some((sequence, at));
+        }
+    }
+
+    /// Drops from the timers what went in another way.
+    pub(super) fn forget_expired(&mut self) {
+        let mut expiry = std::mem::take(&mut self.expiry);
+        // What cannot be read now is kept; it is looked at again when its time comes.
+        expiry.retain(|sequence| !matches!(self.place(sequence), Ok(None)));
+        self.expiry = expiry;
+    }
+}

@@ -1,0 +1,415 @@
+//! Questions about what is in the log.
+
+use std::ops::RangeInclusive;
+
+use super::segment::hash_name;
+use super::subjects::SubjectId;
+use super::types::{StoreError, StoreState, SubjectState};
+use super::{Filters, Store};
+use crate::topic::Filter;
+
+impl Store {
+    /// Everything in numbers.
+    pub fn state(&mut self) -> StoreState {
+        let is_new = self.last == 0 && self.messages == 0;
+        let first_unix_nanos = match self.messages {
+            0 => None,
+            _ => self.first_time(),
+        };
+        StoreState {
+            first_sequence: if is_new { 0 } else { self.first },
+            first_unix_nanos,
+            last_sequence: self.last,
+            last_unix_nanos: self.last_unix_nanos,
+            messages: self.messages,
+            bytes: self.bytes,
+            subjects: self.subjects.len() as u64,
+            deleted: (self.last + 1).saturating_sub(self.first) - self.messages,
+            lost: self.lost,
+        }
+    }
+
+    fn first_time(&mut self) -> Option<i64> {
+        if let Some((sequence, at)) = self.first_time
+            && sequence == self.first
+        {
+            return Some(at);
+        }
+        let first = self.first;
+        let at = self.read(first).ok()??.unix_nanos;
+        self.first_time = Some((first, at));
+        Some(at)
+    }
+
+    /// Live records.
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// The first live sequence; one above the last when there is none.
+    pub fn first_sequence(&self) -> u64 {
+        self.first
+    }
+
+    /// The highest sequence given out.
+    pub fn last_sequence(&self) -> u64 {
+        self.last
+    }
+
+    /// What is known of one subject, found in one step; `None` when it has no live record.
+    pub fn subject(&self, subject: &[u8]) -> Option<SubjectState> {
+        let known = self.subjects.get(self.subjects.find(subject)?)?;
+        Some(SubjectState {
+            messages: known.messages,
+            last: known.last,
+        })
+    }
+
+    /// Hands `found` all subjects that a filter matches, in no order; empty is all. Costs the
+    /// subjects that share the filter's tokens before its first wildcard.
+    pub fn subjects(&self, filter: &[u8], found: &mut dyn FnMut(&[u8], SubjectState)) {
+        let filter = if filter.is_empty() { b">" } else { filter };
+        let Ok(filter) = Filter::parse(filter) else {
+            return;
+        };
+        self.subjects.each_matching(filter, &mut |_, subject| {
+            let state = SubjectState {
+                messages: subject.messages,
+                last: subject.last,
+            };
+            found(subject.name(), state);
+            true
+        });
+    }
+
+    /// The newest live record that a filter matches; empty is all.
+    ///
+    /// # Errors
+    /// The disk cannot be read.
+    pub fn last_matching(&mut self, filter: &[u8]) -> Result<Option<u64>, StoreError> {
+        if filter.is_empty() || filter == b">" {
+            return self.previous_live(self.last + 1);
+        }
+        let mut last = None;
+        self.subjects(filter, &mut |_, subject| {
+            last = last.max(Some(subject.last));
+        });
+        Ok(last)
+    }
+
+    /// The first live record from a sequence on that the filters match. Costs what it matches:
+    /// segments without a matching subject are passed by, unless very many subjects match.
+    ///
+    /// # Errors
+    /// The disk cannot be read.
+    pub fn next_matching(
+        &mut self,
+        filters: &mut Filters,
+        from: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        let from = from.max(self.first);
+        if from > self.last || self.messages == 0 {
+            return Ok(None);
+        }
+        if filters.matches_all() {
+            return self.next_where(from, |_| true, |_, _| true);
+        }
+        let Some(ids) = filters.few(&self.subjects) else {
+            let filters = &*filters;
+            return self.next_where(
+                from,
+                |_| true,
+                |store, id| filters.matches(store.subjects.name(id)),
+            );
+        };
+        match *ids {
+            [] => Ok(None),
+            [only] => self.next_of(only, from),
+            _ => {
+                let subjects = &self.subjects;
+                let newest = ids
+                    .iter()
+                    .filter_map(|id| subjects.get(*id))
+                    .map(|s| s.last);
+                if newest.max().is_none_or(|newest| newest < from) {
+                    return Ok(None);
+                }
+                let hashes: Vec<u64> = ids.iter().map(|id| hash_name(subjects.name(*id))).collect();
+                let may_hold = |hash: &dyn Fn(u64) -> bool| hashes.iter().any(|h| hash(*h));
+                self.next_where(from, may_hold, |_, id| ids.binary_search(&id).is_ok())
+            }
+        }
+    }
+
+    /// How many live records from a sequence on the filters match. From the first on it is told by
+    /// the subjects; else the shorter side is counted.
+    ///
+    /// # Errors
+    /// The disk cannot be read.
+    pub fn count_matching(&mut self, filters: &mut Filters, from: u64) -> Result<u64, StoreError> {
+        if from > self.last {
+            return Ok(0);
+        }
+        let mut total = 0;
+        if filters.matches_all() {
+            total = self.messages;
+        } else {
+            filters.each_subject(&self.subjects, &mut |id| {
+                total += self.subjects.get(id).map_or(0, |s| s.messages);
+                true
+            });
+        }
+        if from <= self.first || total == 0 {
+            return Ok(total);
+        }
+        if from - self.first < self.last - from {
+            Ok(total - self.count_between(filters, self.first, from - 1)?)
+        } else {
+            self.count_between(filters, from, self.last)
+        }
+    }
+
+    fn count_between(
+        &mut self,
+        filters: &mut Filters,
+        from: u64,
+        to: u64,
+    ) -> Result<u64, StoreError> {
+        let mut count = 0;
+        let mut at = from;
+        if filters.matches_all() {
+            // Whole segments are told by their numbers.
+            for segment in 0..self.segments.len() {
+                let (first, last) = (self.segments[segment].first, self.segments[segment].last);
+                if first >= from && last <= to {
+                    count += u64::from(self.segments[segment].live());
+                } else if last >= from && first <= to {
+                    count += self.count_in(segment, from, to)?;
+                }
+            }
+            return Ok(count);
+        }
+        while let Some(found) = self.next_matching(filters, at)?
+            && found <= to
+        {
+            count += 1;
+            at = found + 1;
+        }
+        Ok(count)
+    }
+
+    fn count_in(&mut self, segment: usize, from: u64, to: u64) -> Result<u64, StoreError> {
+        let slots = self.load(segment)?;
+        let (from, end) = (
+            slots.at_or_after(from),
+            slots.at_or_after(to.saturating_add(1)),
+        );
+        let segment = &self.segments[segment];
+        Ok((from..end).filter(|slot| !segment.is_dead(*slot)).count() as u64)
+    }
+
+    /// The first live record stored at this time or later; one above the last sequence when there is
+    /// none.
+    ///
+    /// # Errors
+    /// The disk cannot be read.
+    pub fn sequence_at(&mut self, unix_nanos: i64) -> Result<u64, StoreError> {
+        let mut at = 0;
+        while at < self.segments.len() {
+            let segment = &self.segments[at];
+            if segment.latest >= unix_nanos
+                && segment.live() > 0
+                && let Some(found) = self.sequence_at_in(at, unix_nanos)?
+            {
+                return Ok(found);
+            }
+            at += 1;
+        }
+        Ok(self.last + 1)
+    }
+
+    fn sequence_at_in(&mut self, at: usize, unix_nanos: i64) -> Result<Option<u64>, StoreError> {
+        self.load(at)?;
+        let mut from = 0;
+        if self.segments[at].earliest < unix_nanos && self.segments[at].is_in_order_of_time {
+            let mut end = self.segments[at].records as usize;
+            while from < end {
+                let middle = from.midpoint(end);
+                if self.time_of(at, middle)? < unix_nanos {
+                    from = middle + 1;
+                } else {
+                    end = middle;
+                }
+            }
+        }
+        while let Some(slot) = self.segments[at].next_live(from) {
+            if self.time_of(at, slot)? >= unix_nanos {
+                return Ok(Some(self.load(at)?.sequence(slot)));
+            }
+            from = slot + 1;
+        }
+        Ok(None)
+    }
+
+    /// Hands `found` all ranges of sequences, between the first and the last, that are not live.
+    ///
+    /// # Errors
+    /// The disk cannot be read.
+    pub fn deleted(
+        &mut self,
+        found: &mut dyn FnMut(RangeInclusive<u64>),
+    ) -> Result<(), StoreError> {
+        let mut next = self.first;
+        for at in 0..self.segments.len() {
+            let segment = &self.segments[at];
+            let span = (segment.last + 1).saturating_sub(segment.first);
+            if span == u64::from(segment.live()) && span > 0 && segment.first >= next {
+                if segment.first > next {
+                    found(next..=segment.first - 1);
+                }
+                next = segment.last + 1;
+                continue;
+            }
+            self.load(at)?;
+            let segment = &self.segments[at];
+            let Some(slots) = &segment.slots else {
+                continue;
+            };
+            let mut slot = slots.at_or_after(next);
+            while let Some(live) = segment.next_live(slot) {
+                let sequence = slots.sequence(live);
+                if sequence > next {
+                    found(next..=sequence - 1);
+                }
+                next = sequence + 1;
+                slot = live + 1;
+            }
+        }
+        if next <= self.last {
+            found(next..=self.last);
+        }
+        Ok(())
+    }
+
+    /// The first live record of a subject.
+    pub(super) fn first_of(&mut self, id: SubjectId) -> Result<Option<u64>, StoreError> {
+        let Some(subject) = self.subjects.get(id) else {
+            return Ok(None);
+        };
+        if subject.messages == 1 {
+            return Ok(Some(subject.last));
+        }
+        let from = subject.first_at_least;
+        let first = self.next_of(id, from.max(self.first))?;
+        if let Some(first) = first {
+            self.subjects.get_mut(id).first_at_least = first;
+        }
+        Ok(first)
+    }
+
+    fn next_of(&mut self, id: SubjectId, from: u64) -> Result<Option<u64>, StoreError> {
+        let Some(subject) = self.subjects.get(id) else {
+            return Ok(None);
+        };
+        if subject.last < from {
+            return Ok(None);
+        }
+        let from = from.max(subject.first_at_least);
+        let last = subject.last;
+        if subject.messages == 1 {
+            return Ok(Some(last));
+        }
+        let hash = hash_name(subject.name());
+        self.next_where(from, |may_hold| may_hold(hash), |_, other| other == id)
+    }
+
+    /// The first live record from a sequence on whose subject is wanted, in a segment that may hold
+    /// one.
+    fn next_where(
+        &mut self,
+        from: u64,
+        may_hold: impl Fn(&dyn Fn(u64) -> bool) -> bool,
+        is_wanted: impl Fn(&Store, SubjectId) -> bool,
+    ) -> Result<Option<u64>, StoreError> {
+        for at in self.segment_at_or_after(from)..self.segments.len() {
+            let segment = &self.segments[at];
+            if segment.live() == 0 {
+                continue;
+            }
+            if let Some(holds) = &segment.holds
+                && !may_hold(&|hash| holds.may_hold(hash))
+            {
+                continue;
+            }
+            self.load(at)?;
+            let segment = &self.segments[at];
+            let Some(slots) = &segment.slots else {
+                continue;
+            };
+            let mut slot = slots.at_or_after(from);
+            while let Some(live) = segment.next_live(slot) {
+                if is_wanted(self, slots.entries[live].subject) {
+                    return Ok(Some(slots.sequence(live)));
+                }
+                slot = live + 1;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The last live record of a subject below a sequence.
+    pub(super) fn last_before(
+        &mut self,
+        id: SubjectId,
+        below: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        let hash = hash_name(self.subjects.name(id));
+        let least = self.subjects.get(id).map_or(0, |s| s.first_at_least);
+        self.previous_where(below, least, hash, |other| other == id)
+    }
+
+    fn previous_live(&mut self, below: u64) -> Result<Option<u64>, StoreError> {
+        for at in (0..self.segments.len()).rev() {
+            if self.segments[at].first >= below || self.segments[at].live() == 0 {
+                continue;
+            }
+            let end = self.load(at)?.at_or_after(below);
+            if let Some(slot) = self.segments[at].previous_live(end) {
+                return Ok(Some(self.load(at)?.sequence(slot)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn previous_where(
+        &mut self,
+        below: u64,
+        least: u64,
+        hash: u64,
+        is_wanted: impl Fn(SubjectId) -> bool,
+    ) -> Result<Option<u64>, StoreError> {
+        for at in (0..self.segments.len()).rev() {
+            let segment = &self.segments[at];
+            if segment.last < least {
+                break;
+            }
+            let holds = segment.holds.as_ref();
+            let is_out = segment.first >= below || segment.live() == 0;
+            if is_out || holds.is_some_and(|holds| !holds.may_hold(hash)) {
+                continue;
+            }
+            let mut end = self.load(at)?.at_or_after(below);
+            let segment = &self.segments[at];
+            let Some(slots) = &segment.slots else {
+                continue;
+            };
+            while let Some(slot) = segment.previous_live(end) {
+                if is_wanted(slots.entries[slot].subject) {
+                    return Ok(Some(slots.sequence(slot)));
+                }
+                end = slot;
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,290 @@
+//! A record as bytes; the layout is in `docs/formats/log.md`.
+
+use super::types::{NewRecord, Record};
+
+/// Bytes of the part that every record has.
+pub(super) const HEAD_BYTES: usize = 32;
+/// The longest record, head included.
+pub(super) const RECORD_BYTES_MAX: usize = (1 << 29) - 1;
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A message.
+    Message,
+    /// The record of this sequence is gone.
+    Remove,
+    /// All records below this sequence are gone.
+    Floor,
+    /// All records that match the subject, a filter, below this sequence are gone.
+    Purge,
+    /// The next record has at least this sequence.
+    Skip,
+    /// A message that was overwritten on request.
+    Erased,
+}
+
+impl Kind {
+    fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            1 => Kind::Message,
+            2 => Kind::Remove,
+            3 => Kind::Floor,
+            4 => Kind::Purge,
+            5 => Kind::Skip,
+            6 => Kind::Erased,
+            _ => return None,
+        })
+    }
+
+    fn to_byte(self) -> u8 {
+        match self {
+            Kind::Message => 1,
+            Kind::Remove => 2,
+            Kind::Floor => 3,
+            Kind::Purge => 4,
+            Kind::Skip => 5,
+            Kind::Erased => 6,
+        }
+    }
+}
+
+const HAS_HEADERS: u8 = 1;
+const HAS_EXPIRY: u8 = 2;
+const HAS_REPLACED: u8 = 4;
+const FLAGS: u8 = HAS_HEADERS | HAS_EXPIRY | HAS_REPLACED;
+
+/// The fixed part of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) bytes: u32,
+    pub(super) body_sum: u32,
+    pub(super) subject_bytes: u16,
+    pub(super) kind: Kind,
+    flags: u8,
+    pub(super) sequence: u64,
+    pub(super) unix_nanos: i64,
+}
+
+impl Head {
+    /// Reads a head whose checksum is right, and which can be one.
+    pub(super) fn parse(bytes: &[u8], salt: u32) -> Option<Self> {
+        let head = Head::peek(bytes)?;
+        (read_u32(bytes, 0)? == sum(salt, &bytes[4..HEAD_BYTES])).then_some(head)
+    }
+
+    /// Reads a head without its checksum.
+    pub(super) fn peek(bytes: &[u8]) -> Option<Self> {
+        let flags = *bytes.get(15)?;
+        let head = Head {
+            body_sum: read_u32(bytes, 4)?,
+            bytes: read_u32(bytes, 8)?,
+            subject_bytes: u16::from_le_bytes(bytes.get(12..14)?.try_into().ok()?),
+            kind: Kind::from_byte(*bytes.get(14)?)?,
+            flags,
+            sequence: read_u64(bytes, 16)?,
+            unix_nanos: i64::from_le_bytes(bytes.get(24..32)?.try_into().ok()?),
+        };
+        let least = HEAD_BYTES + extra_bytes(flags) + usize::from(head.subject_bytes);
+        let bytes = usize::try_from(head.bytes).ok()?;
+        (flags & !FLAGS == 0 && (least..=RECORD_BYTES_MAX).contains(&bytes)).then_some(head)
+    }
+
+    fn to_bytes(self) -> [u8; HEAD_BYTES] {
+        let mut bytes = [0; HEAD_BYTES];
+        bytes[8..12].copy_from_slice(&self.bytes.to_le_bytes());
+        bytes[12..14].copy_from_slice(&self.subject_bytes.to_le_bytes());
+        bytes[14] = self.kind.to_byte();
+        bytes[15] = self.flags;
+        bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.unix_nanos.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes as usize
+    }
+
+    pub(super) fn has_headers(&self) -> bool {
+        self.flags & HAS_HEADERS != 0
+    }
+
+    pub(super) fn has_expiry(&self) -> bool {
+        self.flags & HAS_EXPIRY != 0
+    }
+
+    pub(super) fn has_replaced(&self) -> bool {
+        self.flags & HAS_REPLACED != 0
+    }
+}
+
+/// A record taken apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts<'a> {
+    pub(super) head: Head,
+    pub(super) record: Record<'a>,
+    /// The sequence that made room for this one.
+    pub(super) replaced: Option<u64>,
+}
+
+/// What is written besides the record itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stamp {
+    pub(super) kind: Kind,
+    pub(super) sequence: u64,
+    pub(super) replaced: Option<u64>,
+    /// Checksums are made with it; without one there are none, in memory.
+    pub(super) salt: Option<u32>,
+}
+
+fn extra_bytes(flags: u8) -> usize {
+    usize::from(flags & HAS_HEADERS != 0) * 4
+        + usize::from(flags & HAS_EXPIRY != 0) * 8
+        + usize::from(flags & HAS_REPLACED != 0) * 8
+}
+
+/// How long the record will be; `None` when it is too long to be one.
+pub(super) fn encoded_bytes(record: &NewRecord<'_>, has_replaced: bool) -> Option<u32> {
+    u16::try_from(record.subject.len()).ok()?;
+    let bytes = HEAD_BYTES
+        + extra_bytes(flags(record, has_replaced))
+        + record.subject.len()
+        + record.headers.len()
+        + record.payload.len();
+    if bytes > RECORD_BYTES_MAX {
+        return None;
+    }
+    u32::try_from(bytes).ok()
+}
+
+fn flags(record: &NewRecord<'_>, has_replaced: bool) -> u8 {
+    let mut flags = 0;
+    if !record.headers.is_empty() {
+        flags |= HAS_HEADERS;
+    }
+    if record.expires_at.is_some() {
+        flags |= HAS_EXPIRY;
+    }
+    if has_replaced {
+        flags |= HAS_REPLACED;
+    }
+    flags
+}
+
+/// Appends a record of `bytes` bytes, which [`encoded_bytes`] gave. The sums of the head that it
+/// gives back are not filled in.
+pub(super) fn encode(out: &mut Vec<u8>, stamp: &Stamp, record: &NewRecord<'_>, bytes: u32) -> Head {
+    let from = out.len();
+    let head = Head {
+        bytes,
+        body_sum: 0,
+        subject_bytes: u16::try_from(record.subject.len()).unwrap_or(u16::MAX),
+        kind: stamp.kind,
+        flags: flags(record, stamp.replaced.is_some()),
+        sequence: stamp.sequence,
+        unix_nanos: record.unix_nanos,
+    };
+    out.extend_from_slice(&head.to_bytes());
+    if !record.headers.is_empty() {
+        let headers_bytes = u32::try_from(record.headers.len()).unwrap_or(u32::MAX);
+        out.extend_from_slice(&headers_bytes.to_le_bytes());
+    }
+    if let Some(expires_at) = record.expires_at {
+        out.extend_from_slice(&expires_at.to_le_bytes());
+    }
+    if let Some(replaced) = stamp.replaced {
+        out.extend_from_slice(&replaced.to_le_bytes());
+    }
+    out.extend_from_slice(record.subject);
+    out.extend_from_slice(record.headers);
+    out.extend_from_slice(record.payload);
+    if let Some(salt) = stamp.salt {
+        seal(&mut out[from..], salt);
+    }
+    head
+}
+
+/// Writes the checksums of a record.
+fn seal(bytes: &mut [u8], salt: u32) {
+    let body_sum = sum(salt, &bytes[HEAD_BYTES..]);
+    bytes[4..8].copy_from_slice(&body_sum.to_le_bytes());
+    let head_sum = sum(salt, &bytes[4..HEAD_BYTES]);
+    bytes[..4].copy_from_slice(&head_sum.to_le_bytes());
+}
+
+/// Overwrites a whole record, of which sequence, time and length stay.
+pub(super) fn erase(bytes: &mut [u8], salt: Option<u32>) {
+    bytes[12..14].fill(0);
+    bytes[14] = Kind::Erased.to_byte();
+    bytes[15] = 0;
+    bytes[HEAD_BYTES..].fill(0);
+    if let Some(salt) = salt {
+        seal(bytes, salt);
+    }
+}
+
+/// Whether both checksums are right.
+pub(super) fn is_sound(bytes: &[u8], salt: u32) -> bool {
+    Head::parse(bytes, salt)
+        .is_some_and(|head| bytes.len() >= head.len() && is_body_sound(&head, bytes, salt))
+}
+
+/// Whether the body's checksum is right; the head's is known to be.
+pub(super) fn is_body_sound(head: &Head, bytes: &[u8], salt: u32) -> bool {
+    bytes
+        .get(HEAD_BYTES..head.len())
+        .is_some_and(|body| sum(salt, body) == head.body_sum)
+}
+
+/// Takes a record apart; `None` when its parts do not add up.
+pub(super) fn decode(bytes: &[u8]) -> Option<Parts<'_>> {
+    let head = Head::peek(bytes)?;
+    let bytes = bytes.get(..head.len())?;
+    let mut at = HEAD_BYTES;
+    let mut take = |count: usize| {
+        let part = bytes.get(at..at.checked_add(count)?)?;
+        at += count;
+        Some(part)
+    };
+    let headers_bytes = match head.has_headers() {
+        true => usize::try_from(read_u32(take(4)?, 0)?).ok()?,
+        false => 0,
+    };
+    let expires_at = match head.has_expiry() {
+        true => Some(i64::from_le_bytes(take(8)?.try_into().ok()?)),
+        false => None,
+    };
+    let replaced = match head.has_replaced() {
+        true => Some(read_u64(take(8)?, 0)?),
+        false => None,
+    };
+    let subject = take(usize::from(head.subject_bytes))?;
+    let headers = take(headers_bytes)?;
+    let record = Record {
+        sequence: head.sequence,
+        unix_nanos: head.unix_nanos,
+        subject,
+        headers,
+        payload: &bytes[at..],
+        expires_at,
+    };
+    Some(Parts {
+        head,
+        record,
+        replaced,
+    })
+}
+
+fn sum(salt: u32, bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(salt);
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}

@@ -1,0 +1,44 @@
+//! What went without being asked for, until somebody asks.
+
+use super::types::{Cause, Removed};
+
+/// Keeps its room from one time to the next.
+#[derive(Default)]
+pub(super) struct Removals {
+    entries: Vec<Entry>,
+    subjects: Vec<u8>,
+}
+
+struct Entry {
+    sequence: u64,
+    subject_bytes: usize,
+    was_last_of_subject: bool,
+    cause: Cause,
+}
+
+impl Removals {
+    pub(super) fn push(&mut self, removed: &Removed<'_>) {
+        self.subjects.extend_from_slice(removed.subject);
+        self.entries.push(Entry {
+            sequence: removed.sequence,
+            subject_bytes: removed.subject.len(),
+            was_last_of_subject: removed.was_last_of_subject,
+            cause: removed.cause,
+        });
+    }
+
+    pub(super) fn drain(&mut self, each: &mut dyn FnMut(&Removed<'_>)) {
+        let mut subjects = &self.subjects[..];
+        for entry in self.entries.drain(..) {
+            let (subject, rest) = subjects.split_at(entry.subject_bytes);
+            subjects = rest;
+            each(&Removed {
+                sequence: entry.sequence,
+                subject,
+                was_last_of_subject: entry.was_last_of_subject,
+                cause: entry.cause,
+            });
+        }
+        self.subjects.clear();
+    }
+}

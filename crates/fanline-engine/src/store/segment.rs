@@ -1,0 +1,212 @@
+//! A run of records that are kept together, and removed together when none of them lives.
+
+use super::slots::Slots;
+use super::subjects::SubjectId;
+
+/// A run of records in the order of their sequences.
+pub(super) struct Segment {
+    /// Where its records are found; `None` for one on disk whose index is not in memory.
+    pub(super) slots: Option<Slots>,
+    /// The first sequence that can be in it.
+    pub(super) first: u64,
+    /// The highest sequence in it, dead or not; one below `first` when it holds none.
+    pub(super) last: u64,
+    /// How many records it holds, dead or not.
+    pub(super) records: u32,
+    /// The records that are dead.
+    dead: Dead,
+    /// Bytes on disk or in memory that live records take.
+    pub(super) live_bytes: u64,
+    /// The earliest and the latest time of its records, dead or not.
+    pub(super) earliest: i64,
+    pub(super) latest: i64,
+    /// Whether the times of its records never go back.
+    pub(super) is_in_order_of_time: bool,
+    /// Which subjects it may hold; `None` while records are added.
+    pub(super) holds: Option<Holds>,
+    /// All slots below this are dead.
+    front: u32,
+    /// Where its bytes are.
+    pub(super) body: Vec<u8>,
+}
+
+impl Segment {
+    pub(super) fn new(first: u64, slots: Slots, body: Vec<u8>) -> Self {
+        Segment {
+            slots: Some(slots),
+            first,
+            last: first.saturating_sub(1),
+            records: 0,
+            dead: Dead::default(),
+            live_bytes: 0,
+            earliest: i64::MAX,
+            latest: i64::MIN,
+            is_in_order_of_time: true,
+            holds: None,
+            front: 0,
+            body,
+        }
+    }
+
+    /// Notes a record that was added to `slots`.
+    pub(super) fn note_added(&mut self, sequence: u64, bytes: u32, unix_nanos: i64) {
+        if self.records == 0 {
+            self.first = sequence;
+        }
+        self.last = sequence;
+        self.records += 1;
+        self.live_bytes += u64::from(bytes);
+        self.is_in_order_of_time &= self.latest <= unix_nanos;
+        self.earliest = self.earliest.min(unix_nanos);
+        self.latest = self.latest.max(unix_nanos);
+    }
+
+    /// How many records live.
+    pub(super) fn live(&self) -> u32 {
+        self.records - self.dead.count
+    }
+
+    pub(super) fn dead_count(&self) -> u32 {
+        self.dead.count
+    }
+
+    pub(super) fn dead(&self) -> &Dead {
+        &self.dead
+    }
+
+    pub(super) fn set_dead(&mut self, dead: Dead) {
+        self.dead = dead;
+        self.front = 0;
+    }
+
+    pub(super) fn is_dead(&self, slot: usize) -> bool {
+        self.dead.contains(slot)
+    }
+
+    /// Marks a slot dead that lives.
+    pub(super) fn kill(&mut self, slot: usize, bytes: u32) {
+        self.dead.insert(slot, self.records as usize);
+        self.live_bytes -= u64::from(bytes);
+    }
+
+    /// The first slot from here on that lives.
+    pub(super) fn next_live(&self, slot: usize) -> Option<usize> {
+        self.dead
+            .next_absent(slot.max(self.front as usize), self.records as usize)
+    }
+
+    /// The last slot below this one that lives.
+    pub(super) fn previous_live(&self, below: usize) -> Option<usize> {
+        let below = below.min(self.records as usize);
+        (self.front as usize..below)
+            .rev()
+            .find(|slot| !self.dead.contains(*slot))
+    }
+
+    /// The first slot that lives, found the faster next time.
+    pub(super) fn first_live(&mut self) -> Option<usize> {
+        let found = self.next_live(0);
+        let front = found.unwrap_or(self.records as usize);
+        self.front = u32::try_from(front).unwrap_or(self.front);
+        found
+    }
+}
+
+/// A set of slots. Costs nothing while it is empty.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dead {
+    pub(super) words: Vec<u64>,
+    pub(super) count: u32,
+}
+
+impl Dead {
+    pub(super) fn contains(&self, slot: usize) -> bool {
+        let word = self.words.get(slot / 64);
+        word.is_some_and(|word| word >> (slot % 64) & 1 == 1)
+    }
+
+    fn insert(&mut self, slot: usize, slots: usize) {
+        if self.words.len() <= slot / 64 {
+            // All at once, so that dying one after the other does not grow it again and again.
+            self.words.resize(slots.max(slot + 1).div_ceil(64), 0);
+        }
+        self.words[slot / 64] |= 1 << (slot % 64);
+        self.count += 1;
+    }
+
+    fn next_absent(&self, from: usize, slots: usize) -> Option<usize> {
+        let mut slot = from;
+        while slot < slots {
+            let Some(word) = self.words.get(slot / 64) else {
+                return Some(slot);
+            };
+            let absent = !word >> (slot % 64);
+            if absent != 0 {
+                let found = slot + absent.trailing_zeros() as usize;
+                return (found < slots).then_some(found);
+            }
+            slot = (slot / 64 + 1) * 64;
+        }
+        None
+    }
+}
+
+/// Which subjects a segment may hold: never wrong when it says no (a Bloom filter, ten bits for
+/// each subject).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Holds {
+    pub(super) words: Vec<u64>,
+}
+
+const HOLDS_BITS_PER_SUBJECT: usize = 10;
+const HOLDS_PROBES: u32 = 5;
+
+impl Holds {
+    pub(super) fn new(distinct: usize) -> Self {
+        let words = (distinct * HOLDS_BITS_PER_SUBJECT).div_ceil(64).max(1);
+        Holds {
+            words: vec![0; words],
+        }
+    }
+
+    pub(super) fn insert(&mut self, hash: u64) {
+        for bit in self.bits(hash) {
+            self.words[bit / 64] |= 1 << (bit % 64);
+        }
+    }
+
+    pub(super) fn may_hold(&self, hash: u64) -> bool {
+        let mut bits = self.bits(hash);
+        bits.all(|bit| self.words[bit / 64] >> (bit % 64) & 1 == 1)
+    }
+
+    fn bits(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
+        let bits = self.words.len() as u64 * 64;
+        let step = (hash >> 32) | 1;
+        (0..u64::from(HOLDS_PROBES)).map(move |probe| {
+            let bit = hash.wrapping_add(probe.wrapping_mul(step)) % bits;
+            usize::try_from(bit).unwrap_or_default()
+        })
+    }
+}
+
+/// Spreads the name of a subject over 64 bits, the same on every machine (FNV-1a, finished as in
+/// splitmix64).
+pub(super) fn hash_name(name: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in name {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}
+
+/// A place in the log that lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) segment: usize,
+    pub(super) slot: usize,
+    pub(super) sequence: u64,
+    pub(super) subject: SubjectId,
+}

@@ -1,0 +1,132 @@
+//! Where the records of a segment are: the part of the index that need not stay in memory.
+
+use super::record::{HEAD_BYTES, Head};
+use super::subjects::SubjectId;
+
+/// One record of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Slot {
+    /// Where it begins in the segment.
+    pub(super) offset: u32,
+    /// How long it is, with flags in the three highest bits, which no length reaches.
+    bytes_and_flags: u32,
+    /// Meaningless when it is dead.
+    pub(super) subject: SubjectId,
+}
+
+const HAS_HEADERS: u32 = 1 << 31;
+const HAS_EXPIRY: u32 = 1 << 30;
+const HAS_REPLACED: u32 = 1 << 29;
+const FLAGS: u32 = HAS_HEADERS | HAS_EXPIRY | HAS_REPLACED;
+
+impl Slot {
+    /// The slot of a record, which is shorter than 2^29 bytes.
+    pub(super) fn new(offset: u32, head: &Head, subject: SubjectId) -> Self {
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let flags = flag(head.has_headers(), HAS_HEADERS)
+            | flag(head.has_expiry(), HAS_EXPIRY)
+            | flag(head.has_replaced(), HAS_REPLACED);
+        Slot {
+            offset,
+            bytes_and_flags: head.bytes & !FLAGS | flags,
+            subject,
+        }
+    }
+
+    /// Bytes of subject, headers and payload together.
+    pub(super) fn content_bytes(self) -> u64 {
+        let bit = |flag| u64::from(self.bytes_and_flags & flag != 0);
+        let extra = bit(HAS_HEADERS) * 4 + bit(HAS_EXPIRY) * 8 + bit(HAS_REPLACED) * 8;
+        u64::from(self.bytes()) - HEAD_BYTES as u64 - extra
+    }
+
+    pub(super) fn bytes(self) -> u32 {
+        self.bytes_and_flags & !FLAGS
+    }
+
+    pub(super) fn has_headers(self) -> bool {
+        self.bytes_and_flags & HAS_HEADERS != 0
+    }
+
+    pub(super) fn has_expiry(self) -> bool {
+        self.bytes_and_flags & HAS_EXPIRY != 0
+    }
+}
+
+/// The slots of a segment, in the order of sequences.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Slots {
+    /// The sequence of the first, when there are no gaps; what `gaps` counts from.
+    base: u64,
+    pub(super) entries: Vec<Slot>,
+    /// Sequences less `base`, once there is a gap between two of them.
+    gaps: Vec<u32>,
+}
+
+impl Slots {
+    /// Empty again, with its room.
+    pub(super) fn reset(&mut self, base: u64) {
+        self.base = base;
+        self.entries.clear();
+        self.gaps.clear();
+    }
+
+    pub(super) fn with_base(base: u64) -> Self {
+        Slots {
+            base,
+            ..Slots::default()
+        }
+    }
+
+    /// Whether this sequence can be added: not too far from the first.
+    pub(super) fn can_hold(&self, sequence: u64) -> bool {
+        u32::try_from(sequence.saturating_sub(self.base)).is_ok()
+    }
+
+    /// Adds a record above all others.
+    pub(super) fn push(&mut self, sequence: u64, slot: Slot) {
+        let number = self.entries.len() as u64;
+        if self.gaps.is_empty() && sequence != self.base + number {
+            let before = u32::try_from(number).unwrap_or(u32::MAX);
+            self.gaps.extend(0..before);
+            self.gaps.push(self.distance(sequence));
+        } else if !self.gaps.is_empty() {
+            self.gaps.push(self.distance(sequence));
+        }
+        self.entries.push(slot);
+    }
+
+    fn distance(&self, sequence: u64) -> u32 {
+        u32::try_from(sequence - self.base).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn sequence(&self, slot: usize) -> u64 {
+        match self.gaps.get(slot) {
+            Some(distance) => self.base + u64::from(*distance),
+            None => self.base + slot as u64,
+        }
+    }
+
+    /// The first slot whose sequence is this or higher; the number of slots when there is none.
+    pub(super) fn at_or_after(&self, sequence: u64) -> usize {
+        let distance = sequence.saturating_sub(self.base);
+        if self.gaps.is_empty() {
+            return usize::try_from(distance).map_or(self.len(), |slot| slot.min(self.len()));
+        }
+        self.gaps.partition_point(|d| u64::from(*d) < distance)
+    }
+
+    pub(super) fn find(&self, sequence: u64) -> Option<usize> {
+        let slot = self.at_or_after(sequence);
+        (slot < self.len() && self.sequence(slot) == sequence).then_some(slot)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Bytes of memory.
+    pub(super) fn room_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Slot>() + self.gaps.capacity() * size_of::<u32>()
+    }
+}

@@ -1,0 +1,276 @@
+//! The subjects of live records: by name in one probe, by filter in order.
+
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use slab::Slab;
+
+use crate::short_bytes::ShortBytes;
+use crate::topic::Filter;
+
+/// A subject in memory; used again once the subject has no live record.
+pub(super) type SubjectId = u32;
+
+/// What is kept for each distinct subject.
+pub(super) struct Subject {
+    name: ShortBytes,
+    pub(super) messages: u64,
+    /// The newest live record.
+    pub(super) last: u64,
+    /// No live record is below this.
+    pub(super) first_at_least: u64,
+}
+
+impl Subject {
+    pub(super) fn name(&self) -> &[u8] {
+        self.name.as_slice()
+    }
+}
+
+/// New subjects gather here until it is worth putting them in their places.
+const UNSORTED_MAX: usize = 4096;
+/// How many additions are remembered, for those who know the subjects up to then.
+const RECENT: usize = 256;
+
+/// All subjects. Each costs its [`Subject`], its slot in the table and four bytes of order: about
+/// 65 bytes, and its name once more when that is longer than 22 bytes.
+pub(super) struct Subjects {
+    all: Slab<Subject>,
+    by_name: HashTable<SubjectId>,
+    hash_builder: DefaultHashBuilder,
+    /// In order of names.
+    sorted: Vec<SubjectId>,
+    /// Not in `sorted` yet.
+    unsorted: Vec<SubjectId>,
+    /// Ids that are gone, but that `sorted` or `unsorted` still hold. Their names stay, so that the
+    /// order stays an order, and they are not given out again.
+    stale: Vec<SubjectId>,
+    added: u64,
+    recent: Box<[SubjectId; RECENT]>,
+}
+
+impl Default for Subjects {
+    fn default() -> Self {
+        Subjects {
+            all: Slab::new(),
+            by_name: HashTable::new(),
+            hash_builder: DefaultHashBuilder::default(),
+            sorted: Vec::new(),
+            unsorted: Vec::new(),
+            stale: Vec::new(),
+            added: 0,
+            recent: Box::new([0; RECENT]),
+        }
+    }
+}
+
+impl Subjects {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.all.len() - self.stale.len()
+    }
+
+    /// How many were ever added; a filter that was resolved at one value is right at the same one.
+    pub(super) fn added(&self) -> u64 {
+        self.added
+    }
+
+    /// Those added since then, or `None` when too many were.
+    pub(super) fn added_since(&self, then: u64) -> Option<impl Iterator<Item = SubjectId>> {
+        let recent = RECENT as u64;
+        (self.added - then <= recent).then(|| {
+            (then..self.added).map(move |number| {
+                let slot = usize::try_from(number % recent).unwrap_or_default();
+                self.recent[slot]
+            })
+        })
+    }
+
+    pub(super) fn find(&self, name: &[u8]) -> Option<SubjectId> {
+        let same = |id: &SubjectId| self.name(*id) == name;
+        self.by_name.find(self.hash(name), same).copied()
+    }
+
+    /// The subject, made when it is not there; the caller gives it a message.
+    pub(super) fn find_or_add(&mut self, name: &[u8]) -> SubjectId {
+        if let Some(id) = self.find(name) {
+            return id;
+        }
+        let subject = Subject {
+            name: ShortBytes::from(name),
+            messages: 0,
+            last: 0,
+            first_at_least: 0,
+        };
+        let id = u32::try_from(self.all.insert(subject)).expect("fewer than 2^32 subjects");
+        let hash = self.hash(name);
+        let Subjects {
+            all,
+            by_name,
+            hash_builder,
+            ..
+        } = self;
+        by_name.insert_unique(hash, id, |id| {
+            hash_builder.hash_one(all[*id as usize].name.as_slice())
+        });
+        self.recent[usize::try_from(self.added % RECENT as u64).unwrap_or_default()] = id;
+        self.added += 1;
+        self.unsorted.push(id);
+        if self.unsorted.len() >= UNSORTED_MAX {
+            self.sort();
+        }
+        id
+    }
+
+    pub(super) fn get(&self, id: SubjectId) -> Option<&Subject> {
+        self.all.get(id as usize).filter(|s| s.messages > 0)
+    }
+
+    pub(super) fn get_mut(&mut self, id: SubjectId) -> &mut Subject {
+        &mut self.all[id as usize]
+    }
+
+    pub(super) fn name(&self, id: SubjectId) -> &[u8] {
+        self.all[id as usize].name.as_slice()
+    }
+
+    /// Forgets a subject that has no message left.
+    pub(super) fn remove(&mut self, id: SubjectId) {
+        let hash = self.hash(self.name(id));
+        if let Ok(entry) = self.by_name.find_entry(hash, |other| *other == id) {
+            entry.remove();
+        }
+        self.stale.push(id);
+        if self.stale.len() > UNSORTED_MAX.max(self.sorted.len() / 2) {
+            self.drop_stale();
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        let added = self.added + RECENT as u64 + 1;
+        *self = Subjects::default();
+        self.added = added;
+    }
+
+    /// All subjects, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SubjectId, &Subject)> {
+        let live = self.all.iter().filter(|(_, s)| s.messages > 0);
+        live.map(|(id, s)| (u32::try_from(id).unwrap_or(u32::MAX), s))
+    }
+
+    /// Calls `visit` with each subject that the filter matches, until it says `false`. Costs the
+    /// subjects that share the filter's tokens before its first wildcard.
+    pub(super) fn each_matching(
+        &self,
+        filter: Filter<'_>,
+        visit: &mut dyn FnMut(SubjectId, &Subject) -> bool,
+    ) {
+        if filter.is_literal() {
+            if let Some(id) = self.find(filter.as_bytes()) {
+                visit(id, &self.all[id as usize]);
+            }
+            return;
+        }
+        let prefix = literal_prefix(filter.as_bytes());
+        let from = self.sorted.partition_point(|id| self.name(*id) < prefix);
+        let in_range = self.sorted[from..]
+            .iter()
+            .take_while(|id| self.name(**id).starts_with(prefix));
+        for id in in_range.chain(&self.unsorted) {
+            let subject = &self.all[*id as usize];
+            let is_wanted = subject.messages > 0 && filter.matches(subject.name());
+            if is_wanted && !visit(*id, subject) {
+                return;
+            }
+        }
+    }
+
+    fn sort(&mut self) {
+        let mut new = std::mem::take(&mut self.unsorted);
+        new.sort_unstable_by(|a, b| self.name(*a).cmp(self.name(*b)));
+        // Places are found first, from the end; then everything moves once.
+        let mut end = self.sorted.len();
+        let mut sorted = std::mem::take(&mut self.sorted);
+        sorted.resize(end + new.len(), 0);
+        for (before, id) in new.iter().enumerate().rev() {
+            let place = sorted[..end].partition_point(|other| self.name(*other) < self.name(*id));
+            sorted.copy_within(place..end, place + before + 1);
+            sorted[place + before] = *id;
+            end = place;
+        }
+        self.sorted = sorted;
+        new.clear();
+        self.unsorted = new;
+    }
+
+    fn drop_stale(&mut self) {
+        let all = &self.all;
+        let is_live = |id: &SubjectId| all[*id as usize].messages > 0;
+        self.sorted.retain(is_live);
+        self.unsorted.retain(is_live);
+        for id in self.stale.drain(..) {
+            self.all.remove(id as usize);
+        }
+    }
+
+    fn hash(&self, name: &[u8]) -> u64 {
+        self.hash_builder.hash_one(name)
+    }
+}
+
+/// The tokens before the first wildcard, with the dot after them.
+fn literal_prefix(filter: &[u8]) -> &[u8] {
+    let mut at = 0;
+    for token in filter.split(|b| *b == b'.') {
+        if token == b"*" || token == b">" {
+            break;
+        }
+        at += token.len() + 1;
+    }
+    &filter[..at.min(filter.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn finds_by_name_and_by_filter_while_many_come_and_go() {
+        let mut subjects = Subjects::default();
+        let mut model = BTreeSet::new();
+        for round in 0..40_000u32 {
+            let name = format!(
+                "a.{}.{}",
+                round % 7,
+                round.wrapping_mul(2_654_435_761) % 9000
+            );
+            let is_new = model.insert(name.clone());
+            let id = subjects.find_or_add(name.as_bytes());
+            subjects.get_mut(id).messages = 1;
+            if !is_new && round % 3 != 0 {
+                model.remove(&name);
+                subjects.get_mut(id).messages = 0;
+                subjects.remove(id);
+            }
+        }
+        assert_eq!(subjects.len(), model.len());
+        for filter in ["a.3.*", "a.*.17", ">", "a.0.5", "b.>", "a.>"] {
+            let filter = Filter::parse(filter.as_bytes()).unwrap();
+            let mut found = BTreeSet::new();
+            subjects.each_matching(filter, &mut |id, subject| {
+                assert_eq!(subjects.find(subject.name()), Some(id));
+                assert!(found.insert(String::from_utf8(subject.name().to_vec()).unwrap()));
+                true
+            });
+            let expected: BTreeSet<_> = model
+                .iter()
+                .filter(|name| filter.matches(name.as_bytes()))
+                .cloned()
+                .collect();
+            assert_eq!(found, expected, "{filter:?}");
+        }
+        assert!(size_of::<Subject>() <= 48);
+    }
+}
