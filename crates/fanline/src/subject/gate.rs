@@ -130,7 +130,7 @@ impl<S, L> Gate<S, L> {
 
     /// Whether somebody wants the emitter to take the lock.
     #[inline(always)]
-    fn is_signalled(&self) -> bool {
+    pub(super) fn is_signalled(&self) -> bool {
         self.signal_byte() != 0
     }
 
