@@ -116,7 +116,7 @@
 //! | --- | --- | --- |
 //! | [`subject()`] | nothing | none |
 //! | [`behavior`], [`last_value`], [`Replay::one`], [`Replay::many`] | the value, in a ring | none, once the ring has its size |
-//! | [`Replay::all`] | the value, in chunks | one for 2,048 values |
+//! | [`Replay::all`] | the value, in chunks | one for 2,048 values, or for 2 MiB of them |
 //! | [`Replay::within`] | the value; the time once for each millisecond, not for each value | the same, and chunks are used again |
 //! | [`Replay::many_within`] | the same, in a ring | none |
 //!

@@ -180,6 +180,14 @@ impl<T, E> Hot<T, E> {
     }
 }
 
+impl<T, E> std::fmt::Debug for Hot<T, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hot")
+            .field("subscriptions", &self.subscriptions())
+            .finish_non_exhaustive()
+    }
+}
+
 impl<T, E> Clone for Hot<T, E> {
     fn clone(&self) -> Self {
         Self {
@@ -240,6 +248,14 @@ impl<T, E> Cold<T, E> {
     /// Who was subscribed: from when, and until when.
     pub fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
         self.audience.subscriptions()
+    }
+}
+
+impl<T, E> std::fmt::Debug for Cold<T, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cold")
+            .field("subscriptions", &self.subscriptions())
+            .finish_non_exhaustive()
     }
 }
 

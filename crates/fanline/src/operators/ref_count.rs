@@ -157,7 +157,7 @@ where
     H: Hub<S::Item, S::Error>,
 {
     fn has_ended(&self) -> bool {
-        self.connectable.state().hub.has_ended()
+        self.connectable.state().hub.is_closed()
     }
 
     /// Counts one more, and tells whether that one has to connect.
@@ -224,7 +224,7 @@ where
                 return;
             }
             let mut state = self.connectable.state();
-            if !state.hub.has_ended() {
+            if !state.hub.is_closed() {
                 count.stale = true;
             }
             state.connection.take()

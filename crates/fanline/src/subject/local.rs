@@ -178,7 +178,8 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
     }
 
     /// Subscribes an observer. Its guard may go to another thread; dropped there, it takes effect with
-    /// the next emission.
+    /// the next emission. What it says there of whether it is closed leaves out observers that have
+    /// left by themselves.
     pub fn subscribe_with(&self, mut observer: impl Observer<T, E> + 'static) -> Guard {
         if observer.is_closed() {
             return Guard::closed();
@@ -348,6 +349,7 @@ impl<T, E> Local<T, E> {
             }
             state.end = Some(end.clone());
             state.observers = 0;
+            self.remote.has_ended.store(true, Ordering::Relaxed);
         }
         self.fan_out(|entry| {
             match end {
@@ -455,6 +457,7 @@ impl<T, E> Local<T, E> {
             let mut state = self.state.borrow_mut();
             let end = state.end.replace(End::Disposed);
             state.observers = 0;
+            self.remote.has_ended.store(true, Ordering::Relaxed);
             let waiting: Vec<_> = state.waiting.take().collect();
             for (_, place) in &waiting {
                 state.places.release(*place);
@@ -578,6 +581,8 @@ struct Remote {
     thread: ThreadId,
     number: u64,
     any_abandoned: AtomicBool,
+    /// For guards that ask elsewhere. Relaxed: an answer that may be old when it comes.
+    has_ended: AtomicBool,
     abandoned: Mutex<Vec<u64>>,
 }
 
@@ -591,6 +596,7 @@ impl Remote {
             thread: std::thread::current().id(),
             number,
             any_abandoned: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
             abandoned: Mutex::new(Vec::new()),
         })
     }
@@ -627,7 +633,9 @@ impl Registry for Remote {
     fn contains(&self, key: u64) -> bool {
         match self.find() {
             Some(subject) => subject.contains(key),
-            None => !lock(&self.abandoned).contains(&key),
+            None => {
+                !self.has_ended.load(Ordering::Relaxed) && !lock(&self.abandoned).contains(&key)
+            }
         }
     }
 }

@@ -216,7 +216,7 @@ impl<C> Window<C> {
 ///
 /// | | retains | on next | memory |
 /// | --- | --- | --- | --- |
-/// | [`all`](Replay::all) | every value | append | grows; one allocation for 2,048 values |
+/// | [`all`](Replay::all) | every value | append | grows; one allocation for 2,048 values, or for 2 MiB of them |
 /// | [`one`](Replay::one) | the last value | overwrite | constant |
 /// | [`many(n)`](Replay::many) | the last n values | overwrite the oldest | constant |
 /// | [`within(d)`](Replay::within) | values not older than d | append; once a tick, drop what is too old | what d holds |
