@@ -21,7 +21,8 @@ const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
 ///
 /// [`apply`](Keeper::apply) for what the shards said and [`handle_timeout`](Keeper::handle_timeout) when
 /// [`next_timeout`](Keeper::next_timeout) has come; then [`settle`](Keeper::settle); then hand on each
-/// batch of [`outgoing`](Keeper::outgoing). The batch at the keeper's own index is for itself: it is to
+/// batch of [`announcements`](Keeper::announcements), and after all of them each of
+/// [`outgoing`](Keeper::outgoing). The batch at the keeper's own index is for itself: it is to
 /// be applied before it waits for anything.
 pub struct Keeper<H> {
     handler: H,
@@ -36,6 +37,8 @@ struct Outside {
     /// How often each filter was asked for here.
     filters: HashMap<Vec<u8>, u32>,
     outgoing: Vec<Batch>,
+    /// What is wanted here from now on, for all shards to know before any of them hears of anything else.
+    announcements: Vec<Batch>,
     crossings: RemoteTargets,
     random: Random,
     /// A message as it crosses is put together here.
@@ -60,6 +63,7 @@ impl<H: Handler> Keeper<H> {
             router: Router::new(),
             filters: HashMap::new(),
             outgoing: (0..config.shards).map(|_| Batch::default()).collect(),
+            announcements: (0..config.shards).map(|_| Batch::default()).collect(),
             crossings: RemoteTargets::default(),
             random: Random(seed | 1),
             frame: Vec::new(),
@@ -138,6 +142,13 @@ impl<H: Handler> Keeper<H> {
     /// The batch for a shard, to be taken and handed to its [`apply`](super::Shard::apply).
     pub fn outgoing(&mut self, shard: usize) -> &mut Batch {
         &mut self.outside.outgoing[shard]
+    }
+
+    /// What a shard is to know of what is wanted here. To be handed to all shards before the
+    /// [`outgoing`](Keeper::outgoing) of any: whoever is told of a stream may publish to it on another
+    /// shard at once.
+    pub fn announcements(&mut self, shard: usize) -> &mut Batch {
+        &mut self.outside.announcements[shard]
     }
 }
 
@@ -237,7 +248,7 @@ impl Port for Outside {
         *times += 1;
         if *times == 1 {
             self.router.set_remote(self.index, filter, b"", 1);
-            announce(&mut self.outgoing, self.index, filter, b"", 1);
+            announce(&mut self.announcements, self.index, filter, b"", 1);
         }
     }
 
@@ -249,7 +260,7 @@ impl Port for Outside {
         if *times == 0 {
             self.filters.remove(filter);
             self.router.set_remote(self.index, filter, b"", 0);
-            announce(&mut self.outgoing, self.index, filter, b"", 0);
+            announce(&mut self.announcements, self.index, filter, b"", 0);
         }
     }
 }

@@ -293,6 +293,12 @@ impl<W: Work> Thread<W> {
     fn hand_on(&mut self, now: Now) {
         self.sync(now.since_start);
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
+            let batch = self.keeper.announcements(to);
+            if !batch.is_empty() {
+                mailbox.post(batch);
+            }
+        }
+        for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
             let batch = self.keeper.outgoing(to);
             if to != self.index && !batch.is_empty() {
                 mailbox.post(batch);
