@@ -38,8 +38,16 @@ impl Expiry {
         self.heap.peek().map(|Reverse(entry)| *entry)
     }
 
-    pub(super) fn pop(&mut self) -> Option<(i64, u64)> {
+    /// Takes out the earliest if its time has come.
+    pub(super) fn pop_until(&mut self, now: i64) -> Option<(i64, u64)> {
+        self.peek().filter(|(at, _)| *at <= now)?;
+        // It is about to be noted as gone, but is not in here any more.
+        self.gone = self.gone.saturating_sub(1);
         self.heap.pop().map(|Reverse(entry)| entry)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (i64, u64)> {
+        self.heap.iter().map(|Reverse(entry)| *entry)
     }
 
     pub(super) fn clear(&mut self) {

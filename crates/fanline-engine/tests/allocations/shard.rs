@@ -1,10 +1,5 @@
-//! From publish to delivery nothing is allocated, once everything has its room.
-//!
-//! A test binary of its own, because it replaces the global allocator.
-#![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
+//! From publish to delivery.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,41 +7,7 @@ use fanline_engine::{
     Auth, Chunk, Limits, Peer, Place, SHARED_BYTES_MIN, ServerInfo, SessionId, Shard, ShardConfig,
 };
 
-thread_local! {
-    /// Allocations of this thread; others are the test harness.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-fn count_one() {
-    // Fails only while a thread ends, when nobody counts.
-    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: everything is left to `System`; counting touches a thread-local that needs no
-// allocation itself.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count_one();
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        count_one();
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.realloc(block, layout, bytes) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use crate::allocations;
 
 const MESSAGES: usize = 100_000;
 const FRAMES_PER_READ: usize = 20;
@@ -137,11 +98,11 @@ fn check(shards: usize, subscribers: &[&str], frame: &str, deliveries_per_messag
         world.publish(&warm_up);
     }
     world.delivered_bytes = 0;
-    let before = ALLOCATIONS.get();
-    for _ in 0..MESSAGES / FRAMES_PER_READ {
-        world.publish(&frames);
-    }
-    let allocations = ALLOCATIONS.get() - before;
+    let allocations = allocations(|| {
+        for _ in 0..MESSAGES / FRAMES_PER_READ {
+            world.publish(&frames);
+        }
+    });
     let body_bytes = frame.split_once("\r\n").expect("a line").1.len();
     assert!(world.delivered_bytes > MESSAGES * deliveries_per_message * body_bytes);
     assert_eq!(allocations, 0, "{shards} shards, {subscribers:?}");
