@@ -1,112 +1,217 @@
-//! `fanline-bench hubs`: the broadcast hub in lockstep, beside its rivals.
-//!
-//! One producer, so many consumers, each of which checks every element it gets. A run is timed from
-//! before the consumers are spawned until the last has ended. Runs of all systems take turns.
+//! `fanline-bench hubs`: the broadcast hub in lockstep, beside its rivals, and what that does not show;
+//! the merge and the partition hub beside a channel.
 
-mod extras;
-mod rivals;
-mod runs;
+mod bars;
+mod channel;
+mod floor;
+mod json;
+mod load;
+mod lockstep;
+mod many;
+mod measure;
+mod others;
+mod pekko;
+mod plot;
 mod table;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use clap::Args;
+use anyhow::Result;
+use clap::{Args, ValueEnum};
 
 use crate::report;
-use runs::{Cell, System};
+use bars::{ALLOCATIONS_CONSUMERS, JOIN_PRESENT, LAW_BUFFERS};
+use load::{Cell, Load, Part};
+use measure::{Plan, Report};
 
-/// Which cells, and how long.
+/// What to measure, against whom, and where the figures go.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Numbers of consumers
-    #[arg(long, value_delimiter = ',', default_values_t = [64, 256, 1000, 2000])]
+    /// Measure only this part; may be given several times
+    #[arg(long = "part", value_name = "NAME")]
+    parts: Vec<Part>,
+    /// Numbers of consumers of the broadcast, separated by commas
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = count,
+          default_values_t = [64, 256, 1000, 2000, 10_000, 100_000])]
     consumers: Vec<usize>,
-    /// Sizes of the buffer
-    #[arg(long, value_delimiter = ',', default_values_t = [64, 256])]
+    /// Buffers of the broadcast, separated by commas
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = count,
+          default_values_t = [64, 256])]
     buffers: Vec<usize>,
-    /// Threads: 1 is a runtime of one thread, more a work-stealing one
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 2])]
+    /// Threads, separated by commas: 1 is a runtime of one thread, more a work-stealing one
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = threads,
+          default_values_t = [1, 2])]
     threads: Vec<usize>,
-    /// Elements of one run
-    #[arg(long, default_value_t = 100_000)]
+    /// Rounds; in each, every system has one run, in alternating order
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Elements of a run of the broadcast
+    #[arg(long, value_name = "N", default_value_t = 100_000,
+          value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     elements: u64,
-    /// Deliveries of one run at most; fewer elements are sent where there are many consumers
-    #[arg(long, default_value_t = 20_000_000)]
-    deliveries_max: u64,
-    /// Runs of each cell; the figure is their median
-    #[arg(long, default_value_t = 5)]
-    runs: usize,
-    /// Measure the other crates as well
+    /// A run that would take longer has fewer elements
+    #[arg(long, value_name = "N", default_value_t = 700,
+          value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    run_millis: u64,
+    /// Rivals are not measured with more consumers of the broadcast: a run takes them seconds
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = count)]
+    rivals_consumers_max: usize,
+    /// Three rounds of runs of 100 milliseconds at most, rivals with up to 2,000 consumers
+    #[arg(long, conflicts_with_all = ["rounds", "run_millis", "rivals_consumers_max"])]
+    quick: bool,
+    /// List the bars, and measure nothing
+    #[arg(long)]
+    list: bool,
+    #[command(flatten)]
+    options: Options,
+    /// Write a plot, as SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// Who takes part.
+#[derive(Args)]
+struct Options {
+    /// Add tokio's channels, async-broadcast, asyncband and Pekko (needs Maven and a JDK), in the same
+    /// run
     #[arg(long)]
     rivals: bool,
     /// Measure only systems whose name contains this; may be given several times
     #[arg(long = "system", value_name = "TEXT")]
     systems: Vec<String>,
-    /// Measure joining and leaving, memory, a slow consumer and latency as well
-    #[arg(long)]
-    extras: bool,
-    /// Draw deliveries per second of each cell
+    /// The JDK that runs Pekko, instead of the first of those known by name in /usr/lib/jvm
+    #[arg(long, value_name = "DIR")]
+    java_home: Option<PathBuf>,
+    /// Threads of Pekko's dispatcher
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = threads)]
+    pekko_threads: usize,
+    /// Write every figure, after each cell
     #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
+    json: Option<PathBuf>,
+    /// Go on from the figures in that file, if it is there: cells that it has are not measured again
+    #[arg(long, requires = "json")]
+    resume: bool,
 }
 
 /// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let systems = chosen(arguments);
-    ensure!(!systems.is_empty(), "no system has such a name");
-    let mut cells = Vec::new();
+    if arguments.list {
+        print!("{}", table::list(&Report::new(plan(arguments))));
+        return Ok(());
+    }
+    let report = measure::all(&loads(arguments), plan(arguments), &arguments.options)?;
+    print!("{}", table::terminal(&report));
+    report::write_to(arguments.markdown.as_deref(), || table::markdown(&report))?;
+    report::write_to(arguments.plot.as_deref(), || plot::document(&report))
+}
+
+fn plan(arguments: &Arguments) -> Plan {
+    let quick = arguments.quick;
+    Plan {
+        rounds: if quick { 3 } else { arguments.rounds },
+        elements: arguments.elements,
+        rivals_consumers_max: if quick {
+            2000
+        } else {
+            arguments.rivals_consumers_max
+        },
+        run_millis: if quick { 100 } else { arguments.run_millis },
+    }
+}
+
+/// Everything in the parts that were asked for.
+fn loads(arguments: &Arguments) -> Vec<Load> {
+    let parts = if arguments.parts.is_empty() {
+        Part::value_variants()
+    } else {
+        &arguments.parts
+    };
+    let mut loads = Vec::new();
+    for part in Part::value_variants() {
+        if parts.contains(part) {
+            loads.extend(of_part(*part, arguments));
+        }
+    }
+    loads
+}
+
+fn of_part(part: Part, arguments: &Arguments) -> Vec<Load> {
+    let each_thread = |load: fn(usize, usize) -> Load, counts: &[usize]| {
+        let threads = arguments.threads.iter();
+        let all = threads.flat_map(|threads| counts.iter().map(|count| load(*threads, *count)));
+        all.collect::<Vec<_>>()
+    };
+    match part {
+        Part::Lockstep => lockstep(arguments),
+        Part::Law => law(),
+        Part::JoinLeave => {
+            let present = [0, 100, JOIN_PRESENT, 100_000];
+            present.map(|present| Load::JoinLeave { present }).to_vec()
+        }
+        Part::Memory => vec![Load::Memory { consumers: 100_000 }],
+        Part::Allocations => vec![Load::Allocations {
+            consumers: ALLOCATIONS_CONSUMERS,
+        }],
+        Part::Slow => each_thread(|threads, fast| Load::Slow { threads, fast }, &[0, 255]),
+        Part::Latency => each_thread(
+            |threads, consumers| Load::Latency { threads, consumers },
+            &[1, 100, 1000],
+        ),
+        Part::Merge => each_thread(
+            |threads, producers| Load::Merge { threads, producers },
+            &[1, 4, 16],
+        ),
+        Part::Partition => each_thread(
+            |threads, consumers| Load::Partition { threads, consumers },
+            &[1, 4, 16],
+        ),
+    }
+}
+
+fn lockstep(arguments: &Arguments) -> Vec<Load> {
+    let mut loads = Vec::new();
     for &threads in &arguments.threads {
         for &buffer in &arguments.buffers {
-            for &consumers in &arguments.consumers {
-                let elements = arguments
-                    .elements
-                    .min(arguments.deliveries_max / consumers as u64)
-                    .max(2 * buffer as u64);
-                cells.push(Cell {
+            loads.extend(arguments.consumers.iter().map(|&consumers| {
+                Load::Lockstep(Cell {
                     threads,
                     buffer,
                     consumers,
-                    elements,
-                });
-            }
+                })
+            }));
         }
     }
-    let progress = report::progress((cells.len() * systems.len() * arguments.runs) as u64);
-    let mut rows = Vec::new();
-    for cell in cells {
-        let mut times: Vec<Vec<Duration>> = vec![Vec::new(); systems.len()];
-        for _ in 0..arguments.runs {
-            for (system, times) in systems.iter().zip(&mut times) {
-                progress.set_message(system.name());
-                times.push(system.run(cell));
-                progress.inc(1);
-            }
-        }
-        rows.push(table::Row::new(cell, &systems, times));
-    }
-    progress.finish_and_clear();
-    print!("{}", table::terminal(&rows));
-    if arguments.extras {
-        extras::run();
-    }
-    if let Some(path) = &arguments.plot {
-        std::fs::write(path, table::plot(&rows)).with_context(|| path.display().to_string())?;
-    }
-    Ok(())
+    loads
 }
 
-fn chosen(arguments: &Arguments) -> Vec<System> {
-    System::ALL
-        .into_iter()
-        .filter(|system| arguments.rivals || !system.is_rival())
-        .filter(|system| {
-            let wanted = &arguments.systems;
-            wanted.is_empty()
-                || wanted
-                    .iter()
-                    .any(|text| system.name().contains(text.as_str()))
+fn law() -> Vec<Load> {
+    let cells = LAW_BUFFERS.into_iter().flat_map(|buffer| {
+        [64, 1000, 10_000].map(|consumers| {
+            Load::Law(Cell {
+                threads: 1,
+                buffer,
+                consumers,
+            })
         })
-        .collect()
+    });
+    cells.collect()
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    within(text, 1_000_000)
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    within(text, 256)
+}
+
+fn within(text: &str, most: usize) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if (1..=most).contains(&count) => Ok(count),
+        _ => Err(format!("a number from 1 to {most} is needed")),
+    }
 }

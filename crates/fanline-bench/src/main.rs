@@ -10,17 +10,22 @@
 //!   (`replay/limits.rs`, where each says what it leaves out), and with `--rivals` beside RxJava 3,
 //!   rxRust and tokio's broadcast. All systems of a cell are measured in turns (`turns.rs`), so that a
 //!   share is a ratio within one run. Its table of bars says what the library should reach.
+//! - `hubs`: the broadcast hub in lockstep to 64 to 100,000 consumers, by each of its ways to send and to
+//!   receive, beside a floor written by hand (`hubs/floor.rs`) and with `--rivals` beside tokio's
+//!   broadcast, async-broadcast, asyncband and Pekko; joining, memory, slowness and latency; the merge
+//!   and the partition hub beside tokio's mpsc. A run that was ended goes on with `--resume`.
 //! - `schedulers`: values onto another thread, beside floors written by hand (`schedulers/floors.rs`)
 //!   and RxJava, with what others have reported in columns of their own.
 //!
-//! RxJava's side is the Maven project in `rivals/rxjava`, one process for each kind of load; it answers
-//! one line for each turn (`rxjava.rs`). What is measured here is compiled ahead, what runs there is
+//! Rivals in Java are Maven projects in `rivals`, processes that answer one line for each turn (`jvm.rs`).
+//! RxJava has one for each kind of load (`rxjava.rs`). What is measured here is compiled ahead, what runs there is
 //! compiled while it runs: it gets a warm-up of its own, before the first turn and before each load.
 
 mod allocations;
 mod core_nats;
 mod generator;
 mod hubs;
+mod jvm;
 mod micro;
 mod replay;
 mod report;
@@ -47,7 +52,20 @@ enum Command {
     Core(core_nats::Arguments),
     /// The engine's parts on one core: matcher, parser, shard; time and allocations
     Micro(micro::Arguments),
-    /// The broadcast hub in lockstep, against other crates
+    /// Hubs: a broadcast to 64 to 100,000 consumers, against other crates and Pekko; merge, partition
+    ///
+    /// One producer sends 100,000 elements, fewer where a system would take longer than --run-millis,
+    /// and every consumer checks every element. A run is timed from before the hub is there until the
+    /// last consumer has ended. All systems of a cell are measured in turns, in alternating order; a
+    /// figure is the median over the rounds after a warm-up, and a multiple is the ratio of two medians
+    /// of one cell. Then come the cost law, what it costs to join and to leave, memory, allocations, one
+    /// slow consumer among fast ones, the latency from a send to the last receive, and the merge and
+    /// the partition hub.
+    ///
+    /// All of it takes about five minutes, with rivals about fifteen; `--quick` one and a half, and
+    /// three. With `--json FILE --resume` a run that was ended goes on where it was. Pekko needs Maven
+    /// and a JDK: Temurin or OpenJDK 21 or 25 is looked for, else `java` is taken. Debian's JDK 17 has
+    /// crashed on Pekko's hub; a JVM that dies is started again, and the report says how often.
     Hubs(hubs::Arguments),
     /// Subjects and replay flavours against hand-written limits, and against RxJava, rxRust and tokio
     ///

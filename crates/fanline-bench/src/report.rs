@@ -1,13 +1,15 @@
 //! What the measurements say, for a terminal, Markdown, a plot and other programs.
 
+pub(crate) mod groups;
 pub(crate) mod json;
 pub(crate) mod machine;
 pub(crate) mod metric;
 pub(crate) mod svg;
 pub(crate) mod table;
+pub(crate) mod versions;
 
 use std::env;
-use std::fmt::{self, Display, Write};
+use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -71,7 +73,7 @@ impl From<Result<Sample>> for Outcome {
 }
 
 /// Which side of a ratio is good.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound {
     AtLeast(f64),
     AtMost(f64),
@@ -167,40 +169,25 @@ impl Row {
 }
 
 /// How many targets were met, missed and left open.
-pub(crate) struct Verdicts {
-    met: usize,
-    missed: usize,
-    unknown: usize,
-}
-
-impl Display for Verdicts {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            met,
-            missed,
-            unknown,
-        } = self;
-        write!(
-            formatter,
-            "Targets: {met} met, {missed} missed, {unknown} unknown."
-        )
-    }
-}
-
-/// Counts the verdicts of all rows.
-pub(crate) fn verdicts(report: &Report) -> Verdicts {
+pub(crate) fn verdicts(report: &Report) -> String {
     let rows = report.rows.iter();
     let all = rows.flat_map(|row| {
         let targets = row.shape.targets.iter();
         targets.map(|target| row.verdict(*target))
     });
-    let all = all.collect::<Vec<_>>();
+    format!("Targets: {}.", count(all))
+}
+
+/// "3 met, 2 missed, 1 unknown".
+pub(crate) fn count(verdicts: impl Iterator<Item = Verdict>) -> String {
+    let all = verdicts.collect::<Vec<_>>();
     let count = |wanted| all.iter().filter(|verdict| **verdict == wanted).count();
-    Verdicts {
-        met: count(Verdict::Met),
-        missed: count(Verdict::Missed),
-        unknown: count(Verdict::Unknown),
-    }
+    format!(
+        "{} met, {} missed, {} unknown",
+        count(Verdict::Met),
+        count(Verdict::Missed),
+        count(Verdict::Unknown)
+    )
 }
 
 /// This program's own command line, with names of files instead of the folders they are in.

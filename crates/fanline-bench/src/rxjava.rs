@@ -1,12 +1,11 @@
 //! RxJava under the same loads: the Maven project in `rivals/rxjava`, one JVM for each kind of load.
 
-use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail};
 
+use crate::jvm;
 use crate::turns::{REPETITIONS_MAX, Repetition};
 
 /// The collector with the cheapest write barriers, and a heap that is touched before the first
@@ -44,29 +43,14 @@ impl RxJava {
     ///
     /// When Maven or the JVM is missing, or either fails.
     pub(crate) fn build() -> Result<Self> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rivals/rxjava");
-        eprintln!("building the RxJava rival with Maven");
-        let status = Command::new("mvn")
-            .args(["-q", "--batch-mode", "package"])
-            .current_dir(&folder)
-            // Standard output is for the report.
-            .stdout(io::stderr())
-            .status()
-            .context(
-                "--rivals needs Maven (`mvn`) and a JDK of version 17 or later for RxJava; \
-                 `mvn` could not be started",
-            )?;
-        ensure!(
-            status.success(),
-            "--rivals: `mvn package` failed in rivals/rxjava ({status})"
-        );
+        let folder = jvm::package("rxjava")?;
         let mut rxjava = Self {
             folder,
             version: String::new(),
         };
         rxjava.version = format!(
             "{}, {}, heap of 4 GiB for replay, 1 GiB else",
-            rxjava.start("subject")?.banner,
+            rxjava.start("subject")?.jvm.banner,
             OPTIONS.join(" ")
         );
         Ok(rxjava)
@@ -78,37 +62,19 @@ impl RxJava {
     ///
     /// When `java` is missing or the program in it fails.
     pub(crate) fn start(&self, load: &str) -> Result<Jvm> {
-        let mut child = Command::new("java")
-            .args(OPTIONS)
-            .args(heap(load))
-            .args(["-cp", "target/classes:target/lib/*", "fanline.Rival", load])
-            .current_dir(&self.folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("--rivals needs a JDK for RxJava; `java` could not be started")?;
-        let input = child.stdin.take().context("no pipe to the JVM")?;
-        let output = child.stdout.take().context("no pipe from the JVM")?;
-        let mut jvm = Jvm {
-            child,
-            input: Some(input),
-            output: BufReader::new(output),
+        let options = [OPTIONS, &heap(load)].concat();
+        let jvm = jvm::Jvm::start(Path::new("java"), &self.folder, &options, load)?;
+        Ok(Jvm {
+            jvm,
             load: load.to_owned(),
-            banner: String::new(),
-        };
-        jvm.banner = jvm.line()?;
-        Ok(jvm)
+        })
     }
 }
 
 /// A running JVM; dropping it ends the process.
 pub(crate) struct Jvm {
-    child: Child,
-    /// The JVM ends when this is closed, also when this process dies.
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    jvm: jvm::Jvm,
     load: String,
-    banner: String,
 }
 
 impl Jvm {
@@ -124,35 +90,14 @@ impl Jvm {
         budget: Duration,
     ) -> Result<Vec<Repetition>> {
         let nanos = budget.as_nanos();
-        let input = self.input.as_mut().context("the JVM is being ended")?;
-        writeln!(input, "{messages} {subscribers} {nanos} {REPETITIONS_MAX}")
-            .with_context(|| format!("RxJava, {}", self.load))?;
-        let answer = self.line()?;
+        let line = format!("{messages} {subscribers} {nanos} {REPETITIONS_MAX}");
+        let answer = self.jvm.ask(&line)?;
         let repetitions = answer.split_whitespace().map(repetition);
         let repetitions: Option<Vec<_>> = repetitions.collect();
         match repetitions {
             Some(repetitions) if !repetitions.is_empty() => Ok(repetitions),
             _ => bail!("RxJava, {}: no answer, but {answer:?}", self.load),
         }
-    }
-
-    fn line(&mut self) -> Result<String> {
-        let mut line = String::new();
-        let bytes = self.output.read_line(&mut line)?;
-        ensure!(
-            bytes > 0,
-            "RxJava, {}: the JVM ended before it answered",
-            self.load
-        );
-        Ok(line.trim().to_owned())
-    }
-}
-
-impl Drop for Jvm {
-    fn drop(&mut self) {
-        self.input = None;
-        // Whatever it was, the next one is started afresh.
-        let _ = self.child.wait();
     }
 }
 

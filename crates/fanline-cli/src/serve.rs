@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use fanline_server::{Addresses, Auth, Options, Server};
+use fanline_server::{Addresses, Auth, JetStreamOptions, Options, Server, SyncMode};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::log::{self, LogSettings};
@@ -49,6 +49,19 @@ pub(crate) struct ServeArgs {
     /// Most connections at a time [default: 65536]
     #[arg(long, value_name = "N")]
     max_connections: Option<usize>,
+    /// Keep streams (JetStream)
+    #[arg(long)]
+    jetstream: bool,
+    /// Where streams are kept [default: a folder of the user]
+    #[arg(long, value_name = "FOLDER", requires = "jetstream")]
+    store_dir: Option<PathBuf>,
+    /// When an acknowledgement is sent: `commit` (the record is on the disk), `none`, or how often
+    /// the disk is synced [default: commit]
+    #[arg(long, value_name = "MODE", value_parser = values::sync_mode, requires = "jetstream")]
+    sync: Option<SyncMode>,
+    /// Domain of the streams
+    #[arg(long, value_name = "NAME", requires = "jetstream")]
+    domain: Option<String>,
     /// Write the process id to a file
     #[arg(long, value_name = "FILE")]
     pid: Option<PathBuf>,
@@ -84,6 +97,12 @@ impl ServeArgs {
             trace_protocol: self.trace,
             ..Options::default()
         };
+        options.jetstream = self.jetstream.then(|| JetStreamOptions {
+            store_dir: Some(self.store_dir.unwrap_or_else(store_dir)),
+            sync: self.sync.unwrap_or_default(),
+            domain: self.domain,
+            ..JetStreamOptions::default()
+        });
         if let Some((host, port)) = self.listen {
             (options.host, options.port) = (host, port);
         }
@@ -97,6 +116,15 @@ impl ServeArgs {
         limits.connections_max = self.max_connections.unwrap_or(limits.connections_max);
         options
     }
+}
+
+/// Where streams are kept when nobody says: with the user's other data.
+fn store_dir() -> PathBuf {
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+    let home = || std::env::home_dir().map(|home| home.join(".local/share"));
+    data.filter(|path| path.is_absolute())
+        .or_else(home)
+        .unwrap_or_else(std::env::temp_dir)
 }
 
 /// Runs a server until it is stopped; `greet` tells a person what to do with it.

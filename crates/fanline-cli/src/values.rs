@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fanline_server::SyncMode;
+
 /// `500ms`, `2s`, `1.5s`, `1m`, `1h`; a bare number counts seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -19,6 +21,17 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .ok()
         .and_then(|number| Duration::try_from_secs_f64(number * seconds_per_unit).ok())
         .ok_or_else(|| "expected a duration such as 500ms, 2s or 1m".into())
+}
+
+/// `commit`, `none`, or how often: `2s`.
+pub(crate) fn sync_mode(text: &str) -> Result<SyncMode, String> {
+    match text {
+        "commit" => Ok(SyncMode::Commit),
+        "none" => Ok(SyncMode::None),
+        _ => duration(text)
+            .map(SyncMode::Interval)
+            .map_err(|_| "expected `commit`, `none`, or a duration such as 2s".into()),
+    }
 }
 
 /// `Name: value` or `Name:value`.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
 
+use crate::keeper;
 use crate::monitoring;
 use crate::server::Shared;
 use crate::shell::{Command, Transport};
@@ -24,6 +25,7 @@ pub(crate) enum Order {
 pub(crate) struct Control {
     pub(crate) shared: Arc<Shared>,
     pub(crate) threads: Vec<JoinHandle<io::Result<()>>>,
+    pub(crate) keeper: Option<keeper::Running>,
     /// Files to be removed at the end.
     pub(crate) files: Vec<PathBuf>,
     pub(crate) stopped: watch::Sender<bool>,
@@ -95,15 +97,12 @@ impl Control {
         info!("Initiating Shutdown...");
         self.shared.tell_all(|| Command::Stop);
         for thread in self.threads.drain(..) {
-            // A shard ends within moments of being told to.
-            while !thread.is_finished() {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-            match thread.join() {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => error!("A shard could not run: {error}"),
-                Err(_) => error!("A shard has panicked"),
-            }
+            join("A shard", thread).await;
+        }
+        // After the shards: what they have sent it is still kept.
+        if let Some(keeper) = self.keeper.take() {
+            let _ = keeper.commands.send(keeper::Command::Stop);
+            join("The keeper", keeper.thread).await;
         }
         for file in &self.files {
             if let Err(error) = std::fs::remove_file(file) {
@@ -113,6 +112,18 @@ impl Control {
         info!("Server Exiting..");
         // Nobody may be waiting.
         let _ = self.stopped.send(true);
+    }
+}
+
+/// Waits for a thread that ends within moments of being told to.
+async fn join(name: &str, thread: JoinHandle<io::Result<()>>) {
+    while !thread.is_finished() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    match thread.join() {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => error!("{name} could not run: {error}"),
+        Err(_) => error!("{name} has panicked"),
     }
 }
 

@@ -35,6 +35,7 @@
 pub mod client;
 mod control;
 mod identity;
+mod keeper;
 mod listen;
 mod monitoring;
 mod options;
@@ -43,7 +44,7 @@ mod server;
 mod shell;
 mod sync;
 
-pub use options::{Addresses, Auth, Limits, Options};
+pub use options::{Addresses, Auth, JetStreamOptions, Limits, Options, SyncMode};
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 
 /// The Rust code in the README compiles and runs as part of the tests.

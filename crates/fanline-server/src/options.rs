@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use fanline_engine::store::SyncMode;
 pub use fanline_engine::{Auth, Limits};
 
 /// How a server is set up. Start from [`Options::default`] and change what differs.
@@ -45,6 +46,8 @@ pub struct Options {
     pub ports_file_dir: Option<PathBuf>,
     /// File for the process id.
     pub pid_file: Option<PathBuf>,
+    /// Streams that keep what is published; none when `None`.
+    pub jetstream: Option<JetStreamOptions>,
     /// Emit a `tracing` event at TRACE for every protocol line (nats-server's `-V`).
     pub trace_protocol: bool,
 }
@@ -65,7 +68,52 @@ impl Default for Options {
             client_advertise: None,
             ports_file_dir: None,
             pid_file: None,
+            jetstream: None,
             trace_protocol: false,
+        }
+    }
+}
+
+/// How JetStream is set up.
+///
+/// ```
+/// use fanline_server::{JetStreamOptions, Options};
+///
+/// let options = Options {
+///     jetstream: Some(JetStreamOptions {
+///         store_dir: Some("/var/lib/fanline".into()),
+///         ..Default::default()
+///     }),
+///     ..Default::default()
+/// };
+/// assert!(options.jetstream.is_some());
+/// ```
+#[derive(Clone, Debug)]
+pub struct JetStreamOptions {
+    /// Where streams are kept: in a folder `fanline` there, which belongs to one server at a time.
+    /// Without it there are streams in memory only.
+    pub store_dir: Option<PathBuf>,
+    /// Bytes of all streams in memory; unlimited when `None`.
+    pub memory_bytes_max: Option<u64>,
+    /// Bytes of all streams on disk; unlimited when `None`.
+    pub file_bytes_max: Option<u64>,
+    /// When an acknowledgement may be sent, unless a stream says otherwise.
+    pub sync: SyncMode,
+    /// The domain: `$JS.<domain>.API.>` is answered too.
+    pub domain: Option<String>,
+    /// Refuse requests with fields that nobody knows, as nats-server does.
+    pub strict: bool,
+}
+
+impl Default for JetStreamOptions {
+    fn default() -> Self {
+        JetStreamOptions {
+            store_dir: None,
+            memory_bytes_max: None,
+            file_bytes_max: None,
+            sync: SyncMode::default(),
+            domain: None,
+            strict: true,
         }
     }
 }

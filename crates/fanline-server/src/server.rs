@@ -16,7 +16,7 @@ use crate::control::{self, Order};
 use crate::options::{Addresses, Options};
 use crate::shell::{self, Command, Common, Mailbox, Transport};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
-use crate::{identity, listen, ports_file};
+use crate::{identity, keeper, listen, ports_file};
 
 /// The nats-server version that clients are told, because they branch on it.
 pub const COMPATIBLE_VERSION: &str = "2.15.2";
@@ -46,7 +46,13 @@ pub enum StartError {
     /// A thread could not be started.
     #[error("a thread could not be started: {0}")]
     Thread(io::Error),
-    /// The file with the process id or the ports could not be written.
+    /// Another server keeps its streams there.
+    #[error("the store folder {} is in use by another server", .0.display())]
+    StoreInUse(PathBuf),
+    /// What streams keep could not be taken back.
+    #[error("JetStream could not start: {}", plain(.0))]
+    Keeper(io::Error),
+    /// The file with the process id or the ports, or the store folder, could not be written.
     #[error("{path} could not be written: {}", plain(source))]
     File {
         /// Which file.
@@ -87,46 +93,58 @@ impl Server {
     /// # }
     /// ```
     pub fn start(options: Options) -> Result<Handle, StartError> {
-        check(&options)?;
-        let clients = bind(&options.host, options.port)?;
-        let monitoring = match &options.monitoring {
-            Some((host, port)) => Some(bind(host, *port)?),
-            None => None,
-        };
-        let addresses = Addresses {
-            clients: local_address(&clients)?,
-            monitoring: monitoring.as_ref().map(local_address).transpose()?,
-        };
-        let info = server_info(&options, &addresses);
-        // Before the log says that the server is ready: this may fail.
-        let files = write_files(&options, &addresses)?;
-        log_start(&options, &info, &addresses);
-        let shards = options
-            .shards
-            .map_or_else(default_shards, NonZeroUsize::get);
-        let common = Arc::new(Common {
-            config: Arc::new(ShardConfig {
-                limits: options.limits.clone(),
-                auth: options.auth.clone(),
-                shards,
-                traces: options.trace_protocol,
-            }),
-            mailboxes: (0..shards).map(|_| Mailbox::default()).collect(),
-            started: Instant::now(),
-            connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
-        });
-        let shared = Arc::new(Shared {
-            common,
-            shards: Vec::new(),
-            next_cid: AtomicU64::new(1),
-            next_shard: AtomicUsize::new(0),
-            started_at: SystemTime::now(),
-            info,
-            options,
-            addresses,
-        });
-        launch(shared, shards, clients, monitoring, files)
+        let jetstream = options.jetstream.as_ref();
+        let keeper = jetstream.map(keeper::starter).transpose()?;
+        start(options, keeper)
     }
+}
+
+/// Starts the keeper of a server that says these things of itself.
+pub(crate) type StartKeeper =
+    Box<dyn FnOnce(&Arc<Common>, &ServerInfo) -> io::Result<keeper::Running>>;
+
+/// Starts a server, with a keeper or without.
+pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Handle, StartError> {
+    let keepers = usize::from(keeper.is_some());
+    check(&options, SHARDS_MAX - keepers)?;
+    let clients = bind(&options.host, options.port)?;
+    let monitoring = match &options.monitoring {
+        Some((host, port)) => Some(bind(host, *port)?),
+        None => None,
+    };
+    let addresses = Addresses {
+        clients: local_address(&clients)?,
+        monitoring: monitoring.as_ref().map(local_address).transpose()?,
+    };
+    let info = server_info(&options, &addresses);
+    // Before the log says that the server is ready: this may fail.
+    let files = write_files(&options, &addresses)?;
+    log_start(&options, &info, &addresses);
+    let shards = options
+        .shards
+        .map_or_else(|| default_shards(SHARDS_MAX - keepers), NonZeroUsize::get);
+    let common = Arc::new(Common {
+        config: Arc::new(ShardConfig {
+            limits: options.limits.clone(),
+            auth: options.auth.clone(),
+            shards: shards + keepers,
+            traces: options.trace_protocol,
+        }),
+        mailboxes: (0..shards + keepers).map(|_| Mailbox::default()).collect(),
+        started: Instant::now(),
+        connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
+    });
+    let shared = Arc::new(Shared {
+        common,
+        shards: Vec::new(),
+        next_cid: AtomicU64::new(1),
+        next_shard: AtomicUsize::new(0),
+        started_at: SystemTime::now(),
+        info,
+        options,
+        addresses,
+    });
+    launch(shared, keeper, clients, monitoring, files)
 }
 
 /// What the handle, the control thread and monitoring share.
@@ -243,15 +261,18 @@ impl Handle {
 }
 
 /// How many shards there are when nobody says: see `docs/performance.md`.
-fn default_shards() -> usize {
+fn default_shards(most: usize) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    cores.div_ceil(2).min(SHARDS_MAX)
+    cores.div_ceil(2).min(most)
 }
 
-fn check(options: &Options) -> Result<(), StartError> {
+fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
     let limits = &options.limits;
-    let problem = if options.shards.is_some_and(|n| n.get() > SHARDS_MAX) {
-        format!("shards must be at most {SHARDS_MAX}")
+    let jetstream = options.jetstream.as_ref();
+    let domain = jetstream.and_then(|js| js.domain.as_deref());
+    let is_no_token = |c: char| c.is_whitespace() || ".*>".contains(c);
+    let problem = if options.shards.is_some_and(|n| n.get() > shards_max) {
+        format!("shards must be at most {shards_max}")
     } else if limits.payload_bytes_max > limits.pending_bytes_max {
         "max_payload cannot be higher than max_pending".into()
     } else if limits.payload_bytes_max >= 1_000_000_000 {
@@ -264,6 +285,8 @@ fn check(options: &Options) -> Result<(), StartError> {
         .is_some_and(|n| n.contains(char::is_whitespace))
     {
         "server name cannot contain spaces".into()
+    } else if domain.is_some_and(|d| d.is_empty() || d.contains(is_no_token)) {
+        "invalid domain name: may not contain ., * or >".into()
     } else if options.lame_duck_grace_period >= options.lame_duck_duration {
         "lame duck grace period must be shorter than the lame duck duration".into()
     } else {
@@ -304,6 +327,8 @@ fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
         auth_required: options.auth.is_required(),
         headers: options.limits.headers,
         max_payload: options.limits.payload_bytes_max,
+        jetstream: options.jetstream.is_some(),
+        domain: options.jetstream.as_ref().and_then(|js| js.domain.clone()),
         ip,
         connect_urls: listen::reachable_urls(addresses.clients),
         lame_duck: false,
@@ -328,6 +353,9 @@ fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
     if let Some(monitoring) = addresses.monitoring {
         info!("Starting http monitor on {monitoring}");
     }
+}
+
+fn log_ready(options: &Options, addresses: &Addresses) {
     let shown = format!("{}:{}", options.host, addresses.clients.port());
     info!("Listening for client connections on {shown}");
     info!("Server is ready");
@@ -353,18 +381,23 @@ fn write_files(options: &Options, addresses: &Addresses) -> Result<Vec<PathBuf>,
 /// Starts a thread for each shard and one that accepts and controls.
 fn launch(
     mut shared: Arc<Shared>,
-    shards: usize,
+    keeper: Option<StartKeeper>,
     clients: TcpListener,
     monitoring: Option<TcpListener>,
     files: Vec<PathBuf>,
 ) -> Result<Handle, StartError> {
     let mut inboxes = Vec::new();
     let unshared = Arc::get_mut(&mut shared).expect("no thread runs yet");
-    for _ in 0..shards {
+    for _ in 0..unshared.common.connections.len() {
         let (sender, inbox) = mpsc::unbounded_channel();
         unshared.shards.push(sender);
         inboxes.push(inbox);
     }
+    // First: what is kept is there before anybody asks for it.
+    let keeper = keeper
+        .map(|start| start(&shared.common, &shared.info))
+        .transpose()
+        .map_err(StartError::Keeper)?;
     let mut threads = Vec::new();
     for (index, inbox) in inboxes.into_iter().enumerate() {
         let (common, info) = (Arc::clone(&shared.common), shared.info.clone());
@@ -372,11 +405,13 @@ fn launch(
         let run = move || shell::block_on(shell::run(index, info, common, inbox)).map(drop);
         threads.push(thread.spawn(run).map_err(StartError::Thread)?);
     }
+    log_ready(&shared.options, &shared.addresses);
     let (orders, inbox) = mpsc::unbounded_channel();
     let (stop, stopped) = watch::channel(false);
     let control = control::Control {
         shared: Arc::clone(&shared),
         threads,
+        keeper,
         files,
         stopped: stop,
     };

@@ -17,6 +17,10 @@ pub(crate) enum Fences {
 }
 
 impl Fences {
+    /// What nearly every machine of this kind can do. A fast path may be compiled for this one alone,
+    /// with a slower one beside it for when [`detect`](Self::detect) finds another.
+    pub(crate) const USUAL: Self = membarrier::USUAL;
+
     /// The cheapest that this machine can do.
     pub(crate) fn detect() -> Self {
         if membarrier::register() {
@@ -50,6 +54,10 @@ mod membarrier {
 
     use rustix::thread::{MembarrierCommand, membarrier};
 
+    use super::Fences;
+
+    pub(super) const USUAL: Fences = Fences::Asymmetric;
+
     /// Says once for the process that it will be used, as the kernel asks; whether it can be.
     pub(super) fn register() -> bool {
         static REGISTERED: OnceLock<bool> = OnceLock::new();
@@ -65,6 +73,10 @@ mod membarrier {
 
 #[cfg(not(all(target_os = "linux", not(all(test, fanline_loom)), not(miri))))]
 mod membarrier {
+    use super::Fences;
+
+    pub(super) const USUAL: Fences = Fences::Symmetric;
+
     pub(super) fn register() -> bool {
         false
     }

@@ -116,7 +116,7 @@
 //! | --- | --- | --- |
 //! | [`subject()`] | nothing | none |
 //! | [`behavior`], [`last_value`], [`Replay::one`], [`Replay::many`] | the value, in a ring | none, once the ring has its size |
-//! | [`Replay::all`] | the value, in chunks | one for 2,048 values |
+//! | [`Replay::all`] | the value, in chunks | one for 2,048 values, or for 2 MiB of them |
 //! | [`Replay::within`] | the value; the time once for each millisecond, not for each value | the same, and chunks are used again |
 //! | [`Replay::many_within`] | the same, in a ring | none |
 //!
@@ -173,8 +173,8 @@
 //! assert_eq!(sum.load(Ordering::Relaxed), 3); // the other one missed nothing
 //! ```
 //!
-//! [`OnPanic`] has the other choices, to go on or to abort:
-//! [`Producer::on_observer_panic`], [`Subject::on_observer_panic`]. A panic in an operator's closure is one
+//! [`OnPanic`] has the other choices, to go on or to abort: [`Producer::on_observer_panic`],
+//! [`Subject::on_observer_panic`] and the same of every other subject. A panic in an operator's closure is one
 //! of the observer behind it. A panic while retained values are passed on unwinds out of `subscribe`. On a
 //! scheduler it ends one action and no thread; each scheduler says where the panic goes.
 //!

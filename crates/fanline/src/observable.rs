@@ -12,9 +12,23 @@ use crate::{BoxObserver, Guard, Observer, observer};
 /// Operators are in [`ObservableExt`](crate::ObservableExt). A function takes or gives back
 /// `impl Observable<Item = u32, Error = Infallible>`, or the boxed form,
 /// [`BoxObservable`], where types must be named.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use fanline::prelude::*;
+///
+/// fn evens(
+///     numbers: impl IntoObservable<Item = u32, Error = Infallible>,
+/// ) -> impl Observable<Item = u32, Error = Infallible> {
+///     numbers.filter(|n| n % 2 == 0)
+/// }
+///
+/// evens(fanline::range(1..=3)).subscribe(|n| assert_eq!(*n, 2)).detach();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an observable",
     label = "not an observable",
+    note = "a source or a subject becomes one with `into_observable()`, or with an operator; what takes `impl IntoObservable` takes them all",
     note = "an iterator becomes one with `fanline::from_iter(..)`, a value with `fanline::of(..)`"
 )]
 pub trait Observable: Sized {
@@ -39,6 +53,18 @@ pub trait Observable: Sized {
 }
 
 /// What can be turned into an [`Observable`]: every observable, every source and every subject.
+///
+/// ```
+/// use fanline::{Subject, prelude::*};
+///
+/// fn log<T: std::fmt::Debug, E>(what: impl IntoObservable<Item = T, Error = E>) -> Guard {
+///     what.into_observable().subscribe(|value| println!("{value:?}"))
+/// }
+///
+/// let s = Subject::<u32>::new();
+/// let guards = [log(s.clone()), log(s.source().map(|n| n * 2)), log(fanline::of("a value"))];
+/// # drop(guards);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is neither an observable nor turned into one",
     label = "not an observable",
@@ -71,6 +97,18 @@ impl<S: Observable> IntoObservable for S {
 /// An observable whose chain of operators is hidden in a box: for struct fields, for lists of unlike
 /// chains, and to keep types short at the border of a module. Costs an allocation and one indirect
 /// call per value.
+///
+/// ```
+/// use fanline::{BoxObservable, prelude::*};
+///
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let chains: Vec<BoxObservable<u32>> = vec![
+///     source.clone().map(|n| n * 2).boxed(),
+///     source.filter(|n| n % 2 == 0).take(1).boxed(),
+/// ];
+/// fanline::operators::merge_all(chains).subscribe(|n| println!("{n}")).detach();
+/// tx.next(2); // 4 2
+/// ```
 pub struct BoxObservable<T, E = std::convert::Infallible> {
     subscribe: Box<dyn FnOnce(BoxObserver<T, E>) -> Guard + Send>,
 }

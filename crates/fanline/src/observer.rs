@@ -99,6 +99,16 @@ impl<T, E, O: Observer<T, E> + ?Sized> Observer<T, E> for Box<O> {
 }
 
 /// An observer of which only the type of its values and errors is known, and that may change threads.
+///
+/// ```
+/// use fanline::{BoxObserver, Observer};
+///
+/// let mut sinks: Vec<BoxObserver<u32>> = vec![
+///     Box::new(fanline::observer(|n: &u32| println!("{n}"))),
+///     Box::new(fanline::Subject::new()),
+/// ];
+/// sinks.iter_mut().for_each(|sink| sink.next(&1));
+/// ```
 pub type BoxObserver<T, E = Infallible> = Box<dyn Observer<T, E> + Send>;
 
 /// An observer made of a closure for values; see [`Callbacks::on_error`] and
@@ -133,6 +143,16 @@ pub fn observer<T, N: FnMut(&T)>(next: N) -> Callbacks<N> {
 }
 
 /// An observer made of closures; see [`observer`].
+///
+/// ```
+/// use fanline::Observer;
+///
+/// let mut observer = fanline::observer(|n: &u32| println!("{n}"))
+///     .on_error(|error: &String| println!("failed: {error}"))
+///     .on_complete(|| println!("done"));
+/// observer.next(&1);
+/// observer.error(&"out of paper".to_owned());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Callbacks<N, F = Ignored, C = Ignored> {
     next: N,

@@ -73,6 +73,18 @@ pub fn complete<T, E>(nanos: u64) -> Recorded<T, E> {
 }
 
 /// An observer that keeps what it is called with, and when. Clones share the record.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use fanline::{Subject, scheduler::VirtualTime, testing::{Recorder, complete, next}};
+///
+/// let recorder = Recorder::<u32, Infallible>::new(&VirtualTime::starting_at(fanline::Time::from_nanos(5)));
+/// let s = Subject::new();
+/// s.subscribe_with(recorder.clone()).detach();
+/// s.next(1);
+/// s.complete();
+/// assert_eq!(recorder.events(), [next(5, 1), complete(5)]);
+/// ```
 #[derive(Debug)]
 pub struct Recorder<T, E = Infallible> {
     clock: VirtualTime,
@@ -168,6 +180,14 @@ impl<T, E> Hot<T, E> {
     }
 }
 
+impl<T, E> std::fmt::Debug for Hot<T, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hot")
+            .field("subscriptions", &self.subscriptions())
+            .finish_non_exhaustive()
+    }
+}
+
 impl<T, E> Clone for Hot<T, E> {
     fn clone(&self) -> Self {
         Self {
@@ -191,6 +211,19 @@ impl<T: 'static, E: 'static> Observable for Hot<T, E> {
 
 /// An observable that emits to each subscriber by a timetable of its own, which begins when it
 /// subscribes. Clones are the same.
+///
+/// ```
+/// use std::{convert::Infallible, time::Duration};
+/// use fanline::{Observable, scheduler::VirtualTime, testing::{Recorder, cold, complete, next}};
+///
+/// let time = VirtualTime::new();
+/// let source = cold::<u32, Infallible>(&time, [next(10, 1), complete(20)]);
+/// time.advance_by(Duration::from_nanos(5));
+/// let recorder = Recorder::new(&time);
+/// source.subscribe_with(recorder.clone()).detach();
+/// time.run();
+/// assert_eq!(recorder.events(), [next(15, 1), complete(25)]);
+/// ```
 pub fn cold<T, E>(
     clock: &VirtualTime,
     events: impl IntoIterator<Item = Recorded<T, E>>,
@@ -215,6 +248,14 @@ impl<T, E> Cold<T, E> {
     /// Who was subscribed: from when, and until when.
     pub fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
         self.audience.subscriptions()
+    }
+}
+
+impl<T, E> std::fmt::Debug for Cold<T, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cold")
+            .field("subscriptions", &self.subscriptions())
+            .finish_non_exhaustive()
     }
 }
 

@@ -7,12 +7,16 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::hint::black_box;
+use std::pin::Pin;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
+use fanline::hub::{MergeOptions, PartitionOptions, Partitioner, merge_with, partition_with};
 use fanline::policy::Policy;
 use fanline::{
     AsyncSubject, BehaviorSubject, Observer, Producer, Replay, ReplaySubject, Source, Subject,
 };
+use futures::Stream;
 
 thread_local! {
     /// Allocations of this thread; others are the test harness and the clock's.
@@ -247,4 +251,55 @@ fn values_with_destructors() {
     );
     drop(tx);
     assert_eq!(std::sync::Arc::strong_count(&value), 1);
+}
+
+/// One round of elements through a hub, to its last and to an empty hub, in bursts of any length.
+#[track_caller]
+fn check_hub(name: &str, mut round: impl FnMut(u32)) {
+    let mut rounds = || (0..200).for_each(|burst| round(burst % 64));
+    // Until as many were under way as ever are.
+    rounds();
+    assert_eq!(allocations_of(rounds), 0, "{name}");
+}
+
+/// Finds nothing, and leaves its waker.
+fn sleep(rx: &mut (impl Stream + Unpin)) {
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(Pin::new(rx).poll_next(&mut context).is_pending());
+}
+
+#[test]
+fn merge_and_partition_hubs_allocate_nothing_for_an_element() {
+    for total in [None, Some(100)] {
+        let (hub, mut rx) = merge_with::<u32>(MergeOptions {
+            per_producer: 64,
+            total,
+        });
+        let (mut a, mut b) = (hub.producer(), hub.producer());
+        check_hub("merge", |burst| {
+            for value in 0..burst {
+                let tx = if value % 3 == 0 { &mut a } else { &mut b };
+                tx.try_send(black_box(value)).expect("there is room");
+            }
+            while rx.try_recv().is_ok() {}
+            sleep(&mut rx);
+        });
+    }
+    for per_consumer in [None, Some(40)] {
+        let options = PartitionOptions {
+            per_consumer,
+            ..PartitionOptions::default()
+        };
+        let (mut tx, hub) = partition_with::<u32>(options, Partitioner::round_robin());
+        let mut consumers = [hub.subscribe(), hub.subscribe()];
+        check_hub("partition", |burst| {
+            for value in 0..burst {
+                tx.try_send(black_box(value)).expect("there is room");
+            }
+            for rx in &mut consumers {
+                while rx.try_recv().is_ok() {}
+                sleep(rx);
+            }
+        });
+    }
 }

@@ -1,133 +1,312 @@
-//! The figures, for a terminal and as a plot.
+//! The figures as text: the same tables on a terminal and in Markdown.
 
 use std::fmt::Write;
-use std::time::Duration;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{Table, TableStyle, presets};
 
-use super::runs::{Cell, System};
-use crate::report::svg::Canvas;
+use super::bars::{self, LAW_BUFFERS, count, delivery, law};
+use super::load::{Cell, Load, Part, System};
+use super::measure::{Report, Row};
+use super::others::SLOW_WORK;
+use crate::report;
+use crate::report::metric::{Metric, three_digits};
+use crate::report::table::new_table;
 
-/// One cell's figures.
-pub(super) struct Row {
-    cell: Cell,
-    /// Elements per second.
-    medians: Vec<(System, f64)>,
+/// For people at a terminal.
+pub(super) fn terminal(report: &Report) -> String {
+    page(report, presets::UTF8_FULL_CONDENSED, "")
 }
 
-impl Row {
-    pub(super) fn new(cell: Cell, systems: &[System], times: Vec<Vec<Duration>>) -> Self {
-        let medians = systems
-            .iter()
-            .copied()
-            .zip(times)
-            .map(|(system, mut times)| {
-                times.sort_unstable();
-                let median = times[times.len() / 2].as_secs_f64();
-                (system, cell.elements as f64 / median)
-            });
-        Self {
-            cell,
-            medians: medians.collect(),
-        }
-    }
-
-    fn deliveries(&self, elements: f64) -> f64 {
-        elements * self.cell.consumers as f64
-    }
-
-    fn stream(&self) -> Option<f64> {
-        let stream = self
-            .medians
-            .iter()
-            .find(|(system, _)| *system == System::Stream);
-        stream.map(|(_, elements)| *elements)
-    }
+/// As a page.
+pub(super) fn markdown(report: &Report) -> String {
+    let text = page(report, presets::ASCII_MARKDOWN, "## ");
+    format!("# Hubs: Fanline beside its rivals\n\n{text}")
 }
 
-pub(super) fn terminal(rows: &[Row]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header([
-        "threads",
-        "buffer",
-        "consumers",
-        "system",
-        "elements/s",
-        "deliveries/s",
-        "ns/delivery",
-        "stream is",
-    ]);
-    for row in rows {
-        for (system, elements) in &row.medians {
-            let deliveries = row.deliveries(*elements);
-            let ratio = match row.stream() {
-                Some(stream) if system.is_rival() => format!("{:.1}x", stream / elements),
-                _ => String::new(),
-            };
-            table.add_row([
-                row.cell.threads.to_string(),
-                row.cell.buffer.to_string(),
-                row.cell.consumers.to_string(),
-                system.name().to_owned(),
-                format!("{elements:.0}"),
-                format!("{:.1} M", deliveries / 1e6),
-                format!("{:.2}", 1e9 / deliveries),
-                ratio,
-            ]);
-        }
+/// The bars in words.
+pub(super) fn list(report: &Report) -> String {
+    let lines = bars::lines(report).into_iter();
+    let mut text = String::new();
+    for line in lines {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{:74}{:12}{}", line.what, line.bar(), line.cells);
     }
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let mut text = table.to_string();
-    text.push('\n');
     text
 }
 
-/// A bar for each system of each cell.
-pub(super) fn plot(rows: &[Row]) -> String {
-    const WIDTH: f64 = 920.0;
-    const LINE: f64 = 16.0;
-    const LABEL: f64 = 330.0;
-    let bars: usize = rows.iter().map(|row| row.medians.len()).sum();
-    let mut canvas = Canvas::new(60.0 + LINE * bars as f64);
-    canvas.text(10.0, 24.0, "Deliveries per second");
-    let most = rows
-        .iter()
-        .flat_map(|row| {
-            row.medians
-                .iter()
-                .map(|(_, elements)| row.deliveries(*elements))
-        })
-        .fold(1.0, f64::max);
-    let mut y = 44.0;
-    for row in rows {
-        for (system, elements) in &row.medians {
-            let deliveries = row.deliveries(*elements);
-            let mut label = String::new();
-            let Cell {
-                threads,
-                buffer,
-                consumers,
-                ..
-            } = row.cell;
-            let _ = write!(
-                label,
-                "{threads} thr, buffer {buffer}, {consumers}: {} {:.0} M",
-                system.name(),
-                deliveries / 1e6
+fn page(report: &Report, style: TableStyle, heading: &str) -> String {
+    let mut tables = vec![("Bars".to_owned(), bars(report, style))];
+    for (threads, buffer) in grids(report) {
+        let title = format!(
+            "Broadcast, {threads} thread(s), buffer {buffer}: elements/s (deliveries/s) by consumers"
+        );
+        tables.push((title, lockstep(report, threads, buffer, style)));
+    }
+    tables.push((
+        "What a delivery costs on one thread, ns, by consumers".to_owned(),
+        cost(report, style),
+    ));
+    for part in [
+        Part::JoinLeave,
+        Part::Memory,
+        Part::Allocations,
+        Part::Slow,
+        Part::Latency,
+        Part::Merge,
+        Part::Partition,
+    ] {
+        tables.push((title(part), of_part(report, part, style)));
+    }
+    let mut text = String::new();
+    for (title, table) in tables.iter().filter(|(_, table)| !table.is_empty()) {
+        let _ = writeln!(text, "{heading}{title}\n\n{table}\n");
+    }
+    for note in notes(report) {
+        let sign = if heading.is_empty() { "" } else { "- " };
+        let _ = writeln!(text, "{sign}{note}");
+    }
+    text
+}
+
+fn bars(report: &Report, style: TableStyle) -> Table {
+    let header = ["what", "of consumers", "measured", "bar", "verdict"];
+    let mut table = new_table(style, header.map(str::to_owned).to_vec(), header.len());
+    for line in bars::lines(report) {
+        table.add_row(vec![
+            line.what.clone(),
+            line.cells.clone(),
+            line.measured(),
+            line.bar(),
+            line.verdict().label().to_owned(),
+        ]);
+    }
+    table
+}
+
+fn cells(report: &Report) -> impl Iterator<Item = (Cell, &Row)> {
+    let rows = report.rows.iter();
+    rows.filter_map(|row| match row.load {
+        Load::Lockstep(cell) => Some((cell, row)),
+        _ => None,
+    })
+}
+
+/// Threads and buffers.
+fn grids(report: &Report) -> Vec<(usize, usize)> {
+    let mut grids: Vec<_> = cells(report)
+        .map(|(cell, _)| (cell.threads, cell.buffer))
+        .collect();
+    grids.sort_unstable();
+    grids.dedup();
+    grids
+}
+
+fn lockstep(report: &Report, threads: usize, buffer: usize, style: TableStyle) -> Table {
+    let columns = cells(report)
+        .filter(|(cell, _)| (cell.threads, cell.buffer) == (threads, buffer))
+        .collect::<Vec<_>>();
+    let mut header = vec!["system".to_owned()];
+    header.extend(columns.iter().map(|(cell, _)| count(cell.consumers)));
+    let mut table = new_table(style, header, 1);
+    let rows = columns.iter().map(|(_, row)| *row);
+    for system in systems(rows) {
+        let rates = columns.iter().map(|(cell, row)| {
+            let elements = row.value(system)?;
+            let deliveries = elements * cell.consumers as f64;
+            let (elements, deliveries) = (
+                Metric::Rate.format(elements),
+                Metric::Rate.format(deliveries),
             );
-            canvas.caption(10.0, y + 11.0, &label);
-            let length = (WIDTH - LABEL - 20.0) * deliveries / most;
-            let fill = if system.is_rival() {
-                "#9aa5b1"
-            } else {
-                "#2563eb"
-            };
-            canvas.bar((LABEL, y), (length, LINE - 4.0), fill);
-            y += LINE;
+            Some(format!("{elements} ({deliveries})"))
+        });
+        table.add_row(line(system.name(), rates));
+        if system.is_rival() {
+            let ratios = columns.iter().map(|(_, row)| {
+                let ratio = row.ratio(System::Stream, system)?;
+                Some(format!("{}×", three_digits(ratio)))
+            });
+            table.add_row(line("    the hub's stream is", ratios));
         }
     }
-    canvas.finish()
+    table
+}
+
+/// Those that took part in any.
+fn systems<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<System> {
+    let mut systems: Vec<System> = rows
+        .flat_map(|row| row.figures.iter().map(|figure| figure.system))
+        .collect();
+    systems.sort_unstable();
+    systems.dedup();
+    systems
+}
+
+fn line(title: &str, figures: impl Iterator<Item = Option<String>>) -> Vec<String> {
+    let mut line = vec![title.to_owned()];
+    line.extend(figures.map(Option::unwrap_or_default));
+    line
+}
+
+fn cost(report: &Report, style: TableStyle) -> Table {
+    let mut consumers = Vec::new();
+    for row in &report.rows {
+        if let Load::Law(cell) | Load::Lockstep(cell) = row.load
+            && cell.threads == 1
+        {
+            consumers.push(cell.consumers);
+        }
+    }
+    consumers.sort_unstable();
+    consumers.dedup();
+    let mut header = ["buffer", "at most", "system"].map(str::to_owned).to_vec();
+    header.extend(consumers.iter().map(|consumers| count(*consumers)));
+    let mut table = new_table(style, header, 0);
+    for buffer in LAW_BUFFERS {
+        for system in [System::Stream, System::Floor] {
+            let figures = consumers.iter().map(|consumers| {
+                let cell = Cell {
+                    threads: 1,
+                    buffer,
+                    consumers: *consumers,
+                };
+                delivery(report, cell, system).map(three_digits)
+            });
+            let figures: Vec<Option<String>> = figures.collect();
+            if figures.iter().any(Option::is_some) {
+                let mut row = match system {
+                    System::Floor => vec![String::new(); 2],
+                    _ => vec![buffer.to_string(), three_digits(law(buffer))],
+                };
+                row.extend(line(system.name(), figures.into_iter()));
+                table.add_row(row);
+            }
+        }
+    }
+    table
+}
+
+fn title(part: Part) -> String {
+    let title = match part {
+        Part::JoinLeave => "A consumer comes and goes: ns a pair, by consumers present",
+        Part::Memory => "Memory for each consumer, its handle included, bytes",
+        Part::Allocations => "Allocations for each element, by consumers",
+        Part::Slow => {
+            let micros = SLOW_WORK.as_micros();
+            return format!(
+                "One consumer that works {micros} µs on each element: elements/s, by fast ones beside it"
+            );
+        }
+        Part::Latency => "From before a send to the last receive, µs, by consumers",
+        Part::Merge => "Merge hub: elements/s, by producers",
+        Part::Partition => "Partition hub, in turn: elements/s, by consumers",
+        Part::Lockstep | Part::Law => "",
+    };
+    title.to_owned()
+}
+
+/// One line for each number of threads and system, one column for each number of others.
+fn of_part(report: &Report, part: Part, style: TableStyle) -> Table {
+    let rows = report.rows.iter().filter(|row| row.load.part() == part);
+    let rows = rows.collect::<Vec<_>>();
+    let (mut threads, mut columns): (Vec<usize>, Vec<usize>) =
+        rows.iter().map(|row| place(row.load)).unzip();
+    for places in [&mut threads, &mut columns] {
+        places.sort_unstable();
+        places.dedup();
+    }
+    let mut header = vec!["system".to_owned()];
+    header.extend(columns.iter().map(|column| count(*column)));
+    let mut table = new_table(style, header, 1);
+    for threads in threads {
+        for system in systems(rows.iter().copied()) {
+            let figures = columns.iter().map(|column| {
+                let is_here = |row: &&&Row| place(row.load) == (threads, *column);
+                let row = rows.iter().find(is_here)?;
+                Some(write(row.load, row.value(system)?))
+            });
+            let title = match threads {
+                0 => system.name().to_owned(),
+                threads => format!("{threads} thread(s), {}", system.name()),
+            };
+            table.add_row(line(&title, figures));
+        }
+    }
+    table
+}
+
+/// Threads, or 0 where that is no question; and the other number.
+fn place(load: Load) -> (usize, usize) {
+    match load {
+        Load::Lockstep(cell) | Load::Law(cell) => (cell.threads, cell.consumers),
+        Load::JoinLeave { present } => (0, present),
+        Load::Memory { consumers } | Load::Allocations { consumers } => (0, consumers),
+        Load::Slow { threads, fast } => (threads, fast),
+        Load::Merge { threads, producers } => (threads, producers),
+        Load::Latency { threads, consumers } | Load::Partition { threads, consumers } => {
+            (threads, consumers)
+        }
+    }
+}
+
+fn write(load: Load, value: f64) -> String {
+    match load {
+        Load::Allocations { .. } if value == 0.0 => "0".to_owned(),
+        Load::Allocations { .. } => format!("{value:.5}"),
+        Load::JoinLeave { .. } | Load::Memory { .. } | Load::Latency { .. } => three_digits(value),
+        _ => Metric::Rate.format(value),
+    }
+}
+
+fn notes(report: &Report) -> Vec<String> {
+    let (machine, plan) = (&report.machine, &report.plan);
+    let verdicts = bars::lines(report).into_iter();
+    let mut notes = vec![
+        format!(
+            "Bars: {} (not measured, or not in all cells).",
+            report::count(verdicts.map(|line| line.verdict()))
+        ),
+        format!(
+            "Machine: {} cores, {}, Linux {}.",
+            machine.cores, machine.cpu, machine.kernel
+        ),
+        format!(
+            "Medians of {} rounds; in each round every system of a cell has one run, in alternating \
+             order, after two runs to warm up. A run has {} elements, fewer where a system would take \
+             more than {} ms, and is timed from before the hub is there until the \
+             last consumer has ended. Every consumer checks every element, value and order.",
+            plan.rounds, plan.elements, plan.run_millis
+        ),
+        "One thread is tokio's current-thread runtime, two are its multi-thread runtime with two \
+         workers. (feed): consumers are woken when the buffer is full; (send each): for each element."
+            .to_owned(),
+    ];
+    if !report.rivals.is_empty() {
+        notes.push(format!("Rivals: {}.", report.rivals.join("; ")));
+        notes.push(
+            "tokio's broadcast overwrites, so all consumers count in after each full buffer before the \
+             sender goes on. Pekko has its dispatcher's threads in every cell, one of which sends; \
+             each of its consumers is a stream of one stage; beyond 2,000 consumers it is not run, since \
+             each run would take minutes."
+                .to_owned(),
+        );
+    }
+    if !report.deaths.is_empty() {
+        let count = report.deaths.len();
+        let first = &report.deaths[0];
+        notes.push(format!(
+            "JVMs that died and were started again: {count} ({first})."
+        ));
+    }
+    notes.push(
+        "The floor is written by hand for one thread (src/hubs/floor.rs, with what it leaves out): what \
+         the runtime takes to wake and poll tasks, and one read for each delivery."
+            .to_owned(),
+    );
+    notes.push(
+        "Merge and partition: 256 elements can wait for each producer or consumer; tokio's mpsc has \
+         one bound of the same sum for all producers, or one channel for each consumer."
+            .to_owned(),
+    );
+    notes.push(format!("Command: `{}`", report.command));
+    notes
 }

@@ -8,19 +8,11 @@ use tokio::sync::broadcast;
 use super::audience::{Audience, Received};
 use super::grid::Flavour;
 use super::running::{Running, Step, emit_each};
+use crate::report::versions::built_with;
 
 /// As reports print them.
 pub(super) fn versions() -> String {
-    let of = |package| locked_version(package).unwrap_or("of unknown version");
-    format!("rxRust {}, tokio {}", of("rxrust"), of("tokio"))
-}
-
-/// What this program was built with.
-fn locked_version(package: &str) -> Option<&'static str> {
-    const LOCK: &str = include_str!("../../../../Cargo.lock");
-    let entry = format!("name = \"{package}\"\nversion = \"");
-    let (_, rest) = LOCK.split_once(&entry)?;
-    rest.split('"').next()
+    built_with(&["rxrust", "tokio"])
 }
 
 /// rxRust has no replay and no async subject.
@@ -102,16 +94,4 @@ pub(super) fn tokio_broadcast(flavour: Flavour, audience: &Audience) -> Option<R
             Step::End => receivers.clear(),
         }),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_those_of_the_lock_file() {
-        assert_eq!(locked_version("rxrust"), Some("1.0.0-rc.6"));
-        assert!(locked_version("tokio").is_some_and(|version| version.starts_with("1.")));
-        assert_eq!(locked_version("no-such-package"), None);
-    }
 }

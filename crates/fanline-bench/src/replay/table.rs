@@ -3,14 +3,15 @@
 use std::fmt::Write;
 
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, Table, TableStyle, presets};
+use comfy_table::{Table, TableStyle, presets};
 
 use super::bars::{self, Line, small};
 use super::churn::PRESENT;
 use super::grid::{Calls, Flavour, Form, System};
 use super::outcome::{Cell, Load, Report};
-use crate::report::Verdict;
-use crate::report::metric::{Metric, three_digits};
+use crate::report;
+use crate::report::metric::{Metric, thousands, three_digits};
+use crate::report::table::new_table;
 
 /// For people at a terminal.
 pub(super) fn terminal(report: &Report) -> String {
@@ -62,16 +63,6 @@ fn page(report: &Report, style: TableStyle, heading: &str) -> String {
     text
 }
 
-fn new_table(style: TableStyle, header: Vec<String>, words: usize) -> Table {
-    let mut table = Table::new();
-    table.load_style(style);
-    table.set_header(header);
-    for column in table.column_iter_mut().skip(words) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
 /// The grid of one flavour.
 fn speeds(report: &Report, flavour: Flavour, style: TableStyle) -> Table {
     let subscribers = report.subscribers();
@@ -96,8 +87,8 @@ fn speeds(report: &Report, flavour: Flavour, style: TableStyle) -> Table {
         });
         let cells: Vec<Option<&Cell>> = cells.collect();
         let mut title = match calls {
-            Calls::Next => thousands(messages),
-            Calls::NextSlice => format!("{} in slices of 64", thousands(messages)),
+            Calls::Next => thousands(messages.into()),
+            Calls::NextSlice => format!("{} in slices of 64", thousands(messages.into())),
         };
         for (label, figures) in lines(&cells) {
             let mut row = vec![std::mem::take(&mut title), label];
@@ -153,7 +144,7 @@ fn rate(cell: &Cell, system: System) -> Option<String> {
 fn allocations(report: &Report, style: TableStyle) -> Table {
     let messages = report.messages();
     let mut header = vec!["flavour".to_owned(), "system".to_owned()];
-    header.extend(messages.iter().map(|count| thousands(*count)));
+    header.extend(messages.iter().map(|count| thousands((*count).into())));
     header.extend(["per further message", "bytes"].map(str::to_owned));
     let mut table = new_table(style, header, 2);
     for flavour in report.flavours() {
@@ -195,10 +186,7 @@ fn worst(report: &Report, flavour: Flavour, messages: u32, system: System) -> Op
 
 fn churn(report: &Report, style: TableStyle) -> Table {
     let mut header = vec!["flavour".to_owned(), "form".to_owned()];
-    header.extend(PRESENT.map(|present| match u32::try_from(present) {
-        Ok(present) => format!("{} present", thousands(present)),
-        Err(_) => present.to_string(),
-    }));
+    header.extend(PRESENT.map(|present| format!("{} present", thousands(present as u64))));
     let mut table = new_table(style, header, 2);
     for churn in &report.churn {
         let mut title = churn.flavour.title().to_owned();
@@ -249,15 +237,12 @@ fn bar(line: &Line) -> Vec<String> {
 
 fn notes(report: &Report) -> Vec<String> {
     let checks = bars::lines(report).into_iter().flat_map(|line| line.checks);
-    let verdicts: Vec<Verdict> = checks.map(|check| check.verdict()).collect();
-    let count = |wanted| verdicts.iter().filter(|one| **one == wanted).count();
+    let verdicts = checks.map(|check| check.verdict());
     let (machine, plan) = (&report.machine, &report.plan);
     let mut notes = vec![
         format!(
-            "Bars: {} met, {} missed, {} unknown (not measured in this run).",
-            count(Verdict::Met),
-            count(Verdict::Missed),
-            count(Verdict::Unknown)
+            "Bars: {} (not measured in this run).",
+            report::count(verdicts)
         ),
         "In the bars on speed, and in the shares in brackets, the first figure is for 1 subscriber \
          and the second for 16, of 1,000,000 messages."
@@ -298,31 +283,4 @@ fn notes(report: &Report) -> Vec<String> {
     }
     notes.push(format!("Command: `{}`", report.command));
     notes
-}
-
-/// Digits in groups of three.
-fn thousands(value: u32) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_come_in_groups() {
-        let check = |value, text: &str| assert_eq!(thousands(value), text);
-        check(0, "0");
-        check(999, "999");
-        check(1_000, "1,000");
-        check(1_234_567, "1,234,567");
-    }
 }

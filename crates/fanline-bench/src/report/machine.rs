@@ -3,10 +3,10 @@
 use std::fs;
 use std::thread;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The machine, as far as it explains figures.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) cores: usize,
     pub(crate) cpu: String,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A kind of figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -89,7 +89,7 @@ impl Sample {
 }
 
 /// One figure over several runs.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) median: f64,
     pub(crate) min: f64,
@@ -123,6 +123,19 @@ pub(crate) fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// Digits in groups of three.
+pub(crate) fn thousands(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 fn si(value: f64) -> String {
     match value {
         value if value >= 999_500.0 => format!("{} M", three_digits(value / 1e6)),
@@ -151,5 +164,14 @@ mod tests {
         let summary = Summary::of([4.0, 1.0, 3.0, 2.0].into_iter()).unwrap();
         assert_eq!((summary.min, summary.median, summary.max), (1.0, 2.5, 4.0));
         assert!(Summary::of(std::iter::empty()).is_none());
+    }
+
+    #[test]
+    fn digits_come_in_groups() {
+        let check = |value, text: &str| assert_eq!(thousands(value), text);
+        check(0, "0");
+        check(999, "999");
+        check(1_000, "1,000");
+        check(1_234_567, "1,234,567");
     }
 }

@@ -30,6 +30,17 @@ pub(crate) fn markdown(report: &Report) -> String {
     text
 }
 
+/// An empty table, the first columns of which are words, and the others figures.
+pub(crate) fn new_table(style: TableStyle, header: Vec<String>, words: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(style);
+    table.set_header(header);
+    for column in table.column_iter_mut().skip(words) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
 /// One line per figure, so that its target and verdict stand beside it.
 fn table(report: &Report, style: TableStyle) -> Table {
     let mut table = Table::new();
@@ -119,7 +130,7 @@ fn bound(target: Target) -> String {
 fn notes(report: &Report) -> Vec<String> {
     let machine = &report.machine;
     let mut lines = vec![
-        verdicts(report).to_string(),
+        verdicts(report),
         format!(
             "Machine: {} cores, {}, Linux {}; the load generator runs on the same cores.",
             machine.cores, machine.cpu, machine.kernel

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table, TableStyle, presets};
 
 use super::cases::FANLINE;
 use super::measure::{Report, Row};
-use crate::report::Verdict;
+use crate::report;
 use crate::report::metric::{Metric, three_digits};
 use crate::turns::Figures;
 
@@ -109,17 +109,11 @@ fn micros(nanos: f64) -> String {
 }
 
 fn notes(report: &Report) -> Vec<String> {
-    let count = |wanted| {
-        let verdicts = report.rows.iter().map(Row::verdict);
-        verdicts.filter(|verdict| *verdict == wanted).count()
-    };
     let (machine, plan) = (&report.machine, &report.plan);
     let mut notes = vec![
         format!(
-            "Bars: {} met, {} missed, {} unknown (not measured in this run).",
-            count(Verdict::Met),
-            count(Verdict::Missed),
-            count(Verdict::Unknown)
+            "Bars: {} (not measured in this run).",
+            report::count(report.rows.iter().map(Row::verdict))
         ),
         format!(
             "Machine: {} cores, {}, Linux {}.",

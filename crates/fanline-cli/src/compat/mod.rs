@@ -4,9 +4,10 @@ mod flags;
 mod signal;
 mod usage;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use fanline_server::{Auth, COMPATIBLE_VERSION, Options, VERSION};
+use fanline_server::{Auth, COMPATIBLE_VERSION, JetStreamOptions, Options, VERSION};
 
 use flags::{Flag, Given};
 
@@ -160,6 +161,8 @@ struct Setup {
     user: Option<String>,
     password: Option<String>,
     token: Option<String>,
+    jetstream: bool,
+    store_dir: Option<PathBuf>,
 }
 
 impl Default for Setup {
@@ -179,6 +182,8 @@ impl Default for Setup {
             user: None,
             password: None,
             token: None,
+            jetstream: false,
+            store_dir: None,
         }
     }
 }
@@ -214,11 +219,8 @@ impl Setup {
             Flag::User => self.user = value.text(),
             Flag::Password => self.password = value.text(),
             Flag::Token => self.token = value.text(),
-            Flag::JetStream | Flag::StoreDir if value == flags::Value::Switch(false) => {}
-            Flag::JetStream | Flag::StoreDir => self.warnings.push(format!(
-                "-{name}: JetStream is not supported yet. Nothing will be stored: requests to \
-                 $JS.API are answered with `no responders`"
-            )),
+            Flag::JetStream => self.jetstream = value.is_on(),
+            Flag::StoreDir => self.store_dir = value.text().map(Into::into),
             // Answered or refused before.
             Flag::Help | Flag::HelpTls | Flag::Version | Flag::Signal | Flag::Config => {}
             Flag::TestConfig | Flag::Tls | Flag::MonitorTlsPort | Flag::Cluster => {}
@@ -239,6 +241,19 @@ impl Setup {
         let host = self.options.host.clone();
         self.options.monitoring = self.monitor.map(|port| (host, port));
         self.options.trace_protocol = self.log.trace;
+        if self.jetstream {
+            let store_dir = self.store_dir.unwrap_or_else(|| {
+                // Where nats-server keeps them, too.
+                self.warnings.push(
+                    "Temporary storage directory used, data could be lost on system reboot".into(),
+                );
+                std::env::temp_dir().join("nats")
+            });
+            self.options.jetstream = Some(JetStreamOptions {
+                store_dir: Some(store_dir),
+                ..JetStreamOptions::default()
+            });
+        }
         // A user wins over a token, as in nats-server.
         self.options.auth = match (self.user, self.password, self.token) {
             (None, None, None) => Auth::Open,
@@ -341,8 +356,13 @@ mod tests {
         ] {
             check(line, payload, 2048);
         }
-        check("-js -sd x", |request| options(request).2.len(), 2);
-        check("-js=false", |request| options(request).2.len(), 0);
+        let store_dir = |request| {
+            let jetstream = options(request).0.jetstream;
+            jetstream.and_then(|jetstream| jetstream.store_dir)
+        };
+        check("-js -sd x", store_dir, Some("x".into()));
+        check("-js=false -sd x", store_dir, None);
+        check("-js", |request| options(request).2.len(), 1);
     }
 
     #[test]

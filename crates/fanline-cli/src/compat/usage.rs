@@ -29,6 +29,10 @@ Logging options:
     -DV, -DVV                        Debug and trace
         --log_size_limit <bytes>     Put the log file aside when it is as large
 
+JetStream options:
+    -js, --jetstream                 Keep streams
+    -sd, --store_dir <dir>           Where they are kept
+
 Authorization options:
         --user <user>                User that clients must name
         --pass <password>            Password that clients must show
@@ -39,7 +43,6 @@ Common options:
     -v, --version                    Show the version
 
 Known to nats-server, not supported yet:
-    -js, --jetstream, -sd, --store_dir               start, with a warning
     -c, --config, -t, -ms, --https_port, -s, --syslog, -r, --remote_syslog, --max_traced_msg_len,
     --tls*, --help_tls, --routes, --cluster*, --no_advertise, --connect_retries, --profile
                                                      are refused with exit code 1

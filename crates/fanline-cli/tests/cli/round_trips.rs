@@ -110,12 +110,7 @@ fn credentials_are_asked_for() {
 
 #[test]
 fn signals_are_obeyed_and_logged() {
-    let mut server = Server::start(&["-js", "-D"]);
-    let log = server.log.concat();
-    assert!(
-        log.contains("[WRN] -js: JetStream is not supported yet"),
-        "{log}"
-    );
+    let mut server = Server::start(&["-D"]);
     let first = server.log.first().expect("a line");
     assert!(
         first.starts_with('[') && first.contains("] 20"),

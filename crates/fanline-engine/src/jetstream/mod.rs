@@ -3,13 +3,35 @@
 //! It decides and does not wait: messages and the time are handed in, and what it has to say goes out
 //! through a [`Port`].
 
+mod account;
+mod advisory;
+mod api;
 mod config;
+pub mod consumer;
+mod documents;
 mod error;
+mod folders;
+mod info;
+mod keep;
+mod limits;
+mod random;
+mod stores;
+pub mod stream;
+mod streams;
+#[cfg(test)]
+mod tests;
+mod transfer;
+pub mod transform;
 
 use std::time::Duration;
 
+pub use account::{JetStream, Settings, StreamSync};
 pub use config::*;
 pub use error::ApiError;
+pub use folders::Folders;
+pub use info::{AccountInfo, ApiStats, ClusterInfo, LostInfo, StateInfo, StreamInfo};
+pub use limits::AccountLimits;
+pub use streams::StreamId;
 
 /// The time, in both of its senses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -23,6 +23,10 @@ pub struct ServerInfo {
     pub headers: bool,
     /// Largest message.
     pub max_payload: usize,
+    /// Whether there are streams.
+    pub jetstream: bool,
+    /// The domain of its streams.
+    pub domain: Option<String>,
     /// The address to use instead of the one listened on, when it differs.
     pub ip: Option<String>,
     /// Other addresses of this server.
@@ -48,12 +52,16 @@ struct Wire<'a> {
     #[serde(skip_serializing_if = "is_false")]
     auth_required: bool,
     max_payload: usize,
+    #[serde(skip_serializing_if = "is_false")]
+    jetstream: bool,
     client_id: u64,
     client_ip: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     ip: Option<&'a str>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     connect_urls: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    domain: Option<&'a str>,
     #[serde(skip_serializing_if = "is_false")]
     ldm: bool,
     #[serde(skip_serializing_if = "is_false")]
@@ -87,10 +95,12 @@ impl ServerInfo {
             api_lvl: 5,
             auth_required: self.auth_required,
             max_payload: self.max_payload,
+            jetstream: self.jetstream,
             client_id,
             client_ip,
             ip: self.ip.as_deref(),
             connect_urls: &self.connect_urls,
+            domain: self.domain.as_deref(),
             ldm: self.lame_duck,
             connect_info: connected,
             remote_account: connected.then_some("$G"),

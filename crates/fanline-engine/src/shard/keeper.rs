@@ -2,7 +2,6 @@
 //! them, that wants the topics of streams.
 
 use std::io::Write;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashMap;
@@ -22,7 +21,8 @@ const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
 ///
 /// [`apply`](Keeper::apply) for what the shards said and [`handle_timeout`](Keeper::handle_timeout) when
 /// [`next_timeout`](Keeper::next_timeout) has come; then [`settle`](Keeper::settle); then hand on each
-/// batch of [`outgoing`](Keeper::outgoing). The batch at the keeper's own index is for itself: it is to
+/// batch of [`announcements`](Keeper::announcements), and after all of them each of
+/// [`outgoing`](Keeper::outgoing). The batch at the keeper's own index is for itself: it is to
 /// be applied before it waits for anything.
 pub struct Keeper<H> {
     handler: H,
@@ -37,6 +37,8 @@ struct Outside {
     /// How often each filter was asked for here.
     filters: HashMap<Vec<u8>, u32>,
     outgoing: Vec<Batch>,
+    /// What is wanted here from now on, for all shards to know before any of them hears of anything else.
+    announcements: Vec<Batch>,
     crossings: RemoteTargets,
     random: Random,
     /// A message as it crosses is put together here.
@@ -45,29 +47,35 @@ struct Outside {
 }
 
 impl<H: Handler> Keeper<H> {
-    /// A keeper that has the index `index` among the shards.
+    /// A keeper that has the index `index` among the shards. `make` makes what the work is done for.
     ///
     /// # Panics
     /// When there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
-    pub fn new(index: u16, config: &Arc<ShardConfig>, seed: u64, handler: H) -> Self {
+    pub fn new(
+        index: u16,
+        config: &ShardConfig,
+        seed: u64,
+        make: impl FnOnce(&mut dyn Port) -> H,
+    ) -> Self {
         assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
-        let outgoing = (0..config.shards).map(|_| Batch::default()).collect();
+        let mut outside = Outside {
+            index,
+            router: Router::new(),
+            filters: HashMap::new(),
+            outgoing: (0..config.shards).map(|_| Batch::default()).collect(),
+            announcements: (0..config.shards).map(|_| Batch::default()).collect(),
+            crossings: RemoteTargets::default(),
+            random: Random(seed | 1),
+            frame: Vec::new(),
+            produced_bytes: 0,
+        };
         Keeper {
-            handler,
-            outside: Outside {
-                index,
-                router: Router::new(),
-                filters: HashMap::new(),
-                outgoing,
-                crossings: RemoteTargets::default(),
-                random: Random(seed | 1),
-                frame: Vec::new(),
-                produced_bytes: 0,
-            },
+            handler: make(&mut outside),
+            outside,
         }
     }
 
-    /// Has the handler do something of its own, as at the start.
+    /// Has the handler do something of its own, as when the disk is done.
     pub fn with<R>(&mut self, act: impl FnOnce(&mut H, &mut dyn Port) -> R) -> R {
         act(&mut self.handler, &mut self.outside)
     }
@@ -134,6 +142,13 @@ impl<H: Handler> Keeper<H> {
     /// The batch for a shard, to be taken and handed to its [`apply`](super::Shard::apply).
     pub fn outgoing(&mut self, shard: usize) -> &mut Batch {
         &mut self.outside.outgoing[shard]
+    }
+
+    /// What a shard is to know of what is wanted here. To be handed to all shards before the
+    /// [`outgoing`](Keeper::outgoing) of any: whoever is told of a stream may publish to it on another
+    /// shard at once.
+    pub fn announcements(&mut self, shard: usize) -> &mut Batch {
+        &mut self.outside.announcements[shard]
     }
 }
 
@@ -233,7 +248,7 @@ impl Port for Outside {
         *times += 1;
         if *times == 1 {
             self.router.set_remote(self.index, filter, b"", 1);
-            announce(&mut self.outgoing, self.index, filter, b"", 1);
+            announce(&mut self.announcements, self.index, filter, b"", 1);
         }
     }
 
@@ -245,7 +260,7 @@ impl Port for Outside {
         if *times == 0 {
             self.filters.remove(filter);
             self.router.set_remote(self.index, filter, b"", 0);
-            announce(&mut self.outgoing, self.index, filter, b"", 0);
+            announce(&mut self.announcements, self.index, filter, b"", 0);
         }
     }
 }

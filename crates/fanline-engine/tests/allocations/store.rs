@@ -31,13 +31,17 @@ fn check(mut store: Store, subjects: u64) {
     };
     for _ in 0..2 * RECORDS / BATCH {
         append(&mut store);
-        store.sync_now(Duration::ZERO).expect("a disk that takes all");
+        store
+            .sync_now(Duration::ZERO)
+            .expect("a disk that takes all");
     }
     let mut allocated = 0;
     for _ in 0..RECORDS / BATCH {
         allocated += allocations(|| append(&mut store));
         // A batch is synced once, whatever is in it; what that costs is not counted here.
-        store.sync_now(Duration::ZERO).expect("a disk that takes all");
+        store
+            .sync_now(Duration::ZERO)
+            .expect("a disk that takes all");
     }
     assert!(
         allocated * RECORDS_PER_ALLOCATION_MIN < RECORDS,
@@ -99,7 +103,9 @@ impl Disk for Sink {
 
     fn open(&mut self, _name: &str, _create: bool) -> Result<FileId, DiskError> {
         self.bytes.push(0);
-        Ok(FileId(u32::try_from(self.bytes.len() - 1).expect("few files")))
+        Ok(FileId(
+            u32::try_from(self.bytes.len() - 1).expect("few files"),
+        ))
     }
 
     fn close(&mut self, _file: FileId) {}

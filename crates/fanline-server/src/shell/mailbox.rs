@@ -21,7 +21,7 @@ pub(crate) struct Mailbox {
 
 impl Mailbox {
     /// Puts a batch in and empties it.
-    pub(super) fn post(&self, batch: &mut Batch) {
+    pub(crate) fn post(&self, batch: &mut Batch) {
         if self.mail.put(batch) {
             self.arrived.notify_one();
         }
@@ -29,12 +29,12 @@ impl Mailbox {
 
     /// Takes everything out, if there is anything.
     #[inline]
-    pub(super) fn take(&self, read: impl FnOnce(&Batch)) {
+    pub(crate) fn take(&self, read: impl FnOnce(&Batch)) {
         self.mail.take(read);
     }
 
     /// Whether those who post should wait a little.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.mail.bytes() > FULL_BYTES
     }
 
@@ -52,7 +52,7 @@ impl Mailbox {
     }
 
     /// Waits for mail.
-    pub(super) async fn wait(&self) {
+    pub(crate) async fn wait(&self) {
         self.arrived.notified().await;
     }
 }

@@ -88,6 +88,7 @@ pub(crate) enum Transport {
 /// What all shards of a server share.
 pub(crate) struct Common {
     pub(crate) config: Arc<ShardConfig>,
+    /// One for each shard, and the keeper's after them when there is one.
     pub(crate) mailboxes: Vec<Mailbox>,
     pub(crate) started: Instant,
     /// Open connections, counted from accept to close, of each shard.
@@ -151,7 +152,7 @@ pub(crate) async fn run(
 ) {
     let seed = crate::identity::random_u64();
     let shard = u16::try_from(index).expect("at most SHARDS_MAX shards");
-    let closed = ClosedRing::new(common.config.shards);
+    let closed = ClosedRing::new(common.connections.len());
     let shell = Rc::new(Shell {
         index,
         engine: RefCell::new(Shard::new(shard, Arc::clone(&common.config), info, seed)),

@@ -4,6 +4,7 @@ mod admission;
 mod churn;
 mod embedding;
 mod errors;
+mod jetstream;
 mod lifecycle;
 #[cfg(target_os = "linux")]
 mod memory;

@@ -13,6 +13,15 @@ pub(crate) use precise::beginning;
 
 /// A moment on a [`Clock`], in nanoseconds since that clock's own beginning. Moments of unlike clocks
 /// have nothing to do with each other.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::Time;
+///
+/// let noon = Time::ZERO + Duration::from_secs(43_200);
+/// assert_eq!(noon.since(Time::ZERO), Duration::from_secs(43_200));
+/// assert_eq!(Time::ZERO.since(noon), Duration::ZERO); // never negative
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -47,6 +56,31 @@ impl std::ops::Add<Duration> for Time {
 }
 
 /// Tells the time.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use std::{sync::Arc, time::Duration};
+/// use fanline::{Clock, Replay, ReplaySubject, Time};
+///
+/// /// Counts the frames of a game.
+/// #[derive(Default)]
+/// struct Frames(AtomicU64);
+///
+/// impl Clock for Frames {
+///     fn now(&self) -> Time {
+///         Time::from_nanos(self.0.load(Ordering::Relaxed))
+///     }
+/// }
+///
+/// let frames = Arc::new(Frames::default());
+/// let two = Duration::from_nanos(2);
+/// let hits = ReplaySubject::new(Replay::within(two).clock(frames.clone()));
+/// hits.next("left");
+/// frames.0.store(2, Ordering::Relaxed);
+/// assert_eq!(hits.snapshot(), ["left"]); // exactly as old as the window
+/// frames.0.store(3, Ordering::Relaxed);
+/// assert!(hits.snapshot().is_empty());
+/// ```
 pub trait Clock: Send + Sync + 'static {
     /// The time now. A reading that is earlier than one before it is taken as equal to it by whoever
     /// reads: it neither brings anything back nor drops anything.

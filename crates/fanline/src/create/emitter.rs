@@ -104,6 +104,27 @@ impl From<()> for Guard {
 /// one: neither an error nor completion.
 ///
 /// After an unsubscription it swallows what it is given, and drops the observer with the first.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use fanline::{Emitter, Guard, prelude::*};
+///
+/// /// A library with callbacks.
+/// type Callback = Box<dyn FnMut(u32) + Send>;
+/// let registered: Arc<Mutex<Option<Callback>>> = Arc::default();
+///
+/// let registry = registered.clone();
+/// let events = fanline::create(move |mut emitter: Emitter<u32>| {
+///     *registry.lock().unwrap() = Some(Box::new(move |event| emitter.next(event)));
+///     Guard::new(move || drop(registry.lock().unwrap().take()))
+/// });
+/// let guard = events.subscribe(|event| println!("{event}"));
+/// if let Some(callback) = &mut *registered.lock().unwrap() {
+///     callback(7);
+/// }
+/// drop(guard);
+/// assert!(registered.lock().unwrap().is_none());
+/// ```
 pub struct Emitter<T, E = Infallible> {
     observer: Option<BoxObserver<T, E>>,
     link: Arc<Link>,

@@ -3,6 +3,24 @@ use std::sync::Arc;
 /// How many values a queue between threads holds, and what happens to one more.
 ///
 /// Values that the observer behind has been given do not count, the one that it works on included.
+///
+/// ```
+/// use fanline::{Subject, prelude::*};
+/// use fanline::scheduler::{Bound, VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let s = Subject::<u32, &str>::with_error();
+/// s.source()
+///     .observe_on_with(time.clone(), Bound::error(2, || "too slow"))
+///     .subscribe_with(
+///         fanline::observer(|n: &u32| assert!(*n <= 2))
+///             .on_error(|error: &&str| assert_eq!(*error, "too slow")),
+///     )
+///     .detach();
+/// s.next_slice(&[1, 2, 3]);
+/// time.run();
+/// assert!(!s.has_observers());
+/// ```
 #[derive(Clone)]
 pub struct Bound<E = std::convert::Infallible> {
     pub(super) capacity: usize,

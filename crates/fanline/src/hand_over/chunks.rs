@@ -17,8 +17,17 @@ use std::sync::Arc;
 use crate::sync::{AtomicU64, Mutex, Ordering, SharedCell, lock};
 
 /// A pair of ends of a new queue.
-pub(super) fn channel<T>() -> (Sender<T>, Receiver<T>) {
-    let chunk = Chunk::new(slots_min::<T>());
+pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
+    channel_of(slots_max::<T>())
+}
+
+/// The same for a queue that never holds more than `values`: its chunks are not larger than that.
+pub(crate) fn channel_for<T>(values: usize) -> (Sender<T>, Receiver<T>) {
+    channel_of(values.clamp(1, slots_max::<T>()))
+}
+
+fn channel_of<T>(slots: usize) -> (Sender<T>, Receiver<T>) {
+    let chunk = Chunk::new(slots_min::<T>().min(slots));
     let written = Arc::new(Written(AtomicU64::new(0)));
     let line = Arc::new(Line {
         chain: Mutex::new(Chain {
@@ -27,6 +36,7 @@ pub(super) fn channel<T>() -> (Sender<T>, Receiver<T>) {
             rest: None,
         }),
         written: Arc::clone(&written),
+        slots_max: slots,
     });
     let sender = Sender {
         place: Place::new(Arc::clone(&chunk)),
@@ -43,14 +53,14 @@ pub(super) fn channel<T>() -> (Sender<T>, Receiver<T>) {
 }
 
 /// Puts values in.
-pub(super) struct Sender<T> {
+pub(crate) struct Sender<T> {
     place: Place<T>,
     written: Arc<Written>,
     line: Arc<Line<T>>,
 }
 
 /// Takes values out.
-pub(super) struct Receiver<T> {
+pub(crate) struct Receiver<T> {
     place: Place<T>,
     /// How far may be read without asking.
     readable: u64,
@@ -60,7 +70,7 @@ pub(super) struct Receiver<T> {
 
 /// How many values were ever written, on a cache line of its own.
 #[repr(align(128))]
-pub(super) struct Written(AtomicU64);
+pub(crate) struct Written(AtomicU64);
 
 /// Where an end is: at the next slot that it writes or reads.
 struct Place<T> {
@@ -74,6 +84,8 @@ struct Place<T> {
 struct Line<T> {
     chain: Mutex<Chain<T>>,
     written: Arc<Written>,
+    /// Values in the largest chunks.
+    slots_max: usize,
 }
 
 struct Chain<T> {
@@ -170,7 +182,7 @@ impl<T> Place<T> {
 impl<T> Sender<T> {
     /// Writes a value, which the receiver does not see before [`publish`](Sender::publish).
     #[inline]
-    pub(super) fn write(&mut self, value: T) {
+    pub(crate) fn write(&mut self, value: T) {
         if self.place.chunk_is_over() {
             self.next_chunk();
         }
@@ -179,14 +191,14 @@ impl<T> Sender<T> {
 
     /// Whether the chunk has a slot for the next value.
     #[inline]
-    pub(super) fn has_slot(&self) -> bool {
+    pub(crate) fn has_slot(&self) -> bool {
         !self.place.chunk_is_over()
     }
 
     /// The same as [`write`](Sender::write) where [there is a slot](Sender::has_slot); panics
     /// elsewhere.
     #[inline]
-    pub(super) fn write_here(&mut self, value: T) {
+    pub(crate) fn write_here(&mut self, value: T) {
         let slot = self.place.chunk.slots[self.place.at].get();
         // SAFETY: this slot is beyond what was ever published, so the receiver does not touch it, and
         // there is one sender. It holds nothing that would be lost by writing over it.
@@ -196,20 +208,20 @@ impl<T> Sender<T> {
 
     /// Lets the receiver see what was written.
     #[inline]
-    pub(super) fn publish(&self) {
+    pub(crate) fn publish(&self) {
         // Release: after the slots, and the chunks that hold them.
         self.written.0.store(self.place.count(), Ordering::Release);
     }
 
     /// How many values were written so far.
     #[inline]
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.place.count()
     }
 
     #[cold]
     fn next_chunk(&mut self) {
-        let slots = (self.place.chunk.slots.len() * 4).min(slots_max::<T>());
+        let slots = (self.place.chunk.slots.len() * 4).min(self.line.slots_max);
         let spare = lock(&self.line.chain).spare.pop();
         let next = spare.unwrap_or_else(|| Chunk::new(slots));
         // Before a value in it is published.
@@ -227,7 +239,7 @@ impl<T> Drop for Sender<T> {
 
 impl<T> Receiver<T> {
     /// How many values were published and not read.
-    pub(super) fn available(&mut self) -> usize {
+    pub(crate) fn available(&mut self) -> usize {
         let read = self.read();
         if read == self.readable {
             self.readable = self.written.count();
@@ -237,7 +249,7 @@ impl<T> Receiver<T> {
 
     /// The next value that was published, among those that [`available`](Receiver::available) counted.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<T> {
+    pub(crate) fn pop(&mut self) -> Option<T> {
         if self.read() == self.readable {
             return None;
         }
@@ -253,11 +265,11 @@ impl<T> Receiver<T> {
 
     /// How many values were read so far.
     #[inline]
-    pub(super) fn read(&self) -> u64 {
+    pub(crate) fn read(&self) -> u64 {
         self.place.count()
     }
 
-    pub(super) fn written(&self) -> Arc<Written> {
+    pub(crate) fn written(&self) -> Arc<Written> {
         Arc::clone(&self.written)
     }
 
@@ -267,7 +279,7 @@ impl<T> Receiver<T> {
         let next = chain.next.pop_front();
         let next = next.expect("a chunk is linked before a value in it is published");
         let read = self.place.go_on(next);
-        if chain.spare.len() < SPARE_MAX && read.slots.len() == slots_max::<T>() {
+        if chain.spare.len() < SPARE_MAX && read.slots.len() == self.line.slots_max {
             chain.spare.push(read);
         }
     }
@@ -312,7 +324,7 @@ impl<T> Drop for Line<T> {
 }
 
 impl Written {
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         // Acquire: before the slots are read.
         self.0.load(Ordering::Acquire)
     }

@@ -2,7 +2,7 @@
 
 mod bound;
 mod bounded;
-mod chunks;
+pub(crate) mod chunks;
 mod drain;
 mod space;
 

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
+#[cfg(not(all(test, fanline_loom)))]
 use crate::sync::thread;
 
 /// Polls until it is ready, and parks the thread in between. The waker is the thread's own and made
 /// once, so that waiting allocates nothing.
+#[cfg(not(all(test, fanline_loom)))]
 pub(crate) fn block_on<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
     let waker = thread_waker();
     let mut context = Context::from_waker(&waker);
@@ -28,17 +30,15 @@ fn thread_waker() -> Waker {
     WAKER.try_with(Waker::clone).unwrap_or_else(|_| new_waker())
 }
 
-#[cfg(all(test, fanline_loom))]
-fn thread_waker() -> Waker {
-    new_waker()
-}
-
+#[cfg(not(all(test, fanline_loom)))]
 fn new_waker() -> Waker {
     Waker::from(Arc::new(Unpark(thread::current())))
 }
 
+#[cfg(not(all(test, fanline_loom)))]
 struct Unpark(thread::Thread);
 
+#[cfg(not(all(test, fanline_loom)))]
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
@@ -46,5 +46,26 @@ impl Wake for Unpark {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.0.unpark();
+    }
+}
+
+/// The same in a model. loom's own `unpark` is forgotten by a thread that waits for a lock just then.
+#[cfg(all(test, fanline_loom))]
+pub(crate) fn block_on<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
+    struct Notified(loom::sync::Notify);
+
+    impl Wake for Notified {
+        fn wake(self: Arc<Self>) {
+            self.0.notify();
+        }
+    }
+
+    let notified = Arc::new(Notified(loom::sync::Notify::new()));
+    let waker = Waker::from(notified.clone());
+    loop {
+        match poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => notified.0.wait(),
+        }
     }
 }

@@ -13,6 +13,16 @@ pub(crate) enum Ended<E> {
     Error(HubError<E>),
 }
 
+impl<E> Ended<E> {
+    /// The error that it was, if it was one.
+    pub(crate) fn error(&self) -> Option<&HubError<E>> {
+        match self {
+            Self::Completed => None,
+            Self::Error(error) => Some(error),
+        }
+    }
+}
+
 impl<E> Clone for Ended<E> {
     fn clone(&self) -> Self {
         match self {

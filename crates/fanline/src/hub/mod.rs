@@ -9,11 +9,14 @@
 //! All of them are bounded and lose nothing unless asked to; they need no runtime: what is awaited here
 //! can be awaited anywhere, and plain threads use the `blocking_` methods of the same types.
 
+mod bell;
 mod blocking;
 mod broadcast;
 mod error;
+mod feeding;
 mod merge;
 mod partition;
+mod pulling;
 mod timer;
 
 pub use broadcast::{
@@ -29,7 +32,7 @@ pub use merge::{
     try_merge_with,
 };
 pub use partition::{
-    Consumer, Consumers, FullConsumer, LeftElements, PartitionHub, PartitionOptions,
+    Consumer, Consumers, ConsumersIter, FullConsumer, LeftElements, PartitionHub, PartitionOptions,
     PartitionReceiver, PartitionSender, Partitioner, partition, partition_stateful, partition_with,
     partition_with_error, try_partition_with,
 };

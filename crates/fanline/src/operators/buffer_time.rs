@@ -155,6 +155,10 @@ where
         self.emit(self.until, alarm);
     }
 
+    fn source_gone(&mut self) {
+        self.out.abandon();
+    }
+
     fn is_over(&self) -> bool {
         self.out.is_closed()
     }

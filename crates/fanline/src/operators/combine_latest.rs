@@ -162,6 +162,18 @@ where
         self.complete();
     }
 
+    fn left_gone(&mut self) {
+        if self.left.value.is_none() {
+            self.out.abandon();
+        }
+    }
+
+    fn right_gone(&mut self) {
+        if self.right.value.is_none() {
+            self.out.abandon();
+        }
+    }
+
     fn error(&mut self, error: &E) {
         self.out.error(error);
     }

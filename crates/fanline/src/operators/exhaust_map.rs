@@ -92,11 +92,19 @@ where
         }
         let panicked = self.funnel.gate().close_on_panic();
         self.funnel.gate().connect(|key| {
-            (self.f)(value).into_observable().subscribe_with(Inner {
-                funnel: self.funnel.clone(),
-                busy: Arc::clone(&self.busy),
-                key,
-            })
+            let busy = Arc::clone(&self.busy);
+            let inlet = self.funnel.inlet(move |funnel| {
+                let last = {
+                    let mut busy = lock(&busy);
+                    busy.running = false;
+                    busy.outer_complete
+                };
+                if last {
+                    funnel.complete();
+                }
+                funnel.upstreams().finish(key);
+            });
+            (self.f)(value).into_observable().subscribe_with(inlet)
         });
         panicked.disarm();
     }
@@ -112,58 +120,6 @@ where
             !busy.running
         };
         if idle {
-            self.funnel.complete();
-        }
-        self.funnel.upstreams().finish(self.key);
-    }
-
-    fn is_closed(&self) -> bool {
-        self.funnel.is_over()
-    }
-}
-
-struct Inner<T, E, O>
-where
-    T: Clone + Send + 'static,
-    E: Clone + Send + 'static,
-    O: Observer<T, E> + Send + 'static,
-{
-    funnel: Funnel<T, E, O>,
-    busy: Arc<Mutex<Busy>>,
-    key: u64,
-}
-
-impl<T, E, O> Observer<T, E> for Inner<T, E, O>
-where
-    T: Clone + Send + 'static,
-    E: Clone + Send + 'static,
-    O: Observer<T, E> + Send + 'static,
-{
-    #[inline]
-    fn next(&mut self, value: &T) {
-        self.funnel.next(value);
-    }
-
-    #[inline]
-    fn next_owned(&mut self, value: T) {
-        self.funnel.next_owned(value);
-    }
-
-    fn next_slice(&mut self, values: &[T]) {
-        self.funnel.next_slice(values);
-    }
-
-    fn error(&mut self, error: &E) {
-        self.funnel.error(error);
-    }
-
-    fn complete(&mut self) {
-        let last = {
-            let mut busy = lock(&self.busy);
-            busy.running = false;
-            busy.outer_complete
-        };
-        if last {
             self.funnel.complete();
         }
         self.funnel.upstreams().finish(self.key);

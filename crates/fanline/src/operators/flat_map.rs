@@ -133,10 +133,15 @@ where
     fn run(self: &Arc<Self>, mut inner: I) {
         let upstreams = self.funnel.upstreams();
         while let Some(key) = upstreams.reserve() {
-            let guard = inner.subscribe_with(Inner {
-                hub: Arc::clone(self),
-                key,
-            });
+            let hub = Arc::clone(self);
+            let guard = inner.subscribe_with(self.funnel.inlet(move |funnel| {
+                // Still inside its own subscription: whoever subscribes it goes on.
+                if funnel.upstreams().finish(key)
+                    && let Some(next) = hub.one_less()
+                {
+                    hub.run(next);
+                }
+            }));
             if upstreams.set(key, guard) {
                 return;
             }
@@ -210,55 +215,6 @@ where
     fn complete(&mut self) {
         self.hub.outer_complete();
         self.hub.funnel.upstreams().finish(self.key);
-    }
-
-    fn is_closed(&self) -> bool {
-        self.hub.funnel.is_over()
-    }
-}
-
-struct Inner<I, T, E, O>
-where
-    T: Clone + Send + 'static,
-    E: Clone + Send + 'static,
-    O: Observer<T, E> + Send + 'static,
-{
-    hub: Arc<Hub<I, T, E, O>>,
-    key: u64,
-}
-
-impl<I, T, E, O> Observer<T, E> for Inner<I, T, E, O>
-where
-    I: Observable<Item = T, Error = E> + Send + 'static,
-    T: Clone + Send + 'static,
-    E: Clone + Send + 'static,
-    O: Observer<T, E> + Send + 'static,
-{
-    #[inline]
-    fn next(&mut self, value: &T) {
-        self.hub.funnel.next(value);
-    }
-
-    #[inline]
-    fn next_owned(&mut self, value: T) {
-        self.hub.funnel.next_owned(value);
-    }
-
-    fn next_slice(&mut self, values: &[T]) {
-        self.hub.funnel.next_slice(values);
-    }
-
-    fn error(&mut self, error: &E) {
-        self.hub.funnel.error(error);
-    }
-
-    fn complete(&mut self) {
-        // Still inside its own subscription: whoever subscribes it goes on.
-        if self.hub.funnel.upstreams().finish(self.key)
-            && let Some(next) = self.hub.one_less()
-        {
-            self.hub.run(next);
-        }
     }
 
     fn is_closed(&self) -> bool {

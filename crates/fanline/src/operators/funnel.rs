@@ -1,6 +1,7 @@
 //! The gate with nothing behind it but the observer: for operators that only let many speak to one.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use super::gate::{Event, Gate, Out, Stage};
 use super::upstreams::Upstreams;
@@ -130,7 +131,7 @@ where
     O: Observer<T, E> + Send + 'static,
 {
     funnel: Funnel<T, E, O>,
-    open: std::sync::Arc<AtomicUsize>,
+    open: Arc<AtomicUsize>,
 }
 
 impl<T, E, O> Confluence<T, E, O>
@@ -142,7 +143,7 @@ where
     pub(super) fn new(observer: O, sources: usize) -> Self {
         Self {
             funnel: Funnel::new(observer),
-            open: std::sync::Arc::new(AtomicUsize::new(sources)),
+            open: Arc::new(AtomicUsize::new(sources)),
         }
     }
 
@@ -159,31 +160,54 @@ where
         S: Observable<Item = T, Error = E>,
     {
         self.funnel.gate().connect(|key| {
-            source.subscribe_with(Arm {
-                funnel: self.funnel.clone(),
-                open: std::sync::Arc::clone(&self.open),
-                key,
-            })
+            let open = Arc::clone(&self.open);
+            source.subscribe_with(self.funnel.inlet(move |funnel| {
+                // Acquire and release: the last one's completion comes after what the others left.
+                if open.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    funnel.complete();
+                } else {
+                    funnel.upstreams().finish(key);
+                }
+            }))
         });
     }
 }
 
-struct Arm<T, E, O>
+/// An observer that passes on to a funnel what it hears, and does what its operator wants on
+/// completion.
+pub(super) struct Inlet<T, E, O, F>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
     O: Observer<T, E> + Send + 'static,
 {
     funnel: Funnel<T, E, O>,
-    open: std::sync::Arc<AtomicUsize>,
-    key: u64,
+    on_complete: F,
 }
 
-impl<T, E, O> Observer<T, E> for Arm<T, E, O>
+impl<T, E, O> Funnel<T, E, O>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
     O: Observer<T, E> + Send + 'static,
+{
+    pub(super) fn inlet<F>(&self, on_complete: F) -> Inlet<T, E, O, F>
+    where
+        F: FnMut(&Self) + Send + 'static,
+    {
+        Inlet {
+            funnel: self.clone(),
+            on_complete,
+        }
+    }
+}
+
+impl<T, E, O, F> Observer<T, E> for Inlet<T, E, O, F>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    O: Observer<T, E> + Send + 'static,
+    F: FnMut(&Funnel<T, E, O>),
 {
     #[inline]
     fn next(&mut self, value: &T) {
@@ -204,12 +228,7 @@ where
     }
 
     fn complete(&mut self) {
-        // Acquire and release: the last one's completion comes after what the others left.
-        if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.funnel.complete();
-        } else {
-            self.funnel.upstreams().finish(self.key);
-        }
+        (self.on_complete)(&self.funnel);
     }
 
     fn is_closed(&self) -> bool {

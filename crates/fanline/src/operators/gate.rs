@@ -301,6 +301,11 @@ impl<O> Out<O> {
             ended: false,
         }
     }
+
+    /// Ends it without a word.
+    pub(super) fn abandon(&mut self) {
+        self.ended = true;
+    }
 }
 
 impl<T, E, O: Observer<T, E>> Observer<T, E> for Out<O> {

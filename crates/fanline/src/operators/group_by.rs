@@ -15,7 +15,8 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// more, or whose observer has gone, drops its values; it does not come again. Groups live on when
 /// no more of them are wanted, and the source is unsubscribed when the last has gone.
 ///
-/// The source's end is the end of all groups, then of this. Keeps one entry for each key.
+/// The source's end is the end of all groups, in the order in which they came, then of this. Keeps
+/// one entry for each key.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -42,6 +43,18 @@ impl<S, F> GroupBy<S, F> {
 }
 
 /// The values of one key, an observable for one observer; see [`Unicast`].
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(["apple", "avocado", "banana"])
+///     .group_by(|name| name.chars().next())
+///     .subscribe(|group| {
+///         let initial = *group.key();
+///         group.subscribe(move |name| println!("{initial:?}: {name}")).detach();
+///     })
+///     .detach();
+/// ```
 pub struct Grouped<K, T, E = std::convert::Infallible>
 where
     T: Clone + Send + 'static,
@@ -129,7 +142,8 @@ where
         let subscription = self.source.subscribe_with(Grouping {
             observer: Some(observer),
             key: self.key,
-            groups: HashMap::new(),
+            numbers: HashMap::new(),
+            groups: Vec::new(),
             leases: Arc::clone(&leases),
         });
         leases.set(subscription);
@@ -145,7 +159,9 @@ where
     /// Until it has closed.
     observer: Option<O>,
     key: F,
-    groups: HashMap<K, Feed<T, E>>,
+    numbers: HashMap<K, usize>,
+    /// In the order in which they came, which is the order in which they end.
+    groups: Vec<Feed<T, E>>,
     leases: Arc<Leases>,
 }
 
@@ -179,8 +195,8 @@ where
 {
     fn next(&mut self, value: &T) {
         let key = (self.key)(value);
-        if let Some(group) = self.groups.get(&key) {
-            group.next(value);
+        if let Some(number) = self.numbers.get(&key) {
+            self.groups[*number].next(value);
             return;
         }
         let leases = Arc::clone(&self.leases);
@@ -191,13 +207,14 @@ where
                 values,
             });
             feed.next(value);
-            self.groups.insert(key, feed);
+            self.numbers.insert(key, self.groups.len());
+            self.groups.push(feed);
             self.outer(); // Lets go of one that has enough.
         }
     }
 
     fn error(&mut self, error: &E) {
-        for group in std::mem::take(&mut self.groups).into_values() {
+        for group in std::mem::take(&mut self.groups) {
             group.error(error);
         }
         if let Some(observer) = self.outer() {
@@ -207,7 +224,7 @@ where
     }
 
     fn complete(&mut self) {
-        for group in std::mem::take(&mut self.groups).into_values() {
+        for group in std::mem::take(&mut self.groups) {
             group.complete();
         }
         if let Some(observer) = self.outer() {

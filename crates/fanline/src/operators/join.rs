@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::gate::{Event, Gate, Stage};
+use super::gate::{Gate, Stage};
 use crate::{Guard, Observable, Observer};
 
 /// What an operator on two sources makes of them. Calls never overlap.
@@ -22,6 +22,14 @@ pub(super) trait Join<A, B, E>: Send + 'static {
     fn left_complete(&mut self);
 
     fn right_complete(&mut self);
+
+    /// The left source has gone without an end, or its end has been dealt with. What could not come any
+    /// more without it must not be waited for: the other source would keep all of this for as long as
+    /// it lives.
+    fn left_gone(&mut self) {}
+
+    /// The same of the right source.
+    fn right_gone(&mut self) {}
 
     /// Of either source.
     fn error(&mut self, error: &E);
@@ -48,22 +56,8 @@ where
         taken: PhantomData,
     });
     let guard = gate.guard();
-    let subscribe_left = || {
-        gate.connect(|key| {
-            left.subscribe_with(Left {
-                gate: gate.clone(),
-                key,
-            })
-        });
-    };
-    let subscribe_right = || {
-        gate.connect(|key| {
-            right.subscribe_with(Right {
-                gate: gate.clone(),
-                key,
-            })
-        });
-    };
+    let subscribe_left = || gate.connect(|key| left.subscribe_with(Left::input(&gate, key)));
+    let subscribe_right = || gate.connect(|key| right.subscribe_with(Right::input(&gate, key)));
     if first == First::Left {
         subscribe_left();
         subscribe_right();
@@ -80,8 +74,16 @@ struct Joined<J, A, B, E> {
 }
 
 enum Message<A, B, E> {
-    Left(Event<A, E>),
-    Right(Event<B, E>),
+    Left(Word<A, E>),
+    Right(Word<B, E>),
+}
+
+/// What a source says.
+enum Word<T, E> {
+    Next(T),
+    Error(E),
+    Complete,
+    Gone,
 }
 
 impl<J, A, B, E> Stage for Joined<J, A, B, E>
@@ -95,27 +97,8 @@ where
 
     fn receive(&mut self, message: Self::Message, _gate: &Gate<Self>) {
         match message {
-            Message::Left(Event::Next(value)) => self.join.left_owned(value),
-            Message::Right(Event::Next(value)) => self.join.right_owned(value),
-            Message::Left(Event::Slice(values)) => {
-                for value in values {
-                    if !self.join.is_over() {
-                        self.join.left_owned(value);
-                    }
-                }
-            }
-            Message::Right(Event::Slice(values)) => {
-                for value in values {
-                    if !self.join.is_over() {
-                        self.join.right_owned(value);
-                    }
-                }
-            }
-            Message::Left(Event::Complete) => self.join.left_complete(),
-            Message::Right(Event::Complete) => self.join.right_complete(),
-            Message::Left(Event::Error(error)) | Message::Right(Event::Error(error)) => {
-                self.join.error(&error);
-            }
+            Message::Left(word) => Left::hear(&mut self.join, word),
+            Message::Right(word) => Right::hear(&mut self.join, word),
         }
     }
 
@@ -124,8 +107,117 @@ where
     }
 }
 
-struct Left<J, A, B, E>
+/// One of the two sources, for the operator `J`.
+trait Side<J, A, B, E>: Sized + Send + 'static
 where
+    J: Join<A, B, E>,
+    A: Send + 'static,
+    B: Send + 'static,
+    E: Send + 'static,
+{
+    type Value: Send + 'static;
+
+    fn next(join: &mut J, value: &Self::Value);
+
+    fn next_owned(join: &mut J, value: Self::Value);
+
+    fn complete(join: &mut J);
+
+    fn gone(join: &mut J);
+
+    fn message(word: Word<Self::Value, E>) -> Message<A, B, E>;
+
+    fn hear(join: &mut J, word: Word<Self::Value, E>) {
+        match word {
+            Word::Next(value) => Self::next_owned(join, value),
+            Word::Error(error) => join.error(&error),
+            Word::Complete => Self::complete(join),
+            Word::Gone => Self::gone(join),
+        }
+    }
+
+    /// The observer of this source.
+    fn input(gate: &Gate<Joined<J, A, B, E>>, key: u64) -> Input<Self, J, A, B, E> {
+        Input {
+            gate: gate.clone(),
+            key,
+            side: PhantomData,
+        }
+    }
+}
+
+struct Left;
+
+impl<J, A, B, E> Side<J, A, B, E> for Left
+where
+    J: Join<A, B, E>,
+    A: Send + 'static,
+    B: Send + 'static,
+    E: Send + 'static,
+{
+    type Value = A;
+
+    #[inline]
+    fn next(join: &mut J, value: &A) {
+        join.left(value);
+    }
+
+    #[inline]
+    fn next_owned(join: &mut J, value: A) {
+        join.left_owned(value);
+    }
+
+    fn complete(join: &mut J) {
+        join.left_complete();
+    }
+
+    fn gone(join: &mut J) {
+        join.left_gone();
+    }
+
+    fn message(word: Word<A, E>) -> Message<A, B, E> {
+        Message::Left(word)
+    }
+}
+
+struct Right;
+
+impl<J, A, B, E> Side<J, A, B, E> for Right
+where
+    J: Join<A, B, E>,
+    A: Send + 'static,
+    B: Send + 'static,
+    E: Send + 'static,
+{
+    type Value = B;
+
+    #[inline]
+    fn next(join: &mut J, value: &B) {
+        join.right(value);
+    }
+
+    #[inline]
+    fn next_owned(join: &mut J, value: B) {
+        join.right_owned(value);
+    }
+
+    fn complete(join: &mut J) {
+        join.right_complete();
+    }
+
+    fn gone(join: &mut J) {
+        join.right_gone();
+    }
+
+    fn message(word: Word<B, E>) -> Message<A, B, E> {
+        Message::Right(word)
+    }
+}
+
+/// Observes one of the two sources.
+struct Input<S, J, A, B, E>
+where
+    S: Side<J, A, B, E>,
     J: Join<A, B, E>,
     A: Send + 'static,
     B: Send + 'static,
@@ -133,30 +225,32 @@ where
 {
     gate: Gate<Joined<J, A, B, E>>,
     key: u64,
+    side: PhantomData<S>,
 }
 
-impl<J, A, B, E> Observer<A, E> for Left<J, A, B, E>
+impl<S, J, A, B, E> Observer<S::Value, E> for Input<S, J, A, B, E>
 where
+    S: Side<J, A, B, E, Value: Clone>,
     J: Join<A, B, E>,
-    A: Clone + Send + 'static,
+    A: Send + 'static,
     B: Send + 'static,
     E: Clone + Send + 'static,
 {
     #[inline]
-    fn next(&mut self, value: &A) {
+    fn next(&mut self, value: &S::Value) {
         self.gate.enter(
             value,
-            |stage, value, _| stage.join.left(value),
-            |value| Message::Left(Event::Next(value.clone())),
+            |stage, value, _| S::next(&mut stage.join, value),
+            |value| S::message(Word::Next(value.clone())),
         );
     }
 
     #[inline]
-    fn next_owned(&mut self, value: A) {
+    fn next_owned(&mut self, value: S::Value) {
         self.gate.enter(
             value,
-            |stage, value, _| stage.join.left_owned(value),
-            |value| Message::Left(Event::Next(value)),
+            |stage, value, _| S::next_owned(&mut stage.join, value),
+            |value| S::message(Word::Next(value)),
         );
     }
 
@@ -164,12 +258,12 @@ where
         self.gate.enter(
             error,
             |stage, error, _| stage.join.error(error),
-            |error| Message::Left(Event::Error(error.clone())),
+            |error| S::message(Word::Error(error.clone())),
         );
     }
 
     fn complete(&mut self) {
-        self.gate.send(Message::Left(Event::Complete));
+        self.gate.send(S::message(Word::Complete));
         self.gate.upstreams().finish(self.key);
     }
 
@@ -178,56 +272,16 @@ where
     }
 }
 
-struct Right<J, A, B, E>
+impl<S, J, A, B, E> Drop for Input<S, J, A, B, E>
 where
+    S: Side<J, A, B, E>,
     J: Join<A, B, E>,
     A: Send + 'static,
     B: Send + 'static,
     E: Send + 'static,
 {
-    gate: Gate<Joined<J, A, B, E>>,
-    key: u64,
-}
-
-impl<J, A, B, E> Observer<B, E> for Right<J, A, B, E>
-where
-    J: Join<A, B, E>,
-    A: Send + 'static,
-    B: Clone + Send + 'static,
-    E: Clone + Send + 'static,
-{
-    #[inline]
-    fn next(&mut self, value: &B) {
-        self.gate.enter(
-            value,
-            |stage, value, _| stage.join.right(value),
-            |value| Message::Right(Event::Next(value.clone())),
-        );
-    }
-
-    #[inline]
-    fn next_owned(&mut self, value: B) {
-        self.gate.enter(
-            value,
-            |stage, value, _| stage.join.right_owned(value),
-            |value| Message::Right(Event::Next(value)),
-        );
-    }
-
-    fn error(&mut self, error: &E) {
-        self.gate.enter(
-            error,
-            |stage, error, _| stage.join.error(error),
-            |error| Message::Right(Event::Error(error.clone())),
-        );
-    }
-
-    fn complete(&mut self) {
-        self.gate.send(Message::Right(Event::Complete));
-        self.gate.upstreams().finish(self.key);
-    }
-
-    fn is_closed(&self) -> bool {
-        self.gate.is_over()
+    fn drop(&mut self) {
+        // After an end of all, or an unsubscription, there is nobody left to hear it.
+        self.gate.send(S::message(Word::Gone));
     }
 }

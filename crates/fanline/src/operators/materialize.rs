@@ -4,6 +4,19 @@ use crate::operators::forward::complete;
 use crate::{Guard, Observable, Observer};
 
 /// What an observer is called with, as a value.
+///
+/// ```
+/// use fanline::{Notification, prelude::*};
+///
+/// fanline::of(1)
+///     .materialize()
+///     .subscribe(|what| match what {
+///         Notification::Next(value) => println!("{value}"),
+///         Notification::Error(error) => match *error {},
+///         Notification::Complete => println!("done"),
+///     })
+///     .detach();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Notification<T, E = Infallible> {
     /// A value.

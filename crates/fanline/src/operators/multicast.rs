@@ -12,19 +12,13 @@ use crate::{
 /// A subject that a source can be multicast through: [`Subject`], [`BehaviorSubject`],
 /// [`AsyncSubject`] and [`ReplaySubject`].
 ///
-/// Sealed: its methods are called while the state of a connection is locked, and the library knows
-/// that those of its own subjects call nobody else.
-pub trait Hub<T, E = Infallible>: sealed::Sealed + Clone + Send + Sync + 'static {
-    /// Passes on values that somebody else owns.
-    fn pass(&self, values: &[T]);
-    /// Passes on a value.
-    fn pass_owned(&self, value: T);
-    /// Ends the subject: with the error, if there is one.
-    fn end(&self, error: Option<E>);
+/// Sealed: it is cloned, and asked whether it has ended, while the state of a connection is locked, and
+/// the library knows that its own subjects then call nobody else.
+pub trait Hub<T, E = Infallible>:
+    sealed::Sealed + Observer<T, E> + Clone + Send + Sync + 'static
+{
     /// Drops the observers without a word.
     fn dispose(&self);
-    /// Whether the subject is over.
-    fn has_ended(&self) -> bool;
     /// Where to subscribe.
     fn source(&self) -> Source<T, E>;
 }
@@ -46,29 +40,10 @@ macro_rules! hub {
         impl<T, E> Hub<T, E> for $name<T, E>
         where
             T: Clone + Send + Sync + 'static,
-            E: Send + Sync + 'static,
+            E: Clone + Send + Sync + 'static,
         {
-            fn pass(&self, values: &[T]) {
-                self.next_slice(values);
-            }
-
-            fn pass_owned(&self, value: T) {
-                self.next(value);
-            }
-
-            fn end(&self, error: Option<E>) {
-                match error {
-                    Some(error) => self.error(error),
-                    None => self.complete(),
-                }
-            }
-
             fn dispose(&self) {
                 $name::dispose(self);
-            }
-
-            fn has_ended(&self) -> bool {
-                $name::has_ended(self)
             }
 
             fn source(&self) -> Source<T, E> {
@@ -222,7 +197,7 @@ where
     /// assert!(!tx.has_observers());
     /// ```
     pub fn connect(&self) -> Guard {
-        let ended = lock(&self.inner.state).hub.clone().has_ended();
+        let ended = lock(&self.inner.state).hub.is_closed();
         let mut fresh = ended.then(|| self.make_hub());
         let connection = Arc::new(Upstreams::default());
         let hub = {
@@ -335,41 +310,37 @@ impl<T, E, H: Hub<T, E>> Relay<T, E, H> {
     /// A panic of one observer stays here: in the source it would cost all others the connection. The
     /// panic hook has reported it, and the subject has removed the observer.
     #[inline]
-    fn call(&self, call: impl FnOnce(&H)) {
-        drop(catch_unwind(AssertUnwindSafe(|| call(&self.hub))));
+    fn call(&mut self, call: impl FnOnce(&mut H)) {
+        drop(catch_unwind(AssertUnwindSafe(|| call(&mut self.hub))));
     }
 }
 
-impl<T, E, H> Observer<T, E> for Relay<T, E, H>
-where
-    E: Clone,
-    H: Hub<T, E>,
-{
+impl<T, E, H: Hub<T, E>> Observer<T, E> for Relay<T, E, H> {
     fn next(&mut self, value: &T) {
-        self.call(|hub| hub.pass(std::slice::from_ref(value)));
+        self.call(|hub| hub.next(value));
     }
 
     fn next_owned(&mut self, value: T) {
-        self.call(|hub| hub.pass_owned(value));
+        self.call(|hub| hub.next_owned(value));
     }
 
     fn next_slice(&mut self, values: &[T]) {
-        self.call(|hub| hub.pass(values));
+        self.call(|hub| hub.next_slice(values));
     }
 
     fn error(&mut self, error: &E) {
         // Closed first: an observer that connects again on hearing the end gets a new connection.
         self.connection.close();
-        self.call(|hub| hub.end(Some(error.clone())));
+        self.call(|hub| hub.error(error));
     }
 
     fn complete(&mut self) {
         self.connection.close();
-        self.call(|hub| hub.end(None));
+        self.call(Observer::complete);
     }
 
     fn is_closed(&self) -> bool {
-        self.connection.is_closed() || self.hub.has_ended()
+        self.connection.is_closed() || self.hub.is_closed()
     }
 }
 
@@ -379,7 +350,7 @@ impl<T, E, H: Hub<T, E>> Drop for Relay<T, E, H> {
     fn drop(&mut self) {
         if !self.connection.is_closed() {
             self.connection.close();
-            if !self.hub.has_ended() {
+            if !self.hub.is_closed() {
                 self.hub.dispose();
             }
         }

@@ -157,7 +157,7 @@ where
     H: Hub<S::Item, S::Error>,
 {
     fn has_ended(&self) -> bool {
-        self.connectable.state().hub.has_ended()
+        self.connectable.state().hub.is_closed()
     }
 
     /// Counts one more, and tells whether that one has to connect.
@@ -224,7 +224,7 @@ where
                 return;
             }
             let mut state = self.connectable.state();
-            if !state.hub.has_ended() {
+            if !state.hub.is_closed() {
                 count.stale = true;
             }
             state.connection.take()
@@ -258,6 +258,14 @@ impl<T, E, S, H, O: Observer<T, E>> Observer<T, E> for Counted<S, H, O> {
 }
 
 /// A source that is subscribed once there are so many observers; see [`Connectable::auto_connect`].
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// let shared = fanline::from_iter(1..=2).publish().auto_connect(2);
+/// let _one = shared.subscribe(|value| println!("one: {value}"));
+/// let _two = shared.subscribe(|value| println!("two: {value}")); // both get 1 and 2
+/// ```
 pub struct AutoConnect<S, H> {
     connectable: Connectable<S, H>,
     count: usize,

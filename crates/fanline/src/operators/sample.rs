@@ -85,6 +85,14 @@ where
         self.out.complete();
     }
 
+    fn left_gone(&mut self) {
+        self.out.abandon();
+    }
+
+    fn right_gone(&mut self) {
+        self.out.abandon();
+    }
+
     fn error(&mut self, error: &E) {
         self.out.error(error);
     }

@@ -111,6 +111,10 @@ where
         }
     }
 
+    fn source_gone(&mut self) {
+        self.out.abandon();
+    }
+
     fn is_over(&self) -> bool {
         self.out.is_closed()
     }

@@ -2,6 +2,13 @@ use crate::operators::forward::complete;
 use crate::{Guard, Observable, Observer};
 
 /// Why there is no single value; see [`ObservableExt::single`](crate::ObservableExt::single).
+///
+/// ```
+/// use fanline::{operators::NotSingle, prelude::*};
+///
+/// fanline::range(1..=2).single().subscribe(|one| assert_eq!(*one, Err(NotSingle::Many))).detach();
+/// fanline::empty::<u32>().single().subscribe(|one| assert_eq!(*one, Err(NotSingle::Empty))).detach();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotSingle {

@@ -5,6 +5,27 @@ use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
 /// Which value of a period [`throttle`](crate::ObservableExt::throttle) lets through.
+///
+/// ```
+/// use std::{sync::{Arc, Mutex}, time::Duration};
+/// use fanline::{prelude::*, operators::Edge, scheduler::VirtualTime};
+///
+/// for (edge, expected) in
+///     [(Edge::Leading, vec![1]), (Edge::Trailing, vec![3]), (Edge::Both, vec![1, 3])]
+/// {
+///     let time = VirtualTime::new();
+///     let (mut tx, source) = fanline::subject::<u32>();
+///     let seen = Arc::new(Mutex::new(Vec::new()));
+///     let values = seen.clone();
+///     source
+///         .throttle(Duration::from_secs(1), edge, time.clone())
+///         .subscribe(move |n| values.lock().unwrap().push(*n))
+///         .detach();
+///     tx.next_slice(&[1, 2, 3]);
+///     time.advance_by(Duration::from_secs(1));
+///     assert_eq!(*seen.lock().unwrap(), expected);
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
     /// The first, at once.

@@ -23,6 +23,9 @@ pub(super) trait Timed<T, E, W: Worker>: Send + 'static {
     /// What the alarm was set for has come.
     fn tick(&mut self, alarm: &mut Alarm<W>);
 
+    /// The source has gone without an end. What waits may still come, and then there is nothing left.
+    fn source_gone(&mut self) {}
+
     fn is_over(&self) -> bool;
 }
 
@@ -115,6 +118,7 @@ pub(super) struct Operator<T, E, J, W> {
 pub(super) enum Message<T, E> {
     Start,
     Source(Event<T, E>),
+    SourceGone,
     Tick,
 }
 
@@ -161,6 +165,7 @@ where
             }
             Message::Source(Event::Error(error)) => operator.error(&error),
             Message::Source(Event::Complete) => operator.complete(alarm),
+            Message::SourceGone => operator.source_gone(),
             Message::Tick => {
                 alarm.scheduled = false;
                 if alarm.is_due() {
@@ -224,5 +229,18 @@ where
 
     fn is_closed(&self) -> bool {
         self.gate.is_over()
+    }
+}
+
+impl<T, E, J, W> Drop for Input<T, E, J, W>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    J: Timed<T, E, W>,
+    W: Worker,
+{
+    fn drop(&mut self) {
+        // After an end, or an unsubscription, there is nobody left to hear it.
+        self.gate.send(Message::SourceGone);
     }
 }

@@ -4,6 +4,12 @@ use crate::operators::forward::forward;
 use crate::{Clock, Guard, Observable, Observer, Time};
 
 /// A value and when it came; see [`ObservableExt::timestamp`](crate::ObservableExt::timestamp).
+///
+/// ```
+/// use fanline::{Precise, prelude::*};
+///
+/// fanline::of(1).timestamp(Precise).subscribe(|at| println!("{} at {:?}", at.value, at.at)).detach();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timestamped<T> {
     /// The value.
@@ -14,6 +20,15 @@ pub struct Timestamped<T> {
 
 /// A value and how long it took to come; see
 /// [`ObservableExt::time_interval`](crate::ObservableExt::time_interval).
+///
+/// ```
+/// use fanline::{Precise, prelude::*};
+///
+/// fanline::of(1)
+///     .time_interval(Precise)
+///     .subscribe(|after| println!("{} after {:?}", after.value, after.interval))
+///     .detach();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimeInterval<T> {
     /// The value.

@@ -14,6 +14,21 @@ use crate::{BoxObserver, Guard, IntoObservable, Observable, Observer, observer};
 /// A handle: clones are the same. The first subscription gets everything; one that comes after it gets
 /// its completion at once and nothing else ([`share`](crate::ObservableExt::share) it for more). When
 /// all handles have been dropped and nobody has subscribed, what is kept is dropped, and what comes.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use fanline::{operators::Unicast, prelude::*};
+///
+/// let windows: Arc<Mutex<Vec<Unicast<u32>>>> = Arc::default();
+/// let kept = windows.clone();
+/// fanline::range(1..=4)
+///     .window_count(2)
+///     .subscribe(move |window| kept.lock().unwrap().push(window.clone()))
+///     .detach();
+/// // Nobody has listened, so the values are still there.
+/// let second = windows.lock().unwrap()[1].clone();
+/// second.sum().subscribe(|sum| assert_eq!(*sum, 7)).detach();
+/// ```
 pub struct Unicast<T, E = std::convert::Infallible>
 where
     T: Clone + Send + 'static,

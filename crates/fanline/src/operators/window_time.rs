@@ -97,6 +97,7 @@ where
                 count: self.count,
                 held: 0,
                 until: Time::ZERO,
+                source_gone: false,
             },
         );
         leases.set(gate.guard());
@@ -116,6 +117,7 @@ where
     /// Values in the open window.
     held: usize,
     until: Time,
+    source_gone: bool,
 }
 
 impl<O, T, E> Windowing<O, T, E>
@@ -165,7 +167,11 @@ where
         self.open(self.until, alarm);
     }
 
+    fn source_gone(&mut self) {
+        self.source_gone = true;
+    }
+
     fn is_over(&self) -> bool {
-        self.panes.is_over()
+        self.source_gone || self.panes.is_over()
     }
 }

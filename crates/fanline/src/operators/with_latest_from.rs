@@ -105,6 +105,10 @@ where
 
     fn right_complete(&mut self) {}
 
+    fn left_gone(&mut self) {
+        self.out.abandon();
+    }
+
     fn error(&mut self, error: &E) {
         self.out.error(error);
     }

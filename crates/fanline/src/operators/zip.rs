@@ -79,6 +79,7 @@ struct Zipped<A, B, O, F> {
 struct Side<T> {
     waiting: VecDeque<T>,
     complete: bool,
+    gone: bool,
 }
 
 impl<T> Default for Side<T> {
@@ -86,6 +87,7 @@ impl<T> Default for Side<T> {
         Self {
             waiting: VecDeque::new(),
             complete: false,
+            gone: false,
         }
     }
 }
@@ -94,6 +96,11 @@ impl<T> Side<T> {
     /// No more pairs can come.
     fn is_spent(&self) -> bool {
         self.complete && self.waiting.is_empty()
+    }
+
+    /// No more pairs can come, and no end either.
+    fn is_lost(&self) -> bool {
+        self.gone && self.waiting.is_empty()
     }
 }
 
@@ -107,6 +114,8 @@ impl<A, B, O, F> Zipped<A, B, O, F> {
         self.out.next_owned(value);
         if self.left.is_spent() || self.right.is_spent() {
             self.out.complete();
+        } else if self.left.is_lost() || self.right.is_lost() {
+            self.out.abandon();
         }
     }
 }
@@ -151,6 +160,20 @@ where
         self.right.complete = true;
         if self.right.is_spent() || self.left.complete {
             self.out.complete();
+        }
+    }
+
+    fn left_gone(&mut self) {
+        self.left.gone = true;
+        if self.left.is_lost() {
+            self.out.abandon();
+        }
+    }
+
+    fn right_gone(&mut self) {
+        self.right.gone = true;
+        if self.right.is_lost() {
+            self.out.abandon();
         }
     }
 

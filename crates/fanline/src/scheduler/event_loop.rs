@@ -116,6 +116,21 @@ impl Scheduler for EventLoop {
 }
 
 /// How an [`EventLoop`] is to be; from [`EventLoop::options`].
+///
+/// ```
+/// use std::{sync::mpsc, time::Duration};
+/// use fanline::{Scheduler, scheduler::EventLoop};
+///
+/// let (tx, panics) = mpsc::channel();
+/// let event_loop = EventLoop::options()
+///     .name("orders")
+///     .exit_when_idle(Duration::from_secs(10))
+///     .on_panic(move |payload| tx.send(payload.is::<&str>()).unwrap())
+///     .build();
+/// # std::panic::set_hook(Box::new(|_| ()));
+/// event_loop.schedule(|| panic!("no such order")).detach();
+/// assert_eq!(panics.recv(), Ok(true));
+/// ```
 #[must_use = "options do nothing until `build` is called"]
 pub struct EventLoopOptions {
     name: String,
@@ -166,6 +181,14 @@ impl std::fmt::Debug for EventLoopOptions {
 
 /// Runs the actions of a [manual](EventLoop::manual) loop on the thread that calls it. A panic of an
 /// action unwinds to that caller; what else is queued stays queued.
+///
+/// ```
+/// use fanline::{Scheduler, scheduler::EventLoop};
+///
+/// let (event_loop, mut driver) = EventLoop::manual(|| ());
+/// std::thread::spawn(move || event_loop.schedule(|| println!("here")).detach()).join().unwrap();
+/// driver.run(); // until nothing more can come
+/// ```
 #[derive(Debug)]
 pub struct LoopDriver {
     worker: ThreadWorker,

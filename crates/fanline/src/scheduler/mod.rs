@@ -36,6 +36,27 @@ use crate::{Guard, Time};
 /// A scheduler is a handle: clones refer to the same threads and the same time. What is scheduled on
 /// the scheduler itself gets a lane of its own; actions that are to run one after the other, in order,
 /// share a worker.
+///
+/// ```
+/// use std::{ops::ControlFlow, sync::mpsc, time::Duration};
+/// use fanline::{Guard, Scheduler, scheduler::ThreadPool};
+///
+/// fn beat(scheduler: &impl Scheduler, tx: mpsc::Sender<u32>) -> Guard {
+///     let mut count = 0;
+///     scheduler.schedule_periodic(Duration::from_millis(1), move || {
+///         count += 1;
+///         match tx.send(count) {
+///             Ok(()) => ControlFlow::Continue(()),
+///             Err(_) => ControlFlow::Break(()),
+///         }
+///     })
+/// }
+///
+/// let (tx, rx) = mpsc::channel();
+/// let guard = beat(&ThreadPool::global(), tx);
+/// assert_eq!(rx.iter().take(3).collect::<Vec<_>>(), [1, 2, 3]);
+/// drop(guard); // no more
+/// ```
 pub trait Scheduler: Clone + Send + Sync + 'static {
     /// A lane of this scheduler.
     type Worker: Worker;
@@ -85,6 +106,23 @@ pub trait Scheduler: Clone + Send + Sync + 'static {
 ///
 /// Clones are handles of the same lane. When the last is dropped, actions that were scheduled and
 /// whose guards were detached still run.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use fanline::{Scheduler, Worker, scheduler::NewThread};
+///
+/// /// Counts down, one action for each number; the state goes from one to the next.
+/// fn count_down<W: Worker>((n, tx): (u32, mpsc::Sender<u32>), worker: &W) {
+///     tx.send(n).unwrap();
+///     if n > 0 {
+///         worker.schedule((n - 1, tx), count_down).detach();
+///     }
+/// }
+///
+/// let (tx, rx) = mpsc::channel();
+/// NewThread.worker().schedule((3, tx), count_down).detach();
+/// assert_eq!(rx.iter().collect::<Vec<_>>(), [3, 2, 1, 0]);
+/// ```
 pub trait Worker: Clone + Send + Sync + 'static {
     /// The time on the scheduler's clock.
     fn now(&self) -> Time;

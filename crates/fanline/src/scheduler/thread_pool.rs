@@ -139,6 +139,16 @@ impl std::fmt::Debug for ThreadPool {
 }
 
 /// How a [`ThreadPool`] is to be; from [`ThreadPool::options`].
+///
+/// ```
+/// use std::sync::mpsc;
+/// use fanline::{Scheduler, scheduler::ThreadPool};
+///
+/// let pool = ThreadPool::options().threads(2).name("crunch").build();
+/// let (tx, rx) = mpsc::channel();
+/// pool.schedule(move || tx.send(std::thread::current().name() == Some("crunch")).unwrap()).detach();
+/// assert_eq!(rx.recv(), Ok(true));
+/// ```
 #[must_use = "options do nothing until `build` is called"]
 pub struct ThreadPoolOptions {
     name: String,

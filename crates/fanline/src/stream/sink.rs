@@ -10,6 +10,17 @@ use crate::subject::Entry;
 use crate::{AsyncSubject, BehaviorSubject, Producer, ReplaySubject, Subject};
 
 /// The subject that was sent to has ended: it was closed, completed, failed or disposed of.
+///
+/// ```
+/// use fanline::{Subject, stream::Closed};
+/// use futures::SinkExt;
+///
+/// # futures::executor::block_on(async {
+/// let mut s = Subject::<u32>::new();
+/// s.complete();
+/// assert_eq!(s.send(1).await, Err(Closed));
+/// # });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Closed;
 

@@ -24,7 +24,7 @@
 )]
 
 use crate::fence::Fences;
-use crate::sync::{AtomicBool, AtomicUsize, Ordering, SharedCell, thread};
+use crate::sync::{AtomicBool, AtomicU8, AtomicUsize, Ordering, SharedCell, thread};
 
 const IDLE: usize = 0;
 const STORING: usize = 1;
@@ -41,8 +41,9 @@ pub(super) enum Halted {
 
 pub(super) struct Gate<S, L> {
     phase: AtomicUsize,
-    /// Whether somebody wants the emitter to take the lock; looked at between two observers.
-    signal: AtomicBool,
+    /// 1 when somebody wants the emitter to take the lock, else 0; looked at between two observers. A
+    /// byte, so that it is asked together with what the observer says in one instruction.
+    signal: AtomicU8,
     /// The same, and always set where the emitter has to make a full fence before it looks: one word to
     /// look at before an emission spares the usual case, in which it has not, a question of its own.
     look: AtomicBool,
@@ -58,7 +59,7 @@ impl<S, L> Gate<S, L> {
     pub(super) fn new(store: S, list: L, fences: Fences) -> Self {
         Self {
             phase: AtomicUsize::new(IDLE),
-            signal: AtomicBool::new(false),
+            signal: AtomicU8::new(0),
             look: AtomicBool::new(fences == Fences::Symmetric),
             fences,
             store: SharedCell::new(store),
@@ -130,6 +131,12 @@ impl<S, L> Gate<S, L> {
     /// Whether somebody wants the emitter to take the lock.
     #[inline(always)]
     pub(super) fn is_signalled(&self) -> bool {
+        self.signal_byte() != 0
+    }
+
+    /// Not 0 when somebody wants the emitter to take the lock.
+    #[inline(always)]
+    pub(super) fn signal_byte(&self) -> u8 {
         // Relaxed: what it announces is read with the lock held.
         self.signal.load(Ordering::Relaxed)
     }
@@ -139,13 +146,13 @@ impl<S, L> Gate<S, L> {
     pub(super) fn signal(&self) {
         // Relaxed: what it announces is read with the lock held. An emission that misses it began
         // before, as far as anybody can tell.
-        self.signal.store(true, Ordering::Relaxed);
+        self.signal.store(1, Ordering::Relaxed);
         self.look.store(true, Ordering::Relaxed);
     }
 
     /// Lowers the signal. Only for the emitter, with the lock held. `fenced` is behind the lock.
     pub(super) fn lower_signal(&self, fenced: &mut bool) {
-        self.signal.store(false, Ordering::Relaxed);
+        self.signal.store(0, Ordering::Relaxed);
         self.look
             .store(self.fences == Fences::Symmetric, Ordering::Relaxed);
         *fenced = false;

@@ -20,6 +20,8 @@ trait Emit<T, E>: Send + Sync {
         T: Clone;
     fn end(&self, end: End<E>);
     fn dispose(&self);
+    fn has_ended(&self) -> bool;
+    fn set_on_panic(&self, on_panic: OnPanic);
     fn observer_count(&self) -> usize;
     fn subscribe(&self, observer: Boxed<T, E>) -> Guard;
     fn live(&self) -> Arc<dyn Live<T, E, Boxed<T, E>>>;
@@ -48,6 +50,14 @@ where
 
     fn dispose(&self) {
         self.core().dispose();
+    }
+
+    fn has_ended(&self) -> bool {
+        self.core().has_ended()
+    }
+
+    fn set_on_panic(&self, on_panic: OnPanic) {
+        Shared::set_on_panic(self, on_panic);
     }
 
     fn observer_count(&self) -> usize {
@@ -165,7 +175,24 @@ macro_rules! handle {
 
             /// Whether the subject has completed, failed or been disposed.
             pub fn has_ended(&self) -> bool {
-                self.inner.live().end().is_some()
+                self.inner.has_ended()
+            }
+
+            /// Chooses what happens when an observer panics, for all handles of the subject.
+            ///
+            /// ```
+            /// use fanline::{OnPanic, Subject};
+            ///
+            /// let s = Subject::<u32>::new().on_observer_panic(OnPanic::Ignore);
+            /// s.subscribe(|_| panic!("reported, and no more")).detach();
+            /// # std::panic::set_hook(Box::new(|_| ()));
+            /// s.next(1);
+            /// assert!(!s.has_observers());
+            /// ```
+            #[must_use]
+            pub fn on_observer_panic(self, on_panic: OnPanic) -> Self {
+                self.inner.set_on_panic(on_panic);
+                self
             }
 
             /// What a late subscriber would be given now; see [`Source::snapshot`].
@@ -294,15 +321,8 @@ where
 {
     /// A subject that can fail with `E`: `Subject::<u32, String>::with_error()`.
     pub fn with_error() -> Self {
-        Self::on_observer_panic(OnPanic::default())
-    }
-
-    /// The same, with what happens when an observer panics.
-    pub fn on_observer_panic(on_panic: OnPanic) -> Self {
-        let mut inner = Shared::new(Publish);
-        inner.on_panic(on_panic);
         Self {
-            inner: Arc::new(inner),
+            inner: Arc::new(Shared::new(Publish)),
         }
     }
 }
@@ -352,6 +372,17 @@ where
 }
 
 /// Why a [`BehaviorSubject`] has no value.
+///
+/// ```
+/// use fanline::{BehaviorSubject, NoValue};
+///
+/// let level = BehaviorSubject::<u32, &str>::with_error(5);
+/// level.error("sensor lost");
+/// match level.value() {
+///     Err(NoValue::Failed(error)) => assert_eq!(*error, "sensor lost"),
+///     other => unreachable!("{other:?}"),
+/// }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum NoValue<E> {

@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::thread::ThreadId;
 
 use super::core::{End, Panic};
 use super::list::{Erased, List, Nobody, Place, Places, Vacant};
+use super::producer::OnPanic;
 use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, IntoObservable, Observable, Observer, observer};
@@ -49,6 +50,7 @@ struct Local<T, E> {
     emitting: Cell<bool>,
     /// Whether there is something in the state for whoever emits.
     signal: Cell<bool>,
+    on_panic: Cell<OnPanic>,
     remote: Arc<Remote>,
 }
 
@@ -101,9 +103,17 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
             }),
             emitting: Cell::new(false),
             signal: Cell::new(false),
+            on_panic: Cell::default(),
             remote: Remote::register(weak.clone()),
         });
         Self { local }
+    }
+
+    /// Chooses what happens when an observer panics, for all handles of the subject.
+    #[must_use]
+    pub fn on_observer_panic(self, on_panic: OnPanic) -> Self {
+        self.local.on_panic.set(on_panic);
+        self
     }
 
     /// Passes a value on to everybody who is subscribed. From inside an observer: after the value that
@@ -168,7 +178,8 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
     }
 
     /// Subscribes an observer. Its guard may go to another thread; dropped there, it takes effect with
-    /// the next emission.
+    /// the next emission. What it says there of whether it is closed leaves out observers that have
+    /// left by themselves.
     pub fn subscribe_with(&self, mut observer: impl Observer<T, E> + 'static) -> Guard {
         if observer.is_closed() {
             return Guard::closed();
@@ -289,10 +300,6 @@ impl<T, E> Local<T, E> {
     #[inline]
     fn emit(&self, emission: impl FnOnce(&Self) -> Option<Panic>) {
         self.emitting.set(true);
-        if self.signal.get() {
-            // Left by a destructor, after the last emission.
-            self.tidy();
-        }
         // Whatever is thrown, by destructors too, must not end the emission of others.
         let mut panic = catch_unwind(AssertUnwindSafe(|| emission(self))).unwrap_or_else(Some);
         if self.signal.get() {
@@ -300,9 +307,7 @@ impl<T, E> Local<T, E> {
             panic = panic.or(thrown);
         }
         self.emitting.set(false);
-        if let Some(panic) = panic {
-            resume_unwind(panic);
-        }
+        self.on_panic.get().settle(panic);
     }
 
     #[cold]
@@ -312,6 +317,10 @@ impl<T, E> Local<T, E> {
             let thrown = catch_unwind(AssertUnwindSafe(|| self.tidy()));
             panic = panic.or_else(|| thrown.err());
             let Some(emission) = self.state.borrow_mut().queue.pop_front() else {
+                // A destructor may have left something.
+                if self.signal.get() {
+                    continue;
+                }
                 return panic;
             };
             let thrown = catch_unwind(AssertUnwindSafe(|| match emission {
@@ -340,6 +349,7 @@ impl<T, E> Local<T, E> {
             }
             state.end = Some(end.clone());
             state.observers = 0;
+            self.remote.has_ended.store(true, Ordering::Relaxed);
         }
         self.fan_out(|entry| {
             match end {
@@ -447,6 +457,7 @@ impl<T, E> Local<T, E> {
             let mut state = self.state.borrow_mut();
             let end = state.end.replace(End::Disposed);
             state.observers = 0;
+            self.remote.has_ended.store(true, Ordering::Relaxed);
             let waiting: Vec<_> = state.waiting.take().collect();
             for (_, place) in &waiting {
                 state.places.release(*place);
@@ -570,6 +581,8 @@ struct Remote {
     thread: ThreadId,
     number: u64,
     any_abandoned: AtomicBool,
+    /// For guards that ask elsewhere. Relaxed: an answer that may be old when it comes.
+    has_ended: AtomicBool,
     abandoned: Mutex<Vec<u64>>,
 }
 
@@ -583,6 +596,7 @@ impl Remote {
             thread: std::thread::current().id(),
             number,
             any_abandoned: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
             abandoned: Mutex::new(Vec::new()),
         })
     }
@@ -619,7 +633,9 @@ impl Registry for Remote {
     fn contains(&self, key: u64) -> bool {
         match self.find() {
             Some(subject) => subject.contains(key),
-            None => !lock(&self.abandoned).contains(&key),
+            None => {
+                !self.has_ended.load(Ordering::Relaxed) && !lock(&self.abandoned).contains(&key)
+            }
         }
     }
 }

@@ -19,7 +19,9 @@ use std::ptr::NonNull;
 const CHUNK_SLOTS_MAX: usize = 2048;
 /// Values in a chunk of a short ring: enough that changing chunks does not count.
 const CHUNK_SLOTS_MIN: usize = 64;
-/// Large values in a short ring share no more than this, unless four of them are larger.
+/// Large values share no more than this, unless four of them are larger: where nothing bounds their
+/// number, and in a short ring.
+const CHUNK_BYTES_MAX: usize = 2 << 20;
 const RING_CHUNK_BYTES_MAX: usize = 4096;
 
 pub(super) struct Log<T> {
@@ -284,11 +286,14 @@ impl<T> GivenUp<T> {
 }
 
 fn chunk_slots<T>(count_max: Option<usize>) -> usize {
-    let Some(count_max) = count_max else {
-        return CHUNK_SLOTS_MAX;
+    let (by_count, bytes_max) = match count_max {
+        Some(count_max) => (
+            count_max.clamp(CHUNK_SLOTS_MIN, CHUNK_SLOTS_MAX),
+            RING_CHUNK_BYTES_MAX,
+        ),
+        None => (CHUNK_SLOTS_MAX, CHUNK_BYTES_MAX),
     };
-    let by_size = (RING_CHUNK_BYTES_MAX / size_of::<T>().max(1)).clamp(4, CHUNK_SLOTS_MAX);
-    let by_count = count_max.clamp(CHUNK_SLOTS_MIN, CHUNK_SLOTS_MAX);
+    let by_size = (bytes_max / size_of::<T>().max(1)).clamp(4, CHUNK_SLOTS_MAX);
     let by_both = by_count.min(by_size);
     // Rounded down to a power of two, so that dividing is shifting where it matters.
     1 << by_both.ilog2()
@@ -472,5 +477,15 @@ mod tests {
             let _ = log.give_up().into_values();
         }
         assert_eq!(read(&log, 45, |value| value[0]), [45, 46, 47, 48, 49]);
+    }
+
+    /// The story: one value of a mebibyte that was kept with all others took two gibibytes.
+    #[test]
+    fn large_values_do_not_share_a_huge_chunk() {
+        assert_eq!(chunk_slots::<u32>(None), CHUNK_SLOTS_MAX);
+        assert_eq!(chunk_slots::<[u8; 1024]>(None), CHUNK_SLOTS_MAX);
+        assert_eq!(chunk_slots::<[u8; 1 << 20]>(None), 4);
+        assert_eq!(chunk_slots::<[u8; 1 << 20]>(Some(5)), 4);
+        assert_eq!(chunk_slots::<()>(None), CHUNK_SLOTS_MAX);
     }
 }

@@ -8,6 +8,7 @@ mod local;
 mod log;
 #[cfg(all(test, fanline_loom))]
 mod models;
+mod observing;
 pub(crate) mod policy;
 mod producer;
 mod shared;

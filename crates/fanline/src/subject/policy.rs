@@ -216,7 +216,7 @@ impl<C> Window<C> {
 ///
 /// | | retains | on next | memory |
 /// | --- | --- | --- | --- |
-/// | [`all`](Replay::all) | every value | append | grows; one allocation for 2,048 values |
+/// | [`all`](Replay::all) | every value | append | grows; one allocation for 2,048 values, or for 2 MiB of them |
 /// | [`one`](Replay::one) | the last value | overwrite | constant |
 /// | [`many(n)`](Replay::many) | the last n values | overwrite the oldest | constant |
 /// | [`within(d)`](Replay::within) | values not older than d | append; once a tick, drop what is too old | what d holds |
@@ -230,6 +230,21 @@ impl<C> Window<C> {
 /// A window of time keeps a value whose age is exactly the window, and goes on after the end: a
 /// completed subject gives a late comer the values that are still young enough, and at last only the
 /// end. [`freeze_on_terminal`](Replay::freeze_on_terminal) stops it at the end instead.
+///
+/// ```
+/// use std::time::Duration;
+/// use fanline::{Replay, scheduler::VirtualTime};
+///
+/// let time = VirtualTime::new();
+/// let minute = Duration::from_secs(60);
+/// let (mut tx, recent) = fanline::replay::<u32>(Replay::within(minute).clock(time.clone()));
+/// tx.next(1);
+/// time.advance_by(minute);
+/// tx.next(2);
+/// assert_eq!(recent.snapshot(), [1, 2]); // exactly a minute old
+/// time.advance_by(Duration::from_nanos(1));
+/// assert_eq!(recent.snapshot(), [2]);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Replay<F> {
     pub(crate) flavour: F,

@@ -64,6 +64,13 @@ where
 
 /// A subject with a current value: whoever subscribes gets that first. After the end late comers get
 /// the end alone.
+///
+/// ```
+/// let (mut tx, level) = fanline::behavior(5);
+/// tx.next(7);
+/// level.subscribe(|level| assert_eq!(*level, 7)).detach();
+/// assert_eq!(level.snapshot(), [7]);
+/// ```
 pub fn behavior<T>(initial: T) -> (Producer<T, Infallible, Current>, Source<T>)
 where
     T: Send + Sync + 'static,
@@ -84,6 +91,14 @@ where
 
 /// A subject that passes on its last value when it completes, to those present and to those who come
 /// later; nothing else.
+///
+/// ```
+/// let (mut tx, answer) = fanline::last_value::<u32>();
+/// answer.subscribe(|answer| assert_eq!(*answer, 42)).detach();
+/// tx.next(41);
+/// tx.next(42);
+/// tx.complete();
+/// ```
 pub fn last_value<T>() -> (Producer<T, Infallible, Last>, Source<T>)
 where
     T: Send + Sync + 'static,
@@ -138,6 +153,18 @@ where
 }
 
 /// A replay subject whose observers are all of the type `O`; see [`subject_of`].
+///
+/// ```
+/// use fanline::{Replay, Subject};
+///
+/// // The values of one source, for subjects that are its only observers.
+/// let (mut tx, members) = fanline::replay_of::<u32, Subject<u32>>(Replay::one());
+/// tx.next(1);
+/// let s = Subject::new();
+/// s.subscribe(|n| println!("{n}")).detach();
+/// members.subscribe_with(s).detach(); // 1
+/// tx.next(2); // 2
+/// ```
 #[expect(clippy::type_complexity, reason = "named by what it is made of")]
 pub fn replay_of<T, O>(
     replay: Replay<impl Policy>,
@@ -155,6 +182,17 @@ where
 
 /// What happens when an observer panics. The observer is removed and all others get the value, in any
 /// case.
+///
+/// ```
+/// use fanline::OnPanic;
+///
+/// let (tx, source) = fanline::subject::<u32>();
+/// let mut tx = tx.on_observer_panic(OnPanic::Ignore);
+/// source.subscribe(|_| panic!("reported, and no more")).detach();
+/// # std::panic::set_hook(Box::new(|_| ()));
+/// tx.next(1);
+/// assert!(!tx.has_observers());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPanic {
     /// The panic goes on in whoever emitted, once everybody else has got the value.
@@ -190,6 +228,20 @@ impl OnPanic {
 ///
 /// An observer that panics is removed and costs nobody else a value; then the panic goes on in the
 /// producer's thread, out of the method that emitted; see [`on_observer_panic`](Producer::on_observer_panic).
+///
+/// ```
+/// let (mut tx, source) = fanline::subject::<String>();
+/// source.subscribe(|line| println!("{line}")).detach();
+/// std::thread::spawn(move || {
+///     for line in ["one", "two"] {
+///         tx.next(line.to_owned());
+///     }
+///     tx.complete();
+/// })
+/// .join()
+/// .unwrap();
+/// assert!(source.has_ended());
+/// ```
 pub struct Producer<T, E = Infallible, P = Publish, L = Boxed<T, E>>
 where
     P: Policy,
@@ -314,6 +366,11 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     /// closed by reference.
     pub(crate) fn complete_in_place(&mut self) {
         self.end_in_place(End::Completed);
+    }
+
+    /// The same with a failure.
+    pub(crate) fn error_in_place(&mut self, error: E) {
+        self.end_in_place(End::Failed(Arc::new(error)));
     }
 
     /// Whether the subject has ended: nobody but the producer can end it.

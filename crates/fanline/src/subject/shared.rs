@@ -28,7 +28,8 @@ pub(super) struct Shared<T, E, P: Rules> {
     queue: Mutex<Vec<Emission<T, E>>>,
     /// Empty between slices, kept for its memory.
     scratch: Mutex<Vec<T>>,
-    on_panic: OnPanic,
+    /// Looked at when an observer has panicked.
+    on_panic: Mutex<OnPanic>,
 }
 
 /// What a handle was asked for.
@@ -54,12 +55,19 @@ where
             turn: AtomicUsize::new(FREE),
             queue: Mutex::new(Vec::new()),
             scratch: Mutex::new(Vec::new()),
-            on_panic: OnPanic::default(),
+            on_panic: Mutex::new(OnPanic::default()),
         }
     }
 
-    pub(super) fn on_panic(&mut self, on_panic: OnPanic) {
-        self.on_panic = on_panic;
+    pub(super) fn set_on_panic(&self, on_panic: OnPanic) {
+        *lock(&self.on_panic) = on_panic;
+    }
+
+    fn settle(&self, panic: Option<Panic>) {
+        if panic.is_some() {
+            let on_panic = *lock(&self.on_panic);
+            on_panic.settle(panic);
+        }
     }
 
     pub(super) fn core(&self) -> &Core<T, E, P, Boxed<T, E>> {
@@ -135,7 +143,7 @@ where
             let thrown = self.drain();
             panic = panic.or(thrown);
         }
-        self.on_panic.settle(panic);
+        self.settle(panic);
     }
 
     /// Emits what is queued until nothing is, and gives the turn back.
@@ -180,7 +188,7 @@ where
             {
                 Ok(FREE) => {
                     let panic = self.drain();
-                    self.on_panic.settle(panic);
+                    self.settle(panic);
                     return;
                 }
                 Ok(_) => return,

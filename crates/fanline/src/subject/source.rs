@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
-use super::core::{Core, End};
+use super::core::Core;
 use super::list::{Boxed, Entry, Inline};
 use super::policy::Rules;
 use crate::{Guard, IntoObservable, Observable, Observer, observer};
@@ -15,7 +15,7 @@ pub(super) trait Live<T, E, L>: Send + Sync {
     fn visit(&self, visit: &mut dyn FnMut(&[T]));
     fn trim(&self);
     fn observer_count(&self) -> usize;
-    fn end(&self) -> Option<End<E>>;
+    fn has_ended(&self) -> bool;
 }
 
 impl<T, E, P, L> Live<T, E, L> for Core<T, E, P, L>
@@ -41,8 +41,8 @@ where
         Core::observer_count(self)
     }
 
-    fn end(&self) -> Option<End<E>> {
-        self.end_so_far()
+    fn has_ended(&self) -> bool {
+        Core::has_ended(self)
     }
 }
 
@@ -106,7 +106,7 @@ impl<T, E> Source<T, E> {
 
     /// Whether the subject has completed, failed or been disposed.
     pub fn has_ended(&self) -> bool {
-        self.live.end().is_some()
+        self.live.has_ended()
     }
 
     /// What a late subscriber would be given now. Values are cloned without a lock: emission goes on

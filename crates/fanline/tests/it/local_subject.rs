@@ -177,3 +177,20 @@ fn a_guard_dropped_on_another_thread_takes_effect_with_the_next_emission() {
     assert_eq!(log.text(), "A1 B1 B2");
     assert_eq!(subject.observer_count(), 1);
 }
+
+/// The story: asked on another thread, a guard said for ever that its observer was there.
+#[test]
+fn a_guard_hears_of_the_end_on_another_thread() {
+    let is_closed = |guard: Guard| std::thread::spawn(move || guard.is_closed()).join();
+    let ends: [fn(&LocalSubject<u32>); 3] = [
+        |subject| subject.complete(),
+        |subject| subject.dispose(),
+        |subject| subject.next(1),
+    ];
+    for (end, closed) in ends.into_iter().zip([true, true, false]) {
+        let subject = LocalSubject::new();
+        let guard = subject.subscribe(|_| {});
+        end(&subject);
+        assert_eq!(is_closed(guard).unwrap(), closed);
+    }
+}

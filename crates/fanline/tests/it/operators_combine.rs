@@ -172,6 +172,47 @@ fn sample_by() {
     );
 }
 
+/// The story: a connection's values were taken until the server's stop, and the connection's producer
+/// was dropped; its observer stayed with the stop until the server's end.
+#[test]
+fn a_source_that_goes_away_leaves_nothing_with_the_other() {
+    check(
+        |[a, b, ..]| a.take_until(b).boxed(),
+        &[("a1 a-", "1 ."), ("b- a1 a|", "1 |"), ("b| a1 a-", "1 .")],
+    );
+    check(
+        |[a, b, ..]| a.skip_until(b).boxed(),
+        &[("a-", "."), ("b1 a2 a-", "2 ."), ("b- a1 a|", "|")],
+    );
+    check(
+        |[a, b, ..]| a.with_latest_from(b).boxed(),
+        &[("b1 a2 a-", "(2,1) ."), ("b1 b- a2 a|", "(2,1) |")],
+    );
+    check(
+        |[a, b, ..]| a.sample_by(b).boxed(),
+        &[("a1 a-", "."), ("a1 b0 b-", "1 .")],
+    );
+    check(
+        |[a, b, ..]| a.zip(b).boxed(),
+        &[
+            ("a-", "."),
+            ("a1 a2 a- b3", "(1,3)"),
+            ("a1 a2 a- b3 b4", "(1,3) (2,4) ."),
+            ("b1 b- a2", "(2,1) ."),
+            ("b1 b- a| ", "|"),
+        ],
+    );
+    check(
+        |[a, b, ..]| a.combine_latest(b).boxed(),
+        &[
+            ("a-", "."),
+            ("a1 a- b2 b3", "(1,2) (1,3)"),
+            ("a1 b-", "."),
+            ("a1 b2 a- b-", "(1,2) ."),
+        ],
+    );
+}
+
 fn inner(hands: &Hands, at: u32) -> Hand<u32> {
     hands[usize::try_from(at).expect("0 to 3")].clone()
 }

@@ -99,6 +99,20 @@ fn window_time() {
     );
 }
 
+/// The story: the sums of the groups came in another order in each run.
+#[test]
+fn groups_end_in_the_order_in_which_they_came() {
+    let sum = |group: &Grouped<u32, u32>| group.clone().sum();
+    let sums = fanline::range(0..40)
+        .group_by(|n| n % 20)
+        .flat_map(usize::MAX, sum)
+        .collect::<Vec<_>>()
+        .last_value()
+        .blocking_wait();
+    let expected = (0..20).map(|n| n + n + 20).collect();
+    assert_eq!(sums, Ok(Some(expected)));
+}
+
 #[test]
 fn group_by() {
     let shown = |group: &Grouped<u32, u32, &'static str>| {

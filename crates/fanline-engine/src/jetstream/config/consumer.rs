@@ -11,6 +11,7 @@ use super::values::{Metadata, Nanos, Timestamp};
 pub enum DeliverPolicy {
     /// At the first record.
     #[default]
+    #[serde(alias = "undefined")]
     All,
     /// At the last record that it wants.
     Last,

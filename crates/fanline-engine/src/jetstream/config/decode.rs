@@ -20,8 +20,35 @@ pub enum Strictness {
 /// # Errors
 /// `10025` when it is not JSON, when a field has the wrong type, or, if strict, is not known.
 pub fn decode<T: DeserializeOwned>(json: &[u8], strictness: Strictness) -> Result<T, ApiError> {
+    from_value(parse(json)?, strictness)
+}
+
+/// The same for a value with a yes or no beside its own fields.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_with_flag<T: DeserializeOwned>(
+    json: &[u8],
+    flag: &str,
+    strictness: Strictness,
+) -> Result<(T, bool), ApiError> {
+    let mut value = parse(json)?;
+    let flag = value.as_object_mut().and_then(|fields| fields.remove(flag));
+    let flag: Option<bool> = from_value(flag.unwrap_or_default(), strictness)?;
+    Ok((from_value(value, strictness)?, flag.unwrap_or_default()))
+}
+
+fn parse(json: &[u8]) -> Result<Value, ApiError> {
     let mut value: Value = serde_json::from_slice(json).map_err(ApiError::invalid_json)?;
+    // serde would take a list of values for their names' sake.
+    if !value.is_object() {
+        return Err(ApiError::invalid_json("an object is expected"));
+    }
     drop_nulls(&mut value);
+    Ok(value)
+}
+
+fn from_value<T: DeserializeOwned>(value: Value, strictness: Strictness) -> Result<T, ApiError> {
     let mut unknown = None;
     let decoded = serde_ignored::deserialize(value, |path| {
         unknown.get_or_insert_with(|| path.to_string());
@@ -95,7 +122,12 @@ mod tests {
         );
         check(r#"{"inner":{"word":1}}"#, Lenient, Err("invalid type"));
         check(r#"{"number":"3"}"#, Strict, Err("invalid type"));
+        check("[3]", Strict, Err("object"));
         check("{", Strict, Err("EOF"));
         check("", Lenient, Err("EOF"));
+        let json = br#"{"number":3,"loud":true}"#;
+        let (outer, flag) = decode_with_flag::<Outer>(json, "loud", Strict).unwrap();
+        assert_eq!((outer.number, flag), (3, true));
+        assert!(decode_with_flag::<Outer>(json, "shrill", Strict).is_err());
     }
 }

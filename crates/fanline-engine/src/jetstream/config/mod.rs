@@ -1,12 +1,29 @@
 //! What streams and consumers are asked to be: JSON as nats-server reads and prints it.
 
+mod check_consumer;
+mod check_source;
+mod check_stream;
 mod consumer;
 mod decode;
+mod level;
 mod stream;
+#[cfg(test)]
+mod tests;
+mod update_consumer;
+mod update_stream;
 mod values;
 
+pub use check_consumer::{
+    ACK_PENDING_DEFAULT, ACK_WAIT_DEFAULT, GROUP_BYTES_MAX, INACTIVE_THRESHOLD_DEFAULT,
+    PINNED_TIMEOUT_DEFAULT, WAITING_DEFAULT, check_consumer_name,
+};
+pub use check_stream::{
+    DESCRIPTION_BYTES_MAX, DUPLICATE_WINDOW_DEFAULT, METADATA_BYTES_MAX, NAME_BYTES_MAX, Pedantry,
+    REPLICAS_MAX, covers, overlap,
+};
 pub use consumer::{AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy, ReplayPolicy};
-pub use decode::{Strictness, decode};
+pub use decode::{Strictness, decode, decode_with_flag};
+pub use level::{API_LEVEL, own_metadata, shown_metadata, stored_metadata};
 pub use stream::{
     Compression, ConsumerLimits, Discard, External, PersistMode, Placement, Republish, Retention,
     SourceConsumer, Storage, StreamConfig, StreamSource, SubjectTransform, SyncMode,

@@ -56,6 +56,7 @@ pub enum Compression {
 pub enum PersistMode {
     /// It may not.
     #[default]
+    #[serde(alias = "")]
     Default,
     /// It may.
     Async,

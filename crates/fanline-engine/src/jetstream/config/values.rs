@@ -41,6 +41,38 @@ impl Nanos {
     }
 }
 
+/// As `1h0m0s`, `1.5s` or `250ms`: the way in which nats-server writes durations in its texts.
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.unsigned_abs();
+        if self.0 < 0 {
+            f.write_str("-")?;
+        }
+        let (unit, name) = match nanos {
+            0 => return f.write_str("0s"),
+            1..1_000 => (1, "ns"),
+            1_000..1_000_000 => (1_000, "µs"),
+            1_000_000..1_000_000_000 => (1_000_000, "ms"),
+            _ => (1_000_000_000, "s"),
+        };
+        let mut whole = nanos / unit;
+        if name == "s" && whole >= 60 {
+            if whole >= 3_600 {
+                write!(f, "{}h", whole / 3_600)?;
+            }
+            write!(f, "{}m", whole / 60 % 60)?;
+            whole %= 60;
+        }
+        write!(f, "{whole}")?;
+        let fraction = format!("{:09}", nanos % unit * (1_000_000_000 / unit));
+        match fraction.trim_end_matches('0') {
+            "" => {}
+            digits => write!(f, ".{digits}")?,
+        }
+        f.write_str(name)
+    }
+}
+
 /// A point in time with the offset from UTC in which it was written, so that a configuration is
 /// printed as it was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -256,6 +288,23 @@ mod tests {
         }
         assert_eq!(Timestamp::ZERO.to_string(), "0001-01-01T00:00:00Z");
         assert!(Timestamp::parse("0001-01-01T00:00:00Z").unwrap().is_zero());
+    }
+
+    #[test]
+    fn durations() {
+        for (nanos, text) in [
+            (0, "0s"),
+            (1, "1ns"),
+            (1_500, "1.5µs"),
+            (250_000_000, "250ms"),
+            (1_000_000_000, "1s"),
+            (90_000_000_000, "1m30s"),
+            (3_600_000_000_000, "1h0m0s"),
+            (-1_050_000_000, "-1.05s"),
+            (3_661_500_000_000, "1h1m1.5s"),
+        ] {
+            assert_eq!(Nanos(nanos).to_string(), text);
+        }
     }
 
     #[test]

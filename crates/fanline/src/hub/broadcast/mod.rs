@@ -32,10 +32,27 @@
 //! The lock is taken to come, to go, to look for room, and by the consumer who is watched; never for an
 //! element, and no waker, clone or drop runs under it.
 //!
+//! # Hazards
+//!
+//! Those known of hubs of this kind, under the numbers by which comments name them.
+//!
+//! | | hazard | answered in |
+//! | --- | --- | --- |
+//! | 1 | the producer's wake-up is lost: a consumer moves between the look and the watch | `Shared::room` |
+//! | 2 | a consumer's wake-up is lost: one relies on another to raise a summary of who waits | `Parked`, which has none |
+//! | 3 | a store and then a load, on both sides, need full fences | `Shared::advance_usual`, `Parked::park`, `fence` |
+//! | 4 | joining at the head while it moves | `Shared::start_of`, under the lock |
+//! | 5 | a slot is overwritten while it is read or lent | `Shared::advance_usual`, `Lap::get`; what is forgotten only stalls |
+//! | 6 | when elements are dropped; users' code under a lock, or that panics | `BroadcastSender::publish`, `release`, `Listed` |
+//! | 7 | a consumer is dropped while it waits; a number is used twice | `Parked::disown`; numbers never are |
+//! | 8 | the watched consumer leaves; the last one leaves | `Shared::leave` |
+//! | 9 | the executor starves | `RUN_MIN` of both ends |
+//! | 10 | one slow consumer stops all | `SlowConsumer`, `lag`, `lags` |
+//!
 //! # What it costs
 //!
-//! For each delivery the read, a clone and two loads of what hardly ever changes; for each batch that a
-//! consumer gets, one push on the list, one wake-up and one poll. Joining and leaving take the lock for
+//! For each delivery the read, a clone, a store to the consumer's own cell and two loads of what hardly
+//! ever changes; for each batch that a consumer gets, one push on the list, one wake-up and one poll. Joining and leaving take the lock for
 //! a moment, whatever the number of consumers.
 
 mod feed;
@@ -44,6 +61,7 @@ mod handle;
 mod models;
 mod options;
 mod parked;
+mod patience;
 mod receiver;
 mod ring;
 mod roster;
@@ -203,6 +221,49 @@ mod tests {
         assert_eq!(seen, 40);
         drop(early);
         assert_eq!(Arc::strong_count(&element), 1);
+    }
+
+    /// Few elements, and everything that two threads can do to each other: for Miri as well, which looks
+    /// at each access.
+    #[test]
+    fn two_threads_with_hardly_any_room() {
+        for (capacity, slow_consumer) in [
+            (1, SlowConsumer::Wait),
+            (2, SlowConsumer::Wait),
+            (2, SlowConsumer::Lag),
+        ] {
+            let options = BroadcastOptions {
+                capacity,
+                slow_consumer,
+                ..BroadcastOptions::default()
+            };
+            let (mut tx, hub) =
+                build::<Box<u64>, BoxError>(options, Fences::detect(), usize::MAX - 7).unwrap();
+            let threads: Vec<_> = (0..2)
+                .map(|index| {
+                    let mut rx = hub.subscribe();
+                    std::thread::spawn(move || {
+                        let mut last = None;
+                        while let Some(value) = rx.blocking_recv_ref() {
+                            assert!(last.is_none_or(|last| last < **value));
+                            last = Some(**value);
+                            if index == 1 && last == Some(20) {
+                                return;
+                            }
+                        }
+                        assert_eq!(last, Some(29));
+                    })
+                })
+                .collect();
+            for value in 0..30 {
+                tx.blocking_send(Box::new(value)).unwrap();
+                drop(hub.subscribe());
+            }
+            drop(tx);
+            for thread in threads {
+                thread.join().unwrap();
+            }
+        }
     }
 
     #[test]

@@ -49,17 +49,20 @@ fn loom_hub_park_and_publish() {
 
 #[test]
 fn loom_hub_two_consumers() {
-    model(1, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
-        let consumers = [hub.subscribe(), hub.subscribe()]
-            .map(|rx| thread::spawn(move || receive(rx, &[1, 2])));
-        tx.blocking_send(1).unwrap();
-        tx.blocking_send(2).unwrap();
-        drop(tx);
-        for consumer in consumers {
-            consumer.join().unwrap();
-        }
-    });
+    for (capacity, values) in [(1, &[1, 2][..]), (2, &[1, 2, 3])] {
+        model(1, move || {
+            let (mut tx, hub) = hub(capacity, SlowConsumer::Wait);
+            let consumers = [hub.subscribe(), hub.subscribe()]
+                .map(|rx| thread::spawn(move || receive(rx, values)));
+            for value in values {
+                tx.blocking_send(*value).unwrap();
+            }
+            drop(tx);
+            for consumer in consumers {
+                consumer.join().unwrap();
+            }
+        });
+    }
 }
 
 /// A newcomer sees a run without gaps, wherever it begins.
@@ -123,6 +126,44 @@ fn loom_hub_close_and_park() {
         for consumer in consumers {
             consumer.join().unwrap();
         }
+    });
+}
+
+/// A failure comes from elsewhere, while a consumer goes to sleep or reads, and while the producer
+/// sleeps.
+#[test]
+fn loom_hub_fail_and_sleep() {
+    model(2, || {
+        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let mut rx = hub.subscribe();
+        let switch = hub.kill_switch();
+        let consumer = thread::spawn(move || {
+            while rx.blocking_recv().is_some() {}
+            assert!(rx.error().is_some());
+        });
+        let killer = thread::spawn(move || assert!(switch.fail("stop")));
+        for _ in 0..2 {
+            // Taken or not: what matters is that it comes to an end.
+            let _ = tx.blocking_send(1);
+        }
+        consumer.join().unwrap();
+        killer.join().unwrap();
+        drop(tx);
+    });
+}
+
+/// A consumer that is listed asks again with another waker while it is woken.
+#[test]
+fn loom_hub_wake_and_ask_again() {
+    model(3, || {
+        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let mut rx = hub.subscribe();
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(rx.poll_next_ref(&mut context).is_pending());
+        let consumer = thread::spawn(move || receive(rx, &[1]));
+        tx.blocking_send(1).unwrap();
+        drop(tx);
+        consumer.join().unwrap();
     });
 }
 

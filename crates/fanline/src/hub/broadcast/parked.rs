@@ -10,10 +10,10 @@
 //!     no:  pending
 //! ```
 //!
-//! Both sides write one word and then read the other's, so one of them sees the other (hazards 1 to 3
-//! of lost wake-ups are of this kind). One push is one compare-and-swap for a whole batch of elements;
+//! Both sides write one word and then read the other's, with a full fence in between, so one of them sees
+//! the other (hazard 3). One push is one compare-and-swap for a whole batch of elements;
 //! when nobody waits, waking is one load. There is no summary of who is in the list that one consumer
-//! might rely on another to raise.
+//! might rely on another to raise (hazard 2).
 //!
 //! A member in the list is kept alive by the hub's roster. When its receiver leaves, the list itself
 //! takes that ownership over, and the next to take the list frees it; a sweep bounds how many such
@@ -23,23 +23,27 @@
     reason = "an intrusive list; each member's waker belongs to whoever its state names"
 )]
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 use std::task::Waker;
 
 use crate::sync::{
-    AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering, SharedCell, fence, thread,
+    AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Mutex, Ordering, SharedCell, fence, lock,
 };
 
 /// Not in the list: waker and link are the consumer's.
 const OUT: u8 = 0;
-/// In the list, or taken out with it and not come to yet; the link is the list's.
+/// In the list, or taken out with it and not come to yet: the link is the list's, and waker and state
+/// belong to whoever holds the lock.
 const LISTED: u8 = 1;
-/// Somebody moves the waker in or out, which takes a few instructions.
-const BUSY: u8 = 2;
 /// As listed, and the receiver is gone: the list owns the member.
-const LEFT: u8 = 3;
+const LEFT: u8 = 2;
+
+/// So many wakers are taken at once, and then woken. Each lock costs a part of it, and so many cache
+/// lines can be on their way at the same time.
+const WAKE_AT_ONCE: usize = 16;
 
 /// What the hub knows of one consumer. On a cache line of its own: it is written by its consumer for
 /// each element.
@@ -80,24 +84,9 @@ impl Member {
         }
     }
 
-    /// Goes from listed to busy, or says why not: out, or left.
-    fn lock_listed(&self) -> Result<(), u8> {
-        loop {
-            // Acquire: the waker as the one before left it.
-            match self
-                .state
-                .compare_exchange(LISTED, BUSY, Ordering::Acquire, Ordering::Acquire)
-            {
-                Ok(_) => return Ok(()),
-                Err(BUSY) => thread::yield_now(),
-                Err(state) => return Err(state),
-            }
-        }
-    }
-
     /// For whoever is in the state that owns the waker.
     fn replace_waker(&self, waker: Option<Waker>) -> Option<Waker> {
-        // SAFETY: callers are in the state `OUT` as the consumer, or made it `BUSY`.
+        // SAFETY: callers are the consumer and in the state `OUT`, or hold the lock in another one.
         let own = unsafe { &mut *self.waker.get() };
         std::mem::replace(own, waker)
     }
@@ -107,6 +96,12 @@ pub(super) struct Parked {
     head: AtomicPtr<Member>,
     /// Members in the list whose receivers are gone.
     left: AtomicUsize,
+    /// The thread that last woke somebody.
+    woken_by: AtomicUsize,
+    /// Held while a listed member's waker or state is changed: for a few of them by whoever wakes, and
+    /// for one by a consumer that leaves, or asks again without having been woken. A member that is out
+    /// is its consumer's without it. Inside the hub's lock, or alone.
+    wakers: Mutex<()>,
 }
 
 impl Parked {
@@ -114,6 +109,8 @@ impl Parked {
         Self {
             head: AtomicPtr::new(ptr::null_mut()),
             left: AtomicUsize::new(0),
+            woken_by: AtomicUsize::new(0),
+            wakers: Mutex::new(()),
         }
     }
 
@@ -122,14 +119,13 @@ impl Parked {
     pub(super) fn park(&self, member: &Arc<Member>, waker: &Waker) {
         // The waker's own code runs before anything is changed or after.
         let mut waker = Some(waker.clone());
-        // Relaxed: a member that is out was put so by the waker who took it, whom `lock_listed`
-        // synchronises with below, or by nobody; and its waker is not there.
+        // Acquire: whoever put it out has taken the waker.
         if member.state.load(Ordering::Acquire) != OUT {
-            // Listed from before, and woken by something else than the list.
-            if member.lock_listed().is_ok() {
+            let guard = lock(&self.wakers);
+            // Relaxed: the lock orders it. Listed from before, and polled for another reason.
+            if member.state.load(Ordering::Relaxed) == LISTED {
                 waker = member.replace_waker(waker);
-                // Release: for the next in `lock_listed`.
-                member.state.store(LISTED, Ordering::Release);
+                drop(guard);
                 fence(Ordering::SeqCst);
                 drop(waker);
                 return;
@@ -162,17 +158,27 @@ impl Parked {
         }
     }
 
-    /// Takes the list, in the order in which they were listed. The fence orders it behind what the
+    /// Wakes all who are listed, in the order in which they came. The fence orders this behind what the
     /// caller has published.
-    pub(super) fn take(&self) -> Listed<'_> {
+    #[inline(always)]
+    pub(super) fn wake_all(&self) {
         fence(Ordering::SeqCst);
         // Relaxed: the fence orders it; what is read through it is acquired by the swap.
-        if self.head.load(Ordering::Relaxed).is_null() {
-            return Listed {
-                parked: self,
-                next: ptr::null(),
-            };
+        if !self.head.load(Ordering::Relaxed).is_null() {
+            self.wake_listed();
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_listed(&self) {
+        // Relaxed: for a guess.
+        self.woken_by.store(this_thread(), Ordering::Relaxed);
+        self.take().wake_all();
+    }
+
+    /// Takes the list, in the order in which they were listed.
+    fn take(&self) -> Listed<'_> {
         // Acquire: see `push`.
         let mut rest = self
             .head
@@ -189,23 +195,33 @@ impl Parked {
         Listed {
             parked: self,
             next: turned,
+            wakers: Default::default(),
         }
     }
 
-    /// The receiver of a member is gone. The roster's ownership comes here, and goes on to the list if
+    /// The receiver of a member is gone (hazard 7). The roster's ownership comes here, and goes on to the list if
     /// the member is listed. Returns the waker, to be dropped where its code may run.
     pub(super) fn disown(&self, member: Arc<Member>) -> Option<Waker> {
-        if member.lock_listed().is_err() {
-            // Out: nobody else knows it.
-            return member.replace_waker(None);
-        }
+        let guard = lock(&self.wakers);
         let waker = member.replace_waker(None);
-        let member = Arc::into_raw(member);
-        // Relaxed: a count, for a decision that may come late.
-        self.left.fetch_add(1, Ordering::Relaxed);
-        // Release: the ownership goes with it. SAFETY: alive until the one who sees the state frees it.
-        unsafe { (*member).state.store(LEFT, Ordering::Release) };
+        // Relaxed: the lock orders it.
+        if member.state.load(Ordering::Relaxed) == LISTED {
+            // Relaxed: a count, for a decision that may come late.
+            self.left.fetch_add(1, Ordering::Relaxed);
+            // Relaxed: as above; the ownership goes with it.
+            member.state.store(LEFT, Ordering::Relaxed);
+            let _ = Arc::into_raw(member);
+        }
+        // Where it was out, nobody else knows it.
+        drop(guard);
         waker
+    }
+
+    /// Whether consumers were last woken, and by another thread than this.
+    pub(super) fn is_woken_from_elsewhere(&self) -> bool {
+        // Relaxed: a guess.
+        let thread = self.woken_by.load(Ordering::Relaxed);
+        thread != 0 && thread != this_thread()
     }
 
     /// How many members are listed whose receivers are gone.
@@ -224,8 +240,8 @@ impl Parked {
         while let Some(member) = listed.step() {
             // SAFETY: listed, and so alive.
             let it = unsafe { &*member };
-            // Acquire: see `disown`.
-            if it.state.load(Ordering::Acquire) == LEFT {
+            // Relaxed: set under the hub's lock, which the caller holds.
+            if it.state.load(Ordering::Relaxed) == LEFT {
                 // SAFETY: left, so the list's own reference is ours.
                 unsafe { self.free(member) };
                 continue;
@@ -259,6 +275,15 @@ impl Parked {
     }
 }
 
+/// Some number that no other thread that is there has; not 0.
+fn this_thread() -> usize {
+    thread_local! {
+        static HERE: Cell<u8> = const { Cell::new(0) };
+    }
+    // No destructor, so it is there for as long as the thread is.
+    HERE.with(|here| ptr::from_ref(here).addr())
+}
+
 /// A full fence where an exchange was just made.
 #[inline(always)]
 fn fence_after_exchange() {
@@ -272,22 +297,28 @@ fn fence_after_exchange() {
 impl Drop for Parked {
     fn drop(&mut self) {
         // Receivers own the hub, so those still listed are without receivers.
-        self.take().wake_all();
+        self.wake_listed();
     }
 }
 
 /// Members taken from the list. Those that are left when it is dropped are woken all the same, so a
 /// waker that panics costs nobody else the wake-up.
-pub(super) struct Listed<'a> {
+struct Listed<'a> {
     parked: &'a Parked,
     next: *const Member,
+    /// Taken out of their members, and not woken yet.
+    wakers: [Option<Waker>; WAKE_AT_ONCE],
 }
 
 impl Listed<'_> {
-    pub(super) fn wake_all(mut self) {
-        while let Some(waker) = self.next_waker() {
+    fn wake_all(mut self) {
+        while self.take_wakers() {
             // No member is touched here: a waker may drop the receiver that it wakes.
-            waker.wake();
+            for waker in &mut self.wakers {
+                if let Some(waker) = waker.take() {
+                    waker.wake();
+                }
+            }
         }
     }
 
@@ -301,32 +332,63 @@ impl Listed<'_> {
         Some(member)
     }
 
-    fn next_waker(&mut self) -> Option<Waker> {
-        loop {
-            let member = self.step()?;
+    /// Puts the next ones out, and takes their wakers; whether there were any.
+    fn take_wakers(&mut self) -> bool {
+        if self.next.is_null() {
+            return false;
+        }
+        let mut count = 0;
+        let _guard = lock(&self.parked.wakers);
+        while count < WAKE_AT_ONCE
+            && let Some(member) = self.step()
+        {
             // SAFETY: listed, and so alive: until we say that it is out, or free it.
             let it = unsafe { &*member };
-            if it.lock_listed().is_err() {
-                // SAFETY: not out, as it was listed, so it is left, and the list's reference is ours.
+            // Relaxed: the lock orders it.
+            if it.state.load(Ordering::Relaxed) == LEFT {
+                // SAFETY: left, so the list's reference is ours.
                 unsafe { self.parked.free(member) };
                 continue;
             }
             let waker = it.replace_waker(None);
+            if let Some(waker) = &waker {
+                fetch_soon(waker.data());
+            }
+            self.wakers[count] = waker;
+            count += 1;
             // Release: the consumer finds no waker, and the link is its own again. Nothing of the
             // member is touched after this.
             it.state.store(OUT, Ordering::Release);
-            if waker.is_some() {
-                return waker;
-            }
         }
+        count > 0
     }
+}
+
+/// With many consumers what is woken is in no near cache: it is asked for before it is needed.
+#[inline(always)]
+fn fetch_soon(address: *const ()) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint, which any address may be given.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
 }
 
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
-        while let Some(waker) = self.next_waker() {
-            // Only after a panic of another waker: a second one would abort.
-            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        loop {
+            for waker in &mut self.wakers {
+                if let Some(waker) = waker.take() {
+                    // Only after a panic of another waker: a second one would abort.
+                    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+                }
+            }
+            if !self.take_wakers() {
+                return;
+            }
         }
     }
 }

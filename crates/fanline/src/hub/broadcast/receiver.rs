@@ -14,15 +14,16 @@ use futures_core::{FusedStream, Stream};
 
 use super::options::{SlowConsumer, Start};
 use super::parked::Member;
+use super::patience::Patience;
+use super::ring::Lap;
 use super::shared::Shared;
 use crate::Observer;
-use crate::fence::Fences;
 use crate::hub::blocking::block_on;
 use crate::hub::{BoxError, Ended, HubError, RecvError, TryRecvError};
 use crate::sync::Ordering;
 
 /// A consumer that always finds elements gives way to other tasks after so many, or after one round of
-/// its hub.
+/// its hub (hazard 9).
 const RUN_MIN: usize = 128;
 
 /// The consuming end of a broadcast hub: every element from where it began, in order and without gaps;
@@ -42,17 +43,22 @@ pub struct BroadcastReceiver<T, E = BoxError> {
     /// The next element. What is published is behind it while an element is lent.
     position: usize,
     /// Up to where elements can be taken without looking at anything but `watch`: no further than
-    /// `tail`, nor than where other tasks have their turn.
+    /// `tail`, nor than where the lap ends or other tasks have their turn. One element, where consumers
+    /// can be cut off: they claim each anew.
     run_end: usize,
-    /// Something was lent, and not given back.
-    lent: bool,
+    /// The lap of the run.
+    lap: Lap<T>,
     /// As the member's; here for being at hand.
     id: u64,
-    fences: Fences,
+    /// Something was lent, and may not have been given back.
+    lent: bool,
+    /// More is to be done for each element than in a usual hub.
+    unusual: bool,
     /// The end of what is known to be there.
     tail: usize,
     /// Elements before other tasks have their turn, counted from `run_end`.
     run: usize,
+    patience: Patience,
     missed: u64,
     /// Those of `missed` that `recv` has not told.
     untold: u64,
@@ -71,11 +77,13 @@ impl<T, E> BroadcastReceiver<T, E> {
         Self {
             position,
             run_end: position,
-            lent: false,
+            lap: shared.lap(position).0,
             id: member.id,
-            fences: shared.fences,
+            lent: false,
+            unusual: !shared.is_usual(),
             tail: position,
             run: shared.rules.capacity.max(RUN_MIN),
+            patience: Patience::new(),
             missed: 0,
             untold: 0,
             end: None,
@@ -262,10 +270,43 @@ impl<T, E> BroadcastReceiver<T, E> {
     where
         T: Clone,
     {
-        match self.poll_available(context) {
-            Poll::Ready(true) => Poll::Ready(Some(self.take_clone())),
-            Poll::Ready(false) => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
+        if !self.is_in_run() {
+            match self.poll_more(Some(context)) {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return Poll::Ready(None),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        // What was lent before is given back with this one.
+        Poll::Ready(Some(self.take_clone()))
+    }
+
+    /// Whether there is an element at `position` that may be looked at.
+    #[inline(always)]
+    fn is_in_run(&self) -> bool {
+        self.position != self.run_end && !self.shared.has_failed()
+    }
+
+    /// The element at `position`.
+    ///
+    /// # Safety
+    ///
+    /// There is one that may be looked at, and the consumer does not publish a position past this one
+    /// while the reference lives.
+    #[inline(always)]
+    unsafe fn element<'a>(&self) -> &'a T {
+        // loom checks how slots are used, and knows the ring only.
+        #[cfg(all(test, fanline_loom))]
+        {
+            // SAFETY: says the caller.
+            let element: *const T = unsafe { self.shared.get(self.position) };
+            // SAFETY: as above.
+            unsafe { &*element }
+        }
+        #[cfg(not(all(test, fanline_loom)))]
+        {
+            // SAFETY: a run lies in its lap; the rest says the caller.
+            unsafe { self.lap.get(self.position) }
         }
     }
 
@@ -282,7 +323,7 @@ impl<T, E> BroadcastReceiver<T, E> {
             self.lent = false;
             self.publish_position();
         }
-        if self.position != self.run_end && !self.shared.has_failed() {
+        if self.is_in_run() {
             return Poll::Ready(true);
         }
         self.poll_more(context)
@@ -291,6 +332,9 @@ impl<T, E> BroadcastReceiver<T, E> {
     #[cold]
     #[inline(never)]
     fn poll_more(&mut self, context: Option<&mut Context<'_>>) -> Poll<bool> {
+        if self.lent {
+            self.release();
+        }
         // What was to be taken without a look and was not, does not count.
         self.run += self.run_end.wrapping_sub(self.position);
         self.run_end = self.position;
@@ -304,6 +348,7 @@ impl<T, E> BroadcastReceiver<T, E> {
                 continue;
             }
             if self.position != self.tail {
+                self.patience.found();
                 if self.run == 0 {
                     self.run = self.shared.rules.capacity.max(RUN_MIN);
                     if let Some(context) = context {
@@ -333,6 +378,10 @@ impl<T, E> BroadcastReceiver<T, E> {
             let Some(context) = &context else {
                 return Poll::Pending;
             };
+            if self.patience.asks(self.shared.more_is_likely()) {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             self.shared.parked.park(&self.member, context.waker());
             // Announced, fenced, and now once more: whoever published after this look sees the list.
             if !self.shared.is_closed() && self.shared.tail() == self.position {
@@ -342,16 +391,15 @@ impl<T, E> BroadcastReceiver<T, E> {
     }
 
     /// At an element that may be looked at: how many may be taken before the next look at more than
-    /// `watch`. One, where consumers can be cut off; they claim each anew.
+    /// `watch`.
     fn begin_run(&mut self) {
         let there = self.tail.wrapping_sub(self.position);
-        let count = if self.shared.can_cut_off() {
-            1
-        } else {
-            there.min(self.run)
-        };
+        let (lap, left) = self.shared.lap(self.position);
+        let most = if self.shared.can_cut_off() { 1 } else { left };
+        let count = there.min(self.run).min(most);
         self.run -= count;
         self.run_end = self.position.wrapping_add(count);
+        self.lap = lap;
     }
 
     fn end_with(&mut self, end: Option<Ended<E>>) {
@@ -406,7 +454,10 @@ impl<T, E> BroadcastReceiver<T, E> {
     #[inline(always)]
     fn publish_position(&self) {
         self.shared
-            .advance(&self.member, self.id, self.position, self.fences);
+            .advance_usual(&self.member, self.id, self.position);
+        if self.unusual {
+            self.shared.advance_unusual(&self.member, self.position);
+        }
     }
 
     /// After `poll_available` was ready.
@@ -415,10 +466,9 @@ impl<T, E> BroadcastReceiver<T, E> {
     where
         T: Clone,
     {
-        debug_assert_ne!(self.position, self.tail);
-        // SAFETY: in front of what is published and before a tail that was seen; claimed. When `clone`
-        // panics, the element was not received.
-        let value = unsafe { self.shared.get(self.position) }.clone();
+        // SAFETY: in the run, and not published before it is cloned. When `clone` panics, the element
+        // was not received.
+        let value = unsafe { self.element() }.clone();
         self.position = self.position.wrapping_add(1);
         self.publish_position();
         value
@@ -427,13 +477,11 @@ impl<T, E> BroadcastReceiver<T, E> {
     /// After `poll_available` was ready.
     #[inline(always)]
     fn lend(&mut self) -> &T {
-        debug_assert_ne!(self.position, self.tail);
-        let position = self.position;
-        self.position = position.wrapping_add(1);
+        // SAFETY: in the run; the position is published by calls that end the borrow.
+        let element = unsafe { self.element() };
+        self.position = self.position.wrapping_add(1);
         self.lent = true;
-        // SAFETY: before a tail that was seen; claimed; the position is published by calls that end the
-        // borrow.
-        unsafe { self.shared.get(position) }
+        element
     }
 
     /// After `poll_available` was ready.

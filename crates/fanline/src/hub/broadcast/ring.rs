@@ -107,24 +107,33 @@ impl<T> Ring<T> {
     ///
     /// It was published to the caller, whose own published position keeps the producer from the slot
     /// for as long as the reference lives.
-    #[inline(always)]
+    #[cfg(all(test, fanline_loom))]
     pub(super) unsafe fn get(&self, position: usize) -> &T {
-        #[cfg(all(test, fanline_loom))]
         self.checks[position & self.mask].with(|_| ());
         // SAFETY: initialised and not written to, says the caller.
         unsafe { &*self.slot(position) }
+    }
+
+    /// The lap that a position is in.
+    pub(super) fn lap(&self, position: usize) -> Lap<T> {
+        let slot = self.slots.as_ptr().wrapping_add(position & self.mask);
+        // Where position 0 would be: never looked at, so it may be anywhere.
+        Lap(slot.cast::<T>().wrapping_sub(position))
+    }
+
+    /// How many positions follow in the lap of that one, itself included.
+    pub(super) fn left_in_lap(&self, position: usize) -> usize {
+        self.slots.len() - (position & self.mask)
     }
 
     /// The elements of `[from, to)`, as far as they lie together.
     ///
     /// # Safety
     ///
-    /// As for [`get`](Self::get), for each of them.
+    /// As for [`Lap::get`], for each of them.
     #[inline]
     pub(super) unsafe fn slice(&self, from: usize, to: usize) -> &[T] {
-        let count = to
-            .wrapping_sub(from)
-            .min(self.slots.len() - (from & self.mask));
+        let count = to.wrapping_sub(from).min(self.left_in_lap(from));
         #[cfg(all(test, fanline_loom))]
         for offset in 0..count {
             self.checks[(from & self.mask) + offset].with(|_| ());
@@ -133,3 +142,27 @@ impl<T> Ring<T> {
         unsafe { std::slice::from_raw_parts(self.slot(from), count) }
     }
 }
+
+/// Positions whose slots follow each other: their elements are found without asking the ring.
+pub(super) struct Lap<T>(*const T);
+
+impl<T> Lap<T> {
+    /// The element at a position of this lap.
+    ///
+    /// # Safety
+    ///
+    /// The position is in the lap, whose ring is still there. An element was published there to the
+    /// caller, whose own published position keeps the producer from the slot for as long as the reference
+    /// lives (hazard 5).
+    #[inline(always)]
+    #[cfg(not(all(test, fanline_loom)))]
+    pub(super) unsafe fn get<'a>(&self, position: usize) -> &'a T {
+        // SAFETY: in the lap, so this is its slot; initialised and not written to, says the caller.
+        unsafe { &*self.0.wrapping_add(position) }
+    }
+}
+
+// SAFETY: as a `&[T]`.
+unsafe impl<T: Sync> Send for Lap<T> {}
+// SAFETY: as a `&[T]`.
+unsafe impl<T: Sync> Sync for Lap<T> {}

@@ -20,7 +20,7 @@ use crate::hub::{BoxError, Closed, Ended, HubError, SendError, TrySendError};
 use crate::{Guard, Time};
 
 /// A producer that never has to wait gives way to other tasks after so many elements, or after one
-/// round of its hub.
+/// round of its hub (hazard 9).
 const RUN_MIN: usize = 128;
 
 /// The producing end of a broadcast hub; see [`broadcast`](super::broadcast()).
@@ -308,7 +308,7 @@ impl<T, E> BroadcastSender<T, E> {
         // SAFETY: there is one producer; there is room, so that every position is past what was there.
         let old = unsafe { self.shared.publish(self.tail, value, &mut self.dropped_to) };
         self.tail = self.tail.wrapping_add(1);
-        // The user's code: last, so that a panic leaves everything whole.
+        // The user's code: last, so that a panic leaves everything whole (hazard 6).
         drop(old);
     }
 }

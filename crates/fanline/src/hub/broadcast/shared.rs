@@ -11,7 +11,7 @@ use std::task::{Poll, Waker};
 
 use super::options::{NobodyListens, Rules, Start};
 use super::parked::{Member, Parked};
-use super::ring::Ring;
+use super::ring::{Lap, Ring};
 use super::roster::Roster;
 use crate::fence::Fences;
 use crate::hub::Ended;
@@ -143,6 +143,14 @@ impl<T, E> Shared<T, E> {
         self.signals.end.load(Ordering::Acquire) != OPEN
     }
 
+    /// To one who has run out: whether the producer may be at work this moment. It waits for nobody, and
+    /// was last seen on another thread.
+    pub(super) fn more_is_likely(&self) -> bool {
+        // Relaxed: a guess.
+        self.signals.watch.load(Ordering::Relaxed) == NOBODY
+            && self.parked.is_woken_from_elsewhere()
+    }
+
     #[inline(always)]
     pub(super) fn has_failed(&self) -> bool {
         // Relaxed: what it announces is read under the lock.
@@ -150,8 +158,9 @@ impl<T, E> Shared<T, E> {
     }
 
     /// Wakes consumers that wait, in the order in which they came.
+    #[inline(always)]
     pub(super) fn wake_parked(&self) {
-        self.parked.take().wake_all();
+        self.parked.wake_all();
     }
 
     // ---- The producer's side. `tail` is the producer's own.
@@ -265,7 +274,6 @@ impl<T, E> Shared<T, E> {
 
     // ---- A consumer's side.
 
-    #[inline(always)]
     pub(super) fn can_cut_off(&self) -> bool {
         self.can_cut_off
     }
@@ -276,34 +284,56 @@ impl<T, E> Shared<T, E> {
     ///
     /// The caller is a consumer that saw a tail past the position, and does not publish a position past
     /// it while the reference lives; where consumers can be cut off, it has claimed its place.
-    #[inline(always)]
+    #[cfg(all(test, fanline_loom))]
     pub(super) unsafe fn get(&self, position: usize) -> &T {
         // SAFETY: published to the caller; the producer keeps behind its position.
         unsafe { self.ring.get(position) }
+    }
+
+    /// Where the elements of that position's lap are found, and how many follow in it.
+    pub(super) fn lap(&self, position: usize) -> (Lap<T>, usize) {
+        (self.ring.lap(position), self.ring.left_in_lap(position))
     }
 
     /// Elements from a position on, as far as they lie together, up to `to`.
     ///
     /// # Safety
     ///
-    /// As for [`get`](Self::get), for all of them.
+    /// The caller is a consumer that saw a tail at or past `to`, and does not publish a position past
+    /// `from` while the slice lives; where consumers can be cut off, it has claimed its place.
     #[inline(always)]
     pub(super) unsafe fn slice(&self, from: usize, to: usize) -> &[T] {
         // SAFETY: as above.
         unsafe { self.ring.slice(from, to) }
     }
 
-    /// The consumer has finished with everything before `position`. Its id and the hub's fences are
-    /// given by it, who has them at hand.
+    /// Whether consumers need no more than [`advance_usual`](Self::advance_usual).
+    pub(super) fn is_usual(&self) -> bool {
+        !self.can_cut_off && self.fences == Fences::USUAL
+    }
+
+    /// The consumer has finished with everything before `position`; all there is to do about it where the
+    /// hub [`is_usual`](Self::is_usual). Its id is given by it, who has it at hand.
     #[inline(always)]
-    pub(super) fn advance(&self, member: &Member, id: u64, position: usize, fences: Fences) {
+    pub(super) fn advance_usual(&self, member: &Member, id: u64, position: usize) {
         // Release: its reads are over for whoever sees it (hazard 5).
         member.position.store(position, Ordering::Release);
-        fences.light();
-        // Relaxed: the fence orders it; what follows is under the lock.
-        let watched = self.signals.watch.load(Ordering::Relaxed);
-        if watched == id {
+        Fences::USUAL.light();
+        // Relaxed: the fence orders it (hazard 3); what follows is under the lock.
+        if self.signals.watch.load(Ordering::Relaxed) == id {
             self.call_producer(id);
+        }
+    }
+
+    /// And the rest elsewhere: the fence that this machine needs, and the claim is over.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn advance_unusual(&self, member: &Member, position: usize) {
+        // Release, Relaxed: as above.
+        member.position.store(position, Ordering::Release);
+        self.fences.light();
+        if self.signals.watch.load(Ordering::Relaxed) == member.id {
+            self.call_producer(member.id);
         }
         if self.can_cut_off {
             // Release: the reads are over.

@@ -1,13 +1,18 @@
 //! The merge hub: producers that come and go, and one consumer of all their elements.
 //!
-//! One lock holds the queue, in which elements stand in the order in which they arrived, and a *lane*
-//! for each producer, which counts its elements in the queue. A producer whose lane is full waits in
-//! the lane; one that finds the total used up waits in line, and the one at the front is *granted* the
-//! next place, which nobody else can take. No waker, clone or drop runs under the lock.
+//! Producers append to one [list](list), in the order in which they arrive, and the consumer reads it;
+//! neither takes a lock. Each producer has a [lane](lane), which counts what it has appended and what of
+//! it was taken, and so bounds it; [places](places) bound all of them together. A lock holds who is
+//! there ([shared]), and is not touched for an element. No waker, clone or drop runs under it.
 
-mod core;
+mod lane;
+mod list;
+#[cfg(all(test, fanline_loom))]
+mod models;
+mod places;
 mod receiver;
 mod sender;
+mod shared;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +20,9 @@ use std::sync::Arc;
 pub use receiver::MergeReceiver;
 pub use sender::MergeSender;
 
-use self::core::Shared;
 use super::broadcast::{KillSwitch, Switch};
 use super::{BoxError, CAPACITY_MAX, OptionsError};
+use shared::Shared;
 
 /// Options of [`merge_with`].
 ///
@@ -123,12 +128,13 @@ pub fn try_merge_with<T, E>(
     if let Some(total) = options.total {
         OptionsError::check_range("total", total, 1, CAPACITY_MAX)?;
     }
-    let shared = Arc::new(Shared::new(options));
+    let (shared, head) = Shared::new(&options);
+    let shared = Arc::new(shared);
     Ok((
         MergeHub {
             shared: shared.clone(),
         },
-        MergeReceiver::new(shared),
+        MergeReceiver::new(shared, head),
     ))
 }
 
@@ -166,7 +172,7 @@ impl<T, E> MergeHub<T, E> {
         self.shared.producers()
     }
 
-    /// How many elements wait for the consumer.
+    /// How many elements wait for the consumer. It goes over all producers.
     pub fn len(&self) -> usize {
         self.shared.len()
     }

@@ -8,33 +8,32 @@ use std::task::{Context, Poll};
 
 use futures_core::{FusedStream, Stream};
 
-use super::core::Shared;
+use super::list::Head;
+use super::shared::Shared;
 use crate::Observer;
 use crate::hub::blocking::block_on;
-use crate::hub::{BoxError, Ended, HubError, TryRecvError};
-
-/// A consumer that always finds elements gives way to other tasks after so many.
-const RUN: u32 = 128;
+use crate::hub::pulling::{self, Pulling};
+use crate::hub::{BoxError, HubError, TryRecvError};
 
 /// The consuming end of a merge hub. Dropping it closes the hub: producers are told, and what waits is
 /// dropped.
 pub struct MergeReceiver<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
-    end: Option<Ended<E>>,
-    /// Elements before other tasks have their turn.
-    run: u32,
+    head: Head<T>,
+    pulling: Pulling<E>,
 }
 
 impl<T, E> MergeReceiver<T, E> {
-    pub(super) fn new(shared: Arc<Shared<T, E>>) -> Self {
+    pub(super) fn new(shared: Arc<Shared<T, E>>, head: Head<T>) -> Self {
         Self {
             shared,
-            end: None,
-            run: RUN,
+            head,
+            pulling: Pulling::new(),
         }
     }
 
-    /// The next element; `None` after the end, of which [`error`](Self::error) tells more.
+    /// The next element; `None` after the end, of which [`error`](Self::error) tells more. Dropping the
+    /// future before it is done loses nothing.
     pub async fn next(&mut self) -> Option<T> {
         poll_fn(|context| self.poll(context)).await
     }
@@ -50,71 +49,29 @@ impl<T, E> MergeReceiver<T, E> {
     ///
     /// When there is none yet, and at the end.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError<E>> {
-        if self.end.is_none() {
-            match self.shared.poll_next(None) {
-                Poll::Ready(Ok(value)) => return Ok(value),
-                Poll::Ready(Err(end)) => self.end = Some(end),
-                Poll::Pending => return Err(TryRecvError::Empty),
-            }
-        }
-        Err(match self.error() {
-            None => TryRecvError::Completed,
-            Some(error) => TryRecvError::Failed(error.clone()),
-        })
+        self.pulling
+            .try_next(|waker| self.shared.poll_next(&mut self.head, waker))
     }
 
     /// Calls an observer with every element, and with the end, until then or until it wants no more.
-    pub async fn attach<O: Observer<T, HubError<E>>>(mut self, mut observer: O) {
-        while !observer.is_closed() {
-            match self.next().await {
-                Some(value) => observer.next_owned(value),
-                None => {
-                    match self.error() {
-                        None => observer.complete(),
-                        Some(error) => observer.error(error),
-                    }
-                    return;
-                }
-            }
-        }
+    pub async fn attach<O: Observer<T, HubError<E>>>(self, observer: O) {
+        pulling::attach(self, observer, Self::error).await;
     }
 
     /// Why there are no more elements, after the end was seen; `None` before, and after completion.
     pub fn error(&self) -> Option<&HubError<E>> {
-        match &self.end {
-            None | Some(Ended::Completed) => None,
-            Some(Ended::Error(error)) => Some(error),
-        }
+        self.pulling.error()
     }
 
-    /// How many elements wait.
+    /// How many elements wait. It goes over all producers.
     pub fn lag(&self) -> usize {
         self.shared.len()
     }
 
     fn poll(&mut self, context: &Context<'_>) -> Poll<Option<T>> {
-        if self.end.is_some() {
-            return Poll::Ready(None);
-        }
-        if self.run == 0 {
-            self.run = RUN;
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        match self.shared.poll_next(Some(context.waker())) {
-            Poll::Ready(Ok(value)) => {
-                self.run -= 1;
-                Poll::Ready(Some(value))
-            }
-            Poll::Ready(Err(end)) => {
-                self.end = Some(end);
-                Poll::Ready(None)
-            }
-            Poll::Pending => {
-                self.run = RUN;
-                Poll::Pending
-            }
-        }
+        self.pulling.poll(context, |waker| {
+            self.shared.poll_next(&mut self.head, waker)
+        })
     }
 }
 
@@ -128,7 +85,7 @@ impl<T, E> Stream for MergeReceiver<T, E> {
 
 impl<T, E> FusedStream for MergeReceiver<T, E> {
     fn is_terminated(&self) -> bool {
-        self.end.is_some()
+        self.pulling.has_ended()
     }
 }
 
@@ -136,7 +93,7 @@ impl<T, E> Unpin for MergeReceiver<T, E> {}
 
 impl<T, E> Drop for MergeReceiver<T, E> {
     fn drop(&mut self) {
-        self.shared.desert();
+        self.shared.desert(&mut self.head);
     }
 }
 

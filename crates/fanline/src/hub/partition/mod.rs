@@ -1,27 +1,35 @@
 //! The partition hub: one producer, and each element for one consumer, whom a partitioner chooses.
 //!
-//! Elements go through two stages: they are *pending* until the partitioner has chosen, and then in
-//! the chosen consumer's queue. Whoever adds something to do (the producer, a consumer that comes,
-//! goes, or makes room) takes the partitioner out of the lock, lets it choose for what is pending, and
-//! puts it back; while it is out, others leave their work to whoever has it. So the partitioner sees
-//! elements in order, one at a time, and never under the lock; neither does any waker, clone or drop.
+//! Each consumer has a queue of its own, in which it is the only reader and whoever has the [turn](turn)
+//! the only writer; elements that nobody was chosen for yet are *pending* ([router]). Usually it is the
+//! producer who has the turn, for the time of one element. A consumer that comes, goes, or makes room
+//! that was waited for writes that down and asks for the turn; if another has it, that one does it
+//! ([shared]). So the partitioner sees elements in order, one at a time, and never under a lock; neither
+//! does any waker, clone or drop.
 
-mod core;
+mod consumers;
+mod lane;
+#[cfg(all(test, fanline_loom))]
+mod models;
 mod options;
 mod receiver;
+mod router;
 mod sender;
+mod shared;
+mod turn;
 
 use std::fmt;
 use std::sync::Arc;
 
-pub use options::{Consumer, Consumers, FullConsumer, LeftElements, PartitionOptions, Partitioner};
+pub use consumers::{Consumer, Consumers, ConsumersIter};
+pub use options::{FullConsumer, LeftElements, PartitionOptions, Partitioner};
 pub use receiver::PartitionReceiver;
 pub use sender::PartitionSender;
 
-use self::core::Shared;
 use super::broadcast::{KillSwitch, Switch};
 use super::{BoxError, OptionsError};
 use options::check;
+use shared::Shared;
 
 /// A hub of `capacity` elements in all, with a stateless partitioner: it is given the number of
 /// consumers and an element, and answers with a consumer's index in the order in which they came. A
@@ -152,10 +160,10 @@ impl<T, E> PartitionHub<T, E> {
 
     /// How many consumers there are.
     pub fn receiver_count(&self) -> usize {
-        self.shared.consumers().len()
+        self.shared.receivers()
     }
 
-    /// Who they are, and how many elements wait for each.
+    /// Who they are now. How many elements wait for each is looked up when it is asked.
     pub fn consumers(&self) -> Consumers {
         self.shared.consumers()
     }
@@ -188,7 +196,7 @@ impl<T, E> PartitionHub<T, E> {
 
 impl<T, E> Clone for PartitionHub<T, E> {
     fn clone(&self) -> Self {
-        self.shared.add_handle();
+        self.shared.add_hub();
         Self {
             shared: self.shared.clone(),
         }
@@ -197,7 +205,7 @@ impl<T, E> Clone for PartitionHub<T, E> {
 
 impl<T, E> Drop for PartitionHub<T, E> {
     fn drop(&mut self) {
-        self.shared.remove_handle();
+        self.shared.remove_hub();
     }
 }
 

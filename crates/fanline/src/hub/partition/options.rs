@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::consumers::Consumers;
 use crate::hub::{CAPACITY_MAX, OptionsError};
 
 /// Options of [`partition_with`](crate::hub::partition_with).
@@ -68,67 +69,6 @@ pub(super) fn check(options: &PartitionOptions) -> Result<(), OptionsError> {
     Ok(())
 }
 
-/// One consumer, as the partitioner sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Consumer {
-    /// Never another's; the later it came the larger.
-    pub id: i64,
-    /// How many elements wait for it.
-    pub queued: usize,
-}
-
-/// The consumers in the order in which they came, as they were a moment ago.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Consumers {
-    pub(super) list: Vec<Consumer>,
-}
-
-impl Consumers {
-    /// How many there are; never 0 for a partitioner.
-    pub fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
-    /// All of them.
-    pub fn iter(&self) -> std::slice::Iter<'_, Consumer> {
-        self.list.iter()
-    }
-
-    /// The one with that index.
-    pub fn get(&self, index: usize) -> Option<&Consumer> {
-        self.list.get(index)
-    }
-
-    /// The id of the one with that index, counted around: for round robin and hashes.
-    ///
-    /// # Panics
-    ///
-    /// When there are none.
-    pub fn id_at(&self, index: usize) -> i64 {
-        self.list[index % self.list.len()].id
-    }
-
-    /// How many elements wait for the consumer with that id.
-    pub fn queued(&self, id: i64) -> Option<usize> {
-        let index = self.list.binary_search_by_key(&id, |consumer| consumer.id);
-        index.ok().map(|index| self.list[index].queued)
-    }
-}
-
-impl<'a> IntoIterator for &'a Consumers {
-    type Item = &'a Consumer;
-    type IntoIter = std::slice::Iter<'a, Consumer>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
 /// Chooses the consumer of each element. It is never asked while there are none.
 pub struct Partitioner<T> {
     pub(super) by: By<T>,
@@ -151,7 +91,8 @@ impl<T> Partitioner<T> {
         }
     }
 
-    /// Chooses an id. Negative drops the element.
+    /// Chooses an id. Negative drops the element. What is not asked of the consumers costs nothing, so
+    /// this takes the same time however many there are, if the choice does.
     pub fn by_id(choose: impl FnMut(&Consumers, &T) -> i64 + Send + 'static) -> Self {
         Self {
             by: By::Id(Box::new(choose)),
@@ -168,7 +109,8 @@ impl<T> Partitioner<T> {
         })
     }
 
-    /// To whoever has the fewest elements waiting, and among equals to who came first.
+    /// To whoever has the fewest elements waiting, and among equals to who came first. It looks at all
+    /// consumers for each element.
     pub fn least_loaded() -> Self {
         Self::by_id(|consumers, _| {
             let least = consumers.iter().min_by_key(|consumer| consumer.queued);

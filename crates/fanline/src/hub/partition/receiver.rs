@@ -8,36 +8,35 @@ use std::task::{Context, Poll};
 
 use futures_core::{FusedStream, Stream};
 
-use super::core::Shared;
+use super::shared::{Seat, Shared};
 use crate::Observer;
 use crate::hub::blocking::block_on;
-use crate::hub::{BoxError, Ended, HubError, TryRecvError};
-
-/// A consumer that always finds elements gives way to other tasks after so many.
-const RUN: u32 = 128;
+use crate::hub::pulling::{self, Pulling};
+use crate::hub::{BoxError, HubError, TryRecvError};
 
 /// A consuming end of a partition hub: the elements that the partitioner chose it for, in the order in
 /// which they were sent. Dropping it leaves; what becomes of the elements that wait for it is
 /// [an option](super::LeftElements).
 pub struct PartitionReceiver<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
-    id: i64,
-    end: Option<Ended<E>>,
-    /// Elements before other tasks have their turn.
-    run: u32,
+    seat: Seat<T>,
+    pulling: Pulling<E>,
 }
 
 impl<T, E> PartitionReceiver<T, E> {
     pub(super) fn new(shared: Arc<Shared<T, E>>) -> Self {
-        Self {
-            id: shared.join(),
+        let receiver = Self {
+            seat: shared.join(),
             shared,
-            end: None,
-            run: RUN,
-        }
+            pulling: Pulling::new(),
+        };
+        // Elements may wait for it. Should the partitioner panic, it leaves.
+        receiver.shared.route();
+        receiver
     }
 
-    /// The next element; `None` after the end, of which [`error`](Self::error) tells more.
+    /// The next element; `None` after the end, of which [`error`](Self::error) tells more. Dropping the
+    /// future before it is done loses nothing.
     pub async fn next(&mut self) -> Option<T> {
         poll_fn(|context| self.poll(context)).await
     }
@@ -53,76 +52,34 @@ impl<T, E> PartitionReceiver<T, E> {
     ///
     /// When there is none yet, and at the end.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError<E>> {
-        if self.end.is_none() {
-            match self.shared.poll_next(self.id, None) {
-                Poll::Ready(Ok(value)) => return Ok(value),
-                Poll::Ready(Err(end)) => self.end = Some(end),
-                Poll::Pending => return Err(TryRecvError::Empty),
-            }
-        }
-        Err(match self.error() {
-            None => TryRecvError::Completed,
-            Some(error) => TryRecvError::Failed(error.clone()),
-        })
+        self.pulling
+            .try_next(|waker| self.shared.poll_next(&mut self.seat, waker))
     }
 
     /// Calls an observer with every element, and with the end, until then or until it wants no more.
-    pub async fn attach<O: Observer<T, HubError<E>>>(mut self, mut observer: O) {
-        while !observer.is_closed() {
-            match self.next().await {
-                Some(value) => observer.next_owned(value),
-                None => {
-                    match self.error() {
-                        None => observer.complete(),
-                        Some(error) => observer.error(error),
-                    }
-                    return;
-                }
-            }
-        }
+    pub async fn attach<O: Observer<T, HubError<E>>>(self, observer: O) {
+        pulling::attach(self, observer, Self::error).await;
     }
 
     /// Why there are no more elements, after the end was seen; `None` before, and after completion.
     pub fn error(&self) -> Option<&HubError<E>> {
-        match &self.end {
-            None | Some(Ended::Completed) => None,
-            Some(Ended::Error(error)) => Some(error),
-        }
+        self.pulling.error()
     }
 
     /// How many elements wait for it.
     pub fn lag(&self) -> usize {
-        self.shared.queued(self.id)
+        self.seat.lane().queued()
     }
 
     /// What the partitioner knows it by.
     pub fn id(&self) -> i64 {
-        self.id
+        self.seat.lane().id
     }
 
     fn poll(&mut self, context: &Context<'_>) -> Poll<Option<T>> {
-        if self.end.is_some() {
-            return Poll::Ready(None);
-        }
-        if self.run == 0 {
-            self.run = RUN;
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        match self.shared.poll_next(self.id, Some(context.waker())) {
-            Poll::Ready(Ok(value)) => {
-                self.run -= 1;
-                Poll::Ready(Some(value))
-            }
-            Poll::Ready(Err(end)) => {
-                self.end = Some(end);
-                Poll::Ready(None)
-            }
-            Poll::Pending => {
-                self.run = RUN;
-                Poll::Pending
-            }
-        }
+        self.pulling.poll(context, |waker| {
+            self.shared.poll_next(&mut self.seat, waker)
+        })
     }
 }
 
@@ -136,7 +93,7 @@ impl<T, E> Stream for PartitionReceiver<T, E> {
 
 impl<T, E> FusedStream for PartitionReceiver<T, E> {
     fn is_terminated(&self) -> bool {
-        self.end.is_some()
+        self.pulling.has_ended()
     }
 }
 
@@ -144,7 +101,7 @@ impl<T, E> Unpin for PartitionReceiver<T, E> {}
 
 impl<T, E> Drop for PartitionReceiver<T, E> {
     fn drop(&mut self) {
-        self.shared.leave(self.id);
+        self.shared.drop_seat(&mut self.seat);
     }
 }
 

@@ -152,6 +152,35 @@ fn producers_are_told_when_the_consumer_goes() {
 }
 
 #[test]
+fn a_consumer_that_left_first_is_known_to_the_first_producer() {
+    let (hub, rx) = merge::<u64>(4);
+    drop(rx);
+    let mut tx = hub.producer();
+    assert!(tx.is_closed());
+    assert_eq!(tx.try_send(1), Err(TrySendError::Closed(1)));
+    assert_eq!(hub.producer_count(), 0);
+}
+
+/// Producers that leave their elements behind, and newcomers: each has its own room.
+#[test]
+fn a_newcomer_has_all_of_its_room() {
+    let (hub, mut rx) = merge::<u64>(2);
+    for round in 0..3 {
+        let mut tx = hub.producer();
+        for value in 0..2 {
+            tx.try_send(10 * round + value).unwrap();
+        }
+        assert!(tx.try_send(9).is_err());
+    }
+    assert_eq!(drain(&mut rx), [0, 1, 10, 11, 20, 21]);
+    let mut tx = hub.producer();
+    tx.try_send(1).unwrap();
+    tx.try_send(2).unwrap();
+    assert!(tx.try_send(3).is_err());
+    assert_eq!(drain(&mut rx), [1, 2]);
+}
+
+#[test]
 fn a_kill_switch_completes_or_fails() {
     block_on(async {
         let (hub, mut rx) = merge::<u64>(4);

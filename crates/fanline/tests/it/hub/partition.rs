@@ -146,6 +146,42 @@ fn a_full_consumer_holds_everyone_or_not() {
 }
 
 #[test]
+fn a_hub_starts_when_no_more_can_come() {
+    let options = PartitionOptions {
+        start_after: Some(2),
+        ..PartitionOptions::default()
+    };
+    let (mut tx, hub) = partition_with(options, Partitioner::by_index(modulo));
+    let mut rx = hub.subscribe();
+    tx.try_send(1).unwrap();
+    assert!(matches!(rx.try_recv(), Err(TryRecvError::Empty)));
+    drop(hub);
+    assert_eq!(rx.try_recv().unwrap(), 1);
+    tx.complete();
+    assert!(matches!(rx.try_recv(), Err(TryRecvError::Completed)));
+}
+
+#[test]
+fn a_choice_by_id_knows_what_waits() {
+    let (mut tx, hub) = partition_stateful::<u64>(16, |consumers, value| {
+        assert_eq!(consumers.len(), consumers.iter().len());
+        let wanted = i64::try_from(*value % 10).expect("small");
+        match consumers.queued(wanted) {
+            Some(..2) => wanted,
+            Some(_) => consumers.id_at(0),
+            None => -1,
+        }
+    });
+    let mut consumers: Vec<_> = (0..4).map(|_| hub.subscribe()).collect();
+    drop(consumers.remove(2)); // number 2
+    for value in [1, 2, 3, 11, 21, 33, 43] {
+        tx.try_send(value).unwrap();
+    }
+    let received: Vec<_> = consumers.iter_mut().map(drain).collect();
+    assert_eq!(received, [vec![21, 43], vec![1, 11], vec![3, 33]]);
+}
+
+#[test]
 fn what_was_stuck_goes_on() {
     block_on(async {
         let options = PartitionOptions {

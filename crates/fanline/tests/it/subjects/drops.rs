@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fanline::{Clock, Guard, Observer, Producer, Replay, ReplaySubject, Source, Subject, Time};
+use fanline::{
+    AsyncSubject, BehaviorSubject, Clock, Guard, LocalSubject, Observer, Producer, Replay,
+    ReplaySubject, Source, Subject, Time,
+};
 
 use super::rig::{FORMS, Fault, Flavour, Form, Rig};
 use super::script::throw;
@@ -422,7 +425,7 @@ fn the_last_handle_is_dropped() {
 
 #[test]
 fn panics_that_are_ignored() {
-    let subject = Subject::<u32>::on_observer_panic(fanline::OnPanic::Ignore);
+    let subject = Subject::<u32>::new().on_observer_panic(fanline::OnPanic::Ignore);
     let (tx, source) = fanline::subject::<u32>();
     let mut tx = tx.on_observer_panic(fanline::OnPanic::Ignore);
     let (seen, record) = recorder();
@@ -435,4 +438,25 @@ fn panics_that_are_ignored() {
     tx.next(1);
     assert!(!tx.has_observers());
     assert_eq!(*locked(&seen), [1, 2]);
+    let ignored = fanline::OnPanic::Ignore;
+    let replay = ReplaySubject::<u32>::new(Replay::many(1)).on_observer_panic(ignored);
+    replay.subscribe(|_| throw()).detach();
+    replay.next(1);
+    assert_eq!((replay.observer_count(), replay.snapshot()), (0, vec![1]));
+    let behavior = BehaviorSubject::new(0);
+    let handle = behavior.clone();
+    let behavior = behavior.on_observer_panic(ignored);
+    behavior
+        .subscribe(|value| assert_eq!(*value, 0, "the first comes to whoever subscribes"))
+        .detach();
+    handle.next(1);
+    assert_eq!((handle.observer_count(), handle.value()), (0, Ok(1)));
+    let last = AsyncSubject::<u32>::new().on_observer_panic(ignored);
+    last.subscribe(|_| throw()).detach();
+    last.next(1);
+    last.complete();
+    let local = LocalSubject::<u32>::new().on_observer_panic(ignored);
+    local.subscribe(|_| throw()).detach();
+    local.next(1);
+    assert!(!local.has_observers());
 }

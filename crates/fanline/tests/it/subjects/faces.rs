@@ -7,7 +7,8 @@ use std::time::Duration;
 use fanline::scheduler::VirtualTime;
 use fanline::testing::{Recorder, complete, next};
 use fanline::{
-    BehaviorSubject, Clock, NoValue, Observer, Replay, ReplaySubject, Time, replay_of, subject_of,
+    AsyncSubject, BehaviorSubject, Clock, NoValue, Observer, Producer, Replay, ReplaySubject,
+    Subject, Time, replay_of, subject_of,
 };
 
 use super::rig::{FAULT, Fault};
@@ -181,4 +182,36 @@ fn members() {
     members.subscribe_with(member('C', 9, None)).detach();
     assert_eq!(take(), "A2 B2 B3 B4 B. C3 C4 C.");
     assert_eq!(Arc::strong_count(&seen), 1);
+}
+
+/// The story: `source.subscribe(subject)` is among the first things that anybody does who knows Rx.
+#[test]
+fn a_subject_observes_another_source() {
+    let history = ReplaySubject::with_error(Replay::all());
+    let current = BehaviorSubject::with_error(0);
+    let last = AsyncSubject::with_error();
+    let (relay, relayed) = Producer::<u32, Fault, _>::retaining(Replay::many(2));
+    let s = Subject::<u32, Fault>::with_error();
+    s.subscribe_with(history.clone()).detach();
+    s.subscribe_with(current.clone()).detach();
+    s.subscribe_with(last.clone()).detach();
+    s.subscribe_with(relay).detach();
+    s.next(1);
+    s.next_slice(&[2, 3]);
+    assert_eq!(history.snapshot(), [1, 2, 3]);
+    assert_eq!(current.value(), Ok(3));
+    assert_eq!(relayed.snapshot(), [2, 3]);
+    // One that has ended is let go with the next value.
+    current.dispose();
+    s.next(4);
+    assert_eq!(s.observer_count(), 3);
+    s.error(FAULT);
+    assert!(history.has_ended() && relayed.has_ended());
+    assert_eq!(last.blocking_wait(), Err(FAULT));
+    let completed = AsyncSubject::new();
+    let s = Subject::<u32>::new();
+    s.subscribe_with(completed.clone()).detach();
+    s.next(5);
+    s.complete();
+    assert_eq!(completed.snapshot(), [5]);
 }

@@ -113,13 +113,21 @@ enum Expected {
 }
 
 const EMITTED: u32 = 20_000;
+/// Of values that take long to make and to look at.
+const EMITTED_TRACKED: u32 = 4_000;
 const SUBSCRIBERS: u32 = 600;
 
 /// What a subscriber saw, where it began, and its guard unless it was given away.
 type Followed = (Arc<Mutex<Record>>, Option<u32>, Option<Guard>);
 
 #[expect(clippy::too_many_lines, reason = "one story, told in order")]
-fn exactly_once<T: Value>(form: Form, flavour: Flavour, expected: Expected, slices: bool) {
+fn exactly_once<T: Value>(
+    form: Form,
+    flavour: Flavour,
+    expected: Expected,
+    emitted: u32,
+    slices: bool,
+) {
     let Rig {
         mut emit, source, ..
     } = Rig::<T>::new(form, flavour);
@@ -127,7 +135,7 @@ fn exactly_once<T: Value>(form: Form, flavour: Flavour, expected: Expected, slic
     let emitter = {
         let over = over.clone();
         thread::spawn(move || {
-            emit_all(&mut *emit, slices);
+            emit_all(&mut *emit, emitted, slices);
             over.store(true, Ordering::SeqCst);
             emit
         })
@@ -186,16 +194,16 @@ fn exactly_once<T: Value>(form: Form, flavour: Flavour, expected: Expected, slic
         }
         assert_eq!(record.ends, 1, "{about}");
         match expected {
-            Expected::All => assert_eq!(record.count, EMITTED, "{about}"),
+            Expected::All => assert_eq!(record.count, emitted, "{about}"),
             Expected::Last => assert_eq!(
                 (record.first, record.count),
-                (Some(EMITTED - 1), 1),
+                (Some(emitted - 1), 1),
                 "{about}"
             ),
             Expected::Suffix(least) => {
                 assert!(record.count >= least, "{about}");
                 if let Some(first) = record.first {
-                    assert_eq!(first + record.count, EMITTED, "{about}");
+                    assert_eq!(first + record.count, emitted, "{about}");
                 }
             }
         }
@@ -203,11 +211,11 @@ fn exactly_once<T: Value>(form: Form, flavour: Flavour, expected: Expected, slic
     drop((emit, source, followed));
 }
 
-fn emit_all<T: Value>(emit: &mut dyn Emit<T>, slices: bool) {
+fn emit_all<T: Value>(emit: &mut dyn Emit<T>, emitted: u32, slices: bool) {
     let mut number = 0;
-    while number < EMITTED {
+    while number < emitted {
         if slices && number % 3 == 1 {
-            let until = (number + 1 + number % 17).min(EMITTED);
+            let until = (number + 1 + number % 17).min(emitted);
             let values: Vec<T> = (number..until).map(T::of).collect();
             emit.slice(&values);
             number = until;
@@ -238,7 +246,7 @@ fn each_flavour<T: Value>(form: Form) {
                 Expected::Suffix(_) => Expected::Suffix(0),
                 other => other,
             };
-            exactly_once::<T>(form, flavour, expected, slices);
+            exactly_once::<T>(form, flavour, expected, EMITTED, slices);
         }
     }
 }
@@ -261,7 +269,7 @@ fn exactly_once_with_destructors() {
                 Expected::Suffix(_) => Expected::Suffix(0),
                 other => other,
             };
-            exactly_once::<Tracked>(form, flavour, expected, false);
+            exactly_once::<Tracked>(form, flavour, expected, EMITTED_TRACKED, false);
         }
     }
     assert_eq!(Arc::strong_count(&token()), 2, "each value is dropped once");

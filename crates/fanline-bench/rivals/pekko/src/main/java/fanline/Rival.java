@@ -1,0 +1,63 @@
+package fanline;
+
+import com.typesafe.config.ConfigFactory;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import org.apache.pekko.actor.ActorSystem;
+import org.apache.pekko.stream.SystemMaterializer;
+
+/**
+ * Pekko's BroadcastHub under the load of `fanline-bench hubs`.
+ *
+ * <p>Started with the number of threads of its dispatcher, it prints a line with what it runs on.
+ * Then each line that it reads, "buffer consumers elements", is one run; the answer is a line with
+ * the nanoseconds that it took. It ends when its input does, and dies with a stack trace when a
+ * consumer has not received what it should have.
+ */
+public final class Rival {
+    private Rival() {}
+
+    public static void main(String[] arguments) throws Exception {
+        int threads = Integer.parseInt(arguments[0]);
+        ActorSystem system = ActorSystem.create("rival", ConfigFactory.parseString(config(threads)));
+        try {
+            System.out.printf(
+                    "pekko-stream %s, dispatcher of %d threads, %s %s (%s)%n",
+                    org.apache.pekko.Version.current(),
+                    threads,
+                    System.getProperty("java.vm.name"),
+                    System.getProperty("java.vm.version"),
+                    System.getProperty("java.vendor"));
+            answer(new Lockstep(SystemMaterializer.get(system).materializer()));
+        } finally {
+            system.terminate();
+        }
+    }
+
+    private static String config(int threads) {
+        return """
+                pekko {
+                  loglevel = "WARNING"
+                  actor.default-dispatcher {
+                    executor = "fork-join-executor"
+                    fork-join-executor { parallelism-min = %1$d, parallelism-max = %1$d }
+                  }
+                }
+                """
+                .formatted(threads);
+    }
+
+    private static void answer(Lockstep lockstep) throws Exception {
+        BufferedReader input =
+                new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            String[] words = line.trim().split(" ");
+            System.out.println(
+                    lockstep.run(
+                            Integer.parseInt(words[0]),
+                            Integer.parseInt(words[1]),
+                            Integer.parseInt(words[2])));
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! What the hubs should reach: the one list of bars, and whether the figures do.
+
+use super::load::{Cell, Load, System};
+use super::measure::Report;
+use crate::report::metric::{thousands, three_digits};
+use crate::report::{Bound, Verdict};
+
+/// Consumers that most bars are set for.
+pub(super) const CONSUMERS: [usize; 4] = [64, 256, 1000, 2000];
+
+/// Where the cost law has to hold.
+const LAW_CONSUMERS: [usize; 5] = [64, 256, 1000, 2000, 10_000];
+
+/// The cost law's buffers.
+pub(super) const LAW_BUFFERS: [usize; 6] = [1, 2, 16, 64, 256, 1024];
+
+/// The most that a delivery may cost, in nanoseconds.
+pub(super) fn law(buffer: usize) -> f64 {
+    2.5 + 120.0 / buffer as f64
+}
+
+/// How many times as fast one is as another in the same cell.
+struct Ratio {
+    system: System,
+    against: System,
+    threads: usize,
+    buffers: &'static [usize],
+    consumers: &'static [usize],
+    least: f64,
+}
+
+const BOTH: &[usize] = &[64, 256];
+const LARGE: &[usize] = &[256];
+
+const fn one_thread(
+    system: System,
+    against: System,
+    buffers: &'static [usize],
+    least: f64,
+) -> Ratio {
+    Ratio {
+        system,
+        against,
+        threads: 1,
+        buffers,
+        consumers: &CONSUMERS,
+        least,
+    }
+}
+
+const fn two_threads(system: System, consumers: &'static [usize], least: f64) -> Ratio {
+    Ratio {
+        system,
+        against: System::Pekko,
+        threads: 2,
+        buffers: LARGE,
+        consumers,
+        least,
+    }
+}
+
+/// Every bar that is a ratio within a cell.
+const RATIOS: &[Ratio] = &[
+    one_thread(System::Stream, System::AsyncBroadcast, BOTH, 4.8),
+    one_thread(System::Stream, System::TokioBroadcast, BOTH, 6.0),
+    one_thread(System::Stream, System::Pekko, BOTH, 9.0),
+    one_thread(System::Ref, System::Pekko, LARGE, 8.0),
+    one_thread(System::Each, System::Pekko, LARGE, 20.0),
+    one_thread(System::Slice, System::Pekko, LARGE, 20.0),
+    two_threads(System::Stream, CONSUMERS.split_at(1).1, 10.0),
+    one_thread(System::OwnedArc, System::Pekko, LARGE, 1.5),
+    two_threads(System::OwnedArc, &CONSUMERS, 1.5),
+    two_threads(System::Send, &CONSUMERS, 4.0),
+];
+
+/// Sending one by one on two threads, to the same on one.
+const SEND_LEAST: f64 = 0.5;
+
+/// Costs that may grow so many times from this many consumers to that many.
+const GROWTH: (usize, usize, f64) = (1000, 100_000, 2.0);
+
+/// A consumer who comes and goes, with this many present.
+pub(super) const JOIN_PRESENT: usize = 10_000;
+const JOIN_NANOS: f64 = 1000.0;
+
+/// Consumers in the count of allocations, of which there should be none.
+pub(super) const ALLOCATIONS_CONSUMERS: usize = 16;
+
+/// A bar, and the figures of all cells that it is about.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) what: String,
+    /// In the order of `cells`.
+    figures: Vec<Option<f64>>,
+    /// What the figures belong to, when there are several.
+    pub(super) cells: String,
+    bound: Bound,
+    unit: Unit,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    Times,
+    Nanos,
+    Count,
+}
+
+impl Unit {
+    fn write(self, value: f64) -> String {
+        match self {
+            Self::Times => format!("{}×", three_digits(value)),
+            Self::Nanos => format!("{} ns", three_digits(value)),
+            Self::Count if value == 0.0 => "0".to_owned(),
+            Self::Count => format!("{value:.5}"),
+        }
+    }
+}
+
+impl Line {
+    /// Met when all cells are; missed when one is.
+    pub(super) fn verdict(&self) -> Verdict {
+        let is_met = |value: &f64| self.bound.is_met(*value);
+        if !self.figures.iter().flatten().all(is_met) {
+            Verdict::Missed
+        } else if self.figures.contains(&None) {
+            Verdict::Unknown
+        } else {
+            Verdict::Met
+        }
+    }
+
+    pub(super) fn measured(&self) -> String {
+        let figures = self.figures.iter();
+        let words = figures.map(|figure| match figure {
+            Some(value) => self.unit.write(*value),
+            None => "–".to_owned(),
+        });
+        words.collect::<Vec<_>>().join(" / ")
+    }
+
+    pub(super) fn bar(&self) -> String {
+        match self.bound {
+            Bound::AtLeast(least) => format!("≥ {}", self.unit.write(least)),
+            Bound::AtMost(most) => format!("≤ {}", self.unit.write(most)),
+        }
+    }
+}
+
+/// Every bar, measured or not.
+pub(super) fn lines(report: &Report) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for ratio in RATIOS {
+        lines.extend(
+            ratio
+                .buffers
+                .iter()
+                .map(|buffer| ratio.line(report, *buffer)),
+        );
+    }
+    lines.extend(BOTH.iter().map(|buffer| sending(report, *buffer)));
+    lines.extend(LAW_BUFFERS.map(|buffer| cost(report, buffer)));
+    lines.extend([1, 2].map(|threads| growth(report, threads)));
+    let join_leave = Load::JoinLeave {
+        present: JOIN_PRESENT,
+    };
+    lines.push(Line {
+        what: format!("join + leave, {} present", count(JOIN_PRESENT)),
+        figures: vec![value(report, join_leave, System::Fanline)],
+        cells: String::new(),
+        bound: Bound::AtMost(JOIN_NANOS),
+        unit: Unit::Nanos,
+    });
+    lines.push(allocations(report));
+    lines
+}
+
+impl Ratio {
+    fn line(&self, report: &Report, buffer: usize) -> Line {
+        let figures = self.consumers.iter().map(|consumers| {
+            let cell = Cell {
+                threads: self.threads,
+                buffer,
+                consumers: *consumers,
+            };
+            let row = report.row(Load::Lockstep(cell))?;
+            row.ratio(self.system, self.against)
+        });
+        let (system, against) = (self.system.name(), self.against.name());
+        Line {
+            what: format!(
+                "{system}, {}, buffer {buffer}, to {against}",
+                threads(self.threads)
+            ),
+            figures: figures.collect(),
+            cells: of_consumers(self.consumers),
+            bound: Bound::AtLeast(self.least),
+            unit: Unit::Times,
+        }
+    }
+}
+
+fn sending(report: &Report, buffer: usize) -> Line {
+    let rate = |threads, consumers| {
+        let cell = Cell {
+            threads,
+            buffer,
+            consumers,
+        };
+        value(report, Load::Lockstep(cell), System::Send)
+    };
+    let figures = CONSUMERS.map(|consumers| Some(rate(2, consumers)? / rate(1, consumers)?));
+    Line {
+        what: format!(
+            "{}, two threads to one, buffer {buffer}",
+            System::Send.name()
+        ),
+        figures: figures.to_vec(),
+        cells: of_consumers(&CONSUMERS),
+        bound: Bound::AtLeast(SEND_LEAST),
+        unit: Unit::Times,
+    }
+}
+
+/// Of all that was measured, and at least one.
+fn cost(report: &Report, buffer: usize) -> Line {
+    let found = LAW_CONSUMERS.into_iter().filter_map(|consumers| {
+        let cell = Cell {
+            threads: 1,
+            buffer,
+            consumers,
+        };
+        Some((consumers, delivery(report, cell, System::Stream)?))
+    });
+    let (consumers, mut figures): (Vec<usize>, Vec<Option<f64>>) = found
+        .map(|(consumers, nanos)| (consumers, Some(nanos)))
+        .unzip();
+    if figures.is_empty() {
+        figures.push(None);
+    }
+    Line {
+        what: format!(
+            "{}, one thread, buffer {buffer}, a delivery",
+            System::Stream.name()
+        ),
+        figures,
+        cells: of_consumers(&consumers),
+        bound: Bound::AtMost(law(buffer)),
+        unit: Unit::Nanos,
+    }
+}
+
+/// Nanoseconds that a delivery takes.
+pub(super) fn delivery(report: &Report, cell: Cell, system: System) -> Option<f64> {
+    // The first was measured beside the floor.
+    let loads = [Load::Law(cell), Load::Lockstep(cell)];
+    let mut rates = loads
+        .into_iter()
+        .filter_map(|load| value(report, load, system));
+    rates
+        .next()
+        .map(|elements| 1e9 / (elements * cell.consumers as f64))
+}
+
+fn growth(report: &Report, count_of_threads: usize) -> Line {
+    let (few, many, most) = GROWTH;
+    let nanos = |consumers| {
+        let cell = Cell {
+            threads: count_of_threads,
+            buffer: 256,
+            consumers,
+        };
+        delivery(report, cell, System::Stream)
+    };
+    Line {
+        what: format!(
+            "{}, {}, buffer 256, a delivery to {} to one to {}",
+            System::Stream.name(),
+            threads(count_of_threads),
+            count(many),
+            count(few)
+        ),
+        figures: vec![nanos(many).zip(nanos(few)).map(|(many, few)| many / few)],
+        cells: String::new(),
+        bound: Bound::AtMost(most),
+        unit: Unit::Times,
+    }
+}
+
+fn allocations(report: &Report) -> Line {
+    let load = Load::Allocations {
+        consumers: ALLOCATIONS_CONSUMERS,
+    };
+    let systems = [System::Stream, System::Send];
+    Line {
+        what: "allocations for each element".to_owned(),
+        figures: systems.map(|system| value(report, load, system)).to_vec(),
+        cells: systems.map(System::name).join(" / "),
+        bound: Bound::AtMost(0.0),
+        unit: Unit::Count,
+    }
+}
+
+fn value(report: &Report, load: Load, system: System) -> Option<f64> {
+    report.row(load)?.value(system)
+}
+
+fn threads(count: usize) -> &'static str {
+    if count == 1 {
+        "one thread"
+    } else {
+        "two threads"
+    }
+}
+
+fn of_consumers(consumers: &[usize]) -> String {
+    let words = consumers.iter().map(|consumers| count(*consumers));
+    words.collect::<Vec<_>>().join(" / ")
+}
+
+/// A number of consumers in digits.
+pub(super) fn count(consumers: usize) -> String {
+    thousands(consumers as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_met_when_all_its_cells_are() {
+        let check = |figures: &[Option<f64>], verdict: Verdict, words: &str| {
+            let line = Line {
+                what: String::new(),
+                figures: figures.to_vec(),
+                cells: String::new(),
+                bound: Bound::AtLeast(4.8),
+                unit: Unit::Times,
+            };
+            assert_eq!(line.verdict().label(), verdict.label());
+            assert_eq!(format!("{} ({})", line.measured(), line.bar()), words);
+        };
+        let both = [Some(4.8), Some(10.0)];
+        check(&both, Verdict::Met, "4.80× / 10.0× (≥ 4.80×)");
+        let one = [Some(5.0), Some(4.7)];
+        check(&one, Verdict::Missed, "5.00× / 4.70× (≥ 4.80×)");
+        let half = [Some(5.0), None];
+        check(&half, Verdict::Unknown, "5.00× / – (≥ 4.80×)");
+        let bad_half = [Some(4.0), None];
+        check(&bad_half, Verdict::Missed, "4.00× / – (≥ 4.80×)");
+    }
+
+    #[test]
+    fn the_cost_law_falls_with_the_buffer() {
+        assert!((law(1) - 122.5).abs() < 1e-9);
+        assert!(
+            LAW_BUFFERS
+                .windows(2)
+                .all(|pair| law(pair[0]) > law(pair[1]))
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! What a lockstep broadcast does not show.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use super::channel::{AsyncBroadcast, Asyncband, Channel, Feed, SendEach, TokioBarrier};
+use super::load::System;
+use super::lockstep::{join, runtime, timed};
+use crate::allocations::Allocations;
+
+/// `work` with the channel of that name.
+macro_rules! with_channel {
+    ($system:expr, $work:ident($($argument:expr),*)) => {
+        match $system {
+            System::TokioBroadcast => $work::<TokioBarrier>($($argument),*),
+            System::AsyncBroadcast => $work::<AsyncBroadcast>($($argument),*),
+            System::Asyncband => $work::<Asyncband>($($argument),*),
+            System::Send => $work::<SendEach>($($argument),*),
+            _ => $work::<Feed>($($argument),*),
+        }
+    };
+}
+
+/// `work` with a closure that subscribes to what has that name.
+macro_rules! with_newcomers {
+    ($system:expr, $work:ident($($argument:expr),*)) => {
+        match $system {
+            System::TokioBroadcast => {
+                let (tx, _rx) = tokio::sync::broadcast::channel::<u64>(BUFFER);
+                $work($($argument,)* || tx.subscribe())
+            }
+            System::AsyncBroadcast => {
+                let (tx, _rx) = async_broadcast::broadcast::<u64>(BUFFER);
+                $work($($argument,)* || tx.new_receiver())
+            }
+            System::Asyncband => {
+                let (tx, _rx) = asyncband::broadcast::mpmc::bounded::<u64>(BUFFER);
+                $work($($argument,)* || tx.subscribe())
+            }
+            _ => {
+                let (_tx, hub) = fanline::hub::broadcast::<u64>(BUFFER);
+                $work($($argument,)* || hub.subscribe())
+            }
+        }
+    };
+}
+
+const BUFFER: usize = 256;
+
+/// Nanoseconds that a consumer costs who comes and goes, with so many there.
+pub(super) fn join_leave(system: System, present: usize) -> f64 {
+    with_newcomers!(system, come_and_go(present))
+}
+
+fn come_and_go<R>(present: usize, subscribe: impl Fn() -> R) -> f64 {
+    const PAIRS: u32 = 50_000;
+    let here: Vec<R> = (0..present).map(|_| subscribe()).collect();
+    let begin = Instant::now();
+    for _ in 0..PAIRS {
+        drop(black_box(subscribe()));
+    }
+    let nanos = begin.elapsed().as_secs_f64() * 1e9 / f64::from(PAIRS);
+    drop(here);
+    nanos
+}
+
+/// Bytes for each consumer, its handle included; what its task needs is the runtime's.
+pub(super) fn memory(system: System, consumers: usize) -> f64 {
+    with_newcomers!(system, bytes_of(consumers))
+}
+
+fn bytes_of<R>(consumers: usize, subscribe: impl Fn() -> R) -> f64 {
+    let before = Allocations::of_this_thread();
+    let here: Vec<R> = (0..consumers).map(|_| subscribe()).collect();
+    let made = Allocations::of_this_thread().since(before);
+    drop(here);
+    made.bytes as f64 / consumers as f64
+}
+
+/// Allocations for each element, once everything has grown.
+pub(super) fn allocations(system: System, consumers: usize) -> f64 {
+    with_channel!(system, allocations_of(consumers))
+}
+
+/// On one thread, whose allocations are counted.
+fn allocations_of<C: Channel>(consumers: usize) -> f64 {
+    const ELEMENTS: u64 = 100_000;
+    runtime(1).block_on(async {
+        let (mut tx, receivers) = C::open(BUFFER, consumers);
+        let tasks = receivers.into_iter().map(|mut rx| {
+            tokio::spawn(async move {
+                while let Some(value) = C::recv(&mut rx).await {
+                    black_box(value);
+                }
+            })
+        });
+        let tasks = tasks.collect();
+        for value in 0..10_000 {
+            C::send(&mut tx, value).await;
+        }
+        let before = Allocations::of_this_thread();
+        for value in 0..ELEMENTS {
+            C::send(&mut tx, value).await;
+        }
+        let made = Allocations::of_this_thread().since(before).count;
+        drop(tx);
+        join(tasks).await;
+        made as f64 / ELEMENTS as f64
+    })
+}
+
+/// How long the slow one works on each element.
+pub(super) const SLOW_WORK: Duration = Duration::from_micros(2);
+
+/// A consumer that works on each element, and so many that do not.
+pub(super) fn slow(system: System, threads: usize, fast: usize, elements: u64) -> Duration {
+    with_channel!(system, slow_among(threads, fast, elements))
+}
+
+fn slow_among<C: Channel>(threads: usize, fast: usize, elements: u64) -> Duration {
+    timed(threads, async move {
+        let (mut tx, receivers) = C::open(BUFFER, fast + 1);
+        let tasks = receivers.into_iter().enumerate().map(|(index, mut rx)| {
+            let is_slow = index == 0;
+            tokio::spawn(async move {
+                let mut received = 0;
+                while let Some(value) = C::recv(&mut rx).await {
+                    assert_eq!(value, received);
+                    received += 1;
+                    if is_slow {
+                        let begin = Instant::now();
+                        while begin.elapsed() < SLOW_WORK {}
+                    }
+                }
+                assert_eq!(received, elements);
+            })
+        });
+        let tasks = tasks.collect();
+        for value in 0..elements {
+            C::send(&mut tx, value).await;
+        }
+        drop(tx);
+        join(tasks).await;
+    })
+}
+
+/// Median time from before a send until the last consumer has the element, in microseconds; between two
+/// elements everybody sleeps.
+pub(super) fn latency(system: System, threads: usize, consumers: usize) -> f64 {
+    with_channel!(system, latency_of(threads, consumers))
+}
+
+fn latency_of<C: Channel>(threads: usize, consumers: usize) -> f64 {
+    const ELEMENTS: u64 = 200;
+    let work = async move {
+        let (mut tx, receivers) = C::open(BUFFER, consumers);
+        let got = Arc::new((AtomicU64::new(0), Notify::new()));
+        let all = consumers as u64;
+        for mut rx in receivers {
+            let got = got.clone();
+            tokio::spawn(async move {
+                while C::recv(&mut rx).await.is_some() {
+                    if (got.0.fetch_add(1, Ordering::AcqRel) + 1).is_multiple_of(all) {
+                        got.1.notify_one();
+                    }
+                }
+            });
+        }
+        let mut times = Vec::new();
+        for value in 0..ELEMENTS {
+            tokio::time::sleep(Duration::from_micros(500)).await;
+            let begin = Instant::now();
+            C::send(&mut tx, value).await;
+            got.1.notified().await;
+            times.push(begin.elapsed());
+        }
+        times.sort_unstable();
+        times[times.len() / 2].as_secs_f64() * 1e6
+    };
+    runtime(threads).block_on(async { tokio::spawn(work).await.expect("no panic") })
+}

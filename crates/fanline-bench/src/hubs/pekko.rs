@@ -1,0 +1,135 @@
+//! Pekko's BroadcastHub: the Maven project in `rivals/pekko`, one JVM for all cells.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::load::Cell;
+use crate::jvm::{self, Jvm};
+
+/// Debian keeps JDKs here.
+const JDKS: &str = "/usr/lib/jvm";
+
+/// The first of them that is installed runs Pekko. Not Debian's 17: its compiler C2 has crashed on code
+/// of the hub.
+const NAMES: [&str; 4] = [
+    "temurin-21-jdk",
+    "java-21-openjdk",
+    "temurin-25-jdk",
+    "java-25-openjdk",
+];
+
+/// The collector with the cheapest write barriers, and a heap that is large for what is kept; a JVM that
+/// crashes says so in a file.
+const OPTIONS: [&str; 5] = [
+    "-XX:+UseParallelGC",
+    "-Xms3g",
+    "-Xmx3g",
+    "-XX:ErrorFile=target/crash-%p.log",
+    "-XX:-CreateCoredumpOnCrash",
+];
+
+/// How often a run is tried, each time in a fresh JVM, when the JVM dies.
+const TRIES: usize = 3;
+
+/// The compiled project, and its JVM.
+pub(super) struct Pekko {
+    folder: PathBuf,
+    java: PathBuf,
+    /// Of its dispatcher.
+    threads: usize,
+    jvm: Jvm,
+    /// What each JVM that died said.
+    pub(super) deaths: Vec<String>,
+}
+
+impl Pekko {
+    pub(super) fn start(java_home: Option<&Path>, threads: usize) -> Result<Self> {
+        let java_home = java_home.map(Path::to_owned).or_else(installed);
+        let folder = jvm::package("pekko")?;
+        let java = java_home.map_or_else(|| "java".into(), |home| home.join("bin/java"));
+        Ok(Self {
+            jvm: warm(&java, &folder, threads)?,
+            folder,
+            java,
+            threads,
+            deaths: Vec::new(),
+        })
+    }
+
+    /// Pekko, its threads, and the JDK, as the JVM says it.
+    pub(super) fn version(&self) -> String {
+        format!("{}, {}", self.jvm.banner, OPTIONS[..3].join(" "))
+    }
+
+    /// How long a run takes. The threads are the dispatcher's, whatever the cell says.
+    pub(super) fn run(&mut self, cell: Cell, elements: u64) -> Result<Duration> {
+        let mut tries = 1;
+        loop {
+            match self.try_run(cell, elements) {
+                Err(error) if tries < TRIES => {
+                    self.deaths.push(format!("{error:#}"));
+                    self.jvm = warm(&self.java, &self.folder, self.threads)?;
+                    tries += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn try_run(&mut self, cell: Cell, elements: u64) -> Result<Duration> {
+        run(&mut self.jvm, cell.buffer, cell.consumers, elements)
+    }
+}
+
+fn run(jvm: &mut Jvm, buffer: usize, consumers: usize, elements: u64) -> Result<Duration> {
+    let answer = jvm.ask(&format!("{buffer} {consumers} {elements}"))?;
+    let nanos = answer
+        .parse()
+        .with_context(|| format!("Pekko: no time, but {answer:?}"))?;
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// A JVM whose compilers have seen the load.
+fn warm(java: &Path, folder: &Path, threads: usize) -> Result<Jvm> {
+    let mut options = OPTIONS.to_vec();
+    if has_unsafe_switch(java) {
+        options.push("--sun-misc-unsafe-memory-access=allow");
+    }
+    let mut jvm = Jvm::start(java, folder, &options, &threads.to_string())?;
+    for (buffer, consumers, elements) in [
+        (256, 64, 200_000),
+        (64, 256, 50_000),
+        (256, 1000, 20_000),
+        (64, 64, 100_000),
+    ] {
+        run(&mut jvm, buffer, consumers, elements)?;
+    }
+    Ok(jvm)
+}
+
+fn installed() -> Option<PathBuf> {
+    let folders = fs::read_dir(JDKS).ok()?.filter_map(Result::ok);
+    let folders: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
+    let named = |prefix: &str| {
+        let mut found = folders.iter().filter(|folder| {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(prefix) && folder.join("bin/java").exists()
+        });
+        found.next().cloned()
+    };
+    NAMES.into_iter().find_map(named)
+}
+
+/// From 24 on a JVM complains of what Pekko does with memory, unless it is told not to.
+fn has_unsafe_switch(java: &Path) -> bool {
+    let release = java.with_file_name("../release");
+    let release = fs::read_to_string(release).unwrap_or_default();
+    let version = release.lines().find_map(|line| {
+        let version = line.strip_prefix("JAVA_VERSION=\"")?;
+        version.split(['.', '"']).next()?.parse::<u32>().ok()
+    });
+    version.is_some_and(|version| version >= 24)
+}

@@ -1,0 +1,344 @@
+//! An account's JetStream: where every message for it arrives, and all that it says comes from.
+
+use std::time::Duration;
+
+use super::advisory::{Action, Advisories};
+use super::consumer::AckTopic;
+use super::folders::Folders;
+use super::info::ApiStats;
+use super::limits::{AccountLimits, Reserved};
+use super::random::Random;
+use super::streams::{Key, StreamId, Streams};
+use super::transfer::Transfers;
+use super::{Message, Now, Port, Strictness, api};
+use crate::store::{DiskError, SyncId, SyncMode, SyncRequest};
+
+/// What everything for JetStream is published to.
+const FILTERS: [&str; 4] = ["$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$JS.SNAPSHOT.>"];
+
+/// What an account's JetStream is told once.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The account's name, for acknowledgements and events.
+    pub account: String,
+    /// The server's domain: `$JS.<domain>.API.>` is answered too.
+    pub domain: Option<String>,
+    /// The server's id, for events.
+    pub server_id: String,
+    /// The server's name: it leads every stream.
+    pub server_name: String,
+    /// The server's version, for metadata.
+    pub server_version: String,
+    /// What is done with fields of requests that nobody knows.
+    pub strictness: Strictness,
+    /// What the account may use.
+    pub limits: AccountLimits,
+    /// When records are brought to the disk, if their stream does not say.
+    pub sync: SyncMode,
+}
+
+/// Something to be brought to the disk, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamSync {
+    /// To be given to [`JetStream::handle_synced`].
+    pub stream: StreamId,
+    /// The stream's name, and so its folder's.
+    pub name: String,
+    /// What to sync.
+    pub request: SyncRequest,
+}
+
+/// All streams of one account.
+///
+/// # In which order it is called
+///
+/// [`handle`](Self::handle) for each message that has come, [`handle_interest`](Self::handle_interest),
+/// [`handle_synced`](Self::handle_synced) and [`handle_timeout`](Self::handle_timeout) as things happen;
+/// then [`settle`](Self::settle) once, in which records go out; then [`next_sync`](Self::next_sync) until
+/// there is nothing, and [`next_timeout`](Self::next_timeout).
+pub struct JetStream {
+    pub(super) settings: Settings,
+    pub(super) streams: Streams,
+    pub(super) folders: Option<Box<dyn Folders>>,
+    pub(super) advisories: Advisories,
+    pub(super) random: Random,
+    pub(super) stats: ApiStats,
+    pub(super) transfers: Transfers,
+    /// `$JS.<domain>.API.`
+    domain_prefix: Option<Box<[u8]>>,
+    touched: Vec<Key>,
+    unsynced: Vec<Key>,
+    problems: Vec<String>,
+}
+
+impl JetStream {
+    /// Takes back what the folders hold and asks for what is published to it. Without folders, streams on
+    /// disk are refused. `seed` makes the names that are drawn differ from those of other runs.
+    pub fn new(
+        settings: Settings,
+        folders: Option<Box<dyn Folders>>,
+        seed: u64,
+        now: Now,
+        port: &mut dyn Port,
+    ) -> Self {
+        let random = Random::new(seed);
+        let domain = settings.domain.as_deref();
+        let advisories = Advisories::new(
+            &settings.account,
+            &settings.server_id,
+            domain,
+            Random::new(!seed),
+        );
+        let mut jetstream = JetStream {
+            domain_prefix: domain.map(|domain| format!("$JS.{domain}.API.").into_bytes().into()),
+            streams: Streams::default(),
+            folders,
+            advisories,
+            random,
+            stats: ApiStats::default(),
+            transfers: Transfers::default(),
+            touched: Vec::new(),
+            unsynced: Vec::new(),
+            problems: Vec::new(),
+            settings,
+        };
+        for filter in FILTERS {
+            port.subscribe(filter.as_bytes());
+        }
+        if let Some(prefix) = &jetstream.domain_prefix {
+            port.subscribe(&[prefix, &b">"[..]].concat());
+        }
+        jetstream.recover(now, port);
+        jetstream
+    }
+
+    /// Takes a message that was published to what was asked for.
+    pub fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+        if message.topic.starts_with(b"$JS.") {
+            self.handle_own(message, now, port);
+        }
+        if let Some(key) = self.streams.holder(message.topic)
+            && let Some(stream) = self.streams.touch(key)
+        {
+            stream.publish(message, now, port);
+        }
+    }
+
+    /// Takes a message to JetStream itself.
+    fn handle_own(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+        let topic = message.topic;
+        if let Some(path) = topic.strip_prefix(b"$JS.API.") {
+            api::handle(self, path, message, now, port);
+        } else if topic.starts_with(b"$JS.ACK.") {
+            self.handle_ack(message, now, port);
+        } else if topic.starts_with(b"$JS.FC.") {
+            self.handle_flow_control(topic, now, port);
+        } else if topic.starts_with(b"$JS.SNAPSHOT.") {
+            self.handle_transfer(message, now, port);
+        } else if let Some(prefix) = &self.domain_prefix
+            && let Some(path) = topic.strip_prefix(&**prefix)
+        {
+            api::handle(self, path, message, now, port);
+        }
+    }
+
+    fn handle_ack(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+        let stream = AckTopic::parse(message.topic)
+            .and_then(|topic| std::str::from_utf8(topic.stream).ok())
+            .and_then(|name| self.streams.find(name))
+            .and_then(|key| self.streams.touch(key));
+        let is_known = stream.is_some_and(|stream| {
+            stream.with_consumers(now, port, |consumers, context| {
+                consumers.handle_ack(message, context)
+            })
+        });
+        if !is_known {
+            api::no_responders(message, port);
+        }
+    }
+
+    fn handle_flow_control(&mut self, topic: &[u8], now: Now, port: &mut dyn Port) {
+        let name = topic.split(|b| *b == b'.').nth(2);
+        let stream = name
+            .and_then(|name| std::str::from_utf8(name).ok())
+            .and_then(|name| self.streams.find(name))
+            .and_then(|key| self.streams.touch(key));
+        if let Some(stream) = stream {
+            stream.with_consumers(now, port, |consumers, context| {
+                consumers.handle_flow_control(topic, context);
+            });
+        }
+    }
+
+    /// The first one has subscribed to a filter, or the last one has left it.
+    pub fn handle_interest(&mut self, filter: &[u8], now: Now, port: &mut dyn Port) {
+        let pushing = |stream: &super::stream::Stream| !stream.consumers().is_empty();
+        let streams = self.streams.iter().filter(|(_, stream)| pushing(stream));
+        let keys: Vec<Key> = streams.map(|(key, _)| key).collect();
+        for key in keys {
+            if let Some(stream) = self.streams.touch(key) {
+                stream.with_consumers(now, port, |consumers, context| {
+                    consumers.handle_interest(filter, context);
+                });
+            }
+        }
+    }
+
+    /// The disk has done, or failed to do, what [`next_sync`](Self::next_sync) asked for.
+    pub fn handle_synced(
+        &mut self,
+        stream: StreamId,
+        sync: SyncId,
+        result: Result<(), DiskError>,
+        port: &mut dyn Port,
+    ) {
+        if let Some(key) = self.streams.by_id(stream)
+            && let Some(stream) = self.streams.touch(key)
+        {
+            stream.handle_synced(sync, result, port);
+        }
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
+        while let Some(key) = self.streams.take_due(now.since_start) {
+            if let Some(stream) = self.streams.touch(key) {
+                stream.handle_timeout(now, port);
+            }
+        }
+        self.expire_transfers(now, port);
+    }
+
+    /// Does what follows from all that has happened: deliveries, copies, and what is kept of consumers.
+    pub fn settle(&mut self, now: Now, port: &mut dyn Port) {
+        let mut touched = std::mem::take(&mut self.touched);
+        self.streams.take_touched(&mut touched);
+        for key in touched.drain(..) {
+            self.settle_stream(key, now, port);
+        }
+        self.touched = touched;
+    }
+
+    fn settle_stream(&mut self, key: Key, now: Now, port: &mut dyn Port) {
+        self.copy(key, now, port);
+        let Some(stream) = self.streams.get_mut(key) else {
+            return;
+        };
+        stream.settle(now, port);
+        self.remove_unused(key, now, port);
+        self.keep_consumers(key, false, now, port);
+        self.streams.set_timer(key);
+        if !self.unsynced.contains(&key) {
+            self.unsynced.push(key);
+        }
+    }
+
+    /// Copies what is new into a stream from its origins, and from it into those that copy it.
+    fn copy(&mut self, key: Key, now: Now, port: &mut dyn Port) {
+        let Some(stream) = self.streams.get(key) else {
+            return;
+        };
+        let readers = self.streams.readers(&stream.config().name);
+        let mut pairs: Vec<(Key, Key)> = readers.iter().map(|reader| (*reader, key)).collect();
+        let origins = stream
+            .origins()
+            .filter_map(|origin| self.streams.find(origin));
+        pairs.extend(origins.map(|origin| (key, origin)));
+        for (reader, origin) in pairs {
+            let Some((into, from)) = self.streams.pair(reader, origin) else {
+                continue;
+            };
+            let was = into.state().last_sequence;
+            let has_more = into.pull(from, now, port);
+            if has_more || into.state().last_sequence != was {
+                self.streams.touch(reader);
+            }
+        }
+    }
+
+    fn remove_unused(&mut self, key: Key, now: Now, port: &mut dyn Port) {
+        let mut unused = Vec::new();
+        let Some(stream) = self.streams.get_mut(key) else {
+            return;
+        };
+        stream.with_consumers(now, port, |consumers, _| consumers.take_unused(&mut unused));
+        for id in unused {
+            self.delete_consumer(key, id, now, port);
+        }
+    }
+
+    /// What is to be brought to the disk now; to be asked until there is nothing.
+    pub fn next_sync(&mut self, now: Duration) -> Option<StreamSync> {
+        while let Some(key) = self.unsynced.pop() {
+            let Some(id) = self.streams.id(key) else {
+                continue;
+            };
+            let Some(stream) = self.streams.get_mut(key) else {
+                continue;
+            };
+            if let Some(request) = stream.next_sync(now) {
+                let name = stream.config().name.clone();
+                return Some(StreamSync {
+                    stream: id,
+                    name,
+                    request,
+                });
+            }
+        }
+        None
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) and [`settle`](Self::settle) are due, since the
+    /// server's start.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        if self.streams.has_touched() {
+            return Some(Duration::ZERO);
+        }
+        let timers = [self.streams.next_timer(), self.transfers.next_timeout()];
+        timers.into_iter().flatten().min()
+    }
+
+    /// What went wrong where nobody was told, in words, since last time.
+    pub fn take_problems(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.problems)
+    }
+
+    pub(super) fn report(&mut self, problem: String) {
+        self.problems.push(problem);
+    }
+
+    /// What all streams but one have set aside.
+    pub(super) fn reserved(&self, but: Option<Key>) -> Reserved {
+        let mut reserved = Reserved::default();
+        let others = self.streams.iter().filter(|(key, _)| Some(*key) != but);
+        others.for_each(|(_, stream)| reserved.add(stream.config()));
+        reserved
+    }
+
+    /// Deletes a consumer and all that is kept of it.
+    pub(super) fn delete_consumer(
+        &mut self,
+        key: Key,
+        id: super::consumer::ConsumerId,
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        let Some(stream) = self.streams.touch(key) else {
+            return;
+        };
+        let deleted = stream.with_consumers(now, port, |consumers, context| {
+            consumers.delete(id, context)
+        });
+        let Some(consumer) = deleted else {
+            return;
+        };
+        // What the disk cannot remove now goes with the next consumer that goes.
+        let _ = stream.remove_unneeded();
+        super::keep::forget_consumer(stream.store(), consumer.name());
+        if !consumer.config().direct {
+            let stream = stream.config().name.clone();
+            let names = (stream.as_str(), consumer.name());
+            self.advisories.consumer(Action::Delete, names, now, port);
+        }
+    }
+}

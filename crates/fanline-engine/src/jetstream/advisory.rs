@@ -1,0 +1,210 @@
+//! Events: what happens to streams and consumers, told to those who listen.
+
+use serde::Serialize;
+
+use super::random::Random;
+use super::{Message, Now, Port, Timestamp};
+
+/// What all events have in front.
+#[derive(Serialize)]
+struct Event<T> {
+    r#type: String,
+    id: String,
+    timestamp: Timestamp,
+    #[serde(flatten)]
+    what: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    domain: Option<String>,
+}
+
+#[derive(Serialize)]
+struct StreamAction<'a> {
+    stream: &'a str,
+    action: &'static str,
+}
+
+#[derive(Serialize)]
+struct ConsumerAction<'a> {
+    stream: &'a str,
+    consumer: &'a str,
+    action: &'static str,
+}
+
+#[derive(Serialize)]
+struct ConsumerPause<'a> {
+    stream: &'a str,
+    consumer: &'a str,
+    paused: bool,
+    pause_until: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Transfer<'a> {
+    stream: &'a str,
+}
+
+#[derive(Serialize)]
+struct ApiAudit<'a> {
+    server: &'a str,
+    client: Client<'a>,
+    subject: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    request: &'a str,
+    response: &'a str,
+}
+
+/// Who asked: as much as is known where streams are kept.
+#[derive(Serialize)]
+struct Client<'a> {
+    acc: &'a str,
+    server: &'a str,
+}
+
+/// What happened to a stream or a consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Create,
+    Update,
+    Delete,
+}
+
+impl Action {
+    /// The word in the event's subject, and the one in its body.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Action::Create => ("CREATED", "create"),
+            Action::Update => ("UPDATED", "modify"),
+            Action::Delete => ("DELETED", "delete"),
+        }
+    }
+}
+
+/// Whose events they are, and what they are numbered by.
+pub(super) struct Advisories {
+    account: String,
+    server: String,
+    domain: Option<String>,
+    random: Random,
+}
+
+impl Advisories {
+    pub(super) fn new(account: &str, server: &str, domain: Option<&str>, random: Random) -> Self {
+        Advisories {
+            account: account.to_owned(),
+            server: server.to_owned(),
+            domain: domain.map(str::to_owned),
+            random,
+        }
+    }
+
+    pub(super) fn stream(&mut self, action: Action, stream: &str, now: Now, port: &mut dyn Port) {
+        let (word, action) = action.words();
+        let topic = format!("$JS.EVENT.ADVISORY.STREAM.{word}.{stream}");
+        let what = StreamAction { stream, action };
+        self.send("stream_action", &topic, what, now, port);
+    }
+
+    pub(super) fn consumer(
+        &mut self,
+        action: Action,
+        (stream, consumer): (&str, &str),
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        let (word, action) = action.words();
+        let topic = format!("$JS.EVENT.ADVISORY.CONSUMER.{word}.{stream}.{consumer}");
+        let what = ConsumerAction {
+            stream,
+            consumer,
+            action,
+        };
+        self.send("consumer_action", &topic, what, now, port);
+    }
+
+    pub(super) fn pause(
+        &mut self,
+        (stream, consumer): (&str, &str),
+        (paused, pause_until): (bool, Timestamp),
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        let topic = format!("$JS.EVENT.ADVISORY.CONSUMER.PAUSE.{stream}.{consumer}");
+        let what = ConsumerPause {
+            stream,
+            consumer,
+            paused,
+            pause_until,
+        };
+        self.send("consumer_pause", &topic, what, now, port);
+    }
+
+    /// A backup or a restore has begun or is complete; `what` is one of `snapshot_create`,
+    /// `snapshot_complete`, `restore_create`, `restore_complete`.
+    pub(super) fn transfer(
+        &mut self,
+        what: &'static str,
+        stream: &str,
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        let word = what.to_ascii_uppercase();
+        let topic = format!("$JS.EVENT.ADVISORY.STREAM.{word}.{stream}");
+        self.send(what, &topic, Transfer { stream }, now, port);
+    }
+
+    /// A request of the API was answered.
+    pub(super) fn audit(
+        &mut self,
+        request: &Message<'_>,
+        response: &[u8],
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        const TOPIC: &str = "$JS.EVENT.ADVISORY.API";
+        if !port.has_interest(TOPIC.as_bytes()) {
+            return;
+        }
+        let text = String::from_utf8_lossy;
+        let (account, server) = (self.account.clone(), self.server.clone());
+        let what = ApiAudit {
+            server: &server,
+            client: Client {
+                acc: &account,
+                server: &server,
+            },
+            subject: &text(request.topic),
+            request: &text(request.payload),
+            response: &text(response),
+        };
+        self.send("api_audit", TOPIC, what, now, port);
+    }
+
+    fn send(
+        &mut self,
+        what: &str,
+        topic: &str,
+        body: impl Serialize,
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        if !port.has_interest(topic.as_bytes()) {
+            return;
+        }
+        let event = Event {
+            r#type: format!("io.nats.jetstream.advisory.v1.{what}"),
+            id: self.random.id(),
+            timestamp: Timestamp::from_unix_nanos(now.unix_nanos),
+            what: body,
+            domain: self.domain.clone(),
+        };
+        // Of strings and numbers only, it can be written.
+        let Ok(payload) = serde_json::to_vec(&event) else {
+            return;
+        };
+        port.publish(&Message {
+            topic: topic.as_bytes(),
+            payload: &payload,
+            ..Message::default()
+        });
+    }
+}

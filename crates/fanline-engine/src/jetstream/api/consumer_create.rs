@@ -1,0 +1,217 @@
+//! `CONSUMER.CREATE`, in its three forms: without a name, with one, and the old one for durables.
+
+use serde::Deserialize;
+
+use super::{Answer, Call, json};
+use crate::jetstream::account::JetStream;
+use crate::jetstream::advisory::Action;
+use crate::jetstream::consumer::ConsumerId;
+use crate::jetstream::streams::Key;
+use crate::jetstream::{
+    ApiError, ConsumerConfig, Pedantry, Retention, check_consumer_name, overlap, stored_metadata,
+};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Request {
+    stream_name: String,
+    config: ConsumerConfig,
+    action: Wish,
+    pedantic: bool,
+}
+
+/// Whether the consumer must be new, must be there, or either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Wish {
+    #[default]
+    #[serde(rename = "")]
+    Either,
+    Create,
+    Update,
+}
+
+/// `CONSUMER.CREATE.<stream>`.
+pub(super) fn unnamed(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    let mut request: Request = asked(call)?;
+    if !request.config.durable_name.is_empty() {
+        return Err(ApiError::CONSUMER_EPHEMERAL_WITH_DURABLE_NAME);
+    }
+    if request.config.name.is_empty() {
+        request.config.name = call.js.random.consumer_name();
+    }
+    create(call, request)
+}
+
+/// `CONSUMER.CREATE.<stream>.<consumer>`, and perhaps a filter.
+pub(super) fn named(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    let mut request: Request = asked(call)?;
+    let config = &mut request.config;
+    let (name, filter) = (call.name(1), call.names.get(2).copied());
+    if !config.durable_name.is_empty() && config.durable_name != name {
+        return Err(ApiError::CONSUMER_DURABLE_NAME_NOT_MATCH_SUBJECT);
+    }
+    if let Some(filter) = filter {
+        if !config.filter_subjects.is_empty() {
+            return Err(ApiError::CONSUMER_MULTIPLE_FILTERS_NOT_ALLOWED);
+        }
+        if config.filter_subject != filter {
+            return Err(ApiError::CONSUMER_CREATE_FILTER_SUBJECT_MISMATCH);
+        }
+    }
+    config.name = name.to_owned();
+    create(call, request)
+}
+
+/// `CONSUMER.DURABLE.CREATE.<stream>.<consumer>`.
+pub(super) fn durable(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    let mut request: Request = asked(call)?;
+    let config = &mut request.config;
+    if config.durable_name.is_empty() {
+        return Err(ApiError::CONSUMER_DURABLE_NAME_NOT_SET);
+    }
+    if config.durable_name != call.name(1) {
+        return Err(ApiError::CONSUMER_DURABLE_NAME_NOT_MATCH_SUBJECT);
+    }
+    config.name = config.durable_name.clone();
+    create(call, request)
+}
+
+fn asked(call: &Call<'_>) -> Result<Request, ApiError> {
+    let request: Request = call.body()?;
+    if request.stream_name != call.name(0) {
+        return Err(ApiError::STREAM_MISMATCH);
+    }
+    Ok(request)
+}
+
+fn create(call: &mut Call<'_>, request: Request) -> Result<Answer, ApiError> {
+    check_consumer_name(&request.config.name)?;
+    let key = call.stream_key()?;
+    let pedantry = match request.pedantic {
+        true => Pedantry::Pedantic,
+        false => Pedantry::Lax,
+    };
+    let stream = call.stream(key)?;
+    let config = request.config.checked(stream.config(), pedantry)?;
+    let existing = stream.consumers().find(&config.name);
+    let id = match (existing, request.action) {
+        (None, Wish::Update) => return Err(ApiError::CONSUMER_DOES_NOT_EXIST),
+        (None, _) => make(call, key, config)?,
+        (Some(id), wish) => change(call, (key, id), config, wish)?,
+    };
+    let info = call.consumer_info(key, id)?;
+    json(&info)
+}
+
+fn make(call: &mut Call<'_>, key: Key, mut config: ConsumerConfig) -> Result<ConsumerId, ApiError> {
+    check_beside_others(call.js, key, &config, None)?;
+    stored_metadata_of(&mut config);
+    let (now, is_direct) = (call.now, config.direct);
+    let name = config.name.clone();
+    let id = call.js.make_consumer(key, config, now, call.port)?;
+    if !is_direct {
+        let names = (call.names[0], name.as_str());
+        let advisories = &mut call.js.advisories;
+        advisories.consumer(Action::Create, names, now, call.port);
+    }
+    Ok(id)
+}
+
+/// A consumer that is there is given another configuration, if it is another one.
+fn change(
+    call: &mut Call<'_>,
+    (key, id): (Key, ConsumerId),
+    mut config: ConsumerConfig,
+    wish: Wish,
+) -> Result<ConsumerId, ApiError> {
+    let stream = call.js.streams.get(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+    let consumer = stream.consumers().get(id);
+    let is = consumer.ok_or(ApiError::CONSUMER_NOT_FOUND)?.config();
+    // A pause is ordered, not configured, once there is a consumer.
+    config.pause_until = is.pause_until;
+    if is.same_as(&config) {
+        return Ok(id);
+    }
+    if wish == Wish::Create {
+        return Err(ApiError::CONSUMER_ALREADY_EXISTS);
+    }
+    is.check_update(&config)?;
+    check_beside_others(call.js, key, &config, Some(id))?;
+    stored_metadata_of(&mut config);
+    call.js
+        .change_consumer((key, id), config, call.now, call.port)?;
+    Ok(id)
+}
+
+fn stored_metadata_of(config: &mut ConsumerConfig) {
+    let level = config.required_level();
+    stored_metadata(&mut config.metadata, level);
+}
+
+/// The rules that concern the stream's other consumers and the account. `but` is the consumer itself.
+fn check_beside_others(
+    js: &JetStream,
+    key: Key,
+    config: &ConsumerConfig,
+    but: Option<ConsumerId>,
+) -> Result<(), ApiError> {
+    let limits = &js.settings.limits;
+    let acks = config.max_ack_pending;
+    if limits.max_ack_pending > 0 && acks > limits.max_ack_pending {
+        return Err(ApiError::consumer_max_pending_ack_excess(
+            limits.max_ack_pending,
+        ));
+    }
+    let stream = js.streams.get(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+    let others = stream
+        .consumers()
+        .iter()
+        .filter(|(id, c)| Some(*id) != but && !c.config().direct);
+    let others = others.map(|(_, consumer)| consumer.config());
+    if stream.config().retention == Retention::WorkQueue && !config.direct {
+        return check_work_queue(config, others)
+            .and_then(|()| check_count(limits.consumers_max(stream.config()), stream, but));
+    }
+    match config.direct {
+        true => Ok(()),
+        false => check_count(limits.consumers_max(stream.config()), stream, but),
+    }
+}
+
+fn check_count(
+    max: usize,
+    stream: &crate::jetstream::stream::Stream,
+    but: Option<ConsumerId>,
+) -> Result<(), ApiError> {
+    let counted = stream
+        .consumers()
+        .iter()
+        .filter(|(_, c)| !c.config().direct)
+        .count();
+    match but.is_none() && counted >= max {
+        true => Err(ApiError::MAXIMUM_CONSUMERS_LIMIT),
+        false => Ok(()),
+    }
+}
+
+/// On a work queue each record has one consumer.
+fn check_work_queue<'a>(
+    config: &ConsumerConfig,
+    others: impl Iterator<Item = &'a ConsumerConfig>,
+) -> Result<(), ApiError> {
+    let is_filtered = config.filters().next().is_some();
+    for other in others {
+        if !is_filtered {
+            return Err(ApiError::CONSUMER_WQ_MULTIPLE_UNFILTERED);
+        }
+        let is_open = other.filters().next().is_none();
+        let mut pairs = other
+            .filters()
+            .flat_map(|o| config.filters().map(move |f| (o, f)));
+        if is_open || pairs.any(|(other, filter)| overlap(other, filter)) {
+            return Err(ApiError::CONSUMER_WQ_CONSUMER_NOT_UNIQUE);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! `CONSUMER.NAMES` and `CONSUMER.LIST`: all consumers of a stream, but for those of copies.
+
+use serde::Serialize;
+
+use super::page::{INFOS_MAX, NAMES_MAX, Page, PageRequest};
+use super::{Answer, Call, json};
+use crate::jetstream::ApiError;
+use crate::jetstream::consumer::{ConsumerId, ConsumerInfo};
+use crate::jetstream::streams::Key;
+
+#[derive(Serialize)]
+struct Names {
+    #[serde(flatten)]
+    page: Page,
+    consumers: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Infos {
+    #[serde(flatten)]
+    page: Page,
+    consumers: Vec<ConsumerInfo>,
+}
+
+pub(super) fn names(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    let request: PageRequest = call.body()?;
+    let key = call.stream_key()?;
+    let listed = listed(call, key);
+    let page = Page::new(listed.len(), request.offset, NAMES_MAX);
+    let names = page.of(&listed).iter().map(|(name, _)| name.clone());
+    json(&Names {
+        page,
+        consumers: names.collect(),
+    })
+}
+
+pub(super) fn infos(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    let request: PageRequest = call.body()?;
+    let key = call.stream_key()?;
+    let listed = listed(call, key);
+    let page = Page::new(listed.len(), request.offset, INFOS_MAX);
+    let now = call.now;
+    let stream = call
+        .js
+        .streams
+        .touch(key)
+        .ok_or(ApiError::STREAM_NOT_FOUND)?;
+    let consumers = stream.with_consumers(now, call.port, |consumers, context| {
+        let infos = page.of(&listed).iter();
+        infos
+            .filter_map(|(_, id)| consumers.info(*id, context))
+            .collect()
+    });
+    json(&Infos { page, consumers })
+}
+
+/// In the order of their names.
+fn listed(call: &Call<'_>, key: Key) -> Vec<(String, ConsumerId)> {
+    let consumers = call.js.streams.get(key).map(|stream| stream.consumers());
+    let all = consumers.into_iter().flat_map(|consumers| consumers.iter());
+    let shown = all.filter(|(_, consumer)| !consumer.config().direct);
+    let mut listed: Vec<_> = shown
+        .map(|(id, consumer)| (consumer.name().to_owned(), id))
+        .collect();
+    listed.sort_unstable();
+    listed
+}

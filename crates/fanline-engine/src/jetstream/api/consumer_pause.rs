@@ -1,0 +1,39 @@
+//! `CONSUMER.PAUSE`: until a time, or, without one, no longer.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, Call, json};
+use crate::jetstream::{ApiError, Timestamp};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Request {
+    pause_until: Option<Timestamp>,
+}
+
+#[derive(Serialize)]
+struct Reply {
+    paused: bool,
+    pause_until: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pause_remaining: Option<i64>,
+}
+
+pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    let request: Request = call.body()?;
+    let (key, id) = call.consumer_key()?;
+    let until = request.pause_until.filter(|until| !until.is_zero());
+    let now = call.now;
+    let remaining = until.map(|until| until.unix_nanos().saturating_sub(now.unix_nanos));
+    let pause_remaining = remaining.filter(|remaining| *remaining > 0);
+    call.js.pause_consumer((key, id), until, now, call.port)?;
+    let pause_until = until.unwrap_or(Timestamp::ZERO);
+    let state = (pause_remaining.is_some(), pause_until);
+    let names = (call.names[0], call.names[1]);
+    call.js.advisories.pause(names, state, now, call.port);
+    json(&Reply {
+        paused: pause_remaining.is_some(),
+        pause_until,
+        pause_remaining,
+    })
+}

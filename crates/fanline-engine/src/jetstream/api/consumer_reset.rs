@@ -1,0 +1,36 @@
+//! `CONSUMER.RESET`: a consumer goes on elsewhere.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, Call, json};
+use crate::jetstream::ApiError;
+use crate::jetstream::consumer::ConsumerInfo;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Request {
+    seq: u64,
+}
+
+#[derive(Serialize)]
+struct Reply {
+    #[serde(flatten)]
+    info: ConsumerInfo,
+    reset_seq: u64,
+}
+
+pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    let request: Request = call.body()?;
+    let (key, id) = call.consumer_key()?;
+    let now = call.now;
+    let stream = call
+        .js
+        .streams
+        .touch(key)
+        .ok_or(ApiError::STREAM_NOT_FOUND)?;
+    let reset_seq = stream.with_consumers(now, call.port, |consumers, context| {
+        consumers.reset(id, request.seq, context)
+    })?;
+    let info = call.consumer_info(key, id)?;
+    json(&Reply { info, reset_seq })
+}

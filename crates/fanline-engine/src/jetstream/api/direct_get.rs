@@ -1,0 +1,40 @@
+//! `DIRECT.GET`: records as messages, without JSON around them.
+
+use super::{asks_too_much, no_responders};
+use crate::jetstream::account::JetStream;
+use crate::jetstream::{Message, Now, Port};
+
+/// Answers a request whose topic goes on with `names`: a stream, and perhaps a subject.
+pub(super) fn handle(
+    js: &mut JetStream,
+    names: &[u8],
+    message: &Message<'_>,
+    now: Now,
+    port: &mut dyn Port,
+) {
+    if message.reply.is_empty() {
+        return;
+    }
+    let dot = names.iter().position(|b| *b == b'.');
+    let (name, subject) = match dot {
+        Some(dot) => (&names[..dot], &names[dot + 1..]),
+        None => (names, &b""[..]),
+    };
+    let key = std::str::from_utf8(name)
+        .ok()
+        .and_then(|name| js.streams.find(name));
+    let stream = key.and_then(|key| js.streams.get_mut(key));
+    // A stream that does not allow it does not listen.
+    let Some(stream) = stream.filter(|stream| stream.config().allow_direct) else {
+        return no_responders(message, port);
+    };
+    if asks_too_much(message.headers) {
+        port.publish(&Message {
+            topic: message.reply,
+            headers: b"NATS/1.0 412 Required Api Level\r\n\r\n",
+            ..Message::default()
+        });
+        return;
+    }
+    stream.direct_get(subject, message.payload, message.reply, now, port);
+}

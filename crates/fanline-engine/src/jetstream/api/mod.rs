@@ -1,0 +1,254 @@
+//! `$JS.API`: every request that can be made, one file each.
+//!
+//! A request's topic says what is asked of whom, its payload how. [`ENDPOINTS`] is the table of all but
+//! the two that clients send all day, which are tried first.
+
+mod account_info;
+mod cluster_only;
+mod consumer_create;
+mod consumer_delete;
+mod consumer_info;
+mod consumer_list;
+mod consumer_next;
+mod consumer_pause;
+mod consumer_reset;
+mod consumer_unpin;
+mod direct_get;
+mod endpoints;
+mod page;
+mod stream_create;
+mod stream_delete;
+mod stream_info;
+mod stream_list;
+mod stream_message;
+mod stream_purge;
+mod stream_restore;
+mod stream_snapshot;
+mod stream_update;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::account::JetStream;
+use super::consumer::ConsumerId;
+use super::stream::Stream;
+use super::streams::Key;
+use super::{API_LEVEL, ApiError, Message, Now, Port, decode, shown_metadata};
+use endpoints::{ENDPOINTS, Endpoint};
+
+pub(super) use stream_create::created_reply;
+
+const LEVEL_HEADER: &[u8] = b"Nats-Required-Api-Level:";
+
+/// A request, and all that is needed to answer it.
+struct Call<'a> {
+    js: &'a mut JetStream,
+    message: &'a Message<'a>,
+    /// What the wildcards of the endpoint's path stand for.
+    names: Vec<&'a str>,
+    now: Now,
+    port: &'a mut dyn Port,
+}
+
+/// What a request is answered with.
+enum Answer {
+    /// A JSON object.
+    Json(Vec<u8>),
+    /// It was answered otherwise, or is not to be answered.
+    Sent,
+}
+
+/// Answers a request; `path` is its topic behind the API's prefix. What is no request gets no answer.
+pub(super) fn handle(
+    js: &mut JetStream,
+    path: &[u8],
+    message: &Message<'_>,
+    now: Now,
+    port: &mut dyn Port,
+) {
+    if let Some(names) = path.strip_prefix(b"CONSUMER.MSG.NEXT.") {
+        return consumer_next::handle(js, names, message, now, port);
+    }
+    if let Some(names) = path.strip_prefix(b"DIRECT.GET.") {
+        return direct_get::handle(js, names, message, now, port);
+    }
+    let Ok(path) = std::str::from_utf8(path) else {
+        return;
+    };
+    let found = ENDPOINTS
+        .iter()
+        .find_map(|endpoint| Some((endpoint, endpoint.names(path)?)));
+    let Some((endpoint, names)) = found else {
+        return;
+    };
+    let mut call = Call {
+        js,
+        message,
+        names,
+        now,
+        port,
+    };
+    let result = match asks_too_much(message.headers) {
+        true => Err(ApiError::REQUIRED_API_LEVEL),
+        false => (endpoint.handle)(&mut call),
+    };
+    call.answer(endpoint, result);
+}
+
+impl<'a> Call<'a> {
+    fn answer(&mut self, endpoint: &Endpoint, result: Result<Answer, ApiError>) {
+        self.js.stats.total += 1;
+        let body = match result {
+            Ok(Answer::Sent) => return,
+            Ok(Answer::Json(body)) => body,
+            Err(error) => {
+                self.js.stats.errors += 1;
+                error_body(&error, endpoint.on_error)
+            }
+        };
+        self.reply_first(endpoint.kind, &Answer::Json(body));
+    }
+
+    /// Sends an answer that other messages follow; [`Answer::Sent`] is to be returned then.
+    fn reply_first(&mut self, kind: &str, answer: &Answer) {
+        let Answer::Json(body) = answer else {
+            return;
+        };
+        let reply = typed(kind, body);
+        self.port.publish(&Message {
+            topic: self.message.reply,
+            payload: &reply,
+            ..Message::default()
+        });
+        let advisories = &mut self.js.advisories;
+        advisories.audit(self.message, &reply, self.now, self.port);
+    }
+
+    /// The nth name in the topic; every endpoint knows how many there are.
+    fn name(&self, nth: usize) -> &'a str {
+        self.names.get(nth).copied().unwrap_or_default()
+    }
+
+    /// The body as JSON; an empty one is like an empty object.
+    fn body<T: DeserializeOwned + Default>(&self) -> Result<T, ApiError> {
+        match self.message.payload.trim_ascii() {
+            b"" | b"null" => Ok(T::default()),
+            json => decode(json, self.js.settings.strictness),
+        }
+    }
+
+    /// Refuses what should have no body but has one.
+    fn no_body(&self) -> Result<(), ApiError> {
+        match self.message.payload.trim_ascii() {
+            b"" | b"{}" | b"null" | b"[]" => Ok(()),
+            _ => Err(ApiError::NOT_EMPTY_REQUEST),
+        }
+    }
+
+    /// The stream that the topic names first.
+    fn stream_key(&self) -> Result<Key, ApiError> {
+        let key = self.js.streams.find(self.name(0));
+        key.ok_or(ApiError::STREAM_NOT_FOUND)
+    }
+
+    /// The stream of a key, to do something with.
+    fn stream(&mut self, key: Key) -> Result<&mut Stream, ApiError> {
+        let stream = self.js.streams.touch(key);
+        stream.ok_or(ApiError::STREAM_NOT_FOUND)
+    }
+
+    /// The stream and the consumer that the topic names.
+    fn consumer_key(&self) -> Result<(Key, ConsumerId), ApiError> {
+        let key = self.stream_key()?;
+        let stream = self.js.streams.get(key);
+        let consumer = stream.and_then(|stream| stream.consumers().find(self.name(1)));
+        Ok((key, consumer.ok_or(ApiError::CONSUMER_NOT_FOUND)?))
+    }
+
+    /// What a consumer tells of itself, with the labels that one consumer is shown with.
+    fn consumer_info(
+        &mut self,
+        key: Key,
+        id: ConsumerId,
+    ) -> Result<super::consumer::ConsumerInfo, ApiError> {
+        let (now, version) = (self.now, self.js.settings.server_version.clone());
+        let stream = self
+            .js
+            .streams
+            .touch(key)
+            .ok_or(ApiError::STREAM_NOT_FOUND)?;
+        let info = stream.with_consumers(now, self.port, |consumers, context| {
+            consumers.info(id, context)
+        });
+        let mut info = info.ok_or(ApiError::CONSUMER_NOT_FOUND)?;
+        shown_metadata(&mut info.config.metadata, &version);
+        Ok(info)
+    }
+}
+
+/// An answer whose fields are those of `body`.
+fn json(body: &impl Serialize) -> Result<Answer, ApiError> {
+    let bytes = serde_json::to_vec(body);
+    // Of strings and numbers only, it can be written.
+    bytes.map(Answer::Json).map_err(|_| ApiError::BAD_REQUEST)
+}
+
+/// `{"success":true}`, as many requests are answered with.
+fn success() -> Answer {
+    Answer::Json(br#"{"success":true}"#.to_vec())
+}
+
+/// A body of an error, and of what else a reply of its kind always holds.
+fn error_body(error: &ApiError, on_error: &str) -> Vec<u8> {
+    let mut body = br#"{"error":"#.to_vec();
+    body.extend(serde_json::to_vec(error).unwrap_or_default());
+    body.extend(on_error.as_bytes());
+    body.push(b'}');
+    body
+}
+
+/// A reply that holds an error and nothing else.
+pub(super) fn failed_reply(kind: &str, error: &ApiError) -> Vec<u8> {
+    typed(kind, &error_body(error, ""))
+}
+
+/// The same object with its type in front.
+fn typed(kind: &str, body: &[u8]) -> Vec<u8> {
+    let mut reply = format!(r#"{{"type":"io.nats.jetstream.api.v1.{kind}_response""#).into_bytes();
+    let fields = body.strip_prefix(b"{").unwrap_or(body);
+    if fields != b"}" {
+        reply.push(b',');
+    }
+    reply.extend(fields);
+    reply
+}
+
+/// Answers as the server does when nobody listens.
+pub(super) fn no_responders(message: &Message<'_>, port: &mut dyn Port) {
+    if message.reply.is_empty() {
+        return;
+    }
+    let mut headers = b"NATS/1.0 503\r\nNats-Subject: ".to_vec();
+    headers.extend(message.topic);
+    headers.extend(b"\r\n\r\n");
+    port.publish(&Message {
+        topic: message.reply,
+        headers: &headers,
+        ..Message::default()
+    });
+}
+
+/// Whether a request asks for a level of the API that we do not speak.
+pub(super) fn asks_too_much(headers: &[u8]) -> bool {
+    let mut lines = headers.split(|b| *b == b'\n');
+    let Some(value) = lines.find_map(|line| line.strip_prefix(LEVEL_HEADER)) else {
+        return false;
+    };
+    match std::str::from_utf8(value.trim_ascii()) {
+        Ok("") => false,
+        Ok(level) => level
+            .parse::<i64>()
+            .map_or(true, |level| level > i64::from(API_LEVEL)),
+        Err(_) => true,
+    }
+}

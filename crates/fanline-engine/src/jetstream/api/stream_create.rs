@@ -1,0 +1,174 @@
+//! `STREAM.CREATE`.
+
+use serde::Serialize;
+
+use super::{Answer, Call, json, stream_info};
+use crate::jetstream::account::JetStream;
+use crate::jetstream::advisory::Action;
+use crate::jetstream::streams::Key;
+use crate::jetstream::{
+    ApiError, Now, Pedantry, Port, StreamConfig, StreamInfo, decode_with_flag, shown_metadata,
+    stored_metadata,
+};
+
+/// How many origins of origins are looked at in search of a circle.
+const ORIGINS_MAX: usize = 10_000;
+
+#[derive(Serialize)]
+struct Reply {
+    #[serde(flatten)]
+    info: StreamInfo,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    did_create: bool,
+}
+
+pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    let (config, pedantry) = asked(call)?;
+    if config.name != call.name(0) {
+        return Err(ApiError::STREAM_MISMATCH);
+    }
+    let (now, js) = (call.now, &mut *call.js);
+    let mut config = config.checked_new(pedantry)?;
+    follow_origin(js, &mut config);
+    stored_metadata_of(&mut config);
+    let key = match js.streams.find(&config.name) {
+        Some(key) => {
+            let is_same = js
+                .streams
+                .get(key)
+                .is_some_and(|s| s.config().same_as(&config));
+            is_same.then_some(key).ok_or(ApiError::STREAM_NAME_EXIST)?
+        }
+        None => {
+            check_beside_others(js, &config, None)?;
+            js.create_stream(config, now, call.port)?
+        }
+    };
+    let info = stream_info::shown(call, key)?;
+    json(&Reply {
+        info,
+        did_create: true,
+    })
+}
+
+/// The reply of a stream that has been restored.
+pub(in crate::jetstream) fn created_reply(js: &mut JetStream, key: Key, now: Now) -> Vec<u8> {
+    let domain = js.settings.domain.clone();
+    let version = js.settings.server_version.clone();
+    let Some(stream) = js.streams.touch(key) else {
+        return Vec::new();
+    };
+    let mut info = StreamInfo::of(stream, domain.as_deref(), now);
+    shown_metadata(&mut info.config.metadata, &version);
+    let body = serde_json::to_vec(&Reply {
+        info,
+        did_create: false,
+    });
+    super::typed("stream_create", &body.unwrap_or_default())
+}
+
+/// What is asked for.
+pub(super) fn asked(call: &Call<'_>) -> Result<(StreamConfig, Pedantry), ApiError> {
+    let json = match call.message.payload.trim_ascii() {
+        b"" | b"null" => b"{}",
+        json => json,
+    };
+    let (config, pedantic) = decode_with_flag(json, "pedantic", call.js.settings.strictness)?;
+    let pedantry = match pedantic {
+        true => Pedantry::Pedantic,
+        false => Pedantry::Lax,
+    };
+    Ok((config, pedantry))
+}
+
+pub(super) fn stored_metadata_of(config: &mut StreamConfig) {
+    let level = config.required_level();
+    stored_metadata(&mut config.metadata, level);
+}
+
+/// A mirror answers for its origin if the origin answers itself.
+fn follow_origin(js: &JetStream, config: &mut StreamConfig) {
+    let origin = config
+        .mirror
+        .as_ref()
+        .filter(|mirror| mirror.external.is_none());
+    let key = origin.and_then(|mirror| js.streams.find(&mirror.name));
+    if let Some(origin) = key.and_then(|key| js.streams.get(key)) {
+        config.mirror_direct = origin.config().allow_direct;
+    }
+}
+
+/// The rules that concern other streams and the account. `but` is the stream itself.
+pub(super) fn check_beside_others(
+    js: &JetStream,
+    config: &StreamConfig,
+    but: Option<Key>,
+) -> Result<(), ApiError> {
+    let streams = &js.streams;
+    if config
+        .subjects
+        .iter()
+        .any(|subject| streams.is_held(subject, but))
+    {
+        return Err(ApiError::STREAM_SUBJECT_OVERLAP);
+    }
+    check_origins(js, config)?;
+    let limits = &js.settings.limits;
+    let count = i64::try_from(streams.len()).unwrap_or(i64::MAX);
+    if but.is_none() && limits.max_streams >= 0 && count >= limits.max_streams {
+        return Err(ApiError::MAXIMUM_STREAMS_LIMIT);
+    }
+    limits.check(config, js.reserved(but))
+}
+
+fn check_origins(js: &JetStream, config: &StreamConfig) -> Result<(), ApiError> {
+    let too_big = match config.mirror {
+        Some(_) => ApiError::MIRROR_MAX_MESSAGE_SIZE_TOO_BIG,
+        None => ApiError::SOURCE_MAX_MESSAGE_SIZE_TOO_BIG,
+    };
+    let mut next: Vec<&str> = local_origins(config).collect();
+    for name in &next {
+        let origin = js.streams.find(name).and_then(|key| js.streams.get(key));
+        let size = origin.map_or(-1, |origin| origin.config().max_msg_size);
+        if config.max_msg_size > 0 && size > config.max_msg_size {
+            return Err(too_big);
+        }
+    }
+    let mut seen = Vec::new();
+    while let Some(name) = next.pop() {
+        if name == config.name {
+            return Err(ApiError::stream_invalid_config("detected cycle"));
+        }
+        if seen.contains(&name) || seen.len() > ORIGINS_MAX {
+            continue;
+        }
+        seen.push(name);
+        if let Some(origin) = js.streams.find(name).and_then(|key| js.streams.get(key)) {
+            next.extend(local_origins(origin.config()));
+        }
+    }
+    Ok(())
+}
+
+fn local_origins(config: &StreamConfig) -> impl Iterator<Item = &str> {
+    let origins = config.mirror.iter().chain(&config.sources);
+    let local = origins.filter(|origin| origin.external.is_none());
+    local.map(|origin| origin.name.as_str())
+}
+
+impl JetStream {
+    /// Makes a stream; its configuration has been checked in every way.
+    pub(in crate::jetstream) fn create_stream(
+        &mut self,
+        config: StreamConfig,
+        now: Now,
+        port: &mut dyn Port,
+    ) -> Result<Key, ApiError> {
+        let key = self.make_stream(config, now.unix_nanos, now, port)?;
+        if let Some(stream) = self.streams.get(key) {
+            let name = stream.config().name.clone();
+            self.advisories.stream(Action::Create, &name, now, port);
+        }
+        Ok(key)
+    }
+}

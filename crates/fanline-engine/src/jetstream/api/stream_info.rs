@@ -1,0 +1,86 @@
+//! `STREAM.INFO`: one stream, with the subjects and gaps that were asked for.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::page::Page;
+use super::{Answer, Call, json};
+use crate::jetstream::stream::Stream;
+use crate::jetstream::streams::Key;
+use crate::jetstream::{ApiError, ClusterInfo, StreamInfo, shown_metadata};
+
+/// Most subjects of one page.
+const SUBJECTS_MAX: usize = 100_000;
+/// Most sequences of deleted records that are listed.
+const DELETED_MAX: usize = 1_000_000;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Request {
+    offset: i64,
+    deleted_details: bool,
+    subjects_filter: String,
+}
+
+#[derive(Serialize)]
+struct Reply {
+    #[serde(flatten)]
+    page: Page,
+    #[serde(flatten)]
+    info: StreamInfo,
+}
+
+pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    let request: Request = call.body()?;
+    let key = call.stream_key()?;
+    let mut info = shown(call, key)?;
+    info.cluster = Some(ClusterInfo {
+        leader: call.js.settings.server_name.clone(),
+    });
+    let stream = call.stream(key)?;
+    let mut page = Page::new(0, 0, 0);
+    if !request.subjects_filter.is_empty() {
+        let subjects = subjects(stream, &request.subjects_filter);
+        if !subjects.is_empty() {
+            page = Page::at(subjects.len(), request.offset, SUBJECTS_MAX);
+            info.state.subjects = Some(page.of(&subjects).iter().cloned().collect());
+        }
+    }
+    if request.deleted_details && info.state.num_deleted > 0 {
+        info.state.deleted = Some(deleted(stream)?);
+    }
+    json(&Reply { page, info })
+}
+
+/// What a stream tells of itself, with the labels that one stream is shown with.
+pub(super) fn shown(call: &mut Call<'_>, key: Key) -> Result<StreamInfo, ApiError> {
+    let now = call.now;
+    let domain = call.js.settings.domain.clone();
+    let version = call.js.settings.server_version.clone();
+    let mut info = StreamInfo::of(call.stream(key)?, domain.as_deref(), now);
+    shown_metadata(&mut info.config.metadata, &version);
+    Ok(info)
+}
+
+/// The subjects that a filter matches, in order, and how many records each has.
+fn subjects(stream: &mut Stream, filter: &str) -> Vec<(String, u64)> {
+    let mut found = BTreeMap::new();
+    stream
+        .store()
+        .subjects(filter.as_bytes(), &mut |subject, state| {
+            let name = String::from_utf8_lossy(subject).into_owned();
+            *found.entry(name).or_insert(0) += state.messages;
+        });
+    found.into_iter().collect()
+}
+
+fn deleted(stream: &mut Stream) -> Result<Vec<u64>, ApiError> {
+    let mut sequences = Vec::new();
+    let found = stream.store().deleted(&mut |range| {
+        let room = DELETED_MAX - sequences.len();
+        sequences.extend(range.take(room));
+    });
+    found.map_err(ApiError::stream_store_failed)?;
+    Ok(sequences)
+}

@@ -1,0 +1,60 @@
+//! `STREAM.NAMES` and `STREAM.LIST`: all streams, or those that hold a subject.
+
+use serde::Serialize;
+
+use super::page::{INFOS_MAX, NAMES_MAX, Page, PageRequest};
+use super::{Answer, Call, json};
+use crate::jetstream::streams::{Key, holds};
+use crate::jetstream::{ApiError, StreamInfo};
+
+#[derive(Serialize)]
+struct Names<'a> {
+    #[serde(flatten)]
+    page: Page,
+    /// `null` when there is none, as nats-server has it.
+    streams: Option<Vec<&'a str>>,
+}
+
+#[derive(Serialize)]
+struct Infos {
+    #[serde(flatten)]
+    page: Page,
+    streams: Vec<StreamInfo>,
+}
+
+pub(super) fn names(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    let request: PageRequest = call.body()?;
+    let wanted = wanted(call, &request.subject);
+    let page = Page::new(wanted.len(), request.offset, NAMES_MAX);
+    let names: Vec<&str> = page.of(&wanted).iter().map(|(name, _)| *name).collect();
+    json(&Names {
+        page,
+        streams: Some(names).filter(|names| !names.is_empty()),
+    })
+}
+
+pub(super) fn infos(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    let request: PageRequest = call.body()?;
+    let wanted: Vec<Key> = wanted(call, &request.subject)
+        .into_iter()
+        .map(|(_, key)| key)
+        .collect();
+    let page = Page::new(wanted.len(), request.offset, INFOS_MAX);
+    let domain = call.js.settings.domain.clone();
+    let mut streams = Vec::new();
+    for key in page.of(&wanted) {
+        if let Some(stream) = call.js.streams.get_mut(*key) {
+            streams.push(StreamInfo::of(stream, domain.as_deref(), call.now));
+        }
+    }
+    json(&Infos { page, streams })
+}
+
+fn wanted<'a>(call: &'a Call<'_>, subject: &str) -> Vec<(&'a str, Key)> {
+    let mut sorted = call.js.streams.sorted();
+    sorted.retain(|(_, key)| {
+        let stream = call.js.streams.get(*key);
+        subject.is_empty() || stream.is_some_and(|stream| holds(stream, subject))
+    });
+    sorted
+}

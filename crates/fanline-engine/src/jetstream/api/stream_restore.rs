@@ -1,0 +1,45 @@
+//! `STREAM.RESTORE`: says where a backup is to be sent.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::stream_create::{check_beside_others, stored_metadata_of};
+use super::{Answer, Call, json};
+use crate::jetstream::{ApiError, Pedantry, StreamConfig};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Request {
+    config: StreamConfig,
+    /// What the stream held. The backup itself says so.
+    #[serde(rename = "state")]
+    _state: Value,
+}
+
+#[derive(Serialize)]
+struct Reply {
+    deliver_subject: String,
+}
+
+pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    if call.message.payload.is_empty() {
+        return Err(ApiError::BAD_REQUEST);
+    }
+    let request: Request = call.body()?;
+    let mut config = request.config;
+    if config.name.is_empty() {
+        config.name = call.name(0).to_owned();
+    }
+    if config.name != call.name(0) {
+        return Err(ApiError::STREAM_MISMATCH);
+    }
+    let is_taken = call.stream_key().is_ok() || call.js.transfers.is_restoring(&config.name);
+    if is_taken {
+        return Err(ApiError::STREAM_NAME_EXIST_RESTORE_FAILED);
+    }
+    let mut config = config.checked(Pedantry::Lax)?;
+    stored_metadata_of(&mut config);
+    check_beside_others(call.js, &config, None)?;
+    let deliver_subject = call.js.start_restore(config, call.now, call.port)?;
+    json(&Reply { deliver_subject })
+}

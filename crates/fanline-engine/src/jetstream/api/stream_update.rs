@@ -1,0 +1,28 @@
+//! `STREAM.UPDATE`.
+
+use super::stream_create::{asked, check_beside_others, stored_metadata_of};
+use super::{Answer, Call, json, stream_info};
+use crate::jetstream::ApiError;
+use crate::jetstream::advisory::Action;
+
+pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    let (mut wanted, pedantry) = asked(call)?;
+    if wanted.name.is_empty() {
+        // The rule on names says it better than "not found".
+        wanted = wanted.checked(pedantry)?;
+    }
+    if wanted.name != call.name(0) {
+        return Err(ApiError::STREAM_MISMATCH);
+    }
+    let key = call.stream_key()?;
+    let (now, js) = (call.now, &mut *call.js);
+    let stream = js.streams.get(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+    let mut config = stream.config().updated(wanted, pedantry)?;
+    stored_metadata_of(&mut config);
+    check_beside_others(js, &config, Some(key))?;
+    js.change_stream(key, config, now, call.port)?;
+    js.advisories
+        .stream(Action::Update, call.names[0], now, call.port);
+    let info = stream_info::shown(call, key)?;
+    json(&info)
+}

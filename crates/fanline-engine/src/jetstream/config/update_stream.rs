@@ -1,0 +1,101 @@
+//! What of a stream can be changed.
+
+use super::check_stream::{Pedantry, invalid};
+use super::level::own_metadata;
+use super::stream::{Discard, Retention, StreamConfig};
+use super::values::Nanos;
+use crate::jetstream::error::ApiError;
+
+impl StreamConfig {
+    /// What becomes of a stream with this configuration that is asked to be `wanted`.
+    ///
+    /// # Errors
+    /// The rule that it breaks.
+    pub fn updated(
+        &self,
+        wanted: StreamConfig,
+        pedantry: Pedantry,
+    ) -> Result<StreamConfig, ApiError> {
+        let seals = wanted.sealed && !self.sealed;
+        let mut wanted = wanted.checked(pedantry)?;
+        if seals {
+            wanted.seal();
+        }
+        self.check_mirror_change(&wanted)?;
+        match self.rule_against(&wanted) {
+            Some(rule) => Err(invalid(rule)),
+            None => Ok(wanted),
+        }
+    }
+
+    /// Whether both ask for the same, the server's own labels aside.
+    pub fn same_as(&self, other: &StreamConfig) -> bool {
+        let own = |config: &StreamConfig| StreamConfig {
+            metadata: own_metadata(&config.metadata),
+            ..config.clone()
+        };
+        own(self) == own(other)
+    }
+
+    /// From now on nothing comes in, and nothing goes.
+    fn seal(&mut self) {
+        self.max_age = Nanos::ZERO;
+        self.discard = Discard::New;
+        self.deny_delete = true;
+        self.deny_purge = true;
+        self.allow_rollup_hdrs = false;
+    }
+
+    /// A mirror can become a stream of its own, and nothing else.
+    fn check_mirror_change(&self, wanted: &StreamConfig) -> Result<(), ApiError> {
+        match (&self.mirror, &wanted.mirror) {
+            (_, None) => Ok(()),
+            (Some(is), Some(wanted)) if is == wanted => Ok(()),
+            _ => Err(ApiError::STREAM_MIRROR_NOT_UPDATABLE),
+        }
+    }
+
+    fn rule_against(&self, wanted: &StreamConfig) -> Option<&'static str> {
+        let queue = |config: &StreamConfig| config.retention == Retention::WorkQueue;
+        let rules = [
+            (
+                self.storage != wanted.storage,
+                "stream configuration update can not change storage type",
+            ),
+            (
+                queue(self) != queue(wanted),
+                "stream configuration update can not change retention policy to/from workqueue",
+            ),
+            (
+                self.sealed && !wanted.sealed,
+                "stream configuration update can not unseal a sealed stream",
+            ),
+            (
+                self.deny_delete && !wanted.deny_delete,
+                "stream configuration update can not cancel deny message deletes",
+            ),
+            (
+                self.deny_purge && !wanted.deny_purge,
+                "stream configuration update can not cancel deny purge",
+            ),
+            (
+                self.allow_msg_ttl && !wanted.allow_msg_ttl,
+                "message TTL status can not be disabled",
+            ),
+            (
+                self.allow_msg_counter != wanted.allow_msg_counter,
+                "stream configuration update can not change message counter setting",
+            ),
+            (
+                self.allow_msg_schedules && !wanted.allow_msg_schedules,
+                "message schedules can not be disabled",
+            ),
+            (
+                self.persist_mode != wanted.persist_mode,
+                "stream configuration update can not change persist mode",
+            ),
+        ];
+        let broken = rules.into_iter().find(|(broken, _)| *broken);
+        broken.map(|(_, rule)| rule)
+    }
+}

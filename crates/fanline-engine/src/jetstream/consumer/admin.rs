@@ -1,0 +1,136 @@
+//! What is done to a consumer on request.
+
+use super::groups::Groups;
+use super::lanes::Lanes;
+use super::machine::{Consumer, Position};
+use super::pending::NO_LANE;
+use super::push::Push;
+use super::rules::Rules;
+use super::shared::{Round, Work};
+use crate::jetstream::{ApiError, ConsumerConfig, DeliverPolicy, Timestamp};
+use crate::store::{Filters, Store, StoreError};
+
+impl Consumer {
+    /// Puts it elsewhere: at `sequence`, or after the last record that is acknowledged. What it had
+    /// delivered is forgotten.
+    ///
+    /// # Errors
+    /// `10204` when its deliver policy does not allow that sequence.
+    pub(super) fn reset(&mut self, sequence: u64, work: &mut Work<'_>) -> Result<u64, ApiError> {
+        let sequence = match sequence {
+            0 => self.floor.stream_sequence + 1,
+            sequence => self.checked_reset(sequence, work.store)?,
+        };
+        self.next = sequence;
+        self.listed.clear();
+        self.pending.clear();
+        self.lanes = Lanes::new(&self.rules);
+        let position = Position {
+            stream_sequence: sequence - 1,
+            ..Position::default()
+        };
+        (self.delivered, self.floor) = (position, position);
+        let group = work.round.groups.get(self.group);
+        self.count(work.store, group)
+            .map_err(ApiError::consumer_invalid_reset)?;
+        self.used = work.round.at;
+        self.touch(&mut work.round);
+        Ok(sequence)
+    }
+
+    fn checked_reset(&self, sequence: u64, store: &mut Store) -> Result<u64, ApiError> {
+        let config = &self.config;
+        let lowest = match config.deliver_policy {
+            DeliverPolicy::All => 1,
+            DeliverPolicy::ByStartSequence => config.opt_start_seq,
+            DeliverPolicy::ByStartTime => {
+                let time = config
+                    .opt_start_time
+                    .as_ref()
+                    .map_or(0, Timestamp::unix_nanos);
+                store
+                    .sequence_at(time)
+                    .map_err(ApiError::consumer_invalid_reset)?
+            }
+            DeliverPolicy::Last | DeliverPolicy::New | DeliverPolicy::LastPerSubject => {
+                return Err(ApiError::consumer_invalid_reset(
+                    "not valid for deliver policy",
+                ));
+            }
+        };
+        if sequence < lowest {
+            return Err(ApiError::consumer_invalid_reset("below start seq"));
+        }
+        Ok(sequence)
+    }
+
+    /// Goes by another configuration from now on. It has been checked to be one that it may change to.
+    pub(super) fn update(
+        &mut self,
+        config: ConsumerConfig,
+        groups: &mut Groups,
+        store: &mut Store,
+    ) -> Result<(), StoreError> {
+        let had_lanes = self.rules.has_lanes();
+        self.rules = Rules::new(&config);
+        let is_same_push = config.deliver_subject == self.config.deliver_subject
+            && config.flow_control == self.config.flow_control;
+        if !is_same_push {
+            self.push = config.is_push().then(|| Push::new(&config));
+        }
+        self.paused_until = config.pause_until.map(|until| until.unix_nanos());
+        self.filters = Filters::new(config.filters().map(str::as_bytes)).unwrap_or_default();
+        self.config = config;
+        groups.leave(self.group, self.id);
+        self.group = groups.join(self.filters.iter().map(|filter| filter.as_bytes()), self.id);
+        if had_lanes || self.rules.has_lanes() {
+            self.part_anew(store);
+        }
+        self.count(store, groups.get(self.group))
+    }
+
+    /// Parts what is in flight and what is held back into lanes by the rules of now.
+    fn part_anew(&mut self, store: &mut Store) {
+        if let Some(old) = self.lanes.take() {
+            // Held back ones are all older than what was never looked at.
+            let mut listed = old.sequences();
+            listed.extend(self.listed.drain(..));
+            listed.sort_unstable();
+            self.listed = listed.into();
+        }
+        self.lanes = Lanes::new(&self.rules);
+        self.pending.each_lane(
+            &mut |sequence| match (&mut self.lanes, store.read(sequence)) {
+                (Some(lanes), Ok(Some(record))) => lanes.add_in_flight(record.subject),
+                _ => NO_LANE,
+            },
+        );
+    }
+
+    /// The stream was purged: it does not wait for what is gone.
+    pub(super) fn handle_purged(
+        &mut self,
+        store: &mut Store,
+        round: &mut Round<'_>,
+    ) -> Result<(), StoreError> {
+        let mut all = Filters::default();
+        let pending: Vec<u64> = self
+            .pending
+            .iter()
+            .map(|slot| slot.stream_sequence)
+            .collect();
+        for sequence in pending {
+            if store.next_matching(&mut all, sequence)? != Some(sequence) {
+                self.finish(sequence, round);
+            }
+        }
+        let first = store.first_sequence();
+        if self.next < first {
+            self.next = first;
+            self.delivered.stream_sequence = self.delivered.stream_sequence.max(first - 1);
+            self.raise_floor();
+            self.touch(round);
+        }
+        self.count(store, round.groups.get(self.group))
+    }
+}

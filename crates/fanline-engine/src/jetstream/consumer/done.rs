@@ -1,0 +1,191 @@
+//! What acknowledgements, and their absence, do to a consumer.
+
+use super::ack::{Ack, AckTopic};
+use super::event::{Delivery, Event};
+use super::machine::Consumer;
+use super::pending::Slot;
+use super::shared::Round;
+use crate::jetstream::AckPolicy;
+
+impl Consumer {
+    /// Takes an acknowledgement. `reply` is where a request for more wants its records.
+    pub(super) fn handle_ack(
+        &mut self,
+        topic: &AckTopic<'_>,
+        ack: Ack<'_>,
+        reply: &[u8],
+        round: &mut Round<'_>,
+    ) {
+        self.used = round.at;
+        let sequence = topic.stream_sequence;
+        match ack {
+            Ack::Done => self.acknowledge(topic, round),
+            Ack::Next(body) => {
+                self.acknowledge(topic, round);
+                self.handle_pull(body, reply, round);
+            }
+            Ack::Again(delay) => self.refuse(topic, delay, round),
+            Ack::Progress => {
+                if let Some(slot) = self.pending.get(sequence).copied() {
+                    self.delivered.last_active = Some(round.now.unix_nanos);
+                    let deadline = self.rules.deadline(round.at, slot.deliveries);
+                    self.pending.postpone(sequence, deadline);
+                }
+            }
+            Ack::Terminate(reason) => self.terminate(topic, reason, round),
+            Ack::Unknown => {}
+        }
+    }
+
+    fn acknowledge(&mut self, topic: &AckTopic<'_>, round: &mut Round<'_>) {
+        let sequence = topic.stream_sequence;
+        match self.rules.ack_policy {
+            // Nothing waits for it; and flow control has its own way.
+            AckPolicy::None | AckPolicy::FlowControl => return,
+            AckPolicy::All => self.finish_up_to(sequence, round),
+            AckPolicy::Explicit => match self.finish(sequence, round) {
+                Some(slot) => {
+                    self.sample(topic, &slot, round);
+                    round.done(sequence);
+                }
+                None => self.finished_late(sequence, round),
+            },
+        }
+        self.floor.last_active = Some(round.now.unix_nanos);
+    }
+
+    /// What was given up after its last delivery may still be acknowledged, and then goes from a
+    /// stream that keeps records only until they are.
+    fn finished_late(&self, sequence: u64, round: &mut Round<'_>) {
+        if !self.needs(sequence) && sequence <= self.delivered.stream_sequence {
+            round.done(sequence);
+        }
+    }
+
+    /// Everything up to a sequence is done.
+    pub(super) fn finish_up_to(&mut self, sequence: u64, round: &mut Round<'_>) {
+        while let Some(first) = self
+            .pending
+            .first()
+            .filter(|slot| slot.stream_sequence <= sequence)
+        {
+            let first = first.stream_sequence;
+            self.finish(first, round);
+            round.done(first);
+        }
+    }
+
+    fn refuse(&mut self, topic: &AckTopic<'_>, delay: Option<u64>, round: &mut Round<'_>) {
+        let sequence = topic.stream_sequence;
+        let Some(slot) = self.pending.get(sequence).copied() else {
+            return;
+        };
+        round.publish_event(self.name(), &Event::Naked(delivery(topic, &slot)));
+        match delay {
+            Some(delay) => self
+                .pending
+                .postpone(sequence, round.at.saturating_add(delay)),
+            None => self.queue_or_give_up(sequence, round),
+        }
+        self.touch(round);
+    }
+
+    fn terminate(&mut self, topic: &AckTopic<'_>, reason: &[u8], round: &mut Round<'_>) {
+        let sequence = topic.stream_sequence;
+        if self.rules.ack_policy == AckPolicy::All {
+            self.finish_up_to(sequence.saturating_sub(1), round);
+        }
+        let deliveries = self
+            .pending
+            .get(sequence)
+            .map(|slot| u64::from(slot.deliveries));
+        if self.finish(sequence, round).is_some() {
+            round.done(sequence);
+        } else {
+            self.finished_late(sequence, round);
+        }
+        self.floor.last_active = Some(round.now.unix_nanos);
+        let delivery = Delivery {
+            consumer_sequence: topic.consumer_sequence,
+            stream_sequence: sequence,
+            deliveries: deliveries.unwrap_or(topic.deliveries),
+        };
+        let reason = String::from_utf8_lossy(reason);
+        round.publish_event(
+            self.name(),
+            &Event::Terminated {
+                delivery,
+                reason: &reason,
+            },
+        );
+    }
+
+    /// Puts what was not acknowledged in time into the queue of what goes out again.
+    pub(super) fn expire_pending(&mut self, round: &mut Round<'_>) {
+        let mut expired = std::mem::take(&mut round.shared.scratch.sequences);
+        expired.clear();
+        self.pending.expired(round.at, &mut expired);
+        for sequence in &expired {
+            self.queue_or_give_up(*sequence, round);
+        }
+        round.shared.scratch.sequences = expired;
+    }
+
+    /// Puts all that is not acknowledged into that queue.
+    pub(super) fn queue_all(&mut self, round: &mut Round<'_>) {
+        let all: Vec<u64> = self
+            .pending
+            .iter()
+            .map(|slot| slot.stream_sequence)
+            .collect();
+        for sequence in all {
+            self.queue_or_give_up(sequence, round);
+        }
+    }
+
+    fn queue_or_give_up(&mut self, sequence: u64, round: &mut Round<'_>) {
+        let Some(slot) = self.pending.get(sequence).copied() else {
+            return;
+        };
+        if !self.rules.is_last_delivery(slot.deliveries) {
+            self.pending.queue(sequence);
+            return;
+        }
+        // The record stays in the stream, for whoever reads of it in the event.
+        self.finish(sequence, round);
+        let deliveries = u64::from(slot.deliveries);
+        round.publish_event(
+            self.name(),
+            &Event::MaxDeliver {
+                stream_sequence: sequence,
+                deliveries,
+            },
+        );
+    }
+
+    /// Reports one in so many acknowledgements.
+    fn sample(&mut self, topic: &AckTopic<'_>, slot: &Slot, round: &mut Round<'_>) {
+        self.sampled += self.rules.sampled_percent;
+        if self.sampled < 100 {
+            return;
+        }
+        self.sampled -= 100;
+        let ack_time = round
+            .now
+            .unix_nanos
+            .saturating_sub(slot.delivered_unix_nanos);
+        let event = Event::Acked {
+            delivery: delivery(topic, slot),
+            ack_time,
+        };
+        round.publish_event(self.name(), &event);
+    }
+}
+
+fn delivery(topic: &AckTopic<'_>, slot: &Slot) -> Delivery {
+    Delivery {
+        consumer_sequence: topic.consumer_sequence,
+        stream_sequence: slot.stream_sequence,
+        deliveries: u64::from(slot.deliveries),
+    }
+}

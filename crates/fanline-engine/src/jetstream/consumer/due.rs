@@ -1,0 +1,109 @@
+//! What time does to a consumer.
+
+use super::event::Event;
+use super::machine::Consumer;
+use super::requests::Due;
+use super::shared::Round;
+use super::status::Status;
+use crate::jetstream::Timestamp;
+
+impl Consumer {
+    /// Does what is due, but for delivering.
+    pub(super) fn handle_timeout(&mut self, round: &mut Round<'_>) {
+        self.resume_if_due(round);
+        self.expire_pending(round);
+        self.expire_requests(round);
+        self.heartbeat(round);
+        self.expire_pin(round);
+        if self.unused_since_too_long(round) {
+            round.shared.unused.push(self.id);
+        }
+    }
+
+    /// When something is due next, since the server's start.
+    pub(super) fn next_deadline(&mut self, at: u64, unix_nanos: i64) -> Option<u64> {
+        let push = self.push.as_ref();
+        // Wall clock time is asked for again then; it need not have passed.
+        let pause = self.paused_until.map(|until| {
+            at.saturating_add(u64::try_from(until.saturating_sub(unix_nanos)).unwrap_or(0))
+        });
+        let inactive = self
+            .is_unused()
+            .then_some(self.rules.inactive_nanos)
+            .flatten();
+        [
+            pause,
+            self.pending.next_deadline(),
+            self.requests.next_deadline(),
+            push.and_then(|push| push.next_heartbeat(&self.rules)),
+            push.and_then(|push| push.next_allowed(at)),
+            self.replay
+                .and_then(|replay| replay.due.filter(|due| *due > at)),
+            self.pin.next_deadline(),
+            inactive.map(|nanos| self.used.saturating_add(nanos)),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    fn resume_if_due(&mut self, round: &mut Round<'_>) {
+        if self.paused_until.is_some() && !self.is_paused(round.now.unix_nanos) {
+            self.set_paused(None, round);
+        }
+    }
+
+    /// Pauses it until a time, or resumes it.
+    pub(super) fn set_paused(&mut self, until: Option<i64>, round: &mut Round<'_>) {
+        let until = until.filter(|until| *until > round.now.unix_nanos);
+        let was_paused = self.paused_until.is_some();
+        self.paused_until = until;
+        self.config.pause_until = until.map(Timestamp::from_unix_nanos);
+        self.used = round.at;
+        if was_paused || until.is_some() {
+            round.publish_event(self.name(), &Event::Pause { until });
+        }
+    }
+
+    fn expire_requests(&mut self, round: &mut Round<'_>) {
+        let (consumer_sequence, stream_sequence) = (
+            self.delivered.consumer_sequence,
+            self.delivered.stream_sequence,
+        );
+        let used = &mut self.used;
+        self.requests.each_due(round.at, &mut |due, request| {
+            *used = round.at;
+            let status = match due {
+                Due::Expired => Status::RequestTimeout(request.left()),
+                Due::Heartbeat => Status::IdleHeartbeat {
+                    consumer_sequence,
+                    stream_sequence,
+                    stalled: None,
+                },
+            };
+            round.send(&request.reply, b"", status);
+        });
+    }
+
+    /// Whether nobody listens or asks.
+    fn is_unused(&self) -> bool {
+        match &self.push {
+            Some(push) => !push.is_active(),
+            // Requests may be of clients that are gone; that is found out when the time is over.
+            None => true,
+        }
+    }
+
+    fn unused_since_too_long(&mut self, round: &mut Round<'_>) -> bool {
+        let Some(nanos) = self.rules.inactive_nanos.filter(|_| self.is_unused()) else {
+            return false;
+        };
+        if self.used.saturating_add(nanos) > round.at {
+            return false;
+        }
+        self.drop_gone(round);
+        // Should it not be deleted, or be waited on, the time begins anew.
+        self.used = round.at;
+        self.requests.is_empty()
+    }
+}

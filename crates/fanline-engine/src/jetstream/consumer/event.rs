@@ -1,0 +1,170 @@
+//! What a consumer tells those who watch it.
+
+use serde::Serialize;
+
+use super::shared::Round;
+use crate::jetstream::{Message, Timestamp};
+
+/// A delivery that an event is about.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Delivery {
+    #[serde(rename = "consumer_seq")]
+    pub(super) consumer_sequence: u64,
+    #[serde(rename = "stream_seq")]
+    pub(super) stream_sequence: u64,
+    #[serde(skip)]
+    pub(super) deliveries: u64,
+}
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event<'a> {
+    /// An acknowledgement, as a sample.
+    Acked { delivery: Delivery, ack_time: i64 },
+    /// A record was refused.
+    Naked(Delivery),
+    /// A record is not to be delivered again.
+    Terminated { delivery: Delivery, reason: &'a str },
+    /// A record was delivered as often as it may be.
+    MaxDeliver {
+        stream_sequence: u64,
+        deliveries: u64,
+    },
+    /// It was paused until then, or resumed.
+    Pause { until: Option<i64> },
+    /// A client has it for itself.
+    Pinned { group: &'a str, pinned_id: &'a str },
+    /// That client has it no more.
+    Unpinned { group: &'a str, reason: &'a str },
+}
+
+impl Event<'_> {
+    fn topic(&self) -> &'static str {
+        match self {
+            Event::Acked { .. } => "$JS.EVENT.METRIC.CONSUMER.ACK",
+            Event::Naked(_) => "$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED",
+            Event::Terminated { .. } => "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED",
+            Event::MaxDeliver { .. } => "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES",
+            Event::Pause { .. } => "$JS.EVENT.ADVISORY.CONSUMER.PAUSE",
+            Event::Pinned { .. } => "$JS.EVENT.ADVISORY.CONSUMER.PINNED",
+            Event::Unpinned { .. } => "$JS.EVENT.ADVISORY.CONSUMER.UNPINNED",
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Event::Acked { .. } => "io.nats.jetstream.metric.v1.consumer_ack",
+            Event::Naked(_) => "io.nats.jetstream.advisory.v1.nak",
+            Event::Terminated { .. } => "io.nats.jetstream.advisory.v1.terminated",
+            Event::MaxDeliver { .. } => "io.nats.jetstream.advisory.v1.max_deliver",
+            Event::Pause { .. } => "io.nats.jetstream.advisory.v1.consumer_pause",
+            Event::Pinned { .. } => "io.nats.jetstream.advisory.v1.consumer_group_pinned",
+            Event::Unpinned { .. } => "io.nats.jetstream.advisory.v1.consumer_group_unpinned",
+        }
+    }
+
+    fn body<'a>(&'a self, account: &'a str) -> Body<'a> {
+        let empty = Body::default();
+        match *self {
+            Event::Acked { delivery, ack_time } => Body {
+                delivery: Some(delivery),
+                ack_time: Some(ack_time),
+                deliveries: Some(delivery.deliveries),
+                ..empty
+            },
+            Event::Naked(delivery) => Body {
+                delivery: Some(delivery),
+                deliveries: Some(delivery.deliveries),
+                ..empty
+            },
+            Event::Terminated { delivery, reason } => Body {
+                delivery: Some(delivery),
+                deliveries: Some(delivery.deliveries),
+                reason: Some(reason).filter(|reason| !reason.is_empty()),
+                ..empty
+            },
+            Event::MaxDeliver {
+                stream_sequence,
+                deliveries,
+            } => Body {
+                stream_seq: Some(stream_sequence),
+                deliveries: Some(deliveries),
+                ..empty
+            },
+            Event::Pause { until } => Body {
+                paused: Some(until.is_some()),
+                pause_until: Some(until.map_or(Timestamp::ZERO, Timestamp::from_unix_nanos)),
+                ..empty
+            },
+            Event::Pinned { group, pinned_id } => Body {
+                account: Some(account),
+                group: Some(group),
+                pinned_id: Some(pinned_id),
+                ..empty
+            },
+            Event::Unpinned { group, reason } => Body {
+                account: Some(account),
+                group: Some(group),
+                reason: Some(reason),
+                ..empty
+            },
+        }
+    }
+}
+
+/// All fields that an event can have, in the order in which nats-server prints them.
+#[derive(Debug, Default, Serialize)]
+struct Body<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    id: &'a str,
+    timestamp: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<&'a str>,
+    stream: &'a str,
+    consumer: &'a str,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    delivery: Option<Delivery>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_seq: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ack_time: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deliveries: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pinned_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pause_until: Option<Timestamp>,
+}
+
+impl Round<'_> {
+    /// Publishes an event, if anybody listens.
+    pub(super) fn publish_event(&mut self, consumer: &str, event: &Event<'_>) {
+        let stream = self.shared.stream.as_str();
+        let topic = format!("{}.{stream}.{consumer}", event.topic());
+        if !self.port.has_interest(topic.as_bytes()) {
+            return;
+        }
+        let id = self.shared.ids.next();
+        let mut body = event.body(&self.shared.account);
+        body.kind = event.kind();
+        body.id = &id;
+        body.timestamp = Timestamp::from_unix_nanos(self.now.unix_nanos);
+        (body.stream, body.consumer) = (stream, consumer);
+        // Texts and numbers are always JSON.
+        if let Ok(payload) = serde_json::to_vec(&body) {
+            let topic = topic.as_bytes();
+            self.port.publish(&Message {
+                topic,
+                payload: &payload,
+                ..Message::default()
+            });
+        }
+    }
+}

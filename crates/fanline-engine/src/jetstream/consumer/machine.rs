@@ -1,0 +1,348 @@
+//! One consumer: what it has delivered, what it waits for, and what comes next.
+
+use std::collections::VecDeque;
+
+use super::ConsumerId;
+use super::groups::{Group, GroupId, Groups, Missed};
+use super::lanes::Lanes;
+use super::pending::{NO_LANE, Pending, Slot};
+use super::pin::Pin;
+use super::push::Push;
+use super::requests::Requests;
+use super::rules::Rules;
+use super::serve::Replay;
+use super::shared::{Round, Work};
+use crate::jetstream::{ConsumerConfig, DeliverPolicy, Timestamp};
+use crate::store::{Filters, Store, StoreError};
+
+/// How far something has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Deliveries so far.
+    pub consumer_sequence: u64,
+    /// The stream sequence of the last of them.
+    pub stream_sequence: u64,
+    /// When it last moved: nanoseconds since 1970 UTC. `None` when it never did.
+    pub last_active: Option<i64>,
+}
+
+/// A consumer.
+///
+/// It is a part of [`Consumers`](super::Consumers), through which everything reaches it.
+pub struct Consumer {
+    pub(super) id: ConsumerId,
+    pub(super) created: i64,
+    pub(super) config: ConsumerConfig,
+    pub(super) rules: Rules,
+    pub(super) filters: Filters,
+    pub(super) group: GroupId,
+    /// `$JS.ACK.<stream>.<consumer>.`
+    pub(super) ack_prefix: Box<[u8]>,
+
+    /// The first stream sequence that was not looked at.
+    pub(super) next: u64,
+    /// What is delivered before that: the last record of each subject.
+    pub(super) listed: VecDeque<u64>,
+    /// What was looked at and is held back, if subjects are told apart.
+    pub(super) lanes: Option<Lanes>,
+    pub(super) backlog: Backlog,
+
+    pub(super) delivered: Position,
+    pub(super) floor: Position,
+    pub(super) pending: Pending,
+
+    pub(super) requests: Requests,
+    pub(super) pin: Pin,
+    pub(super) push: Option<Push>,
+    pub(super) replay: Option<Replay>,
+    pub(super) paused_until: Option<i64>,
+    /// When anybody last had to do with it: nanoseconds since the server's start.
+    pub(super) used: u64,
+    /// Hundredths of a sample that have come together.
+    pub(super) sampled: u32,
+    /// Its state is not what was last saved.
+    pub(super) is_unsaved: bool,
+}
+
+/// How many records are still to be delivered for the first time.
+///
+/// Kept by what has come and gone in the group since, so that nothing is counted again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Backlog {
+    count: u64,
+    appended_seen: u64,
+    removed_seen: u64,
+}
+
+impl Backlog {
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(super) fn take_one(&mut self) {
+        self.count = self.count.saturating_sub(1);
+    }
+
+    /// Nothing was found where something may still have been counted.
+    pub(super) fn clear(&mut self) {
+        self.count = 0;
+    }
+}
+
+impl Consumer {
+    /// A consumer at its beginning. Its configuration has been checked, and holds its name.
+    pub(super) fn new(
+        id: ConsumerId,
+        config: ConsumerConfig,
+        created: i64,
+        groups: &mut Groups,
+        stream: &str,
+        at: u64,
+    ) -> Self {
+        let rules = Rules::new(&config);
+        // They were checked with the rest of the configuration; what could not be read matches nothing
+        // more than the others do.
+        let filters = Filters::new(config.filters().map(str::as_bytes)).unwrap_or_default();
+        let group = groups.join(filters.iter().map(|filter| filter.as_bytes()), id);
+        let lanes = Lanes::new(&rules);
+        Consumer {
+            id,
+            created,
+            ack_prefix: format!("$JS.ACK.{stream}.{}.", config.name)
+                .into_bytes()
+                .into(),
+            push: config.is_push().then(|| Push::new(&config)),
+            replay: rules.replay_original.then(Replay::default),
+            paused_until: config.pause_until.map(|until| until.unix_nanos()),
+            rules,
+            config,
+            filters,
+            group,
+            next: 1,
+            listed: VecDeque::new(),
+            lanes,
+            backlog: Backlog::default(),
+            delivered: Position::default(),
+            floor: Position::default(),
+            pending: Pending::default(),
+            requests: Requests::default(),
+            pin: Pin::default(),
+            used: at,
+            sampled: 0,
+            is_unsaved: true,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// What it was asked to be.
+    pub fn config(&self) -> &ConsumerConfig {
+        &self.config
+    }
+
+    /// When it was made: nanoseconds since 1970 UTC.
+    pub fn created(&self) -> i64 {
+        self.created
+    }
+
+    /// How far it has delivered.
+    pub fn delivered(&self) -> Position {
+        self.delivered
+    }
+
+    /// Up to where everything is acknowledged.
+    pub fn ack_floor(&self) -> Position {
+        self.floor
+    }
+
+    /// Puts it where its deliver policy says.
+    pub(super) fn start(&mut self, store: &mut Store, groups: &Groups) -> Result<(), StoreError> {
+        let first = store.first_sequence();
+        let next = match self.config.deliver_policy {
+            DeliverPolicy::All => first,
+            DeliverPolicy::New => store.last_sequence() + 1,
+            DeliverPolicy::ByStartSequence => self.config.opt_start_seq.max(first),
+            DeliverPolicy::ByStartTime => {
+                let time = self
+                    .config
+                    .opt_start_time
+                    .as_ref()
+                    .map_or(0, Timestamp::unix_nanos);
+                store.sequence_at(time)?
+            }
+            DeliverPolicy::Last => self
+                .last_sequence(store)?
+                .unwrap_or_else(|| store.last_sequence() + 1),
+            DeliverPolicy::LastPerSubject => {
+                self.list_last(store);
+                store.last_sequence() + 1
+            }
+        };
+        self.next = next.max(1);
+        let before = self
+            .listed
+            .front()
+            .copied()
+            .unwrap_or(self.next)
+            .saturating_sub(1);
+        let position = Position {
+            stream_sequence: before,
+            ..Position::default()
+        };
+        (self.delivered, self.floor) = (position, position);
+        self.count(store, groups.get(self.group))
+    }
+
+    fn last_sequence(&self, store: &mut Store) -> Result<Option<u64>, StoreError> {
+        if self.filters.matches_all() {
+            return store.last_matching(b">");
+        }
+        let mut last = None;
+        for filter in self.filters.iter() {
+            last = last.max(store.last_matching(filter.as_bytes())?);
+        }
+        Ok(last)
+    }
+
+    fn list_last(&mut self, store: &mut Store) {
+        let mut found = Vec::new();
+        let mut add = |_: &[u8], state: crate::store::SubjectState| found.push(state.last);
+        if self.filters.matches_all() {
+            store.subjects(b">", &mut add);
+        }
+        for filter in self.filters.iter() {
+            store.subjects(filter.as_bytes(), &mut add);
+        }
+        found.sort_unstable();
+        found.dedup();
+        self.listed = found.into();
+    }
+
+    /// Counts what is to be delivered, from the store.
+    pub(super) fn count(&mut self, store: &mut Store, group: &Group) -> Result<(), StoreError> {
+        let mut all = Filters::default();
+        let mut is_live =
+            |sequence: u64| store.next_matching(&mut all, sequence) == Ok(Some(sequence));
+        self.listed.retain(|sequence| is_live(*sequence));
+        let mut held = 0;
+        if let Some(lanes) = &mut self.lanes {
+            for sequence in lanes.sequences() {
+                if is_live(sequence) {
+                    held += 1;
+                } else {
+                    lanes.remove(sequence);
+                }
+            }
+        }
+        let ahead = store.count_matching(&mut self.filters, self.next)?;
+        self.backlog = Backlog {
+            count: ahead + self.listed.len() as u64 + held,
+            appended_seen: group.appended,
+            removed_seen: group.removed(),
+        };
+        Ok(())
+    }
+
+    /// Brings itself up to what has come and gone since it last looked.
+    pub(super) fn catch_up(&mut self, work: &mut Work<'_>) {
+        let groups = work.round.groups;
+        let group = groups.get(self.group);
+        self.backlog.count += group.appended - self.backlog.appended_seen;
+        self.backlog.appended_seen = group.appended;
+        let mut is_lost = false;
+        group.missed(self.backlog.removed_seen, &mut |missed| match missed {
+            Missed::All(sequences) => {
+                sequences.for_each(|sequence| self.forget(sequence, &mut work.round))
+            }
+            Missed::Unknown => is_lost = true,
+        });
+        self.backlog.removed_seen = group.removed();
+        // If the disk fails now the count stays as it is until the next time.
+        if is_lost && self.count(work.store, group).is_err() {
+            self.backlog.removed_seen = self
+                .backlog
+                .removed_seen
+                .saturating_sub(u64::from(u32::MAX));
+        }
+    }
+
+    /// A record is gone from the stream.
+    fn forget(&mut self, sequence: u64, round: &mut Round<'_>) {
+        if sequence >= self.next {
+            self.backlog.take_one();
+        } else if self.pending.get(sequence).is_some() {
+            self.finish(sequence, round);
+        } else if let Ok(at) = self.listed.binary_search(&sequence) {
+            self.listed.remove(at);
+            self.backlog.take_one();
+        } else if self
+            .lanes
+            .as_mut()
+            .is_some_and(|lanes| lanes.remove(sequence))
+        {
+            self.backlog.take_one();
+        }
+    }
+
+    /// Whether it will deliver, or waits for the acknowledgement of, a record that it wants.
+    pub(super) fn needs(&self, sequence: u64) -> bool {
+        sequence >= self.next
+            || self.pending.get(sequence).is_some()
+            || self.listed.binary_search(&sequence).is_ok()
+            || self
+                .lanes
+                .as_ref()
+                .is_some_and(|lanes| lanes.contains(sequence))
+    }
+
+    /// Takes something out of what waits for acknowledgement.
+    pub(super) fn finish(&mut self, sequence: u64, round: &mut Round<'_>) -> Option<Slot> {
+        let slot = self.pending.remove(sequence)?;
+        if let Some(lanes) = &mut self.lanes
+            && slot.lane != NO_LANE
+        {
+            lanes.finished(slot.lane);
+        }
+        self.raise_floor();
+        self.touch(round);
+        Some(slot)
+    }
+
+    /// Everything before the lowest record that is not acknowledged, is.
+    pub(super) fn raise_floor(&mut self) {
+        let (consumer_sequence, stream_sequence) = match self.pending.first() {
+            None => (
+                self.delivered.consumer_sequence,
+                self.delivered.stream_sequence,
+            ),
+            Some(slot) => (
+                slot.consumer_sequence.saturating_sub(1),
+                slot.stream_sequence.saturating_sub(1),
+            ),
+        };
+        // What is held back may be older than what is in flight.
+        let in_lanes = self.lanes.as_ref().and_then(Lanes::first);
+        let held = in_lanes
+            .into_iter()
+            .chain(self.listed.front().copied())
+            .min();
+        let held = held.map_or(u64::MAX, |first| first.saturating_sub(1));
+        self.floor.consumer_sequence = self.floor.consumer_sequence.max(consumer_sequence);
+        self.floor.stream_sequence = self.floor.stream_sequence.max(stream_sequence.min(held));
+    }
+
+    /// Its state has changed.
+    pub(super) fn touch(&mut self, round: &mut Round<'_>) {
+        if !self.is_unsaved {
+            self.is_unsaved = true;
+            round.shared.unsaved.push(self.id);
+        }
+    }
+
+    pub(super) fn is_paused(&self, unix_nanos: i64) -> bool {
+        self.paused_until.is_some_and(|until| until > unix_nanos)
+    }
+}

@@ -1,0 +1,414 @@
+//! What was delivered and is not acknowledged yet.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// The lane of a record whose subject nobody follows.
+pub(super) const NO_LANE: u32 = u32::MAX;
+
+/// Dead slots are swept out once they outnumber the live ones and these.
+const DEAD_MIN: usize = 64;
+
+/// A record that waits for its acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) stream_sequence: u64,
+    /// The number of its first delivery.
+    pub(super) consumer_sequence: u64,
+    /// When it was last delivered: nanoseconds since 1970 UTC.
+    pub(super) delivered_unix_nanos: i64,
+    /// When it is to be delivered again: nanoseconds since the server's start.
+    pub(super) deadline: u64,
+    /// How often it was delivered.
+    pub(super) deliveries: u32,
+    /// Its subject's lane, if lanes are kept.
+    pub(super) lane: u32,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// With a receiver.
+    Out,
+    /// In the queue of what is delivered again.
+    Queued,
+    /// Acknowledged, and still here only because others before it are not.
+    Dead,
+}
+
+/// Slots in the order of stream sequences, with a queue of those to be delivered again.
+///
+/// Records are delivered nearly in that order, so a slot goes in at the end and is found by halving.
+/// Nothing is allocated once the deques have grown to the number in flight.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    slots: VecDeque<Slot>,
+    live: usize,
+    redelivered: usize,
+    /// Sequences, in the order in which they go out again. May name what is gone.
+    queue: VecDeque<u64>,
+    queued: usize,
+    /// Deadlines, earliest first. May name what is gone or has another deadline by now.
+    deadlines: BinaryHeap<Reverse<(u64, u64)>>,
+}
+
+impl Pending {
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.live
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// How many of them were delivered more than once.
+    pub(super) fn redelivered(&self) -> usize {
+        self.redelivered
+    }
+
+    /// How many of them are to be delivered again now.
+    pub(super) fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// The lowest stream sequence that waits.
+    pub(super) fn first(&self) -> Option<&Slot> {
+        // Dead slots are never at the front: see `tidy`.
+        self.slots.front()
+    }
+
+    pub(super) fn get(&self, stream_sequence: u64) -> Option<&Slot> {
+        self.find(stream_sequence).map(|at| &self.slots[at])
+    }
+
+    /// All that wait, by stream sequence.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.place != Place::Dead)
+    }
+
+    /// Takes note of a first delivery, or puts back what was saved.
+    pub(super) fn insert(
+        &mut self,
+        stream_sequence: u64,
+        consumer_sequence: u64,
+        sent: Sent,
+        deliveries: u32,
+        lane: u32,
+    ) {
+        let slot = Slot {
+            stream_sequence,
+            consumer_sequence,
+            delivered_unix_nanos: sent.unix_nanos,
+            deadline: sent.deadline,
+            deliveries,
+            lane,
+            place: Place::Out,
+        };
+        let is_last = self
+            .slots
+            .back()
+            .is_none_or(|last| last.stream_sequence < stream_sequence);
+        if is_last {
+            self.slots.push_back(slot);
+        } else {
+            let at = self
+                .slots
+                .partition_point(|s| s.stream_sequence < stream_sequence);
+            if self.slots[at].stream_sequence == stream_sequence {
+                self.forget(at);
+                self.slots[at] = slot;
+            } else {
+                self.slots.insert(at, slot);
+            }
+        }
+        self.live += 1;
+        self.redelivered += usize::from(deliveries > 1);
+        self.watch(sent.deadline, stream_sequence);
+        self.tidy();
+    }
+
+    /// Takes note that something goes out once more.
+    pub(super) fn redeliver(&mut self, stream_sequence: u64, sent: Sent) -> Option<Slot> {
+        let at = self.find(stream_sequence)?;
+        let slot = &mut self.slots[at];
+        if slot.place == Place::Queued {
+            slot.place = Place::Out;
+            self.queued -= 1;
+        }
+        slot.deliveries = slot.deliveries.saturating_add(1);
+        self.redelivered += usize::from(slot.deliveries == 2);
+        slot.delivered_unix_nanos = sent.unix_nanos;
+        slot.deadline = sent.deadline;
+        let slot = *slot;
+        self.watch(sent.deadline, stream_sequence);
+        Some(slot)
+    }
+
+    /// Takes away what was acknowledged or given up.
+    pub(super) fn remove(&mut self, stream_sequence: u64) -> Option<Slot> {
+        let at = self.find(stream_sequence)?;
+        let slot = self.slots[at];
+        self.forget(at);
+        self.tidy();
+        Some(slot)
+    }
+
+    /// Sets a new deadline. What was queued is with its receiver again.
+    pub(super) fn postpone(&mut self, stream_sequence: u64, deadline: u64) {
+        let Some(at) = self.find(stream_sequence) else {
+            return;
+        };
+        let slot = &mut self.slots[at];
+        if slot.place == Place::Queued {
+            slot.place = Place::Out;
+            self.queued -= 1;
+        }
+        slot.deadline = deadline;
+        self.watch(deadline, stream_sequence);
+    }
+
+    /// Puts something into the queue of what goes out again.
+    pub(super) fn queue(&mut self, stream_sequence: u64) {
+        let Some(at) = self.find(stream_sequence) else {
+            return;
+        };
+        if self.slots[at].place == Place::Out {
+            self.slots[at].place = Place::Queued;
+            self.queued += 1;
+            self.queue.push_back(stream_sequence);
+        }
+    }
+
+    /// The one to be delivered again next.
+    pub(super) fn next_queued(&mut self) -> Option<Slot> {
+        while let Some(sequence) = self.queue.front() {
+            match self.get(*sequence) {
+                Some(slot) if slot.place == Place::Queued => return Some(*slot),
+                _ => self.queue.pop_front(),
+            };
+        }
+        None
+    }
+
+    /// The earliest deadline.
+    pub(super) fn next_deadline(&mut self) -> Option<u64> {
+        while let Some(Reverse((deadline, sequence))) = self.deadlines.peek() {
+            if self.is_current(*deadline, *sequence) {
+                return Some(*deadline);
+            }
+            self.deadlines.pop();
+        }
+        None
+    }
+
+    /// Adds to `expired`, in the order of sequences, what has reached its deadline.
+    pub(super) fn expired(&mut self, now: u64, expired: &mut Vec<u64>) {
+        let before = expired.len();
+        while let Some(deadline) = self.next_deadline() {
+            if deadline > now {
+                break;
+            }
+            if let Some(Reverse((_, sequence))) = self.deadlines.pop() {
+                expired.push(sequence);
+            }
+        }
+        expired[before..].sort_unstable();
+        expired.dedup();
+    }
+
+    /// Gives each that waits the lane that `lane` names for its stream sequence.
+    pub(super) fn each_lane(&mut self, lane: &mut dyn FnMut(u64) -> u32) {
+        for slot in self
+            .slots
+            .iter_mut()
+            .filter(|slot| slot.place != Place::Dead)
+        {
+            slot.lane = lane(slot.stream_sequence);
+        }
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        *self = Pending::default();
+    }
+
+    fn is_current(&self, deadline: u64, stream_sequence: u64) -> bool {
+        self.get(stream_sequence)
+            .is_some_and(|slot| slot.place == Place::Out && slot.deadline == deadline)
+    }
+
+    fn watch(&mut self, deadline: u64, stream_sequence: u64) {
+        if deadline == u64::MAX {
+            return;
+        }
+        // What is out of date goes when there is too much of it, so that a fast receiver with a long
+        // wait does not heap up what it has long acknowledged.
+        if self.deadlines.len() > 2 * self.live + DEAD_MIN {
+            let mut kept = std::mem::take(&mut self.deadlines).into_vec();
+            kept.retain(|Reverse((deadline, sequence))| self.is_current(*deadline, *sequence));
+            self.deadlines = kept.into();
+        }
+        self.deadlines.push(Reverse((deadline, stream_sequence)));
+    }
+
+    fn find(&self, stream_sequence: u64) -> Option<usize> {
+        let at = self
+            .slots
+            .partition_point(|s| s.stream_sequence < stream_sequence);
+        let slot = self.slots.get(at)?;
+        (slot.stream_sequence == stream_sequence && slot.place != Place::Dead).then_some(at)
+    }
+
+    fn forget(&mut self, at: usize) {
+        let slot = &mut self.slots[at];
+        match slot.place {
+            Place::Dead => return,
+            Place::Queued => self.queued -= 1,
+            Place::Out => {}
+        }
+        self.live -= 1;
+        self.redelivered -= usize::from(slot.deliveries > 1);
+        slot.place = Place::Dead;
+    }
+
+    fn tidy(&mut self) {
+        while self.slots.front().is_some_and(|s| s.place == Place::Dead) {
+            self.slots.pop_front();
+        }
+        if self.slots.len() > 2 * self.live + DEAD_MIN {
+            self.slots.retain(|slot| slot.place != Place::Dead);
+        }
+    }
+}
+
+/// When something was sent, and when it is due again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sent {
+    pub(super) unix_nanos: i64,
+    pub(super) deadline: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sent(deadline: u64) -> Sent {
+        Sent {
+            unix_nanos: 0,
+            deadline,
+        }
+    }
+
+    #[test]
+    fn what_is_acknowledged_leaves_nothing_behind() {
+        let mut pending = Pending::default();
+        for sequence in 1..100_000 {
+            pending.insert(sequence, sequence, sent(sequence + 1_000_000), 1, NO_LANE);
+            if sequence > 10 {
+                // The first ten stay, all others go.
+                pending.remove(sequence);
+            }
+        }
+        assert_eq!(pending.len(), 10);
+        assert!(pending.slots.len() < 100 && pending.deadlines.len() < 100);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u64, u64),
+        Remove(u64),
+        RemoveUpTo(u64),
+        Queue(u64),
+        Redeliver(u64, u64),
+        Postpone(u64, u64),
+        Expire(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let (sequence, time) = (0..30_u64, 0..50_u64);
+        prop_oneof![
+            (sequence.clone(), time.clone()).prop_map(|(s, t)| Step::Insert(s, t)),
+            sequence.clone().prop_map(Step::Remove),
+            sequence.clone().prop_map(Step::RemoveUpTo),
+            sequence.clone().prop_map(Step::Queue),
+            (sequence.clone(), time.clone()).prop_map(|(s, t)| Step::Redeliver(s, t)),
+            (sequence, time.clone()).prop_map(|(s, t)| Step::Postpone(s, t)),
+            time.prop_map(Step::Expire),
+        ]
+    }
+
+    /// Deliveries, deadline, whether it is queued.
+    type Model = BTreeMap<u64, (u32, u64, bool)>;
+
+    fn apply(step: &Step, pending: &mut Pending, model: &mut Model) {
+        match *step {
+            Step::Insert(s, t) => {
+                pending.insert(s, s, sent(t), 1, NO_LANE);
+                model.insert(s, (1, t, false));
+            }
+            Step::Remove(s) => assert_eq!(pending.remove(s).is_some(), model.remove(&s).is_some()),
+            Step::RemoveUpTo(s) => {
+                while let Some(first) = pending
+                    .first()
+                    .map(|f| f.stream_sequence)
+                    .filter(|f| *f <= s)
+                {
+                    pending.remove(first);
+                }
+                model.retain(|sequence, _| *sequence > s);
+            }
+            Step::Queue(s) => {
+                pending.queue(s);
+                model.entry(s).and_modify(|m| m.2 = true);
+            }
+            Step::Redeliver(s, t) => {
+                pending.redeliver(s, sent(t));
+                model.entry(s).and_modify(|m| *m = (m.0 + 1, t, false));
+            }
+            Step::Postpone(s, t) => {
+                pending.postpone(s, t);
+                model.entry(s).and_modify(|m| *m = (m.0, t, false));
+            }
+            Step::Expire(now) => {
+                let mut expired = Vec::new();
+                pending.expired(now, &mut expired);
+                let due = |m: &(u32, u64, bool)| !m.2 && m.1 <= now;
+                let expected: Vec<_> = model
+                    .iter()
+                    .filter(|(_, m)| due(m))
+                    .map(|(s, _)| *s)
+                    .collect();
+                assert_eq!(expired, expected);
+                for sequence in expired {
+                    pending.queue(sequence);
+                    model.entry(sequence).and_modify(|m| m.2 = true);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_map(steps in prop::collection::vec(step(), 0..200)) {
+            let (mut pending, mut model) = (Pending::default(), Model::new());
+            for step in &steps {
+                apply(step, &mut pending, &mut model);
+                prop_assert_eq!(pending.len(), model.len());
+                prop_assert_eq!(pending.queued(), model.values().filter(|m| m.2).count());
+                prop_assert_eq!(pending.redelivered(), model.values().filter(|m| m.0 > 1).count());
+                prop_assert_eq!(pending.first().map(|s| s.stream_sequence), model.keys().next().copied());
+                let earliest = model.values().filter(|m| !m.2).map(|m| m.1).min();
+                prop_assert_eq!(pending.next_deadline(), earliest);
+                prop_assert_eq!(pending.next_queued().is_some(), pending.queued() > 0);
+                let found: Vec<_> = pending.iter().map(|s| (s.stream_sequence, s.deliveries)).collect();
+                let expected: Vec<_> = model.iter().map(|(s, m)| (*s, m.0)).collect();
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Which client is served alone.
+
+use super::event::Event;
+use super::machine::Consumer;
+use super::rules::Rules;
+use super::shared::Round;
+use super::status::Status;
+use crate::jetstream::PriorityPolicy;
+
+/// The client that a consumer is pinned to, if there is one.
+#[derive(Debug, Default)]
+pub(super) struct Pin {
+    pinned: Option<Pinned>,
+}
+
+#[derive(Debug)]
+struct Pinned {
+    id: String,
+    /// When the client was chosen: nanoseconds since 1970 UTC.
+    since_unix_nanos: i64,
+    /// When it loses its place, since the server's start.
+    deadline: u64,
+}
+
+impl Pin {
+    /// What the pinned client names itself by.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.pinned.as_ref().map(|pinned| pinned.id.as_str())
+    }
+
+    /// Since when a client is pinned: nanoseconds since 1970 UTC.
+    pub(super) fn since_unix_nanos(&self) -> Option<i64> {
+        self.pinned.as_ref().map(|pinned| pinned.since_unix_nanos)
+    }
+
+    /// Whether a request with this id may be served.
+    pub(super) fn admits(&self, id: &str, policy: PriorityPolicy) -> bool {
+        policy != PriorityPolicy::PinnedClient || self.id().unwrap_or("") == id
+    }
+
+    /// The pinned client was there.
+    pub(super) fn used(&mut self, at: u64, rules: &Rules) {
+        if let Some(pinned) = &mut self.pinned {
+            pinned.deadline = at.saturating_add(rules.priority_timeout_nanos);
+        }
+    }
+
+    /// When the pinned client loses its place.
+    pub(super) fn next_deadline(&self) -> Option<u64> {
+        self.pinned.as_ref().map(|pinned| pinned.deadline)
+    }
+}
+
+impl Consumer {
+    /// Pins the client of a request, unless one is pinned already.
+    pub(super) fn pin_request(&mut self, at: usize, round: &mut Round<'_>) {
+        if self.pin.pinned.is_some() {
+            return;
+        }
+        let Some(request) = self.requests.get_mut(at) else {
+            return;
+        };
+        let id = round.shared.ids.next();
+        request.id.clone_from(&id);
+        self.pin.pinned = Some(Pinned {
+            id: id.clone(),
+            since_unix_nanos: round.now.unix_nanos,
+            deadline: round.at.saturating_add(self.rules.priority_timeout_nanos),
+        });
+        let group = self.priority_group();
+        round.publish_event(
+            self.name(),
+            &Event::Pinned {
+                group,
+                pinned_id: &id,
+            },
+        );
+    }
+
+    /// Takes the place from the client that is pinned.
+    pub(super) fn unpin(&mut self, reason: &str, round: &mut Round<'_>) {
+        let Some(pinned) = self.pin.pinned.take() else {
+            return;
+        };
+        // What it still asks for under this id nobody will serve; told so, it asks anew.
+        self.requests.remove_where(|request| {
+            let is_its = request.id == pinned.id;
+            if is_its {
+                round.send(&request.reply, b"", Status::WrongPinId(request.left()));
+            }
+            is_its
+        });
+        let group = self.priority_group();
+        round.publish_event(self.name(), &Event::Unpinned { group, reason });
+    }
+
+    /// Ends the time of a client that has not been heard of, unless it waits for records.
+    pub(super) fn expire_pin(&mut self, round: &mut Round<'_>) {
+        if self
+            .pin
+            .next_deadline()
+            .is_none_or(|deadline| deadline > round.at)
+        {
+            return;
+        }
+        let id = self.pin.id().unwrap_or_default().to_owned();
+        let mut is_waiting = false;
+        self.requests.remove_where(|request| {
+            let is_pinned = request.id == id;
+            let is_there = !is_pinned || round.port.has_interest(&request.reply);
+            is_waiting |= is_pinned && is_there;
+            !is_there
+        });
+        if is_waiting {
+            self.pin.used(round.at, &self.rules);
+        } else {
+            self.unpin("timeout", round);
+        }
+    }
+
+    /// The one group that it may have.
+    pub(super) fn priority_group(&self) -> &str {
+        self.config
+            .priority_groups
+            .first()
+            .map_or("", String::as_str)
+    }
+}

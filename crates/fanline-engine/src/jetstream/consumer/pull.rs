@@ -1,0 +1,91 @@
+//! Pull requests as they come in.
+
+use super::duration::go_duration;
+use super::machine::Consumer;
+use super::request::PullRequest;
+use super::requests::Request;
+use super::shared::Round;
+use super::status::Status;
+use crate::jetstream::PriorityPolicy;
+
+/// The highest API level that is known.
+pub(super) const API_LEVEL: u64 = 5;
+
+impl Consumer {
+    /// Takes a pull request. Its answers go to `reply`; without one there is nobody to serve.
+    ///
+    /// What it asks for goes out when the consumer is served next.
+    pub(super) fn handle_pull(&mut self, body: &[u8], reply: &[u8], round: &mut Round<'_>) {
+        if reply.is_empty() {
+            return;
+        }
+        if self.push.is_some() {
+            round.send(reply, b"", Status::ConsumerIsPushBased);
+            return;
+        }
+        let mut request = match PullRequest::parse(body) {
+            Ok(request) => request,
+            Err(why) => {
+                round.send(reply, b"", Status::BadRequest(&why));
+                return;
+            }
+        };
+        let expires_max = match self.rules.expires_max.0 {
+            0 => String::new(),
+            nanos => go_duration(nanos),
+        };
+        let refused = request.refused(&self.rules, &self.config.priority_groups, &expires_max);
+        if let Some(status) = refused.or_else(|| self.refused_now(&request, round)) {
+            round.send(reply, b"", status);
+            return;
+        }
+        self.used = round.at;
+        if self.rules.priority == PriorityPolicy::PinnedClient && !request.id.is_empty() {
+            self.pin.used(round.at, &self.rules);
+        }
+        if self.rules.priority != PriorityPolicy::Prioritized {
+            request.priority = 0;
+        }
+        self.requests.push(Request::new(request, reply, round.at));
+    }
+
+    /// What stands against a request as things are.
+    fn refused_now(
+        &mut self,
+        request: &PullRequest,
+        round: &mut Round<'_>,
+    ) -> Option<Status<'static>> {
+        if !request.id.is_empty() && self.pin.id() != Some(request.id.as_str()) {
+            return Some(Status::PinIdMismatch);
+        }
+        if request.no_wait {
+            let available = self.backlog.count() + self.pending.queued() as u64;
+            if available == 0 && request.expires == 0 {
+                return Some(Status::NoMessages);
+            }
+            if available > 0 && available < self.requests.records_asked() {
+                self.drop_gone(round);
+                if available < self.requests.records_asked() {
+                    return Some(Status::RequestsPending);
+                }
+            }
+        }
+        if self.requests.len() >= self.rules.waiting_max {
+            self.drop_gone(round);
+        }
+        (self.requests.len() >= self.rules.waiting_max).then_some(Status::ExceededMaxWaiting)
+    }
+
+    /// Takes away the requests whose senders do not listen any more.
+    pub(super) fn drop_gone(&mut self, round: &mut Round<'_>) {
+        self.requests
+            .remove_where(|request| !round.port.has_interest(&request.reply));
+    }
+
+    /// Ends all requests with a last word.
+    pub(super) fn end_requests(&mut self, status: Status<'_>, round: &mut Round<'_>) {
+        while let Some(request) = self.requests.remove(0) {
+            round.send(&request.reply, b"", status);
+        }
+    }
+}

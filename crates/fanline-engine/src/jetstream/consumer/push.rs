@@ -1,0 +1,208 @@
+//! Pushing: to whom, how fast, and how much at a time.
+
+use super::machine::Consumer;
+use super::rules::Rules;
+use super::shared::Round;
+use super::status::Status;
+use crate::jetstream::{AckPolicy, ConsumerConfig};
+
+/// Most bytes that are sent before the receiver says that it has them.
+const WINDOW_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// As many at the beginning. It doubles with each answer.
+const WINDOW_BYTES_MIN: u64 = WINDOW_BYTES_MAX / 16;
+/// How many letters make a flow control request unlike the one before.
+const FLOW_ID_CHARS: usize = 4;
+const NANOS_PER_SECOND: u128 = 1_000_000_000;
+
+/// Where a consumer pushes to.
+#[derive(Debug)]
+pub(super) struct Push {
+    subject: Box<[u8]>,
+    /// Whether anybody is there.
+    is_active: bool,
+    flow: Option<Flow>,
+    /// When something was last sent, since the server's start.
+    last_sent: u64,
+    /// When the rate allows the next record.
+    allowed_at: u64,
+}
+
+/// How much is under way.
+#[derive(Debug, Default)]
+struct Flow {
+    window: u64,
+    bytes: u64,
+    asked: Option<Asked>,
+}
+
+/// A flow control request that was not answered yet.
+#[derive(Debug)]
+struct Asked {
+    topic: Vec<u8>,
+    /// What its answer says has arrived.
+    bytes: u64,
+    stream_sequence: u64,
+}
+
+impl Flow {
+    fn new() -> Self {
+        Flow {
+            window: WINDOW_BYTES_MIN,
+            ..Flow::default()
+        }
+    }
+
+    fn is_stalled(&self) -> bool {
+        self.bytes > self.window
+    }
+}
+
+impl Push {
+    pub(super) fn new(config: &ConsumerConfig) -> Self {
+        Push {
+            subject: config.deliver_subject.as_bytes().into(),
+            is_active: false,
+            flow: config.flow_control.then(Flow::new),
+            last_sent: 0,
+            allowed_at: 0,
+        }
+    }
+
+    pub(super) fn subject(&self) -> &[u8] {
+        &self.subject
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.is_active
+    }
+
+    /// Whether a record may go out now.
+    pub(super) fn can_send(&self, at: u64) -> bool {
+        self.is_active
+            && self.allowed_at <= at
+            && self.flow.as_ref().is_none_or(|flow| !flow.is_stalled())
+    }
+
+    /// When the rate allows more, if that is what is waited for.
+    pub(super) fn next_allowed(&self, at: u64) -> Option<u64> {
+        (self.is_active && self.allowed_at > at).then_some(self.allowed_at)
+    }
+
+    /// When the next heartbeat is due.
+    pub(super) fn next_heartbeat(&self, rules: &Rules) -> Option<u64> {
+        let every = rules.heartbeat_nanos.filter(|_| self.is_active)?;
+        Some(self.last_sent.saturating_add(every))
+    }
+
+    /// Takes note of a record that went out.
+    pub(super) fn sent(&mut self, bytes: u64, at: u64, rules: &Rules) {
+        self.last_sent = at;
+        if let Some(flow) = &mut self.flow {
+            flow.bytes += bytes;
+        }
+        if let Some(bits_per_second) = rules.bits_per_second {
+            let nanos = u128::from(bytes) * 8 * NANOS_PER_SECOND / u128::from(bits_per_second);
+            let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
+            self.allowed_at = self.allowed_at.max(at).saturating_add(nanos);
+        }
+    }
+}
+
+impl Consumer {
+    /// Takes note of whether anybody is there to push to.
+    pub(super) fn set_active(&mut self, is_active: bool, round: &mut Round<'_>) {
+        let Some(push) = &mut self.push else {
+            return;
+        };
+        if push.is_active == is_active {
+            return;
+        }
+        push.is_active = is_active;
+        push.last_sent = round.at;
+        push.flow = self.config.flow_control.then(Flow::new);
+        self.used = round.at;
+        if is_active && self.rules.ack_policy == AckPolicy::FlowControl {
+            // Whether the one before had it, nobody will say any more.
+            self.queue_all(round);
+        }
+    }
+
+    /// Asks whether the receiver keeps up, once half of what may be under way is.
+    pub(super) fn ask_flow_control(&mut self, round: &mut Round<'_>) {
+        let half_pending = self.rules.ack_policy == AckPolicy::FlowControl
+            && self.pending.len() > self.rules.pending_max / 2;
+        self.ask_flow_control_if(round, |flow| flow.bytes > flow.window / 2 || half_pending);
+    }
+
+    fn ask_flow_control_if(
+        &mut self,
+        round: &mut Round<'_>,
+        wanted: impl Fn(&Flow) -> bool,
+    ) -> bool {
+        let stream_sequence = self.delivered.stream_sequence;
+        let Some(push) = &mut self.push else {
+            return false;
+        };
+        let Some(flow) = push
+            .flow
+            .as_mut()
+            .filter(|flow| flow.asked.is_none() && wanted(flow))
+        else {
+            return false;
+        };
+        let id = round.shared.ids.letters(FLOW_ID_CHARS);
+        let topic =
+            format!("$JS.FC.{}.{}.{id}", round.shared.stream, self.config.name).into_bytes();
+        round.send(&push.subject, &topic, Status::FlowControlRequest);
+        flow.asked = Some(Asked {
+            topic,
+            bytes: flow.bytes,
+            stream_sequence,
+        });
+        true
+    }
+
+    /// A flow control request was answered: what had been sent by then has arrived.
+    pub(super) fn handle_flow_control(&mut self, topic: &[u8], round: &mut Round<'_>) {
+        let Some(flow) = self.push.as_mut().and_then(|push| push.flow.as_mut()) else {
+            return;
+        };
+        let Some(asked) = flow.asked.take_if(|asked| asked.topic == topic) else {
+            return;
+        };
+        flow.bytes = flow.bytes.saturating_sub(asked.bytes);
+        flow.window = (flow.window * 2).min(WINDOW_BYTES_MAX);
+        self.used = round.at;
+        if self.rules.ack_policy == AckPolicy::FlowControl {
+            self.finish_up_to(asked.stream_sequence, round);
+        }
+    }
+
+    /// Says that it is there, if it has been silent for long enough.
+    pub(super) fn heartbeat(&mut self, round: &mut Round<'_>) {
+        let due = self
+            .push
+            .as_ref()
+            .and_then(|push| push.next_heartbeat(&self.rules));
+        if due.is_none_or(|due| due > round.at) {
+            return;
+        }
+        // With nothing more to come, an answer is the only acknowledgement that there will be.
+        if self.rules.ack_policy == AckPolicy::FlowControl && !self.pending.is_empty() {
+            self.ask_flow_control_if(round, |_| true);
+        }
+        let Some(push) = &mut self.push else {
+            return;
+        };
+        push.last_sent = round.at;
+        let asked = push.flow.as_ref().filter(|flow| flow.is_stalled());
+        let status = Status::IdleHeartbeat {
+            consumer_sequence: self.delivered.consumer_sequence,
+            stream_sequence: self.delivered.stream_sequence,
+            stalled: asked
+                .and_then(|flow| flow.asked.as_ref())
+                .map(|asked| asked.topic.as_slice()),
+        };
+        round.send(&push.subject, b"", status);
+    }
+}

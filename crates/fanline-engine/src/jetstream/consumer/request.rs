@@ -1,0 +1,219 @@
+//! What a pull request asks for.
+
+use serde::Deserialize;
+use serde_json::error::Category;
+
+use super::rules::Rules;
+use super::status::Status;
+use super::write;
+use crate::jetstream::PriorityPolicy;
+
+/// Priorities are one digit.
+const PRIORITY_MAX: i64 = 9;
+
+/// The body of `CONSUMER.MSG.NEXT`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct PullRequest {
+    pub(super) batch: i64,
+    pub(super) expires: i64,
+    pub(super) max_bytes: i64,
+    pub(super) no_wait: bool,
+    pub(super) idle_heartbeat: i64,
+    pub(super) group: String,
+    pub(super) min_pending: i64,
+    pub(super) min_ack_pending: i64,
+    pub(super) id: String,
+    pub(super) priority: i64,
+}
+
+impl Default for PullRequest {
+    fn default() -> Self {
+        PullRequest {
+            batch: 1,
+            expires: 0,
+            max_bytes: 0,
+            no_wait: false,
+            idle_heartbeat: 0,
+            group: String::new(),
+            min_pending: 0,
+            min_ack_pending: 0,
+            id: String::new(),
+            priority: 0,
+        }
+    }
+}
+
+impl PullRequest {
+    /// Reads nothing (one record), a number of records, or JSON. As nats-server does, it takes what
+    /// is neither for one record.
+    ///
+    /// # Errors
+    /// Says what is wrong with the JSON, in the words of nats-server where they are plain.
+    pub(super) fn parse(body: &[u8]) -> Result<Self, String> {
+        let body = body.trim_ascii();
+        let mut request = if body.first() == Some(&b'{') {
+            serde_json::from_slice(body).map_err(|error| match error.classify() {
+                Category::Eof => "unexpected end of JSON input".to_owned(),
+                _ => format!("json: {error}"),
+            })?
+        } else {
+            let batch = write::parse_number(body).and_then(|batch| i64::try_from(batch).ok());
+            PullRequest {
+                batch: batch.unwrap_or(1),
+                ..PullRequest::default()
+            }
+        };
+        request.batch = request.batch.max(1);
+        Ok(request)
+    }
+
+    /// What the rules of a consumer have against it.
+    pub(super) fn refused<'a>(
+        &self,
+        rules: &Rules,
+        groups: &[String],
+        expires_max: &'a str,
+    ) -> Option<Status<'a>> {
+        if self.idle_heartbeat > 0 && self.idle_heartbeat > self.expires / 2 {
+            return Some(Status::BadRequest("heartbeat value too large"));
+        }
+        if let Some(why) = self.refused_priority(rules, groups) {
+            return Some(Status::BadRequest(why));
+        }
+        if rules.batch_max > 0 && self.batch > rules.batch_max {
+            Some(Status::ExceededMaxRequestBatch(rules.batch_max))
+        } else if rules.expires_max.0 > 0 && self.expires > rules.expires_max.0 {
+            Some(Status::ExceededMaxRequestExpires(expires_max))
+        } else if rules.bytes_max > 0 && self.max_bytes > rules.bytes_max {
+            Some(Status::ExceededMaxRequestMaxBytes(rules.bytes_max))
+        } else {
+            None
+        }
+    }
+
+    fn refused_priority(&self, rules: &Rules, groups: &[String]) -> Option<&'static str> {
+        if !(0..=PRIORITY_MAX).contains(&self.priority) {
+            return Some("Priority must be between 0 and 9");
+        }
+        if rules.priority != PriorityPolicy::Overflow
+            && (self.min_pending > 0 || self.min_ack_pending > 0)
+        {
+            return Some("Not a Overflow Priority consumer");
+        }
+        if rules.priority != PriorityPolicy::PinnedClient && !self.id.is_empty() {
+            return Some("Not a Pinned Client Priority consumer");
+        }
+        if rules.priority == PriorityPolicy::None {
+            return None;
+        }
+        if self.group.is_empty() {
+            return Some("Priority Group missing");
+        }
+        (!groups.contains(&self.group)).then_some("Invalid Priority Group")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::duration::go_duration;
+    use super::*;
+    use crate::jetstream::{ConsumerConfig, Nanos};
+
+    #[test]
+    fn bodies() {
+        for (body, batch) in [
+            ("", 1),
+            ("7", 7),
+            ("0", 1),
+            ("-3", 1),
+            ("abc", 1),
+            ("12x", 1),
+            ("{}", 1),
+            (r#"{"batch":0}"#, 1),
+            (r#"{"batch":-1}"#, 1),
+            (r#"{"batch":12,"foo":2}"#, 12),
+        ] {
+            assert_eq!(
+                PullRequest::parse(body.as_bytes()).unwrap().batch,
+                batch,
+                "{body}"
+            );
+        }
+        let error = PullRequest::parse(br#"{"batch":"#).unwrap_err();
+        assert_eq!(error, "unexpected end of JSON input");
+        assert!(
+            PullRequest::parse(br#"{"batch":"a"}"#)
+                .unwrap_err()
+                .starts_with("json: ")
+        );
+    }
+
+    fn check(config: &ConsumerConfig, body: &str, expected: &str) {
+        let rules = Rules::new(config);
+        let request = PullRequest::parse(body.as_bytes()).unwrap();
+        let mut out = Vec::new();
+        let expires_max = go_duration(rules.expires_max.0);
+        if let Some(status) = request.refused(&rules, &config.priority_groups, &expires_max) {
+            status.write(&mut out);
+        }
+        let found = String::from_utf8(out).unwrap();
+        let found = found
+            .trim_end()
+            .strip_prefix("NATS/1.0 ")
+            .unwrap_or_default();
+        assert_eq!(found, expected, "{body}");
+    }
+
+    #[test]
+    fn refusals() {
+        let capped = ConsumerConfig {
+            max_batch: 5,
+            max_expires: Nanos::from_secs(5),
+            max_bytes: 1000,
+            ..ConsumerConfig::default()
+        };
+        check(&capped, "5", "");
+        check(&capped, "10", "409 Exceeded MaxRequestBatch of 5");
+        check(
+            &capped,
+            r#"{"expires":6500000000}"#,
+            "409 Exceeded MaxRequestExpires of 5s",
+        );
+        check(
+            &capped,
+            r#"{"max_bytes":2000}"#,
+            "409 Exceeded MaxRequestMaxBytes of 1000",
+        );
+        let too_large = "400 Bad Request - heartbeat value too large";
+        check(
+            &capped,
+            r#"{"expires":1000,"idle_heartbeat":501}"#,
+            too_large,
+        );
+        check(&capped, r#"{"idle_heartbeat":501}"#, too_large);
+        check(&capped, r#"{"expires":1000,"idle_heartbeat":500}"#, "");
+        let no_overflow = "400 Bad Request - Not a Overflow Priority consumer";
+        check(&capped, r#"{"min_pending":1}"#, no_overflow);
+        check(
+            &capped,
+            r#"{"priority":11}"#,
+            "400 Bad Request - Priority must be between 0 and 9",
+        );
+        check(&capped, r#"{"group":"A"}"#, "");
+        let overflow = ConsumerConfig {
+            priority_policy: PriorityPolicy::Overflow,
+            priority_groups: vec!["A".into()],
+            ..ConsumerConfig::default()
+        };
+        check(&overflow, "1", "400 Bad Request - Priority Group missing");
+        check(
+            &overflow,
+            r#"{"group":"B"}"#,
+            "400 Bad Request - Invalid Priority Group",
+        );
+        check(&overflow, r#"{"group":"A","min_ack_pending":3}"#, "");
+        let no_pins = "400 Bad Request - Not a Pinned Client Priority consumer";
+        check(&overflow, r#"{"group":"A","id":"x"}"#, no_pins);
+    }
+}

@@ -1,0 +1,139 @@
+//! A configuration in the form in which it is asked at each delivery.
+
+use crate::jetstream::{AckPolicy, ConsumerConfig, Nanos, PriorityPolicy, ReplayPolicy};
+
+/// How long an unused consumer without a durable name stays, unless it says so itself.
+const EPHEMERAL_INACTIVE_NANOS: u64 = 5_000_000_000;
+/// How long a client stays pinned without a request, unless configured.
+const PRIORITY_TIMEOUT_NANOS: u64 = 120_000_000_000;
+/// How long an acknowledgement may take, unless configured.
+const ACK_WAIT_NANOS: u64 = 30_000_000_000;
+
+/// Fanline's own options, as labels: for clients that send only the fields that they know.
+const PER_SUBJECT_LABEL: &str = "fanline.max_ack_pending_per_subject";
+const FAIR_LABEL: &str = "fanline.fair_subjects";
+
+/// What a consumer goes by. `None` and 0 of a limit both mean that there is none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rules {
+    pub(super) ack_policy: AckPolicy,
+    /// The waits before the second, third, ... delivery; the last is used on.
+    waits: Vec<u64>,
+    pub(super) deliveries_max: Option<u32>,
+    pub(super) pending_max: usize,
+    /// Records of one subject that may wait for acknowledgement.
+    pub(super) pending_per_subject_max: usize,
+    pub(super) fair_subjects: bool,
+    pub(super) replay_original: bool,
+    pub(super) headers_only: bool,
+    /// Of a hundred acknowledgements, how many are reported.
+    pub(super) sampled_percent: u32,
+    pub(super) inactive_nanos: Option<u64>,
+
+    pub(super) waiting_max: usize,
+    pub(super) batch_max: i64,
+    pub(super) expires_max: Nanos,
+    pub(super) bytes_max: i64,
+    pub(super) priority: PriorityPolicy,
+    pub(super) priority_timeout_nanos: u64,
+
+    pub(super) heartbeat_nanos: Option<u64>,
+    pub(super) bits_per_second: Option<u64>,
+}
+
+impl Rules {
+    /// The rules of a configuration that has been checked.
+    pub(super) fn new(config: &ConsumerConfig) -> Self {
+        let waits = match config.backoff.as_slice() {
+            [] => vec![positive(config.ack_wait).unwrap_or(ACK_WAIT_NANOS)],
+            backoff => backoff
+                .iter()
+                .map(|wait| positive(*wait).unwrap_or(1))
+                .collect(),
+        };
+        let needs_acks = config.ack_policy != AckPolicy::None;
+        Rules {
+            ack_policy: config.ack_policy,
+            waits,
+            deliveries_max: u32::try_from(config.max_deliver)
+                .ok()
+                .filter(|max| *max > 0),
+            pending_max: limit(if needs_acks {
+                config.max_ack_pending
+            } else {
+                0
+            }),
+            pending_per_subject_max: limit(if needs_acks { per_subject(config) } else { 0 }),
+            fair_subjects: config.fair_subjects || label(config, FAIR_LABEL) == Some("true"),
+            replay_original: config.replay_policy == ReplayPolicy::Original,
+            headers_only: config.headers_only,
+            sampled_percent: percent(&config.sample_freq),
+            inactive_nanos: positive(config.inactive_threshold)
+                .or_else(|| (!config.is_durable()).then_some(EPHEMERAL_INACTIVE_NANOS)),
+            waiting_max: limit(config.max_waiting),
+            batch_max: config.max_batch,
+            expires_max: config.max_expires,
+            bytes_max: config.max_bytes,
+            priority: config.priority_policy,
+            priority_timeout_nanos: positive(config.priority_timeout)
+                .unwrap_or(PRIORITY_TIMEOUT_NANOS),
+            heartbeat_nanos: positive(config.idle_heartbeat),
+            bits_per_second: Some(config.rate_limit_bps).filter(|bits| *bits > 0),
+        }
+    }
+
+    /// When a record that now goes out for the nth time is to go out again.
+    pub(super) fn deadline(&self, now: u64, deliveries: u32) -> u64 {
+        match self.ack_policy {
+            // What flow control acknowledges goes out again when its receiver comes back.
+            AckPolicy::None | AckPolicy::FlowControl => u64::MAX,
+            AckPolicy::All | AckPolicy::Explicit => {
+                let nth = usize::try_from(deliveries.max(1) - 1).unwrap_or(usize::MAX);
+                let wait = self.waits.get(nth).or_else(|| self.waits.last());
+                now.saturating_add(wait.copied().unwrap_or(ACK_WAIT_NANOS))
+            }
+        }
+    }
+
+    /// Whether a record must be followed until it is acknowledged.
+    pub(super) fn needs_acks(&self) -> bool {
+        self.ack_policy != AckPolicy::None
+    }
+
+    /// Whether something that has gone out so often goes out no more.
+    pub(super) fn is_last_delivery(&self, deliveries: u32) -> bool {
+        self.deliveries_max.is_some_and(|max| deliveries >= max)
+    }
+
+    /// Whether subjects must be told apart.
+    pub(super) fn has_lanes(&self) -> bool {
+        self.fair_subjects || self.pending_per_subject_max != usize::MAX
+    }
+}
+
+fn label<'a>(config: &'a ConsumerConfig, name: &str) -> Option<&'a str> {
+    config.metadata.get(name).map(String::as_str)
+}
+
+fn per_subject(config: &ConsumerConfig) -> i64 {
+    match config.max_ack_pending_per_subject {
+        0 => label(config, PER_SUBJECT_LABEL).map_or(0, |value| value.parse().unwrap_or(0)),
+        limit => limit,
+    }
+}
+
+fn positive(nanos: Nanos) -> Option<u64> {
+    u64::try_from(nanos.0).ok().filter(|nanos| *nanos > 0)
+}
+
+fn limit(configured: i64) -> usize {
+    match usize::try_from(configured) {
+        Ok(0) | Err(_) => usize::MAX,
+        Ok(limit) => limit,
+    }
+}
+
+fn percent(text: &str) -> u32 {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    number.parse().map_or(0, |percent: u32| percent.min(100))
+}

@@ -1,0 +1,445 @@
+//! Delivering: which record goes out next, and to whom.
+
+use super::machine::Consumer;
+use super::pending::{NO_LANE, Sent, Slot};
+use super::shared::{Round, Work};
+use super::status::Status;
+use super::{ack, write};
+use crate::jetstream::{Message, PriorityPolicy};
+use crate::store::{Record, StoreError};
+
+/// How many records one consumer delivers before the others have their turn.
+const BURST_MAX: u32 = 256;
+
+/// How a round ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Served {
+    /// There may be more at once; others first.
+    More,
+    /// The next record makes a difference.
+    WaitsForRecords,
+    /// Something else must happen first: an acknowledgement, a request, a point in time.
+    Blocked,
+}
+
+/// Records go out at the pace at which they came in, until the consumer has caught up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Replay {
+    /// The time of the last record, and when it went out.
+    last: Option<(i64, u64)>,
+    /// When the next is to go out.
+    pub(super) due: Option<u64>,
+}
+
+/// What goes out next.
+#[derive(Clone, Copy, Debug)]
+enum Candidate {
+    Again(Slot),
+    New { sequence: u64, from: From },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum From {
+    List,
+    Lane,
+    Stream,
+}
+
+/// Who gets it.
+#[derive(Clone, Copy, Debug)]
+enum Taker {
+    Subject,
+    Request(usize),
+}
+
+/// What one step of delivering came to.
+enum Step {
+    Delivered,
+    /// A record turned out to be gone.
+    Skipped,
+    CaughtUp,
+    NoTaker,
+    Blocked,
+}
+
+impl Consumer {
+    /// Delivers what can be delivered now.
+    pub(super) fn serve(&mut self, work: &mut Work<'_>) -> Served {
+        self.catch_up(work);
+        for _ in 0..BURST_MAX {
+            if self.is_paused(work.round.now.unix_nanos) {
+                return Served::Blocked;
+            }
+            if !self.has_taker(&work.round) {
+                return self.without_taker();
+            }
+            match self.step(work) {
+                Ok(Step::Delivered | Step::Skipped) => {}
+                Ok(Step::CaughtUp) => {
+                    self.caught_up(&mut work.round);
+                    return Served::WaitsForRecords;
+                }
+                Ok(Step::NoTaker) => return self.without_taker(),
+                Ok(Step::Blocked) => return Served::Blocked,
+                // A damaged record has been given up: the next step finds the one after it.
+                Err(StoreError::Damaged(sequence)) => self.skip(sequence),
+                // The disk may come back; a request or a new record is the time to try again.
+                Err(_) => return Served::WaitsForRecords,
+            }
+        }
+        Served::More
+    }
+
+    /// Whether anybody could be given a record.
+    fn has_taker(&self, round: &Round<'_>) -> bool {
+        match &self.push {
+            None => !self.requests.is_empty(),
+            Some(push) => push.can_send(round.at),
+        }
+    }
+
+    /// A request may ask for a longer backlog, and a receiver may come: then the next record counts.
+    fn without_taker(&self) -> Served {
+        if self.requests.is_empty() {
+            Served::Blocked
+        } else {
+            Served::WaitsForRecords
+        }
+    }
+
+    fn caught_up(&mut self, round: &mut Round<'_>) {
+        self.replay = None;
+        let none_held = self
+            .lanes
+            .as_ref()
+            .is_none_or(|lanes| lanes.first().is_none());
+        if none_held && self.listed.is_empty() {
+            self.backlog.clear();
+        }
+        while let Some(request) = self.requests.next_idle() {
+            round.send(&request.reply, b"", Status::NoMessages);
+        }
+    }
+
+    fn step(&mut self, work: &mut Work<'_>) -> Result<Step, StoreError> {
+        let candidate = match self.candidate(work)? {
+            Ok(candidate) => candidate,
+            Err(why_none) => return Ok(why_none),
+        };
+        let Some(record) = work.store.read(candidate.sequence())? else {
+            self.drop_candidate(candidate, &mut work.round);
+            return Ok(Step::Skipped);
+        };
+        let round = &mut work.round;
+        if matches!(candidate, Candidate::New { .. })
+            && self.replay_waits(record.unix_nanos, round.at)
+        {
+            return Ok(Step::Blocked);
+        }
+        self.write_reply(
+            candidate,
+            record.unix_nanos,
+            &mut round.shared.scratch.reply,
+        );
+        let reply = &round.shared.scratch.reply;
+        let bytes =
+            record.subject.len() + reply.len() + record.headers.len() + record.payload.len();
+        let bytes = bytes as u64;
+        let Some(taker) = self.choose(bytes, round) else {
+            return Ok(Step::NoTaker);
+        };
+        self.send(taker, &record, round);
+        self.sent(candidate, taker, bytes, record.unix_nanos, round);
+        Ok(Step::Delivered)
+    }
+
+    /// What goes out next, or why nothing does.
+    fn candidate(&mut self, work: &mut Work<'_>) -> Result<Result<Candidate, Step>, StoreError> {
+        if let Some(slot) = self.pending.next_queued() {
+            return Ok(Ok(Candidate::Again(slot)));
+        }
+        if self.pending.len() >= self.rules.pending_max {
+            return Ok(Err(Step::Blocked));
+        }
+        if self.lanes.is_some() {
+            return self.candidate_of_lanes(work);
+        }
+        Ok(match self.next_new(work)? {
+            Some((sequence, from)) => Ok(Candidate::New { sequence, from }),
+            None => Err(Step::CaughtUp),
+        })
+    }
+
+    /// The next record that was never looked at.
+    fn next_new(&mut self, work: &mut Work<'_>) -> Result<Option<(u64, From)>, StoreError> {
+        if let Some(sequence) = self.listed.front() {
+            return Ok(Some((*sequence, From::List)));
+        }
+        let found = work.store.next_matching(&mut self.filters, self.next)?;
+        match found {
+            // What lies between does not concern it and need not be looked at again.
+            Some(sequence) => self.next = sequence,
+            None => self.next = self.next.max(work.store.last_sequence() + 1),
+        }
+        Ok(found.map(|sequence| (sequence, From::Stream)))
+    }
+
+    /// Looks ahead until a subject may have its turn: as far as there is room when subjects take
+    /// turns, and no further than needed when they do not.
+    fn candidate_of_lanes(
+        &mut self,
+        work: &mut Work<'_>,
+    ) -> Result<Result<Candidate, Step>, StoreError> {
+        let mut is_at_end = false;
+        loop {
+            let Some(lanes) = &self.lanes else {
+                return Ok(Err(Step::CaughtUp));
+            };
+            let is_enough = lanes.next().is_some() && !self.rules.fair_subjects;
+            if is_enough || is_at_end || !lanes.has_room() {
+                break;
+            }
+            let Some((sequence, from)) = self.next_new(work)? else {
+                is_at_end = true;
+                continue;
+            };
+            if let (Some(record), Some(lanes)) = (work.store.read(sequence)?, &mut self.lanes) {
+                lanes.push(sequence, record.subject);
+            } else {
+                self.backlog.take_one();
+            }
+            self.step_over(sequence, from);
+        }
+        let Some(lanes) = &self.lanes else {
+            return Ok(Err(Step::CaughtUp));
+        };
+        Ok(match lanes.next() {
+            Some(sequence) => Ok(Candidate::New {
+                sequence,
+                from: From::Lane,
+            }),
+            None if is_at_end && lanes.first().is_none() => Err(Step::CaughtUp),
+            // All that is held waits for acknowledgements of its subjects; others may still come.
+            None if is_at_end => Err(Step::NoTaker),
+            None => Err(Step::Blocked),
+        })
+    }
+
+    /// Takes a record out of where it was found.
+    fn step_over(&mut self, sequence: u64, from: From) {
+        match from {
+            From::List => {
+                self.listed.pop_front();
+            }
+            From::Stream => self.next = sequence + 1,
+            From::Lane => {}
+        }
+    }
+
+    /// What was to go out is not there any more.
+    fn drop_candidate(&mut self, candidate: Candidate, round: &mut Round<'_>) {
+        match candidate {
+            Candidate::Again(slot) => {
+                self.finish(slot.stream_sequence, round);
+            }
+            Candidate::New { sequence, from } => {
+                if let (From::Lane, Some(lanes)) = (from, &mut self.lanes) {
+                    lanes.take(false);
+                }
+                self.step_over(sequence, from);
+                self.backlog.take_one();
+            }
+        }
+    }
+
+    /// A damaged record was given up by the store: it is as one that was deleted.
+    fn skip(&mut self, sequence: u64) {
+        if self.listed.front() == Some(&sequence) {
+            self.listed.pop_front();
+        } else {
+            self.next = self.next.max(sequence + 1);
+        }
+    }
+
+    /// Whether a record must not go out yet, at the pace at which the records came in.
+    fn replay_waits(&mut self, unix_nanos: i64, at: u64) -> bool {
+        let Some(replay) = &mut self.replay else {
+            return false;
+        };
+        let Some((last, sent)) = replay.last else {
+            return false;
+        };
+        let gap = u64::try_from(unix_nanos.saturating_sub(last)).unwrap_or(0);
+        let due = sent.saturating_add(gap);
+        replay.due = (due > at).then_some(due);
+        due > at
+    }
+
+    /// Where the acknowledgement of this delivery is to be sent to.
+    fn write_reply(&self, candidate: Candidate, unix_nanos: i64, reply: &mut Vec<u8>) {
+        let (deliveries, pending) = match candidate {
+            Candidate::Again(slot) => (slot.deliveries.saturating_add(1), self.backlog.count()),
+            Candidate::New { .. } => (1, self.backlog.count().saturating_sub(1)),
+        };
+        reply.clear();
+        reply.extend_from_slice(&self.ack_prefix);
+        let consumer_sequence = self.delivered.consumer_sequence + 1;
+        let sequence = candidate.sequence();
+        ack::write_topic(
+            reply,
+            deliveries,
+            sequence,
+            consumer_sequence,
+            unix_nanos,
+            pending,
+        );
+    }
+
+    /// Who is given a record of this size. Those who are found to be gone are taken away on the way.
+    fn choose(&mut self, bytes: u64, round: &mut Round<'_>) -> Option<Taker> {
+        if self.push.is_some() {
+            return Some(Taker::Subject);
+        }
+        let mut at = 0;
+        loop {
+            let request = self.requests.get_mut(at)?;
+            if request.seen_in_round != round.number {
+                if !round.port.has_interest(&request.reply) {
+                    self.requests.remove(at);
+                    continue;
+                }
+                request.seen_in_round = round.number;
+            }
+            let accepts = request.accepts(self.backlog.count(), self.pending.len() as u64);
+            if !accepts || !self.pin.admits(&request.id, self.rules.priority) {
+                at += 1;
+                continue;
+            }
+            if !request.is_exceeded_by(bytes) {
+                return Some(Taker::Request(at));
+            }
+            let request = self.requests.remove(at)?;
+            let status = Status::MessageSizeExceedsMaxBytes(request.left());
+            round.send(&request.reply, b"", status);
+        }
+    }
+
+    /// Hands a record to whoever was chosen; its reply has been written.
+    fn send(&mut self, taker: Taker, record: &Record<'_>, round: &mut Round<'_>) {
+        let to = match taker {
+            Taker::Subject => None,
+            Taker::Request(at) => {
+                if self.rules.priority == PriorityPolicy::PinnedClient {
+                    self.pin_request(at, round);
+                }
+                self.requests.get(at).map(|request| &*request.reply)
+            }
+        };
+        let to = match (to, &self.push) {
+            (Some(to), _) => to,
+            (None, Some(push)) => push.subject(),
+            (None, None) => return,
+        };
+        let scratch = &mut round.shared.scratch;
+        let mut headers = record.headers;
+        let mut payload = record.payload;
+        if self.rules.headers_only || self.pin.id().is_some() {
+            scratch.headers.clear();
+            scratch.headers.extend_from_slice(record.headers);
+            if self.rules.headers_only {
+                scratch.digits.clear();
+                write::number(&mut scratch.digits, record.payload.len() as u64);
+                write::header(&mut scratch.headers, "Nats-Msg-Size", &scratch.digits);
+                payload = b"";
+            }
+            if let Some(pin) = self.pin.id() {
+                write::header(&mut scratch.headers, "Nats-Pin-Id", pin.as_bytes());
+            }
+            headers = &scratch.headers;
+        }
+        round.port.deliver(
+            to,
+            &Message {
+                topic: record.subject,
+                reply: &scratch.reply,
+                headers,
+                payload,
+            },
+        );
+    }
+
+    /// Takes note of a delivery.
+    fn sent(
+        &mut self,
+        candidate: Candidate,
+        taker: Taker,
+        bytes: u64,
+        unix_nanos: i64,
+        round: &mut Round<'_>,
+    ) {
+        let at = round.at;
+        self.delivered.consumer_sequence += 1;
+        self.delivered.last_active = Some(round.now.unix_nanos);
+        match candidate {
+            Candidate::Again(slot) => {
+                let deadline = self.rules.deadline(at, slot.deliveries.saturating_add(1));
+                let sent = Sent {
+                    unix_nanos: round.now.unix_nanos,
+                    deadline,
+                };
+                self.pending.redeliver(slot.stream_sequence, sent);
+            }
+            Candidate::New { sequence, from } => self.sent_new(sequence, from, unix_nanos, round),
+        }
+        match (taker, &mut self.push) {
+            (Taker::Request(place), _) => {
+                self.requests.served(place, bytes, at);
+                self.pin.used(at, &self.rules);
+            }
+            (Taker::Subject, Some(push)) => {
+                push.sent(bytes, at, &self.rules);
+                self.ask_flow_control(round);
+            }
+            (Taker::Subject, None) => {}
+        }
+        self.used = at;
+        self.touch(round);
+    }
+
+    fn sent_new(&mut self, sequence: u64, from: From, unix_nanos: i64, round: &mut Round<'_>) {
+        let needs_acks = self.rules.needs_acks();
+        let lane = match (from, &mut self.lanes) {
+            (From::Lane, Some(lanes)) => lanes.take(needs_acks),
+            _ => NO_LANE,
+        };
+        self.step_over(sequence, from);
+        self.backlog.take_one();
+        self.delivered.stream_sequence = self.delivered.stream_sequence.max(sequence);
+        if let Some(replay) = &mut self.replay {
+            *replay = Replay {
+                last: Some((unix_nanos, round.at)),
+                due: None,
+            };
+        }
+        if needs_acks {
+            let sent = Sent {
+                unix_nanos: round.now.unix_nanos,
+                deadline: self.rules.deadline(round.at, 1),
+            };
+            self.pending
+                .insert(sequence, self.delivered.consumer_sequence, sent, 1, lane);
+        } else {
+            self.raise_floor();
+            round.done(sequence);
+        }
+    }
+}
+
+impl Candidate {
+    fn sequence(self) -> u64 {
+        match self {
+            Candidate::Again(slot) => slot.stream_sequence,
+            Candidate::New { sequence, .. } => sequence,
+        }
+    }
+}

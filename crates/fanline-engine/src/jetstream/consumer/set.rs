@@ -1,0 +1,603 @@
+//! All consumers of a stream.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use slab::Slab;
+
+use super::ack::{Ack, AckTopic};
+use super::groups::Groups;
+use super::info::ConsumerInfo;
+use super::machine::Consumer;
+use super::serve::Served;
+use super::shared::{Context, Round, Shared, Work, nanos};
+use super::state::State;
+use super::status::Status;
+use super::{ConsumerId, RestoreError};
+use crate::jetstream::{ApiError, ConsumerConfig, Message, Now, Retention};
+use crate::store::StoreError;
+use crate::topic::Filter;
+
+/// How long a changed state may stay unsaved. What is lost of it in a crash is delivered again.
+const SAVE_NANOS: u64 = 250_000_000;
+
+/// All consumers of a stream.
+///
+/// # In which order it is called
+///
+/// [`handle_append`](Self::handle_append) after each record that was stored and
+/// [`handle_removed`](Self::handle_removed) after each that went, whatever removed it, before
+/// anything else; then any of the other `handle_*` and commands as things come in; then
+/// [`settle`](Self::settle) once, in which records go out. After that [`take_done`](Self::take_done)
+/// and [`take_unused`](Self::take_unused) say what the stream has to do, and
+/// [`next_timeout`](Self::next_timeout) when [`handle_timeout`](Self::handle_timeout) is due.
+///
+/// # What it costs
+///
+/// A record costs one step per set of filters that matches it, plus what those do who wait for it;
+/// ten thousand consumers with nothing to do cost nothing. A delivery allocates nothing once
+/// buffers have grown.
+#[derive(Default)]
+pub struct Consumers {
+    shared: Shared,
+    groups: Groups,
+    entries: Slab<Entry>,
+    by_name: HashMap<Box<str>, ConsumerId>,
+    /// Those that push, by where they push to.
+    by_subject: HashMap<Box<[u8]>, Vec<ConsumerId>>,
+    /// Those that are to be served.
+    ready: VecDeque<ConsumerId>,
+    /// When each is to be looked at. It may be too early, never too late.
+    timers: BTreeSet<(u64, ConsumerId)>,
+    /// When the states that have changed are to be saved.
+    save_at: Option<u64>,
+    rounds: u64,
+}
+
+struct Entry {
+    consumer: Consumer,
+    is_ready: bool,
+    /// It stands in its group's list of those who wait for a record.
+    is_waiting: bool,
+    timer: Option<u64>,
+}
+
+impl Consumers {
+    /// The consumers of a stream that has none yet.
+    pub fn new(stream: &str, account: &str, retention: Retention) -> Self {
+        let mut consumers = Consumers::default();
+        consumers.shared.stream = stream.to_owned();
+        consumers.shared.account = account.to_owned();
+        consumers.set_retention(retention);
+        consumers
+    }
+
+    /// Goes by another retention from now on.
+    pub fn set_retention(&mut self, retention: Retention) {
+        self.shared.reports_done = retention != Retention::Limits;
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The consumer of a name.
+    pub fn find(&self, name: &str) -> Option<ConsumerId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// A consumer.
+    pub fn get(&self, id: ConsumerId) -> Option<&Consumer> {
+        self.entries.get(id.0).map(|entry| &entry.consumer)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (ConsumerId, &Consumer)> {
+        self.entries
+            .iter()
+            .map(|(at, entry)| (ConsumerId(at), &entry.consumer))
+    }
+
+    /// Makes a consumer, which begins where its deliver policy says. Its configuration has been
+    /// checked and completed, and its name, in `config.name`, is free. `created` is nanoseconds since
+    /// 1970 UTC.
+    ///
+    /// # Errors
+    /// The store could not say where to begin. There is no consumer then.
+    pub fn create(
+        &mut self,
+        config: ConsumerConfig,
+        created: i64,
+        context: &mut Context<'_>,
+    ) -> Result<ConsumerId, StoreError> {
+        let id = self.insert(config, created, context.now);
+        let started = self.with(id, context, |consumer, work| {
+            consumer.start(work.store, work.round.groups)
+        });
+        match started {
+            Some(Err(error)) => {
+                self.remove(id);
+                Err(error)
+            }
+            _ => {
+                self.shared.unsaved.push(id);
+                self.begin(id, context);
+                Ok(id)
+            }
+        }
+    }
+
+    /// Takes a consumer back as it was saved.
+    ///
+    /// # Errors
+    /// The state cannot be read, or the store could not count what is to be delivered. There is no
+    /// consumer then; made anew by [`create`](Self::create) it delivers from its beginning.
+    pub fn restore(
+        &mut self,
+        config: ConsumerConfig,
+        created: i64,
+        state: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<ConsumerId, RestoreError> {
+        let state = State::decode(state)?;
+        let id = self.insert(config, created, context.now);
+        let now = context.now;
+        let counted = self.with(id, context, |consumer, work| {
+            consumer.restore(state, work.store, work.round.at, now.unix_nanos);
+            consumer.count(work.store, work.round.groups.get(consumer.group))
+        });
+        if let Some(Err(error)) = counted {
+            self.remove(id);
+            return Err(error.into());
+        }
+        self.begin(id, context);
+        Ok(id)
+    }
+
+    fn insert(&mut self, config: ConsumerConfig, created: i64, now: Now) -> ConsumerId {
+        let entry = self.entries.vacant_entry();
+        let id = ConsumerId(entry.key());
+        self.by_name.insert(config.name.as_str().into(), id);
+        if config.is_push() {
+            let subject = config.deliver_subject.as_bytes().into();
+            self.by_subject.entry(subject).or_default().push(id);
+        }
+        let stream = &self.shared.stream;
+        let consumer = Consumer::new(id, config, created, &mut self.groups, stream, nanos(now));
+        entry.insert(Entry {
+            consumer,
+            is_ready: false,
+            is_waiting: false,
+            timer: None,
+        });
+        id
+    }
+
+    fn begin(&mut self, id: ConsumerId, context: &mut Context<'_>) {
+        self.with(id, context, |consumer, work| {
+            if let Some(push) = &consumer.push {
+                let is_active = work.round.port.has_interest(push.subject());
+                consumer.set_active(is_active, &mut work.round);
+            }
+        });
+        self.make_ready(id);
+    }
+
+    /// Goes by another configuration from now on; it has been checked to be one that the consumer may
+    /// change to.
+    ///
+    /// # Errors
+    /// The store could not count what is to be delivered.
+    pub fn update(
+        &mut self,
+        id: ConsumerId,
+        config: ConsumerConfig,
+        context: &mut Context<'_>,
+    ) -> Result<(), StoreError> {
+        let Some(entry) = self.entries.get_mut(id.0) else {
+            return Ok(());
+        };
+        leave_subject(
+            &mut self.by_subject,
+            &entry.consumer.config.deliver_subject,
+            id,
+        );
+        if config.is_push() {
+            let subject = config.deliver_subject.as_bytes().into();
+            self.by_subject.entry(subject).or_default().push(id);
+        }
+        // It stands in the list of its old group no more.
+        entry.is_waiting = false;
+        let updated = entry
+            .consumer
+            .update(config, &mut self.groups, context.store);
+        self.begin(id, context);
+        updated
+    }
+
+    /// Takes a consumer away. Those who wait for it are told; those it pushes to are not.
+    pub fn delete(&mut self, id: ConsumerId, context: &mut Context<'_>) -> Option<Consumer> {
+        self.with(id, context, |consumer, work| {
+            consumer.end_requests(Status::ConsumerDeleted, &mut work.round);
+        });
+        self.remove(id)
+    }
+
+    fn remove(&mut self, id: ConsumerId) -> Option<Consumer> {
+        let entry = self.entries.try_remove(id.0)?;
+        let consumer = entry.consumer;
+        self.by_name.remove(consumer.name());
+        leave_subject(&mut self.by_subject, &consumer.config.deliver_subject, id);
+        self.groups.leave(consumer.group, id);
+        if let Some(timer) = entry.timer {
+            self.timers.remove(&(timer, id));
+        }
+        // Its place may be given to another.
+        self.ready.retain(|other| *other != id);
+        self.shared.unsaved.retain(|other| *other != id);
+        self.shared.unused.retain(|other| *other != id);
+        Some(consumer)
+    }
+
+    /// Pauses a consumer until a time in nanoseconds since 1970 UTC; `None` or a time that is over
+    /// resumes it. Says until when it is paused now.
+    pub fn pause(
+        &mut self,
+        id: ConsumerId,
+        until: Option<i64>,
+        context: &mut Context<'_>,
+    ) -> Option<i64> {
+        self.and_ready(id, context, |consumer, work| {
+            consumer.set_paused(until, &mut work.round);
+            consumer.paused_until
+        })
+        .flatten()
+    }
+
+    /// Takes its place from the client that is pinned.
+    pub fn unpin(&mut self, id: ConsumerId, context: &mut Context<'_>) {
+        self.and_ready(id, context, |consumer, work| {
+            consumer.unpin("admin", &mut work.round)
+        });
+    }
+
+    /// Puts a consumer elsewhere: at a sequence, or (0) after the last record that is acknowledged. Says
+    /// where it is now.
+    ///
+    /// # Errors
+    /// `10204` when its deliver policy does not allow that, `10014` when there is no such consumer.
+    pub fn reset(
+        &mut self,
+        id: ConsumerId,
+        sequence: u64,
+        context: &mut Context<'_>,
+    ) -> Result<u64, ApiError> {
+        self.and_ready(id, context, |consumer, work| consumer.reset(sequence, work))
+            .unwrap_or(Err(ApiError::CONSUMER_NOT_FOUND))
+    }
+
+    /// What a consumer tells of itself.
+    pub fn info(&mut self, id: ConsumerId, context: &mut Context<'_>) -> Option<ConsumerInfo> {
+        self.with(id, context, Consumer::info)
+    }
+
+    /// A record was stored.
+    pub fn handle_append(&mut self, sequence: u64, subject: &[u8]) {
+        let Consumers {
+            groups,
+            entries,
+            ready,
+            ..
+        } = self;
+        groups.append(sequence, subject, &mut |id| {
+            if let Some(entry) = entries.get_mut(id.0) {
+                entry.is_waiting = false;
+                if !entry.is_ready {
+                    entry.is_ready = true;
+                    ready.push_back(id);
+                }
+            }
+        });
+    }
+
+    /// A record went, by whatever cause.
+    pub fn handle_removed(&mut self, sequence: u64, subject: &[u8]) {
+        self.groups.remove(sequence, subject);
+    }
+
+    /// Many records went, by a purge. Takes the place of [`handle_removed`](Self::handle_removed).
+    ///
+    /// # Errors
+    /// The store could not count what is to be delivered; what is shown of it is wrong until the next
+    /// time.
+    pub fn handle_purged(&mut self, context: &mut Context<'_>) -> Result<(), StoreError> {
+        self.groups.remove_many();
+        let ids: Vec<ConsumerId> = self.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            let counted = self.and_ready(id, context, |consumer, work| {
+                consumer.handle_purged(work.store, &mut work.round)
+            });
+            counted.unwrap_or(Ok(()))?;
+        }
+        Ok(())
+    }
+
+    /// A pull request has come: `CONSUMER.MSG.NEXT.<stream>.<consumer>`.
+    pub fn handle_pull(
+        &mut self,
+        id: ConsumerId,
+        request: &Message<'_>,
+        context: &mut Context<'_>,
+    ) {
+        self.and_ready(id, context, |consumer, work| {
+            consumer.catch_up(work);
+            if asks_too_much(request.headers) {
+                work.round
+                    .send(request.reply, b"", Status::RequiredApiLevel);
+            } else {
+                consumer.handle_pull(request.payload, request.reply, &mut work.round);
+            }
+        });
+    }
+
+    /// An acknowledgement has come: `$JS.ACK.<stream>.<consumer>.>`. Says whether there is such a
+    /// consumer. If it was sent as a request it is answered.
+    pub fn handle_ack(&mut self, message: &Message<'_>, context: &mut Context<'_>) -> bool {
+        let Some(topic) = AckTopic::parse(message.topic) else {
+            return false;
+        };
+        let id = std::str::from_utf8(topic.consumer)
+            .ok()
+            .and_then(|name| self.find(name));
+        let Some(id) = id else {
+            return false;
+        };
+        let ack = Ack::parse(message.payload);
+        self.and_ready(id, context, |consumer, work| {
+            consumer.catch_up(work);
+            consumer.handle_ack(&topic, ack, message.reply, &mut work.round);
+        });
+        // The reply of a request for more is where the records go.
+        if !message.reply.is_empty() && !matches!(ack, Ack::Next(_)) {
+            context.port.publish(&Message {
+                topic: message.reply,
+                ..Message::default()
+            });
+        }
+        true
+    }
+
+    /// A flow control request was answered: `$JS.FC.<stream>.<consumer>.<id>`.
+    pub fn handle_flow_control(&mut self, topic: &[u8], context: &mut Context<'_>) {
+        let consumer = topic.split(|b| *b == b'.').nth(3);
+        let name = consumer.and_then(|name| std::str::from_utf8(name).ok());
+        if let Some(id) = name.and_then(|name| self.find(name)) {
+            self.and_ready(id, context, |consumer, work| {
+                consumer.handle_flow_control(topic, &mut work.round);
+            });
+        }
+    }
+
+    /// The first one has subscribed to a filter, or the last one has left it.
+    pub fn handle_interest(&mut self, filter: &[u8], context: &mut Context<'_>) {
+        let Ok(filter) = Filter::parse(filter) else {
+            return;
+        };
+        let concerned: Vec<ConsumerId> = if filter.is_literal() {
+            self.by_subject
+                .get(filter.as_bytes())
+                .cloned()
+                .unwrap_or_default()
+        } else {
+            let matching = self
+                .by_subject
+                .iter()
+                .filter(|(subject, _)| filter.matches(subject));
+            matching.flat_map(|(_, ids)| ids.iter().copied()).collect()
+        };
+        for id in concerned {
+            self.begin(id, context);
+        }
+    }
+
+    /// Delivers what can be delivered. Consumers that have more than their turn allows go on in the
+    /// next call, which [`next_timeout`](Self::next_timeout) asks for at once.
+    pub fn settle(&mut self, context: &mut Context<'_>) {
+        self.rounds += 1;
+        for _ in 0..self.ready.len() {
+            let Some(id) = self.ready.pop_front() else {
+                break;
+            };
+            if let Some(entry) = self.entries.get_mut(id.0) {
+                entry.is_ready = false;
+            }
+            match self.with(id, context, Consumer::serve) {
+                Some(Served::More) => self.make_ready(id),
+                Some(Served::WaitsForRecords) => self.wait(id),
+                Some(Served::Blocked) | None => {}
+            }
+            self.set_timer(id, context.now);
+        }
+        if !self.shared.unsaved.is_empty() && self.save_at.is_none() {
+            self.save_at = Some(nanos(context.now).saturating_add(SAVE_NANOS));
+        }
+    }
+
+    /// Does what is due by now, but for saving states. Records go out in [`settle`](Self::settle).
+    pub fn handle_timeout(&mut self, context: &mut Context<'_>) {
+        let at = nanos(context.now);
+        self.rounds += 1;
+        while let Some((due, id)) = self.timers.first().copied().filter(|(due, _)| *due <= at) {
+            self.timers.remove(&(due, id));
+            if let Some(entry) = self.entries.get_mut(id.0) {
+                entry.timer = None;
+            }
+            self.and_ready(id, context, |consumer, work| {
+                consumer.catch_up(work);
+                consumer.handle_timeout(&mut work.round);
+            });
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout), [`settle`](Self::settle) or
+    /// [`save`](Self::save) is due, since the server's start.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        if !self.ready.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let timer = self.timers.first().map(|(due, _)| *due);
+        [timer, self.save_at]
+            .into_iter()
+            .flatten()
+            .min()
+            .map(Duration::from_nanos)
+    }
+
+    /// Hands `save` the state of each consumer that is due to be saved, as
+    /// [`restore`](Self::restore) takes it: within a quarter of a second after it has changed, or,
+    /// if `all`, all that have changed.
+    pub fn save(&mut self, now: Now, all: bool, save: &mut dyn FnMut(&Consumer, &[u8])) {
+        if !all && self.save_at.is_none_or(|at| at > nanos(now)) {
+            return;
+        }
+        self.save_at = None;
+        let mut state = Vec::new();
+        for id in self.shared.unsaved.drain(..) {
+            if let Some(entry) = self.entries.get_mut(id.0) {
+                entry.consumer.is_unsaved = false;
+                entry.consumer.encode_state(&mut state);
+                save(&entry.consumer, &state);
+            }
+        }
+    }
+
+    /// Moves to `done` the records that a consumer is done with. Only streams that keep records until
+    /// they are acknowledged are told: a work queue removes them, a stream kept by interest those that
+    /// are [needed](Self::needs) no more.
+    pub fn take_done(&mut self, done: &mut Vec<u64>) {
+        done.append(&mut self.shared.done);
+    }
+
+    /// Moves to `unused` the consumers that nobody has used for too long: they are to be deleted.
+    pub fn take_unused(&mut self, unused: &mut Vec<ConsumerId>) {
+        unused.append(&mut self.shared.unused);
+    }
+
+    /// Whether any consumer wants records of a subject.
+    pub fn wants_subject(&mut self, subject: &[u8]) -> bool {
+        self.groups.wants_subject(subject)
+    }
+
+    /// Whether any consumer has still to deliver a record of this subject, or waits for its
+    /// acknowledgement.
+    pub fn needs(&mut self, sequence: u64, subject: &[u8]) -> bool {
+        let entries = &self.entries;
+        self.groups.any(subject, &mut |id| {
+            entries
+                .get(id.0)
+                .is_some_and(|entry| entry.consumer.needs(sequence))
+        })
+    }
+
+    /// How many are to be served.
+    #[cfg(test)]
+    pub(super) fn ready_len(&self) -> usize {
+        self.ready.len()
+    }
+
+    fn with<R>(
+        &mut self,
+        id: ConsumerId,
+        context: &mut Context<'_>,
+        run: impl FnOnce(&mut Consumer, &mut Work<'_>) -> R,
+    ) -> Option<R> {
+        let entry = self.entries.get_mut(id.0)?;
+        let mut work = Work {
+            store: context.store,
+            round: Round {
+                now: context.now,
+                at: nanos(context.now),
+                number: self.rounds,
+                port: context.port,
+                groups: &self.groups,
+                shared: &mut self.shared,
+            },
+        };
+        Some(run(&mut entry.consumer, &mut work))
+    }
+
+    fn and_ready<R>(
+        &mut self,
+        id: ConsumerId,
+        context: &mut Context<'_>,
+        run: impl FnOnce(&mut Consumer, &mut Work<'_>) -> R,
+    ) -> Option<R> {
+        let result = self.with(id, context, run)?;
+        self.make_ready(id);
+        Some(result)
+    }
+
+    fn make_ready(&mut self, id: ConsumerId) {
+        if let Some(entry) = self.entries.get_mut(id.0).filter(|entry| !entry.is_ready) {
+            entry.is_ready = true;
+            self.ready.push_back(id);
+        }
+    }
+
+    fn wait(&mut self, id: ConsumerId) {
+        if let Some(entry) = self.entries.get_mut(id.0).filter(|entry| !entry.is_waiting) {
+            entry.is_waiting = true;
+            self.groups.wait(entry.consumer.group, id);
+        }
+    }
+
+    /// Sets the timer of a consumer, unless it rings early enough as it is: so it is not moved at
+    /// every delivery, but when it rings.
+    fn set_timer(&mut self, id: ConsumerId, now: Now) {
+        let Some(entry) = self.entries.get_mut(id.0) else {
+            return;
+        };
+        let Some(due) = entry.consumer.next_deadline(nanos(now), now.unix_nanos) else {
+            return;
+        };
+        if entry.timer.is_some_and(|timer| timer <= due) {
+            return;
+        }
+        if let Some(timer) = entry.timer.replace(due) {
+            self.timers.remove(&(timer, id));
+        }
+        self.timers.insert((due, id));
+    }
+}
+
+fn leave_subject(
+    by_subject: &mut HashMap<Box<[u8]>, Vec<ConsumerId>>,
+    subject: &str,
+    id: ConsumerId,
+) {
+    if let Some(ids) = by_subject.get_mut(subject.as_bytes()) {
+        ids.retain(|other| *other != id);
+        if ids.is_empty() {
+            by_subject.remove(subject.as_bytes());
+        }
+    }
+}
+
+/// Whether a request asks for more than this server knows.
+fn asks_too_much(headers: &[u8]) -> bool {
+    const NAME: &[u8] = b"nats-required-api-level:";
+    headers.split(|b| *b == b'\n').any(|line| {
+        let Some((name, value)) = line.split_at_checked(NAME.len()) else {
+            return false;
+        };
+        let level = super::write::parse_number(value.trim_ascii());
+        name.eq_ignore_ascii_case(NAME) && level.is_none_or(|level| level > super::pull::API_LEVEL)
+    })
+}

@@ -1,0 +1,85 @@
+//! What the consumers of a stream have in common, and what they are handed at each call.
+
+use super::ConsumerId;
+use super::groups::Groups;
+use super::ids::Ids;
+use super::status::Status;
+use crate::jetstream::{Message, Now, Port};
+use crate::store::Store;
+
+/// What surrounds a call: the time, the stream's records, and the outside.
+pub struct Context<'a> {
+    /// The time.
+    pub now: Now,
+    /// The stream's records.
+    pub store: &'a mut Store,
+    /// The outside.
+    pub port: &'a mut dyn Port,
+}
+
+/// What the consumers of a stream have in common.
+#[derive(Default)]
+pub(super) struct Shared {
+    pub(super) stream: String,
+    pub(super) account: String,
+    /// Records go when they are acknowledged, so the stream wants to know which.
+    pub(super) reports_done: bool,
+    pub(super) done: Vec<u64>,
+    pub(super) unused: Vec<ConsumerId>,
+    pub(super) unsaved: Vec<ConsumerId>,
+    pub(super) ids: Ids,
+    pub(super) scratch: Scratch,
+}
+
+/// Buffers that are filled anew for each message.
+#[derive(Default)]
+pub(super) struct Scratch {
+    pub(super) reply: Vec<u8>,
+    pub(super) headers: Vec<u8>,
+    pub(super) digits: Vec<u8>,
+    pub(super) sequences: Vec<u64>,
+}
+
+/// What a consumer works with: its records, and all the rest.
+pub(super) struct Work<'a> {
+    pub(super) store: &'a mut Store,
+    pub(super) round: Round<'a>,
+}
+
+/// All but the records, so that it can be used while a record is looked at.
+pub(super) struct Round<'a> {
+    pub(super) now: Now,
+    /// The same since the server's start, in nanoseconds.
+    pub(super) at: u64,
+    /// Interest does not change within a round.
+    pub(super) number: u64,
+    pub(super) port: &'a mut dyn Port,
+    pub(super) groups: &'a Groups,
+    pub(super) shared: &'a mut Shared,
+}
+
+impl Round<'_> {
+    /// Sends a status.
+    pub(super) fn send(&mut self, to: &[u8], reply: &[u8], status: Status<'_>) {
+        let headers = &mut self.shared.scratch.headers;
+        status.write(headers);
+        self.port.publish(&Message {
+            topic: to,
+            reply,
+            headers,
+            payload: b"",
+        });
+    }
+
+    /// The stream may want to drop a record now.
+    pub(super) fn done(&mut self, sequence: u64) {
+        if self.shared.reports_done {
+            self.shared.done.push(sequence);
+        }
+    }
+}
+
+/// Nanoseconds since the server's start.
+pub(super) fn nanos(now: Now) -> u64 {
+    u64::try_from(now.since_start.as_nanos()).unwrap_or(u64::MAX)
+}

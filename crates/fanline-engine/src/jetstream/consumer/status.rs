@@ -1,0 +1,193 @@
+//! What a consumer says that is not a record: a block of headers and nothing else.
+
+use std::io::Write;
+
+/// A status, without its `NATS/1.0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status<'a> {
+    /// It is there, and this is how far it has come.
+    IdleHeartbeat {
+        consumer_sequence: u64,
+        stream_sequence: u64,
+        stalled: Option<&'a [u8]>,
+    },
+    /// Answer this, so that more may come.
+    FlowControlRequest,
+    /// Nothing to deliver, and none is waited for.
+    NoMessages,
+    /// A request's time is over.
+    RequestTimeout(Left),
+    /// What there is goes to others who asked before.
+    RequestsPending,
+    /// The next record is larger than what the request asked for.
+    MessageSizeExceedsMaxBytes(Left),
+    /// More requests than may wait.
+    ExceededMaxWaiting,
+    /// More records than one request may ask for.
+    ExceededMaxRequestBatch(i64),
+    /// A longer wait than a request may ask for, in words.
+    ExceededMaxRequestExpires(&'a str),
+    /// More bytes than one request may ask for.
+    ExceededMaxRequestMaxBytes(i64),
+    /// Its last word.
+    ConsumerDeleted,
+    /// It pushes, and cannot be pulled.
+    ConsumerIsPushBased,
+    /// A request that is not one.
+    BadRequest(&'a str),
+    /// The client asks for more than this server knows.
+    RequiredApiLevel,
+    /// Another client is pinned.
+    PinIdMismatch,
+    /// The client that waits is pinned no more.
+    WrongPinId(Left),
+}
+
+/// What a request has not been given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Left {
+    pub(super) messages: u64,
+    pub(super) bytes: u64,
+}
+
+impl Status<'_> {
+    /// Writes the block in the place of what was in `out`.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(b"NATS/1.0 ");
+        // Writing to memory does not fail.
+        let _ = self.write_line(out);
+        out.extend_from_slice(b"\r\n");
+        let _ = self.write_headers(out);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    fn write_line(&self, out: &mut Vec<u8>) -> std::io::Result<()> {
+        let text = match self {
+            Status::IdleHeartbeat { .. } => "100 Idle Heartbeat",
+            Status::FlowControlRequest => "100 FlowControl Request",
+            Status::NoMessages => "404 No Messages",
+            Status::RequestTimeout(_) => "408 Request Timeout",
+            Status::RequestsPending => "408 Requests Pending",
+            Status::MessageSizeExceedsMaxBytes(_) => "409 Message Size Exceeds MaxBytes",
+            Status::ExceededMaxWaiting => "409 Exceeded MaxWaiting",
+            Status::ExceededMaxRequestBatch(most) => {
+                return write!(out, "409 Exceeded MaxRequestBatch of {most}");
+            }
+            Status::ExceededMaxRequestExpires(most) => {
+                return write!(out, "409 Exceeded MaxRequestExpires of {most}");
+            }
+            Status::ExceededMaxRequestMaxBytes(most) => {
+                return write!(out, "409 Exceeded MaxRequestMaxBytes of {most}");
+            }
+            Status::ConsumerDeleted => "409 Consumer Deleted",
+            Status::ConsumerIsPushBased => "409 Consumer is push based",
+            Status::BadRequest(why) => return write!(out, "400 Bad Request - {why}"),
+            Status::RequiredApiLevel => "412 Required Api Level",
+            Status::PinIdMismatch => "423 Nats-Pin-Id mismatch",
+            Status::WrongPinId(_) => "423 Nats-Wrong-Pin-Id",
+        };
+        out.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+
+    fn write_headers(&self, out: &mut Vec<u8>) -> std::io::Result<()> {
+        match self {
+            Status::IdleHeartbeat {
+                consumer_sequence,
+                stream_sequence,
+                stalled,
+            } => {
+                write!(
+                    out,
+                    "Nats-Last-Consumer: {consumer_sequence}\r\nNats-Last-Stream: {stream_sequence}\r\n"
+                )?;
+                if let Some(stalled) = stalled {
+                    out.extend_from_slice(b"Nats-Consumer-Stalled: ");
+                    out.extend_from_slice(stalled);
+                    out.extend_from_slice(b"\r\n");
+                }
+                Ok(())
+            }
+            Status::RequestTimeout(left)
+            | Status::MessageSizeExceedsMaxBytes(left)
+            | Status::WrongPinId(left) => write!(
+                out,
+                "Nats-Pending-Messages: {}\r\nNats-Pending-Bytes: {}\r\n",
+                left.messages, left.bytes
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEFT: Left = Left {
+        messages: 5,
+        bytes: 1,
+    };
+
+    /// What nats-server 2.15.2 sends.
+    #[track_caller]
+    fn check(status: Status<'_>, expected: &str) {
+        let mut out = b"what was here before".to_vec();
+        status.write(&mut out);
+        let found = String::from_utf8(out).unwrap();
+        assert_eq!(found.replace("\r\n", "|"), format!("NATS/1.0 {expected}||"));
+    }
+
+    #[test]
+    fn without_headers() {
+        check(Status::FlowControlRequest, "100 FlowControl Request");
+        check(Status::NoMessages, "404 No Messages");
+        check(Status::RequestsPending, "408 Requests Pending");
+        check(Status::ExceededMaxWaiting, "409 Exceeded MaxWaiting");
+        check(
+            Status::ExceededMaxRequestBatch(5),
+            "409 Exceeded MaxRequestBatch of 5",
+        );
+        check(
+            Status::ExceededMaxRequestExpires("5s"),
+            "409 Exceeded MaxRequestExpires of 5s",
+        );
+        check(
+            Status::ExceededMaxRequestMaxBytes(9),
+            "409 Exceeded MaxRequestMaxBytes of 9",
+        );
+        check(Status::ConsumerDeleted, "409 Consumer Deleted");
+        check(Status::ConsumerIsPushBased, "409 Consumer is push based");
+        check(
+            Status::BadRequest("Priority Group missing"),
+            "400 Bad Request - Priority Group missing",
+        );
+        check(Status::RequiredApiLevel, "412 Required Api Level");
+        check(Status::PinIdMismatch, "423 Nats-Pin-Id mismatch");
+    }
+
+    #[test]
+    fn with_headers() {
+        let left = "|Nats-Pending-Messages: 5|Nats-Pending-Bytes: 1";
+        check(
+            Status::RequestTimeout(LEFT),
+            &format!("408 Request Timeout{left}"),
+        );
+        let too_large = format!("409 Message Size Exceeds MaxBytes{left}");
+        check(Status::MessageSizeExceedsMaxBytes(LEFT), &too_large);
+        check(
+            Status::WrongPinId(LEFT),
+            &format!("423 Nats-Wrong-Pin-Id{left}"),
+        );
+        let beat = |stalled| Status::IdleHeartbeat {
+            consumer_sequence: 7,
+            stream_sequence: 9,
+            stalled,
+        };
+        let expected = "100 Idle Heartbeat|Nats-Last-Consumer: 7|Nats-Last-Stream: 9";
+        check(beat(None), expected);
+        let stalled = format!("{expected}|Nats-Consumer-Stalled: $JS.FC.S.F.MzeF");
+        check(beat(Some(b"$JS.FC.S.F.MzeF")), &stalled);
+    }
+}

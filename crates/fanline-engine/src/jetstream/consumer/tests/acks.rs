@@ -1,0 +1,240 @@
+//! Acknowledgements, and what happens without them.
+
+use super::World;
+use crate::jetstream::Retention;
+
+const FOUR: [&str; 4] = ["s.a=1", "s.a=2", "s.a=3", "s.a=4"];
+const ALL: &str = r#"{"batch":9,"no_wait":true}"#;
+
+fn delivered(records: &[&str], config: &str) -> World {
+    let mut world = World::with(records, config);
+    world.pull("i", ALL);
+    world.port.heard.clear();
+    world
+}
+
+#[test]
+fn explicit_acknowledgements_raise_the_floor_in_order() {
+    let mut world = delivered(&FOUR, "{}");
+    for (sequence, payload, numbers) in [
+        (2, "+ACK", "4/4 0/0 3 0 0 0"),
+        (1, "", "4/4 2/2 2 0 0 0"),
+        (1, "+OK", "4/4 2/2 2 0 0 0"),
+        (4, "+OK", "4/4 2/2 1 0 0 0"),
+        (3, "what?", "4/4 2/2 1 0 0 0"),
+        (3, "+ACK", "4/4 4/4 0 0 0 0"),
+    ] {
+        world.ack(sequence, payload);
+        assert_eq!(world.numbers("C"), numbers, "{sequence} {payload}");
+    }
+    world.ack_to("C", 3, "+ACK", "reply");
+    world.hears(&["reply"]);
+}
+
+#[test]
+fn one_for_all_before() {
+    let mut world = delivered(&FOUR, r#"{"ack_policy":"all"}"#);
+    world.ack(3, "+ACK");
+    assert_eq!(world.numbers("C"), "4/4 3/3 1 0 0 0");
+    world.ack(1, "+ACK");
+    assert_eq!(world.numbers("C"), "4/4 3/3 1 0 0 0");
+    world.ack(4, "+TERM");
+    assert_eq!(world.numbers("C"), "4/4 4/4 0 0 0 0");
+}
+
+#[test]
+fn none_is_needed() {
+    let mut world = delivered(&FOUR, r#"{"ack_policy":"none"}"#);
+    assert_eq!(world.numbers("C"), "4/4 4/4 0 0 0 0");
+    world.ack(2, "+ACK");
+    assert_eq!(world.numbers("C"), "4/4 4/4 0 0 0 0");
+}
+
+#[test]
+fn again_and_in_which_order() {
+    let mut world = delivered(&FOUR, "{}");
+    world.append(&["s.a=5"]);
+    world.ack(3, "-NAK");
+    world.ack(1, "-NAK");
+    world.ack(2, r#"-NAK {"delay":1000000000}"#);
+    world.hears(&[
+        "ADVISORY.CONSUMER.MSG_NAKED.S.C consumer_seq=3 deliveries=1 stream_seq=3",
+        "ADVISORY.CONSUMER.MSG_NAKED.S.C consumer_seq=1 deliveries=1 stream_seq=1",
+        "ADVISORY.CONSUMER.MSG_NAKED.S.C consumer_seq=2 deliveries=1 stream_seq=2",
+    ]);
+    world.pull("i", "9");
+    world.hears(&["i s.a=3 x2 #5 +1", "i s.a=1 x2 #6 +1", "i s.a=5 x1 #7 +0"]);
+    assert_eq!(world.numbers("C"), "7/5 0/0 5 2 1 0");
+    world.pass_millis(1000);
+    world.hears(&["i s.a=2 x2 #8 +0"]);
+}
+
+#[test]
+fn what_is_not_acknowledged_in_time() {
+    let mut world = delivered(&FOUR, r#"{"ack_wait":1000000000,"max_deliver":2}"#);
+    world.pull("i", "9");
+    world.pass_millis(500);
+    world.ack(2, "+WPI");
+    world.ack(3, "+ACK");
+    world.pass_millis(500);
+    world.hears(&["i s.a=1 x2 #5 +0", "i s.a=4 x2 #6 +0"]);
+    world.pass_millis(500);
+    world.hears(&["i s.a=2 x2 #7 +0"]);
+    world.pass_millis(500);
+    world.hears(&[
+        "ADVISORY.CONSUMER.MAX_DELIVERIES.S.C deliveries=2 stream_seq=1",
+        "ADVISORY.CONSUMER.MAX_DELIVERIES.S.C deliveries=2 stream_seq=4",
+    ]);
+    world.ack(2, "-NAK");
+    world.hears(&[
+        "ADVISORY.CONSUMER.MSG_NAKED.S.C consumer_seq=7 deliveries=2 stream_seq=2",
+        "ADVISORY.CONSUMER.MAX_DELIVERIES.S.C deliveries=2 stream_seq=2",
+    ]);
+    assert_eq!(world.numbers("C"), "7/4 7/4 0 0 1 0");
+}
+
+#[test]
+fn backoff() {
+    let mut world = delivered(&["s.a=1"], r#"{"backoff":[100000000,300000000]}"#);
+    world.pull("i", "9");
+    for millis in [100, 300, 300] {
+        world.pass_millis(millis - 1);
+        world.hears(&[]);
+        world.pass_millis(1);
+        assert_eq!(world.port.heard.len(), 1, "{millis}");
+        world.port.heard.clear();
+    }
+}
+
+#[test]
+fn never_again() {
+    let mut world = delivered(&FOUR, "{}");
+    world.ack(1, "+TERM bad stuff");
+    world.ack(2, "+TERM");
+    world.hears(&[
+        "ADVISORY.CONSUMER.MSG_TERMINATED.S.C consumer_seq=1 deliveries=1 reason=bad stuff stream_seq=1",
+        "ADVISORY.CONSUMER.MSG_TERMINATED.S.C consumer_seq=2 deliveries=1 stream_seq=2",
+    ]);
+    assert_eq!(world.numbers("C"), "4/4 2/2 2 0 0 0");
+}
+
+#[test]
+fn done_and_the_next() {
+    let mut world = World::with(&FOUR, "{}");
+    world.pull("i", "1");
+    world.port.listening.insert("n".into());
+    world.ack_to("C", 1, "+NXT", "n");
+    world.ack_to("C", 2, r#"+NXT {"batch":5,"no_wait":true}"#, "n");
+    world.hears(&[
+        "i s.a=1 x1 #1 +3",
+        "n s.a=2 x1 #2 +2",
+        "n s.a=3 x1 #3 +1",
+        "n s.a=4 x1 #4 +0",
+        "n 404 No Messages",
+    ]);
+}
+
+#[test]
+fn no_more_in_flight_than_allowed() {
+    let mut world = World::with(&FOUR, r#"{"max_ack_pending":2}"#);
+    world.pull("i", "9");
+    world.hears(&["i s.a=1 x1 #1 +3", "i s.a=2 x1 #2 +2"]);
+    world.append(&["s.a=5"]);
+    world.ack(2, "-NAK");
+    world
+        .port
+        .heard
+        .retain(|line| !line.starts_with("ADVISORY"));
+    world.hears(&["i s.a=2 x2 #3 +3"]);
+    world.ack(1, "");
+    world.hears(&["i s.a=3 x1 #4 +2"]);
+}
+
+#[test]
+fn samples() {
+    let mut world = delivered(&FOUR, r#"{"sample_freq":"50%"}"#);
+    world.pass_millis(7);
+    for sequence in 1..=4 {
+        world.ack(sequence, "");
+    }
+    world.hears(&[
+        "METRIC.CONSUMER.ACK.S.C ack_time=7000000 consumer_seq=2 deliveries=1 stream_seq=2",
+        "METRIC.CONSUMER.ACK.S.C ack_time=7000000 consumer_seq=4 deliveries=1 stream_seq=4",
+    ]);
+}
+
+#[test]
+fn an_order_for_each_subject() {
+    let records = ["s.a=1", "s.a=2", "s.b=3", "s.a=4", "s.b=5"];
+    let mut world = World::with(&records, r#"{"max_ack_pending_per_subject":1}"#);
+    world.pull("i", "9");
+    world.hears(&["i s.a=1 x1 #1 +4", "i s.b=3 x1 #2 +3"]);
+    assert_eq!(world.numbers("C"), "2/3 0/0 2 0 1 3");
+    world.ack(3, "");
+    world.hears(&["i s.b=5 x1 #3 +2"]);
+    world.append(&["s.c=6"]);
+    world.hears(&["i s.c=6 x1 #4 +2"]);
+    world.ack(1, "");
+    world.hears(&["i s.a=2 x1 #5 +1"]);
+    world.ack(6, "");
+    world.ack(5, "");
+    // One is with its receiver and one held back, which the floor must not pass.
+    assert_eq!(world.numbers("C"), "5/6 4/1 1 0 1 1");
+    world.ack(2, "");
+    world.hears(&["i s.a=4 x1 #6 +0"]);
+    world.ack(4, "");
+    assert_eq!(world.numbers("C"), "6/6 6/6 0 0 1 0");
+}
+
+#[test]
+fn options_of_fanline_as_labels() {
+    let config = r#"{"metadata":{"fanline.max_ack_pending_per_subject":"1","fanline.fair_subjects":"true"}}"#;
+    let mut world = World::with(&["s.a=1", "s.a=2", "s.b=3"], config);
+    world.pull("i", "9");
+    world.hears(&["i s.a=1 x1 #1 +2", "i s.b=3 x1 #2 +1"]);
+}
+
+#[test]
+fn subjects_take_turns() {
+    let records = ["s.a=1", "s.a=2", "s.a=3", "s.b=4", "s.c=5"];
+    let mut world = World::with(&records, r#"{"fair_subjects":true}"#);
+    world.pull("i", "9");
+    let order: Vec<u64> = world
+        .port
+        .deliveries
+        .iter()
+        .map(|(_, sequence)| *sequence)
+        .collect();
+    assert_eq!(order, [1, 4, 5, 2, 3]);
+}
+
+#[test]
+fn a_work_queue_lets_go_of_what_is_done() {
+    let mut world = World::new(Retention::WorkQueue);
+    world.append(&FOUR);
+    world.create("C", r#"{"max_deliver":1,"ack_wait":1000000000}"#);
+    world.pull("i", "3");
+    world.ack(1, "");
+    world.ack(2, "+TERM");
+    assert_eq!(world.store.messages(), 2);
+    world.pass_millis(1000);
+    // Given up by the consumer, but not lost; and it may still be done.
+    assert_eq!(world.store.messages(), 2);
+    world.ack(3, "");
+    assert_eq!(world.store.messages(), 1);
+}
+
+#[test]
+fn interest_of_several() {
+    let mut world = World::new(Retention::Interest);
+    world.create("A", r#"{"filter_subject":"s.a"}"#);
+    world.create("B", r#"{"ack_policy":"none"}"#);
+    world.append(&["s.a=1", "s.b=2"]);
+    assert!(world.consumers.wants_subject(b"x"));
+    world.pull_from("B", "b", "2");
+    // The second was wanted by B alone.
+    assert_eq!(world.store.messages(), 1);
+    world.pull_from("A", "a", "1");
+    world.ack_to("A", 1, "", "");
+    assert_eq!(world.store.messages(), 0);
+}

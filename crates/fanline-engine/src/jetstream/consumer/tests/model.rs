@@ -1,0 +1,259 @@
+//! Random stories, against rules that are plain to see.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::World;
+use crate::jetstream::Retention;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append(usize),
+    Pull(u8),
+    Ack(usize),
+    Nak(usize),
+    Term(usize),
+    Remove(u64),
+    Pass(u64),
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..3_usize).prop_map(Step::Append),
+        4 => (1..6_u8).prop_map(Step::Pull),
+        6 => (0..9_usize).prop_map(Step::Ack),
+        2 => (0..9_usize).prop_map(Step::Nak),
+        1 => (0..9_usize).prop_map(Step::Term),
+        1 => (1..40_u64).prop_map(Step::Remove),
+        3 => (0..WAIT_MILLIS).prop_map(Step::Pass),
+        1 => Just(Step::Restart),
+    ]
+}
+
+/// No step is as long, so that nothing goes out twice within one.
+const WAIT_MILLIS: u64 = 1000;
+
+const SUBJECTS: [&str; 3] = ["s.a", "s.b", "other"];
+
+/// What a consumer may do, by what has happened so far.
+#[derive(Default)]
+struct Model {
+    /// Records that are there, by sequence.
+    subjects: BTreeMap<u64, usize>,
+    /// Those delivered and neither acknowledged nor given up; whether each may go out again.
+    out: BTreeMap<u64, bool>,
+    /// Those that must not go out any more.
+    over: BTreeSet<u64>,
+    /// Those that were delivered.
+    seen: BTreeSet<u64>,
+}
+
+impl Model {
+    /// Checks a delivery against the rules, and takes note of it.
+    fn deliver(&mut self, sequence: u64, rules: &Rules) {
+        assert!(self.subjects.contains_key(&sequence), "{sequence} is gone");
+        assert!(
+            rules.wants(self.subjects[&sequence]),
+            "{sequence} is not wanted"
+        );
+        assert!(!self.over.contains(&sequence), "{sequence} is done");
+        if self.seen.insert(sequence) {
+            let subject = self.subjects[&sequence];
+            let is_new_in_order =
+                |other: &&u64| !rules.per_subject || self.subjects.get(other) == Some(&subject);
+            let highest = self.seen.iter().rfind(is_new_in_order);
+            assert_eq!(highest, Some(&sequence), "out of order");
+            self.out.insert(sequence, false);
+            assert!(self.out.len() <= rules.pending_max);
+        } else {
+            assert_eq!(
+                self.out.insert(sequence, false),
+                Some(true),
+                "{sequence} again without cause"
+            );
+        }
+        if rules.per_subject {
+            let same = |other: &&u64| self.subjects.get(other) == self.subjects.get(&sequence);
+            assert_eq!(
+                self.out.keys().filter(same).count(),
+                1,
+                "more than one of a subject"
+            );
+        }
+    }
+}
+
+struct Rules {
+    filtered: bool,
+    pending_max: usize,
+    per_subject: bool,
+}
+
+impl Rules {
+    fn wants(&self, subject: usize) -> bool {
+        !self.filtered || SUBJECTS[subject].starts_with("s.")
+    }
+
+    fn config(&self) -> String {
+        let filter = if self.filtered {
+            r#","filter_subject":"s.*""#
+        } else {
+            ""
+        };
+        let per_subject = if self.per_subject {
+            r#","max_ack_pending_per_subject":1"#
+        } else {
+            ""
+        };
+        let max = self.pending_max;
+        format!(r#"{{"ack_wait":1000000000,"max_ack_pending":{max}{filter}{per_subject}}}"#)
+    }
+}
+
+fn run(steps: &[Step], rules: &Rules, retention: Retention) {
+    let mut world = World::new(retention);
+    world.create("C", &rules.config());
+    let mut model = Model::default();
+    for step in steps {
+        apply(step, &mut world, &mut model, retention);
+        check(&mut world, &mut model, rules);
+    }
+    // At least once: with somebody who asks for all and does all, everything goes out.
+    for _ in 0..100 {
+        world.pull("i", "50");
+        check(&mut world, &mut model, rules);
+        let out: Vec<u64> = model.out.keys().copied().collect();
+        for sequence in out {
+            finish(sequence, "", &mut world, &mut model, retention);
+            check(&mut world, &mut model, rules);
+        }
+        model.out.values_mut().for_each(|again| *again = true);
+        world.pass_millis(WAIT_MILLIS - 1);
+        check(&mut world, &mut model, rules);
+    }
+    let wanted = model
+        .subjects
+        .iter()
+        .filter(|(_, subject)| rules.wants(**subject));
+    for (sequence, _) in wanted {
+        assert!(
+            model.seen.contains(sequence),
+            "{sequence} was never delivered"
+        );
+    }
+}
+
+fn apply(step: &Step, world: &mut World, model: &mut Model, retention: Retention) {
+    let nth_out = |n: &usize| model.out.keys().nth(*n).copied();
+    match step {
+        Step::Append(subject) => {
+            let sequence = world.store.last_sequence() + 1;
+            model.subjects.insert(sequence, *subject);
+            world.append(&[&format!("{}={sequence}", SUBJECTS[*subject])]);
+        }
+        Step::Pull(batch) => world.pull("i", &batch.to_string()),
+        Step::Ack(n) => {
+            if let Some(sequence) = nth_out(n) {
+                finish(sequence, "", world, model, retention);
+            }
+        }
+        Step::Term(n) => {
+            if let Some(sequence) = nth_out(n) {
+                finish(sequence, "+TERM", world, model, retention);
+            }
+        }
+        Step::Nak(n) => {
+            if let Some(sequence) = nth_out(n) {
+                model.out.insert(sequence, true);
+                world.ack(sequence, "-NAK");
+            }
+        }
+        Step::Remove(sequence) => {
+            if model.subjects.remove(sequence).is_some() {
+                model.out.remove(sequence);
+                world.remove(*sequence);
+            }
+        }
+        Step::Pass(millis) => {
+            // Which of them have waited long enough is checked by the tests of the waits.
+            model.out.values_mut().for_each(|again| *again = true);
+            world.pass_millis(*millis);
+        }
+        Step::Restart => {
+            model.out.values_mut().for_each(|again| *again = true);
+            world.restart();
+        }
+    }
+}
+
+fn finish(
+    sequence: u64,
+    payload: &str,
+    world: &mut World,
+    model: &mut Model,
+    retention: Retention,
+) {
+    if model.out.remove(&sequence).is_none() {
+        return;
+    }
+    model.over.insert(sequence);
+    world.ack(sequence, payload);
+    if retention == Retention::WorkQueue {
+        assert_eq!(
+            world.store.read(sequence),
+            Ok(None),
+            "{sequence} is done and still there"
+        );
+        model.subjects.remove(&sequence);
+    }
+}
+
+fn check(world: &mut World, model: &mut Model, rules: &Rules) {
+    for (_, sequence) in std::mem::take(&mut world.port.deliveries) {
+        model.deliver(sequence, rules);
+    }
+    world.port.heard.clear();
+    let waiting = model.subjects.iter();
+    let waiting = waiting
+        .filter(|(sequence, subject)| rules.wants(**subject) && !model.seen.contains(sequence));
+    let expected = (model.out.len(), waiting.count() as u64);
+    let id = world.id("C");
+    let info = world
+        .call(|consumers, context| consumers.info(id, context))
+        .unwrap();
+    let found = (
+        usize::try_from(info.num_ack_pending).unwrap(),
+        info.num_pending,
+    );
+    assert_eq!(
+        world.port.deliveries,
+        [],
+        "went out while asked for information"
+    );
+    assert_eq!(found, expected, "ack pending, pending");
+    let lowest = model.out.keys().next().copied().unwrap_or(u64::MAX);
+    assert!(info.ack_floor.stream_seq < lowest);
+}
+
+proptest! {
+    #[test]
+    fn at_least_once_in_order_and_no_more_than_allowed(
+        steps in prop::collection::vec(step(), 0..60),
+        filtered in any::<bool>(),
+        per_subject in any::<bool>(),
+        pending_max in 1..6_usize,
+    ) {
+        run(&steps, &Rules { filtered, pending_max, per_subject }, Retention::Limits);
+    }
+
+    #[test]
+    fn a_work_queue_is_done_once(
+        steps in prop::collection::vec(step(), 0..60),
+        per_subject in any::<bool>(),
+        pending_max in 1..6_usize,
+    ) {
+        run(&steps, &Rules { filtered: false, pending_max, per_subject }, Retention::WorkQueue);
+    }
+}

@@ -1,0 +1,205 @@
+//! Where consumers begin, what they count, and what is done to them.
+
+use super::World;
+use crate::jetstream::Retention;
+
+const SIX: [&str; 6] = ["s.a=1", "s.b=2", "s.a=3", "s.b=4", "s.a=5", "s.b=6"];
+
+/// The numbers of a new consumer, and what it delivers.
+#[track_caller]
+fn check(config: &str, numbers: &str, expected: &[u64]) {
+    let mut world = World::with(&SIX, config);
+    assert_eq!(world.numbers("C"), numbers, "{config}");
+    world.pull("i", "99");
+    let found: Vec<u64> = world
+        .port
+        .deliveries
+        .iter()
+        .map(|(_, sequence)| *sequence)
+        .collect();
+    assert_eq!(found, expected, "{config}");
+    assert!(world.numbers("C").ends_with(" 0"), "{config}");
+    world.append(&["s.a=7", "s.c=8"]);
+    let wants_c = !config.contains("filter");
+    assert!(
+        world
+            .port
+            .deliveries
+            .iter()
+            .any(|(_, sequence)| *sequence == 7),
+        "{config}"
+    );
+    assert_eq!(
+        world.port.deliveries.iter().any(|(_, s)| *s == 8),
+        wants_c,
+        "{config}"
+    );
+}
+
+#[test]
+fn where_to_begin() {
+    check("{}", "0/0 0/0 0 0 0 6", &[1, 2, 3, 4, 5, 6]);
+    check(r#"{"deliver_policy":"new"}"#, "0/6 0/6 0 0 0 0", &[]);
+    check(r#"{"deliver_policy":"last"}"#, "0/5 0/5 0 0 0 1", &[6]);
+    check(
+        r#"{"deliver_policy":"last","filter_subject":"s.a"}"#,
+        "0/4 0/4 0 0 0 1",
+        &[5],
+    );
+    let from = r#"{"deliver_policy":"by_start_sequence","opt_start_seq":4}"#;
+    check(from, "0/3 0/3 0 0 0 3", &[4, 5, 6]);
+    let time = r#"{"deliver_policy":"by_start_time","opt_start_time":"2026-11-21T22:26:42Z"}"#;
+    check(time, "0/2 0/2 0 0 0 4", &[3, 4, 5, 6]);
+    let each = r#"{"deliver_policy":"last_per_subject","filter_subject":"s.*"}"#;
+    let mut world = World::with(&SIX, each);
+    assert_eq!(world.numbers("C"), "0/4 0/4 0 0 0 2");
+    world.append(&["s.a=7"]);
+    world.pull("i", "99");
+    world.hears(&["i s.a=5 x1 #1 +2", "i s.b=6 x1 #2 +1", "i s.a=7 x1 #3 +0"]);
+    let filters = r#"{"filter_subjects":["s.a","x.>"]}"#;
+    check(filters, "0/0 0/0 0 0 0 3", &[1, 3, 5]);
+}
+
+#[test]
+fn a_start_that_is_still_to_come() {
+    let mut world = World::with(
+        &SIX,
+        r#"{"deliver_policy":"by_start_sequence","opt_start_seq":8}"#,
+    );
+    assert_eq!(world.numbers("C"), "0/7 0/7 0 0 0 0");
+    world.pull("i", "9");
+    world.append(&["s.a=7", "s.a=8"]);
+    world.hears(&["i s.a=8 x1 #1 +0"]);
+}
+
+#[test]
+fn what_goes_is_not_counted() {
+    let mut world = World::with(&SIX, r#"{"filter_subject":"s.a"}"#);
+    world.remove(3);
+    world.remove(4);
+    assert_eq!(world.numbers("C"), "0/0 0/0 0 0 0 2");
+    world.pull("i", "1");
+    assert_eq!(world.numbers("C"), "1/1 0/0 1 0 0 1");
+    // It is with its receiver, but will not go out again.
+    world.remove(1);
+    assert_eq!(world.numbers("C"), "1/1 1/1 0 0 0 1");
+    // More than a group remembers.
+    for _ in 0..50 {
+        world.append(&["s.a=x"]);
+    }
+    for sequence in 10..=50 {
+        world.remove(sequence);
+    }
+    assert_eq!(world.numbers("C"), "1/1 1/1 0 0 0 10");
+}
+
+#[test]
+fn after_a_purge() {
+    let mut world = World::with(&SIX, "{}");
+    world.pull("i", "2");
+    world.store.purge(b"", None, 0).unwrap();
+    world.call(|consumers, context| consumers.handle_purged(context).unwrap());
+    assert_eq!(world.numbers("C"), "2/6 2/6 0 0 0 0");
+    world.append(&["s.a=7"]);
+    world.port.heard.clear();
+    world.pull("i", "1");
+    world.hears(&["i s.a=7 x1 #3 +0"]);
+}
+
+#[test]
+fn pause_and_resume() {
+    let mut world = World::with(&SIX, "{}");
+    let id = world.id("C");
+    let until = world.now.unix_nanos + 1_000_000_000;
+    let until = world.call(|consumers, context| consumers.pause(id, Some(until), context));
+    assert!(until.is_some());
+    world.hears(&["ADVISORY.CONSUMER.PAUSE.S.C pause_until=2026-11-21T22:26:41Z paused=true"]);
+    world.pull("i", r#"{"expires":600000000,"idle_heartbeat":300000000}"#);
+    world.pass_millis(600);
+    world.hears(&[
+        "i 100 Idle Heartbeat Last-Consumer=0 Last-Stream=0",
+        "i 100 Idle Heartbeat Last-Consumer=0 Last-Stream=0",
+        "i 408 Request Timeout Pending-Messages=1 Pending-Bytes=0",
+    ]);
+    world.pull("i", "1");
+    world.pass_millis(400);
+    world.hears(&[
+        "ADVISORY.CONSUMER.PAUSE.S.C pause_until=0001-01-01T00:00:00Z paused=false",
+        "i s.a=1 x1 #1 +5",
+    ]);
+}
+
+#[test]
+fn reset() {
+    let mut world = World::with(&SIX, "{}");
+    let id = world.id("C");
+    world.pull("i", "3");
+    world.ack(1, "");
+    let at = world.call(|consumers, context| consumers.reset(id, 0, context));
+    assert_eq!(at, Ok(2));
+    assert_eq!(world.numbers("C"), "0/1 0/1 0 0 0 5");
+    let at = world.call(|consumers, context| consumers.reset(id, 5, context));
+    assert_eq!(
+        (at, world.numbers("C").as_str()),
+        (Ok(5), "0/4 0/4 0 0 0 2")
+    );
+    let at = world.call(|consumers, context| consumers.reset(id, 30, context));
+    assert_eq!(
+        (at, world.numbers("C").as_str()),
+        (Ok(30), "0/29 0/29 0 0 0 0")
+    );
+    let late = world.create(
+        "L",
+        r#"{"deliver_policy":"by_start_sequence","opt_start_seq":4}"#,
+    );
+    let refused = world.call(|consumers, context| consumers.reset(late, 3, context));
+    assert_eq!(refused.unwrap_err().err_code, 10204);
+}
+
+#[test]
+fn other_filters() {
+    let mut world = World::with(&SIX, r#"{"filter_subject":"s.a"}"#);
+    let id = world.id("C");
+    world.pull("i", "1");
+    let mut config = world.consumers.get(id).unwrap().config().clone();
+    config.filter_subject = "s.b".into();
+    world.call(|consumers, context| consumers.update(id, config, context).unwrap());
+    assert_eq!(world.numbers("C"), "1/1 0/0 1 0 0 3");
+    world.port.heard.clear();
+    world.pull("i", "3");
+    world.hears(&["i s.b=2 x1 #2 +2", "i s.b=4 x1 #3 +1", "i s.b=6 x1 #4 +0"]);
+}
+
+#[test]
+fn nobody_uses_it() {
+    let mut world = World::new(Retention::Limits);
+    let ephemeral = world.create("E", r#"{"durable_name":""}"#);
+    world.create("C", "{}");
+    let short = world.create("D", r#"{"inactive_threshold":1000000000}"#);
+    world.pass_millis(900);
+    world.pull_from("D", "i", r#"{"expires":3000000000}"#);
+    world.pass_millis(3900);
+    assert_eq!(world.unused, []);
+    world.pass_millis(200);
+    assert!(world.unused.contains(&ephemeral) && world.unused.contains(&short));
+    assert!(!world.unused.contains(&world.id("C")));
+}
+
+#[test]
+fn thousands_that_are_not_concerned() {
+    let mut world = World::new(Retention::Limits);
+    for n in 0..2000 {
+        world.create(
+            &format!("N{n}"),
+            &format!(r#"{{"filter_subject":"other.{n}"}}"#),
+        );
+        world.create(&format!("A{n}"), "{}");
+    }
+    world.create("C", r#"{"filter_subject":"s.>"}"#);
+    world.pull("i", "9");
+    // Neither those of other subjects nor those with nothing to do are looked at.
+    world.consumers.handle_append(1, b"s.a");
+    let due = world.consumers.next_timeout();
+    assert_eq!(due, Some(std::time::Duration::ZERO));
+    assert_eq!(world.consumers.ready_len(), 1);
+}

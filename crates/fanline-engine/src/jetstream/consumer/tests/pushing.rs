@@ -1,0 +1,143 @@
+//! Push consumers.
+
+use super::World;
+
+const THREE: [&str; 3] = ["s.a=one", "s.b=two", "s.a=three"];
+
+#[test]
+fn only_to_somebody_who_listens() {
+    let mut world = World::with(&THREE, r#"{"deliver_subject":"d","ack_policy":"none"}"#);
+    world.hears(&[]);
+    world.listen("d", true);
+    world.hears(&[
+        "d s.a=one x1 #1 +2",
+        "d s.b=two x1 #2 +1",
+        "d s.a=three x1 #3 +0",
+    ]);
+    world.listen("d", false);
+    world.append(&["s.a=four"]);
+    world.hears(&[]);
+    world.listen("*", true);
+    world.hears(&["d s.a=four x1 #4 +0"]);
+    world.append(&["s.a=five"]);
+    world.hears(&["d s.a=five x1 #5 +0"]);
+    let id = world.id("C");
+    assert!(
+        world
+            .call(|consumers, context| consumers.info(id, context))
+            .unwrap()
+            .push_bound
+    );
+    let request = crate::jetstream::Message {
+        reply: b"i",
+        ..Default::default()
+    };
+    world.call(|consumers, context| consumers.handle_pull(id, &request, context));
+    world.hears(&["i 409 Consumer is push based"]);
+}
+
+#[test]
+fn heartbeats() {
+    let config = r#"{"deliver_subject":"d","ack_policy":"none","idle_heartbeat":1000000000}"#;
+    let mut world = World::with(&["s.a=one"], config);
+    world.pass_millis(3000);
+    world.hears(&[]);
+    world.listen("d", true);
+    world.hears(&["d s.a=one x1 #1 +0"]);
+    world.pass_millis(500);
+    world.append(&["s.a=two"]);
+    world.hears(&["d s.a=two x1 #2 +0"]);
+    world.pass_millis(2000);
+    let beat = "d 100 Idle Heartbeat Last-Consumer=2 Last-Stream=2";
+    world.hears(&[beat, beat]);
+}
+
+#[test]
+fn flow_control() {
+    let config = r#"{"deliver_subject":"d","ack_policy":"none","idle_heartbeat":1000000000,"flow_control":true}"#;
+    let mut world = World::with(&[], config);
+    let big = format!("s.big={}", "x".repeat(100_000));
+    for _ in 0..60 {
+        world.append(&[&big]);
+    }
+    world.listen("d", true);
+    // As nats-server: it asks after the eleventh, and waits after the twenty-first.
+    assert_eq!(world.port.heard[11], "d 100 FlowControl Request");
+    assert_eq!(world.port.heard.len(), 22);
+    world.port.heard.clear();
+    world.pass_millis(1000);
+    world.hears(&["d 100 Idle Heartbeat Last-Consumer=21 Last-Stream=21 stalled"]);
+    let flow = world.port.flow.take().unwrap();
+    world.call(|consumers, context| consumers.handle_flow_control(b"$JS.FC.S.C.other", context));
+    world.hears(&[]);
+    world.call(|consumers, context| consumers.handle_flow_control(flow.as_bytes(), context));
+    // The window has doubled.
+    assert_eq!(world.port.heard[11], "d 100 FlowControl Request");
+    let delivered = world.port.deliveries.len();
+    assert_eq!(delivered, 53);
+}
+
+#[test]
+fn acknowledged_by_flow_control() {
+    let config = r#"{"deliver_subject":"d","ack_policy":"flow_control","idle_heartbeat":1000000000,
+        "flow_control":true,"max_ack_pending":100}"#;
+    let mut world = World::with(&THREE, config);
+    world.listen("d", true);
+    assert_eq!(world.numbers("C"), "3/3 0/0 3 0 0 0");
+    world.ack(3, "+ACK");
+    assert_eq!(world.numbers("C"), "3/3 0/0 3 0 0 0");
+    world.pass_millis(1000);
+    let flow = world.port.flow.take().unwrap();
+    world.append(&["s.a=four"]);
+    world.call(|consumers, context| consumers.handle_flow_control(flow.as_bytes(), context));
+    assert_eq!(world.numbers("C"), "4/4 3/3 1 0 0 0");
+    // Whoever comes next is given what nobody has answered for.
+    world.listen("d", false);
+    world.port.heard.clear();
+    world.listen("d", true);
+    world.hears(&["d s.a=four x2 #5 +0"]);
+}
+
+#[test]
+fn no_faster_than_allowed() {
+    // Subject, acknowledgement's subject and payload are 45 bytes: one in 360 ms.
+    let config = r#"{"deliver_subject":"d","ack_policy":"none","rate_limit_bps":1000}"#;
+    let mut world = World::with(&["s.a=one", "s.b=two"], config);
+    world.listen("d", true);
+    world.hears(&["d s.a=one x1 #1 +1"]);
+    world.pass_millis(300);
+    world.hears(&[]);
+    world.pass_millis(100);
+    world.hears(&["d s.b=two x1 #2 +0"]);
+}
+
+#[test]
+fn as_they_came_in() {
+    let config = r#"{"deliver_subject":"d","ack_policy":"none","replay_policy":"original"}"#;
+    let mut world = World::with(&THREE, config);
+    world.listen("d", true);
+    world.hears(&["d s.a=one x1 #1 +2"]);
+    world.pass_millis(999);
+    world.hears(&[]);
+    world.pass_millis(1001);
+    world.hears(&["d s.b=two x1 #2 +1", "d s.a=three x1 #3 +0"]);
+    // Caught up: from now on as they come.
+    world.append(&["s.a=four", "s.a=five"]);
+    world.hears(&["d s.a=four x1 #4 +0", "d s.a=five x1 #5 +0"]);
+}
+
+#[test]
+fn an_ordered_consumer_goes_with_its_user() {
+    let config = r#"{"durable_name":"","deliver_subject":"d","ack_policy":"none","flow_control":true,
+        "idle_heartbeat":5000000000,"mem_storage":true,"deliver_policy":"by_start_sequence","opt_start_seq":2}"#;
+    let mut world = World::with(&THREE, config);
+    world.listen("d", true);
+    world.hears(&["d s.b=two x1 #1 +1", "d s.a=three x1 #2 +0"]);
+    world.pass_millis(20_000);
+    assert_eq!(world.unused, []);
+    world.listen("d", false);
+    world.pass_millis(4999);
+    assert_eq!(world.unused, []);
+    world.pass_millis(1);
+    assert_eq!(world.unused, [world.id("C")]);
+}

@@ -1,0 +1,340 @@
+//! The stream, its consumers, and an outside that writes down what it hears.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::Filter;
+use crate::jetstream::consumer::{ConsumerId, Consumers, Context};
+use crate::jetstream::{ConsumerConfig, Message, Now, Port, Retention};
+use crate::store::{NewRecord, Store, StoreLimits};
+
+/// Of records and of the first moment: 2026-11-21, near enough.
+pub(super) const EPOCH: i64 = 1_795_300_000_000_000_000;
+
+/// The outside.
+#[derive(Default)]
+pub(super) struct Recorder {
+    pub(super) listening: BTreeSet<String>,
+    pub(super) heard: Vec<String>,
+    /// Where the acknowledgement of each record goes, by the consumer's name and its sequence.
+    pub(super) acks: BTreeMap<(String, u64), String>,
+    /// The last flow control request.
+    pub(super) flow: Option<String>,
+    pub(super) pin: Option<String>,
+    pub(super) deliveries: Vec<(String, u64)>,
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Headers in one line, without those that differ from run to run.
+fn headers_in_line(headers: &[u8]) -> String {
+    let lines = text(headers);
+    let mut parts = Vec::new();
+    for line in lines
+        .trim_start_matches("NATS/1.0")
+        .trim()
+        .split("\r\n")
+        .filter(|l| !l.is_empty())
+    {
+        match line.split_once(": ") {
+            Some(("Nats-Pin-Id", _)) => parts.push("pinned".to_owned()),
+            Some(("Nats-Consumer-Stalled", _)) => parts.push("stalled".to_owned()),
+            Some((name, value)) => {
+                parts.push(format!("{}={value}", name.trim_start_matches("Nats-")))
+            }
+            None => parts.push(line.to_owned()),
+        }
+    }
+    parts.join(" ")
+}
+
+impl Port for Recorder {
+    fn publish(&mut self, message: &Message<'_>) {
+        let (topic, payload) = (text(message.topic), text(message.payload));
+        if !message.reply.is_empty() {
+            self.flow = Some(text(message.reply));
+        }
+        if let Some(event) = topic.strip_prefix("$JS.EVENT.") {
+            let body: serde_json::Value = serde_json::from_str(&payload).unwrap();
+            let fields = body.as_object().unwrap().iter();
+            let known = [
+                "type",
+                "id",
+                "timestamp",
+                "stream",
+                "consumer",
+                "account",
+                "pinned_id",
+            ];
+            let fields: Vec<String> = fields
+                .filter(|(name, _)| !known.contains(&name.as_str()))
+                .map(|(name, value)| format!("{name}={}", value.to_string().trim_matches('"')))
+                .collect();
+            self.heard.push(format!("{event} {}", fields.join(" ")));
+            return;
+        }
+        let said = format!("{topic} {} {payload}", headers_in_line(message.headers));
+        self.heard.push(said.trim_end().to_owned());
+    }
+
+    fn deliver(&mut self, to: &[u8], message: &Message<'_>) {
+        let reply = text(message.reply);
+        let tokens: Vec<&str> = reply.split('.').collect();
+        let [_, _, _, consumer, deliveries, sequence, number, _, pending] = tokens[..] else {
+            panic!("{reply}");
+        };
+        let sequence: u64 = sequence.parse().unwrap();
+        self.acks
+            .insert((consumer.to_owned(), sequence), reply.clone());
+        self.deliveries.push((consumer.to_owned(), sequence));
+        if let Some(at) = text(message.headers).find("Nats-Pin-Id: ") {
+            let pin = text(message.headers)[at + 13..]
+                .split("\r\n")
+                .next()
+                .unwrap()
+                .to_owned();
+            self.pin = Some(pin);
+        }
+        let said = format!(
+            "{} {}={} x{deliveries} #{number} +{pending} {}",
+            text(to),
+            text(message.topic),
+            text(message.payload),
+            headers_in_line(message.headers)
+        );
+        self.heard.push(said.trim_end().to_owned());
+    }
+
+    fn has_interest(&mut self, topic: &[u8]) -> bool {
+        self.listening
+            .iter()
+            .any(|filter| Filter::parse(filter.as_bytes()).unwrap().matches(topic))
+    }
+
+    fn subscribe(&mut self, _filter: &[u8]) {}
+
+    fn unsubscribe(&mut self, _filter: &[u8]) {}
+}
+
+/// All of it.
+pub(super) struct World {
+    pub(super) store: Store,
+    pub(super) consumers: Consumers,
+    pub(super) port: Recorder,
+    pub(super) now: Now,
+    pub(super) retention: Retention,
+    pub(super) unused: Vec<ConsumerId>,
+    /// Configurations and states, by name.
+    pub(super) saved: BTreeMap<String, (ConsumerConfig, Vec<u8>)>,
+}
+
+impl World {
+    /// A stream with nothing in it, where everything is heard.
+    pub(super) fn new(retention: Retention) -> Self {
+        let mut port = Recorder::default();
+        port.listening.insert("$JS.EVENT.>".into());
+        World {
+            store: Store::memory(&StoreLimits::default()),
+            consumers: Consumers::new("S", "$G", retention),
+            port,
+            now: Now {
+                since_start: Duration::from_secs(1000),
+                unix_nanos: EPOCH,
+            },
+            retention,
+            unused: Vec::new(),
+            saved: BTreeMap::new(),
+        }
+    }
+
+    /// A stream with these records, one a second, and a consumer `C` of this configuration.
+    pub(super) fn with(records: &[&str], config: &str) -> Self {
+        let mut world = World::new(Retention::Limits);
+        world.append(records);
+        world.create("C", config);
+        world
+    }
+
+    pub(super) fn call<R>(&mut self, run: impl FnOnce(&mut Consumers, &mut Context<'_>) -> R) -> R {
+        let mut context = Context {
+            now: self.now,
+            store: &mut self.store,
+            port: &mut self.port,
+        };
+        let result = run(&mut self.consumers, &mut context);
+        self.settle();
+        result
+    }
+
+    /// Ends a round as a stream does.
+    pub(super) fn settle(&mut self) {
+        loop {
+            let mut context = Context {
+                now: self.now,
+                store: &mut self.store,
+                port: &mut self.port,
+            };
+            self.consumers.settle(&mut context);
+            let mut done = Vec::new();
+            self.consumers.take_done(&mut done);
+            for sequence in done {
+                self.finish(sequence);
+            }
+            self.consumers.take_unused(&mut self.unused);
+            if self.consumers.next_timeout() != Some(Duration::ZERO) {
+                return;
+            }
+        }
+    }
+
+    fn finish(&mut self, sequence: u64) {
+        let Some(record) = self.store.read(sequence).unwrap() else {
+            return;
+        };
+        let subject = record.subject.to_vec();
+        if self.retention == Retention::WorkQueue || !self.consumers.needs(sequence, &subject) {
+            self.remove(sequence);
+        }
+    }
+
+    pub(super) fn remove(&mut self, sequence: u64) {
+        let subject = self
+            .store
+            .read(sequence)
+            .unwrap()
+            .map(|record| record.subject.to_vec());
+        if let Some(subject) = subject {
+            self.store.remove(sequence, false).unwrap();
+            self.consumers.handle_removed(sequence, &subject);
+        }
+    }
+
+    /// Stores `subject=payload`, each with its own number of seconds since the epoch as time.
+    pub(super) fn append(&mut self, records: &[&str]) {
+        for record in records {
+            let (subject, payload) = record.split_once('=').unwrap();
+            let last = i64::try_from(self.store.last_sequence()).unwrap();
+            let record = NewRecord {
+                unix_nanos: EPOCH + last * 1_000_000_000,
+                subject: subject.as_bytes(),
+                payload: payload.as_bytes(),
+                ..NewRecord::default()
+            };
+            let sequence = self.store.append(&record).unwrap();
+            self.consumers.handle_append(sequence, subject.as_bytes());
+            self.settle();
+        }
+    }
+
+    /// A consumer as JSON says; unless it says so itself, its acknowledgements are explicit.
+    pub(super) fn create(&mut self, name: &str, config: &str) -> ConsumerId {
+        let mut json: serde_json::Value = serde_json::from_str(config).unwrap();
+        let fields = json.as_object_mut().unwrap();
+        fields.entry("ack_policy").or_insert("explicit".into());
+        fields.entry("durable_name").or_insert(name.into());
+        fields.insert("name".into(), name.into());
+        let config: ConsumerConfig = serde_json::from_value(json).unwrap();
+        let created = self.now.unix_nanos;
+        self.call(|consumers, context| consumers.create(config, created, context).unwrap())
+    }
+
+    pub(super) fn id(&self, name: &str) -> ConsumerId {
+        self.consumers.find(name).unwrap()
+    }
+
+    /// Sends a pull request, whose sender listens at `inbox`.
+    pub(super) fn pull(&mut self, inbox: &str, body: &str) {
+        self.pull_from("C", inbox, body);
+    }
+
+    pub(super) fn pull_from(&mut self, name: &str, inbox: &str, body: &str) {
+        self.port.listening.insert(inbox.into());
+        let id = self.id(name);
+        let request = Message {
+            reply: inbox.as_bytes(),
+            payload: body.as_bytes(),
+            ..Message::default()
+        };
+        self.call(|consumers, context| consumers.handle_pull(id, &request, context));
+    }
+
+    /// Acknowledges the last delivery of a record.
+    pub(super) fn ack(&mut self, sequence: u64, payload: &str) {
+        self.ack_to("C", sequence, payload, "");
+    }
+
+    pub(super) fn ack_to(&mut self, name: &str, sequence: u64, payload: &str, reply: &str) {
+        let topic = self.port.acks[&(name.to_owned(), sequence)].clone();
+        let message = Message {
+            topic: topic.as_bytes(),
+            reply: reply.as_bytes(),
+            payload: payload.as_bytes(),
+            ..Message::default()
+        };
+        assert!(self.call(|consumers, context| consumers.handle_ack(&message, context)));
+    }
+
+    /// Somebody begins or stops to listen.
+    pub(super) fn listen(&mut self, filter: &str, present: bool) {
+        if present {
+            self.port.listening.insert(filter.into());
+        } else {
+            self.port.listening.remove(filter);
+        }
+        self.call(|consumers, context| consumers.handle_interest(filter.as_bytes(), context));
+    }
+
+    /// Lets time pass, timer by timer.
+    pub(super) fn pass_millis(&mut self, millis: u64) {
+        let end = self.now.since_start + Duration::from_millis(millis);
+        while let Some(due) = self.consumers.next_timeout().filter(|due| *due <= end) {
+            self.move_to(due.max(self.now.since_start));
+            self.save(false);
+            self.call(Consumers::handle_timeout);
+        }
+        self.move_to(end);
+    }
+
+    /// Saves the states that have changed: those that are due, or all.
+    pub(super) fn save(&mut self, all: bool) {
+        let saved = &mut self.saved;
+        self.consumers.save(self.now, all, &mut |consumer, state| {
+            let state = (consumer.config().clone(), state.to_vec());
+            saved.insert(consumer.name().to_owned(), state);
+        });
+    }
+
+    fn move_to(&mut self, since_start: Duration) {
+        let step = since_start - self.now.since_start;
+        self.now.since_start = since_start;
+        self.now.unix_nanos += i64::try_from(step.as_nanos()).unwrap();
+    }
+
+    /// What was heard since the last time.
+    #[track_caller]
+    pub(super) fn hears(&mut self, expected: &[&str]) {
+        let heard = std::mem::take(&mut self.port.heard);
+        assert_eq!(heard, expected);
+    }
+
+    /// `delivered floor ack_pending redelivered waiting pending` of a consumer.
+    pub(super) fn numbers(&mut self, name: &str) -> String {
+        let id = self.id(name);
+        let info = self
+            .call(|consumers, context| consumers.info(id, context))
+            .unwrap();
+        format!(
+            "{}/{} {}/{} {} {} {} {}",
+            info.delivered.consumer_seq,
+            info.delivered.stream_seq,
+            info.ack_floor.consumer_seq,
+            info.ack_floor.stream_seq,
+            info.num_ack_pending,
+            info.num_redelivered,
+            info.num_waiting,
+            info.num_pending
+        )
+    }
+}

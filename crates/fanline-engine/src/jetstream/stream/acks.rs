@@ -1,0 +1,253 @@
+//! Acknowledgements of publishes: formatted straight, and held back until what they promise is true.
+
+use std::collections::VecDeque;
+
+use crate::jetstream::{ApiError, Message, Port};
+
+/// Acknowledgements that wait for their record to be durable, in the order in which they were asked for.
+///
+/// Their bytes lie in one ring, so that none is allocated for once the ring has grown to what is in flight.
+pub(super) struct Acks {
+    /// What each acknowledgement begins with: `{"stream":"S","seq":`.
+    head: Vec<u8>,
+    /// What each refusal ends with: `,"stream":"S","seq":0}`.
+    error_tail: Vec<u8>,
+    waiting: VecDeque<Waiting>,
+    /// The reply topic of each that waits, and what it says besides.
+    bytes: VecDeque<u8>,
+    scratch: Vec<u8>,
+    reply: Vec<u8>,
+}
+
+/// Something to be said about a publish.
+pub(super) struct Ack<'a> {
+    /// Where; empty when nobody asked.
+    pub(super) reply: &'a [u8],
+    /// The log must be durable up to here before.
+    pub(super) until: u64,
+    pub(super) says: Says<'a>,
+}
+
+/// What is said.
+#[derive(Clone, Copy)]
+pub(super) enum Says<'a> {
+    /// That a message is stored under this sequence; `extra` is what is said besides, from its comma on.
+    Stored { sequence: u64, extra: &'a [u8] },
+    /// Just that.
+    Whole(&'a [u8]),
+}
+
+/// One that waits; its bytes are in the ring.
+struct Waiting {
+    until: u64,
+    /// `None` when the extra bytes are all that is said.
+    sequence: Option<u64>,
+    reply_bytes: usize,
+    extra_bytes: usize,
+}
+
+impl Acks {
+    pub(super) fn new(stream: &str, domain: Option<&str>) -> Self {
+        let name = serde_json::Value::from(stream);
+        let domain = domain.map_or_else(String::new, |domain| {
+            format!(r#""domain":{},"#, serde_json::Value::from(domain))
+        });
+        Acks {
+            head: format!(r#"{{"stream":{name},{domain}"seq":"#).into_bytes(),
+            error_tail: format!(r#","stream":{name},{domain}"seq":0}}"#).into_bytes(),
+            waiting: VecDeque::new(),
+            bytes: VecDeque::new(),
+            scratch: Vec::new(),
+            reply: Vec::new(),
+        }
+    }
+
+    /// Says what is to be said, at once when it is true already and nothing waits before it.
+    pub(super) fn give(&mut self, ack: &Ack<'_>, durable: u64, port: &mut dyn Port) {
+        if ack.reply.is_empty() {
+            return;
+        }
+        if ack.until <= durable && self.waiting.is_empty() {
+            return publish(&self.head, &mut self.scratch, ack, port);
+        }
+        let (sequence, extra) = match ack.says {
+            Says::Stored { sequence, extra } => (Some(sequence), extra),
+            Says::Whole(body) => (None, body),
+        };
+        self.bytes.extend(ack.reply);
+        self.bytes.extend(extra);
+        self.waiting.push_back(Waiting {
+            until: ack.until,
+            sequence,
+            reply_bytes: ack.reply.len(),
+            extra_bytes: extra.len(),
+        });
+    }
+
+    /// Sends those that have come true.
+    pub(super) fn release(&mut self, durable: u64, port: &mut dyn Port) {
+        while let Some(first) = self.waiting.front()
+            && first.until <= durable
+        {
+            let Waiting {
+                until,
+                sequence,
+                reply_bytes,
+                extra_bytes,
+            } = *first;
+            take(&mut self.bytes, reply_bytes + extra_bytes, &mut self.reply);
+            self.waiting.pop_front();
+            let (reply, extra) = self.reply.split_at(reply_bytes);
+            let says = match sequence {
+                Some(sequence) => Says::Stored { sequence, extra },
+                None => Says::Whole(extra),
+            };
+            publish(
+                &self.head,
+                &mut self.scratch,
+                &Ack { reply, until, says },
+                port,
+            );
+        }
+    }
+
+    /// Answers all that wait with an error: the disk failed, and nobody knows what it holds.
+    pub(super) fn fail(&mut self, error: &ApiError, port: &mut dyn Port) {
+        while let Some(first) = self.waiting.pop_front() {
+            let all = first.reply_bytes + first.extra_bytes;
+            let mut reply = std::mem::take(&mut self.reply);
+            take(&mut self.bytes, all, &mut reply);
+            self.refuse(&reply[..first.reply_bytes], error, port);
+            self.reply = reply;
+        }
+    }
+
+    /// Answers a publish with an error, at once.
+    pub(super) fn refuse(&mut self, reply: &[u8], error: &ApiError, port: &mut dyn Port) {
+        if reply.is_empty() {
+            return;
+        }
+        self.scratch.clear();
+        self.scratch.extend_from_slice(br#"{"error":"#);
+        write_error(error, &mut self.scratch);
+        self.scratch.extend_from_slice(&self.error_tail);
+        port.publish(&Message {
+            topic: reply,
+            payload: &self.scratch,
+            ..Message::default()
+        });
+    }
+}
+
+/// Writes an error as JSON.
+pub(super) fn write_error(error: &ApiError, out: &mut Vec<u8>) {
+    // Neither numbers nor text can fail to be written to memory.
+    let _ = serde_json::to_writer(out, error);
+}
+
+fn publish(head: &[u8], scratch: &mut Vec<u8>, ack: &Ack<'_>, port: &mut dyn Port) {
+    let payload = match ack.says {
+        Says::Whole(body) => body,
+        Says::Stored { sequence, extra } => {
+            scratch.clear();
+            scratch.extend_from_slice(head);
+            scratch.extend_from_slice(itoa::Buffer::new().format(sequence).as_bytes());
+            scratch.extend_from_slice(extra);
+            scratch.push(b'}');
+            scratch
+        }
+    };
+    port.publish(&Message {
+        topic: ack.reply,
+        payload,
+        ..Message::default()
+    });
+}
+
+/// Moves the ring's first bytes into a buffer.
+fn take(ring: &mut VecDeque<u8>, count: usize, out: &mut Vec<u8>) {
+    out.clear();
+    let (front, back) = ring.as_slices();
+    let from_front = count.min(front.len());
+    out.extend_from_slice(&front[..from_front]);
+    out.extend_from_slice(&back[..count - from_front]);
+    ring.drain(..count);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jetstream::stream::testing::Recorder;
+
+    fn stored<'a>(reply: &'a [u8], sequence: u64, extra: &'a [u8]) -> Ack<'a> {
+        let says = Says::Stored { sequence, extra };
+        Ack {
+            reply,
+            until: sequence,
+            says,
+        }
+    }
+
+    fn whole<'a>(reply: &'a [u8], until: u64, body: &'a [u8]) -> Ack<'a> {
+        Ack {
+            reply,
+            until,
+            says: Says::Whole(body),
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_before_it_is_true() {
+        let (mut acks, mut port) = (Acks::new("S", None), Recorder::default());
+        acks.give(&stored(b"r1", 1, b""), 0, &mut port);
+        acks.give(&stored(b"r2", 2, br#","duplicate": true"#), 0, &mut port);
+        acks.give(&whole(b"r3", 2, b"hello"), 0, &mut port);
+        acks.give(&stored(b"r4", 3, b""), 0, &mut port);
+        acks.give(&stored(b"", 3, b""), 0, &mut port);
+        assert_eq!(port.taken(), Vec::<String>::new());
+        acks.release(2, &mut port);
+        assert_eq!(
+            port.taken(),
+            [
+                r#"r1 {"stream":"S","seq":1}"#,
+                r#"r2 {"stream":"S","seq":2,"duplicate": true}"#,
+                "r3 hello"
+            ]
+        );
+        acks.fail(&ApiError::INSUFFICIENT_RESOURCES, &mut port);
+        let error = r#"{"code":503,"err_code":10023,"description":"insufficient resources"}"#;
+        assert_eq!(
+            port.taken(),
+            [format!(r#"r4 {{"error":{error},"stream":"S","seq":0}}"#)]
+        );
+        acks.give(&stored(b"r5", 3, b""), 3, &mut port);
+        assert_eq!(port.taken(), [r#"r5 {"stream":"S","seq":3}"#]);
+    }
+
+    #[test]
+    fn a_domain_is_named() {
+        let (mut acks, mut port) = (Acks::new("S", Some("hub")), Recorder::default());
+        acks.give(&stored(b"r", 1, b""), 1, &mut port);
+        assert_eq!(port.taken(), [r#"r {"stream":"S","domain":"hub","seq":1}"#]);
+    }
+
+    #[test]
+    fn the_ring_wraps() {
+        let (mut acks, mut port) = (Acks::new("S", None), Recorder::default());
+        for sequence in 1..2_000_u64 {
+            let reply = format!("reply.{sequence}");
+            let body = sequence.to_string();
+            acks.give(
+                &whole(reply.as_bytes(), sequence, body.as_bytes()),
+                0,
+                &mut port,
+            );
+            acks.release(sequence.saturating_sub(7), &mut port);
+            if sequence > 7 {
+                let expected = format!("reply.{} {}", sequence - 7, sequence - 7);
+                assert_eq!(port.taken(), [expected]);
+            }
+        }
+        assert!(acks.bytes.capacity() < 1_024);
+    }
+}

@@ -1,0 +1,238 @@
+//! Storing a record, and all that follows from it.
+
+use super::Stream;
+use super::headers::Block;
+use crate::jetstream::{ApiError, Message, Port, Retention};
+use crate::store::{Cause, Filters, NewRecord, StoreError};
+use crate::topic::is_literal_topic;
+
+/// A message that has passed every check.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Admitted<'a> {
+    pub(super) subject: &'a [u8],
+    pub(super) headers: &'a [u8],
+    pub(super) payload: &'a [u8],
+    pub(super) msg_id: Option<&'a [u8]>,
+    pub(super) expires_at: Option<i64>,
+    pub(super) rollup: Option<Rollup>,
+    /// When it is to be published again, if it is a schedule.
+    pub(super) due: Option<i64>,
+}
+
+/// What a record takes the place of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rollup {
+    /// All earlier ones of its subject.
+    Subject,
+    /// All earlier ones.
+    All,
+}
+
+impl Stream {
+    /// Stores a message and does all that follows; says its sequence, and whether there is a record.
+    pub(super) fn append(
+        &mut self,
+        admitted: &Admitted<'_>,
+        port: &mut dyn Port,
+    ) -> Result<(u64, bool), ApiError> {
+        let previous = self.previous_of(admitted.subject);
+        let Some(sequence) = self.store_record(admitted)? else {
+            let sequence = self.store.last_sequence();
+            self.remember_id(admitted, sequence);
+            return Ok((sequence, false));
+        };
+        self.follow_up(admitted, sequence, previous, port);
+        Ok((sequence, true))
+    }
+
+    /// What a republished message tells of its subject's last record.
+    pub(super) fn previous_of(&self, subject: &[u8]) -> u64 {
+        match &self.republish {
+            None => 0,
+            Some(_) => self.store.subject(subject).map_or(0, |known| known.last),
+        }
+    }
+
+    /// Adds the record; `None` when nobody is interested, so that there is a sequence but no record.
+    pub(super) fn store_record(
+        &mut self,
+        admitted: &Admitted<'_>,
+    ) -> Result<Option<u64>, ApiError> {
+        let is_wanted = self.config.retention != Retention::Interest
+            || self.consumers.wants_subject(admitted.subject);
+        if !is_wanted {
+            let next = self.store.last_sequence() + 2;
+            self.store.skip_to(next).map_err(refused)?;
+            return Ok(None);
+        }
+        let record = NewRecord {
+            unix_nanos: self.clock.unix_nanos,
+            subject: admitted.subject,
+            headers: admitted.headers,
+            payload: admitted.payload,
+            expires_at: admitted.expires_at,
+        };
+        let sequence = self.store.append(&record).map_err(refused)?;
+        self.consumers.handle_append(sequence, admitted.subject);
+        Ok(Some(sequence))
+    }
+
+    pub(super) fn remember_id(&mut self, admitted: &Admitted<'_>, sequence: u64) {
+        let unix_nanos = self.clock.unix_nanos;
+        if let (Some(id), Some(dedupe)) = (admitted.msg_id, &mut self.dedupe) {
+            dedupe.insert(id, sequence, unix_nanos);
+        }
+    }
+
+    /// All that a stored record brings about.
+    pub(super) fn follow_up(
+        &mut self,
+        admitted: &Admitted<'_>,
+        sequence: u64,
+        previous: u64,
+        port: &mut dyn Port,
+    ) {
+        self.remember_id(admitted, sequence);
+        match admitted.rollup {
+            None => {}
+            Some(Rollup::Subject) => self.remove_below(admitted.subject, sequence, port),
+            Some(Rollup::All) => self.remove_below(b"", sequence, port),
+        }
+        if self.config.allow_msg_schedules {
+            match admitted.due {
+                Some(due) => self.schedules.set(admitted.subject, sequence, due),
+                None => self.schedules.remove(admitted.subject),
+            }
+        }
+        self.settle_removed(port);
+        self.republish(admitted, sequence, previous, port);
+    }
+
+    /// Removes the records of a subject, or of all, below a sequence. One that the disk cannot remove now
+    /// is one too many, and no reason to refuse the new one.
+    fn remove_below(&mut self, subject: &[u8], sequence: u64, port: &mut dyn Port) {
+        if !subject.is_empty() && !is_literal_topic(subject) {
+            // It may hold `*` as a plain character, but would remove as a filter.
+            return;
+        }
+        let first_of_subject = |known: crate::store::SubjectState| known.messages <= 2;
+        if !subject.is_empty() && self.store.subject(subject).is_some_and(first_of_subject) {
+            // Nearly always there is one, the value before.
+            let filters = Filters::new([subject]);
+            let before = filters.map(|mut filters| self.store.next_matching(&mut filters, 0));
+            if let Ok(Ok(Some(before))) = before
+                && before < sequence
+            {
+                let _ = self.remove_record(before, false);
+            }
+            return;
+        }
+        if self
+            .store
+            .purge(subject, Some(sequence), 0)
+            .is_ok_and(|purged| purged > 0)
+        {
+            self.note_purged(port);
+        }
+    }
+
+    /// Looks at what limits and age have removed: consumers are told, and markers are left.
+    pub(super) fn settle_removed(&mut self, port: &mut dyn Port) {
+        let leaves_markers = !self.config.subject_delete_marker_ttl.is_zero();
+        let mut marked: Vec<Vec<u8>> = Vec::new();
+        let (consumers, markers) = (&mut self.consumers, &mut self.markers);
+        self.store.removed(&mut |removed| {
+            consumers.handle_removed(removed.sequence, removed.subject);
+            let was_marker = leaves_markers && markers.remove(&removed.sequence);
+            let has_aged = matches!(removed.cause, Cause::Age | Cause::TimeToLive);
+            if leaves_markers && has_aged && removed.was_last_of_subject && !was_marker {
+                marked.push(removed.subject.to_vec());
+            }
+        });
+        for subject in marked {
+            self.leave_marker(&subject, port);
+        }
+    }
+
+    /// Stores a record that says that a subject's last record has expired.
+    fn leave_marker(&mut self, subject: &[u8], port: &mut dyn Port) {
+        let ttl = self.config.subject_delete_marker_ttl.0;
+        let mut headers = Vec::new();
+        Block::from(&mut headers, b"")
+            .add("Nats-Marker-Reason", b"MaxAge")
+            .add("Nats-TTL", shown(ttl).as_bytes())
+            .add("Nats-Rollup", b"sub")
+            .end();
+        let marker = Admitted {
+            subject,
+            headers: &headers,
+            expires_at: Some(self.clock.unix_nanos.saturating_add(ttl)),
+            ..Admitted::default()
+        };
+        // A stream that is full has no room for it; readers then see that the subject is gone, not why.
+        if let Ok((sequence, true)) = self.append(&marker, port) {
+            self.markers.insert(sequence);
+        }
+    }
+
+    fn republish(
+        &mut self,
+        admitted: &Admitted<'_>,
+        sequence: u64,
+        previous: u64,
+        port: &mut dyn Port,
+    ) {
+        if self.republish.is_none() {
+            return;
+        }
+        let random = self.random();
+        let Some(republish) = &mut self.republish else {
+            return;
+        };
+        if !republish
+            .transform
+            .apply(admitted.subject, random, &mut republish.topic)
+        {
+            return;
+        }
+        let time = crate::jetstream::Timestamp::from_unix_nanos(self.clock.unix_nanos).to_string();
+        let mut block = Block::from(&mut republish.headers, admitted.headers)
+            .add("Nats-Stream", self.config.name.as_bytes())
+            .add("Nats-Subject", admitted.subject)
+            .add_number("Nats-Sequence", sequence)
+            .add("Nats-Time-Stamp", time.as_bytes())
+            .add_number("Nats-Last-Sequence", previous);
+        if republish.headers_only {
+            block = block.add_number("Nats-Msg-Size", admitted.payload.len() as u64);
+        }
+        port.publish(&Message {
+            topic: &republish.topic,
+            reply: b"",
+            headers: block.end(),
+            payload: if republish.headers_only {
+                b""
+            } else {
+                admitted.payload
+            },
+        });
+    }
+}
+
+/// The answer to a publish that the log does not take.
+pub(super) fn refused(error: StoreError) -> ApiError {
+    match error {
+        StoreError::TooLarge => ApiError::STREAM_MESSAGE_EXCEEDS_MAXIMUM,
+        error => ApiError::stream_store_failed(error),
+    }
+}
+
+/// A duration of whole seconds as Go prints it: `1h0m5s`.
+fn shown(nanos: i64) -> String {
+    let seconds = nanos / 1_000_000_000;
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m{seconds}s"),
+        _ => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}

@@ -1,0 +1,399 @@
+//! Batches that are stored all or none: gathered until the last message, then checked and stored at once.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{ID_BYTES_MAX, IDLE_MAX, batch_members};
+use crate::jetstream::stream::Stream;
+use crate::jetstream::stream::acks::{Ack, Says};
+use crate::jetstream::stream::append::{Admitted, Rollup};
+use crate::jetstream::stream::check::{Asked, SoFar};
+use crate::jetstream::stream::headers::{Block, PublishHeaders, find};
+use crate::jetstream::{ApiError, Discard, Message, Port, Timestamp};
+use crate::store::StoreError;
+
+/// Most messages of one batch.
+const MESSAGES_MAX: usize = 1_000;
+/// Most batches of a stream at a time.
+const OPEN_MAX: usize = 50;
+/// Most bytes that the open batches of a stream hold.
+const BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// The batches of a stream that are not complete yet.
+#[derive(Default)]
+pub(in crate::jetstream::stream) struct AtomicBatches {
+    open: HashMap<Vec<u8>, Gathered>,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct Gathered {
+    messages: Vec<Part>,
+    bytes: usize,
+    given_up_at: Duration,
+}
+
+/// Why a message was not put with its batch.
+struct Refused {
+    error: ApiError,
+    /// The batch is no more, for this reason.
+    abandoned: Option<&'static str>,
+}
+
+impl From<ApiError> for Refused {
+    fn from(error: ApiError) -> Self {
+        Refused {
+            error,
+            abandoned: None,
+        }
+    }
+}
+
+/// The event that a batch was given up.
+#[derive(Serialize)]
+struct Abandoned<'a> {
+    r#type: &'static str,
+    id: String,
+    timestamp: Timestamp,
+    stream: &'a str,
+    batch: &'a str,
+    reason: &'static str,
+}
+
+/// A message of a batch.
+struct Part {
+    subject: Vec<u8>,
+    headers: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+/// One that has been checked.
+struct Ready {
+    part: Part,
+    msg_id: Option<Vec<u8>>,
+    expires_at: Option<i64>,
+    rollup: Option<Rollup>,
+    due: Option<i64>,
+}
+
+/// Whether a message ends its batch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Commit {
+    No,
+    /// It is the batch's last.
+    WithIt,
+    /// The one before was the last; this one is not stored.
+    WithoutIt,
+}
+
+impl AtomicBatches {
+    /// When the next one is given up.
+    pub(in crate::jetstream::stream) fn next_timeout(&self) -> Option<Duration> {
+        self.open.values().map(|batch| batch.given_up_at).min()
+    }
+
+    fn take(&mut self, id: &[u8]) -> Option<Gathered> {
+        let batch = self.open.remove(id)?;
+        self.bytes -= batch.bytes;
+        Some(batch)
+    }
+
+    fn put(&mut self, id: &[u8], batch: Gathered) {
+        self.bytes += batch.bytes;
+        self.open.insert(id.to_vec(), batch);
+    }
+}
+
+impl Stream {
+    /// Forgets the batches that have been silent for too long.
+    pub(in crate::jetstream::stream) fn expire_batches(&mut self, port: &mut dyn Port) {
+        let now = self.clock.since_start;
+        let silent = self
+            .atomic
+            .open
+            .iter()
+            .filter(|(_, batch)| batch.given_up_at <= now);
+        let silent: Vec<_> = silent.map(|(id, _)| id.clone()).collect();
+        for id in silent {
+            self.atomic.take(&id);
+            self.tell_abandoned(&id, "timeout", port);
+        }
+    }
+
+    fn tell_abandoned(&self, id: &[u8], reason: &'static str, port: &mut dyn Port) {
+        let topic = format!(
+            "$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.{}",
+            self.config.name
+        );
+        if !port.has_interest(topic.as_bytes()) {
+            return;
+        }
+        let advisory = Abandoned {
+            r#type: "io.nats.jetstream.advisory.v1.stream_batch_abandoned",
+            // The time alone would do, were it not for two in the same instant.
+            id: format!("{:016X}{:06X}", self.clock.unix_nanos, self.random() >> 8),
+            timestamp: Timestamp::from_unix_nanos(self.clock.unix_nanos),
+            stream: &self.config.name,
+            batch: &String::from_utf8_lossy(id),
+            reason,
+        };
+        if let Ok(payload) = serde_json::to_vec(&advisory) {
+            let topic = topic.as_bytes();
+            port.publish(&Message {
+                topic,
+                payload: &payload,
+                ..Message::default()
+            });
+        }
+    }
+
+    pub(in crate::jetstream::stream) fn publish_atomic(
+        &mut self,
+        message: &Message<'_>,
+        asked: &PublishHeaders<'_>,
+        port: &mut dyn Port,
+    ) {
+        let id = asked.batch_id.unwrap_or_default();
+        match self.gather(id, message, asked) {
+            Err(Refused { error, abandoned }) => {
+                if let Some(why) = abandoned {
+                    self.tell_abandoned(id, why, port);
+                }
+                self.refuse(message, &error, port);
+            }
+            Ok(None) => {
+                let reply = self.reply_of(message);
+                if !reply.is_empty() {
+                    port.publish(&Message {
+                        topic: reply,
+                        ..Message::default()
+                    });
+                }
+            }
+            Ok(Some(batch)) => {
+                let count = batch.messages.len() as u64;
+                match self.commit(batch, port) {
+                    Err(error) => self.refuse(message, &error, port),
+                    Ok(sequence) => {
+                        let ack = Ack {
+                            reply: self.reply_of(message),
+                            until: sequence,
+                            says: Says::Stored {
+                                sequence,
+                                extra: &batch_members(id, count),
+                            },
+                        };
+                        self.acks.give(&ack, self.store.durable(), port);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts a message with its batch; gives the batch when it is complete. A message that does not fit
+    /// ends its batch.
+    fn gather(
+        &mut self,
+        id: &[u8],
+        message: &Message<'_>,
+        asked: &PublishHeaders<'_>,
+    ) -> Result<Option<Gathered>, Refused> {
+        if !self.config.allow_atomic {
+            return Err(ApiError::ATOMIC_PUBLISH_DISABLED.into());
+        }
+        if id.len() > ID_BYTES_MAX {
+            return Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_ID.into());
+        }
+        let sequence = asked.batch_sequence.and_then(number).filter(|n| *n > 0);
+        let sequence = sequence.ok_or(ApiError::ATOMIC_PUBLISH_MISSING_SEQ)?;
+        let earlier = self.atomic.take(id);
+        let commit = match asked.batch_commit {
+            None => Commit::No,
+            Some(b"1") => Commit::WithIt,
+            Some(b"eob") => Commit::WithoutIt,
+            Some(_) => return Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_COMMIT.into()),
+        };
+        let mut batch = match earlier {
+            Some(batch) if sequence == batch.messages.len() + 1 => batch,
+            None if sequence == 1 => self.begin()?,
+            Some(_) if sequence == 1 => self.begin()?,
+            earlier => {
+                return Err(Refused {
+                    error: ApiError::ATOMIC_PUBLISH_INCOMPLETE_BATCH,
+                    abandoned: earlier.map(|_| "incomplete"),
+                });
+            }
+        };
+        if commit == Commit::WithoutIt {
+            let last = batch.messages.last_mut();
+            let last = last.ok_or(ApiError::ATOMIC_PUBLISH_INCOMPLETE_BATCH)?;
+            let before = std::mem::take(&mut last.headers);
+            Block::from(&mut last.headers, &before)
+                .add("Nats-Batch-Commit", b"1")
+                .end();
+            return Ok(Some(batch));
+        }
+        if sequence > MESSAGES_MAX {
+            return Err(Refused {
+                error: ApiError::atomic_publish_too_large_batch(MESSAGES_MAX),
+                abandoned: Some("large"),
+            });
+        }
+        let part = Part {
+            subject: message.topic.to_vec(),
+            headers: message.headers.to_vec(),
+            payload: message.payload.to_vec(),
+        };
+        batch.bytes += part.subject.len() + part.headers.len() + part.payload.len();
+        batch.messages.push(part);
+        if commit == Commit::WithIt {
+            return Ok(Some(batch));
+        }
+        if self.atomic.bytes + batch.bytes > BYTES_MAX {
+            return Err(Refused {
+                error: ApiError::ATOMIC_PUBLISH_TOO_MANY_INFLIGHT,
+                abandoned: Some("large"),
+            });
+        }
+        batch.given_up_at = self.clock.since_start + IDLE_MAX;
+        self.atomic.put(id, batch);
+        Ok(None)
+    }
+
+    fn begin(&self) -> Result<Gathered, ApiError> {
+        if self.atomic.open.len() >= OPEN_MAX {
+            return Err(ApiError::ATOMIC_PUBLISH_TOO_MANY_INFLIGHT);
+        }
+        Ok(Gathered::default())
+    }
+
+    /// Checks all, then stores all; says the last sequence.
+    fn commit(&mut self, batch: Gathered, port: &mut dyn Port) -> Result<u64, ApiError> {
+        let ready = self.check_batch(batch)?;
+        self.check_room(&ready)?;
+        let mut stored = Vec::with_capacity(ready.len());
+        for ready in &ready {
+            let previous = self.previous_of(&ready.part.subject);
+            match self.store_record(&ready.admitted()) {
+                Ok(sequence) => stored.push((sequence, previous)),
+                Err(error) => {
+                    // Nobody has seen the others yet.
+                    for sequence in stored.iter().filter_map(|(sequence, _)| *sequence) {
+                        let _ = self.remove_record(sequence, false);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        let last = self.store.last_sequence();
+        for (ready, (sequence, previous)) in ready.iter().zip(stored) {
+            match sequence {
+                Some(sequence) => self.follow_up(&ready.admitted(), sequence, previous, port),
+                None => self.remember_id(&ready.admitted(), last),
+            }
+        }
+        Ok(last)
+    }
+
+    fn check_batch(&mut self, batch: Gathered) -> Result<Vec<Ready>, ApiError> {
+        let mut so_far = SoFar::default();
+        let mut edits = std::mem::take(&mut self.edits);
+        let mut all = Vec::with_capacity(batch.messages.len());
+        let mut result = Ok(());
+        for part in batch.messages {
+            let message = Message {
+                topic: &part.subject,
+                reply: b"",
+                headers: &part.headers,
+                payload: &part.payload,
+            };
+            let asked = Asked {
+                message: &message,
+                headers: &PublishHeaders::parse(&part.headers),
+            };
+            match self.check(&asked, &mut edits, Some(&mut so_far)) {
+                Ok(checked) => all.push(Ready::from(&checked.admitted(&asked, &edits))),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        self.edits = edits;
+        result.map(|()| all)
+    }
+
+    /// Whether a stream that discards new messages has room for all.
+    fn check_room(&self, ready: &[Ready]) -> Result<(), ApiError> {
+        if self.config.discard != Discard::New {
+            return Ok(());
+        }
+        let limits = self.store.limits();
+        let messages = self.store.messages() + ready.len() as u64;
+        if limits.messages_max.is_some_and(|max| messages > max)
+            && limits.messages_per_subject_max.is_none()
+        {
+            return Err(ApiError::stream_store_failed(StoreError::MessagesMax));
+        }
+        Ok(())
+    }
+
+    /// After a crash in the middle of storing a batch its first records may be at the end of the log:
+    /// nobody was told that they are there, and they go.
+    pub(in crate::jetstream::stream) fn cut_open_batch(&mut self) -> Result<(), StoreError> {
+        let mut open: Option<(Vec<u8>, usize)> = None;
+        let mut sequence = self.store.last_sequence();
+        while let Some(record) = self.store.read(sequence)? {
+            let id = find(record.headers, b"Nats-Batch-Id").unwrap_or_default();
+            let place = find(record.headers, b"Nats-Batch-Sequence").and_then(number);
+            let Some(place) = place.filter(|_| !id.is_empty()) else {
+                break;
+            };
+            let goes = match &open {
+                None => find(record.headers, b"Nats-Batch-Commit").is_none(),
+                Some((open, after)) => *open == id && place + 1 == *after,
+            };
+            if !goes {
+                break;
+            }
+            open = Some((id.to_vec(), place));
+            self.store.remove(sequence, false)?;
+            sequence -= 1;
+        }
+        Ok(())
+    }
+}
+
+impl Ready {
+    fn from(admitted: &Admitted<'_>) -> Self {
+        Ready {
+            part: Part {
+                subject: admitted.subject.to_vec(),
+                headers: admitted.headers.to_vec(),
+                payload: admitted.payload.to_vec(),
+            },
+            msg_id: admitted.msg_id.map(<[u8]>::to_vec),
+            expires_at: admitted.expires_at,
+            rollup: admitted.rollup,
+            due: admitted.due,
+        }
+    }
+
+    fn admitted(&self) -> Admitted<'_> {
+        Admitted {
+            subject: &self.part.subject,
+            headers: &self.part.headers,
+            payload: &self.part.payload,
+            msg_id: self.msg_id.as_deref(),
+            expires_at: self.expires_at,
+            rollup: self.rollup,
+            due: self.due,
+        }
+    }
+}
+
+fn number(text: &[u8]) -> Option<usize> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}

@@ -1,0 +1,111 @@
+//! Counters: records whose payload is the sum of all increments of their subject.
+
+use num_bigint::BigInt;
+use serde::Deserialize;
+
+use super::headers::PublishHeaders;
+use crate::jetstream::ApiError;
+
+/// A counter's payload.
+#[derive(Deserialize)]
+struct Value<'a> {
+    #[serde(borrow)]
+    val: &'a str,
+}
+
+/// What a publish adds to a counter.
+///
+/// # Errors
+/// When it adds nothing, has a payload, or asks for what would make the sum depend on the order of things.
+pub(super) fn increment(headers: &PublishHeaders<'_>, payload: &[u8]) -> Result<BigInt, ApiError> {
+    let text = headers.increment.ok_or(ApiError::MESSAGE_INCR_MISSING)?;
+    if !payload.is_empty() {
+        return Err(ApiError::MESSAGE_INCR_PAYLOAD);
+    }
+    let conditional = headers.rollup.is_some()
+        || headers.expected_stream.is_some()
+        || headers.expected_last_sequence.is_some()
+        || headers.expected_last_subject_sequence.is_some()
+        || headers.expected_last_msg_id.is_some();
+    match parse(text) {
+        Some(increment) if !conditional => Ok(increment),
+        _ => Err(ApiError::MESSAGE_INCR_INVALID),
+    }
+}
+
+/// The value that a record of a counter holds.
+///
+/// # Errors
+/// When it is no counter's.
+pub(super) fn value(payload: &[u8]) -> Result<BigInt, ApiError> {
+    let value: Value<'_> =
+        serde_json::from_slice(payload).map_err(|_| ApiError::MESSAGE_COUNTER_BROKEN)?;
+    parse(value.val.as_bytes()).ok_or(ApiError::MESSAGE_COUNTER_BROKEN)
+}
+
+/// Writes a counter's payload.
+pub(super) fn payload(value: &BigInt) -> String {
+    format!(r#"{{"val":"{value}"}}"#)
+}
+
+/// Whether a header could be an increment at all.
+pub(super) fn is_number(text: &[u8]) -> bool {
+    parse(text).is_some()
+}
+
+/// Decimal digits with or without a sign; no other form.
+fn parse(text: &[u8]) -> Option<BigInt> {
+    let digits = text
+        .strip_prefix(b"-")
+        .or_else(|| text.strip_prefix(b"+"))
+        .unwrap_or(text);
+    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    plain.then(|| BigInt::parse_bytes(text, 10)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn increments() {
+        let ask = |text: &'static str| PublishHeaders {
+            increment: Some(text.as_bytes()),
+            ..PublishHeaders::default()
+        };
+        for (text, sum) in [
+            ("1", "6"),
+            ("+5", "10"),
+            ("-3", "2"),
+            ("-0", "5"),
+            ("0", "5"),
+            ("100000000000000000000000", "100000000000000000000005"),
+        ] {
+            let increment = increment(&ask(text), b"").unwrap();
+            let sum_found = value(br#"{"val":"5"}"#).unwrap() + increment;
+            assert_eq!(payload(&sum_found), format!(r#"{{"val":"{sum}"}}"#));
+        }
+        for text in ["x", "1.5", "7 ", "0x10", "1_0", "+", "--1"] {
+            assert_eq!(
+                increment(&ask(text), b""),
+                Err(ApiError::MESSAGE_INCR_INVALID),
+                "{text}"
+            );
+        }
+        let none = PublishHeaders::default();
+        assert_eq!(increment(&none, b""), Err(ApiError::MESSAGE_INCR_MISSING));
+        assert_eq!(
+            increment(&ask("1"), b"x"),
+            Err(ApiError::MESSAGE_INCR_PAYLOAD)
+        );
+        let conditional = PublishHeaders {
+            rollup: Some(b"sub"),
+            ..ask("1")
+        };
+        assert_eq!(
+            increment(&conditional, b""),
+            Err(ApiError::MESSAGE_INCR_INVALID)
+        );
+        assert_eq!(value(b"hello"), Err(ApiError::MESSAGE_COUNTER_BROKEN));
+    }
+}

@@ -1,0 +1,112 @@
+//! The ids of the messages that came in lately, so that a message published twice is kept once.
+
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::short_bytes::ShortBytes;
+
+/// The ids of a stream's duplicate window. They are held in the order in which they came, so that those
+/// that are too old are at the front; the table holds places in that order, counted since ever.
+#[derive(Default)]
+pub(super) struct Dedupe {
+    order: VecDeque<Seen>,
+    /// The place of the front of `order`.
+    front: u64,
+    places: HashTable<u64>,
+    hash_builder: DefaultHashBuilder,
+}
+
+struct Seen {
+    id: ShortBytes,
+    sequence: u64,
+    unix_nanos: i64,
+}
+
+impl Dedupe {
+    /// Remembers an id. The times of successive calls do not go back by much; an id that is there already
+    /// is not given again.
+    pub(super) fn insert(&mut self, id: &[u8], sequence: u64, unix_nanos: i64) {
+        let place = self.front + self.order.len() as u64;
+        let hash = self.hash_builder.hash_one(id);
+        self.order.push_back(Seen {
+            id: ShortBytes::from(id),
+            sequence,
+            unix_nanos,
+        });
+        let (order, front, hash_builder) = (&self.order, self.front, &self.hash_builder);
+        self.places.insert_unique(hash, place, |place| {
+            hash_builder.hash_one(at(order, front, *place).id.as_slice())
+        });
+    }
+
+    /// The sequence under which an id was kept, when that was after `oldest_unix_nanos`.
+    pub(super) fn find(&self, id: &[u8], oldest_unix_nanos: i64) -> Option<u64> {
+        let hash = self.hash_builder.hash_one(id);
+        let seen = |place: &u64| at(&self.order, self.front, *place);
+        let place = self
+            .places
+            .find(hash, |place| seen(place).id.as_slice() == id)?;
+        let seen = seen(place);
+        (seen.unix_nanos > oldest_unix_nanos).then_some(seen.sequence)
+    }
+
+    /// Forgets what came before or at that time.
+    pub(super) fn expire(&mut self, oldest_unix_nanos: i64) {
+        while let Some(seen) = self.order.front() {
+            if seen.unix_nanos > oldest_unix_nanos {
+                break;
+            }
+            let hash = self.hash_builder.hash_one(seen.id.as_slice());
+            let front = self.front;
+            if let Ok(entry) = self.places.find_entry(hash, |place| *place == front) {
+                entry.remove();
+            }
+            self.order.pop_front();
+            self.front += 1;
+        }
+    }
+
+    /// When the oldest id came.
+    pub(super) fn oldest(&self) -> Option<i64> {
+        self.order.front().map(|seen| seen.unix_nanos)
+    }
+}
+
+fn at(order: &VecDeque<Seen>, front: u64, place: u64) -> &Seen {
+    let index = usize::try_from(place - front).unwrap_or(usize::MAX);
+    &order[index]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_map(ids in prop::collection::vec((0_u8..30, 0_i64..4), 1..300)) {
+            const WINDOW: i64 = 20;
+            let (mut dedupe, mut model) = (Dedupe::default(), BTreeMap::new());
+            let mut now = 0;
+            for (sequence, (id, pause)) in (1_u64..).zip(ids) {
+                now += pause;
+                model.retain(|_, (_, at)| *at > now - WINDOW);
+                let id = id.to_string().repeat(usize::from(id));
+                let found = dedupe.find(id.as_bytes(), now - WINDOW);
+                prop_assert_eq!(found, model.get(&id).map(|(sequence, _)| *sequence));
+                dedupe.expire(now - WINDOW);
+                prop_assert_eq!(dedupe.oldest(), model.values().map(|(_, at)| *at).min());
+                if found.is_none() {
+                    dedupe.insert(id.as_bytes(), sequence, now);
+                    model.insert(id, (sequence, now));
+                }
+                prop_assert_eq!(dedupe.places.len(), model.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! Direct gets: records as messages, without the API's JSON around them.
+
+use serde::Deserialize;
+
+use super::Stream;
+use super::headers::Block;
+use super::messages::Wanted;
+use crate::jetstream::{Message, Now, Port, Strictness, Timestamp, decode};
+use crate::store::{Filters, StoreError};
+
+/// Most records that a request for the last ones of many subjects finds.
+const LAST_MAX: usize = 1_024;
+/// Most records of one batch.
+const BATCH_MAX: u64 = 1_024;
+
+/// Bytes of one answer to a batch when the request names no number.
+const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A request for records, as JSON holds it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct DirectGet {
+    /// This one, or the first of a batch.
+    pub seq: u64,
+    /// The last one whose subject this filter matches.
+    pub last_by_subj: String,
+    /// The first one from `seq` on whose subject this filter matches.
+    pub next_by_subj: String,
+    /// So many, one after the other.
+    pub batch: i64,
+    /// No more bytes than this in a batch.
+    pub max_bytes: i64,
+    /// The first one of that time or later.
+    pub start_time: Option<Timestamp>,
+    /// The last one of each subject that these filters match.
+    pub multi_last: Vec<String>,
+    /// As of this sequence.
+    pub up_to_seq: u64,
+    /// As of this time.
+    pub up_to_time: Option<Timestamp>,
+    /// Without headers.
+    pub no_hdr: bool,
+}
+
+/// An answer without a record.
+#[derive(Clone, Copy)]
+enum Nothing {
+    EmptyRequest,
+    MalformedRequest,
+    BadRequest,
+    NotFound,
+    NoResults,
+    TooMany,
+}
+
+impl Nothing {
+    fn headers(self) -> &'static [u8] {
+        match self {
+            Nothing::EmptyRequest => b"NATS/1.0 408 Empty Request\r\n\r\n",
+            Nothing::MalformedRequest => b"NATS/1.0 408 Malformed Request\r\n\r\n",
+            Nothing::BadRequest => b"NATS/1.0 408 Bad Request\r\n\r\n",
+            Nothing::NotFound => b"NATS/1.0 404 Message Not Found\r\n\r\n",
+            Nothing::NoResults => b"NATS/1.0 404 No Results\r\n\r\n",
+            Nothing::TooMany => b"NATS/1.0 413 Too Many Results\r\n\r\n",
+        }
+    }
+}
+
+/// How a record stands among those of its answer.
+#[derive(Clone, Copy)]
+struct Place {
+    pending: u64,
+    last_sequence: u64,
+}
+
+impl Stream {
+    /// Answers a direct get; `subject` is what stands behind the stream's name in the request's topic.
+    pub fn direct_get(
+        &mut self,
+        subject: &[u8],
+        body: &[u8],
+        reply: &[u8],
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        self.clock = now;
+        let outcome = match request(subject, body) {
+            Err(nothing) => Err(nothing),
+            Ok(request) if !request.multi_last.is_empty() => self.send_last(&request, reply, port),
+            Ok(request) if request.batch != 0 => self.send_batch(&request, reply, port),
+            Ok(request) => self.send_one(&request, reply, port),
+        };
+        if let Err(nothing) = outcome {
+            status(reply, nothing.headers(), port);
+        }
+    }
+
+    fn send_one(
+        &mut self,
+        request: &DirectGet,
+        reply: &[u8],
+        port: &mut dyn Port,
+    ) -> Result<(), Nothing> {
+        let found = self.find(request.wanted()).map_err(unreadable)?;
+        let sequence = found.ok_or(Nothing::NotFound)?;
+        self.send(sequence, None, request.no_hdr, reply, port)?;
+        Ok(())
+    }
+
+    fn send_batch(
+        &mut self,
+        request: &DirectGet,
+        reply: &[u8],
+        port: &mut dyn Port,
+    ) -> Result<(), Nothing> {
+        let filter = Some(request.next_by_subj.as_bytes()).filter(|filter| !filter.is_empty());
+        let mut filters = Filters::new(filter).map_err(|_| Nothing::BadRequest)?;
+        let mut next = self.find(request.wanted()).map_err(unreadable)?;
+        let first = next.ok_or(Nothing::NotFound)?;
+        let mut pending = self
+            .store
+            .count_matching(&mut filters, first)
+            .map_err(unreadable)?;
+        let bytes_max = request.bytes_max();
+        let (mut sent, mut bytes, mut last_sequence) = (0, 0, 0);
+        while let Some(sequence) = next
+            && sent < request.count_max()
+            && bytes < bytes_max
+        {
+            pending = pending.saturating_sub(1);
+            let place = Place {
+                pending,
+                last_sequence,
+            };
+            bytes += self.send(sequence, Some(place), request.no_hdr, reply, port)?;
+            sent += 1;
+            last_sequence = sequence;
+            next = self
+                .store
+                .next_matching(&mut filters, sequence + 1)
+                .map_err(unreadable)?;
+        }
+        end_of_batch(pending, last_sequence, None, reply, port);
+        Ok(())
+    }
+
+    fn send_last(
+        &mut self,
+        request: &DirectGet,
+        reply: &[u8],
+        port: &mut dyn Port,
+    ) -> Result<(), Nothing> {
+        let up_to = match request.up_to_time {
+            Some(time) => {
+                let after = self.store.sequence_at(time.unix_nanos().saturating_add(1));
+                after.map_err(unreadable)?.saturating_sub(1)
+            }
+            None if request.up_to_seq > 0 => request.up_to_seq,
+            None => self.store.last_sequence(),
+        };
+        let mut found = self.last_up_to(request, up_to)?;
+        if found.len() > LAST_MAX {
+            return Err(Nothing::TooMany);
+        }
+        found.retain(|sequence| *sequence >= request.seq);
+        found.sort_unstable();
+        found.dedup();
+        if found.is_empty() {
+            return Err(Nothing::NoResults);
+        }
+        let bytes_max = request.bytes_max();
+        let mut pending = found.len() as u64;
+        let (mut sent, mut bytes, mut last_sequence) = (0, 0, 0);
+        for sequence in found {
+            if sent >= request.count_max() || bytes >= bytes_max {
+                break;
+            }
+            pending -= 1;
+            let place = Place {
+                pending,
+                last_sequence,
+            };
+            bytes += self.send(sequence, Some(place), request.no_hdr, reply, port)?;
+            sent += 1;
+            last_sequence = sequence;
+        }
+        end_of_batch(pending, last_sequence, Some(up_to), reply, port);
+        Ok(())
+    }
+
+    /// The last record up to a sequence of each subject that is asked for.
+    fn last_up_to(&mut self, request: &DirectGet, up_to: u64) -> Result<Vec<u64>, Nothing> {
+        let mut found = Vec::new();
+        let mut later = Vec::new();
+        for filter in &request.multi_last {
+            self.store
+                .subjects(filter.as_bytes(), &mut |subject, known| {
+                    if known.last <= up_to {
+                        found.push(known.last);
+                    } else if later.len() <= LAST_MAX {
+                        later.push(subject.to_vec());
+                    }
+                });
+        }
+        if found.len() + later.len() > LAST_MAX {
+            return Err(Nothing::TooMany);
+        }
+        for subject in later {
+            let mut filters = Filters::new([&subject[..]]).map_err(|_| Nothing::BadRequest)?;
+            let mut last = None;
+            let mut from = 0;
+            while let Some(sequence) = self
+                .store
+                .next_matching(&mut filters, from)
+                .map_err(unreadable)?
+                && sequence <= up_to
+            {
+                last = Some(sequence);
+                from = sequence + 1;
+            }
+            found.extend(last);
+        }
+        Ok(found)
+    }
+
+    /// Sends a record; says how many bytes it has. One that is gone is passed over in a batch.
+    fn send(
+        &mut self,
+        sequence: u64,
+        place: Option<Place>,
+        bare: bool,
+        reply: &[u8],
+        port: &mut dyn Port,
+    ) -> Result<usize, Nothing> {
+        let record = match self.store.read(sequence) {
+            Ok(Some(record)) => record,
+            Ok(None) | Err(_) if place.is_some() => return Ok(0),
+            Ok(None) | Err(_) => return Err(Nothing::NotFound),
+        };
+        let mut buffer = std::mem::take(&mut self.edits.headers);
+        let headers = if bare {
+            &[]
+        } else {
+            let time = Timestamp::from_unix_nanos(record.unix_nanos).to_string();
+            let mut block = Block::from(&mut buffer, record.headers)
+                .add("Nats-Stream", self.config.name.as_bytes())
+                .add("Nats-Subject", record.subject)
+                .add_number("Nats-Sequence", sequence)
+                .add("Nats-Time-Stamp", time.as_bytes());
+            if let Some(place) = place {
+                block = block
+                    .add_number("Nats-Num-Pending", place.pending)
+                    .add_number("Nats-Last-Sequence", place.last_sequence);
+            }
+            block.end()
+        };
+        port.publish(&Message {
+            topic: reply,
+            reply: b"",
+            headers,
+            payload: record.payload,
+        });
+        let bytes = record.subject.len() + record.headers.len() + record.payload.len();
+        self.edits.headers = buffer;
+        Ok(bytes)
+    }
+}
+
+impl DirectGet {
+    fn wanted(&self) -> Wanted<'_> {
+        if !self.last_by_subj.is_empty() {
+            return Wanted::Last(self.last_by_subj.as_bytes());
+        }
+        let filter = self.next_by_subj.as_bytes();
+        match self.start_time {
+            Some(time) => Wanted::NextAt(filter, time.unix_nanos()),
+            None if filter.is_empty() && self.batch == 0 => Wanted::Sequence(self.seq),
+            None => Wanted::Next(filter, self.seq),
+        }
+    }
+
+    fn count_max(&self) -> u64 {
+        match self.batch {
+            0 => BATCH_MAX,
+            batch => u64::try_from(batch).unwrap_or(0),
+        }
+    }
+
+    fn bytes_max(&self) -> usize {
+        let asked = usize::try_from(self.max_bytes)
+            .ok()
+            .filter(|bytes| *bytes > 0);
+        asked.unwrap_or(BATCH_BYTES_MAX)
+    }
+
+    /// Whether it says one thing, and not several that contradict each other.
+    fn check(&self) -> Result<(), Nothing> {
+        let has_last = !self.last_by_subj.is_empty();
+        let has_next = !self.next_by_subj.is_empty();
+        let has_many = !self.multi_last.is_empty();
+        let names_nothing =
+            self.seq == 0 && self.start_time.is_none() && !has_last && !has_next && !has_many;
+        if names_nothing {
+            return Err(Nothing::EmptyRequest);
+        }
+        let contradicts = (has_last && (self.seq > 0 || has_next || has_many || self.batch > 0))
+            || (self.seq > 0 && self.start_time.is_some())
+            || (has_last && self.start_time.is_some())
+            || (has_many && has_next)
+            || (self.up_to_seq > 0 && self.up_to_time.is_some());
+        if contradicts {
+            Err(Nothing::BadRequest)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn request(subject: &[u8], body: &[u8]) -> Result<DirectGet, Nothing> {
+    if !subject.is_empty() {
+        if !body.is_empty() {
+            return Err(Nothing::BadRequest);
+        }
+        let subject = std::str::from_utf8(subject).map_err(|_| Nothing::BadRequest)?;
+        return Ok(DirectGet {
+            last_by_subj: subject.to_owned(),
+            ..DirectGet::default()
+        });
+    }
+    if body.is_empty() {
+        return Err(Nothing::EmptyRequest);
+    }
+    let request: DirectGet =
+        decode(body, Strictness::Lenient).map_err(|_| Nothing::MalformedRequest)?;
+    request.check()?;
+    Ok(request)
+}
+
+fn unreadable(_: StoreError) -> Nothing {
+    Nothing::NotFound
+}
+
+fn status(reply: &[u8], headers: &[u8], port: &mut dyn Port) {
+    port.publish(&Message {
+        topic: reply,
+        headers,
+        ..Message::default()
+    });
+}
+
+fn end_of_batch(
+    pending: u64,
+    last_sequence: u64,
+    up_to: Option<u64>,
+    reply: &[u8],
+    port: &mut dyn Port,
+) {
+    let mut headers = format!(
+        "NATS/1.0 204 EOB\r\nNats-Num-Pending: {pending}\r\nNats-Last-Sequence: {last_sequence}\r\n"
+    );
+    if let Some(up_to) = up_to {
+        headers.push_str(&format!("Nats-UpTo-Sequence: {up_to}\r\n"));
+    }
+    headers.push_str("\r\n");
+    status(reply, headers.as_bytes(), port);
+}

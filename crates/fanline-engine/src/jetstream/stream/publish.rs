@@ -1,0 +1,131 @@
+//! What a publish means: checked, stored, acknowledged.
+
+use super::Stream;
+use super::acks::{Ack, Says};
+use super::batch::FastReply;
+use super::check::{Asked, Edits};
+use super::headers::{NOTHING_ASKED, PublishHeaders};
+use crate::jetstream::{ApiError, Message, Now, Port};
+
+/// What became of a publish that was not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TakenIn {
+    /// The sequence of the record, or of the one that it is a duplicate of.
+    pub(super) sequence: u64,
+    pub(super) is_duplicate: bool,
+    /// The record is a counter, whose value the acknowledgement tells.
+    pub(super) is_counter: bool,
+    /// There is a record: on an interest stream there is none when nobody wants it.
+    pub(super) is_kept: bool,
+}
+
+impl Stream {
+    /// Takes a message that was published to one of the stream's subjects. The acknowledgement goes out
+    /// once it is true: now, or in [`handle_synced`](Stream::handle_synced).
+    pub fn publish(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+        self.clock = now;
+        let parsed;
+        let asked = if message.headers.is_empty() {
+            &NOTHING_ASKED
+        } else {
+            parsed = PublishHeaders::parse(message.headers);
+            &parsed
+        };
+        if let Some(reply) = FastReply::parse(message.reply) {
+            self.publish_fast(message, asked, reply, port);
+        } else if asked.batch_id.is_some() {
+            self.publish_atomic(message, asked, port);
+        } else {
+            self.publish_one(message, asked, port);
+        }
+    }
+
+    fn publish_one(
+        &mut self,
+        message: &Message<'_>,
+        asked: &PublishHeaders<'_>,
+        port: &mut dyn Port,
+    ) {
+        let mut edits = std::mem::take(&mut self.edits);
+        let taken = self.take_in(message, asked, &mut edits, port);
+        match taken {
+            Ok(taken) => self.acknowledge(self.reply_of(message), &taken, &edits, port),
+            Err(error) => self.refuse(message, &error, port),
+        }
+        self.edits = edits;
+    }
+
+    /// Checks and stores one message.
+    pub(super) fn take_in(
+        &mut self,
+        message: &Message<'_>,
+        asked: &PublishHeaders<'_>,
+        edits: &mut Edits,
+        port: &mut dyn Port,
+    ) -> Result<TakenIn, ApiError> {
+        let asked = Asked {
+            message,
+            headers: asked,
+        };
+        let checked = self.check(&asked, edits, None)?;
+        if let Some(sequence) = checked.duplicate_of {
+            return Ok(TakenIn {
+                sequence,
+                is_duplicate: true,
+                is_counter: false,
+                is_kept: true,
+            });
+        }
+        let (sequence, is_kept) = self.append(&checked.admitted(&asked, edits), port)?;
+        Ok(TakenIn {
+            sequence,
+            is_duplicate: false,
+            is_counter: checked.is_counter,
+            is_kept,
+        })
+    }
+
+    fn acknowledge(&mut self, reply: &[u8], taken: &TakenIn, edits: &Edits, port: &mut dyn Port) {
+        let mut with_value = Vec::new();
+        let extra = if taken.is_duplicate {
+            &br#","duplicate": true"#[..]
+        } else if taken.is_counter {
+            with_value.push(b',');
+            with_value.extend_from_slice(value_member(&edits.payload));
+            &with_value[..]
+        } else {
+            b""
+        };
+        let ack = Ack {
+            reply,
+            until: if taken.is_kept { taken.sequence } else { 0 },
+            says: Says::Stored {
+                sequence: taken.sequence,
+                extra,
+            },
+        };
+        self.acks.give(&ack, self.store.durable(), port);
+    }
+
+    /// Answers with an error, at once.
+    pub(super) fn refuse(&mut self, message: &Message<'_>, error: &ApiError, port: &mut dyn Port) {
+        let reply = self.reply_of(message);
+        self.acks.refuse(reply, error, port);
+    }
+
+    /// Where the acknowledgement goes; nowhere on a stream that gives none.
+    pub(super) fn reply_of<'a>(&self, message: &Message<'a>) -> &'a [u8] {
+        if self.config.no_ack {
+            b""
+        } else {
+            message.reply
+        }
+    }
+}
+
+/// `"val":"5"` of `{"val":"5"}`.
+fn value_member(payload: &[u8]) -> &[u8] {
+    payload
+        .get(1..payload.len().saturating_sub(1))
+        .unwrap_or_default()
+}

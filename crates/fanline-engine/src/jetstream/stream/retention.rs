@@ -1,0 +1,113 @@
+//! The stream's consumers, and the records that stay only while a consumer needs them.
+
+use super::Stream;
+use crate::jetstream::consumer::{Consumers, Context};
+use crate::jetstream::{Now, Port, Retention};
+use crate::store::{Filters, StoreError};
+
+impl Stream {
+    /// Its consumers.
+    pub fn consumers(&self) -> &Consumers {
+        &self.consumers
+    }
+
+    /// Its consumers, with what they need to do something. Afterwards [`settle`](Stream::settle) is due.
+    pub fn with_consumers<R>(
+        &mut self,
+        now: Now,
+        port: &mut dyn Port,
+        run: impl FnOnce(&mut Consumers, &mut Context<'_>) -> R,
+    ) -> R {
+        self.clock = now;
+        let mut context = Context {
+            now,
+            store: &mut self.store,
+            port,
+        };
+        run(&mut self.consumers, &mut context)
+    }
+
+    /// Delivers what can be delivered, and removes what has been acknowledged if it goes then. To be
+    /// called once after whatever has happened.
+    pub fn settle(&mut self, now: Now, port: &mut dyn Port) {
+        self.with_consumers(now, port, |consumers, context| consumers.settle(context));
+        let mut done = std::mem::take(&mut self.done);
+        self.consumers.take_done(&mut done);
+        for sequence in done.drain(..) {
+            // What the disk cannot remove now goes with the next restart's look at it.
+            let _ = match self.config.retention {
+                Retention::Limits => Ok(false),
+                Retention::WorkQueue => self.drop_record(sequence, true),
+                Retention::Interest => self.drop_record(sequence, false),
+            };
+        }
+        self.done = done;
+    }
+
+    /// Removes what no consumer needs any more, on a stream that keeps nothing else. To be called when a
+    /// consumer has gone, and after a restart once all consumers are back.
+    ///
+    /// # Errors
+    /// The disk cannot be read or written; what is left goes next time.
+    pub fn remove_unneeded(&mut self) -> Result<(), StoreError> {
+        if self.config.retention != Retention::Interest {
+            return Ok(());
+        }
+        let mut everything = Filters::default();
+        let mut from = self.store.first_sequence();
+        while let Some(sequence) = self.store.next_matching(&mut everything, from)? {
+            self.drop_record(sequence, false)?;
+            from = sequence + 1;
+        }
+        Ok(())
+    }
+
+    /// Removes a record, whoever needs it or only if nobody does; says whether it was there and went.
+    fn drop_record(&mut self, sequence: u64, needed_or_not: bool) -> Result<bool, StoreError> {
+        let Some(record) = self.store.read(sequence)? else {
+            return Ok(false);
+        };
+        let subject = std::mem::take(&mut self.edits.subject);
+        let subject = copied(subject, record.subject);
+        let goes = needed_or_not || !self.consumers.needs(sequence, &subject);
+        let removed = match goes {
+            true => self.store.remove(sequence, false),
+            false => Ok(false),
+        };
+        if removed == Ok(true) {
+            self.markers.remove(&sequence);
+            self.consumers.handle_removed(sequence, &subject);
+        }
+        self.edits.subject = subject;
+        removed
+    }
+
+    /// Removes a record on request; says whether it was there.
+    pub(super) fn remove_record(&mut self, sequence: u64, erase: bool) -> Result<bool, StoreError> {
+        let Some(record) = self.store.read(sequence)? else {
+            return Ok(false);
+        };
+        let subject = record.subject.to_vec();
+        let removed = self.store.remove(sequence, erase)?;
+        self.markers.remove(&sequence);
+        self.consumers.handle_removed(sequence, &subject);
+        Ok(removed)
+    }
+
+    /// Many records were purged.
+    pub(super) fn note_purged(&mut self, port: &mut dyn Port) {
+        let mut context = Context {
+            now: self.clock,
+            store: &mut self.store,
+            port,
+        };
+        // What is shown of the backlog is wrong until the next time.
+        let _ = self.consumers.handle_purged(&mut context);
+    }
+}
+
+fn copied(mut buffer: Vec<u8>, source: &[u8]) -> Vec<u8> {
+    buffer.clear();
+    buffer.extend_from_slice(source);
+    buffer
+}

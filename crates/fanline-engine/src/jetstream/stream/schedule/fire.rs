@@ -1,0 +1,183 @@
+//! What happens when a schedule is due, and what is due after a restart.
+
+use super::Pattern;
+use crate::jetstream::stream::Stream;
+use crate::jetstream::stream::append::{Admitted, Rollup};
+use crate::jetstream::stream::duration::{Ttl, parse_ttl};
+use crate::jetstream::stream::headers::{Block, PublishHeaders, find};
+use crate::jetstream::{Port, Timestamp};
+use crate::store::{NEVER, StoreError};
+
+/// After which time a schedule that the log had no room for is tried again.
+const RETRY_NANOS: i64 = 1_000_000_000;
+
+/// A schedule's record, owned: the log changes while it is carried out.
+struct Plan {
+    sequence: u64,
+    subject: Vec<u8>,
+    target: Vec<u8>,
+    source: Option<Vec<u8>>,
+    headers: Vec<u8>,
+    payload: Vec<u8>,
+    ttl: Option<Vec<u8>>,
+    replaces: bool,
+    pattern: Pattern,
+}
+
+impl Stream {
+    /// Publishes what is due.
+    pub(in crate::jetstream::stream) fn fire_schedules(&mut self, port: &mut dyn Port) {
+        let now = self.clock.unix_nanos;
+        while let Some((due, sequence)) = self.schedules.take_due(now) {
+            // One that is gone, or not to be read, is due no more.
+            if let Some(plan) = self.plan(sequence) {
+                self.fire(&plan, due, port);
+            }
+        }
+    }
+
+    fn plan(&mut self, sequence: u64) -> Option<Plan> {
+        let now = self.clock.unix_nanos;
+        let record = self.store.read(sequence).ok()??;
+        let asked = PublishHeaders::parse(record.headers);
+        Some(Plan {
+            sequence,
+            subject: record.subject.to_vec(),
+            target: asked.schedule_target?.to_vec(),
+            source: asked.schedule_source.map(<[u8]>::to_vec),
+            headers: record.headers.to_vec(),
+            payload: record.payload.to_vec(),
+            ttl: asked.schedule_ttl.map(<[u8]>::to_vec),
+            replaces: asked.schedule_rollup.is_some(),
+            pattern: Pattern::parse(asked.schedule?, asked.schedule_time_zone, now).ok()?,
+        })
+    }
+
+    fn fire(&mut self, plan: &Plan, due: i64, port: &mut dyn Port) {
+        let now = self.clock.unix_nanos;
+        let next = match plan.pattern.is_once() {
+            true => None,
+            // What was missed while the server was away is made up for once.
+            false => plan
+                .pattern
+                .next(due)
+                .filter(|next| *next > now)
+                .or_else(|| plan.pattern.next(now)),
+        };
+        let is_stored = self.publish_scheduled(plan, next, port);
+        match next {
+            Some(next) => self.schedules.set(&plan.subject, plan.sequence, next),
+            None if is_stored => {
+                self.schedules.remove(&plan.subject);
+                // If the disk refuses, it is published once more after a restart.
+                let _ = self.remove_record(plan.sequence, false);
+            }
+            None => self
+                .schedules
+                .set(&plan.subject, plan.sequence, now + RETRY_NANOS),
+        }
+    }
+
+    /// Stores the message that a schedule makes; true when there is nothing left to do.
+    fn publish_scheduled(&mut self, plan: &Plan, next: Option<i64>, port: &mut dyn Port) -> bool {
+        let (headers, payload) = match &plan.source {
+            None => (plan.headers.clone(), plan.payload.clone()),
+            Some(source) => {
+                let last = self.store.subject(source).map(|known| known.last);
+                match last.and_then(|last| self.store.read(last).ok().flatten()) {
+                    Some(record) => (record.headers.to_vec(), record.payload.to_vec()),
+                    None => return true,
+                }
+            }
+        };
+        let next = next.map(|next| Timestamp::from_unix_nanos(next).to_string());
+        let mut made = Vec::new();
+        let mut block = Block::filtered(&mut made, &headers, is_handed_on)
+            .add("Nats-Scheduler", &plan.subject)
+            .add(
+                "Nats-Schedule-Next",
+                next.as_deref().unwrap_or("purge").as_bytes(),
+            );
+        if let Some(ttl) = &plan.ttl {
+            block = block.add("Nats-TTL", ttl);
+        }
+        if plan.replaces {
+            block = block.add("Nats-Rollup", b"sub");
+        }
+        block.end();
+        let now = self.clock.unix_nanos;
+        let admitted = Admitted {
+            subject: &plan.target,
+            headers: &made,
+            payload: &payload,
+            expires_at: plan
+                .ttl
+                .as_deref()
+                .and_then(parse_ttl)
+                .map(|ttl| match ttl {
+                    Ttl::Never => NEVER,
+                    Ttl::After(nanos) => now.saturating_add(nanos),
+                }),
+            rollup: plan.replaces.then_some(Rollup::Subject),
+            ..Admitted::default()
+        };
+        self.append(&admitted, port).is_ok()
+    }
+
+    /// Finds out from the log what is scheduled, and which records are markers.
+    pub(in crate::jetstream::stream) fn recover_subjects(&mut self) -> Result<(), StoreError> {
+        let has_markers = !self.config.subject_delete_marker_ttl.is_zero();
+        if !self.config.allow_msg_schedules && !has_markers {
+            return Ok(());
+        }
+        let mut last = Vec::new();
+        self.store
+            .subjects(b"", &mut |_, known| last.push(known.last));
+        for sequence in last {
+            let Some(record) = self.store.read(sequence)? else {
+                continue;
+            };
+            if find(record.headers, b"Nats-Marker-Reason").is_some() {
+                self.markers.insert(sequence);
+            }
+            if self.config.allow_msg_schedules
+                && find(record.headers, b"Nats-Schedule").is_some_and(|text| !text.is_empty())
+            {
+                let stored_at = record.unix_nanos;
+                self.recover_schedule(sequence, stored_at);
+            }
+        }
+        Ok(())
+    }
+
+    fn recover_schedule(&mut self, sequence: u64, stored_at: i64) {
+        let Some(plan) = self.plan(sequence) else {
+            return;
+        };
+        // What it made last says when it is due again.
+        let made = self.store.subject(&plan.target).map(|known| known.last);
+        let made = made.and_then(|made| self.store.read(made).ok().flatten());
+        let told = made.and_then(|made| {
+            let is_its = find(made.headers, b"Nats-Scheduler") == Some(&plan.subject);
+            let next = find(made.headers, b"Nats-Schedule-Next").filter(|_| is_its)?;
+            Timestamp::parse(std::str::from_utf8(next).ok()?)
+        });
+        let due = match told {
+            Some(time) => Some(time.unix_nanos()),
+            None => plan.pattern.next(stored_at),
+        };
+        if let Some(due) = due {
+            self.schedules.set(&plan.subject, sequence, due);
+        }
+    }
+}
+
+/// Whether a header of a schedule, or of the record that it copies, is one of what it makes.
+fn is_handed_on(name: &[u8]) -> bool {
+    let Some(name) = name.strip_prefix(b"Nats-") else {
+        return true;
+    };
+    let own = [&b"Schedule"[..], b"Scheduler", b"Expected-", b"Batch-"];
+    let single = [&b"TTL"[..], b"Rollup", b"Msg-Id", b"Incr", b"Stream-Source"];
+    !own.iter().any(|prefix| name.starts_with(prefix)) && !single.contains(&name)
+}

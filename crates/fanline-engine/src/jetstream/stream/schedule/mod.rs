@@ -1,0 +1,99 @@
+//! Scheduled messages: records that are published again later, or again and again.
+//!
+//! The schedule is a record like any other, the last one of its subject; what it makes are records too.
+//! So nothing is kept but the log: after a restart the last record of each subject tells what is due.
+
+mod cron;
+mod fire;
+mod pattern;
+
+use std::collections::{BTreeMap, HashMap};
+
+pub(super) use pattern::{Pattern, PatternError};
+
+use super::Stream;
+use super::duration::parse_ttl;
+use super::headers::PublishHeaders;
+use crate::jetstream::ApiError;
+use crate::topic::is_literal_topic;
+
+/// What is due when. A subject has one schedule at most.
+#[derive(Default)]
+pub(super) struct Schedules {
+    /// When, the sequence of the schedule's record, and its subject.
+    due: BTreeMap<(i64, u64), Box<[u8]>>,
+    by_subject: HashMap<Box<[u8]>, (i64, u64)>,
+}
+
+impl Schedules {
+    pub(super) fn set(&mut self, subject: &[u8], sequence: u64, due: i64) {
+        self.remove(subject);
+        self.due.insert((due, sequence), subject.into());
+        self.by_subject.insert(subject.into(), (due, sequence));
+    }
+
+    pub(super) fn remove(&mut self, subject: &[u8]) {
+        if let Some(entry) = self.by_subject.remove(subject) {
+            self.due.remove(&entry);
+        }
+    }
+
+    /// When the next one is due, in nanoseconds since 1970.
+    pub(super) fn next(&self) -> Option<i64> {
+        self.due.keys().next().map(|(due, _)| *due)
+    }
+
+    /// Takes the next one that is due by now: when it was, and its record's sequence.
+    fn take_due(&mut self, unix_nanos: i64) -> Option<(i64, u64)> {
+        let first = self
+            .due
+            .first_entry()
+            .filter(|first| first.key().0 <= unix_nanos)?;
+        let (entry, subject) = first.remove_entry();
+        self.by_subject.remove(&subject);
+        Some(entry)
+    }
+}
+
+impl Stream {
+    /// Checks what a publish says of schedules; says when it is due first, if it is one.
+    pub(super) fn check_schedule(
+        &self,
+        subject: &[u8],
+        headers: &PublishHeaders<'_>,
+    ) -> Result<Option<i64>, ApiError> {
+        if headers.scheduler.is_some() || headers.schedule_next.is_some() {
+            return Err(ApiError::MESSAGE_SCHEDULES_SCHEDULER_INVALID);
+        }
+        let Some(text) = headers.schedule else {
+            return Ok(None);
+        };
+        if !self.config.allow_msg_schedules {
+            return Err(ApiError::MESSAGE_SCHEDULES_DISABLED);
+        }
+        let now = self.clock.unix_nanos;
+        let pattern =
+            Pattern::parse(text, headers.schedule_time_zone, now).map_err(|e| match e {
+                PatternError::Pattern => ApiError::MESSAGE_SCHEDULES_PATTERN_INVALID,
+                PatternError::TimeZone => ApiError::MESSAGE_SCHEDULES_TIME_ZONE_INVALID,
+            })?;
+        let ttl = headers.schedule_ttl;
+        if ttl.is_some_and(|text| !self.config.allow_msg_ttl || parse_ttl(text).is_none()) {
+            return Err(ApiError::MESSAGE_SCHEDULES_TTL_INVALID);
+        }
+        let is_sub = |text: &[u8]| text.eq_ignore_ascii_case(b"sub");
+        let rollups = [headers.schedule_rollup, headers.rollup];
+        if rollups.into_iter().flatten().any(|text| !is_sub(text)) {
+            return Err(ApiError::MESSAGE_SCHEDULES_ROLLUP_INVALID);
+        }
+        let is_own =
+            |topic: &[u8]| is_literal_topic(topic) && self.takes(topic) && topic != subject;
+        let target = headers.schedule_target.filter(|target| is_own(target));
+        let target = target.ok_or(ApiError::MESSAGE_SCHEDULES_TARGET_INVALID)?;
+        let source = headers.schedule_source;
+        if source.is_some_and(|source| !is_own(source) || source == target) {
+            return Err(ApiError::MESSAGE_SCHEDULES_SOURCE_INVALID);
+        }
+        Ok(pattern.next(now))
+    }
+}

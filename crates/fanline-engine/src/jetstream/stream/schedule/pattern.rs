@@ -1,0 +1,184 @@
+//! When a scheduled message is due: at one time, at intervals, or as a cron line says.
+
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::cron::Cron;
+use crate::jetstream::stream::duration::parse_duration;
+
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+
+/// What a `Nats-Schedule` header says.
+#[derive(Clone, Debug)]
+pub(in crate::jetstream::stream) enum Pattern {
+    /// Once, at this time (nanoseconds since 1970).
+    At(i64),
+    /// Again and again, after so many nanoseconds.
+    Every(i64),
+    /// By the calendar of a time zone.
+    Cron(Box<Cron>, TimeZone),
+}
+
+/// Why a pattern was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::jetstream::stream) enum PatternError {
+    /// It is none of the known forms, or never comes true.
+    Pattern,
+    /// No time zone has this name.
+    TimeZone,
+}
+
+impl Pattern {
+    /// Reads the header and its time zone. A zone goes with a cron line only.
+    pub(in crate::jetstream::stream) fn parse(
+        text: &[u8],
+        time_zone: Option<&[u8]>,
+        unix_nanos: i64,
+    ) -> Result<Self, PatternError> {
+        let pattern = Pattern::read(text).ok_or(PatternError::Pattern)?;
+        let pattern = match (pattern, time_zone) {
+            (pattern, None) => pattern,
+            (Pattern::Cron(cron, _), Some(name)) => {
+                let name = std::str::from_utf8(name).map_err(|_| PatternError::TimeZone)?;
+                let zone = TimeZone::get(name).map_err(|_| PatternError::TimeZone)?;
+                Pattern::Cron(cron, zone)
+            }
+            (_, Some(_)) => return Err(PatternError::Pattern),
+        };
+        // A thirty-first of February is found out here.
+        match pattern.next(unix_nanos) {
+            None if matches!(pattern, Pattern::Cron(..)) => Err(PatternError::Pattern),
+            _ => Ok(pattern),
+        }
+    }
+
+    fn read(text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        if let Some(time) = text.strip_prefix("@at ") {
+            let time: Timestamp = time.trim().parse().ok()?;
+            return Some(Pattern::At(i64::try_from(time.as_nanosecond()).ok()?));
+        }
+        if let Some(interval) = text.strip_prefix("@every ") {
+            let interval = parse_duration(interval.trim().as_bytes())?;
+            return (interval >= NANOS_PER_SECOND).then_some(Pattern::Every(interval));
+        }
+        let line = match text {
+            "@yearly" | "@annually" => "0 0 0 1 1 *",
+            "@monthly" => "0 0 0 1 * *",
+            "@weekly" => "0 0 0 * * 0",
+            "@daily" | "@midnight" => "0 0 0 * * *",
+            "@hourly" => "0 0 * * * *",
+            _ => text,
+        };
+        Some(Pattern::Cron(Box::new(Cron::parse(line)?), TimeZone::UTC))
+    }
+
+    /// When it is due after that time.
+    pub(in crate::jetstream::stream) fn next(&self, after_unix_nanos: i64) -> Option<i64> {
+        match self {
+            Pattern::At(at) => Some(*at),
+            Pattern::Every(interval) => {
+                let due = after_unix_nanos.checked_add(*interval)?;
+                // On whole seconds, the nearer one.
+                let rounded = due.checked_add(NANOS_PER_SECOND / 2)?;
+                Some(rounded - rounded.rem_euclid(NANOS_PER_SECOND))
+            }
+            Pattern::Cron(cron, zone) => cron.next(after_unix_nanos, zone),
+        }
+    }
+
+    /// Whether it comes true once only.
+    pub(in crate::jetstream::stream) fn is_once(&self) -> bool {
+        matches!(self, Pattern::At(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nanos(text: &str) -> i64 {
+        let at: Timestamp = text.parse().unwrap();
+        i64::try_from(at.as_nanosecond()).unwrap()
+    }
+
+    fn check(pattern: &str, zone: Option<&str>, after: &str, expected: Result<&str, PatternError>) {
+        let parsed = Pattern::parse(pattern.as_bytes(), zone.map(str::as_bytes), nanos(after));
+        let next = parsed.map(|p| p.next(nanos(after)));
+        assert_eq!(next, expected.map(|e| Some(nanos(e))), "{pattern} {zone:?}");
+    }
+
+    #[test]
+    fn due_times() {
+        const T: &str = "2026-11-21T22:33:09.64Z";
+        use PatternError::{Pattern, TimeZone};
+        for (pattern, expected) in [
+            ("@at 2020-01-01T00:00:00Z", "2020-01-01T00:00:00Z"),
+            ("@at 2020-01-01T00:00:00+01:00", "2019-12-31T23:00:00Z"),
+            ("@every 1s", "2026-11-21T22:33:11Z"),
+            ("@every 90m", "2026-11-22T00:03:10Z"),
+            ("@hourly", "2026-11-21T23:00:00Z"),
+            ("@daily", "2026-11-22T00:00:00Z"),
+            ("@midnight", "2026-11-22T00:00:00Z"),
+            ("@weekly", "2026-11-22T00:00:00Z"),
+            ("@monthly", "2026-12-01T00:00:00Z"),
+            ("@yearly", "2027-01-01T00:00:00Z"),
+            ("* * * * * *", "2026-11-21T22:33:10Z"),
+            ("0/5 * * * * *", "2026-11-21T22:33:10Z"),
+            ("30 */15 1-3/2 * jan sun", "2027-01-03T01:00:30Z"),
+            ("0 0 0 ? JAN MON-FRI", "2027-01-01T00:00:00Z"),
+            ("0 0 0 29 2 *", "2028-02-29T00:00:00Z"),
+            // Either day, when both are named.
+            ("0 0 0 1 * mon", "2026-11-23T00:00:00Z"),
+        ] {
+            check(pattern, None, T, Ok(expected));
+        }
+        for bad in [
+            "x",
+            "",
+            "@at x",
+            "@every 500ms",
+            "@every x",
+            "@minutely",
+            "* * * * *",
+            "0 0 0 31 2 *",
+            "0 0 0 * * 7",
+            "60 * * * * *",
+            "5-1 * * * * *",
+            "1/0 * * * * *",
+            "a * * * * *",
+            "1,,2 * * * * *",
+            "* * * 0 * *",
+            "* * * * 13 *",
+        ] {
+            check(bad, None, T, Err(Pattern));
+        }
+        check("@every 1s", Some("Europe/Rome"), T, Err(Pattern));
+        check("@daily", Some("x/y"), T, Err(TimeZone));
+        check("@daily", Some("Europe/Rome"), T, Ok("2026-11-21T23:00:00Z"));
+    }
+
+    #[test]
+    fn clocks_that_are_put_forward_and_back() {
+        let zone = Some("Europe/Rome");
+        // Half past two is not on the clock that night: an hour later then.
+        check(
+            "0 30 2 * * *",
+            zone,
+            "2026-03-28T12:00:00Z",
+            Ok("2026-03-29T01:30:00Z"),
+        );
+        // And twice in this one: once is enough.
+        check(
+            "0 30 2 * * *",
+            zone,
+            "2026-10-24T12:00:00Z",
+            Ok("2026-10-25T00:30:00Z"),
+        );
+        check(
+            "0 30 2 * * *",
+            zone,
+            "2026-10-25T00:30:00Z",
+            Ok("2026-10-26T01:30:00Z"),
+        );
+    }
+}

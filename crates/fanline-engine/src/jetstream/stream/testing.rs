@@ -1,0 +1,60 @@
+//! An outside world that writes down what it is told.
+
+use std::collections::BTreeSet;
+
+use crate::jetstream::{Message, Port};
+
+/// Remembers what was published, as `topic headers payload`, and what was delivered, as
+/// `to > topic reply headers payload`.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    published: Vec<String>,
+    /// Topics in which somebody is interested.
+    pub(crate) interest: BTreeSet<Vec<u8>>,
+}
+
+impl Recorder {
+    /// What was published since last asked. Line ends in headers are shown as `|`.
+    pub(crate) fn taken(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.published)
+    }
+}
+
+impl Port for Recorder {
+    fn publish(&mut self, message: &Message<'_>) {
+        let line = [message.topic, message.headers, message.payload];
+        self.published.push(joined(&line));
+    }
+
+    fn deliver(&mut self, to: &[u8], message: &Message<'_>) {
+        let line = [
+            to,
+            b">",
+            message.topic,
+            message.reply,
+            message.headers,
+            message.payload,
+        ];
+        self.published.push(joined(&line));
+    }
+
+    fn has_interest(&mut self, topic: &[u8]) -> bool {
+        self.interest.contains(topic)
+    }
+
+    fn subscribe(&mut self, filter: &[u8]) {
+        self.interest.insert(filter.to_vec());
+    }
+
+    fn unsubscribe(&mut self, filter: &[u8]) {
+        self.interest.remove(filter);
+    }
+}
+
+fn joined(parts: &[&[u8]]) -> String {
+    let shown = parts.iter().filter(|part| !part.is_empty());
+    let shown: Vec<_> = shown
+        .map(|part| String::from_utf8_lossy(part).replace("\r\n", "|"))
+        .collect();
+    shown.join(" ")
+}

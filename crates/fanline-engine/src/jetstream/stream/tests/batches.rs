@@ -1,0 +1,273 @@
+use super::Bench;
+
+fn batch(bench: &mut Bench, text: &str) -> String {
+    // `id sequence extra-headers subject payload`
+    let words: Vec<_> = text.splitn(4, ' ').collect();
+    let more = if words[2] == "-" {
+        String::new()
+    } else {
+        format!("|{}", words[2].replace('=', ": "))
+    };
+    let (subject, payload) = words[3].split_once(' ').unwrap_or((words[3], "x"));
+    bench.publish(&format!(
+        "{subject} |Nats-Batch-Id: {}|Nats-Batch-Sequence: {}{more}| {payload}",
+        words[0], words[1]
+    ))
+}
+
+fn check_atomic(steps: &[(&str, &str)]) {
+    let mut bench = Bench::new(
+        r#""subjects":["a.>"],"allow_atomic":true,"allow_rollup_hdrs":true,"allow_msg_ttl":true,
+           "duplicate_window":1000000000"#,
+    );
+    for (nth, (text, expected)) in steps.iter().enumerate() {
+        // An empty acknowledgement is shown as its topic.
+        assert_eq!(batch(&mut bench, text), *expected, "{nth}: {text}");
+    }
+}
+
+const INCOMPLETE: &str = "!10176 atomic publish batch is incomplete";
+
+/// `id sequence header subject`, and what is said.
+const ATOMIC: &[(&str, &str)] = &[
+    ("b 1 - a.1", "r"),
+    ("b 2 - a.1", "r"),
+    ("b 3 Nats-Batch-Commit=1 a.1", r#"=3,"batch":"b","count":3"#),
+    ("c 1 - a.1", "r"),
+    ("c 3 - a.1", INCOMPLETE),
+    ("c 2 - a.1", INCOMPLETE),
+    ("d 2 - a.1", INCOMPLETE),
+    ("d x - a.1", "!10175 atomic publish sequence is missing"),
+    ("e 1 Nats-Batch-Commit=1 a.1", r#"=4,"batch":"e","count":1"#),
+    ("e 1 Nats-Batch-Commit=eob a.1", INCOMPLETE),
+    ("f 1 - a.1", "r"),
+    (
+        "f 2 Nats-Batch-Commit=eob a.1",
+        r#"=5,"batch":"f","count":1"#,
+    ),
+    ("f 1 - a.1", "r"),
+    (
+        "f 2 Nats-Batch-Commit=zz a.1",
+        "!10200 atomic publish batch commit is invalid",
+    ),
+    ("f 3 Nats-Batch-Commit=1 a.1", INCOMPLETE),
+    ("g 1 Nats-Msg-Id=1 a.1", "r"),
+    ("g 2 Nats-Msg-Id=1 a.1", "r"),
+    (
+        "g 3 Nats-Batch-Commit=1 a.1",
+        "!10201 atomic publish batch contains duplicate message id",
+    ),
+    ("j 1 Nats-Expected-Last-Sequence=1 a.1", "r"),
+    (
+        "j 2 Nats-Batch-Commit=1 a.1",
+        "!10071 wrong last sequence: 5",
+    ),
+    ("k 1 - a.1", "r"),
+    ("k 2 Nats-Expected-Last-Sequence=1 a.1", "r"),
+    (
+        "k 3 Nats-Batch-Commit=1 a.1",
+        "!10071 wrong last sequence: 6",
+    ),
+    ("l 1 Nats-Expected-Last-Msg-Id=1 a.1", "r"),
+    (
+        "l 2 Nats-Batch-Commit=1 a.1",
+        "!10177 atomic publish unsupported header used: Nats-Expected-Last-Msg-Id",
+    ),
+    ("n 1 Nats-Expected-Last-Subject-Sequence=0 a.2", "r"),
+    ("n 2 Nats-Expected-Last-Subject-Sequence=0 a.2", "r"),
+    ("n 3 Nats-Batch-Commit=1 a.1", "!10164 wrong last sequence"),
+    ("o 1 Nats-Rollup=sub a.2", "r"),
+    ("o 2 Nats-Rollup=all a.2", "r"),
+    (
+        "o 3 Nats-Batch-Commit=1 a.1",
+        "!10111 batch rollup all invalid",
+    ),
+    ("p 1 - a.2", "r"),
+    ("p 2 Nats-Rollup=sub a.2", "r"),
+    (
+        "p 3 Nats-Batch-Commit=1 a.1",
+        "!10111 batch rollup sub invalid",
+    ),
+    ("q 1 Nats-TTL=0 a.2", "r"),
+    (
+        "q 2 Nats-Batch-Commit=1 a.1",
+        "!10165 invalid per-message TTL",
+    ),
+    ("s 1 Nats-Rollup=all a.1", "r"),
+    ("s 2 Nats-Batch-Commit=1 a.1", r#"=7,"batch":"s","count":2"#),
+];
+
+#[test]
+fn all_or_none() {
+    let long = format!("{} 1 - a.1", "d".repeat(65));
+    check_atomic(&[(&long, "!10179 atomic publish batch ID is invalid")]);
+    check_atomic(ATOMIC);
+}
+
+#[test]
+fn too_many_and_too_large_and_too_slow() {
+    let mut bench = Bench::new(r#""subjects":["a.>"],"allow_atomic":true"#);
+    for n in 0..50 {
+        assert_eq!(batch(&mut bench, &format!("z{n} 1 - a.1")), "r");
+    }
+    assert_eq!(
+        batch(&mut bench, "y 1 - a.1"),
+        "!10210 atomic publish too many inflight"
+    );
+    bench.wait(10_000);
+    assert_eq!(
+        batch(&mut bench, "z1 2 - a.1"),
+        "!10176 atomic publish batch is incomplete"
+    );
+    for n in 1..=1_000 {
+        assert_eq!(batch(&mut bench, &format!("y {n} - a.1")), "r");
+    }
+    let refused = batch(&mut bench, "y 1001 Nats-Batch-Commit=1 a.1");
+    assert_eq!(refused, "!10199 atomic publish batch is too large: 1000");
+    assert_eq!(bench.records(), Vec::<String>::new());
+}
+
+#[test]
+fn a_batch_without_room_leaves_nothing() {
+    let config = r#""subjects":["a.>"],"allow_atomic":true,"discard":"new","max_msgs":3"#;
+    let mut bench = Bench::new(config);
+    bench.publish("a.1 x");
+    for n in 1..=2 {
+        batch(&mut bench, &format!("b {n} - a.1"));
+    }
+    let refused = batch(&mut bench, "b 3 Nats-Batch-Commit=1 a.1");
+    assert_eq!(refused, "!10077 maximum messages exceeded");
+    assert_eq!(bench.publish("a.1 y"), "=2");
+}
+
+/// The server died while a batch was being written: what there is of it goes.
+#[test]
+fn half_a_batch_is_cut_after_a_crash() {
+    let mut bench = Bench::new(r#""subjects":["a.>"]"#);
+    for n in 1..=3 {
+        bench.stream.config.allow_atomic = false;
+        let text = format!("a.1 |Batch-Of-Mine: {n}| x");
+        bench.publish(&text);
+    }
+    let record = |store: &mut crate::store::Store, headers: &str| {
+        store
+            .append(&crate::store::NewRecord {
+                subject: b"a.1",
+                headers: headers.as_bytes(),
+                ..Default::default()
+            })
+            .unwrap()
+    };
+    for n in 1..=2 {
+        let headers = format!("NATS/1.0\r\nNats-Batch-Id: q\r\nNats-Batch-Sequence: {n}\r\n\r\n");
+        record(bench.stream.store(), &headers);
+    }
+    bench.stream.cut_open_batch().unwrap();
+    assert_eq!(bench.records().len(), 3);
+    let whole =
+        "NATS/1.0\r\nNats-Batch-Id: q\r\nNats-Batch-Sequence: 1\r\nNats-Batch-Commit: 1\r\n\r\n";
+    record(bench.stream.store(), whole);
+    bench.stream.cut_open_batch().unwrap();
+    assert_eq!(bench.records().len(), 4);
+}
+
+fn check_fast(config: &str, steps: &[(&str, &str)]) {
+    let mut bench = Bench::new(config);
+    for (nth, (text, expected)) in steps.iter().enumerate() {
+        // `id.flow.mode.seq.op headers`
+        let (reply, rest) = text.split_once(' ').unwrap_or((text, "x"));
+        let reply = format!("i.{reply}.$FI");
+        let said = bench.publish_to(&reply, &format!("f.a {rest}"));
+        let said = said.replace(&format!("{reply} "), "");
+        let said: Vec<_> = said.split(" / ").map(super::shortened).collect();
+        assert_eq!(said.join(" / "), *expected, "{nth}: {text}");
+    }
+}
+
+const FAST: &str =
+    r#""subjects":["f.>"],"allow_batched":true,"max_msg_size":200,"duplicate_window":1000000000"#;
+
+fn flow(sequence: u64, messages: u64) -> String {
+    format!(r#"{{"type":"ack","seq":{sequence},"msgs":{messages}}}"#)
+}
+
+fn gap(awaited: u64, sequence: u64) -> String {
+    format!(r#"{{"type":"gap","last_seq":{awaited},"seq":{sequence}}}"#)
+}
+
+#[test]
+fn fast_ingest() {
+    let unknown = "!10208 batch publish ID unknown";
+    let invalid = "!10206 batch publish pattern is invalid";
+    let stored = |sequence: u64, id: &str, count: u64| {
+        format!(r#"={sequence},"batch":"{id}","count":{count}"#)
+    };
+    let wrong = |n: u64, last: u64| {
+        format!(
+            r#"{{"type":"err","seq":{n},"error":{{"code":400,"err_code":10071,"description":"wrong last sequence: {last}"}}}}"#
+        )
+    };
+    let after_gap = format!("{} / {}", gap(4, 9), flow(9, 3));
+    let gap_and_end = format!("{} / {}", gap(3, 5), stored(7, "b", 2));
+    let ping_gap = format!("{} / {}", gap(3, 5), flow(4, 2));
+    let error_and_end = format!("{} / {}", wrong(2, 9), stored(9, "d", 1));
+    let early = format!("{} / {}", gap(2, 1), stored(11, "t", 1));
+    check_fast(
+        FAST,
+        &[
+            ("a.3.ok.1.0", &flow(0, 3)),
+            ("a.3.ok.2.1", ""),
+            ("a.3.ok.3.1", &flow(3, 3)),
+            ("a.3.ok.9.1", &after_gap),
+            ("a.3.ok.10.2", &stored(5, "a", 10)),
+            ("b.2.fail.1.0", &flow(0, 2)),
+            ("b.2.fail.2.1", &flow(2, 2)),
+            ("b.2.fail.5.1", &gap_and_end),
+            ("b.2.fail.6.1", unknown),
+            ("c.2.ok.1.0", &flow(0, 2)),
+            (
+                "c.2.ok.2.1 |Nats-Expected-Last-Sequence: 1| x",
+                &wrong(2, 8),
+            ),
+            (
+                &format!("c.2.ok.3.1 {}", "x".repeat(300)),
+                "!10054 message size exceeds maximum allowed",
+            ),
+            ("c.2.ok.4.4", &ping_gap),
+            ("c.2.ok.5.3", &stored(8, "c", 4)),
+            ("d.2.fail.1.0", &flow(0, 2)),
+            (
+                "d.2.fail.2.1 |Nats-Expected-Last-Sequence: 1| x",
+                &error_and_end,
+            ),
+            ("e.2.ok.2.1", unknown),
+            ("f.2.ok.1.2", &stored(10, "f", 1)),
+            ("h.2.zz.1.0", invalid),
+            ("i.2.ok.0.0", invalid),
+            ("j.2.ok.2.0", invalid),
+            ("k.2.ok.1.9", invalid),
+            ("s.2.ok.1.3", invalid),
+            ("t.2.ok.1.0", &flow(0, 2)),
+            ("t.2.ok.1.0", &early),
+        ],
+    );
+    check_fast(
+        r#""subjects":["f.>"]"#,
+        &[("a.2.ok.1.0", "!10205 batch publish is disabled")],
+    );
+}
+
+#[test]
+fn a_duplicate_counts_in_its_batch() {
+    check_fast(
+        FAST,
+        &[
+            ("o.2.ok.1.0 |Nats-Msg-Id: 1| x", &flow(0, 2)),
+            ("o.2.ok.2.1 |Nats-Msg-Id: 1| x", &flow(2, 2)),
+            (
+                "o.2.ok.3.2 |Nats-Msg-Id: 2| x",
+                r#"=2,"batch":"o","count":3"#,
+            ),
+        ],
+    );
+}

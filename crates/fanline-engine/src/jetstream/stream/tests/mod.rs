@@ -1,0 +1,154 @@
+//! Streams through one recording port. What is expected was seen of nats-server, unless a test says
+//! otherwise.
+
+mod batches;
+mod direct;
+mod limits;
+mod publish;
+mod schedules;
+mod sources;
+
+use std::time::Duration;
+
+use super::testing::Recorder;
+use super::{Place, Stream};
+use crate::jetstream::{Message, Now, StreamConfig};
+use crate::store::{Store, StoreLimits};
+
+/// 2026-11-21T22:33:09.64Z.
+pub(super) const START_UNIX_NANOS: i64 = 1_795_300_389_640_000_000;
+
+/// A stream, its clock and its outside.
+pub(super) struct Bench {
+    pub(super) stream: Stream,
+    pub(super) port: Recorder,
+    pub(super) now: Now,
+}
+
+impl Bench {
+    /// A stream in memory; `config` is JSON without the outer braces, and the name is S.
+    pub(super) fn new(config: &str) -> Self {
+        Bench::over(config, Store::memory(&StoreLimits::default()))
+    }
+
+    pub(super) fn over(config: &str, store: Store) -> Self {
+        let now = Now {
+            since_start: Duration::from_secs(1),
+            unix_nanos: START_UNIX_NANOS,
+        };
+        let stream = Stream::new(
+            parsed(config),
+            store,
+            now.unix_nanos,
+            &Place::default(),
+            now,
+        );
+        Bench {
+            stream: stream.unwrap(),
+            port: Recorder::default(),
+            now,
+        }
+    }
+
+    /// Publishes `subject |header|header| payload` and gives what is said then, in short.
+    pub(super) fn publish(&mut self, text: &str) -> String {
+        self.publish_to("r", text)
+    }
+
+    /// The same with another reply topic.
+    pub(super) fn publish_to(&mut self, reply: &str, text: &str) -> String {
+        let (subject, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let (headers, payload) = match rest.strip_prefix('|') {
+            None => (String::new(), rest),
+            Some(rest) => {
+                let (headers, payload) = rest.rsplit_once('|').unwrap();
+                let lines = headers.replace('|', "\r\n");
+                (format!("NATS/1.0\r\n{lines}\r\n\r\n"), payload.trim_start())
+            }
+        };
+        let message = Message {
+            topic: subject.as_bytes(),
+            reply: reply.as_bytes(),
+            headers: headers.as_bytes(),
+            payload: payload.as_bytes(),
+        };
+        self.stream.publish(&message, self.now, &mut self.port);
+        self.said()
+    }
+
+    /// Lets time pass, with all timers that ring in it.
+    pub(super) fn wait(&mut self, millis: u64) -> String {
+        let end = self.now.since_start + Duration::from_millis(millis);
+        let mut rings = 0;
+        while let Some(due) = self.stream.next_timeout().filter(|due| *due <= end) {
+            self.advance(due.saturating_sub(self.now.since_start));
+            self.stream.handle_timeout(self.now, &mut self.port);
+            self.stream.settle(self.now, &mut self.port);
+            rings += 1;
+            assert!(rings < 1_000, "a timer rings again and again");
+        }
+        self.advance(end - self.now.since_start);
+        self.said()
+    }
+
+    fn advance(&mut self, by: Duration) {
+        self.now.since_start += by;
+        self.now.unix_nanos += i64::try_from(by.as_nanos()).unwrap();
+    }
+
+    /// The records, as `sequence subject |headers| payload`.
+    pub(super) fn records(&mut self) -> Vec<String> {
+        let last = self.stream.store().last_sequence();
+        let mut shown = Vec::new();
+        for sequence in 1..=last {
+            if let Some(record) = self.stream.store().read(sequence).unwrap() {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("\r\n", "|");
+                let headers = text(record.headers)
+                    .replace("NATS/1.0", "")
+                    .replace("||", "|");
+                let parts = [text(record.subject), headers, text(record.payload)];
+                let parts = parts.iter().filter(|part| !part.is_empty());
+                let parts: Vec<_> = parts.map(String::as_str).collect();
+                shown.push(format!("{sequence} {}", parts.join(" ")));
+            }
+        }
+        shown
+    }
+
+    /// What was said since last asked: `=7` for an acknowledgement, `!10071 text` for a refusal.
+    pub(super) fn said(&mut self) -> String {
+        let lines = self.port.taken();
+        let short: Vec<_> = lines.iter().map(|line| shortened(line)).collect();
+        short.join(" / ")
+    }
+}
+
+pub(super) fn parsed(config: &str) -> StreamConfig {
+    let comma = if config.is_empty() { "" } else { "," };
+    serde_json::from_str(&format!(r#"{{"name":"S"{comma}{config}}}"#)).unwrap()
+}
+
+fn shortened(line: &str) -> String {
+    let line = line.strip_prefix("r ").unwrap_or(line);
+    if let Some(rest) = line.strip_prefix(r#"{"stream":"S","seq":"#) {
+        return format!("={}", rest.trim_end_matches('}'));
+    }
+    if let Some(error) = line.strip_prefix(r#"{"error":"#) {
+        let error = error.strip_suffix(r#","stream":"S","seq":0}"#).unwrap();
+        let error: serde_json::Value = serde_json::from_str(error).unwrap();
+        return format!(
+            "!{} {}",
+            error["err_code"],
+            error["description"].as_str().unwrap()
+        );
+    }
+    line.to_owned()
+}
+
+/// Publishes one after the other; each says what is expected.
+pub(super) fn check(config: &str, steps: &[(&str, &str)]) {
+    let mut bench = Bench::new(config);
+    for (nth, (text, expected)) in steps.iter().enumerate() {
+        assert_eq!(bench.publish(text), *expected, "{nth}: {text}");
+    }
+}

@@ -1,0 +1,125 @@
+//! What happens by time, and when the disk has answered.
+
+use std::time::Duration;
+
+use super::Stream;
+use crate::jetstream::{ApiError, Now, Port};
+use crate::store::{DiskError, StoreError, SyncId, SyncRequest};
+
+/// After which time a log whose next expiry could not be read is asked again.
+const RETRY: Duration = Duration::from_secs(1);
+
+impl Stream {
+    /// When [`handle_timeout`](Stream::handle_timeout) or [`next_sync`](Stream::next_sync) has something to do
+    /// next, since the server started.
+    pub fn next_timeout(&mut self) -> Option<Duration> {
+        let expiry = match self.store.next_expiry() {
+            Ok(expiry) => expiry.map(|at| self.since_start(at)),
+            Err(_) => Some(self.clock.since_start + RETRY),
+        };
+        let window = self.config.duplicate_window.0;
+        let oldest = self.dedupe.as_ref().and_then(|dedupe| dedupe.oldest());
+        [
+            expiry,
+            oldest.map(|oldest| self.since_start(oldest.saturating_add(window))),
+            self.schedules.next().map(|due| self.since_start(due)),
+            self.atomic.next_timeout(),
+            self.fast.next_timeout(),
+            self.consumers.next_timeout(),
+            self.store.next_sync_at(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Does what is due: expiry, schedules, batches that are given up, consumers. Then [`settle`](Stream::settle) is due.
+    pub fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
+        self.clock = now;
+        // What cannot be read now is expired next time.
+        let _ = self.store.expire(now.unix_nanos);
+        self.settle_removed(port);
+        let oldest = self.oldest_id();
+        if let Some(dedupe) = &mut self.dedupe {
+            dedupe.expire(oldest);
+        }
+        self.fire_schedules(port);
+        self.expire_batches(port);
+        self.fast.expire(now.since_start);
+        self.with_consumers(now, port, |consumers, context| {
+            consumers.handle_timeout(context)
+        });
+    }
+
+    /// What is to be brought to the disk now, so that what waits can be acknowledged.
+    pub fn next_sync(&mut self, now: Duration) -> Option<SyncRequest> {
+        self.store.next_sync(now)
+    }
+
+    /// The disk has done, or failed to do, what was asked for.
+    pub fn handle_synced(
+        &mut self,
+        id: SyncId,
+        result: Result<(), DiskError>,
+        port: &mut dyn Port,
+    ) {
+        let failed = result.as_ref().err().cloned();
+        self.store.synced(id, result);
+        self.acks.release(self.store.durable(), port);
+        if let Some(error) = failed {
+            let error = ApiError::stream_store_failed(StoreError::Disk(error));
+            self.acks.fail(&error, port);
+        }
+    }
+
+    /// Ids that came before this are forgotten.
+    fn oldest_id(&self) -> i64 {
+        self.clock
+            .unix_nanos
+            .saturating_sub(self.config.duplicate_window.0)
+    }
+
+    /// Under which sequence a message with this id was stored within the duplicate window.
+    pub(super) fn find_duplicate(&mut self, id: &[u8]) -> Option<u64> {
+        if self.config.duplicate_window.is_zero() {
+            return None;
+        }
+        let oldest = self.oldest_id();
+        if self.dedupe.is_none() {
+            // If the log cannot be read it is tried again with the next message.
+            self.dedupe = Some(self.recover_ids(oldest).ok()?);
+        }
+        let dedupe = self.dedupe.as_mut()?;
+        dedupe.expire(oldest);
+        dedupe.find(id, oldest)
+    }
+
+    /// The ids of the records that are young enough.
+    fn recover_ids(&mut self, oldest: i64) -> Result<super::dedupe::Dedupe, StoreError> {
+        let mut dedupe = super::dedupe::Dedupe::default();
+        let mut everything = crate::store::Filters::default();
+        let mut from = self.store.sequence_at(oldest.saturating_add(1))?;
+        while let Some(sequence) = self.store.next_matching(&mut everything, from)? {
+            from = sequence + 1;
+            match self.store.read(sequence) {
+                Ok(Some(record)) => {
+                    let id = super::headers::find(record.headers, b"Nats-Msg-Id");
+                    if let Some(id) = id.filter(|id| !id.is_empty())
+                        && dedupe.find(id, oldest).is_none()
+                    {
+                        dedupe.insert(id, sequence, record.unix_nanos);
+                    }
+                }
+                Ok(None) | Err(StoreError::Damaged(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(dedupe)
+    }
+
+    /// A point in time as the timers count.
+    fn since_start(&self, unix_nanos: i64) -> Duration {
+        let ahead = unix_nanos.saturating_sub(self.clock.unix_nanos);
+        self.clock.since_start + Duration::from_nanos(u64::try_from(ahead).unwrap_or(0))
+    }
+}

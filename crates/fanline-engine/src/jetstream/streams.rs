@@ -1,0 +1,244 @@
+//! The streams of an account: by name, by subject, by when they are due.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use slab::Slab;
+
+use super::stream::Stream;
+use crate::topic::Filter;
+use crate::trie::{Trie, Vacant};
+
+/// Names a stream for as long as it lives; never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+/// A stream's place in the table.
+pub(super) type Key = usize;
+
+/// All streams, in a table.
+#[derive(Default)]
+pub(super) struct Streams {
+    entries: Slab<Entry>,
+    by_name: HashMap<Box<str>, Key>,
+    by_id: HashMap<StreamId, Key>,
+    by_subject: Trie<Holder>,
+    /// Who copies from a stream of this name, whether it exists or not.
+    readers: HashMap<Box<str>, Vec<Key>>,
+    timers: BTreeSet<(Duration, Key)>,
+    /// Those that something has happened to since [`take_touched`](Streams::take_touched).
+    touched: Vec<Key>,
+    ids: u64,
+}
+
+struct Entry {
+    stream: Stream,
+    id: StreamId,
+    is_touched: bool,
+    timer: Option<Duration>,
+}
+
+/// The stream that holds a subject.
+#[derive(Default)]
+struct Holder(Option<Key>);
+
+impl Vacant for Holder {
+    fn is_vacant(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl Streams {
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<Key> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(super) fn by_id(&self, id: StreamId) -> Option<Key> {
+        self.by_id.get(&id).copied()
+    }
+
+    pub(super) fn id(&self, key: Key) -> Option<StreamId> {
+        self.entries.get(key).map(|entry| entry.id)
+    }
+
+    pub(super) fn get(&self, key: Key) -> Option<&Stream> {
+        self.entries.get(key).map(|entry| &entry.stream)
+    }
+
+    /// A stream to do something with; it counts as touched.
+    pub(super) fn touch(&mut self, key: Key) -> Option<&mut Stream> {
+        let entry = self.entries.get_mut(key)?;
+        if !entry.is_touched {
+            entry.is_touched = true;
+            self.touched.push(key);
+        }
+        Some(&mut entry.stream)
+    }
+
+    /// A stream to look at, or to do something with that nothing follows from.
+    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Stream> {
+        self.entries.get_mut(key).map(|entry| &mut entry.stream)
+    }
+
+    /// Two streams at once, without touching either.
+    pub(super) fn pair(&mut self, one: Key, other: Key) -> Option<(&mut Stream, &mut Stream)> {
+        let (one, other) = self.entries.get2_mut(one, other)?;
+        Some((&mut one.stream, &mut other.stream))
+    }
+
+    /// All, in the order of their names.
+    pub(super) fn sorted(&self) -> Vec<(&str, Key)> {
+        let names = self.by_name.iter().map(|(name, key)| (&**name, *key));
+        let mut sorted: Vec<_> = names.collect();
+        sorted.sort_unstable();
+        sorted
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Key, &Stream)> {
+        self.entries.iter().map(|(key, entry)| (key, &entry.stream))
+    }
+
+    /// The stream that stores what is published to a topic.
+    pub(super) fn holder(&self, topic: &[u8]) -> Option<Key> {
+        let mut found = None;
+        self.by_subject.filters_matching(topic, &mut |holder| {
+            found = found.or(holder.0);
+        });
+        found
+    }
+
+    /// The streams that copy from one of this name.
+    pub(super) fn readers(&self, origin: &str) -> &[Key] {
+        self.readers.get(origin).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn insert(&mut self, stream: Stream) -> Key {
+        self.ids += 1;
+        let id = StreamId(self.ids);
+        let name = stream.config().name.as_str().into();
+        let key = self.entries.insert(Entry {
+            stream,
+            id,
+            is_touched: false,
+            timer: None,
+        });
+        self.by_name.insert(name, key);
+        self.by_id.insert(id, key);
+        self.enter(key);
+        self.touch(key);
+        key
+    }
+
+    pub(super) fn remove(&mut self, key: Key) -> Option<Stream> {
+        self.leave(key);
+        let entry = self.entries.try_remove(key)?;
+        self.by_name.remove(entry.stream.config().name.as_str());
+        self.by_id.remove(&entry.id);
+        if let Some(timer) = entry.timer {
+            self.timers.remove(&(timer, key));
+        }
+        self.touched.retain(|other| *other != key);
+        Some(entry.stream)
+    }
+
+    /// Takes a stream's subjects and origins out of the tables, before they change.
+    pub(super) fn leave(&mut self, key: Key) {
+        let Some(entry) = self.entries.get(key) else {
+            return;
+        };
+        for subject in &entry.stream.config().subjects {
+            if let Some(node) = self.by_subject.find(subject.as_bytes()) {
+                self.by_subject.value_mut(node).0 = None;
+                self.by_subject.release(node);
+            }
+        }
+        self.readers.retain(|_, readers| {
+            readers.retain(|reader| *reader != key);
+            !readers.is_empty()
+        });
+    }
+
+    /// Puts a stream's subjects and origins into the tables.
+    pub(super) fn enter(&mut self, key: Key) {
+        let Some(entry) = self.entries.get(key) else {
+            return;
+        };
+        for subject in &entry.stream.config().subjects {
+            let node = self.by_subject.insert(subject.as_bytes());
+            self.by_subject.value_mut(node).0 = Some(key);
+        }
+        for origin in entry.stream.origins() {
+            let readers = self.readers.entry(origin.into()).or_default();
+            if !readers.contains(&key) {
+                readers.push(key);
+            }
+        }
+    }
+
+    /// Whether another stream than this one holds a topic that the filter matches.
+    pub(super) fn is_held(&self, filter: &str, but: Option<Key>) -> bool {
+        // Filters are compared pair by pair: this happens when a stream is made, not when it is used.
+        let others = self.iter().filter(|(key, _)| Some(*key) != but);
+        let mut subjects = others.flat_map(|(_, stream)| &stream.config().subjects);
+        subjects.any(|held| super::overlap(held, filter))
+    }
+
+    /// Those that something has happened to since last time.
+    pub(super) fn take_touched(&mut self, touched: &mut Vec<Key>) {
+        touched.append(&mut self.touched);
+        for key in touched {
+            if let Some(entry) = self.entries.get_mut(*key) {
+                entry.is_touched = false;
+            }
+        }
+    }
+
+    pub(super) fn has_touched(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
+    /// Sets when a stream is due anew.
+    pub(super) fn set_timer(&mut self, key: Key) {
+        let Some(entry) = self.entries.get_mut(key) else {
+            return;
+        };
+        let due = entry.stream.next_timeout();
+        if due == entry.timer {
+            return;
+        }
+        if let Some(was) = entry.timer {
+            self.timers.remove(&(was, key));
+        }
+        if let Some(due) = due {
+            self.timers.insert((due, key));
+        }
+        entry.timer = due;
+    }
+
+    /// When the first of them is due.
+    pub(super) fn next_timer(&self) -> Option<Duration> {
+        self.timers.first().map(|(due, _)| *due)
+    }
+
+    /// One that is due by now; its timer is gone.
+    pub(super) fn take_due(&mut self, now: Duration) -> Option<Key> {
+        let (due, key) = self
+            .timers
+            .first()
+            .copied()
+            .filter(|(due, _)| *due <= now)?;
+        self.timers.remove(&(due, key));
+        self.entries.get_mut(key)?.timer = None;
+        Some(key)
+    }
+}
+
+/// Whether some topic that matches the filter is one of the stream's.
+pub(super) fn holds(stream: &Stream, filter: &str) -> bool {
+    let subjects = &stream.config().subjects;
+    Filter::parse(filter.as_bytes()).is_ok() && subjects.iter().any(|s| super::overlap(s, filter))
+}

@@ -1,0 +1,565 @@
+//! Requests and what they are answered with, over an outside world that writes everything down.
+
+use std::time::Duration;
+
+use super::stream::testing::Recorder;
+use super::*;
+
+/// An account's JetStream that is told what happens line by line.
+struct Account {
+    js: JetStream,
+    port: Recorder,
+    now: Now,
+}
+
+impl Account {
+    fn new() -> Self {
+        let settings = Settings {
+            account: "$G".to_owned(),
+            server_id: "SERVER".to_owned(),
+            server_name: "heron".to_owned(),
+            server_version: "2.15.2".to_owned(),
+            ..Settings::default()
+        };
+        Account::with(settings)
+    }
+
+    fn with(settings: Settings) -> Self {
+        let now = Now {
+            since_start: Duration::ZERO,
+            unix_nanos: 1_700_000_000_000_000_000,
+        };
+        let mut port = Recorder::default();
+        let js = JetStream::new(settings, None, 7, now, &mut port);
+        Account { js, port, now }
+    }
+
+    /// What is answered to a message, each answer with its topic.
+    fn send(&mut self, topic: &str, headers: &str, payload: &str) -> Vec<String> {
+        let message = Message {
+            topic: topic.as_bytes(),
+            reply: b"reply",
+            headers: headers.as_bytes(),
+            payload: payload.as_bytes(),
+        };
+        self.js.handle(&message, self.now, &mut self.port);
+        self.js.settle(self.now, &mut self.port);
+        self.port.taken()
+    }
+
+    /// The one answer to a request of the API.
+    fn ask(&mut self, path: &str, body: &str) -> String {
+        let answers = self.send(&format!("$JS.API.{path}"), "", body);
+        match answers.as_slice() {
+            [] => String::new(),
+            [answer] => answer.strip_prefix("reply ").unwrap_or(answer).to_owned(),
+            several => panic!("{path}: {several:?}"),
+        }
+    }
+
+    /// The number of the error that a request is answered with; 0 when there is none.
+    fn error(&mut self, path: &str, body: &str) -> u64 {
+        let answer: serde_json::Value = serde_json::from_str(&self.ask(path, body)).unwrap();
+        answer["error"]["err_code"].as_u64().unwrap_or(0)
+    }
+
+    fn add(&mut self, name: &str, fields: &str) {
+        let comma = if fields.is_empty() { "" } else { "," };
+        let body = format!(r#"{{"name":"{name}","storage":"memory"{comma}{fields}}}"#);
+        assert_eq!(
+            self.error(&format!("STREAM.CREATE.{name}"), &body),
+            0,
+            "{body}"
+        );
+    }
+
+    fn wait(&mut self, duration: Duration) {
+        self.now.since_start += duration;
+        self.now.unix_nanos += i64::try_from(duration.as_nanos()).unwrap();
+        self.js.handle_timeout(self.now, &mut self.port);
+        self.js.settle(self.now, &mut self.port);
+    }
+}
+
+const BIRDS: &str = r#""subjects":["birds.*"]"#;
+
+#[test]
+fn a_stream_is_made_shown_and_deleted() {
+    let mut account = Account::new();
+    let made = account.ask(
+        "STREAM.CREATE.BIRDS",
+        r#"{"name":"BIRDS","subjects":["birds.*"],"storage":"memory"}"#,
+    );
+    let config = r#""config":{"name":"BIRDS","subjects":["birds.*"],"retention":"limits","max_consumers":-1,"max_msgs":-1,"max_bytes":-1,"max_age":0,"max_msgs_per_subject":-1,"max_msg_size":-1,"discard":"old","storage":"memory","num_replicas":1,"duplicate_window":120000000000,"compression":"none","allow_direct":false,"mirror_direct":false,"sealed":false,"deny_delete":false,"deny_purge":false,"allow_rollup_hdrs":false,"consumer_limits":{},"allow_msg_ttl":false,"metadata":{"_nats.level":"5","_nats.req.level":"0","_nats.ver":"2.15.2"}},"created":"2023-11-14T22:13:20Z","state":{"messages":0,"bytes":0,"first_seq":0,"first_ts":"0001-01-01T00:00:00Z","last_seq":0,"last_ts":"0001-01-01T00:00:00Z","consumer_count":0}"#;
+    assert_eq!(
+        made,
+        format!(
+            r#"{{"type":"io.nats.jetstream.api.v1.stream_create_response",{config},"ts":"2023-11-14T22:13:20Z","did_create":true}}"#
+        )
+    );
+    assert_eq!(
+        account.ask("STREAM.INFO.BIRDS", ""),
+        format!(
+            r#"{{"type":"io.nats.jetstream.api.v1.stream_info_response","total":0,"offset":0,"limit":0,{config},"cluster":{{"leader":"heron"}},"ts":"2023-11-14T22:13:20Z"}}"#
+        )
+    );
+    assert_eq!(
+        account.ask("STREAM.DELETE.BIRDS", ""),
+        r#"{"type":"io.nats.jetstream.api.v1.stream_delete_response","success":true}"#
+    );
+    assert_eq!(
+        account.ask("STREAM.INFO.BIRDS", ""),
+        r#"{"type":"io.nats.jetstream.api.v1.stream_info_response","error":{"code":404,"err_code":10059,"description":"stream not found"},"total":0,"offset":0,"limit":0}"#
+    );
+    assert!(!account.port.interest.contains(&b"birds.*"[..]));
+}
+
+#[test]
+fn streams_beside_each_other() {
+    let mut account = Account::new();
+    account.add("BIRDS", BIRDS);
+    for (name, fields, expected) in [
+        ("BIRDS", r#""subjects":["birds.*"],"storage":"memory""#, 0),
+        (
+            "BIRDS",
+            r#""subjects":["fish.*"],"storage":"memory""#,
+            10058,
+        ),
+        ("FISH", r#""subjects":["birds.heron"]"#, 10065),
+        ("FISH", r#""subjects":["*.heron"],"no_ack":true"#, 10065),
+        ("OTHER", r#""subjects":["fish"]"#, 10056),
+        ("FISH", r#""subjects":["fish"],"fins":2"#, 10025),
+        (
+            "COPY",
+            r#""sources":[{"name":"BIRDS"}],"max_msg_size":10"#,
+            0,
+        ),
+    ] {
+        let path = match name {
+            "OTHER" => "STREAM.CREATE.FISH".to_owned(),
+            name => format!("STREAM.CREATE.{name}"),
+        };
+        let body = format!(r#"{{"name":"{name}",{fields}}}"#);
+        assert_eq!(account.error(&path, &body), expected, "{body}");
+    }
+    let circle =
+        r#"{"name":"BIRDS","storage":"memory","subjects":["birds.*"],"sources":[{"name":"COPY"}]}"#;
+    assert_eq!(account.error("STREAM.UPDATE.BIRDS", circle), 10052);
+    assert_eq!(
+        account.error("STREAM.UPDATE.NONE", r#"{"name":"NONE"}"#),
+        10059
+    );
+    assert_eq!(account.error("STREAM.UPDATE.BIRDS", ""), 10052);
+}
+
+#[test]
+fn changed_subjects_change_what_is_asked_for() {
+    let mut account = Account::new();
+    account.add("BIRDS", r#""subjects":["birds.*","eggs"]"#);
+    let body = r#"{"name":"BIRDS","storage":"memory","subjects":["birds.*","nests"]}"#;
+    assert_eq!(account.error("STREAM.UPDATE.BIRDS", body), 0);
+    assert!(account.port.interest.contains(&b"nests"[..]));
+    assert!(account.port.interest.contains(&b"birds.*"[..]));
+    assert!(!account.port.interest.contains(&b"eggs"[..]));
+    assert_eq!(
+        account.send("nests", "", "x"),
+        [r#"reply {"stream":"BIRDS","seq":1}"#]
+    );
+    assert!(account.send("eggs", "", "x").is_empty());
+}
+
+#[test]
+fn pages_of_streams() {
+    let mut account = Account::new();
+    account.add("FISH", r#""subjects":["fish"]"#);
+    account.add("BIRDS", BIRDS);
+    let typed = |fields: &str| {
+        format!(r#"{{"type":"io.nats.jetstream.api.v1.stream_names_response",{fields}}}"#)
+    };
+    for (body, expected) in [
+        (
+            "",
+            r#""total":2,"offset":0,"limit":1024,"streams":["BIRDS","FISH"]"#,
+        ),
+        (
+            r#"{"offset":1}"#,
+            r#""total":2,"offset":1,"limit":1024,"streams":["FISH"]"#,
+        ),
+        (
+            r#"{"offset":9}"#,
+            r#""total":2,"offset":2,"limit":1024,"streams":null"#,
+        ),
+        (
+            r#"{"subject":"birds.heron"}"#,
+            r#""total":1,"offset":0,"limit":1024,"streams":["BIRDS"]"#,
+        ),
+        (
+            r#"{"subject":">"}"#,
+            r#""total":2,"offset":0,"limit":1024,"streams":["BIRDS","FISH"]"#,
+        ),
+        (
+            r#"{"subject":"cats"}"#,
+            r#""total":0,"offset":0,"limit":1024,"streams":null"#,
+        ),
+    ] {
+        assert_eq!(account.ask("STREAM.NAMES", body), typed(expected), "{body}");
+    }
+    assert_eq!(account.error("STREAM.NAMES", r#"{"page":1}"#), 10025);
+    assert_eq!(account.error("STREAM.LIST", "{"), 10025);
+}
+
+#[test]
+fn single_records_and_purges() {
+    let mut account = Account::new();
+    account.add("BIRDS", BIRDS);
+    for bird in ["heron", "crane", "heron"] {
+        account.send(&format!("birds.{bird}"), "", bird);
+    }
+    let with_headers = account.send("birds.owl", "NATS/1.0\r\nSeen: night\r\n\r\n", "");
+    assert_eq!(with_headers, [r#"reply {"stream":"BIRDS","seq":4}"#]);
+    let get = |account: &mut Account, body: &str| account.ask("STREAM.MSG.GET.BIRDS", body);
+    assert_eq!(
+        get(&mut account, r#"{"seq":1}"#),
+        r#"{"type":"io.nats.jetstream.api.v1.stream_msg_get_response","message":{"subject":"birds.heron","seq":1,"data":"aGVyb24=","time":"2023-11-14T22:13:20Z"}}"#
+    );
+    assert_eq!(
+        get(&mut account, r#"{"last_by_subj":"birds.owl"}"#),
+        r#"{"type":"io.nats.jetstream.api.v1.stream_msg_get_response","message":{"subject":"birds.owl","seq":4,"hdrs":"TkFUUy8xLjANClNlZW46IG5pZ2h0DQoNCg==","time":"2023-11-14T22:13:20Z"}}"#
+    );
+    for (path, body, expected) in [
+        ("STREAM.MSG.GET.BIRDS", "", 10003),
+        ("STREAM.MSG.GET.BIRDS", "{}", 10003),
+        ("STREAM.MSG.GET.BIRDS", r#"{"seq":9}"#, 10037),
+        (
+            "STREAM.MSG.GET.BIRDS",
+            r#"{"last_by_subj":"birds.jay"}"#,
+            10037,
+        ),
+        (
+            "STREAM.MSG.GET.BIRDS",
+            r#"{"last_by_subj":"birds.jay","seq":1}"#,
+            10003,
+        ),
+        (
+            "STREAM.MSG.GET.BIRDS",
+            r#"{"next_by_subj":"birds.heron","seq":2}"#,
+            0,
+        ),
+        ("STREAM.MSG.GET.BIRDS", r#"{"seq":1,"batch":3}"#, 10003),
+        ("STREAM.MSG.GET.NONE", r#"{"seq":1}"#, 10059),
+        ("STREAM.MSG.DELETE.BIRDS", r#"{"seq":9}"#, 10057),
+        ("STREAM.MSG.DELETE.BIRDS", "", 10003),
+        ("STREAM.MSG.DELETE.BIRDS", r#"{"seq":2}"#, 0),
+        ("STREAM.MSG.DELETE.BIRDS", r#"{"seq":2}"#, 10043),
+        ("STREAM.PURGE.BIRDS", r#"{"seq":2,"keep":1}"#, 10003),
+        ("STREAM.PURGE.BIRDS", r#"{"bird":"heron"}"#, 10025),
+    ] {
+        assert_eq!(account.error(path, body), expected, "{path} {body}");
+    }
+    let info = account.ask(
+        "STREAM.INFO.BIRDS",
+        r#"{"subjects_filter":">","deleted_details":true}"#,
+    );
+    assert!(
+        info.contains(r#""subjects":{"birds.heron":2,"birds.owl":1}"#),
+        "{info}"
+    );
+    assert!(info.contains(r#""num_deleted":1,"deleted":[2]"#), "{info}");
+    assert_eq!(
+        account.ask("STREAM.PURGE.BIRDS", r#"{"filter":"birds.heron"}"#),
+        r#"{"type":"io.nats.jetstream.api.v1.stream_purge_response","success":true,"purged":2}"#
+    );
+}
+
+#[test]
+fn consumers_are_made_listed_and_deleted() {
+    let mut account = Account::new();
+    account.add("BIRDS", BIRDS);
+    let made = account.ask(
+        "CONSUMER.CREATE.BIRDS.watch",
+        r#"{"stream_name":"BIRDS","config":{"durable_name":"watch","ack_policy":"explicit"}}"#,
+    );
+    assert_eq!(
+        made,
+        r#"{"type":"io.nats.jetstream.api.v1.consumer_create_response","stream_name":"BIRDS","name":"watch","created":"2023-11-14T22:13:20Z","config":{"durable_name":"watch","name":"watch","deliver_policy":"all","ack_policy":"explicit","ack_wait":30000000000,"max_deliver":-1,"replay_policy":"instant","max_waiting":512,"max_ack_pending":1000,"num_replicas":0,"metadata":{"_nats.level":"5","_nats.req.level":"0","_nats.ver":"2.15.2"}},"delivered":{"consumer_seq":0,"stream_seq":0},"ack_floor":{"consumer_seq":0,"stream_seq":0},"num_ack_pending":0,"num_redelivered":0,"num_waiting":0,"num_pending":0,"ts":"2023-11-14T22:13:20Z"}"#
+    );
+    assert_eq!(
+        account.ask("CONSUMER.NAMES.BIRDS", ""),
+        r#"{"type":"io.nats.jetstream.api.v1.consumer_names_response","total":1,"offset":0,"limit":1024,"consumers":["watch"]}"#
+    );
+    assert_eq!(
+        account.ask(
+            "CONSUMER.PAUSE.BIRDS.watch",
+            r#"{"pause_until":"2023-11-14T22:13:21Z"}"#
+        ),
+        r#"{"type":"io.nats.jetstream.api.v1.consumer_pause_response","paused":true,"pause_until":"2023-11-14T22:13:21Z","pause_remaining":1000000000}"#
+    );
+    assert_eq!(
+        account.ask("CONSUMER.DELETE.BIRDS.watch", ""),
+        r#"{"type":"io.nats.jetstream.api.v1.consumer_delete_response","success":true}"#
+    );
+    assert_eq!(account.error("CONSUMER.INFO.BIRDS.watch", ""), 10014);
+}
+
+#[test]
+fn names_of_consumers() {
+    let mut account = Account::new();
+    account.add("BIRDS", BIRDS);
+    let cases = [
+        (
+            "CONSUMER.CREATE.BIRDS.a",
+            r#""name":"a","durable_name":"b""#,
+            10017,
+        ),
+        ("CONSUMER.CREATE.BIRDS.b", r#""name":"a""#, 0),
+        ("CONSUMER.CREATE.BIRDS", r#""durable_name":"a""#, 10020),
+        ("CONSUMER.CREATE.BIRDS", "", 0),
+        (
+            "CONSUMER.DURABLE.CREATE.BIRDS.c",
+            r#""durable_name":"c""#,
+            0,
+        ),
+        (
+            "CONSUMER.DURABLE.CREATE.BIRDS.d",
+            r#""durable_name":"c""#,
+            10017,
+        ),
+        ("CONSUMER.DURABLE.CREATE.BIRDS.c", r#""name":"c""#, 10018),
+        (
+            "CONSUMER.CREATE.BIRDS.e.birds.heron",
+            r#""filter_subject":"birds.heron""#,
+            0,
+        ),
+        (
+            "CONSUMER.CREATE.BIRDS.f.birds.heron",
+            r#""filter_subject":"birds.owl""#,
+            10131,
+        ),
+        (
+            "CONSUMER.CREATE.BIRDS.f.birds.heron",
+            r#""filter_subjects":["birds.heron"]"#,
+            10137,
+        ),
+        ("CONSUMER.CREATE.BIRDS.x*", "", 10052),
+    ];
+    for (path, config, expected) in cases {
+        let body = format!(r#"{{"stream_name":"BIRDS","config":{{{config}}}}}"#);
+        assert_eq!(account.error(path, &body), expected, "{path} {body}");
+    }
+    assert_eq!(account.error("CONSUMER.CREATE.BIRDS.a", "{}"), 10056);
+    let elsewhere = r#"{"stream_name":"NONE","config":{}}"#;
+    assert_eq!(account.error("CONSUMER.CREATE.NONE.a", elsewhere), 10059);
+}
+
+#[test]
+fn consumers_beside_each_other() {
+    let mut account = Account::new();
+    account.add("BIRDS", r#""subjects":["birds.*"],"max_consumers":1"#);
+    account.add("WORK", r#""subjects":["work.*"],"retention":"workqueue""#);
+    let mut expect = |stream: &str, name: &str, config: &str, action: &str, expected: u64| {
+        let path = format!("CONSUMER.CREATE.{stream}.{name}");
+        let body = format!(
+            r#"{{"stream_name":"{stream}","action":"{action}","config":{{"durable_name":"{name}","ack_policy":"explicit"{config}}}}}"#
+        );
+        assert_eq!(account.error(&path, &body), expected, "{path} {body}");
+    };
+    expect("BIRDS", "a", "", "update", 10149);
+    expect("BIRDS", "a", "", "create", 0);
+    expect("BIRDS", "a", "", "create", 0);
+    expect("BIRDS", "a", r#","description":"x""#, "create", 10148);
+    expect("BIRDS", "a", r#","description":"x""#, "update", 0);
+    expect(
+        "BIRDS",
+        "a",
+        r#","description":"x","max_waiting":3"#,
+        "",
+        10012,
+    );
+    expect("BIRDS", "b", "", "", 10026);
+    expect("BIRDS", "a", "", "destroy", 10025);
+    expect("WORK", "a", r#","filter_subject":"work.a""#, "", 0);
+    expect("WORK", "b", "", "", 10099);
+    expect("WORK", "b", r#","filter_subject":"work.*""#, "", 10100);
+    expect("WORK", "b", r#","filter_subject":"work.b""#, "", 0);
+}
+
+#[test]
+fn what_nobody_answers() {
+    let mut account = Account::new();
+    account.add("BIRDS", BIRDS);
+    for topic in [
+        "FOO",
+        "STREAM.FOO.BIRDS",
+        "STREAM.INFO.BIRDS.x",
+        "STREAM.INFO",
+        "META.LEADER.STEPDOWN",
+    ] {
+        assert_eq!(account.ask(topic, ""), "", "{topic}");
+    }
+    for topic in [
+        "$JS.API.DIRECT.GET.BIRDS",
+        "$JS.API.DIRECT.GET.NONE",
+        "$JS.API.CONSUMER.MSG.NEXT.BIRDS.none",
+        "$JS.ACK.BIRDS.none.1.1.1.1.0",
+    ] {
+        let expected = format!("reply NATS/1.0 503|Nats-Subject: {topic}||");
+        assert_eq!(account.send(topic, "", ""), [expected]);
+    }
+    for path in [
+        "STREAM.LEADER.STEPDOWN.BIRDS",
+        "STREAM.PEER.REMOVE.NONE",
+        "CONSUMER.LEADER.STEPDOWN.A.b",
+    ] {
+        assert_eq!(account.error(path, ""), 10010, "{path}");
+    }
+}
+
+#[test]
+fn levels_domains_and_the_account() {
+    let mut account = Account::with(Settings {
+        domain: Some("lake".to_owned()),
+        ..Settings::default()
+    });
+    let level = |level: &str| format!("NATS/1.0\r\nNats-Required-Api-Level: {level}\r\n\r\n");
+    for (value, expected) in [
+        ("5", false),
+        ("6", true),
+        ("x", true),
+        ("", false),
+        ("-1", false),
+    ] {
+        let answer = account.send("$JS.lake.API.STREAM.NAMES", &level(value), "");
+        assert_eq!(answer[0].contains("10185"), expected, "{value}");
+    }
+    assert_eq!(
+        account.ask("INFO", ""),
+        r#"{"type":"io.nats.jetstream.api.v1.account_info_response","memory":0,"storage":0,"reserved_memory":0,"reserved_storage":0,"streams":0,"consumers":0,"limits":{"max_memory":-1,"max_storage":-1,"max_streams":-1,"max_consumers":-1,"max_ack_pending":-1,"memory_max_stream_bytes":-1,"storage_max_stream_bytes":-1,"max_bytes_required":false},"domain":"lake","api":{"level":5,"total":5,"errors":2}}"#
+    );
+}
+
+#[test]
+fn limits_of_the_account() {
+    let limits = AccountLimits {
+        max_memory: 1_000,
+        max_streams: 2,
+        memory_max_stream_bytes: 800,
+        max_bytes_required: true,
+        ..AccountLimits::default()
+    };
+    let mut account = Account::with(Settings {
+        limits,
+        ..Settings::default()
+    });
+    for (name, bytes, expected) in [
+        ("A", 0, 10113),
+        ("A", 900, 10122),
+        ("A", 700, 0),
+        ("B", 400, 10028),
+        ("B", 300, 0),
+        ("C", 0, 10027),
+    ] {
+        let body = format!(r#"{{"name":"{name}","storage":"memory","max_bytes":{bytes}}}"#);
+        assert_eq!(
+            account.error(&format!("STREAM.CREATE.{name}"), &body),
+            expected,
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn events_are_told_to_those_who_listen() {
+    let mut account = Account::new();
+    for topic in [
+        "STREAM.CREATED.BIRDS",
+        "CONSUMER.DELETED.BIRDS.watch",
+        "API",
+    ] {
+        let topic = format!("$JS.EVENT.ADVISORY.{topic}");
+        account.port.interest.insert(topic.into_bytes());
+    }
+    let body = r#"{"name":"BIRDS","storage":"memory"}"#;
+    let told = account.send("$JS.API.STREAM.CREATE.BIRDS", "", body);
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(
+        told[0].starts_with("$JS.EVENT.ADVISORY.STREAM.CREATED.BIRDS"),
+        "{told:?}"
+    );
+    assert!(
+        told[0].ends_with(r#""stream":"BIRDS","action":"create"}"#),
+        "{told:?}"
+    );
+    assert!(told[2].starts_with("$JS.EVENT.ADVISORY.API"), "{told:?}");
+    let body = r#"{"stream_name":"BIRDS","config":{"durable_name":"watch"}}"#;
+    account.send("$JS.API.CONSUMER.CREATE.BIRDS.watch", "", body);
+    let told = account.send("$JS.API.STREAM.DELETE.BIRDS", "", "");
+    assert!(
+        told[0].starts_with("$JS.EVENT.ADVISORY.CONSUMER.DELETED.BIRDS.watch"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn an_unused_consumer_goes() {
+    let mut account = Account::new();
+    account.add("BIRDS", BIRDS);
+    let body = r#"{"stream_name":"BIRDS","config":{"name":"brief"}}"#;
+    assert_eq!(account.error("CONSUMER.CREATE.BIRDS.brief", body), 0);
+    account.wait(Duration::from_secs(4));
+    assert_eq!(account.error("CONSUMER.INFO.BIRDS.brief", ""), 0);
+    account.wait(Duration::from_secs(4));
+    assert_eq!(account.error("CONSUMER.INFO.BIRDS.brief", ""), 10014);
+}
+
+#[test]
+fn copies_follow_their_origin() {
+    let mut account = Account::new();
+    account.add("BIRDS", BIRDS);
+    account.send("birds.heron", "", "one");
+    account.add("COPY", r#""mirror":{"name":"BIRDS"}"#);
+    account.send("birds.owl", "", "two");
+    account.wait(Duration::ZERO);
+    let info = account.ask("STREAM.INFO.COPY", "");
+    assert!(info.contains(r#""messages":2,"#), "{info}");
+    assert!(
+        info.contains(r#""mirror":{"name":"BIRDS","lag":0"#),
+        "{info}"
+    );
+}
+
+#[test]
+fn a_backup_comes_back() {
+    let mut account = Account::new();
+    account.add("BIRDS", BIRDS);
+    for number in 0..40 {
+        account.send("birds.heron", "", &format!("{number} {}", "x".repeat(100)));
+    }
+    let durable =
+        r#"{"stream_name":"BIRDS","config":{"durable_name":"watch","ack_policy":"explicit"}}"#;
+    account.send("$JS.API.CONSUMER.CREATE.BIRDS.watch", "", durable);
+    let mut sent = account.send(
+        "$JS.API.STREAM.SNAPSHOT.BIRDS",
+        "",
+        r#"{"deliver_subject":"backup","chunk_size":1024}"#,
+    );
+    assert!(sent.remove(0).contains("stream_snapshot_response"));
+    assert!(sent.len() > 5, "{sent:?}");
+    assert_eq!(sent.pop().unwrap(), "backup NATS/1.0 204||");
+    let answer = account.ask("STREAM.RESTORE.BIRDS", r#"{"config":{"name":"BIRDS"}}"#);
+    assert!(answer.contains("10130"), "{answer}");
+    account.send("$JS.API.STREAM.DELETE.BIRDS", "", "");
+    let answer = account.ask(
+        "STREAM.RESTORE.BIRDS",
+        r#"{"config":{"name":"BIRDS","storage":"memory"},"state":{}}"#,
+    );
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    let deliver = answer["deliver_subject"].as_str().unwrap().to_owned();
+    assert!(
+        deliver.starts_with("$JS.SNAPSHOT.RESTORE.BIRDS."),
+        "{deliver}"
+    );
+    // What is no backup ends it.
+    assert!(account.send(&deliver, "", "no backup at all")[0].contains("10062"));
+    assert!(account.send(&deliver, "", "").is_empty());
+    assert_eq!(account.error("STREAM.INFO.BIRDS", ""), 10059);
+}

@@ -1,0 +1,253 @@
+//! A stream as one run of bytes: what a backup holds. Described in `docs/formats/backup.md`.
+
+use crate::store::{NewRecord, Record};
+
+const MAGIC: &[u8; 8] = b"FLBackup";
+const VERSION: u16 = 1;
+const HEAD_BYTES: usize = MAGIC.len() + 2;
+const FRAME_HEAD_BYTES: usize = 9;
+const RECORD_HEAD_BYTES: usize = 30;
+/// No frame is longer: a record is a message and its subject, a consumer's state one of its entries.
+const FRAME_BYTES_MAX: usize = 1 << 30;
+
+const RECORD: u8 = 1;
+const CONSUMER: u8 = 2;
+const SKIP: u8 = 3;
+const END: u8 = 4;
+
+/// One piece of an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frame<'a> {
+    /// A record and its sequence.
+    Record(u64, NewRecord<'a>),
+    /// What is kept of a consumer: configuration and state.
+    Consumer(&'a [u8], &'a [u8]),
+    /// The next sequence that the stream gives.
+    Skip(u64),
+    /// Nothing follows.
+    End,
+}
+
+/// Why bytes are no archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ArchiveError {
+    #[error("this is no backup of a stream")]
+    Unknown,
+    #[error("the backup is damaged")]
+    Damaged,
+}
+
+/// Begins an archive.
+pub(super) fn begin(out: &mut Vec<u8>) {
+    out.extend(MAGIC);
+    out.extend(VERSION.to_le_bytes());
+}
+
+pub(super) fn write_record(out: &mut Vec<u8>, record: &Record<'_>) {
+    let (subject, headers) = (record.subject, record.headers);
+    let start = open(out, RECORD);
+    out.extend(record.sequence.to_le_bytes());
+    out.extend(record.unix_nanos.to_le_bytes());
+    out.extend(record.expires_at.unwrap_or(0).to_le_bytes());
+    out.extend(
+        u16::try_from(subject.len())
+            .unwrap_or(u16::MAX)
+            .to_le_bytes(),
+    );
+    out.extend(
+        u32::try_from(headers.len())
+            .unwrap_or(u32::MAX)
+            .to_le_bytes(),
+    );
+    out.extend(subject);
+    out.extend(headers);
+    out.extend(record.payload);
+    close(out, start);
+}
+
+pub(super) fn write_consumer(out: &mut Vec<u8>, config: &[u8], state: &[u8]) {
+    let start = open(out, CONSUMER);
+    out.extend(
+        u32::try_from(config.len())
+            .unwrap_or(u32::MAX)
+            .to_le_bytes(),
+    );
+    out.extend(config);
+    out.extend(state);
+    close(out, start);
+}
+
+pub(super) fn write_end(out: &mut Vec<u8>, next_sequence: u64) {
+    let start = open(out, SKIP);
+    out.extend(next_sequence.to_le_bytes());
+    close(out, start);
+    let start = open(out, END);
+    close(out, start);
+}
+
+/// A frame's head: kind, length of what follows, its checksum. Filled in by [`close`].
+fn open(out: &mut Vec<u8>, kind: u8) -> usize {
+    let start = out.len();
+    out.push(kind);
+    out.extend([0; FRAME_HEAD_BYTES - 1]);
+    start
+}
+
+fn close(out: &mut [u8], start: usize) {
+    let (head, body) = out[start..].split_at_mut(FRAME_HEAD_BYTES);
+    let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    head[1..5].copy_from_slice(&length.to_le_bytes());
+    head[5..].copy_from_slice(&crc32fast::hash(body).to_le_bytes());
+}
+
+/// Reads an archive that comes in pieces.
+#[derive(Default)]
+pub(super) struct Reader {
+    bytes: Vec<u8>,
+    at: usize,
+    has_begun: bool,
+}
+
+impl Reader {
+    /// Takes the next piece.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        self.bytes.extend(bytes);
+    }
+
+    /// The next frame that is there as a whole.
+    pub(super) fn next(&mut self) -> Result<Option<Frame<'_>>, ArchiveError> {
+        if !self.has_begun {
+            let Some(head) = self.bytes.get(..HEAD_BYTES) else {
+                return Ok(None);
+            };
+            if head[..MAGIC.len()] != MAGIC[..] || head[MAGIC.len()..] != VERSION.to_le_bytes() {
+                return Err(ArchiveError::Unknown);
+            }
+            self.has_begun = true;
+            self.at = HEAD_BYTES;
+        }
+        let rest = &self.bytes[self.at..];
+        let Some((head, rest)) = rest.split_first_chunk::<FRAME_HEAD_BYTES>() else {
+            return Ok(None);
+        };
+        let [kind, a, b, c, d, crc @ ..] = *head;
+        let length = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX);
+        if length > FRAME_BYTES_MAX {
+            return Err(ArchiveError::Damaged);
+        }
+        let Some(body) = rest.get(..length) else {
+            return Ok(None);
+        };
+        if crc32fast::hash(body) != u32::from_le_bytes(crc) {
+            return Err(ArchiveError::Damaged);
+        }
+        self.at += FRAME_HEAD_BYTES + length;
+        frame(kind, body).map(Some).ok_or(ArchiveError::Damaged)
+    }
+}
+
+fn frame(kind: u8, body: &[u8]) -> Option<Frame<'_>> {
+    match kind {
+        RECORD => record(body),
+        CONSUMER => {
+            let (length, rest) = body.split_first_chunk()?;
+            let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+            let (config, state) = rest.split_at_checked(length)?;
+            Some(Frame::Consumer(config, state))
+        }
+        SKIP => Some(Frame::Skip(u64::from_le_bytes(body.try_into().ok()?))),
+        END => body.is_empty().then_some(Frame::End),
+        _ => None,
+    }
+}
+
+fn record(body: &[u8]) -> Option<Frame<'_>> {
+    let (head, rest) = body.split_at_checked(RECORD_HEAD_BYTES)?;
+    let number = |at: usize| head.get(at..at + 8)?.try_into().ok();
+    let sequence = u64::from_le_bytes(number(0)?);
+    let unix_nanos = i64::from_le_bytes(number(8)?);
+    let expires_at = i64::from_le_bytes(number(16)?);
+    let subject_bytes = usize::from(u16::from_le_bytes([head[24], head[25]]));
+    let headers_bytes = u32::from_le_bytes([head[26], head[27], head[28], head[29]]);
+    let (subject, rest) = rest.split_at_checked(subject_bytes)?;
+    let (headers, payload) = rest.split_at_checked(usize::try_from(headers_bytes).ok()?)?;
+    let record = NewRecord {
+        unix_nanos,
+        subject,
+        headers,
+        payload,
+        expires_at: Some(expires_at).filter(|at| *at != 0),
+    };
+    Some(Frame::Record(sequence, record))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive() -> Vec<u8> {
+        let mut out = Vec::new();
+        begin(&mut out);
+        let record = Record {
+            sequence: 7,
+            unix_nanos: 1_000,
+            subject: b"birds.heron",
+            headers: b"NATS/1.0\r\n\r\n",
+            payload: b"by the lake",
+            expires_at: Some(9_000),
+        };
+        write_record(&mut out, &record);
+        write_consumer(&mut out, b"{}", b"state");
+        write_end(&mut out, 12);
+        out
+    }
+
+    fn read(pieces: impl Iterator<Item = Vec<u8>>) -> Result<Vec<String>, ArchiveError> {
+        let mut reader = Reader::default();
+        let mut frames = Vec::new();
+        for piece in pieces {
+            reader.push(&piece);
+            while let Some(frame) = reader.next()? {
+                frames.push(match frame {
+                    Frame::Record(sequence, record) => format!(
+                        "{sequence} {} {}",
+                        String::from_utf8_lossy(record.subject),
+                        String::from_utf8_lossy(record.payload)
+                    ),
+                    other => format!("{other:?}"),
+                });
+            }
+        }
+        Ok(frames)
+    }
+
+    #[test]
+    fn what_is_written_is_read_in_pieces_of_any_size() {
+        let expected = [
+            "7 birds.heron by the lake",
+            "Consumer([123, 125], [115, 116, 97, 116, 101])",
+            "Skip(12)",
+            "End",
+        ];
+        for size in [1, 3, 10, 64, 10_000] {
+            let archive = archive();
+            let pieces = archive.chunks(size).map(<[u8]>::to_vec);
+            assert_eq!(read(pieces).unwrap(), expected, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found_out_or_harmless() {
+        let whole = archive();
+        for at in 0..whole.len() * 8 {
+            let mut flipped = whole.clone();
+            flipped[at / 8] ^= 1 << (at % 8);
+            let found = read(std::iter::once(flipped));
+            // A longer length waits for bytes that never come; the restore then lacks its end.
+            let is_whole = found.is_ok_and(|frames| frames.last().is_some_and(|f| f == "End"));
+            assert!(!is_whole || (at / 8 >= HEAD_BYTES), "bit {at}");
+        }
+    }
+}

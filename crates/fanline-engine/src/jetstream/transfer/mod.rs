@@ -1,0 +1,82 @@
+//! Backups that go out, and those that come back, in pieces.
+//!
+//! Out: pieces go to the subject that was named, a window at a time; an answer to a piece makes room for
+//! more. In: each piece is answered; an empty one ends it.
+
+mod archive;
+mod restore;
+mod snapshot;
+
+use std::time::Duration;
+
+use super::account::JetStream;
+use super::{Message, Now, Port};
+
+pub(super) use restore::Restore;
+pub(super) use snapshot::{Snapshot, SnapshotOptions};
+
+/// A transfer of which nothing was heard for so long is given up.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// Transfers at once, in each direction.
+const TRANSFERS_MAX: usize = 64;
+
+/// What is under way.
+#[derive(Default)]
+pub(super) struct Transfers {
+    snapshots: Vec<Snapshot>,
+    restores: Vec<Restore>,
+}
+
+impl Transfers {
+    /// When one of them is to be given up.
+    pub(super) fn next_timeout(&self) -> Option<Duration> {
+        let out = self.snapshots.iter().map(|snapshot| snapshot.heard);
+        let back = self.restores.iter().map(|restore| restore.heard);
+        out.chain(back).min().map(|heard| heard + SILENCE_MAX)
+    }
+
+    /// Whether a stream of this name is coming back.
+    pub(super) fn is_restoring(&self, name: &str) -> bool {
+        self.restores
+            .iter()
+            .any(|restore| restore.config.name == name)
+    }
+}
+
+impl JetStream {
+    /// Takes an answer to a piece that went out, or a piece that comes in: `$JS.SNAPSHOT.>`.
+    pub(super) fn handle_transfer(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+        let topic = String::from_utf8_lossy(message.topic);
+        let mut tokens = topic.split('.').skip(2);
+        let (direction, id) = (tokens.next(), tokens.nth(1));
+        match (direction, id) {
+            (Some("ACK"), Some(id)) => {
+                let bytes = tokens.next().and_then(|bytes| bytes.parse().ok());
+                self.handle_snapshot_ack(id, bytes.unwrap_or(0), now, port);
+            }
+            (Some("RESTORE"), Some(id)) => self.handle_restore_piece(id, message, now, port),
+            _ => {}
+        }
+    }
+
+    /// Gives up transfers of which nothing is heard any more.
+    pub(super) fn expire_transfers(&mut self, now: Now, port: &mut dyn Port) {
+        let is_silent = |heard: Duration| heard + SILENCE_MAX <= now.since_start;
+        self.transfers.snapshots.retain(|snapshot| {
+            let gone = is_silent(snapshot.heard);
+            if gone {
+                snapshot.give_up(port);
+            }
+            !gone
+        });
+        while let Some(at) = self
+            .transfers
+            .restores
+            .iter()
+            .position(|r| is_silent(r.heard))
+        {
+            let restore = self.transfers.restores.swap_remove(at);
+            self.give_up_restore(restore);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A backup that comes back.
+
+use std::time::Duration;
+
+use super::TRANSFERS_MAX;
+use super::archive::{Frame, Reader};
+use crate::jetstream::account::JetStream;
+use crate::jetstream::consumer::{Consumers, Context};
+use crate::jetstream::{
+    ApiError, ConsumerConfig, Message, Now, Port, StreamConfig, api::created_reply,
+};
+use crate::store::Store;
+
+/// A backup of which some has come.
+pub(in crate::jetstream) struct Restore {
+    id: String,
+    pub(super) config: StreamConfig,
+    store: Store,
+    reader: Reader,
+    consumers: Vec<(Vec<u8>, Vec<u8>)>,
+    is_complete: bool,
+    pub(super) heard: Duration,
+}
+
+impl JetStream {
+    /// Expects a stream's backup; gives the subject to send it to. The configuration has been checked in
+    /// every way.
+    pub(in crate::jetstream) fn start_restore(
+        &mut self,
+        config: StreamConfig,
+        now: Now,
+        port: &mut dyn Port,
+    ) -> Result<String, ApiError> {
+        if self.transfers.restores.len() >= TRANSFERS_MAX {
+            return Err(ApiError::stream_restore("too many restores at once"));
+        }
+        let store = self.make_store(&config)?;
+        let id = self.random.id();
+        let deliver = format!("$JS.SNAPSHOT.RESTORE.{}.{id}", config.name);
+        self.advisories
+            .transfer("restore_create", &config.name, now, port);
+        self.transfers.restores.push(Restore {
+            id,
+            config,
+            store,
+            reader: Reader::default(),
+            consumers: Vec::new(),
+            is_complete: false,
+            heard: now.since_start,
+        });
+        Ok(deliver)
+    }
+
+    /// Takes a piece; an empty one is the end.
+    pub(super) fn handle_restore_piece(
+        &mut self,
+        id: &str,
+        message: &Message<'_>,
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        let restores = &mut self.transfers.restores;
+        let Some(at) = restores.iter().position(|restore| restore.id == id) else {
+            return;
+        };
+        let mut restore = restores.swap_remove(at);
+        restore.heard = now.since_start;
+        let reply = if message.payload.is_empty() {
+            self.finish_restore(restore, now, port)
+        } else {
+            match restore.take(message.payload) {
+                Ok(()) => {
+                    self.transfers.restores.push(restore);
+                    Vec::new()
+                }
+                Err(error) => {
+                    self.give_up_restore(restore);
+                    error_reply(&error)
+                }
+            }
+        };
+        if !message.reply.is_empty() {
+            port.publish(&Message {
+                topic: message.reply,
+                payload: &reply,
+                ..Message::default()
+            });
+        }
+    }
+
+    fn finish_restore(&mut self, restore: Restore, now: Now, port: &mut dyn Port) -> Vec<u8> {
+        if !restore.is_complete {
+            self.give_up_restore(restore);
+            return error_reply(&ApiError::stream_restore("the backup has no end"));
+        }
+        let Restore {
+            config,
+            store,
+            consumers,
+            ..
+        } = restore;
+        let name = config.name.clone();
+        let added = self.add_stream(store, config, now.unix_nanos, now, port);
+        let key = match added {
+            Ok(key) => key,
+            Err(error) => return error_reply(&error),
+        };
+        if let Some(stream) = self.streams.touch(key) {
+            stream.with_consumers(now, port, |all, context| {
+                for (kept, state) in &consumers {
+                    restore_consumer(all, kept, state, context);
+                }
+            });
+        }
+        self.advisories
+            .transfer("restore_complete", &name, now, port);
+        created_reply(self, key, now)
+    }
+
+    /// Removes what has come of a backup.
+    pub(super) fn give_up_restore(&mut self, restore: Restore) {
+        let Restore { config, store, .. } = restore;
+        drop(store);
+        if let Err(error) = self.remove_folder(&config) {
+            let name = &config.name;
+            self.report(format!(
+                "what came of stream {name} is not removed: {error}"
+            ));
+        }
+    }
+}
+
+impl Restore {
+    fn take(&mut self, piece: &[u8]) -> Result<(), ApiError> {
+        self.reader.push(piece);
+        while let Some(frame) = self.reader.next().map_err(ApiError::stream_restore)? {
+            match frame {
+                Frame::Record(sequence, record) => {
+                    let appended = self.store.append_at(sequence, &record);
+                    appended.map_err(ApiError::stream_restore)?;
+                }
+                Frame::Consumer(config, state) => {
+                    self.consumers.push((config.to_vec(), state.to_vec()));
+                }
+                Frame::Skip(next) => {
+                    self.store.skip_to(next).map_err(ApiError::stream_restore)?;
+                }
+                Frame::End => self.is_complete = true,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A consumer that cannot be taken back as it was begins anew, or is left out.
+fn restore_consumer(
+    consumers: &mut Consumers,
+    kept: &[u8],
+    state: &[u8],
+    context: &mut Context<'_>,
+) {
+    let Ok((created, config)) = serde_json::from_slice::<(i64, ConsumerConfig)>(kept) else {
+        return;
+    };
+    let restored = consumers.restore(config.clone(), created, state, context);
+    if restored.is_err() {
+        let _ = consumers.create(config, created, context);
+    }
+}
+
+fn error_reply(error: &ApiError) -> Vec<u8> {
+    crate::jetstream::api::failed_reply("stream_create", error)
+}

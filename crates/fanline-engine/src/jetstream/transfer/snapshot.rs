@@ -1,0 +1,192 @@
+//! A backup that goes out.
+
+use std::time::Duration;
+
+use super::{TRANSFERS_MAX, archive};
+use crate::jetstream::account::JetStream;
+use crate::jetstream::consumer::Context;
+use crate::jetstream::stream::Stream;
+use crate::jetstream::streams::StreamId;
+use crate::jetstream::{ApiError, ConsumerConfig, Message, Now, Port};
+use crate::store::{Filters, StoreError};
+
+/// How the receiver wants it.
+#[derive(Clone, Debug)]
+pub(in crate::jetstream) struct SnapshotOptions {
+    pub(in crate::jetstream) deliver: String,
+    pub(in crate::jetstream) chunk_bytes: usize,
+    pub(in crate::jetstream) window_bytes: usize,
+    pub(in crate::jetstream) with_consumers: bool,
+}
+
+/// A backup that is under way.
+pub(in crate::jetstream) struct Snapshot {
+    id: String,
+    stream: StreamId,
+    name: String,
+    options: SnapshotOptions,
+    /// The next record to write.
+    next: u64,
+    /// The first that is not part of it.
+    end: u64,
+    has_ended: bool,
+    /// Written and not sent.
+    buffer: Vec<u8>,
+    in_flight_bytes: usize,
+    pieces: u64,
+    pub(super) heard: Duration,
+}
+
+impl JetStream {
+    /// Sends a stream's backup, as it is now, to a subject.
+    pub(in crate::jetstream) fn start_snapshot(
+        &mut self,
+        name: &str,
+        options: SnapshotOptions,
+        now: Now,
+        port: &mut dyn Port,
+    ) -> Result<(), ApiError> {
+        if self.transfers.snapshots.len() >= TRANSFERS_MAX {
+            return Err(ApiError::stream_snapshot("too many backups at once"));
+        }
+        let key = self.streams.find(name).ok_or(ApiError::STREAM_NOT_FOUND)?;
+        let stream = self.streams.id(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+        let of = self.streams.touch(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+        let mut buffer = Vec::new();
+        archive::begin(&mut buffer);
+        if options.with_consumers {
+            write_consumers(of, &mut buffer, now, port);
+        }
+        let mut snapshot = Snapshot {
+            id: self.random.id(),
+            stream,
+            name: name.to_owned(),
+            options,
+            next: of.store().first_sequence(),
+            end: of.store().last_sequence() + 1,
+            has_ended: false,
+            buffer,
+            in_flight_bytes: 0,
+            pieces: 0,
+            heard: now.since_start,
+        };
+        self.advisories.transfer("snapshot_create", name, now, port);
+        if !self.go_on(&mut snapshot, now, port) {
+            self.transfers.snapshots.push(snapshot);
+        }
+        Ok(())
+    }
+
+    /// The receiver has taken a piece of so many bytes.
+    pub(super) fn handle_snapshot_ack(
+        &mut self,
+        id: &str,
+        bytes: usize,
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        let snapshots = &mut self.transfers.snapshots;
+        let Some(at) = snapshots.iter().position(|snapshot| snapshot.id == id) else {
+            return;
+        };
+        let mut snapshot = snapshots.swap_remove(at);
+        snapshot.in_flight_bytes = snapshot.in_flight_bytes.saturating_sub(bytes);
+        snapshot.heard = now.since_start;
+        if !self.go_on(&mut snapshot, now, port) {
+            self.transfers.snapshots.push(snapshot);
+        }
+    }
+
+    /// Sends what the window has room for; says whether that was all.
+    fn go_on(&mut self, snapshot: &mut Snapshot, now: Now, port: &mut dyn Port) -> bool {
+        let key = self.streams.by_id(snapshot.stream);
+        let Some(stream) = key.and_then(|key| self.streams.get_mut(key)) else {
+            snapshot.end_with("NATS/1.0 500 Stream Deleted\r\n\r\n", port);
+            return true;
+        };
+        match snapshot.send(stream, port) {
+            Ok(false) => return false,
+            Ok(true) => snapshot.end_with("NATS/1.0 204\r\n\r\n", port),
+            Err(_) => snapshot.end_with("NATS/1.0 500 Read Error\r\n\r\n", port),
+        }
+        let name = &snapshot.name;
+        self.advisories
+            .transfer("snapshot_complete", name, now, port);
+        true
+    }
+}
+
+impl Snapshot {
+    fn send(&mut self, stream: &mut Stream, port: &mut dyn Port) -> Result<bool, StoreError> {
+        let mut everything = Filters::default();
+        loop {
+            while !self.has_ended && self.buffer.len() < self.options.chunk_bytes {
+                let found = stream.store().next_matching(&mut everything, self.next)?;
+                let Some(sequence) = found.filter(|sequence| *sequence < self.end) else {
+                    archive::write_end(&mut self.buffer, self.end);
+                    self.has_ended = true;
+                    break;
+                };
+                self.next = sequence + 1;
+                match stream.store().read(sequence) {
+                    Ok(Some(record)) => archive::write_record(&mut self.buffer, &record),
+                    // What is damaged cannot be saved; the rest can.
+                    Ok(None) | Err(StoreError::Damaged(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            if self.buffer.is_empty() {
+                return Ok(true);
+            }
+            if self.in_flight_bytes >= self.options.window_bytes {
+                return Ok(false);
+            }
+            self.send_piece(port);
+        }
+    }
+
+    fn send_piece(&mut self, port: &mut dyn Port) {
+        let bytes = self.buffer.len().min(self.options.chunk_bytes);
+        let piece: Vec<u8> = self.buffer.drain(..bytes).collect();
+        self.pieces += 1;
+        self.in_flight_bytes += bytes;
+        let Snapshot {
+            name, id, pieces, ..
+        } = &*self;
+        let reply = format!("$JS.SNAPSHOT.ACK.{name}.{id}.{bytes}.{pieces}");
+        port.publish(&Message {
+            topic: self.options.deliver.as_bytes(),
+            reply: reply.as_bytes(),
+            payload: &piece,
+            ..Message::default()
+        });
+    }
+
+    /// The receiver does not answer.
+    pub(super) fn give_up(&self, port: &mut dyn Port) {
+        self.end_with("NATS/1.0 408 No Flow Response\r\n\r\n", port);
+    }
+
+    fn end_with(&self, status: &str, port: &mut dyn Port) {
+        port.publish(&Message {
+            topic: self.options.deliver.as_bytes(),
+            headers: status.as_bytes(),
+            ..Message::default()
+        });
+    }
+}
+
+fn write_consumers(stream: &mut Stream, out: &mut Vec<u8>, now: Now, port: &mut dyn Port) {
+    stream.with_consumers(now, port, |consumers, _: &mut Context<'_>| {
+        for (_, consumer) in consumers.iter() {
+            let config: &ConsumerConfig = consumer.config();
+            if config.direct {
+                continue;
+            }
+            let kept = serde_json::to_vec(&(consumer.created(), config)).unwrap_or_default();
+            let mut state = Vec::new();
+            consumer.encode_state(&mut state);
+            archive::write_consumer(out, &kept, &state);
+        }
+    });
+}

@@ -1,0 +1,162 @@
+//! JetStream as the work of the keeper's thread.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanline_engine::ServerInfo;
+use fanline_engine::jetstream::{
+    API_LEVEL, AccountLimits, Folders, Handler, JetStream, Message, Now, Port, Settings, StreamId,
+    Strictness,
+};
+use fanline_engine::store::{Disk, DiskError, SyncId};
+use tracing::{info, warn};
+
+use super::store_folder::{StoreFolder, StoreFolderError, StreamFolders};
+use super::work::{StreamSync, Work};
+use super::{ACCOUNT, Parts, start};
+use crate::options::JetStreamOptions;
+use crate::server::{StartError, StartKeeper};
+use crate::shell::Common;
+
+/// What starts the keeper of a server that has JetStream. The store folder is this server's from
+/// here on.
+pub(crate) fn starter(options: &JetStreamOptions) -> Result<StartKeeper, StartError> {
+    let options = options.clone();
+    let store = options.store_dir.as_deref().map(take).transpose()?;
+    Ok(Box::new(move |common: &Arc<Common>, info: &ServerInfo| {
+        log_start(&options, store.as_ref());
+        let settings = settings(&options, info);
+        start(common, store, move |parts| Streams::new(settings, parts))
+    }))
+}
+
+fn take(store_dir: &Path) -> Result<StoreFolder, StartError> {
+    StoreFolder::open(store_dir).map_err(|error| match error {
+        StoreFolderError::InUse => StartError::StoreInUse(store_dir.into()),
+        StoreFolderError::Io(source) => StartError::File {
+            path: store_dir.into(),
+            source,
+        },
+    })
+}
+
+fn settings(options: &JetStreamOptions, info: &ServerInfo) -> Settings {
+    Settings {
+        account: ACCOUNT.into(),
+        domain: options.domain.clone(),
+        server_id: info.server_id.clone(),
+        server_name: info.server_name.clone(),
+        server_version: info.version.clone(),
+        strictness: match options.strict {
+            true => Strictness::Strict,
+            false => Strictness::Lenient,
+        },
+        limits: AccountLimits {
+            max_memory: limit(options.memory_bytes_max),
+            max_storage: limit(options.file_bytes_max),
+            ..AccountLimits::default()
+        },
+        sync: options.sync,
+    }
+}
+
+/// As the API says it: -1 is no limit.
+fn limit(bytes: Option<u64>) -> i64 {
+    bytes.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX))
+}
+
+fn log_start(options: &JetStreamOptions, store: Option<&StoreFolder>) {
+    let bytes = |max: Option<u64>| max.map_or_else(|| "unlimited".into(), |max| format!("{max} B"));
+    info!("Starting JetStream");
+    info!("---------------- JETSTREAM ----------------");
+    info!("  Strict:          {}", options.strict);
+    info!("  Max Memory:      {}", bytes(options.memory_bytes_max));
+    info!("  Max Storage:     {}", bytes(options.file_bytes_max));
+    if let Some(store) = store {
+        info!("  Store Directory: {:?}", store.path());
+    }
+    if let Some(domain) = &options.domain {
+        info!("  Domain:          {domain}");
+    }
+    info!("  API Level:       {API_LEVEL}");
+    info!("-------------------------------------------");
+    warn!("JetStream is not whole: streams do not survive a restart yet");
+}
+
+/// The streams of the one account.
+struct Streams(JetStream);
+
+impl Streams {
+    fn new(settings: Settings, parts: Parts<'_>) -> Self {
+        let Parts {
+            folders,
+            seed,
+            now,
+            port,
+        } = parts;
+        let folders = folders.map(|folders| Box::new(folders) as Box<dyn Folders>);
+        Streams(JetStream::new(settings, folders, seed, now, port))
+    }
+}
+
+impl Handler for Streams {
+    fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+        self.0.handle(message, now, port);
+    }
+
+    fn handle_interest(&mut self, filter: &[u8], _: bool, now: Now, port: &mut dyn Port) {
+        self.0.handle_interest(filter, now, port);
+    }
+
+    fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
+        self.0.handle_timeout(now, port);
+    }
+
+    fn next_timeout(&self) -> Option<Duration> {
+        self.0.next_timeout()
+    }
+
+    fn settle(&mut self, now: Now, port: &mut dyn Port) {
+        self.0.settle(now, port);
+    }
+}
+
+impl Work for Streams {
+    fn next_sync(&mut self, now: Duration) -> Option<StreamSync> {
+        let sync = self.0.next_sync(now)?;
+        Some(StreamSync {
+            stream: sync.stream.0,
+            name: sync.name,
+            request: sync.request,
+        })
+    }
+
+    fn handle_synced(
+        &mut self,
+        stream: u64,
+        id: SyncId,
+        result: Result<(), DiskError>,
+        port: &mut dyn Port,
+    ) {
+        self.0.handle_synced(StreamId(stream), id, result, port);
+    }
+
+    fn take_problems(&mut self) -> Vec<String> {
+        self.0.take_problems()
+    }
+}
+
+impl Folders for StreamFolders {
+    fn list(&mut self) -> Result<Vec<String>, DiskError> {
+        StreamFolders::list(self)
+    }
+
+    fn open(&mut self, stream: &str) -> Result<Box<dyn Disk>, DiskError> {
+        StreamFolders::open(self, stream)
+    }
+
+    fn remove(&mut self, stream: &str) -> Result<(), DiskError> {
+        StreamFolders::remove(self, stream)
+    }
+}

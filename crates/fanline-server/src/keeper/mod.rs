@@ -1,0 +1,350 @@
+//! The keeper's thread: it waits for mail, time, the disk and commands, and lets the engine decide.
+
+mod disk;
+mod jetstream;
+mod store_folder;
+mod syncer;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fanline_engine::jetstream::{Now, Port};
+use fanline_engine::store::DiskError;
+use fanline_engine::{Batch, Keeper, Place};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tracing::warn;
+
+use crate::shell::{self, Common};
+use disk::OpenFiles;
+pub(crate) use jetstream::starter;
+use store_folder::StoreFolder;
+use store_folder::StreamFolders;
+use syncer::{Job, Synced, Syncer};
+use work::{StreamSync, Work};
+
+/// The account of everybody who does not name one.
+const ACCOUNT: &str = "$G";
+/// How often what the keeper says to itself is heard before it looks at anything else.
+const OWN_ROUNDS_MAX: usize = 16;
+/// How long the disk may take at the end. Longer: what it has not taken was not acknowledged.
+const STOP_TIME_MAX: Duration = Duration::from_secs(30);
+/// How often it is looked whether a shard that is behind has caught up.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// What the control thread asks of the keeper.
+pub(crate) enum Command {
+    /// Take what has come so far, bring everything to the disk, and end.
+    Stop,
+}
+
+/// The keeper's thread, as the control thread has it.
+pub(crate) struct Running {
+    pub(crate) commands: UnboundedSender<Command>,
+    pub(crate) thread: JoinHandle<io::Result<()>>,
+}
+
+/// What the work is made of.
+pub(crate) struct Parts<'a> {
+    /// Where streams are kept; without it, only in memory.
+    pub(crate) folders: Option<StreamFolders>,
+    /// Differs from run to run.
+    pub(crate) seed: u64,
+    pub(crate) now: Now,
+    pub(crate) port: &'a mut dyn Port,
+}
+
+/// Starts the thread; returns when all that was kept is there, and every shard will have heard what
+/// is wanted before it hears from a connection.
+pub(crate) fn start<W: Work + 'static>(
+    common: &Arc<Common>,
+    store: Option<StoreFolder>,
+    make: impl FnOnce(Parts<'_>) -> W + Send + 'static,
+) -> io::Result<Running> {
+    let (commands, inbox) = unbounded_channel();
+    let (ready, is_ready) = channel();
+    let common = Arc::clone(common);
+    let run = move || shell::block_on(run(common, store, make, inbox, ready))?;
+    let thread = std::thread::Builder::new()
+        .name("keeper".into())
+        .spawn(run)?;
+    match is_ready.recv() {
+        Ok(()) => Ok(Running { commands, thread }),
+        // It has ended instead.
+        Err(_) => Err(match thread.join() {
+            Ok(Err(error)) => error,
+            _ => io::Error::other("the keeper has panicked"),
+        }),
+    }
+}
+
+async fn run<W: Work + 'static>(
+    common: Arc<Common>,
+    store: Option<StoreFolder>,
+    make: impl FnOnce(Parts<'_>) -> W,
+    commands: UnboundedReceiver<Command>,
+    ready: Sender<()>,
+) -> io::Result<()> {
+    let (done, synced) = unbounded_channel();
+    let syncer = Syncer::start(&done)?;
+    let files = OpenFiles::default();
+    let folders = store.as_ref().map(|store| store.account(ACCOUNT, &files));
+    let folders = folders.transpose()?;
+    let index = common.mailboxes.len() - 1;
+    let at = u16::try_from(index).expect("at most SHARDS_MAX shards");
+    let seed = crate::identity::random_u64();
+    let keeper = Keeper::new(at, &common.config, seed, |port| {
+        make(Parts {
+            folders: folders.clone(),
+            seed,
+            now: now(&common),
+            port,
+        })
+    });
+    let mut thread = Thread {
+        index,
+        keeper,
+        own: Batch::default(),
+        folders,
+        files,
+        syncer,
+        done,
+        syncs: 0,
+        common,
+    };
+    thread.end_round();
+    // Whoever started it may have lost patience.
+    let _ = ready.send(());
+    // A task of its own, for the reason that a shard's have.
+    let task = tokio::task::spawn_local(async move { thread.work(commands, synced).await });
+    let ended = task.await.map_err(io::Error::other);
+    // Only now may another server have it.
+    drop(store);
+    ended
+}
+
+fn now(common: &Common) -> Now {
+    let since_epoch = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Now {
+        since_start: common.started.elapsed(),
+        unix_nanos: i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX),
+    }
+}
+
+/// The keeper with all that its thread has.
+struct Thread<W> {
+    index: usize,
+    common: Arc<Common>,
+    keeper: Keeper<W>,
+    /// What it has said to itself, while that is heard.
+    own: Batch,
+    folders: Option<StreamFolders>,
+    files: OpenFiles,
+    syncer: Syncer,
+    /// Where syncs are reported.
+    done: UnboundedSender<Synced>,
+    /// How many are under way.
+    syncs: usize,
+}
+
+impl<W: Work> Thread<W> {
+    /// Works until it is told to stop.
+    async fn work(
+        mut self,
+        mut commands: UnboundedReceiver<Command>,
+        mut synced: UnboundedReceiver<Synced>,
+    ) {
+        loop {
+            tokio::select! {
+                biased;
+                // Without a control thread there is nobody to work for.
+                Some(Command::Stop) | None = commands.recv() => break,
+                Some(done) = synced.recv() => self.note_synced(done),
+                () = self.wait() => {}
+            }
+            while let Ok(done) = synced.try_recv() {
+                self.note_synced(done);
+            }
+            self.round();
+            self.wait_for_room().await;
+        }
+        self.take_mail();
+        self.end_round();
+        let finished = tokio::time::timeout(STOP_TIME_MAX, self.finish(&mut synced));
+        if finished.await.is_err() {
+            warn!("JetStream: the disk has not taken everything in {STOP_TIME_MAX:?}");
+        }
+    }
+
+    /// Brings everything to the disk.
+    async fn finish(&mut self, synced: &mut UnboundedReceiver<Synced>) {
+        // Whatever may wait for a time: it has come.
+        self.sync(Duration::MAX);
+        while self.syncs > 0
+            && let Some(done) = synced.recv().await
+        {
+            self.note_synced(done);
+            self.end_round();
+            self.sync(Duration::MAX);
+        }
+    }
+
+    /// Waits for mail and time.
+    async fn wait(&mut self) {
+        if !self.keeper.outgoing(self.index).is_empty() {
+            return tokio::task::yield_now().await;
+        }
+        let mail = self.common.mailboxes[self.index].wait();
+        match self.keeper.next_timeout() {
+            Some(at) => {
+                let at = self.common.started + at;
+                // It makes no difference which of them it was.
+                let _ = tokio::time::timeout_at(at.into(), mail).await;
+            }
+            None => mail.await,
+        }
+    }
+
+    /// Waits while a shard has not got round to what it was sent. Shards never wait for the keeper.
+    async fn wait_for_room(&self) {
+        while self
+            .common
+            .mailboxes
+            .iter()
+            .enumerate()
+            .any(|(shard, mailbox)| shard != self.index && mailbox.is_full())
+        {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    fn now(&self) -> Now {
+        now(&self.common)
+    }
+
+    /// Does all that there is to do.
+    fn round(&mut self) {
+        self.take_mail();
+        let now = self.now();
+        if self
+            .keeper
+            .next_timeout()
+            .is_some_and(|at| at <= now.since_start)
+        {
+            self.keeper.handle_timeout(now);
+        }
+        self.end_round();
+    }
+
+    /// Lets the engine know what the shards have said so far.
+    fn take_mail(&mut self) {
+        let common = Arc::clone(&self.common);
+        common.mailboxes[self.index].take(|batch| self.apply(batch));
+    }
+
+    fn apply(&mut self, batch: &Batch) {
+        let mut place = Place::default();
+        loop {
+            let now = self.now();
+            let receipt = self.keeper.apply(batch, &mut place, now);
+            if !receipt.must_flush {
+                return;
+            }
+            self.keeper.settle(now);
+            self.hand_on(now);
+        }
+    }
+
+    /// Lets go out what a round has gathered.
+    fn end_round(&mut self) {
+        let now = self.now();
+        self.keeper.settle(now);
+        self.hear_itself(now);
+        self.hand_on(now);
+        self.report();
+    }
+
+    /// Applies what it has published to itself, and what follows from that. Streams that feed each
+    /// other in a circle have no end of it: they go on in the next round.
+    fn hear_itself(&mut self, now: Now) {
+        for _ in 0..OWN_ROUNDS_MAX {
+            let said = self.keeper.outgoing(self.index);
+            if said.is_empty() {
+                return;
+            }
+            let mut own = std::mem::take(&mut self.own);
+            own.append(said);
+            self.apply(&own);
+            own.clear();
+            self.own = own;
+            self.keeper.settle(now);
+        }
+    }
+
+    /// Gives what is to be synced to the threads that wait for the disk, and what is for shards to
+    /// the shards.
+    fn hand_on(&mut self, now: Now) {
+        self.sync(now.since_start);
+        for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
+            let batch = self.keeper.announcements(to);
+            if !batch.is_empty() {
+                mailbox.post(batch);
+            }
+        }
+        for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
+            let batch = self.keeper.outgoing(to);
+            if to != self.index && !batch.is_empty() {
+                mailbox.post(batch);
+            }
+        }
+    }
+
+    fn sync(&mut self, now: Duration) {
+        while let Some(wanted) = self.keeper.with(|work, _| work.next_sync(now)) {
+            self.syncs += 1;
+            let (stream, id) = (wanted.stream, wanted.request.id);
+            let given = self.job(wanted).map(|job| self.syncer.give(job));
+            let result = match given {
+                Ok(true) => continue,
+                Ok(false) => Err(DiskError::Other(disk::EIO)),
+                Err(error) => Err(error),
+            };
+            // Not at once: the work may ask again for as long as it fails.
+            let _ = self.done.send(Synced { stream, id, result });
+        }
+    }
+
+    fn job(&self, wanted: StreamSync) -> Result<Job, DiskError> {
+        let request = wanted.request;
+        let folders = self.folders.as_ref().filter(|_| request.folder);
+        let folder = folders.map(|folders| folders.folder(&wanted.name));
+        // A file that was closed since is no longer needed.
+        let files = request.files.iter().filter_map(|id| self.files.get(*id));
+        Ok(Job {
+            stream: wanted.stream,
+            id: request.id,
+            files: files.collect(),
+            folder: folder.transpose()?,
+        })
+    }
+
+    fn note_synced(&mut self, done: Synced) {
+        self.syncs -= 1;
+        let Synced { stream, id, result } = done;
+        self.keeper
+            .with(|work, port| work.handle_synced(stream, id, result, port));
+    }
+
+    fn report(&mut self) {
+        for problem in self.keeper.with(|work, _| work.take_problems()) {
+            warn!("JetStream: {problem}");
+        }
+    }
+}

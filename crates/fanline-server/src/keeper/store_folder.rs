@@ -1,0 +1,133 @@
+//! The folder that everything is kept in. It belongs to one server at a time.
+//!
+//! ```text
+//! <store folder>/fanline/lock                          held by the server that runs
+//! <store folder>/fanline/streams/<account>/<stream>/   one stream
+//! ```
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use fanline_engine::store::{Disk, DiskError};
+
+use super::disk::{FolderDisk, OpenFiles, child, disk_error, names, sync_folder};
+
+/// Other servers keep other things in the same folder.
+const OWN: &str = "fanline";
+const LOCK: &str = "lock";
+const STREAMS: &str = "streams";
+/// A stream's folder that is being removed has a name that no stream has.
+const GONE: &str = ".gone";
+
+/// Why a store folder cannot be had.
+#[derive(Debug)]
+pub(crate) enum StoreFolderError {
+    /// Another server has it.
+    InUse,
+    /// It cannot be made, read or written.
+    Io(io::Error),
+}
+
+impl From<io::Error> for StoreFolderError {
+    fn from(error: io::Error) -> Self {
+        StoreFolderError::Io(error)
+    }
+}
+
+/// The folder, held until this is dropped.
+#[derive(Debug)]
+pub(crate) struct StoreFolder {
+    path: PathBuf,
+    /// Whoever has the lock on it has the folder. The system gives it back when the process ends.
+    _lock: File,
+}
+
+impl StoreFolder {
+    /// Makes the folder if it is not there, and takes it.
+    pub(crate) fn open(store_dir: &Path) -> Result<Self, StoreFolderError> {
+        let path = store_dir.join(OWN);
+        fs::create_dir_all(&path)?;
+        let mut options = OpenOptions::new();
+        let opened = options.write(true).create(true).truncate(false);
+        let mut lock = opened.open(path.join(LOCK))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreFolderError::InUse),
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+        // Only people read it.
+        lock.set_len(0)?;
+        writeln!(lock, "{}", std::process::id())?;
+        Ok(StoreFolder { path, _lock: lock })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folders of an account's streams.
+    pub(super) fn account(&self, account: &str, files: &OpenFiles) -> io::Result<StreamFolders> {
+        let path = self.path.join(STREAMS).join(account);
+        fs::create_dir_all(&path)?;
+        // What is kept in a folder that is forgotten after a power cut is not kept.
+        for folder in path.ancestors().take(3) {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(StreamFolders {
+            path,
+            files: files.clone(),
+        })
+    }
+}
+
+/// A folder for each stream of an account.
+#[derive(Clone)]
+pub(crate) struct StreamFolders {
+    path: PathBuf,
+    files: OpenFiles,
+}
+
+impl StreamFolders {
+    /// Where a stream is kept.
+    pub(super) fn folder(&self, stream: &str) -> Result<PathBuf, DiskError> {
+        child(&self.path, stream)
+    }
+
+    /// Removes what was about to be removed.
+    fn finish_removal(&self) -> Result<(), DiskError> {
+        match fs::remove_dir_all(self.path.join(GONE)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(disk_error(error)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<String>, DiskError> {
+        let mut streams = names(&self.path, fs::FileType::is_dir)?;
+        streams.retain(|name| !name.starts_with('.'));
+        streams.sort_unstable();
+        Ok(streams)
+    }
+
+    pub(super) fn open(&self, stream: &str) -> Result<Box<dyn Disk>, DiskError> {
+        let folder = self.folder(stream)?;
+        match fs::create_dir(&folder) {
+            Ok(()) => sync_folder(&self.path)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(disk_error(error)),
+        }
+        Ok(Box::new(FolderDisk::new(folder, self.files.clone())))
+    }
+
+    /// All of it goes or nothing: half a stream is none.
+    pub(super) fn remove(&self, stream: &str) -> Result<(), DiskError> {
+        self.finish_removal()?;
+        match fs::rename(self.folder(stream)?, self.path.join(GONE)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            renamed => renamed.map_err(disk_error)?,
+        }
+        sync_folder(&self.path)?;
+        self.finish_removal()
+    }
+}

@@ -1,0 +1,270 @@
+//! The thread with a small work of its own, reached by clients.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fanline_engine::jetstream::{Handler, Message, Now, Port};
+use fanline_engine::store::{Disk, DiskError, FileId, SyncId, SyncRequest};
+use tokio::time::timeout;
+
+use super::disk::{FolderDisk, OpenFiles};
+use super::store_folder::StoreFolderError;
+use super::work::{StreamSync, Work};
+use super::{Parts, StoreFolder, start};
+use crate::Options;
+use crate::server::{self, Handle};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const STREAM: &str = "ECHO";
+
+/// A folder that is gone when the test is.
+struct TempFolder(PathBuf);
+
+impl TempFolder {
+    fn new() -> Self {
+        let name = format!("fanline-keeper-{:x}", crate::identity::random_u64());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).expect("a folder");
+        TempFolder(path)
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        // What is left is for the system to remove.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Answers what it is told under `echo`: at once, later, after a word with itself, or when the
+/// disk has it.
+struct Echo {
+    disk: Box<dyn Disk>,
+    file: FileId,
+    written: u64,
+    /// Replies and payloads that are answered when it is time.
+    later: VecDeque<(Duration, Vec<u8>, Vec<u8>)>,
+    /// Those that are answered when a sync is done, and those that the next one is for.
+    syncing: Vec<(Vec<u8>, Vec<u8>)>,
+    unsynced: Vec<(Vec<u8>, Vec<u8>)>,
+    syncs: RefCell<u64>,
+}
+
+impl Echo {
+    fn new(parts: Parts<'_>) -> Self {
+        let folders = parts.folders.expect("a folder");
+        let mut disk = folders.open(STREAM).expect("opened");
+        let file = disk.open("log", true).expect("a file");
+        parts.port.subscribe(b"echo.>");
+        Echo {
+            written: disk.len(file).expect("a length"),
+            disk,
+            file,
+            later: VecDeque::new(),
+            syncing: Vec::new(),
+            unsynced: Vec::new(),
+            syncs: RefCell::default(),
+        }
+    }
+}
+
+fn answer(reply: &[u8], payload: &[u8], port: &mut dyn Port) {
+    let message = Message {
+        topic: reply,
+        payload,
+        ..Message::default()
+    };
+    port.publish(&message);
+}
+
+impl Handler for Echo {
+    fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+        let (reply, payload) = (message.reply, message.payload);
+        match message.topic {
+            b"echo.now" => answer(reply, payload, port),
+            b"echo.self" => port.publish(&Message {
+                topic: b"echo.now",
+                ..*message
+            }),
+            b"echo.later" => {
+                let at = now.since_start + Duration::from_millis(1);
+                self.later.push_back((at, reply.into(), payload.into()));
+            }
+            b"echo.kept" => {
+                let written = self.disk.write_at(self.file, self.written, payload);
+                written.expect("the disk takes it");
+                self.written += payload.len() as u64;
+                self.unsynced.push((reply.into(), payload.into()));
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_interest(&mut self, _: &[u8], _: bool, _: Now, _: &mut dyn Port) {}
+
+    fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
+        while let Some((at, reply, payload)) = self.later.front()
+            && *at <= now.since_start
+        {
+            answer(reply, payload, port);
+            self.later.pop_front();
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Duration> {
+        self.later.front().map(|(at, ..)| *at)
+    }
+
+    fn settle(&mut self, _: Now, _: &mut dyn Port) {}
+}
+
+impl Work for Echo {
+    fn next_sync(&mut self, _: Duration) -> Option<StreamSync> {
+        if self.unsynced.is_empty() || !self.syncing.is_empty() {
+            return None;
+        }
+        self.syncing = std::mem::take(&mut self.unsynced);
+        *self.syncs.borrow_mut() += 1;
+        Some(StreamSync {
+            stream: 7,
+            name: STREAM.into(),
+            request: SyncRequest {
+                id: SyncId(*self.syncs.borrow()),
+                files: vec![self.file],
+                folder: true,
+            },
+        })
+    }
+
+    fn handle_synced(
+        &mut self,
+        stream: u64,
+        id: SyncId,
+        result: Result<(), DiskError>,
+        port: &mut dyn Port,
+    ) {
+        assert_eq!((stream, id), (7, SyncId(*self.syncs.borrow())));
+        result.expect("synced");
+        for (reply, payload) in self.syncing.drain(..) {
+            answer(&reply, &payload, port);
+        }
+    }
+
+    fn take_problems(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+fn server(shards: usize, folder: &TempFolder) -> Handle {
+    let store = StoreFolder::open(&folder.0).expect("it is free");
+    let options = Options {
+        port: 0,
+        shards: shards.try_into().ok(),
+        ..Options::default()
+    };
+    let keeper = move |common: &_, _: &_| start(common, Some(store), Echo::new);
+    server::start(options, Some(Box::new(keeper))).expect("the server starts")
+}
+
+async fn stop(server: &Handle) {
+    server.shutdown();
+    timeout(PATIENCE, server.wait()).await.expect("it stops");
+}
+
+#[tokio::test]
+async fn what_is_published_reaches_the_keeper_and_is_answered() {
+    for shards in [1, 3] {
+        let folder = TempFolder::new();
+        let server = server(shards, &folder);
+        let mut kept = Vec::new();
+        // Several, so that each shard has some.
+        for _ in 0..shards * 2 {
+            let client = server.client().await.expect("connected");
+            for topic in ["echo.now", "echo.self", "echo.later", "echo.kept"] {
+                for payload in [&b""[..], b"tea", &[b'x'; 100_000]] {
+                    let reply = client.request(topic, payload.to_vec(), PATIENCE).await;
+                    assert_eq!(reply.expect("an answer").payload(), payload, "{topic}");
+                    if topic == "echo.kept" {
+                        kept.extend_from_slice(payload);
+                    }
+                }
+            }
+        }
+        stop(&server).await;
+        let log = folder.0.join("fanline/streams/$G/ECHO/log");
+        assert!(fs::read(log).expect("there is a log") == kept);
+    }
+}
+
+#[test]
+fn a_store_folder_belongs_to_one_at_a_time() {
+    let folder = TempFolder::new();
+    let first = StoreFolder::open(&folder.0).expect("it is free");
+    let second = StoreFolder::open(&folder.0);
+    assert!(matches!(second, Err(StoreFolderError::InUse)));
+    drop(first);
+    StoreFolder::open(&folder.0).expect("it is free again");
+    let file = folder.0.join("file");
+    fs::write(&file, "").expect("written");
+    let no_folder = StoreFolder::open(&file);
+    assert!(matches!(no_folder, Err(StoreFolderError::Io(_))));
+}
+
+#[test]
+fn streams_come_and_go_in_folders() {
+    let folder = TempFolder::new();
+    let store = StoreFolder::open(&folder.0).expect("it is free");
+    let streams = store.account("$G", &OpenFiles::default()).expect("there");
+    assert_eq!(streams.list(), Ok(Vec::new()));
+    let long = "n".repeat(255);
+    for name in ["B", "A", &long] {
+        let mut disk = streams.open(name).expect("opened");
+        disk.open("log", true).expect("a file");
+    }
+    assert_eq!(
+        streams.list(),
+        Ok(vec!["A".into(), "B".into(), long.clone()])
+    );
+    for name in ["A", &long, "never"] {
+        assert_eq!(streams.remove(name), Ok(()));
+    }
+    assert_eq!(streams.list(), Ok(vec!["B".into()]));
+    for name in ["", ".", "..", "a/b", "/etc", "a\\b", "a\0"] {
+        assert!(streams.open(name).is_err(), "{name:?}");
+    }
+}
+
+#[test]
+fn files_are_written_and_read_back() {
+    let folder = TempFolder::new();
+    let files = OpenFiles::default();
+    let mut disk = FolderDisk::new(folder.0.clone(), files.clone());
+    assert_eq!(disk.open("a", false), Err(DiskError::NotFound));
+    let a = disk.open("a", true).expect("made");
+    assert_eq!(disk.write_at(a, 3, b"defgh"), Ok(()));
+    assert_eq!(disk.write_at(a, 0, b"abc"), Ok(()));
+    let mut bytes = [0; 10];
+    assert_eq!(disk.read_at(a, 1, &mut bytes), Ok(7));
+    assert_eq!(&bytes[..7], b"bcdefgh");
+    assert_eq!(disk.read_at(a, 100, &mut bytes), Ok(0));
+    assert_eq!(disk.truncate(a, 2), Ok(()));
+    assert_eq!(disk.len(a), Ok(2));
+    assert_eq!(disk.sync_file(a), Ok(()));
+    assert_eq!(disk.rename("a", "b"), Ok(()));
+    assert_eq!(disk.sync_folder(), Ok(()));
+    assert_eq!(disk.list(), Ok(vec!["b".into()]));
+    // Who syncs may have it for longer.
+    let held = files.get(a).expect("open");
+    disk.close(a);
+    assert!(files.get(a).is_none());
+    assert!(held.sync_data().is_ok());
+    assert_eq!(disk.len(a), Err(DiskError::NotFound));
+    assert_eq!(disk.remove("b"), Ok(()));
+    assert_eq!(disk.remove("b"), Ok(()));
+    let c = disk.open("c", true).expect("made");
+    drop(disk);
+    assert!(files.get(c).is_none());
+}

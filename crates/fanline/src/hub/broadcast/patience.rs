@@ -1,0 +1,100 @@
+//! Whether a consumer that has run out of elements asks for another turn before it waits.
+//!
+//! While a producer on another thread sends one element after the other, a consumer that waits at once
+//! is woken for each, and so are all the others: waking takes all the time, and nobody ever finds a
+//! batch. To leave somebody unwoken is no way out, as only another's poll could make up for it, and
+//! nobody has to poll. But a consumer may ask its executor for another turn: by then all the others have
+//! had theirs, elements have gathered, and nobody had to wake it.
+//!
+//! Where elements are few that turn is for nothing. So it is asked for only where wake-ups come from
+//! another thread, and by those for whom it has paid lately; the others try it now and then.
+
+/// Turns in a row that may be for nothing.
+const FAILURES_MAX: u8 = 3;
+/// Then so many times it waits at once, before it tries again.
+const REST: u8 = 16;
+
+pub(super) struct Patience {
+    /// So many more turns may be for nothing.
+    credit: u8,
+    /// So many more times it waits at once.
+    rest: u8,
+    /// It has asked for a turn, and this may be it.
+    asked: bool,
+}
+
+impl Patience {
+    pub(super) fn new() -> Self {
+        Self {
+            credit: 1,
+            rest: REST,
+            asked: false,
+        }
+    }
+
+    /// There are elements.
+    pub(super) fn found(&mut self) {
+        if self.asked {
+            self.asked = false;
+            self.credit = FAILURES_MAX;
+        }
+    }
+
+    /// There are none: whether to ask for another turn. `likely` says that it may be worth it at all.
+    pub(super) fn asks(&mut self, likely: bool) -> bool {
+        if self.asked {
+            self.asked = false;
+            self.credit -= 1;
+            if self.credit == 0 {
+                self.credit = 1;
+                self.rest = REST;
+            }
+            return false;
+        }
+        if !likely {
+            return false;
+        }
+        if self.rest > 0 {
+            self.rest -= 1;
+            return false;
+        }
+        self.asked = true;
+        true
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(fanline_loom))]
+mod tests {
+    use super::*;
+
+    /// Runs out of elements so many times; whether each time another turn was asked for, which was in
+    /// vain.
+    fn in_vain(patience: &mut Patience, times: usize) -> Vec<bool> {
+        (0..times)
+            .map(|_| patience.asks(true) && !patience.asks(true))
+            .collect()
+    }
+
+    #[test]
+    fn one_try_now_and_then_and_several_after_a_success() {
+        let mut patience = Patience::new();
+        let mut expected = vec![false; 16];
+        expected.push(true);
+        assert_eq!(in_vain(&mut patience, 17), expected);
+        assert_eq!(in_vain(&mut patience, 17), expected);
+        assert_eq!(in_vain(&mut patience, 16), [false; 16]);
+        for _ in 0..100 {
+            assert!(patience.asks(true));
+            patience.found();
+        }
+        expected.splice(0..0, [true; 3]);
+        assert_eq!(in_vain(&mut patience, 20), expected);
+    }
+
+    #[test]
+    fn never_where_it_is_not_likely() {
+        let mut patience = Patience::new();
+        assert!((0..100).all(|_| !patience.asks(false)));
+    }
+}

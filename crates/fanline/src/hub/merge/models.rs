@@ -1,0 +1,154 @@
+//! loom's models: every interleaving of a few elements.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the model")]
+
+use super::{MergeHub, MergeOptions, MergeReceiver, try_merge_with};
+use crate::hub::SendError;
+use crate::sync::thread;
+
+fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(body);
+}
+
+fn hub(per_producer: usize, total: Option<usize>) -> (MergeHub<u8>, MergeReceiver<u8>) {
+    try_merge_with(MergeOptions {
+        per_producer,
+        total,
+    })
+    .unwrap()
+}
+
+fn receive_all(rx: &mut MergeReceiver<u8>) -> Vec<u8> {
+    std::iter::from_fn(|| rx.blocking_recv()).collect()
+}
+
+/// The consumer sleeps while the producer appends; the producer sleeps for want of room.
+#[test]
+fn loom_merge_push_and_park() {
+    for per_producer in [1, 2] {
+        model(2, move || {
+            let (hub, mut rx) = hub(per_producer, None);
+            let mut tx = hub.producer();
+            drop(hub);
+            let producer = thread::spawn(move || {
+                for value in [1, 2, 3] {
+                    tx.blocking_send(value).unwrap();
+                }
+            });
+            assert_eq!(receive_all(&mut rx), [1, 2, 3]);
+            producer.join().unwrap();
+        });
+    }
+}
+
+/// Two append at once, one of them behind the other.
+#[test]
+fn loom_merge_two_producers() {
+    model(2, || {
+        let (hub, mut rx) = hub(1, None);
+        let producers = [1, 2].map(|value| {
+            let mut tx = hub.producer();
+            thread::spawn(move || tx.try_send(value).unwrap())
+        });
+        drop(hub);
+        let mut all = receive_all(&mut rx);
+        all.sort_unstable();
+        assert_eq!(all, [1, 2]);
+        for producer in producers {
+            producer.join().unwrap();
+        }
+    });
+}
+
+/// A place in the total becomes free while two want it.
+#[test]
+fn loom_merge_places() {
+    model(2, || {
+        let (hub, mut rx) = hub(2, Some(1));
+        let producers = [1, 2].map(|value| {
+            let mut tx = hub.producer();
+            thread::spawn(move || tx.blocking_send(value).unwrap())
+        });
+        drop(hub);
+        let mut all = receive_all(&mut rx);
+        all.sort_unstable();
+        assert_eq!(all, [1, 2]);
+        for producer in producers {
+            producer.join().unwrap();
+        }
+    });
+}
+
+/// A producer leaves behind its last element, and another takes its lane.
+#[test]
+fn loom_merge_leave_and_push() {
+    model(3, || {
+        let (hub, mut rx) = hub(1, None);
+        let mut first = hub.producer();
+        let producer = thread::spawn(move || {
+            first.blocking_send(1).unwrap();
+            drop(first);
+            let mut second = hub.producer();
+            second.blocking_send(2).unwrap();
+        });
+        assert_eq!(receive_all(&mut rx), [1, 2]);
+        producer.join().unwrap();
+    });
+}
+
+/// What is sent is received, or comes back: there is nothing in between.
+#[test]
+fn loom_merge_close_and_push() {
+    model(3, || {
+        let (hub, mut rx) = hub(1, None);
+        let mut tx = hub.producer();
+        let switch = hub.kill_switch();
+        let producer = thread::spawn(move || match tx.blocking_send(1) {
+            Ok(()) => true,
+            Err(SendError(value)) => {
+                assert_eq!(value, 1);
+                false
+            }
+        });
+        let killer = thread::spawn(move || assert!(switch.complete()));
+        let received = receive_all(&mut rx);
+        let sent = producer.join().unwrap();
+        assert_eq!(received.len(), usize::from(sent));
+        killer.join().unwrap();
+    });
+}
+
+/// The hub ends while both ends sleep.
+#[test]
+fn loom_merge_close_and_park() {
+    model(2, || {
+        let (hub, mut rx) = hub(1, None);
+        let mut tx = hub.producer();
+        tx.blocking_send(1).unwrap();
+        let producer = thread::spawn(move || drop(tx.blocking_send(2)));
+        let switch = hub.kill_switch();
+        let killer = thread::spawn(move || assert!(switch.fail("stop")));
+        while rx.blocking_recv().is_some() {}
+        assert!(rx.error().is_some());
+        killer.join().unwrap();
+        producer.join().unwrap();
+    });
+}
+
+/// The consumer goes while an element is appended: it is dropped, or comes back.
+#[test]
+fn loom_merge_desert_and_push() {
+    model(3, || {
+        let element = std::sync::Arc::new(());
+        let (hub, rx) = super::merge::<std::sync::Arc<()>>(1);
+        let mut tx = hub.producer();
+        let own = element.clone();
+        let producer = thread::spawn(move || {
+            let _ = tx.blocking_send(own);
+        });
+        drop(rx);
+        producer.join().unwrap();
+        assert_eq!(std::sync::Arc::strong_count(&element), 1);
+    });
+}

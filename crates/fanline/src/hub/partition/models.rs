@@ -1,0 +1,136 @@
+//! loom's models: every interleaving of a few elements.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the model")]
+
+use super::{
+    FullConsumer, LeftElements, PartitionHub, PartitionOptions, PartitionReceiver, PartitionSender,
+    Partitioner, try_partition_with,
+};
+use crate::sync::thread;
+
+fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(body);
+}
+
+fn hub(
+    capacity: usize,
+    per_consumer: Option<usize>,
+    full_consumer: FullConsumer,
+) -> (PartitionSender<u8>, PartitionHub<u8>) {
+    let options = PartitionOptions {
+        capacity,
+        per_consumer,
+        full_consumer,
+        left_elements: LeftElements::Reroute,
+        ..PartitionOptions::default()
+    };
+    let partitioner = Partitioner::by_index(|count, value: &u8| i64::from(*value) % count as i64);
+    try_partition_with(options, partitioner).unwrap()
+}
+
+fn receive_all(rx: &mut PartitionReceiver<u8>) -> Vec<u8> {
+    std::iter::from_fn(|| rx.blocking_recv()).collect()
+}
+
+/// The consumer sleeps while the producer sends; the producer sleeps for want of room.
+#[test]
+fn loom_partition_push_and_park() {
+    for capacity in [1, 2] {
+        model(2, move || {
+            let (mut tx, hub) = hub(capacity, None, FullConsumer::Wait);
+            let mut rx = hub.subscribe();
+            let consumer = thread::spawn(move || assert_eq!(receive_all(&mut rx), [1, 2, 3]));
+            for value in [1, 2, 3] {
+                tx.blocking_send(value).unwrap();
+            }
+            drop(tx);
+            consumer.join().unwrap();
+        });
+    }
+}
+
+/// An element waits for room with its consumer, who makes some.
+#[test]
+fn loom_partition_stuck_and_room() {
+    model(3, || {
+        let (mut tx, hub) = hub(3, Some(1), FullConsumer::Wait);
+        let mut rx = hub.subscribe();
+        let consumer = thread::spawn(move || assert_eq!(receive_all(&mut rx), [1, 2, 3]));
+        for value in [1, 2, 3] {
+            tx.blocking_send(value).unwrap();
+        }
+        drop(tx);
+        consumer.join().unwrap();
+    });
+}
+
+/// A consumer leaves while the producer sends to it: others get everything.
+#[test]
+fn loom_partition_leave_and_push() {
+    model(3, || {
+        let (mut tx, hub) = hub(2, None, FullConsumer::Wait);
+        let (mut stays, leaves) = (hub.subscribe(), hub.subscribe());
+        let consumer = thread::spawn(move || drop(leaves));
+        tx.blocking_send(1).unwrap();
+        tx.blocking_send(2).unwrap();
+        drop(tx);
+        let mut all = receive_all(&mut stays);
+        consumer.join().unwrap();
+        // It may have been left when the other had come to its end already.
+        all.extend(receive_all(&mut hub.subscribe()));
+        all.sort_unstable();
+        assert_eq!(all, [1, 2]);
+    });
+}
+
+/// The first consumer comes while the producer sends.
+#[test]
+fn loom_partition_join_and_push() {
+    model(3, || {
+        let (mut tx, hub) = hub(2, None, FullConsumer::Wait);
+        let consumer = thread::spawn(move || {
+            let mut rx = hub.subscribe();
+            assert_eq!(receive_all(&mut rx), [1, 2]);
+        });
+        tx.blocking_send(1).unwrap();
+        tx.blocking_send(2).unwrap();
+        drop(tx);
+        consumer.join().unwrap();
+    });
+}
+
+/// What is sent is received, or comes back.
+#[test]
+fn loom_partition_close_and_push() {
+    model(3, || {
+        let (mut tx, hub) = hub(1, None, FullConsumer::Wait);
+        let mut rx = hub.subscribe();
+        let switch = hub.kill_switch();
+        let producer = thread::spawn(move || tx.blocking_send(1).is_ok());
+        let killer = thread::spawn(move || drop(switch.complete()));
+        let received = receive_all(&mut rx);
+        assert_eq!(received.len(), usize::from(producer.join().unwrap()));
+        killer.join().unwrap();
+    });
+}
+
+/// The hub fails while both ends sleep.
+#[test]
+fn loom_partition_close_and_park() {
+    model(2, || {
+        let (mut tx, hub) = hub(1, None, FullConsumer::Wait);
+        let mut rx = hub.subscribe();
+        tx.blocking_send(1).unwrap();
+        let producer = thread::spawn(move || {
+            let _ = tx.blocking_send(2);
+            tx
+        });
+        let switch = hub.kill_switch();
+        let killer = thread::spawn(move || assert!(switch.fail("stop")));
+        while rx.blocking_recv().is_some() {}
+        assert!(rx.error().is_some());
+        killer.join().unwrap();
+        drop(producer.join().unwrap());
+    });
+}

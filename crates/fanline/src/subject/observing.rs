@@ -1,0 +1,101 @@
+//! Subjects as observers of other sources.
+
+use std::slice;
+
+use super::list::Entry;
+use super::policy::Policy;
+use crate::{AsyncSubject, BehaviorSubject, Observer, Producer, ReplaySubject, Subject};
+
+/// Emits what another source does, and ends with it. A value that is only lent is cloned where the
+/// subject keeps it, and nowhere else.
+///
+/// ```
+/// let (mut tx, source) = fanline::subject::<u32>();
+/// let (relay, relayed) = fanline::subject::<u32>();
+/// source.subscribe_with(relay).detach();
+/// relayed.subscribe(|value| println!("{value}")).detach();
+/// tx.next(1);
+/// tx.complete();
+/// assert!(relayed.has_ended());
+/// ```
+impl<T, E, P, L> Observer<T, E> for Producer<T, E, P, L>
+where
+    T: Clone,
+    E: Clone,
+    P: Policy,
+    L: Entry<T, E>,
+{
+    fn next(&mut self, value: &T) {
+        self.next_slice(slice::from_ref(value));
+    }
+
+    fn next_owned(&mut self, value: T) {
+        self.next(value);
+    }
+
+    fn next_slice(&mut self, values: &[T]) {
+        self.next_slice(values);
+    }
+
+    fn error(&mut self, error: &E) {
+        self.error_in_place(error.clone());
+    }
+
+    fn complete(&mut self) {
+        self.complete_in_place();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.has_ended()
+    }
+}
+
+macro_rules! observing {
+    ($($name:ident),*) => {
+        $(
+            /// Emits what another source does, and ends with it. A value that is only lent is cloned
+            /// where the subject keeps it or is busy, and nowhere else.
+            ///
+            /// ```
+            /// use fanline::{Replay, ReplaySubject, Subject};
+            ///
+            /// let (s, history) = (Subject::<u32>::new(), ReplaySubject::new(Replay::all()));
+            /// s.subscribe_with(history.clone()).detach();
+            /// s.next(1);
+            /// s.complete();
+            /// assert_eq!((history.snapshot(), history.has_ended()), (vec![1], true));
+            /// ```
+            impl<T, E> Observer<T, E> for $name<T, E>
+            where
+                T: Clone + Send + Sync + 'static,
+                E: Clone + Send + Sync + 'static,
+            {
+                fn next(&mut self, value: &T) {
+                    $name::next_slice(self, slice::from_ref(value));
+                }
+
+                fn next_owned(&mut self, value: T) {
+                    $name::next(self, value);
+                }
+
+                fn next_slice(&mut self, values: &[T]) {
+                    $name::next_slice(self, values);
+                }
+
+                fn error(&mut self, error: &E) {
+                    $name::error(self, error.clone());
+                }
+
+                fn complete(&mut self) {
+                    $name::complete(self);
+                }
+
+                fn is_closed(&self) -> bool {
+                    self.has_ended()
+                }
+            }
+        )*
+    };
+}
+
+observing!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);

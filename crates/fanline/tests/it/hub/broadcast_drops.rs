@@ -1,0 +1,417 @@
+//! What is dropped, how often and when; wakers that come back in; what is left of futures that are
+//! given up.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+
+use fanline::hub::{
+    BroadcastOptions, BroadcastReceiver, BroadcastSender, SlowConsumer, broadcast, broadcast_with,
+};
+use futures::executor::block_on;
+use futures::{FutureExt, StreamExt, poll};
+
+/// How often each element was dropped, its clones included.
+#[derive(Clone, Default)]
+struct Drops(Arc<Mutex<HashMap<u64, usize>>>);
+
+impl Drops {
+    fn element(&self, number: u64) -> Counted {
+        Counted(number, self.clone())
+    }
+
+    fn of(&self, number: u64) -> usize {
+        self.0.lock().unwrap().get(&number).copied().unwrap_or(0)
+    }
+
+    fn all(&self, count: u64) -> Vec<usize> {
+        (0..count).map(|number| self.of(number)).collect()
+    }
+}
+
+struct Counted(u64, Drops);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        *self.1.0.lock().unwrap().entry(self.0).or_insert(0) += 1;
+    }
+}
+
+fn noop_poll(rx: &mut BroadcastReceiver<Counted>) -> Option<u64> {
+    match rx.poll_next_ref(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value.map(|counted| counted.0),
+        Poll::Pending => None,
+    }
+}
+
+/// An element is dropped when its slot is written again, and all that are left with the hub.
+#[test]
+fn each_element_is_dropped_once_when_its_place_is_needed() {
+    for capacity in [1, 2, 4] {
+        let drops = Drops::default();
+        let (mut tx, hub) = broadcast::<Counted>(capacity);
+        let mut rx = hub.subscribe();
+        for number in 0..20 {
+            assert!(tx.try_send(drops.element(number)).is_ok());
+            let gone = (number + 1).saturating_sub(capacity as u64);
+            let expected: Vec<_> = (0..20).map(|one| usize::from(one < gone)).collect();
+            assert_eq!(
+                drops.all(20),
+                expected,
+                "after {number}, capacity {capacity}"
+            );
+            assert_eq!(noop_poll(&mut rx), Some(number));
+            rx.release();
+        }
+        drop(tx);
+        drop(hub);
+        assert_eq!(drops.all(20).iter().sum::<usize>(), 20 - capacity);
+        drop(rx);
+        assert_eq!(drops.all(20), vec![1; 20]);
+    }
+}
+
+#[test]
+fn what_release_drops_is_not_dropped_again() {
+    let drops = Drops::default();
+    let (mut tx, hub) = broadcast::<Counted>(4);
+    let mut fast = hub.subscribe();
+    let mut slow = hub.subscribe();
+    for number in 0..4 {
+        assert!(tx.try_send(drops.element(number)).is_ok());
+    }
+    for _ in 0..3 {
+        noop_poll(&mut fast);
+    }
+    noop_poll(&mut slow);
+    tx.release();
+    assert_eq!(drops.all(4), [0; 4], "lent to the slow one");
+    noop_poll(&mut slow);
+    tx.release();
+    assert_eq!(drops.all(4), [1, 0, 0, 0]);
+    drop(slow);
+    fast.release();
+    tx.release();
+    assert_eq!(drops.all(4), [1, 1, 1, 0]);
+    tx.release();
+    drop((tx, hub, fast));
+    assert_eq!(drops.all(4), [1; 4]);
+}
+
+#[test]
+fn elements_that_do_not_get_in_are_dropped_once_or_come_back() {
+    let drops = Drops::default();
+    let (mut tx, hub) = broadcast::<Counted>(1);
+    let rx = hub.subscribe();
+    tx.send(drops.element(0)).now_or_never().unwrap().unwrap();
+    // Given up while it waits for room.
+    {
+        let mut sending = Box::pin(tx.send(drops.element(1)));
+        block_on(async { assert!(poll!(&mut sending).is_pending()) });
+        assert_eq!(drops.of(1), 0);
+    }
+    assert_eq!(drops.of(1), 1);
+    // Never polled.
+    drop(tx.send(drops.element(2)));
+    assert_eq!(drops.of(2), 1);
+    let back = tx.try_send(drops.element(3)).unwrap_err().into_inner();
+    assert_eq!((back.0, drops.of(3)), (3, 0));
+    drop((rx, hub));
+    let back = tx.blocking_send(back).unwrap_err().0;
+    assert_eq!((back.0, drops.of(3)), (3, 0));
+    drop(back);
+    drop(tx);
+    assert_eq!(drops.all(4), [1; 4]);
+}
+
+#[test]
+fn what_is_overwritten_is_dropped_once() {
+    let drops = Drops::default();
+    let (mut tx, hub) = broadcast_with::<Counted>(BroadcastOptions {
+        capacity: 4,
+        slow_consumer: SlowConsumer::Lag,
+        ..BroadcastOptions::default()
+    });
+    let mut rx = hub.subscribe();
+    let idle = hub.subscribe();
+    for number in 0..30 {
+        assert!(tx.try_send(drops.element(number)).is_ok());
+        if number % 7 == 0 {
+            noop_poll(&mut rx);
+            // What is lent is waited for.
+            rx.release();
+        }
+    }
+    drop((tx, hub, rx, idle));
+    assert_eq!(drops.all(30), vec![1; 30]);
+}
+
+/// The wake-up that a given up `send` had asked for harms nobody, and the next one gets its own.
+#[test]
+fn a_send_that_is_given_up_costs_no_wake_up() {
+    block_on(async {
+        let (mut tx, hub) = broadcast::<u64>(1);
+        let mut rx = hub.subscribe();
+        tx.send(0).await.unwrap();
+        for _ in 0..3 {
+            let mut sending = Box::pin(tx.send(1));
+            assert!(poll!(&mut sending).is_pending());
+        }
+        let sending = async {
+            tx.send(2).await.unwrap();
+            tx.send(3).await.unwrap();
+        };
+        let receiving = async {
+            for expected in [0, 2, 3] {
+                assert_eq!(rx.next().await, Some(expected));
+            }
+        };
+        futures::join!(sending, receiving);
+    });
+}
+
+/// The same of a `next`: nothing is received by it, and the element is there for the one after.
+#[test]
+fn a_next_that_is_given_up_receives_nothing() {
+    block_on(async {
+        let (mut tx, hub) = broadcast::<u64>(4);
+        let mut rx = hub.subscribe();
+        {
+            let mut next = Box::pin(rx.next());
+            assert!(poll!(&mut next).is_pending());
+            tx.send(1).await.unwrap();
+        }
+        assert_eq!(rx.lag(), 1);
+        assert_eq!(rx.next().await, Some(1));
+        {
+            let mut slice = Box::pin(rx.next_slice());
+            assert!(poll!(&mut slice).is_pending());
+        }
+        tx.send(2).await.unwrap();
+        assert_eq!(rx.next_slice().await, Some(&[2][..]));
+    });
+}
+
+/// Counts wake-ups, and does something at each.
+struct OnWake<F> {
+    count: AtomicUsize,
+    act: F,
+}
+
+impl<F: Fn() + Send + Sync> Wake for OnWake<F> {
+    fn wake(self: Arc<Self>) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        (self.act)();
+    }
+}
+
+fn on_wake<F: Fn() + Send + Sync>(act: F) -> Arc<OnWake<F>> {
+    Arc::new(OnWake {
+        count: AtomicUsize::new(0),
+        act,
+    })
+}
+
+fn wakes<F>(waker: &OnWake<F>) -> usize {
+    waker.count.load(Ordering::Relaxed)
+}
+
+fn park<F: Fn() + Send + Sync + 'static>(rx: &mut BroadcastReceiver<u64>, waker: &Arc<OnWake<F>>) {
+    let waker = Waker::from(waker.clone());
+    let pending = rx.poll_next_ref(&mut Context::from_waker(&waker));
+    assert!(pending.is_pending());
+}
+
+#[test]
+fn who_waits_is_woken_once_by_the_waker_of_its_last_poll() {
+    let (mut tx, hub) = broadcast::<u64>(4);
+    let mut rx = hub.subscribe();
+    let (old, new) = (on_wake(|| {}), on_wake(|| {}));
+    park(&mut rx, &old);
+    park(&mut rx, &new);
+    tx.try_send(1).unwrap();
+    tx.try_send(2).unwrap();
+    assert_eq!((wakes(&old), wakes(&new)), (0, 1));
+    assert_eq!(Arc::strong_count(&old), 1, "not kept");
+    assert_eq!(Arc::strong_count(&new), 1, "not kept");
+    assert_eq!((rx.blocking_recv(), rx.blocking_recv()), (Some(1), Some(2)));
+    park(&mut rx, &old);
+    drop(rx);
+    assert_eq!(Arc::strong_count(&old), 1, "gone with its consumer");
+    tx.try_send(3).unwrap();
+    assert_eq!(wakes(&old), 0);
+}
+
+#[test]
+fn a_batch_costs_each_consumer_one_wake_up() {
+    block_on(async {
+        let (mut tx, hub) = broadcast::<u64>(8);
+        let mut consumers: Vec<_> = (0..40).map(|_| hub.subscribe()).collect();
+        let wakers: Vec<_> = (0..40).map(|_| on_wake(|| {})).collect();
+        for (rx, waker) in consumers.iter_mut().zip(&wakers) {
+            park(rx, waker);
+        }
+        for value in 0..5 {
+            tx.feed(value).await.unwrap();
+        }
+        assert!(wakers.iter().all(|waker| wakes(waker) == 0));
+        tx.flush();
+        assert!(wakers.iter().all(|waker| wakes(waker) == 1));
+        for rx in &mut consumers {
+            assert_eq!(rx.next_slice().await, Some(&[0, 1, 2, 3, 4][..]));
+        }
+    });
+}
+
+#[test]
+fn a_full_hub_wakes_without_a_flush() {
+    let (mut tx, hub) = broadcast::<u64>(2);
+    let mut rx = hub.subscribe();
+    let waker = on_wake(|| {});
+    park(&mut rx, &waker);
+    for value in 0..2 {
+        tx.feed(value).now_or_never().unwrap().unwrap();
+    }
+    assert_eq!(wakes(&waker), 0);
+    assert!(tx.feed(2).now_or_never().is_none());
+    assert_eq!(wakes(&waker), 1);
+}
+
+#[test]
+fn an_end_wakes_all_who_wait() {
+    let ends: [fn(BroadcastSender<u64>); 3] =
+        [drop, |mut tx| tx.complete(), |mut tx| tx.fail("broken")];
+    for end in ends {
+        let (tx, hub) = broadcast::<u64>(2);
+        let mut consumers: Vec<_> = (0..40).map(|_| hub.subscribe()).collect();
+        let waker = on_wake(|| {});
+        for rx in &mut consumers {
+            park(rx, &waker);
+        }
+        end(tx);
+        assert_eq!(wakes(&waker), 40);
+        for rx in &mut consumers {
+            assert_eq!(rx.next().now_or_never(), Some(None));
+        }
+    }
+}
+
+/// More than are woken at once, and the waker of the first panics.
+#[test]
+fn of_many_wakers_each_may_panic() {
+    let (mut tx, hub) = broadcast::<u64>(2);
+    let mut consumers: Vec<_> = (0..100).map(|_| hub.subscribe()).collect();
+    let fine = on_wake(|| {});
+    let bad = on_wake(|| panic!("on purpose"));
+    for (index, rx) in consumers.iter_mut().enumerate() {
+        if index % 20 == 3 {
+            park(rx, &bad);
+        } else {
+            park(rx, &fine);
+        }
+    }
+    let panicked = catch_unwind(AssertUnwindSafe(|| tx.try_send(1)));
+    assert!(panicked.is_err());
+    assert_eq!((wakes(&bad), wakes(&fine)), (5, 95));
+    for rx in &mut consumers {
+        assert_eq!(rx.try_recv().unwrap(), 1);
+    }
+    tx.try_send(2).unwrap();
+}
+
+/// The producer's own waker panics, in the consumer that moves on: it has its element all the same.
+#[test]
+fn a_waker_of_the_producer_that_panics() {
+    let (mut tx, hub) = broadcast::<u64>(1);
+    let mut rx = hub.subscribe();
+    tx.try_send(1).unwrap();
+    {
+        let mut sending = Box::pin(tx.send(2));
+        let bad = Waker::from(on_wake(|| panic!("on purpose")));
+        assert!(
+            sending
+                .poll_unpin(&mut Context::from_waker(&bad))
+                .is_pending()
+        );
+    }
+    let panicked = catch_unwind(AssertUnwindSafe(|| rx.try_recv()));
+    assert!(panicked.is_err());
+    assert_eq!(rx.lag(), 0, "received, though the panic took it");
+    tx.try_send(3).unwrap();
+    assert_eq!(rx.try_recv().unwrap(), 3);
+}
+
+/// A waker that drops the very consumer it is to wake, and all the others, among many.
+#[test]
+fn a_waker_may_drop_every_consumer() {
+    let (mut tx, hub) = broadcast::<u64>(2);
+    let all = Arc::new(Mutex::new(Vec::new()));
+    let waker = on_wake({
+        let all = all.clone();
+        move || {
+            let gone: Vec<BroadcastReceiver<u64>> = std::mem::take(&mut *all.lock().unwrap());
+            drop(gone);
+        }
+    });
+    let mut consumers: Vec<_> = (0..100).map(|_| hub.subscribe()).collect();
+    for rx in &mut consumers {
+        park(rx, &waker);
+    }
+    *all.lock().unwrap() = consumers;
+    tx.try_send(1).unwrap();
+    assert_eq!(hub.receiver_count(), 0);
+    // Those whose wakers were taken already are woken for nothing; the others not at all.
+    assert!((1..100).contains(&wakes(&waker)));
+    tx.try_send(2).unwrap();
+    assert_eq!(hub.subscribe().next().now_or_never(), Some(Some(1)));
+}
+
+/// Consumers are dropped by one thread while another wakes them, over and over.
+#[test]
+fn parked_consumers_are_dropped_while_they_are_woken() {
+    for round in 0..300 {
+        let (mut tx, hub) = broadcast::<u64>(4);
+        let waker = on_wake(|| {});
+        let mut consumers: Vec<_> = (0..50).map(|_| hub.subscribe()).collect();
+        for rx in &mut consumers {
+            park(rx, &waker);
+        }
+        let leaving = std::thread::spawn(move || {
+            for (index, rx) in consumers.into_iter().enumerate() {
+                if index % 7 == round % 7 {
+                    std::thread::yield_now();
+                }
+                drop(rx);
+            }
+        });
+        for value in 0..4 {
+            tx.try_send(value).unwrap_or_default();
+        }
+        leaving.join().unwrap();
+        assert_eq!(hub.receiver_count(), 0);
+        drop((tx, hub));
+        assert_eq!(Arc::strong_count(&waker), 1);
+    }
+}
+
+/// A stream in another one's hands may be asked by another task each time.
+#[test]
+fn a_receiver_may_move_from_task_to_task() {
+    block_on(async {
+        let (mut tx, hub) = broadcast::<u64>(1);
+        let mut rx = hub.subscribe();
+        for value in 0..100 {
+            let mut next = Box::pin(rx.next());
+            assert!(poll!(&mut next).is_pending());
+            drop(next);
+            let (sent, received) = futures::join!(tx.send(value), rx.next());
+            sent.unwrap();
+            assert_eq!(received, Some(value));
+        }
+        let rest = rx.collect::<Vec<_>>();
+        drop(tx);
+        assert_eq!(rest.await, []);
+    });
+}

@@ -1,0 +1,316 @@
+//! Code of users in merge and partition hubs that panics, or comes back in.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+
+use fanline::hub::{
+    HubError, LeftElements, MergeOptions, PartitionHub, PartitionOptions, Partitioner, merge,
+    merge_with, partition, partition_stateful, partition_with,
+};
+use futures::FutureExt;
+
+fn panics(body: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(body)).is_err()
+}
+
+struct OnWake<F>(F);
+
+impl<F: Fn() + Send + Sync> Wake for OnWake<F> {
+    fn wake(self: Arc<Self>) {
+        (self.0)();
+    }
+}
+
+/// Polls once, and leaves this to be done when it is woken.
+fn park(future: impl Future, on_wake: impl Fn() + Send + Sync + 'static) {
+    let waker = Waker::from(Arc::new(OnWake(on_wake)));
+    let mut context = Context::from_waker(&waker);
+    assert!(pin!(future).as_mut().poll(&mut context).is_pending());
+}
+
+/// Counts drops; the first drop of number 1 panics.
+struct BadDrop(u32, Arc<AtomicUsize>);
+
+impl Drop for BadDrop {
+    fn drop(&mut self) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        assert_ne!(self.0, 1, "on purpose");
+    }
+}
+
+#[test]
+fn a_drop_that_panics_costs_no_other_element_of_a_merge_hub() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let (hub, rx) = merge::<BadDrop>(8);
+    let mut tx = hub.producer();
+    for number in 0..5 {
+        assert!(tx.try_send(BadDrop(number, dropped.clone())).is_ok());
+    }
+    assert!(panics(|| drop(rx)));
+    assert_eq!(dropped.load(Ordering::Relaxed), 5);
+    assert!(tx.is_closed());
+}
+
+#[test]
+fn a_drop_that_panics_costs_no_other_element_of_a_partition_hub() {
+    for left_elements in [LeftElements::Drop, LeftElements::Reroute] {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let options = PartitionOptions {
+            left_elements,
+            ..PartitionOptions::default()
+        };
+        let (mut tx, hub) = partition_with(options, Partitioner::round_robin());
+        let rx = hub.subscribe();
+        for number in 0..5 {
+            assert!(tx.try_send(BadDrop(number, dropped.clone())).is_ok());
+        }
+        let drops = left_elements == LeftElements::Drop;
+        assert_eq!(panics(|| drop(rx)), drops);
+        assert_eq!(dropped.load(Ordering::Relaxed), if drops { 5 } else { 0 });
+        // The hub works on.
+        let mut rx = hub.subscribe();
+        assert!(tx.try_send(BadDrop(9, dropped.clone())).is_ok());
+        assert_eq!(
+            rx.try_recv().ok().map(|bad| bad.0),
+            Some(if drops { 9 } else { 0 })
+        );
+        assert_eq!(panics(|| drop((rx, tx, hub))), !drops);
+        assert_eq!(dropped.load(Ordering::Relaxed), 6);
+    }
+}
+
+#[test]
+fn each_element_is_dropped_once_and_when() {
+    let element = Arc::new(());
+    let count = || Arc::strong_count(&element) - 1;
+    let (hub, mut rx) = merge::<Arc<()>>(4);
+    let mut tx = hub.producer();
+    (0..4).for_each(|_| tx.try_send(element.clone()).unwrap());
+    drop(rx.try_recv().unwrap());
+    assert_eq!(count(), 3, "received");
+    assert!(hub.kill_switch().fail("stop"));
+    assert!(rx.try_recv().is_err());
+    assert_eq!(count(), 0, "the consumer has learned of the failure");
+
+    let (hub, rx) = merge::<Arc<()>>(4);
+    let mut tx = hub.producer();
+    (0..4).for_each(|_| tx.try_send(element.clone()).unwrap());
+    drop(rx);
+    assert_eq!(count(), 0, "the consumer has gone");
+
+    let (mut tx, hub) = partition::<Arc<()>>(8, |_, _| 0);
+    (0..4).for_each(|_| tx.try_send(element.clone()).unwrap());
+    assert_eq!(count(), 4);
+    tx.fail("broken");
+    assert_eq!(count(), 0, "nobody was there");
+    drop(hub);
+
+    let (mut tx, hub) = partition::<Arc<()>>(8, |_, _| 0);
+    let mut rx = hub.subscribe();
+    (0..4).for_each(|_| tx.try_send(element.clone()).unwrap());
+    tx.fail("broken");
+    assert!(rx.try_recv().is_err());
+    assert_eq!(count(), 0, "the consumer has learned of the failure");
+
+    let (mut tx, hub) = partition::<Arc<()>>(8, |_, _| 0);
+    let rx = hub.subscribe();
+    (0..4).for_each(|_| tx.try_send(element.clone()).unwrap());
+    drop(hub);
+    drop(rx);
+    assert_eq!(count(), 0, "nobody can come");
+    assert!(tx.is_closed());
+}
+
+#[test]
+fn a_waker_that_panics_costs_no_other_its_wake_up() {
+    let (hub, rx) = merge_with::<u64>(MergeOptions {
+        per_producer: 1,
+        total: Some(2),
+    });
+    let mut producers = [
+        hub.producer(),
+        hub.producer(),
+        hub.producer(),
+        hub.producer(),
+    ];
+    producers[0].try_send(0).unwrap();
+    producers[1].try_send(0).unwrap();
+    let woken = Arc::new(AtomicUsize::new(0));
+    let mut sends = Vec::new();
+    for (index, tx) in producers.iter_mut().enumerate() {
+        let mut send = Box::pin(tx.send(1));
+        let woken = woken.clone();
+        park(&mut send, move || {
+            woken.fetch_add(1, Ordering::Relaxed);
+            assert_ne!(index, 0, "on purpose");
+        });
+        sends.push(send);
+    }
+    // The hub ends: all are told.
+    assert!(panics(|| drop(rx)));
+    assert_eq!(woken.load(Ordering::Relaxed), 4);
+    for send in sends {
+        assert!(send.now_or_never().unwrap().is_err());
+    }
+}
+
+#[test]
+fn a_waker_may_drop_its_consumer_and_subscribe() {
+    let (mut tx, hub) = partition::<u64>(4, |_, _| 0);
+    let consumer = Arc::new(Mutex::new(None));
+    let mut rx = hub.subscribe();
+    let (own, again) = (consumer.clone(), hub.clone());
+    let newcomer = Arc::new(Mutex::new(None));
+    let new = newcomer.clone();
+    park(rx.next(), move || {
+        drop(own.lock().unwrap().take());
+        *new.lock().unwrap() = Some(again.subscribe());
+    });
+    *consumer.lock().unwrap() = Some(rx);
+    tx.try_send(1).unwrap();
+    assert_eq!(hub.receiver_count(), 1);
+    // What the one has left is the other's.
+    let mut rx = newcomer.lock().unwrap().take().unwrap();
+    assert_eq!(rx.try_recv().unwrap(), 1);
+}
+
+#[test]
+fn a_partitioner_may_use_the_hub() {
+    let hub_of_partitioner: Arc<Mutex<Option<PartitionHub<u64>>>> = Arc::default();
+    let own = hub_of_partitioner.clone();
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let consumers_kept = kept.clone();
+    let (mut tx, hub) = partition_stateful::<u64>(8, move |consumers, _| {
+        if let Some(hub) = &*own.lock().unwrap() {
+            consumers_kept.lock().unwrap().push(hub.subscribe());
+            assert_eq!(hub.consumers().len(), consumers.len() + 1);
+            assert!(!hub.is_empty());
+        }
+        consumers.id_at(consumers.len() - 1)
+    });
+    let mut first = hub.subscribe();
+    *hub_of_partitioner.lock().unwrap() = Some(hub);
+    tx.try_send(1).unwrap();
+    tx.try_send(2).unwrap();
+    assert_eq!(first.try_recv().unwrap(), 1, "it came while it was chosen");
+    assert_eq!(kept.lock().unwrap()[0].try_recv().unwrap(), 2);
+    // Else the hub owns itself.
+    hub_of_partitioner.lock().unwrap().take();
+}
+
+#[test]
+fn a_partitioner_that_panics_frees_the_room_wherever_it_runs() {
+    let (mut tx, hub) = partition::<u64>(2, |_, value| {
+        assert_ne!(*value, 1, "on purpose");
+        0
+    });
+    tx.try_send(1).unwrap();
+    tx.try_send(2).unwrap();
+    assert!(tx.try_send(3).is_err());
+    // It is asked when the first consumer comes, in whose call it panics.
+    assert!(panics(|| drop(hub.subscribe())));
+    tx.try_send(3).unwrap();
+    let mut rx = hub.subscribe();
+    assert_eq!(rx.try_recv().unwrap(), 2);
+    assert_eq!(rx.try_recv().unwrap(), 3);
+    assert!(hub.is_empty());
+}
+
+#[test]
+fn a_producer_whose_thread_panics_abandons_its_hub() {
+    let (tx, hub) = partition::<u64>(2, |_, _| 0);
+    let mut rx = hub.subscribe();
+    assert!(panics(move || {
+        let _tx = tx;
+        panic!("on purpose");
+    }));
+    assert_eq!(rx.next().now_or_never(), Some(None));
+    assert!(matches!(rx.error(), Some(HubError::Abandoned)));
+}
+
+#[test]
+fn a_pending_send_that_is_dropped_takes_nothing_with_it() {
+    let element = Arc::new(());
+    let (mut tx, hub) = partition::<Arc<()>>(1, |_, _| 0);
+    let mut rx = hub.subscribe();
+    tx.try_send(element.clone()).unwrap();
+    let woken = Arc::new(AtomicUsize::new(0));
+    let count = woken.clone();
+    park(tx.send(element.clone()), move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    assert_eq!(Arc::strong_count(&element), 2);
+    drop(rx.try_recv().unwrap());
+    assert_eq!(woken.load(Ordering::Relaxed), 0, "nobody waits any more");
+    tx.try_send(element.clone()).unwrap();
+    // The same of a consumer that waited.
+    drop(rx.try_recv().unwrap());
+    park(rx.next(), || {});
+    drop(rx);
+    tx.try_send(element.clone()).unwrap();
+    assert_eq!(hub.len(), 1);
+}
+
+#[test]
+fn large_and_pinned_types_go_through() {
+    struct Large([u64; 512], std::marker::PhantomPinned);
+    let large = |value| Large([value; 512], std::marker::PhantomPinned);
+    let (hub, mut merged) = merge::<Large>(3);
+    let mut producer = hub.producer();
+    let (mut tx, hub) = partition::<Large>(3, |_, _| 0);
+    let mut rx = hub.subscribe();
+    for value in 0..10 {
+        assert!(producer.try_send(large(value)).is_ok());
+        assert_eq!(merged.try_recv().ok().unwrap().0[511], value);
+        assert!(tx.try_send(large(value)).is_ok());
+        assert_eq!(rx.try_recv().ok().unwrap().0[511], value);
+    }
+}
+
+/// A burst is one wake-up; so is what was fed and flushed.
+#[test]
+fn wake_ups_are_coalesced() {
+    let woken = Arc::new(AtomicUsize::new(0));
+    let counted = || {
+        let woken = woken.clone();
+        move || {
+            woken.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let (hub, mut rx) = merge::<u64>(16);
+    let mut tx = hub.producer();
+    park(rx.next(), counted());
+    tx.try_send(1).unwrap();
+    tx.try_send(2).unwrap();
+    assert_eq!(woken.swap(0, Ordering::Relaxed), 1);
+    while rx.try_recv().is_ok() {}
+    park(rx.next(), counted());
+    tx.blocking_feed(1).unwrap();
+    tx.blocking_feed(2).unwrap();
+    assert_eq!(woken.load(Ordering::Relaxed), 0);
+    tx.flush();
+    assert_eq!(woken.swap(0, Ordering::Relaxed), 1);
+
+    let (mut tx, hub) = partition::<u64>(16, |_, _| 0);
+    let mut rx = hub.subscribe();
+    park(rx.next(), counted());
+    tx.try_send(1).unwrap();
+    tx.try_send(2).unwrap();
+    assert_eq!(woken.swap(0, Ordering::Relaxed), 1);
+    while rx.try_recv().is_ok() {}
+    park(rx.next(), counted());
+    tx.blocking_feed(1).unwrap();
+    assert_eq!(woken.load(Ordering::Relaxed), 0);
+    tx.flush();
+    assert_eq!(woken.load(Ordering::Relaxed), 1);
+    assert_eq!(rx.next().now_or_never(), Some(Some(1)));
+    let waker = Waker::noop();
+    let next = pin!(rx.next());
+    assert!(matches!(
+        next.poll(&mut Context::from_waker(waker)),
+        Poll::Pending
+    ));
+}

@@ -1,0 +1,232 @@
+//! Merge and partition hubs on two threads and more, at small bounds: order, and nothing lost.
+
+use std::sync::Arc;
+
+use fanline::hub::{
+    FullConsumer, LeftElements, MergeOptions, PartitionOptions, Partitioner, merge_with,
+    partition_with,
+};
+
+const BOUNDS: [usize; 3] = [1, 2, 16];
+
+fn merged(per_producer: usize, total: Option<usize>, producers: u64, feeds: bool) {
+    let (hub, mut rx) = merge_with::<u64>(MergeOptions {
+        per_producer,
+        total,
+    });
+    let each = 20_000 / producers;
+    let threads: Vec<_> = (0..producers)
+        .map(|id| {
+            let mut tx = hub.producer();
+            std::thread::spawn(move || {
+                for value in 0..each {
+                    let value = id * 1_000_000 + value;
+                    if feeds && value % 3 != 0 {
+                        tx.blocking_feed(value).unwrap();
+                    } else {
+                        tx.blocking_send(value).unwrap();
+                    }
+                }
+            })
+        })
+        .collect();
+    drop(hub);
+    let mut next = vec![0; threads.len()];
+    while let Some(value) = rx.blocking_recv() {
+        let id = usize::try_from(value / 1_000_000).unwrap();
+        assert_eq!(value % 1_000_000, next[id]);
+        next[id] += 1;
+    }
+    assert!(next.iter().all(|count| *count == each));
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn merge_on_threads_keeps_the_order_of_each() {
+    for bound in BOUNDS {
+        for producers in [1, 2, 4] {
+            merged(bound, None, producers, false);
+            merged(bound, Some(bound), producers, true);
+        }
+    }
+}
+
+/// Producers come and go all the time, each with one run of elements.
+#[test]
+fn merge_with_churn() {
+    for bound in BOUNDS {
+        let (hub, mut rx) = merge_with::<(u64, u64)>(MergeOptions {
+            per_producer: bound,
+            total: Some(4),
+        });
+        let threads = [0, 1].map(|id| {
+            let hub = hub.clone();
+            std::thread::spawn(move || {
+                for run in 0..500 {
+                    let mut tx = hub.producer();
+                    for value in 0..5 {
+                        tx.blocking_feed((id, run * 5 + value)).unwrap();
+                    }
+                }
+            })
+        });
+        drop(hub);
+        let mut next = [0; 2];
+        while let Some((id, value)) = rx.blocking_recv() {
+            let next = &mut next[usize::try_from(id).unwrap()];
+            // Of one thread: its producers came one after the other.
+            assert_eq!(value, *next);
+            *next += 1;
+        }
+        assert_eq!(next, [2_500; 2]);
+        let _ = threads.map(|thread| thread.join().unwrap());
+    }
+}
+
+/// The consumer leaves, or the hub is killed, while producers send: every element is dropped once.
+#[test]
+fn merge_ends_while_producers_send() {
+    for kills in [false, true] {
+        for round in 0..200 {
+            let element = Arc::new(());
+            let (hub, mut rx) = merge_with::<Arc<()>>(MergeOptions {
+                per_producer: 2,
+                total: Some(3),
+            });
+            let threads = [0, 1].map(|_| {
+                let (mut tx, element) = (hub.producer(), element.clone());
+                std::thread::spawn(move || while tx.blocking_send(element.clone()).is_ok() {})
+            });
+            for _ in 0..round {
+                rx.blocking_recv().unwrap();
+            }
+            if kills {
+                assert!(hub.kill_switch().fail("stop"));
+                assert!(rx.blocking_recv().is_none());
+            }
+            drop(rx);
+            let _ = threads.map(|thread| thread.join().unwrap());
+            assert_eq!(Arc::strong_count(&element), 1);
+        }
+    }
+}
+
+fn partitioned(options: PartitionOptions, consumers: usize, feeds: bool) {
+    let count = 20_000;
+    let partitioner = Partitioner::by_index(|count, value: &u64| {
+        i64::try_from(*value % count as u64).expect("small")
+    });
+    let keeps_to_it = options.full_consumer == FullConsumer::Wait;
+    let (mut tx, hub) = partition_with::<u64>(options, partitioner);
+    let threads: Vec<_> = (0..consumers)
+        .map(|_| {
+            let mut rx = hub.subscribe();
+            std::thread::spawn(move || Vec::from_iter(std::iter::from_fn(|| rx.blocking_recv())))
+        })
+        .collect();
+    drop(hub);
+    for value in 0..count {
+        if feeds && value % 5 != 0 {
+            tx.blocking_feed(value).unwrap();
+        } else {
+            tx.blocking_send(value).unwrap();
+        }
+    }
+    drop(tx);
+    let mut all = Vec::new();
+    for (index, thread) in threads.into_iter().enumerate() {
+        let received = thread.join().unwrap();
+        assert!(received.is_sorted(), "in order");
+        if keeps_to_it {
+            let own = |value: &u64| value % consumers as u64 == index as u64;
+            assert!(received.iter().all(own));
+        }
+        all.extend(received);
+    }
+    all.sort_unstable();
+    assert!(all.iter().copied().eq(0..count), "{} of {count}", all.len());
+}
+
+#[test]
+fn partition_on_threads_keeps_the_order_of_each() {
+    for bound in BOUNDS {
+        for consumers in [1, 2, 4] {
+            for full_consumer in [FullConsumer::Wait, FullConsumer::Reroute] {
+                for per_consumer in [None, Some(bound)] {
+                    let options = PartitionOptions {
+                        capacity: 2 * bound,
+                        per_consumer,
+                        full_consumer,
+                        ..PartitionOptions::default()
+                    };
+                    partitioned(options, consumers, bound == 2);
+                }
+            }
+        }
+    }
+}
+
+/// Consumers come and go while elements flow; whatever they leave goes to others.
+#[test]
+fn partition_with_churn() {
+    for bound in BOUNDS {
+        let options = PartitionOptions {
+            capacity: 2 * bound,
+            left_elements: LeftElements::Reroute,
+            ..PartitionOptions::default()
+        };
+        let (mut tx, hub) = partition_with::<u64>(options, Partitioner::round_robin());
+        let threads = [0_u64, 1].map(|index| {
+            let hub = hub.clone();
+            std::thread::spawn(move || {
+                let mut received = Vec::new();
+                let mut rx = hub.subscribe();
+                while let Some(value) = rx.blocking_recv() {
+                    received.push(value);
+                    if value % 7 == index {
+                        rx = hub.subscribe();
+                    }
+                }
+                received
+            })
+        });
+        drop(hub);
+        for value in 0..5_000 {
+            tx.blocking_send(value).unwrap();
+        }
+        drop(tx);
+        let mut all = threads.map(|thread| thread.join().unwrap()).concat();
+        all.sort_unstable();
+        assert!(all.iter().copied().eq(0..5_000), "{} of 5000", all.len());
+    }
+}
+
+/// The hub is killed while it works: every element is dropped once.
+#[test]
+fn partition_ends_while_elements_flow() {
+    for round in 0..200 {
+        let element = Arc::new(());
+        let options = PartitionOptions {
+            capacity: 3,
+            per_consumer: Some(1),
+            ..PartitionOptions::default()
+        };
+        let (mut tx, hub) = partition_with::<Arc<()>>(options, Partitioner::round_robin());
+        let consumers = [0, 1].map(|_| {
+            let mut rx = hub.subscribe();
+            std::thread::spawn(move || while rx.blocking_recv().is_some() {})
+        });
+        let own = element.clone();
+        let producer = std::thread::spawn(move || while tx.blocking_send(own.clone()).is_ok() {});
+        for _ in 0..round {
+            std::thread::yield_now();
+        }
+        assert!(hub.kill_switch().fail("stop"));
+        let _ = consumers.map(|thread| thread.join().unwrap());
+        producer.join().unwrap();
+        drop(hub);
+        assert_eq!(Arc::strong_count(&element), 1);
+    }
+}

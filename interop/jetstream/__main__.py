@@ -1,0 +1,72 @@
+"""Plays every case against nats-server and the server under test and prints where they differ."""
+
+import difflib
+import json
+import os
+import tempfile
+
+from harness.report import Report, is_reference, reference_server, server_under_test
+from harness.server import Server
+from jetstream.cases import CASES
+from jetstream.session import play
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def main():
+    with open(os.path.join(HERE, "differences.json")) as file:
+        differences = {} if is_reference() else json.load(file)
+    names = [case.name for case in CASES]
+    repeated = {name for name in names if names.count(name) > 1}
+    unknown = set(differences) - set(names)
+    assert not repeated and not unknown, f"repeated: {repeated}, unknown: {unknown}"
+
+    report = Report("jetstream")
+    with tempfile.TemporaryDirectory() as folder:
+        servers = [
+            Server(binary, "-js", "-sd", os.path.join(folder, role))
+            for role, binary in (("wanted", reference_server()), ("found", server_under_test()))
+        ]
+        try:
+            for server in servers:
+                server.start()
+            for case in CASES:
+                if report.wants(case.name):
+                    compare(report, case, *servers, differences)
+        finally:
+            for server in servers:
+                server.kill()
+    report.end()
+
+
+def compare(report: Report, case, reference: Server, under_test: Server, differences):
+    try:
+        wanted = play(case, reference.port)
+        found = play(case, under_test.port)
+    except (OSError, ValueError, AssertionError) as error:
+        report.fail(case.name, f"{type(error).__name__}: {error}")
+        revive(under_test)
+        return
+    if under_test.process.poll() is not None:
+        report.fail(case.name, "the server died of it:\n" + under_test.output()[-2000:])
+        revive(under_test)
+        return
+    deliberate = differences.get(case.name)
+    if deliberate and wanted != found:
+        report.ok(f"{case.name} (differs on purpose: {deliberate})")
+    elif deliberate:
+        report.fail(case.name, "differs no more: see differences.json")
+    elif wanted != found:
+        lines = difflib.ndiff(wanted, found)
+        report.fail(case.name, "\n".join(line for line in lines if not line.startswith(("?", "  "))))
+    else:
+        report.ok(case.name)
+
+
+def revive(server: Server):
+    """Gives the next case a server that lives: one crash is one failure."""
+    server.kill()
+    server.start()
+
+
+main()
