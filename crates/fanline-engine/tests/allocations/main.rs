@@ -3,6 +3,7 @@
 //! A test binary of its own, because it replaces the global allocator.
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
 
+mod jetstream;
 mod shard;
 mod store;
 
@@ -45,9 +46,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// How often this thread has allocated.
+fn allocations_so_far() -> u64 {
+    ALLOCATIONS.get()
+}
+
 /// How often `work` allocates.
 fn allocations(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
+    let before = allocations_so_far();
     work();
-    ALLOCATIONS.get() - before
+    allocations_so_far() - before
 }
