@@ -125,6 +125,11 @@ fn names() -> Vec<Vec<u8>> {
     (0..SUBJECTS).map(name).collect()
 }
 
+fn any<'a>(names: &'a [Vec<u8>], numbers: &mut Numbers) -> &'a [u8] {
+    let at = numbers.below(names.len() as u64);
+    &names[usize::try_from(at).unwrap_or_default()]
+}
+
 fn append_to_many(mut store: Store) -> Box<Work> {
     let payload = [b'x'; 128];
     let names = names();
@@ -133,7 +138,7 @@ fn append_to_many(mut store: Store) -> Box<Work> {
         let batches = operations.div_ceil(BATCH);
         for _ in 0..batches {
             for _ in 0..BATCH {
-                let name = &names[numbers.below(SUBJECTS) as usize];
+                let name = any(&names, &mut numbers);
                 let stored = store.append(&record(name, &payload));
                 stored.expect("a benchmark's own record");
             }
@@ -153,7 +158,7 @@ fn load_last(mut store: Store) -> Box<Work> {
     let mut numbers = Numbers::new();
     Box::new(move |operations| {
         for _ in 0..operations {
-            let name = &names[numbers.below(SUBJECTS) as usize];
+            let name = any(&names, &mut numbers);
             let last = store.subject(name).map_or(0, |subject| subject.last);
             let found = store.read(last).expect("a benchmark's own record");
             std::hint::black_box(found.map(|record| record.payload.len()));
@@ -169,7 +174,7 @@ fn purge() -> Box<Work> {
     let mut numbers = Numbers::new();
     Box::new(move |operations| {
         for _ in 0..operations {
-            let name = &names[numbers.below(SUBJECTS) as usize];
+            let name = any(&names, &mut numbers);
             let stored = store.append(&record(name, &payload));
             stored.expect("a benchmark's own record");
             std::hint::black_box(store.purge(name, None, 1)).expect("in memory");

@@ -213,6 +213,11 @@ fn seal(bytes: &mut [u8], salt: u32) {
     bytes[..4].copy_from_slice(&head_sum.to_le_bytes());
 }
 
+/// The sequence in a head of which nothing else can be trusted.
+pub(super) fn sequence_unchecked(bytes: &[u8]) -> Option<u64> {
+    read_u64(bytes, 16)
+}
+
 /// Overwrites headers and payload with zeros. The head stays as it is, so that nothing can go wrong
 /// with it while this is written; the body's checksum does not fit any more.
 pub(super) fn erase(bytes: &mut [u8]) {

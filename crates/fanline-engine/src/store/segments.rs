@@ -173,12 +173,11 @@ impl Store {
         bytes.truncate(usize::try_from(file.bytes).unwrap_or(usize::MAX));
         let mut scanner = Scanner::new(&bytes, SEGMENT_HEAD_BYTES, files.salt, false);
         let mut found: Vec<(u64, Slot)> = Vec::with_capacity(segment.records as usize);
-        // Behind which records there are bytes that are none.
         let mut holes = Vec::new();
         while let Some((offset, what)) = scanner.next() {
             let head = match what {
                 Found::Hole { .. } => {
-                    holes.push(found.len());
+                    holes.push(Hole::new(found.len(), &bytes[offset..]));
                     continue;
                 }
                 Found::Sound(head) | Found::Damaged(head) if head.kind.is_message() => head,
@@ -193,7 +192,10 @@ impl Store {
             let slot = Slot::new(offset, &head, subject.unwrap_or(UNKNOWN));
             found.push((head.sequence, slot));
         }
-        fill_holes(&mut found, &holes, segment);
+        if scanner.end() < bytes.len() {
+            holes.push(Hole::new(found.len(), &bytes[scanner.end()..]));
+        }
+        fill_holes(&mut found, &holes, segment, self.first);
         for (number, (sequence, slot)) in found.into_iter().enumerate() {
             self.must_recount |= slot.subject == UNKNOWN && !segment.is_dead(number);
             slots.push(sequence, slot);
@@ -272,8 +274,26 @@ impl Store {
     }
 }
 
-/// Each record keeps its number, also when the head of one before it has become unreadable since.
-fn fill_holes(found: &mut Vec<(u64, Slot)>, holes: &[usize], segment: &Segment) {
+/// Bytes that are no record.
+struct Hole {
+    /// Behind so many records,
+    behind: usize,
+    /// the first of which seems to have this sequence.
+    sequence: Option<u64>,
+}
+
+impl Hole {
+    fn new(behind: usize, bytes: &[u8]) -> Self {
+        Hole {
+            behind,
+            sequence: record::sequence_unchecked(bytes),
+        }
+    }
+}
+
+/// Each record keeps its number, also when the head of one before it has become unreadable since. What
+/// its sequence was is told by its neighbours, or else by the damaged head itself.
+fn fill_holes(found: &mut Vec<(u64, Slot)>, holes: &[Hole], segment: &Segment, first_live: u64) {
     let records = segment.records as usize;
     if found.len() >= records {
         return;
@@ -286,17 +306,21 @@ fn fill_holes(found: &mut Vec<(u64, Slot)>, holes: &[usize], segment: &Segment) 
         }
         return;
     }
-    for (before, at) in holes.iter().enumerate() {
+    for (before, hole) in holes.iter().enumerate() {
         if found.len() >= records {
             return;
         }
-        let previous = (at + before).checked_sub(1).map(|p| found[p].0 + 1);
-        let sequence = previous.unwrap_or(segment.first);
-        let is_free = found
-            .get(at + before)
-            .is_none_or(|(next, _)| *next > sequence);
-        if is_free {
-            found.insert(at + before, (sequence, Slot::lost()));
+        let at = hole.behind + before;
+        let previous = at.checked_sub(1).map(|p| found[p].0 + 1);
+        let least = match segment.is_dead(at) {
+            true => previous.unwrap_or(segment.first),
+            // What lives is not below all that lives.
+            false => previous.unwrap_or(segment.first).max(first_live),
+        };
+        let end = found.get(at).map_or(segment.last + 1, |(next, _)| *next);
+        let seems = hole.sequence.filter(|s| (least..end).contains(s));
+        if least < end {
+            found.insert(at, (seems.unwrap_or(least), Slot::lost()));
         }
     }
     // The rest was at the end, and the last of it is known.
