@@ -294,7 +294,7 @@ impl Store {
         active.kill(active.records as usize - 1, head.bytes);
     }
 
-    fn drop_below(&mut self, sequence: u64) -> Result<(), StoreError> {
+    pub(super) fn drop_below(&mut self, sequence: u64) -> Result<(), StoreError> {
         while self.messages > 0 && self.first < sequence {
             self.drop_sequence(self.first, None)?;
         }
