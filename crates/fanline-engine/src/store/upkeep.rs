@@ -40,7 +40,7 @@ pub(super) struct Upkeep {
     /// that is being made.
     retired: Vec<SegmentFile>,
     removable: usize,
-    /// Where the log ended at the last checkpoint, in bytes ever written.
+    /// Where the log ended at the last checkpoint, in bytes ever written, or read at the start.
     written_then: u64,
     pub(super) written: u64,
     /// Bytes of files that the next one sets free.
@@ -262,7 +262,7 @@ impl Store {
             + self.subjects.len() as u64 * SUBJECT_BYTES
     }
 
-    fn encode_index(&self) -> Option<Vec<u8>> {
+    fn encode_index(&mut self) -> Option<Vec<u8>> {
         let files = self.files.as_ref()?;
         let Body::File(active) = &self.segments.back()?.body else {
             return None;
@@ -285,7 +285,7 @@ impl Store {
                 writer.segment(segment, file);
             }
         }
-        for (_, subject) in self.subjects.iter() {
+        for subject in self.subjects.iter_in_order() {
             writer.subject(&IndexedSubject {
                 name: subject.name(),
                 messages: subject.messages,
