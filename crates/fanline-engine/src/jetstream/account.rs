@@ -6,12 +6,15 @@ use super::advisory::{Action, Advisories};
 use super::consumer::AckTopic;
 use super::folders::Folders;
 use super::info::ApiStats;
-use super::limits::{AccountLimits, Reserved};
+use super::limits::{AccountLimits, Reserved, ServerLimits, Usage};
 use super::random::Random;
+use super::receivers::Receivers;
+use super::stream::OpenBatches;
 use super::streams::{Key, StreamId, Streams};
 use super::transfer::Transfers;
-use super::{Message, Now, Port, Strictness, api};
+use super::{ApiError, Message, Now, Port, Strictness, api};
 use crate::store::{DiskError, SyncId, SyncMode, SyncRequest};
+use crate::topic::Filter;
 
 /// What everything for JetStream is published to.
 const FILTERS: [&str; 4] = ["$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$JS.SNAPSHOT.>"];
@@ -33,6 +36,8 @@ pub struct Settings {
     pub strictness: Strictness,
     /// What the account may use.
     pub limits: AccountLimits,
+    /// What all accounts together may use.
+    pub server_limits: ServerLimits,
     /// When records are brought to the disk, if their stream does not say.
     pub sync: SyncMode,
 }
@@ -64,6 +69,10 @@ pub struct JetStream {
     pub(super) random: Random,
     pub(super) stats: ApiStats,
     pub(super) transfers: Transfers,
+    pub(super) usage: Usage,
+    /// Batches of all streams.
+    pub(super) batches: OpenBatches,
+    receivers: Receivers,
     /// `$JS.<domain>.API.`
     domain_prefix: Option<Box<[u8]>>,
     touched: Vec<Key>,
@@ -97,6 +106,9 @@ impl JetStream {
             random,
             stats: ApiStats::default(),
             transfers: Transfers::default(),
+            usage: Usage::default(),
+            batches: OpenBatches::default(),
+            receivers: Receivers::default(),
             touched: Vec::new(),
             unsynced: Vec::new(),
             problems: Vec::new(),
@@ -120,7 +132,14 @@ impl JetStream {
         if let Some(key) = self.streams.holder(message.topic)
             && let Some(stream) = self.streams.touch(key)
         {
+            let storage = stream.config().storage;
+            if self.usage.is_full(storage, self.settings.server_limits) {
+                return stream.refuse(message, &ApiError::INSUFFICIENT_RESOURCES, port);
+            }
+            let elsewhere = self.batches.without(stream.open_batches());
+            stream.set_batches_elsewhere(elsewhere);
             stream.publish(message, now, port);
+            self.batches = elsewhere.and(stream.open_batches());
         }
     }
 
@@ -172,15 +191,29 @@ impl JetStream {
 
     /// The first one has subscribed to a filter, or the last one has left it.
     pub fn handle_interest(&mut self, filter: &[u8], now: Now, port: &mut dyn Port) {
-        let pushing = |stream: &super::stream::Stream| !stream.consumers().is_empty();
-        let streams = self.streams.iter().filter(|(_, stream)| pushing(stream));
-        let keys: Vec<Key> = streams.map(|(key, _)| key).collect();
-        for key in keys {
+        // Consumers that were made a moment ago want to know, too.
+        for key in self.streams.touched().to_vec() {
+            self.note_receivers(key);
+        }
+        let Ok(parsed) = Filter::parse(filter) else {
+            return;
+        };
+        for key in self.receivers.of(parsed) {
             if let Some(stream) = self.streams.touch(key) {
                 stream.with_consumers(now, port, |consumers, context| {
                     consumers.handle_interest(filter, context);
                 });
             }
+        }
+    }
+
+    /// Takes note of where a stream's consumers push to.
+    pub(super) fn note_receivers(&mut self, key: Key) {
+        let receivers = &mut self.receivers;
+        if let Some(stream) = self.streams.get_mut(key) {
+            stream.take_receivers(&mut |subject, is_there| {
+                receivers.change(key, subject, is_there);
+            });
         }
     }
 
@@ -203,7 +236,9 @@ impl JetStream {
     pub fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
         while let Some(key) = self.streams.take_due(now.since_start) {
             if let Some(stream) = self.streams.touch(key) {
+                let elsewhere = self.batches.without(stream.open_batches());
                 stream.handle_timeout(now, port);
+                self.batches = elsewhere.and(stream.open_batches());
             }
         }
         self.expire_transfers(now, port);
@@ -225,7 +260,10 @@ impl JetStream {
             return;
         };
         stream.settle(now, port);
+        let (storage, bytes) = (stream.config().storage, stream.bytes());
+        self.usage.set(key, storage, bytes);
         self.remove_unused(key, now, port);
+        self.note_receivers(key);
         self.keep_consumers(key, false, now, port);
         self.streams.set_timer(key);
         if !self.unsynced.contains(&key) {
@@ -336,9 +374,9 @@ impl JetStream {
         let _ = stream.remove_unneeded();
         super::keep::forget_consumer(stream.store(), consumer.name());
         if !consumer.config().direct {
-            let stream = stream.config().name.clone();
-            let names = (stream.as_str(), consumer.name());
+            let names = (stream.config().name.as_str(), consumer.name());
             self.advisories.consumer(Action::Delete, names, now, port);
         }
+        self.note_receivers(key);
     }
 }

@@ -98,6 +98,8 @@ impl JetStream {
             self.delete_consumer(key, id, now, port);
         }
         let stream = self.streams.remove(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+        self.usage.remove(key);
+        self.batches = self.batches.without(stream.open_batches());
         for subject in &stream.config().subjects {
             port.unsubscribe(subject.as_bytes());
         }

@@ -38,7 +38,7 @@ impl JetStream {
         let id = self.random.id();
         let deliver = format!("$JS.SNAPSHOT.RESTORE.{}.{id}", config.name);
         self.advisories
-            .transfer("restore_create", &config.name, now, port);
+            .transfer("restore_create", (&config.name, None), now, port);
         self.transfers.restores.push(Restore {
             id,
             config,
@@ -113,7 +113,7 @@ impl JetStream {
             });
         }
         self.advisories
-            .transfer("restore_complete", &name, now, port);
+            .transfer("restore_complete", (&name, None), now, port);
         created_reply(self, key, now)
     }
 

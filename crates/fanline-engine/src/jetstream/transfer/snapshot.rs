@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{TRANSFERS_MAX, archive};
 use crate::jetstream::account::JetStream;
 use crate::jetstream::consumer::Context;
+use crate::jetstream::info::StateInfo;
 use crate::jetstream::stream::Stream;
 use crate::jetstream::streams::StreamId;
 use crate::jetstream::{ApiError, ConsumerConfig, Message, Now, Port};
@@ -57,6 +58,7 @@ impl JetStream {
         if options.with_consumers {
             write_consumers(of, &mut buffer, now, port);
         }
+        let state = StateInfo::of(of);
         let mut snapshot = Snapshot {
             id: self.random.id(),
             stream,
@@ -70,7 +72,8 @@ impl JetStream {
             pieces: 0,
             heard: now.since_start,
         };
-        self.advisories.transfer("snapshot_create", name, now, port);
+        self.advisories
+            .transfer("snapshot_create", (name, Some(&state)), now, port);
         if !self.go_on(&mut snapshot, now, port) {
             self.transfers.snapshots.push(snapshot);
         }
@@ -111,7 +114,7 @@ impl JetStream {
         }
         let name = &snapshot.name;
         self.advisories
-            .transfer("snapshot_complete", name, now, port);
+            .transfer("snapshot_complete", (name, None), now, port);
         true
     }
 }
