@@ -2,6 +2,7 @@
 
 mod disk;
 mod jetstream;
+mod machine;
 mod store_folder;
 mod syncer;
 #[cfg(test)]
@@ -14,10 +15,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fanline_engine::jetstream::{Now, Port};
+use fanline_engine::jetstream::{Now, Overview, OverviewWanted, Port};
 use fanline_engine::store::DiskError;
 use fanline_engine::{Batch, Keeper, Place};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use tracing::warn;
 
 use crate::shell::{self, Common};
@@ -25,6 +27,7 @@ use disk::OpenFiles;
 pub(crate) use jetstream::starter;
 use store_folder::StoreFolder;
 use store_folder::StreamFolders;
+pub(crate) use store_folder::own_folder;
 use syncer::{Job, Synced, Syncer};
 use work::{StreamSync, Work};
 
@@ -41,6 +44,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 pub(crate) enum Command {
     /// Take what has come so far, bring everything to the disk, and end.
     Stop,
+    /// Tell what there is.
+    Tell(OverviewWanted, oneshot::Sender<Overview>),
 }
 
 /// The keeper's thread, as the control thread has it.
@@ -164,8 +169,11 @@ impl<W: Work> Thread<W> {
         loop {
             tokio::select! {
                 biased;
-                // Without a control thread there is nobody to work for.
-                Some(Command::Stop) | None = commands.recv() => break,
+                command = commands.recv() => match command {
+                    Some(Command::Tell(wanted, to)) => self.tell(wanted, to),
+                    // Without a control thread there is nobody to work for.
+                    Some(Command::Stop) | None => break,
+                },
                 Some(done) = synced.recv() => self.note_synced(done),
                 () = self.wait() => {}
             }
@@ -181,6 +189,15 @@ impl<W: Work> Thread<W> {
         if finished.await.is_err() {
             warn!("JetStream: the disk has not taken everything in {STOP_TIME_MAX:?}");
         }
+    }
+
+    fn tell(&mut self, wanted: OverviewWanted, to: oneshot::Sender<Overview>) {
+        let now = self.now();
+        let told = self
+            .keeper
+            .with(|work, port| work.overview(wanted, now, port));
+        // Whoever asked may have lost patience.
+        let _ = to.send(told);
     }
 
     /// Brings everything to the disk.

@@ -20,6 +20,11 @@ const STREAMS: &str = "streams";
 /// A stream's folder that is being removed has a name that no stream has.
 const GONE: &str = ".gone";
 
+/// Where in a store folder this server keeps what it keeps.
+pub(crate) fn own_folder(store_dir: &Path) -> PathBuf {
+    store_dir.join(OWN)
+}
+
 /// Why a store folder cannot be had.
 #[derive(Debug)]
 pub(crate) enum StoreFolderError {
@@ -46,7 +51,7 @@ pub(crate) struct StoreFolder {
 impl StoreFolder {
     /// Makes the folder if it is not there, and takes it.
     pub(crate) fn open(store_dir: &Path) -> Result<Self, StoreFolderError> {
-        let path = store_dir.join(OWN);
+        let path = own_folder(store_dir);
         fs::create_dir_all(&path)?;
         let mut options = OpenOptions::new();
         let opened = options.write(true).create(true).truncate(false);
