@@ -334,8 +334,8 @@ fn every_path_answers_as_it_should() {
     }
 }
 
-#[tokio::test]
-async fn jetstream_is_told_of() {
+/// A server with a stream of one record and a consumer; what was answered to all that was asked.
+async fn with_a_stream() -> (Running, Vec<String>) {
     let server = Running::start_with(Options {
         jetstream: Some(JetStreamOptions {
             memory_bytes_max: Some(1_000),
@@ -364,6 +364,12 @@ async fn jetstream_is_told_of() {
         let reply = reply.unwrap_or_else(|error| panic!("{topic}: {error}"));
         said.push(String::from_utf8_lossy(reply.payload()).into_owned());
     }
+    (server, said)
+}
+
+#[tokio::test]
+async fn jetstream_is_told_of() {
+    let (server, said) = with_a_stream().await;
     assert!(said[1].contains("\"err_code\":10028"), "{}", said[1]);
     let jsz = server.json("/jsz?consumers=1&config=1");
     let counts = [
