@@ -70,7 +70,11 @@ impl Folder {
         let name = format!("fanline-interop-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path)?;
-        Ok(Self(path.to_str().context("the folder's name is no text")?.to_owned()))
+        Ok(Self(
+            path.to_str()
+                .context("the folder's name is no text")?
+                .to_owned(),
+        ))
     }
 
     pub fn path(&self) -> &str {

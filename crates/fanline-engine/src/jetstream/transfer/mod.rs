@@ -4,6 +4,7 @@
 //! more. In: each piece is answered; an empty one ends it.
 
 mod archive;
+mod framing;
 mod restore;
 mod snapshot;
 

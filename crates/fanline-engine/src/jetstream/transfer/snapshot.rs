@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{TRANSFERS_MAX, archive};
+use super::{TRANSFERS_MAX, archive, framing};
 use crate::jetstream::account::JetStream;
 use crate::jetstream::consumer::Context;
 use crate::jetstream::stream::Stream;
@@ -30,7 +30,9 @@ pub(in crate::jetstream) struct Snapshot {
     /// The first that is not part of it.
     end: u64,
     has_ended: bool,
-    /// Written and not sent.
+    /// Written and not framed.
+    plain: Vec<u8>,
+    /// Framed and not sent.
     buffer: Vec<u8>,
     in_flight_bytes: usize,
     pieces: u64,
@@ -52,11 +54,13 @@ impl JetStream {
         let key = self.streams.find(name).ok_or(ApiError::STREAM_NOT_FOUND)?;
         let stream = self.streams.id(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
         let of = self.streams.touch(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
-        let mut buffer = Vec::new();
-        archive::begin(&mut buffer);
+        let mut plain = Vec::new();
+        archive::begin(&mut plain);
         if options.with_consumers {
-            write_consumers(of, &mut buffer, now, port);
+            write_consumers(of, &mut plain, now, port);
         }
+        let mut buffer = Vec::new();
+        framing::begin(&mut buffer);
         let mut snapshot = Snapshot {
             id: self.random.id(),
             stream,
@@ -65,6 +69,7 @@ impl JetStream {
             next: of.store().first_sequence(),
             end: of.store().last_sequence() + 1,
             has_ended: false,
+            plain,
             buffer,
             in_flight_bytes: 0,
             pieces: 0,
@@ -120,21 +125,24 @@ impl Snapshot {
     fn send(&mut self, stream: &mut Stream, port: &mut dyn Port) -> Result<bool, StoreError> {
         let mut everything = Filters::default();
         loop {
-            while !self.has_ended && self.buffer.len() < self.options.chunk_bytes {
+            while !self.has_ended && self.plain.len() + self.buffer.len() < self.options.chunk_bytes
+            {
                 let found = stream.store().next_matching(&mut everything, self.next)?;
                 let Some(sequence) = found.filter(|sequence| *sequence < self.end) else {
-                    archive::write_end(&mut self.buffer, self.end);
+                    archive::write_end(&mut self.plain, self.end);
                     self.has_ended = true;
                     break;
                 };
                 self.next = sequence + 1;
                 match stream.store().read(sequence) {
-                    Ok(Some(record)) => archive::write_record(&mut self.buffer, &record),
+                    Ok(Some(record)) => archive::write_record(&mut self.plain, &record),
                     // What is damaged cannot be saved; the rest can.
                     Ok(None) | Err(StoreError::Damaged(_)) => {}
                     Err(error) => return Err(error),
                 }
             }
+            framing::write(&mut self.buffer, &self.plain);
+            self.plain.clear();
             if self.buffer.is_empty() {
                 return Ok(true);
             }
