@@ -140,7 +140,7 @@ fn streams_are_made_changed_and_removed() {
     at.ok(&["stream", "seal", "ORDERS", "--force"]);
     assert!(
         at.fails(1, &["stream", "purge", "ORDERS", "--force"])
-            .contains("10110")
+            .contains("10109")
     );
     at.ok(&["stream", "rm", "ORDERS", "--force"]);
     assert_eq!(
