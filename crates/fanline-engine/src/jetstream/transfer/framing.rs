@@ -47,7 +47,7 @@ impl Unframer {
     pub(super) fn push(&mut self, piece: &[u8], archive: &mut Vec<u8>) -> Result<(), ArchiveError> {
         self.bytes.extend(piece);
         let mut at = 0;
-        while let Some((kind, body)) = frame(&self.bytes[at..]) {
+        while let Some((kind, body)) = frame(&self.bytes[at..])? {
             match kind {
                 STREAM if body == &STREAM_HEAD[HEAD_BYTES..] => self.has_begun = true,
                 _ if !self.has_begun => return Err(ArchiveError::Unknown),
@@ -58,19 +58,21 @@ impl Unframer {
             at += HEAD_BYTES + body.len();
         }
         self.bytes.drain(..at);
-        // No frame of ours is longer: what is waited for is no backup, and would not end.
-        match self.bytes.len() <= HEAD_BYTES + CHECKSUM_BYTES + FRAME_BYTES_MAX {
-            true => Ok(()),
-            false => Err(ArchiveError::Unknown),
-        }
+        Ok(())
     }
 }
 
 /// The first frame, if it is there as a whole.
-fn frame(bytes: &[u8]) -> Option<(u8, &[u8])> {
-    let (&[kind, a, b, c], rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
-    let length = usize::try_from(u32::from_le_bytes([a, b, c, 0])).ok()?;
-    Some((kind, rest.get(..length)?))
+fn frame(bytes: &[u8]) -> Result<Option<(u8, &[u8])>, ArchiveError> {
+    let Some((&[kind, a, b, c], rest)) = bytes.split_first_chunk::<HEAD_BYTES>() else {
+        return Ok(None);
+    };
+    let length = usize::try_from(u32::from_le_bytes([a, b, c, 0])).unwrap_or(usize::MAX);
+    // No frame of ours is longer, and nobody else's is waited for.
+    if length > CHECKSUM_BYTES + FRAME_BYTES_MAX {
+        return Err(ArchiveError::Unknown);
+    }
+    Ok(rest.get(..length).map(|body| (kind, body)))
 }
 
 fn checked(body: &[u8]) -> Result<&[u8], ArchiveError> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{TRANSFERS_MAX, archive, framing};
+use super::{INTEREST_WAIT, SILENCE_MAX, TRANSFERS_MAX, archive, framing};
 use crate::jetstream::account::JetStream;
 use crate::jetstream::consumer::Context;
 use crate::jetstream::stream::Stream;
@@ -29,6 +29,8 @@ pub(in crate::jetstream) struct Snapshot {
     next: u64,
     /// The first that is not part of it.
     end: u64,
+    /// Somebody listens, and pieces are sent.
+    has_begun: bool,
     has_ended: bool,
     /// Written and not framed.
     plain: Vec<u8>,
@@ -68,6 +70,7 @@ impl JetStream {
             options,
             next: of.store().first_sequence(),
             end: of.store().last_sequence() + 1,
+            has_begun: false,
             has_ended: false,
             plain,
             buffer,
@@ -76,10 +79,29 @@ impl JetStream {
             heard: now.since_start,
         };
         self.advisories.transfer("snapshot_create", name, now, port);
-        if !self.go_on(&mut snapshot, now, port) {
+        if !self.begin(&mut snapshot, now, port) {
             self.transfers.snapshots.push(snapshot);
         }
         Ok(())
+    }
+
+    /// Somebody has begun to listen: perhaps for a backup that waits for it.
+    pub(in crate::jetstream) fn handle_snapshot_interest(&mut self, now: Now, port: &mut dyn Port) {
+        for mut snapshot in std::mem::take(&mut self.transfers.snapshots) {
+            if snapshot.has_begun || !self.begin(&mut snapshot, now, port) {
+                self.transfers.snapshots.push(snapshot);
+            }
+        }
+    }
+
+    /// Sends the first pieces if somebody listens; says whether that was all.
+    fn begin(&mut self, snapshot: &mut Snapshot, now: Now, port: &mut dyn Port) -> bool {
+        if !port.has_interest(snapshot.options.deliver.as_bytes()) {
+            return false;
+        }
+        snapshot.has_begun = true;
+        snapshot.heard = now.since_start;
+        self.go_on(snapshot, now, port)
     }
 
     /// The receiver has taken a piece of so many bytes.
@@ -168,6 +190,15 @@ impl Snapshot {
             payload: &piece,
             ..Message::default()
         });
+    }
+
+    /// When it is given up, unless something is heard before.
+    pub(super) fn given_up_at(&self) -> Duration {
+        let patience = match self.has_begun {
+            true => SILENCE_MAX,
+            false => INTEREST_WAIT,
+        };
+        self.heard + patience
     }
 
     /// The receiver does not answer.
