@@ -246,3 +246,21 @@ pub struct AccountLimits {
     #[serde(flatten)]
     pub other: Other,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_kept() {
+        let newer = json!({ "name": "S", "max_msgs": 7, "from_the_future": { "a": [1] } });
+        let mut config: Kept<StreamConfig> = serde_json::from_value(newer).expect("readable");
+        assert_eq!((config.name.as_str(), config.max_msgs), ("S", 7));
+        config.max_msgs = 8;
+        let written = serde_json::to_value(&config).expect("writable");
+        assert_eq!(written["from_the_future"], json!({ "a": [1] }));
+        assert_eq!(written["max_msgs"], 8);
+    }
+}

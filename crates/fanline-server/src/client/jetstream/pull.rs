@@ -88,25 +88,22 @@ impl Acknowledgement {
 impl Delivery {
     /// Reads what the subject of its acknowledgement says; none when it is no record of a consumer.
     pub fn of(message: Message) -> Option<Delivery> {
-        let tokens: Vec<&str> = message.reply()?.split('.').collect();
-        // Newer servers put domain and account in front of the stream, and a random token at the end.
-        let rest = match (tokens.strip_prefix(&ACK_PREFIX)?, tokens.len()) {
-            (rest, 9) => rest,
-            (rest, 11..) => &rest[2..],
-            _ => return None,
-        };
-        let [stream, consumer, numbers @ ..] = rest else {
-            return None;
-        };
-        let number = |nth: usize| -> Option<u64> { numbers.get(nth)?.parse().ok() };
+        let (stream, consumer, numbers) = parse(message.reply()?)?;
+        let [
+            delivered,
+            stream_sequence,
+            consumer_sequence,
+            nanos,
+            pending,
+        ] = numbers;
         Some(Delivery {
-            stream: (*stream).to_owned(),
-            consumer: (*consumer).to_owned(),
-            delivered: number(0)?,
-            stream_sequence: number(1)?,
-            consumer_sequence: number(2)?,
-            time: Timestamp::from_unix_nanos(i64::try_from(number(3)?).ok()?),
-            pending: number(4)?,
+            stream: stream.to_owned(),
+            consumer: consumer.to_owned(),
+            delivered,
+            stream_sequence,
+            consumer_sequence,
+            time: Timestamp::from_unix_nanos(i64::try_from(nanos).ok()?),
+            pending,
             message,
         })
     }
@@ -126,6 +123,28 @@ impl Delivery {
         client.request(reply, how.payload(), limit).await?;
         Ok(())
     }
+}
+
+/// The stream, the consumer and the five numbers of a subject that a record is acknowledged on.
+fn parse(reply: &str) -> Option<(&str, &str, [u64; 5])> {
+    let mut tokens = reply.split('.');
+    let count = tokens.clone().count();
+    if [tokens.next()?, tokens.next()?] != ACK_PREFIX {
+        return None;
+    }
+    // Newer servers put domain and account in front of the stream, and a random token at the end.
+    let in_front = match count {
+        9 => 0,
+        11.. => 2,
+        _ => return None,
+    };
+    let mut tokens = tokens.skip(in_front);
+    let (stream, consumer) = (tokens.next()?, tokens.next()?);
+    let mut numbers = [0; 5];
+    for number in &mut numbers {
+        *number = tokens.next()?.parse().ok()?;
+    }
+    Some((stream, consumer, numbers))
 }
 
 /// What became of a request, when it brings no more records.
@@ -227,5 +246,29 @@ fn ended(status: u16, message: &Message) -> Result<Option<PullEnd>, JetStreamErr
         }
         503 => Err(JetStreamError::Ended("the consumer is gone".to_owned())),
         status => Err(JetStreamError::Ended(format!("{text} ({status})"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_of_acknowledgements() {
+        let expected = Some(("S", "C", [2, 7, 9, 1_795_300_481_173_765_211, 4]));
+        for (reply, expected) in [
+            ("$JS.ACK.S.C.2.7.9.1795300481173765211.4", expected),
+            ("$JS.ACK._.hash.S.C.2.7.9.1795300481173765211.4", expected),
+            (
+                "$JS.ACK.hub.hash.S.C.2.7.9.1795300481173765211.4.random",
+                expected,
+            ),
+            ("$JS.ACK.S.C.2.7.9.1795300481173765211", None),
+            ("$JS.ACK.S.C.2.7.x.1795300481173765211.4", None),
+            ("_INBOX.a.b", None),
+            ("", None),
+        ] {
+            assert_eq!(parse(reply), expected, "{reply}");
+        }
     }
 }

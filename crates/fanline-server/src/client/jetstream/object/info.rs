@@ -79,3 +79,20 @@ impl ObjectInfo {
         self.meta.options.as_ref()?.link.as_ref()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What nats.go writes, and what is written here, are the same.
+    #[test]
+    fn other_clients_read_it() {
+        let plain = r#"{"name":"cup.png","options":{"max_chunk_size":131072},"bucket":"images","nuid":"zSLbu3","size":4,"mtime":"2026-11-22T02:47:15.5Z","chunks":1,"digest":"SHA-256=-BEdAA=="}"#;
+        let link = r#"{"name":"alias","options":{"link":{"bucket":"images","name":"cup.png"}},"bucket":"images","nuid":"a","size":0,"mtime":"2026-11-22T02:47:15Z","chunks":0}"#;
+        let deleted = r#"{"name":"gone","headers":{"K":["v"]},"metadata":{"a":"b"},"bucket":"images","nuid":"a","size":0,"mtime":"0001-01-01T00:00:00Z","chunks":0,"deleted":true}"#;
+        for json in [plain, link, deleted] {
+            let info: ObjectInfo = serde_json::from_str(json).expect("readable");
+            assert_eq!(serde_json::to_string(&info).expect("writable"), json);
+        }
+    }
+}
