@@ -182,7 +182,7 @@ impl JetStream {
                 });
             }
         }
-        self.handle_snapshot_interest(now, port);
+        self.begin_snapshots(now, port);
     }
 
     /// The disk has done, or failed to do, what [`next_sync`](Self::next_sync) asked for.

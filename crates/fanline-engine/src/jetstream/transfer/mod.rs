@@ -18,8 +18,8 @@ pub(super) use snapshot::{Snapshot, SnapshotOptions};
 
 /// A transfer of which nothing was heard for so long is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// A backup that nobody listens for is given up after so long: some clients subscribe only once they know
-/// that there will be one.
+/// So long a backup waits for somebody who subscribes to its subject itself: clients that share one wildcard
+/// for all answers do so only once they know that there will be one.
 const INTEREST_WAIT: Duration = Duration::from_secs(2);
 /// Transfers at once, in each direction.
 const TRANSFERS_MAX: usize = 64;
@@ -68,6 +68,7 @@ impl JetStream {
 
     /// Gives up transfers of which nothing is heard any more.
     pub(super) fn expire_transfers(&mut self, now: Now, port: &mut dyn Port) {
+        self.begin_snapshots(now, port);
         let is_silent = |heard: Duration| heard + SILENCE_MAX <= now.since_start;
         self.transfers.snapshots.retain(|snapshot| {
             let gone = snapshot.given_up_at() <= now.since_start;

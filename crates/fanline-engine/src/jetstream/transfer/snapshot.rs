@@ -63,7 +63,7 @@ impl JetStream {
         }
         let mut buffer = Vec::new();
         framing::begin(&mut buffer);
-        let mut snapshot = Snapshot {
+        let snapshot = Snapshot {
             id: self.random.id(),
             stream,
             name: name.to_owned(),
@@ -79,29 +79,26 @@ impl JetStream {
             heard: now.since_start,
         };
         self.advisories.transfer("snapshot_create", name, now, port);
-        if !self.begin(&mut snapshot, now, port) {
-            self.transfers.snapshots.push(snapshot);
-        }
+        self.transfers.snapshots.push(snapshot);
+        self.begin_snapshots(now, port);
         Ok(())
     }
 
-    /// Somebody has begun to listen: perhaps for a backup that waits for it.
-    pub(in crate::jetstream) fn handle_snapshot_interest(&mut self, now: Now, port: &mut dyn Port) {
+    /// Sends the first pieces of backups that somebody listens for now, or whose wait is over.
+    pub(in crate::jetstream) fn begin_snapshots(&mut self, now: Now, port: &mut dyn Port) {
         for mut snapshot in std::mem::take(&mut self.transfers.snapshots) {
-            if snapshot.has_begun || !self.begin(&mut snapshot, now, port) {
+            let deliver = snapshot.options.deliver.as_bytes();
+            let is_due = snapshot.given_up_at() <= now.since_start;
+            let begins = !snapshot.has_begun
+                && (port.is_subscribed(deliver) || is_due && port.has_interest(deliver));
+            if begins {
+                snapshot.has_begun = true;
+                snapshot.heard = now.since_start;
+            }
+            if !begins || !self.go_on(&mut snapshot, now, port) {
                 self.transfers.snapshots.push(snapshot);
             }
         }
-    }
-
-    /// Sends the first pieces if somebody listens; says whether that was all.
-    fn begin(&mut self, snapshot: &mut Snapshot, now: Now, port: &mut dyn Port) -> bool {
-        if !port.has_interest(snapshot.options.deliver.as_bytes()) {
-            return false;
-        }
-        snapshot.has_begun = true;
-        snapshot.heard = now.since_start;
-        self.go_on(snapshot, now, port)
     }
 
     /// The receiver has taken a piece of so many bytes.
