@@ -205,6 +205,7 @@ impl JetStream {
                 });
             }
         }
+        self.begin_snapshots(now, port);
     }
 
     /// Takes note of where a stream's consumers push to.

@@ -74,6 +74,11 @@ pub trait Port {
     /// no member of any.
     fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool;
 
+    /// Whether anybody is subscribed to just this filter: to a topic itself, not to a wildcard that matches.
+    fn is_subscribed(&mut self, filter: &[u8]) -> bool {
+        self.has_interest(filter)
+    }
+
     /// Asks for what is published to this filter. Asked for twice, it is given back twice.
     fn subscribe(&mut self, filter: &[u8]);
 
