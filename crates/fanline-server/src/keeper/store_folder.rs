@@ -14,22 +14,17 @@ use fanline_engine::store::{Disk, DiskError};
 use super::disk::{FolderDisk, OpenFiles, child, disk_error, names, sync_folder};
 
 /// Other servers keep other things in the same folder.
-const OWN: &str = "fanline";
+pub(super) const OWN: &str = "fanline";
 const LOCK: &str = "lock";
 const STREAMS: &str = "streams";
 /// A stream's folder that is being removed has a name that no stream has.
 const GONE: &str = ".gone";
 
-/// Where in a store folder this server keeps what it keeps.
-pub(crate) fn own_folder(store_dir: &Path) -> PathBuf {
-    store_dir.join(OWN)
-}
-
 /// Why a store folder cannot be had.
 #[derive(Debug)]
 pub(crate) enum StoreFolderError {
-    /// Another server has it.
-    InUse,
+    /// Another server has it: this process, if it says so.
+    InUse(Option<u32>),
     /// It cannot be made, read or written.
     Io(io::Error),
 }
@@ -51,17 +46,21 @@ pub(crate) struct StoreFolder {
 impl StoreFolder {
     /// Makes the folder if it is not there, and takes it.
     pub(crate) fn open(store_dir: &Path) -> Result<Self, StoreFolderError> {
-        let path = own_folder(store_dir);
+        let path = store_dir.join(OWN);
         fs::create_dir_all(&path)?;
         let mut options = OpenOptions::new();
         let opened = options.write(true).create(true).truncate(false);
         let mut lock = opened.open(path.join(LOCK))?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StoreFolderError::InUse),
+            Err(TryLockError::WouldBlock) => {
+                let process = fs::read_to_string(path.join(LOCK)).ok();
+                let process = process.and_then(|text| text.trim().parse().ok());
+                return Err(StoreFolderError::InUse(process));
+            }
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
-        // Only people read it.
+        // Whoever wants it too is told who has it.
         lock.set_len(0)?;
         writeln!(lock, "{}", std::process::id())?;
         Ok(StoreFolder { path, _lock: lock })

@@ -46,7 +46,7 @@ impl Config {
     pub(super) fn of(options: &JetStreamOptions, overview: &Overview) -> Self {
         // "Unlimited" has no number: it is the highest that every reader can hold.
         let limit = |max: Option<u64>| max.unwrap_or(i64::MAX.unsigned_abs());
-        let folder = options.store_dir.as_deref().map(keeper::own_folder);
+        let folder = options.store_dir.as_deref().map(keeper::store_folder);
         Config {
             max_memory: limit(overview.limits.memory_bytes_max),
             max_storage: limit(overview.limits.storage_bytes_max),
