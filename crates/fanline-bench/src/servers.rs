@@ -49,6 +49,8 @@ impl Program {
         match self.shards {
             Some(shards) => vec![
                 "serve".to_owned(),
+                // As the other one is by default.
+                "--no-jetstream".to_owned(),
                 "--listen".to_owned(),
                 format!("127.0.0.1:{port}"),
                 "--shards".to_owned(),
