@@ -72,8 +72,9 @@ impl WatchArgs {
             let Err(JetStreamError::Client(ClientError::Disconnected(reason))) = outcome else {
                 return Ok(outcome?);
             };
+            let reason = reason.to_string();
             jetstream = tokio::select! {
-                jetstream = self.jetstream.reconnect(&reason.to_string()) => jetstream?,
+                jetstream = self.jetstream.reconnect(&reason) => jetstream?,
                 () = &mut interrupted => return Ok(()),
             };
         }
