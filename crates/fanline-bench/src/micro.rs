@@ -5,6 +5,7 @@ mod matcher;
 mod parser;
 mod sampling;
 mod shard;
+mod store;
 mod table;
 
 use std::path::PathBuf;
@@ -62,7 +63,7 @@ fn chosen(names: &[String]) -> Result<Vec<Case>> {
     let is_wanted =
         |case: &Case| names.is_empty() || names.iter().any(|name| case.name.contains(name));
     let all = matcher::CASES.iter().chain(parser::CASES);
-    let all = all.chain(shard::CASES);
+    let all = all.chain(shard::CASES).chain(store::CASES);
     let chosen: Vec<Case> = all.copied().filter(is_wanted).collect();
     ensure!(
         !chosen.is_empty(),

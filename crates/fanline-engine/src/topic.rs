@@ -56,6 +56,12 @@ impl<'a> Filter<'a> {
         Ok(Filter(bytes))
     }
 
+    /// One that was checked before.
+    pub(crate) fn parsed(bytes: &'a [u8]) -> Self {
+        debug_assert!(Filter::parse(bytes).is_ok());
+        Filter(bytes)
+    }
+
     /// The filter as written.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0

@@ -46,6 +46,10 @@ impl Expiry {
         self.heap.pop().map(|Reverse(entry)| entry)
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = (i64, u64)> {
+        self.heap.iter().map(|Reverse(entry)| *entry)
+    }
+
     pub(super) fn clear(&mut self) {
         self.heap.clear();
         self.gone = 0;

@@ -57,8 +57,7 @@ impl Filters {
 
     /// The filters as given, or none when everything matches.
     pub fn iter(&self) -> impl Iterator<Item = Filter<'_>> {
-        // They were parsed when they came.
-        self.filters.iter().filter_map(|f| Filter::parse(f).ok())
+        self.filters.iter().map(|filter| Filter::parsed(filter))
     }
 
     /// Whether a subject matches.

@@ -1,5 +1,6 @@
 //! What limits, age and times to live remove.
 
+use super::record::Kind;
 use super::types::{Cause, Discard, NEVER, NewRecord, StoreError, StoreLimits};
 use super::{Filters, Store};
 
@@ -26,6 +27,7 @@ impl Store {
 
     /// Refuses the record, or says which one goes for it by the limit per subject.
     pub(super) fn make_room(&mut self, record: &NewRecord<'_>) -> Result<Option<u64>, StoreError> {
+        self.recount()?;
         let replaced = match self.limits.messages_per_subject_max {
             None => None,
             Some(max) => self.replaced_by(record, max)?,
@@ -84,6 +86,7 @@ impl Store {
     }
 
     fn trim_subjects(&mut self, max: u64) -> Result<(), StoreError> {
+        self.recount()?;
         let excess = |(id, subject): (u32, &super::subjects::Subject)| {
             (subject.messages > max).then(|| (id, subject.messages - max))
         };
@@ -91,6 +94,7 @@ impl Store {
         for (id, excess) in over {
             for _ in 0..excess {
                 if let Some(first) = self.first_of(id)? {
+                    self.log_deed(Kind::Remove, first, b"");
                     self.drop_sequence(first, Some(Cause::Limit))?;
                 }
             }
@@ -107,15 +111,25 @@ impl Store {
             if at > now_unix_nanos {
                 break;
             }
+            if sequence != self.first {
+                self.log_deed(Kind::Remove, sequence, b"");
+            }
             self.drop_sequence(sequence, Some(Cause::Age))?;
         }
-        // Taken out first: dropping a record may clear those out that are gone already.
         while let Some((at, sequence)) = self.expiry.pop_until(now_unix_nanos) {
-            let dropped = self.drop_sequence(sequence, Some(Cause::TimeToLive));
-            if dropped.is_err() {
+            let gone = self.outlive(sequence);
+            if gone.is_err() {
                 self.expiry.insert(at, sequence);
             }
-            dropped?;
+            gone?;
+        }
+        Ok(())
+    }
+
+    fn outlive(&mut self, sequence: u64) -> Result<(), StoreError> {
+        if let Some(place) = self.place(sequence)? {
+            self.log_deed(Kind::Remove, sequence, b"");
+            self.drop_at(&place, Some(Cause::TimeToLive))?;
         }
         Ok(())
     }
@@ -148,8 +162,10 @@ impl Store {
             {
                 return Ok(Some((sequence, at.saturating_add(age_max))));
             }
-            let Some(record) = self.read(sequence)? else {
-                return Ok(None);
+            let record = match self.read(sequence) {
+                Ok(Some(record)) => record,
+                Ok(None) | Err(StoreError::Damaged(_)) => continue,
+                Err(error) => return Err(error),
             };
             let (at, is_exempt) = (record.unix_nanos, record.expires_at == Some(NEVER));
             self.expiry_checked_below = sequence;

@@ -1,20 +1,12 @@
-//! Adding records, reading them, and the segments that they are in.
+//! Adding records, reading them, and taking them out of the index.
 
+use super::files::Located;
 use super::record::{self, Head, Kind, Parts, Stamp};
-use super::segment::{Holds, Place, Segment, hash_name};
-use super::slots::{Slot, Slots};
+use super::segment::{Body, Place, hash_name};
+use super::slots::Slot;
+use super::subjects::UNKNOWN;
 use super::types::{NewRecord, Record, Removed, StoreError};
 use super::{Cause, Store};
-
-/// So much room of segments that are gone is kept for those to come.
-const SPARE_MAX: usize = 2;
-
-/// Room that was used before.
-#[derive(Default)]
-pub(super) struct Spare {
-    slots: Vec<Slots>,
-    buffers: Vec<Vec<u8>>,
-}
 
 impl Store {
     /// Adds a record; it can be read at once. See [`durable`](Store::durable) for when it is safe.
@@ -38,6 +30,7 @@ impl Store {
         if sequence <= last {
             return Err(StoreError::SequenceTaken { sequence, last });
         }
+        self.check_disk()?;
         let replaced = self.make_room(record)?;
         let Some(bytes) = record::encoded_bytes(record, replaced.is_some()) else {
             return Err(StoreError::TooLarge);
@@ -49,16 +42,22 @@ impl Store {
             replaced,
             salt: None,
         };
-        self.write(&stamp, record, bytes);
+        let (head, offset) = self.write(&stamp, record, bytes);
+        self.note_record(&head, offset, record.subject);
         self.last = sequence;
         self.last_unix_nanos = Some(record.unix_nanos);
         if let Some(expires_at) = record.expires_at {
             self.expiry.insert(expires_at, sequence);
         }
+        // The record is in. What cannot be dropped for it now is dropped next time.
         if let Some(replaced) = replaced {
-            self.drop_sequence(replaced, Some(Cause::Limit))?;
+            let _ = self.drop_sequence(replaced, Some(Cause::Limit));
         }
-        self.enforce()
+        let _ = self.enforce();
+        if let Some(files) = &mut self.files {
+            files.note_appended(sequence);
+        }
+        Ok(())
     }
 
     /// The next record gets at least this sequence.
@@ -67,6 +66,8 @@ impl Store {
     /// The disk does not take it.
     pub fn skip_to(&mut self, next_sequence: u64) -> Result<(), StoreError> {
         if next_sequence > self.last + 1 {
+            self.check_disk()?;
+            self.log_deed(Kind::Skip, next_sequence, b"");
             self.last = next_sequence - 1;
             if self.messages == 0 {
                 self.first = next_sequence;
@@ -82,97 +83,106 @@ impl Store {
     /// [`StoreError::Damaged`] once, when its checksum is wrong: from then on it is gone. Or the disk
     /// cannot be read, and may be asked again.
     pub fn read(&mut self, sequence: u64) -> Result<Option<Record<'_>>, StoreError> {
-        match self.place(sequence)? {
-            None => Ok(None),
-            Some(place) => Ok(Some(self.parts(&place)?.record)),
+        let Some(place) = self.place(sequence)? else {
+            return Ok(None);
+        };
+        match self.locate(&place) {
+            Ok(at) => {
+                let parts = self.parts(&at).ok_or(StoreError::Damaged(sequence))?;
+                Ok(Some(parts.record))
+            }
+            Err(StoreError::Damaged(sequence)) => {
+                self.give_up(&place)?;
+                Err(StoreError::Damaged(sequence))
+            }
+            Err(error) => Err(error),
         }
     }
 
-    /// Writes the record at the end and notes it in the index.
-    fn write(&mut self, stamp: &Stamp, record: &NewRecord<'_>, bytes: u32) {
-        let subject = self.subjects.find_or_add(record.subject);
-        let counted = self.record_bytes(record);
+    /// Whether the disk takes what is written.
+    pub(super) fn check_disk(&self) -> Result<(), StoreError> {
+        self.files.as_ref().map_or(Ok(()), |files| files.check())
+    }
+
+    /// Writes a record at the end; gives its head and where it is.
+    pub(super) fn write(
+        &mut self,
+        stamp: &Stamp,
+        record: &NewRecord<'_>,
+        bytes: u32,
+    ) -> (Head, usize) {
         let active = self.segments.back_mut().expect("never empty");
-        let offset = u32::try_from(active.body.len()).unwrap_or(u32::MAX);
-        let head = record::encode(&mut active.body, stamp, record, bytes);
+        match (&mut active.body, &mut self.files) {
+            (Body::File(file), Some(files)) => {
+                let offset = usize::try_from(files.end()).unwrap_or(usize::MAX);
+                let head = files.push(stamp, record, bytes);
+                file.bytes = files.end();
+                self.upkeep.written += u64::from(bytes);
+                (head, offset)
+            }
+            (Body::Memory(buffer), _) => {
+                let offset = buffer.len();
+                (record::encode(buffer, stamp, record, bytes), offset)
+            }
+            (Body::File(_), None) => unreachable!("a store on disk has its files"),
+        }
+    }
+
+    /// Writes what is done to records, for the next start. In memory there is none.
+    pub(super) fn log_deed(&mut self, kind: Kind, sequence: u64, filter: &[u8]) {
+        if self.files.is_none() {
+            return;
+        }
+        let deed = NewRecord {
+            subject: filter,
+            ..NewRecord::default()
+        };
+        let stamp = Stamp {
+            kind,
+            sequence,
+            replaced: None,
+            salt: None,
+        };
+        if let Some(bytes) = record::encoded_bytes(&deed, false) {
+            self.write(&stamp, &deed, bytes);
+        }
+    }
+
+    /// Writes where the log begins, if that has changed.
+    pub(super) fn log_floor(&mut self) {
+        if let Some(floor) = self.files.as_mut().and_then(|files| files.take_floor()) {
+            self.log_deed(Kind::Floor, floor, b"");
+        }
+    }
+
+    /// Notes a record of the last segment in the index.
+    pub(super) fn note_record(&mut self, head: &Head, offset: usize, subject: &[u8]) {
+        let id = self.subjects.find_or_add(subject);
+        let active = self.segments.back_mut().expect("never empty");
+        let slot = Slot::new(u32::try_from(offset).unwrap_or(u32::MAX), head, id);
         if let Some(slots) = &mut active.slots {
-            slots.push(stamp.sequence, Slot::new(offset, &head, subject));
+            if active.records == 0 {
+                slots.reset(head.sequence);
+            }
+            slots.push(head.sequence, slot);
         }
-        let known = self.subjects.get_mut(subject);
+        let known = self.subjects.get_mut(id);
         if known.last < active.first || known.messages == 0 {
-            self.held.push(hash_name(record.subject));
+            self.held.push(hash_name(subject));
         }
-        active.note_added(stamp.sequence, bytes, record.unix_nanos);
+        active.note_added(head.sequence, head.bytes, head.unix_nanos);
         match known.messages {
-            0 => known.first_at_least = stamp.sequence,
+            0 => known.first_at_least = head.sequence,
             1 => known.first_at_least = known.last,
             _ => {}
         }
         known.messages += 1;
-        known.last = stamp.sequence;
+        known.last = head.sequence;
         if self.messages == 0 {
-            self.first = stamp.sequence;
+            self.first = head.sequence;
         }
         self.messages += 1;
-        self.bytes += counted;
-    }
-
-    /// Begins a new segment when the last cannot take the record.
-    fn roll_when_full(&mut self, sequence: u64, bytes: u32) -> Result<(), StoreError> {
-        let active = self.segments.back_mut().expect("never empty");
-        let slots = active.slots.as_mut().expect("the last is loaded");
-        if slots.len() == 0 {
-            slots.reset(sequence);
-            return Ok(());
-        }
-        let fits = active.body.len() + bytes as usize <= self.segment_bytes;
-        if fits && slots.can_hold(sequence) {
-            return Ok(());
-        }
-        self.roll(sequence)
-    }
-
-    fn roll(&mut self, sequence: u64) -> Result<(), StoreError> {
-        let mut holds = Holds::new(self.held.len());
-        for hash in self.held.drain(..) {
-            holds.insert(hash);
-        }
-        let mut slots = self.spare.slots.pop().unwrap_or_default();
-        slots.reset(sequence);
-        let body = self.spare.buffers.pop().unwrap_or_default();
-        let sealed = self.segments.len() - 1;
-        self.segments[sealed].holds = Some(holds);
-        self.segments.push_back(Segment::new(sequence, slots, body));
-        if self.segments[sealed].live() == 0 {
-            self.retire(sealed);
-        }
-        Ok(())
-    }
-
-    /// Takes a segment away in which nothing lives, and which is not the last.
-    pub(super) fn retire(&mut self, at: usize) {
-        if let Some(gone) = self.segments.remove(at)
-            && self.spare.buffers.len() < SPARE_MAX
-        {
-            let mut body = gone.body;
-            body.clear();
-            self.spare.buffers.push(body);
-            self.spare.slots.extend(gone.slots);
-        }
-    }
-
-    /// Takes all segments away and begins anew.
-    pub(super) fn restart(&mut self, next_sequence: u64) {
-        while self.segments.len() > 1 {
-            self.retire(0);
-        }
-        self.held.clear();
-        let mut slots = self.spare.slots.pop().unwrap_or_default();
-        slots.reset(next_sequence);
-        let body = self.spare.buffers.pop().unwrap_or_default();
-        self.segments
-            .push_back(Segment::new(next_sequence, slots, body));
-        self.retire(0);
+        self.bytes += self.counted_bytes(slot.content_bytes(), slot.has_headers());
     }
 
     /// Where a live record is.
@@ -181,7 +191,7 @@ impl Store {
             return Ok(None);
         }
         let at = self.segment_at_or_after(sequence);
-        if at == self.segments.len() || sequence < self.segments[at].first {
+        if at >= self.segments.len() || sequence < self.segments[at].first {
             return Ok(None);
         }
         let slots = self.load(at)?;
@@ -200,53 +210,58 @@ impl Store {
         }))
     }
 
-    /// The first segment that ends at this sequence or later.
-    pub(super) fn segment_at_or_after(&self, sequence: u64) -> usize {
-        let last = self.segments.len() - 1;
-        if sequence >= self.segments[last].first {
-            return if sequence <= self.segments[last].last {
-                last
-            } else {
-                last + 1
-            };
+    /// Gets the bytes of a record into memory, and checks them if they were on disk.
+    pub(super) fn locate(&mut self, place: &Place) -> Result<At, StoreError> {
+        let slot = self.load(place.segment)?.entries[place.slot];
+        let offset = slot.offset as usize;
+        let (Body::File(file), Some(files)) =
+            (&mut self.segments[place.segment].body, &mut self.files)
+        else {
+            return Ok(At::Memory(place.segment, offset));
+        };
+        let located = files.locate(file, offset as u64, slot.bytes() as usize)?;
+        if located.is_from_disk() && !record::is_sound(files.bytes(&located), files.salt) {
+            return Err(match files.distrust() {
+                Some(failure) => failure.into(),
+                None => StoreError::Damaged(place.sequence),
+            });
         }
-        self.segments.partition_point(|s| s.last < sequence)
+        Ok(At::Files(located))
     }
 
-    /// The slots of a segment, read in when they are not in memory.
-    pub(super) fn load(&mut self, at: usize) -> Result<&Slots, StoreError> {
-        Ok(self.segments[at].slots.as_ref().expect("in memory"))
+    /// The record that was located, taken apart.
+    pub(super) fn parts(&self, at: &At) -> Option<Parts<'_>> {
+        match at {
+            At::Files(located) => record::decode(self.files.as_ref()?.bytes(located)),
+            At::Memory(segment, offset) => match &self.segments[*segment].body {
+                Body::Memory(buffer) => record::decode(buffer.get(*offset..)?),
+                Body::File(_) => None,
+            },
+        }
     }
 
-    /// The record at a place, taken apart.
-    pub(super) fn parts(&mut self, place: &Place) -> Result<Parts<'_>, StoreError> {
-        let segment = &self.segments[place.segment];
-        let slots = segment.slots.as_ref().expect("a place is in memory");
-        let slot = slots.entries[place.slot];
-        let from = slot.offset as usize;
-        record::decode(&segment.body[from..]).ok_or(StoreError::Damaged(place.sequence))
-    }
-
-    /// When the record in a slot was stored, dead or not.
+    /// When the record in a slot was stored, dead or not. A damaged head is taken for the earliest.
     pub(super) fn time_of(&mut self, at: usize, slot: usize) -> Result<i64, StoreError> {
-        self.load(at)?;
-        let segment = &self.segments[at];
-        let slots = segment.slots.as_ref().expect("loaded");
-        let from = slots.entries[slot].offset as usize;
-        let head = Head::peek(&segment.body[from..]);
-        let sequence = slots.sequence(slot);
-        head.map(|head| head.unix_nanos)
-            .ok_or(StoreError::Damaged(sequence))
+        let offset = self.load(at)?.entries[slot].offset as usize;
+        let segment = &mut self.segments[at];
+        let head = match (&mut segment.body, &mut self.files) {
+            (Body::Memory(buffer), _) => buffer.get(offset..).and_then(Head::peek),
+            (Body::File(file), Some(files)) => {
+                let located = files.locate(file, offset as u64, record::HEAD_BYTES)?;
+                Head::parse(files.bytes(&located), files.salt)
+            }
+            (Body::File(_), None) => None,
+        };
+        Ok(head.map_or(segment.earliest, |head| head.unix_nanos))
     }
 
-    /// Overwrites the bytes of a record.
-    pub(super) fn erase(&mut self, place: &Place) -> Result<(), StoreError> {
-        let segment = &mut self.segments[place.segment];
-        let slots = segment.slots.as_ref().expect("a place is in memory");
-        let slot = slots.entries[place.slot];
-        let from = slot.offset as usize;
-        record::erase(&mut segment.body[from..from + slot.bytes() as usize], None);
-        Ok(())
+    /// Drops what is damaged, and counts it.
+    fn give_up(&mut self, place: &Place) -> Result<(), StoreError> {
+        let slot = self.load(place.segment)?.entries[place.slot];
+        self.lost.messages += 1;
+        self.lost.bytes += u64::from(slot.bytes());
+        self.log_deed(Kind::Remove, place.sequence, b"");
+        self.drop_at(place, Some(Cause::Damage))
     }
 
     /// Drops a live record by its sequence; says whether there was one.
@@ -268,52 +283,56 @@ impl Store {
         place: &Place,
         cause: Option<Cause>,
     ) -> Result<(), StoreError> {
-        let segment = &mut self.segments[place.segment];
-        let slots = segment.slots.as_ref().expect("a place is in memory");
-        let slot = slots.entries[place.slot];
-        segment.kill(place.slot, slot.bytes());
+        let slot = self.load(place.segment)?.entries[place.slot];
+        self.segments[place.segment].kill(place.slot, slot.bytes());
         self.messages -= 1;
         self.bytes -= self.counted_bytes(slot.content_bytes(), slot.has_headers());
-        let subject = self.subjects.get_mut(place.subject);
-        subject.messages -= 1;
-        let was_last_of_subject = subject.messages == 0;
-        if let Some(cause) = cause {
-            self.removals.push(&Removed {
-                sequence: place.sequence,
-                subject: subject.name(),
-                was_last_of_subject,
-                cause,
-            });
-        }
-        let is_first = subject.first_at_least == place.sequence;
-        let is_newest = subject.last == place.sequence;
-        if is_first {
-            subject.first_at_least = place.sequence + 1;
-        }
-        if was_last_of_subject {
-            self.subjects.remove(place.subject);
-        } else if is_newest {
-            let last = self.last_before(place.subject, place.sequence)?;
-            self.subjects.get_mut(place.subject).last = last.unwrap_or(0);
-        }
+        let newest = self.drop_from_subject(place, cause);
         if slot.has_expiry() && self.expiry.note_gone() {
             self.forget_expired();
-        }
-        self.tidy(place)
-    }
-
-    /// Goes on to the next first record, and takes the segment away when nothing in it lives.
-    fn tidy(&mut self, place: &Place) -> Result<(), StoreError> {
-        let last = self.segments.len() - 1;
-        if self.segments[place.segment].live() == 0 && place.segment != last {
-            self.retire(place.segment);
         }
         if self.messages == 0 {
             self.first = self.last + 1;
         } else if place.sequence == self.first {
             self.first = self.first_live()?;
         }
+        if let Some(files) = &mut self.files
+            && self.first > place.sequence
+        {
+            files.note_floor(self.first);
+        }
+        if newest && let Some(last) = self.last_before(place.subject, place.sequence)? {
+            self.subjects.get_mut(place.subject).last = last;
+        }
+        self.retire_dead(place.segment);
         Ok(())
+    }
+
+    /// Says whether the subject has another newest record now.
+    fn drop_from_subject(&mut self, place: &Place, cause: Option<Cause>) -> bool {
+        let has_subject = place.subject != UNKNOWN && self.subjects.get(place.subject).is_some();
+        let mut left = 0;
+        if has_subject {
+            let subject = self.subjects.get_mut(place.subject);
+            subject.messages -= 1;
+            left = subject.messages;
+            if subject.first_at_least == place.sequence {
+                subject.first_at_least = place.sequence + 1;
+            }
+        }
+        if let Some(cause) = cause {
+            self.removals.push(&Removed {
+                sequence: place.sequence,
+                subject: self.subjects.name(place.subject),
+                was_last_of_subject: has_subject && left == 0,
+                cause,
+            });
+        }
+        if has_subject && left == 0 {
+            self.subjects.remove(place.subject);
+        }
+        let newest = self.subjects.get(place.subject).map(|s| s.last);
+        left > 0 && newest == Some(place.sequence)
     }
 
     fn first_live(&mut self) -> Result<u64, StoreError> {
@@ -327,4 +346,11 @@ impl Store {
         }
         Ok(self.last + 1)
     }
+}
+
+/// Where the bytes of a record are, until something else is read.
+pub(super) enum At {
+    /// The segment and the offset in it.
+    Memory(usize, usize),
+    Files(Located),
 }

@@ -19,30 +19,40 @@
 //! assert_eq!(store.next_matching(&mut europe, 1), Ok(Some(1)));
 //! ```
 
-#![allow(dead_code, reason = "some of it is for the store on disk")]
-
+mod compaction;
 mod disk;
+#[cfg(test)]
+mod disk_tests;
+pub mod documents;
 mod expiry;
+#[cfg(test)]
+pub(crate) mod faulty;
+mod files;
 mod filters;
+mod index;
 mod limits;
 mod log;
 mod query;
 mod record;
+mod recovery;
 mod removal;
 mod removals;
+mod scan;
 mod segment;
+mod segments;
 mod slots;
 mod subjects;
 mod sync;
 #[cfg(test)]
 mod tests;
 mod types;
+mod upkeep;
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 pub use disk::{Disk, DiskError, FileId};
 pub use filters::Filters;
+pub use recovery::{Damage, FileOptions, Recovery};
 pub use sync::{SyncId, SyncMode, SyncRequest};
 pub use types::{
     Cause, Discard, Lost, NEVER, NewRecord, Record, Removed, StoreError, StoreLimits, StoreState,
@@ -50,11 +60,13 @@ pub use types::{
 };
 
 use expiry::Expiry;
-use log::Spare;
+use files::Files;
 use removals::Removals;
-use segment::Segment;
+use segment::{Body, Segment};
+use segments::Spare;
 use slots::Slots;
 use subjects::Subjects;
+use upkeep::Upkeep;
 
 const MEMORY_SEGMENT_BYTES: usize = 1 << 20;
 
@@ -84,15 +96,32 @@ pub struct Store {
     held: Vec<u64>,
     /// A segment grows to this, or to one record.
     segment_bytes: usize,
+    /// Of a store on disk.
+    files: Option<Box<Files>>,
+    upkeep: Upkeep,
+    /// How often slots were asked for.
+    loads: u64,
+    /// A live record was found damaged so that its subject cannot be told: some subject counts it.
+    must_recount: bool,
 }
 
 impl Store {
     /// A store whose records last as long as it does.
     pub fn memory(limits: &StoreLimits) -> Self {
-        let mut store = Store {
+        let mut store = Store::empty();
+        store.limits = *limits;
+        let body = Body::Memory(Vec::new());
+        let active = Segment::new(1, Slots::with_base(1), body);
+        store.segments.push_back(active);
+        store
+    }
+
+    /// Without limits, and without a segment to write to.
+    fn empty() -> Self {
+        Store {
             segments: VecDeque::new(),
             subjects: Subjects::default(),
-            limits: *limits,
+            limits: StoreLimits::default(),
             messages: 0,
             bytes: 0,
             first: 1,
@@ -107,10 +136,11 @@ impl Store {
             spare: Spare::default(),
             held: Vec::new(),
             segment_bytes: MEMORY_SEGMENT_BYTES,
-        };
-        let active = Segment::new(1, Slots::with_base(1), Vec::new());
-        store.segments.push_back(active);
-        store
+            files: None,
+            upkeep: Upkeep::default(),
+            loads: 0,
+            must_recount: false,
+        }
     }
 
     /// How many bytes a record counts for: as nats-server counts, 16 more than its subject, headers
@@ -120,29 +150,25 @@ impl Store {
         self.counted_bytes(content as u64, !record.headers.is_empty())
     }
 
-    fn counted_bytes(&self, content_bytes: u64, _has_headers: bool) -> u64 {
-        content_bytes + 16
+    fn counted_bytes(&self, content_bytes: u64, has_headers: bool) -> u64 {
+        match (&self.files, has_headers) {
+            (None, _) => content_bytes + 16,
+            (Some(_), false) => content_bytes + 30,
+            (Some(_), true) => content_bytes + 34,
+        }
+    }
+
+    /// Why the disk does not take what is written; `None` when it does. While there is one, appends
+    /// are refused, and what was appended but is not [`durable`](Self::durable) may yet become so.
+    pub fn failure(&self) -> Option<DiskError> {
+        self.files.as_ref()?.failure
     }
 
     /// The highest sequence whose record is as safe as the store makes it: every acknowledgement up
     /// to it may be sent. In memory that is every record; on disk see [`SyncMode`].
     pub fn durable(&self) -> u64 {
-        self.last
+        self.files.as_ref().map_or(self.last, |f| f.durable())
     }
-
-    /// What is to be brought to the disk now; `None` when nothing is, or while it is being done. To
-    /// be asked after every batch of appends, and again after [`synced`](Self::synced).
-    pub fn next_sync(&mut self, _now: Duration) -> Option<SyncRequest> {
-        None
-    }
-
-    /// When [`next_sync`](Self::next_sync) has something to do although nothing was appended.
-    pub fn next_sync_at(&self) -> Option<Duration> {
-        None
-    }
-
-    /// The shell has done, or failed to do, what [`next_sync`](Self::next_sync) asked for.
-    pub fn synced(&mut self, _id: SyncId, _result: Result<(), DiskError>) {}
 
     /// Hands `each` what limits, age and damage have removed since last time. It is remembered until
     /// asked for, so it must be asked for after appends and [`expire`](Self::expire).

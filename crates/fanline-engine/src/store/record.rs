@@ -20,8 +20,6 @@ pub(super) enum Kind {
     Purge,
     /// The next record has at least this sequence.
     Skip,
-    /// A message that was overwritten on request.
-    Erased,
 }
 
 impl Kind {
@@ -32,9 +30,13 @@ impl Kind {
             3 => Kind::Floor,
             4 => Kind::Purge,
             5 => Kind::Skip,
-            6 => Kind::Erased,
             _ => return None,
         })
+    }
+
+    /// Whether its sequence is its own.
+    pub(super) fn is_message(self) -> bool {
+        self == Kind::Message
     }
 
     fn to_byte(self) -> u8 {
@@ -44,7 +46,6 @@ impl Kind {
             Kind::Floor => 3,
             Kind::Purge => 4,
             Kind::Skip => 5,
-            Kind::Erased => 6,
         }
     }
 }
@@ -212,14 +213,20 @@ fn seal(bytes: &mut [u8], salt: u32) {
     bytes[..4].copy_from_slice(&head_sum.to_le_bytes());
 }
 
-/// Overwrites a whole record, of which sequence, time and length stay.
-pub(super) fn erase(bytes: &mut [u8], salt: Option<u32>) {
-    bytes[12..14].fill(0);
-    bytes[14] = Kind::Erased.to_byte();
-    bytes[15] = 0;
-    bytes[HEAD_BYTES..].fill(0);
-    if let Some(salt) = salt {
-        seal(bytes, salt);
+/// The sequence in a head of which nothing else can be trusted.
+pub(super) fn sequence_unchecked(bytes: &[u8]) -> Option<u64> {
+    read_u64(bytes, 16)
+}
+
+/// Overwrites headers and payload with zeros. The head stays as it is, so that nothing can go wrong
+/// with it while this is written; the body's checksum does not fit any more.
+pub(super) fn erase(bytes: &mut [u8]) {
+    let Some(head) = Head::peek(bytes) else {
+        return;
+    };
+    let from = HEAD_BYTES + extra_bytes(head.flags) + usize::from(head.subject_bytes);
+    if let Some(content) = bytes.get_mut(from..) {
+        content.fill(0);
     }
 }
 

@@ -1,7 +1,24 @@
 //! Removing records on request.
 
+use super::files::SegmentFile;
+use super::record::{self, Kind};
+use super::segment::{Body, Place};
 use super::{Filters, Store, StoreError};
 use crate::topic::FilterError;
+
+/// A record that is to be overwritten.
+pub(super) struct Erasure {
+    number: u32,
+    generation: u32,
+    offset: u64,
+    bytes: usize,
+}
+
+impl Erasure {
+    fn is_in(&self, file: &SegmentFile) -> bool {
+        (self.number, self.generation) == (file.number, file.generation)
+    }
+}
 
 impl Store {
     /// Removes one record; says whether it was there. With `erase` its bytes are overwritten.
@@ -12,11 +29,71 @@ impl Store {
         let Some(place) = self.place(sequence)? else {
             return Ok(false);
         };
+        self.check_disk()?;
+        self.log_deed(Kind::Remove, sequence, b"");
         if erase {
             self.erase(&place)?;
         }
         self.drop_at(&place, None)?;
         Ok(true)
+    }
+
+    /// Overwrites the bytes of a record; on disk once its removal is there, which a crash must not
+    /// undo. What the record says of another one is said again, as it cannot be trusted afterwards.
+    fn erase(&mut self, place: &Place) -> Result<(), StoreError> {
+        let slot = self.load(place.segment)?.entries[place.slot];
+        let replaced = match self.locate(place) {
+            Ok(at) => self.parts(&at).and_then(|parts| parts.replaced),
+            Err(StoreError::Damaged(_)) => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(replaced) = replaced {
+            self.log_deed(Kind::Remove, replaced, b"");
+        }
+        let (offset, bytes) = (slot.offset as usize, slot.bytes() as usize);
+        match &mut self.segments[place.segment].body {
+            Body::Memory(buffer) => {
+                if let Some(record) = buffer.get_mut(offset..offset + bytes) {
+                    record::erase(record);
+                }
+            }
+            Body::File(file) => {
+                let (number, generation) = (file.number, file.generation);
+                self.upkeep.erasures.push(Erasure {
+                    number,
+                    generation,
+                    offset: offset as u64,
+                    bytes,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Overwrites the first so many records that wait for it.
+    pub(super) fn overwrite_erased(&mut self, count: usize) {
+        for erasure in self.upkeep.erasures.drain(..count) {
+            let file = self
+                .segments
+                .iter_mut()
+                .find_map(|segment| match &mut segment.body {
+                    Body::File(file) if erasure.is_in(file) => Some(file),
+                    _ => None,
+                });
+            let (Some(file), Some(files)) = (file, &mut self.files) else {
+                // Compacted away; its file goes with the next checkpoint.
+                continue;
+            };
+            let Ok(located) = files.locate(file, erasure.offset, erasure.bytes) else {
+                continue;
+            };
+            let mut record = files.bytes(&located).to_vec();
+            if record.len() == erasure.bytes {
+                record::erase(&mut record);
+                // The record is gone either way; a disk that fails now keeps its bytes.
+                let _ = files.overwrite(file, erasure.offset, &record);
+            }
+        }
     }
 
     /// Removes what a filter matches (empty: everything) below a sequence, but for the newest `keep`
@@ -33,40 +110,61 @@ impl Store {
         below: Option<u64>,
         keep: u64,
     ) -> Result<u64, StoreError> {
-        let filters = filter.split(|_| false).filter(|f| !f.is_empty());
+        let given = Some(filter).filter(|f| !f.is_empty());
         // A filter that is none matches nothing.
-        let Ok::<_, FilterError>(mut filters) = Filters::new(filters) else {
+        let Ok::<_, FilterError>(mut filters) = Filters::new(given) else {
             return Ok(0);
         };
+        self.check_disk()?;
         if filters.matches_all() && keep == 0 && below.is_none_or(|below| below > self.last) {
             return self.purge_all(below);
         }
         let below = below.unwrap_or(self.last + 1);
         let total = self.count_matching(&mut filters, 0)?;
         let most = total.saturating_sub(keep);
-        let mut purged = 0;
+        if most == 0 {
+            return Ok(0);
+        }
+        let (purged, end) = self.drop_matching(&mut filters, below, most)?;
+        if purged > 0 {
+            let filter = if filter.is_empty() { b">" } else { filter };
+            self.log_deed(Kind::Purge, end, filter);
+        }
+        Ok(purged)
+    }
+
+    /// Drops the first `most` of what matches below a sequence; says how many there were, and below
+    /// which sequence they are all gone.
+    pub(super) fn drop_matching(
+        &mut self,
+        filters: &mut Filters,
+        below: u64,
+        most: u64,
+    ) -> Result<(u64, u64), StoreError> {
+        let mut dropped = 0;
         let mut at = self.first;
-        while purged < most
-            && let Some(sequence) = self.next_matching(&mut filters, at)?
+        while dropped < most
+            && let Some(sequence) = self.next_matching(filters, at)?
             && sequence < below
         {
             self.drop_sequence(sequence, None)?;
-            purged += 1;
+            dropped += 1;
             at = sequence + 1;
         }
-        Ok(purged)
+        Ok((dropped, at))
     }
 
     fn purge_all(&mut self, below: Option<u64>) -> Result<u64, StoreError> {
         let purged = self.messages;
         let next = below.unwrap_or(0).max(self.last + 1);
+        self.restart(next)?;
         self.last = next - 1;
         self.first = next;
         self.messages = 0;
         self.bytes = 0;
         self.subjects.clear();
+        self.held.clear();
         self.expiry.clear();
-        self.restart(next);
         Ok(purged)
     }
 }

@@ -1,5 +1,6 @@
 //! A run of records that are kept together, and removed together when none of them lives.
 
+use super::files::SegmentFile;
 use super::slots::Slots;
 use super::subjects::SubjectId;
 
@@ -27,11 +28,19 @@ pub(super) struct Segment {
     /// All slots below this are dead.
     front: u32,
     /// Where its bytes are.
-    pub(super) body: Vec<u8>,
+    pub(super) body: Body,
+    /// When its slots were last asked for.
+    pub(super) used: u64,
+}
+
+/// Where the bytes of a segment are.
+pub(super) enum Body {
+    Memory(Vec<u8>),
+    File(SegmentFile),
 }
 
 impl Segment {
-    pub(super) fn new(first: u64, slots: Slots, body: Vec<u8>) -> Self {
+    pub(super) fn new(first: u64, slots: Slots, body: Body) -> Self {
         Segment {
             slots: Some(slots),
             first,
@@ -45,7 +54,17 @@ impl Segment {
             holds: None,
             front: 0,
             body,
+            used: 0,
         }
+    }
+
+    /// One on disk, with its numbers but without its slots.
+    pub(super) fn unloaded(first: u64, last: u64, records: u32, file: SegmentFile) -> Self {
+        let mut segment = Segment::new(first, Slots::default(), Body::File(file));
+        segment.slots = None;
+        segment.last = last;
+        segment.records = records;
+        segment
     }
 
     /// Notes a record that was added to `slots`.
@@ -64,10 +83,6 @@ impl Segment {
     /// How many records live.
     pub(super) fn live(&self) -> u32 {
         self.records - self.dead.count
-    }
-
-    pub(super) fn dead_count(&self) -> u32 {
-        self.dead.count
     }
 
     pub(super) fn dead(&self) -> &Dead {
@@ -120,6 +135,11 @@ pub(super) struct Dead {
 }
 
 impl Dead {
+    pub(super) fn from_words(words: Vec<u64>) -> Self {
+        let count = words.iter().map(|word| word.count_ones()).sum();
+        Dead { words, count }
+    }
+
     pub(super) fn contains(&self, slot: usize) -> bool {
         let word = self.words.get(slot / 64);
         word.is_some_and(|word| word >> (slot % 64) & 1 == 1)

@@ -1,7 +1,10 @@
 //! Where the records of a segment are: the part of the index that need not stay in memory.
 
 use super::record::{HEAD_BYTES, Head};
-use super::subjects::SubjectId;
+use super::subjects::{SubjectId, UNKNOWN};
+
+const HEAD_BYTES_32: u32 = 32;
+const _: () = assert!(HEAD_BYTES_32 as usize == HEAD_BYTES);
 
 /// One record of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +33,15 @@ impl Slot {
             offset,
             bytes_and_flags: head.bytes & !FLAGS | flags,
             subject,
+        }
+    }
+
+    /// The slot of a record that cannot be found any more.
+    pub(super) fn lost() -> Self {
+        Slot {
+            offset: 0,
+            bytes_and_flags: HEAD_BYTES_32,
+            subject: UNKNOWN,
         }
     }
 

@@ -11,6 +11,9 @@ use crate::topic::Filter;
 /// A subject in memory; used again once the subject has no live record.
 pub(super) type SubjectId = u32;
 
+/// The subject of a record that is damaged.
+pub(super) const UNKNOWN: SubjectId = SubjectId::MAX;
+
 /// What is kept for each distinct subject.
 pub(super) struct Subject {
     name: ShortBytes,
@@ -130,8 +133,9 @@ impl Subjects {
         &mut self.all[id as usize]
     }
 
+    /// Its name; empty when there is none.
     pub(super) fn name(&self, id: SubjectId) -> &[u8] {
-        self.all[id as usize].name.as_slice()
+        self.all.get(id as usize).map_or(b"", |s| s.name.as_slice())
     }
 
     /// Forgets a subject that has no message left.

@@ -8,14 +8,16 @@ use super::*;
 use crate::topic::Filter;
 
 /// A store, done as plainly as can be.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Model {
     records: BTreeMap<u64, Kept>,
-    last: u64,
-    limits: StoreLimits,
+    pub(super) last: u64,
+    pub(super) limits: StoreLimits,
+    /// Whether the last sequence may be one that no record has.
+    pub(super) was_skipped: bool,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Kept {
     unix_nanos: i64,
     subject: Vec<u8>,
@@ -23,6 +25,14 @@ struct Kept {
     payload: Vec<u8>,
     expires_at: Option<i64>,
     bytes: u64,
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let subject = String::from_utf8_lossy(&self.subject);
+        let (bytes, at, expires_at) = (self.payload.len(), self.unix_nanos, self.expires_at);
+        write!(f, "{subject} of {bytes} B at {at} until {expires_at:?}")
+    }
 }
 
 impl Model {
@@ -115,6 +125,7 @@ impl Model {
         let matching = self.matching(filter);
         if filter.is_empty() && keep == 0 && below.is_none_or(|below| below > self.last) {
             self.last = below.unwrap_or(0).max(self.last + 1) - 1;
+            self.was_skipped = true;
         }
         let most = matching
             .len()
@@ -139,9 +150,109 @@ impl Model {
         all.map(|(s, _)| *s).collect()
     }
 
-    fn first(&self) -> u64 {
+    pub(super) fn first(&self) -> u64 {
         let first = self.records.first_key_value();
         first.map_or(self.last + 1, |(s, _)| *s)
+    }
+}
+
+impl Model {
+    /// What is in a store.
+    pub(super) fn read_from(store: &mut Store) -> Self {
+        let mut model = Model {
+            last: store.last_sequence(),
+            was_skipped: true,
+            ..Model::default()
+        };
+        let mut at = store.first_sequence();
+        let mut all = Filters::default();
+        while let Some(sequence) = store.next_matching(&mut all, at).unwrap() {
+            let record = store.read(sequence).unwrap().unwrap();
+            let mut kept = Kept {
+                unix_nanos: record.unix_nanos,
+                subject: record.subject.to_vec(),
+                headers: record.headers.to_vec(),
+                payload: record.payload.to_vec(),
+                expires_at: record.expires_at,
+                bytes: 0,
+            };
+            let counted = NewRecord {
+                unix_nanos: 0,
+                subject: &kept.subject,
+                headers: &kept.headers,
+                payload: &kept.payload,
+                expires_at: None,
+            };
+            kept.bytes = store.record_bytes(&counted);
+            model.records.insert(sequence, kept);
+            at = sequence + 1;
+        }
+        model
+    }
+
+    /// Sequences that are in one of them alone, and both last sequences.
+    pub(super) fn difference(&self, other: &Model) -> (Vec<u64>, Vec<u64>, u64, u64) {
+        let without = |a: &Model, b: &Model| {
+            let alone = a
+                .records
+                .iter()
+                .filter(|(s, r)| b.records.get(s) != Some(r));
+            alone.map(|(s, _)| *s).collect()
+        };
+        (
+            without(self, other),
+            without(other, self),
+            self.last,
+            other.last,
+        )
+    }
+
+    pub(super) fn has(&self, sequence: u64) -> bool {
+        self.records.contains_key(&sequence)
+    }
+
+    pub(super) fn agrees(&self, sequence: u64, record: Option<&Record<'_>>) -> bool {
+        match (self.records.get(&sequence), record) {
+            (None, None) => true,
+            (Some(kept), Some(record)) => {
+                kept.subject == record.subject
+                    && kept.payload == record.payload
+                    && kept.headers == record.headers
+                    && kept.unix_nanos == record.unix_nanos
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a store that held `now`, and `safe` as of its last sync, may hold this after a crash.
+    pub(super) fn check_after_crash(&self, safe: &Model, now: &Model, context: &str) {
+        assert!(
+            self.last >= safe.last,
+            "{} < {}: {context}",
+            self.last,
+            safe.last
+        );
+        // A removal that was lost can make the limits drop another record.
+        let is_limited = now.limits.messages_max.is_some() || now.limits.bytes_max.is_some();
+        for (sequence, kept) in &safe.records {
+            let same = self.of(&kept.subject).len() as u64;
+            let per_subject = now.limits.messages_per_subject_max;
+            let made_room = is_limited && *sequence < self.first()
+                || per_subject.is_some_and(|max| same >= max);
+            if now.has(*sequence) && (self.has(*sequence) || !made_room) {
+                assert_eq!(
+                    self.records.get(sequence),
+                    Some(kept),
+                    "{sequence} is lost: {context}"
+                );
+            }
+        }
+        for (sequence, kept) in &self.records {
+            if *sequence <= safe.last {
+                let was = safe.records.get(sequence);
+                assert_eq!(was, Some(kept), "{sequence} is back: {context}");
+            }
+        }
     }
 }
 
@@ -263,6 +374,7 @@ pub(super) fn apply(step: &Step, now: i64, store: &mut Store, model: &mut Model)
         }
         Step::Skip { gap } => {
             model.last += gap;
+            model.was_skipped = true;
             store.skip_to(model.last + 1).unwrap();
         }
         Step::Remove { back, erase } => {
@@ -487,4 +599,30 @@ fn sequences_begin_where_they_are_told_to() {
         (store.state().first_sequence, store.state().last_sequence),
         (1000, 999)
     );
+}
+
+impl Store {
+    /// The sums agree with what they are sums of.
+    pub(super) fn check_numbers(&mut self) {
+        let (mut messages, mut bytes) = (0, 0);
+        for at in 0..self.segments.len() {
+            self.load(at).unwrap();
+            let segment = &self.segments[at];
+            let slots = segment.slots.as_ref().unwrap();
+            assert_eq!(slots.len(), segment.records as usize);
+            let mut live_bytes = 0;
+            let mut slot = 0;
+            while let Some(live) = segment.next_live(slot) {
+                let entry = slots.entries[live];
+                messages += 1;
+                live_bytes += u64::from(entry.bytes());
+                bytes += self.counted_bytes(entry.content_bytes(), entry.has_headers());
+                slot = live + 1;
+            }
+            assert_eq!(live_bytes, segment.live_bytes);
+        }
+        assert_eq!((self.messages, self.bytes), (messages, bytes));
+        let by_subject: u64 = self.subjects.iter().map(|(_, s)| s.messages).sum();
+        assert_eq!(by_subject, messages);
+    }
 }

@@ -157,6 +157,9 @@ pub enum StoreError {
         /// The highest given out.
         last: u64,
     },
+    /// Too much waits to be synced: the disk is too slow.
+    #[error("too much waits for the disk")]
+    Busy,
     /// The record is on disk but its checksum is wrong. It has been given up and counted.
     #[error("record {0} is damaged on disk")]
     Damaged(u64),

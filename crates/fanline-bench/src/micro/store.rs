@@ -1,0 +1,287 @@
+//! The log of a stream: adding, finding, removing.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fanline_engine::store::{
+    Disk, DiskError, FileId, FileOptions, NewRecord, Store, StoreLimits, SyncMode,
+};
+
+use super::cases::{Case, Numbers, Work};
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        name: "store append 128 B, memory",
+        unit: "records",
+        targets: &[],
+        prepare: || append(Store::memory(&bounded())),
+    },
+    Case {
+        name: "store append 128 B, file, not synced",
+        unit: "records",
+        targets: &[],
+        prepare: || append(file(SyncMode::None)),
+    },
+    Case {
+        name: "store append 128 B, file, 1,000 a sync",
+        unit: "records",
+        targets: &[],
+        prepare: || append(file(SyncMode::Commit)),
+    },
+    Case {
+        name: "store append 128 B, 100,000 subjects, file",
+        unit: "records",
+        targets: &[],
+        prepare: || append_to_many(file(SyncMode::None)),
+    },
+    Case {
+        name: "store put of 100,000 keys, memory",
+        unit: "records",
+        targets: &[],
+        prepare: || append_to_many(Store::memory(&one_each())),
+    },
+    Case {
+        name: "store load last by subject of 100,000, memory",
+        unit: "records",
+        targets: &[],
+        prepare: || load_last(Store::memory(&StoreLimits::default())),
+    },
+    Case {
+        name: "store load last by subject of 100,000, file",
+        unit: "records",
+        targets: &[],
+        prepare: || load_last(file(SyncMode::None)),
+    },
+    Case {
+        name: "store purge of a subject but for the last",
+        unit: "purges",
+        targets: &[],
+        prepare: purge,
+    },
+];
+
+const BATCH: u64 = 1000;
+const SUBJECTS: u64 = 100_000;
+
+/// So that a long run does not fill memory or disk.
+fn bounded() -> StoreLimits {
+    StoreLimits {
+        bytes_max: Some(256 << 20),
+        ..StoreLimits::default()
+    }
+}
+
+fn one_each() -> StoreLimits {
+    StoreLimits {
+        messages_per_subject_max: Some(1),
+        ..StoreLimits::default()
+    }
+}
+
+fn file(mode: SyncMode) -> Store {
+    let options = FileOptions {
+        mode,
+        ..FileOptions::default()
+    };
+    let opened = Store::file(Box::new(Folder::temporary()), &options, &bounded());
+    opened.expect("a temporary folder").0
+}
+
+fn record<'a>(subject: &'a [u8], payload: &'a [u8]) -> NewRecord<'a> {
+    NewRecord {
+        unix_nanos: 1,
+        subject,
+        payload,
+        ..NewRecord::default()
+    }
+}
+
+/// What a shell does after each batch, here on one thread.
+fn end_batch(store: &mut Store) {
+    store.removed(&mut |_| {});
+    store.sync_now(Duration::ZERO).expect("a working disk");
+}
+
+fn append(mut store: Store) -> Box<Work> {
+    let payload = [b'x'; 128];
+    Box::new(move |operations| {
+        let batches = operations.div_ceil(BATCH);
+        for _ in 0..batches {
+            for _ in 0..BATCH {
+                let stored = store.append(&record(b"bench.orders.new", &payload));
+                stored.expect("a benchmark's own record");
+            }
+            end_batch(&mut store);
+        }
+        batches * BATCH
+    })
+}
+
+fn names() -> Vec<Vec<u8>> {
+    let name = |number| format!("bench.orders.{number}").into_bytes();
+    (0..SUBJECTS).map(name).collect()
+}
+
+fn any<'a>(names: &'a [Vec<u8>], numbers: &mut Numbers) -> &'a [u8] {
+    let at = numbers.below(names.len() as u64);
+    &names[usize::try_from(at).unwrap_or_default()]
+}
+
+fn append_to_many(mut store: Store) -> Box<Work> {
+    let payload = [b'x'; 128];
+    let names = names();
+    let mut numbers = Numbers::new();
+    Box::new(move |operations| {
+        let batches = operations.div_ceil(BATCH);
+        for _ in 0..batches {
+            for _ in 0..BATCH {
+                let name = any(&names, &mut numbers);
+                let stored = store.append(&record(name, &payload));
+                stored.expect("a benchmark's own record");
+            }
+            end_batch(&mut store);
+        }
+        batches * BATCH
+    })
+}
+
+fn load_last(mut store: Store) -> Box<Work> {
+    let names = names();
+    for name in names.iter().chain(&names) {
+        let stored = store.append(&record(name, &[b'x'; 128]));
+        stored.expect("a benchmark's own record");
+    }
+    end_batch(&mut store);
+    let mut numbers = Numbers::new();
+    Box::new(move |operations| {
+        for _ in 0..operations {
+            let name = any(&names, &mut numbers);
+            let last = store.subject(name).map_or(0, |subject| subject.last);
+            let found = store.read(last).expect("a benchmark's own record");
+            std::hint::black_box(found.map(|record| record.payload.len()));
+        }
+        operations
+    })
+}
+
+fn purge() -> Box<Work> {
+    let mut store = Store::memory(&StoreLimits::default());
+    let names = names();
+    let payload = [b'x'; 128];
+    let mut numbers = Numbers::new();
+    Box::new(move |operations| {
+        for _ in 0..operations {
+            let name = any(&names, &mut numbers);
+            let stored = store.append(&record(name, &payload));
+            stored.expect("a benchmark's own record");
+            std::hint::black_box(store.purge(name, None, 1)).expect("in memory");
+        }
+        operations
+    })
+}
+
+/// Files of a folder that is removed at the end.
+struct Folder {
+    path: PathBuf,
+    open: HashMap<u32, File>,
+    next: u32,
+}
+
+impl Folder {
+    fn temporary() -> Self {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("fanline-bench-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).expect("a temporary folder");
+        Folder {
+            path,
+            open: HashMap::new(),
+            next: 0,
+        }
+    }
+
+    fn file(&self, file: FileId) -> Result<&File, DiskError> {
+        self.open.get(&file.0).ok_or(DiskError::NotFound)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left behind is in the folder for temporary things.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn error(error: std::io::Error) -> DiskError {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => DiskError::NotFound,
+        std::io::ErrorKind::StorageFull => DiskError::Full,
+        _ => DiskError::Other(error.raw_os_error().unwrap_or(0)),
+    }
+}
+
+impl Disk for Folder {
+    fn list(&mut self) -> Result<Vec<String>, DiskError> {
+        let entries = fs::read_dir(&self.path).map_err(error)?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        Ok(names.collect())
+    }
+
+    fn open(&mut self, name: &str, create: bool) -> Result<FileId, DiskError> {
+        let mut options = OpenOptions::new();
+        options
+            .read(true)
+            .write(true)
+            .create(create)
+            .truncate(false);
+        let file = options.open(self.path.join(name)).map_err(error)?;
+        self.next += 1;
+        self.open.insert(self.next, file);
+        Ok(FileId(self.next))
+    }
+
+    fn close(&mut self, file: FileId) {
+        self.open.remove(&file.0);
+    }
+
+    fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        self.file(file)?.write_all_at(bytes, offset).map_err(error)
+    }
+
+    fn read_at(&mut self, file: FileId, offset: u64, out: &mut [u8]) -> Result<usize, DiskError> {
+        self.file(file)?.read_at(out, offset).map_err(error)
+    }
+
+    fn len(&mut self, file: FileId) -> Result<u64, DiskError> {
+        Ok(self.file(file)?.metadata().map_err(error)?.len())
+    }
+
+    fn truncate(&mut self, file: FileId, bytes: u64) -> Result<(), DiskError> {
+        self.file(file)?.set_len(bytes).map_err(error)
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), DiskError> {
+        match fs::remove_file(self.path.join(name)).map_err(error) {
+            Err(DiskError::NotFound) => Ok(()),
+            result => result,
+        }
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
+        fs::rename(self.path.join(from), self.path.join(to)).map_err(error)
+    }
+
+    fn sync_file(&mut self, file: FileId) -> Result<(), DiskError> {
+        self.file(file)?.sync_data().map_err(error)
+    }
+
+    fn sync_folder(&mut self) -> Result<(), DiskError> {
+        File::open(&self.path)
+            .and_then(|folder| folder.sync_all())
+            .map_err(error)
+    }
+}

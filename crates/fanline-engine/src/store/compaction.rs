@@ -1,0 +1,225 @@
+//! Taking the dead out of segments in which few live.
+
+use std::ops::Range;
+
+use super::Store;
+use super::files::{SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead};
+use super::record::{self, Head, Kind, Stamp};
+use super::scan::{Found, Scanner};
+use super::segment::{Body, Holds, Segment, hash_name};
+use super::slots::{Slot, Slots};
+use super::types::{NewRecord, StoreError};
+
+/// So many segments' worth of bytes are read for one compaction: it holds up the store.
+const SEGMENTS_READ_MAX: u64 = 4;
+/// So many segments become one.
+const RUN_MAX: usize = 64;
+
+/// What is made of several segments.
+struct Compacted {
+    bytes: Vec<u8>,
+    slots: Slots,
+    segment: Segment,
+    held: Vec<u64>,
+    /// Deeds on sequences below these have nothing to act on,
+    oldest: u64,
+    /// and those from here on were done by leaving records out.
+    first: u64,
+    salt: u32,
+}
+
+impl Store {
+    /// Makes one segment of several in which few records live. The old files stay until a checkpoint
+    /// does without them, so nothing is lost when it fails.
+    pub(super) fn compact(&mut self) {
+        if let Some(run) = self.mostly_dead() {
+            // It is tried again with the next checkpoint.
+            let _ = self.compact_run(run);
+        }
+    }
+
+    /// Neighbours of which more than half is dead, and that together fill at most half a segment.
+    fn mostly_dead(&self) -> Option<Range<usize>> {
+        let sealed = self.segments.len() - 1;
+        let segment_bytes = self.segment_bytes as u64;
+        for from in 0..sealed {
+            let (mut live, mut all, mut end) = (0, 0, from);
+            while end < sealed && end - from < RUN_MAX {
+                let segment = &self.segments[end];
+                let Body::File(file) = &segment.body else {
+                    return None;
+                };
+                let fits = live + segment.live_bytes <= segment_bytes / 2
+                    && all + file.bytes <= SEGMENTS_READ_MAX * segment_bytes;
+                if !fits {
+                    break;
+                }
+                live += segment.live_bytes;
+                all += file.bytes;
+                end += 1;
+            }
+            let dead = all - live;
+            if dead > live && dead > segment_bytes / 4 {
+                return Some(from..end);
+            }
+        }
+        None
+    }
+
+    fn compact_run(&mut self, run: Range<usize>) -> Result<(), StoreError> {
+        let (Some(first), Some(next)) = (self.file_at(run.start), self.file_at(run.end)) else {
+            return Ok(());
+        };
+        let generations = run
+            .clone()
+            .filter_map(|at| self.file_at(at))
+            .map(|f| f.generation);
+        let head = SegmentHead {
+            number: first.number,
+            generation: generations.max().unwrap_or(0) + 1,
+            through: next.number - 1,
+            salt: self.files.as_ref().map_or(0, |files| files.salt),
+            first: self.segments[run.start].first,
+        };
+        let mut file = SegmentFile {
+            number: head.number,
+            generation: head.generation,
+            file: None,
+            bytes: 0,
+        };
+        let mut out = Compacted {
+            bytes: head.to_bytes().to_vec(),
+            slots: Slots::with_base(head.first),
+            segment: Segment::unloaded(head.first, head.first.saturating_sub(1), 0, file),
+            held: Vec::new(),
+            oldest: self.segments[0].first,
+            first: head.first,
+            salt: head.salt,
+        };
+        for at in run.clone() {
+            if !self.copy_living(at, &mut out)? {
+                return Ok(());
+            }
+        }
+        file.bytes = out.bytes.len() as u64;
+        let is_empty = out.bytes.len() == SEGMENT_HEAD_BYTES;
+        if !is_empty && let Some(files) = &mut self.files {
+            file.file = Some(files.write_sealed(&file.name(), &out.bytes)?);
+        }
+        for _ in run.clone() {
+            if let Some(Segment {
+                body: Body::File(old),
+                ..
+            }) = self.segments.remove(run.start)
+            {
+                self.upkeep.retire(old);
+            }
+        }
+        if !is_empty {
+            let mut segment = out.segment;
+            segment.body = Body::File(file);
+            segment.slots = Some(out.slots);
+            out.held.sort_unstable();
+            out.held.dedup();
+            let mut holds = Holds::new(out.held.len());
+            for hash in out.held {
+                holds.insert(hash);
+            }
+            segment.holds = Some(holds);
+            self.segments.insert(run.start, segment);
+        }
+        self.evict(usize::MAX);
+        Ok(())
+    }
+
+    fn file_at(&self, at: usize) -> Option<SegmentFile> {
+        match self.segments.get(at)?.body {
+            Body::File(file) => Some(file),
+            Body::Memory(_) => None,
+        }
+    }
+
+    /// Copies what lives of a segment, bytes and checksums as they are, and the deeds that earlier
+    /// segments need. Says `false` when there is a hole in it: it is left to readers to report.
+    fn copy_living(&mut self, at: usize, out: &mut Compacted) -> Result<bool, StoreError> {
+        self.load(at)?;
+        let mut bytes = Vec::new();
+        let segment = &mut self.segments[at];
+        let (Body::File(file), Some(files)) = (&mut segment.body, &mut self.files) else {
+            return Ok(false);
+        };
+        files.read_all(file, &mut bytes)?;
+        let Some(slots) = &segment.slots else {
+            return Ok(false);
+        };
+        let mut number = 0;
+        let mut scanner = Scanner::new(&bytes, SEGMENT_HEAD_BYTES, out.salt, false);
+        while let Some((offset, found)) = scanner.next() {
+            let Found::Sound(head) = found else {
+                return Ok(false);
+            };
+            let record = &bytes[offset..offset + head.len()];
+            if !head.kind.is_message() {
+                if out.needs(&head) {
+                    out.bytes.extend_from_slice(record);
+                }
+                continue;
+            }
+            let slot = slots.entries.get(number);
+            let Some(slot) = slot.filter(|slot| slot.offset as usize == offset) else {
+                return Ok(false);
+            };
+            if segment.is_dead(number) {
+                out.keep_deed_of(record);
+            } else {
+                out.held.push(hash_name(self.subjects.name(slot.subject)));
+                out.push(&head, record, *slot);
+            }
+            number += 1;
+        }
+        Ok(number == slots.len() && scanner.end() == bytes.len())
+    }
+}
+
+impl Compacted {
+    fn push(&mut self, head: &Head, record: &[u8], slot: Slot) {
+        let offset = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
+        if self.segment.records == 0 {
+            self.slots.reset(head.sequence);
+        }
+        self.slots
+            .push(head.sequence, Slot::new(offset, head, slot.subject));
+        self.segment
+            .note_added(head.sequence, head.bytes, head.unix_nanos);
+        self.bytes.extend_from_slice(record);
+    }
+
+    /// Whether a deed may act on records before these segments.
+    fn needs(&self, head: &Head) -> bool {
+        let has_earlier = self.oldest < self.first;
+        match head.kind {
+            Kind::Remove => has_earlier && (self.oldest..self.first).contains(&head.sequence),
+            Kind::Floor => has_earlier && head.sequence > self.oldest,
+            Kind::Purge => has_earlier,
+            Kind::Skip | Kind::Message => false,
+        }
+    }
+
+    /// A record that goes may have made another one go.
+    fn keep_deed_of(&mut self, record: &[u8]) {
+        let replaced = record::decode(record).and_then(|parts| parts.replaced);
+        let Some(replaced) = replaced.filter(|s| (self.oldest..self.first).contains(s)) else {
+            return;
+        };
+        let deed = NewRecord::default();
+        let stamp = Stamp {
+            kind: Kind::Remove,
+            sequence: replaced,
+            replaced: None,
+            salt: Some(self.salt),
+        };
+        if let Some(bytes) = record::encoded_bytes(&deed, false) {
+            record::encode(&mut self.bytes, &stamp, &deed, bytes);
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The log on a disk that fails.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use super::faulty::{Dice, Faulty};
+use super::tests::{Model, Step, apply, compare, compiled, step};
+use super::*;
+
+/// How many seeds a plain run tries; `FANLINE_SEEDS` is for long ones.
+const SEEDS: u64 = match option_env!("FANLINE_SEEDS") {
+    Some(_) => 20_000,
+    None => 1500,
+};
+
+fn options() -> FileOptions {
+    FileOptions {
+        segment_bytes: 3000,
+        seed: 7,
+        ..FileOptions::default()
+    }
+}
+
+fn open(disk: &Faulty, limits: &StoreLimits) -> (Store, Recovery) {
+    Store::file(Box::new(disk.clone()), &options(), limits).unwrap()
+}
+
+/// Syncs until there is nothing to sync.
+fn settle(store: &mut Store, disk: &mut Faulty, dice: &mut Dice) {
+    while let Some(request) = store.next_sync(Duration::ZERO) {
+        let result = disk.perform(&request, dice);
+        store.synced(request.id, result);
+    }
+}
+
+fn steps(seed: u64) -> impl FnMut() -> Step {
+    let bytes = seed.to_le_bytes().repeat(4);
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let strategy = step();
+    move || strategy.new_tree(&mut runner).unwrap().current()
+}
+
+/// What must be there after a crash: what was synced, as far as it was not removed since.
+struct Rounds {
+    seed: u64,
+    disk: Faulty,
+    dice: Dice,
+    store: Store,
+    model: Model,
+    /// As of the request of the last good sync.
+    safe: Model,
+    /// As of the request that is under way.
+    asked: Option<(SyncRequest, Model)>,
+    now: i64,
+}
+
+impl Rounds {
+    fn new(seed: u64) -> Self {
+        let disk = Faulty::new();
+        let (store, _) = open(&disk, &StoreLimits::default());
+        Rounds {
+            seed,
+            disk,
+            dice: Dice::new(seed),
+            store,
+            model: Model::default(),
+            safe: Model::default(),
+            asked: None,
+            now: 0,
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        self.now += 1;
+        if self.store.failure().is_none() {
+            apply(step, self.now, &mut self.store, &mut self.model);
+        }
+        self.store.check_numbers();
+        if self.asked.is_none()
+            && self.dice.one_in(3)
+            && let Some(request) = self.store.next_sync(Duration::ZERO)
+        {
+            self.asked = Some((request, self.model.clone()));
+        }
+        if self.dice.one_in(3)
+            && let Some((request, model)) = self.asked.take()
+        {
+            let result = self.disk.perform(&request, &mut self.dice);
+            if result.is_ok() {
+                self.safe = model;
+            }
+            self.store.synced(request.id, result);
+            assert!(self.store.durable() >= self.safe.last || self.safe.was_skipped);
+        }
+    }
+
+    fn crash(&mut self, is_power_cut: bool) {
+        if is_power_cut {
+            self.disk.crash(&mut self.dice);
+        } else {
+            self.disk.kill();
+        }
+        self.asked = None;
+        let (store, recovery) = open(&self.disk, &self.model.limits);
+        assert!(!recovery.index_was_bad, "{recovery:?}");
+        self.store = store;
+        self.store.check_numbers();
+        let found = Model::read_from(&mut self.store);
+        let context = format!("seed {}, {:?}, {recovery:?}", self.seed, self.model.limits);
+        found.check_after_crash(&self.safe, &self.model, &context);
+        self.model = found;
+        self.model.limits = *self.store.limits();
+        compare(&mut self.store, &self.model, &mut compiled());
+        // What is not synced now may be gone after the next crash, but what was, may not.
+        settle(&mut self.store, &mut self.disk, &mut self.dice);
+        self.safe = self.model.clone();
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_power_cuts_and_kills() {
+    for seed in 0..SEEDS {
+        let mut rounds = Rounds::new(seed);
+        let mut next = steps(seed);
+        for _ in 0..1 + seed % 4 {
+            for _ in 0..rounds.dice.below(150) {
+                rounds.step(&next());
+            }
+            let is_power_cut = !rounds.dice.one_in(4);
+            rounds.crash(is_power_cut);
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_failing_syncs_too() {
+    for seed in 0..SEEDS / 3 {
+        let mut rounds = Rounds::new(seed ^ 0xABCD);
+        rounds.disk.set_failing_syncs(20);
+        let mut next = steps(seed);
+        for _ in 0..1 + seed % 3 {
+            for _ in 0..rounds.dice.below(150) {
+                rounds.step(&next());
+            }
+            rounds.disk.set_failing_syncs(0);
+            rounds.crash(true);
+            rounds.disk.set_failing_syncs(20);
+        }
+    }
+}
+
+/// A store with a history, closed or killed, and what it holds.
+fn aged(seed: u64, is_closed: bool) -> (Faulty, Model) {
+    let mut rounds = Rounds::new(seed);
+    let mut next = steps(seed);
+    for _ in 0..200 {
+        rounds.step(&next());
+    }
+    if let Some((request, _)) = rounds.asked.take() {
+        let result = rounds.disk.perform(&request, &mut rounds.dice);
+        rounds.store.synced(request.id, result);
+    }
+    settle(&mut rounds.store, &mut rounds.disk, &mut rounds.dice);
+    if is_closed {
+        rounds.store.close().unwrap();
+    }
+    rounds.disk.kill();
+    (rounds.disk, rounds.model)
+}
+
+#[test]
+fn a_flipped_bit_costs_at_most_one_record_and_is_told() {
+    for seed in 0..SEEDS {
+        let (disk, model) = aged(seed, seed % 2 == 0);
+        if model.limits.messages_max.is_some() || model.limits.bytes_max.is_some() {
+            // A deed that is lost brings records back, and they make others go.
+            continue;
+        }
+        let whole = Model::read_from(&mut open(&disk.copy(), &model.limits).0);
+        let same = (vec![], vec![], model.last, model.last);
+        assert_eq!(
+            whole.difference(&model),
+            same,
+            "seed {seed}, {:?}",
+            model.limits
+        );
+        let mut dice = Dice::new(seed);
+        let (file, at) = disk.flip(&mut dice);
+        let (mut store, recovery) = open(&disk, &model.limits);
+        let mut missing = Vec::new();
+        for sequence in model.first()..=model.last {
+            let record = match store.read(sequence) {
+                Ok(record) => record,
+                Err(StoreError::Damaged(_)) => None,
+                Err(error) => panic!("{error}"),
+            };
+            if !model.agrees(sequence, record.as_ref()) {
+                // What is back was removed by the record or the deed that is lost.
+                missing.extend(model.has(sequence).then_some(sequence));
+            }
+        }
+        let lost = store.state().lost;
+        let told = lost.messages > 0 || recovery.torn_bytes > 0;
+        let limits = &model.limits;
+        let context = format!("{seed}, {file} at {at}: {missing:?}, {recovery:?}, {limits:?}");
+        assert!(missing.len() <= 1, "{context}");
+        assert!(missing.is_empty() || told, "{context}");
+        // Without the deed that removed it, an erased record is one more that cannot be read.
+        assert!(lost.messages <= 2, "{context}");
+    }
+}
+
+#[test]
+fn without_an_index_everything_is_found_again() {
+    for seed in 0..SEEDS / 3 {
+        let (mut disk, model) = aged(seed, true);
+        disk.remove(index::NAME).unwrap();
+        let (mut store, recovery) = open(&disk, &model.limits);
+        assert_eq!(recovery.lost, Lost::default());
+        let found = Model::read_from(&mut store);
+        let expected = (vec![], vec![], model.last, model.last);
+        let limits = model.limits;
+        assert_eq!(
+            found.difference(&model),
+            expected,
+            "seed {seed}, {limits:?}"
+        );
+        compare(&mut store, &model, &mut compiled());
+    }
+}
+
+#[test]
+fn after_a_close_nothing_is_replayed() {
+    for seed in 0..SEEDS / 10 {
+        let (disk, model) = aged(seed, true);
+        let (mut store, recovery) = open(&disk, &model.limits);
+        assert_eq!(recovery, Recovery::default());
+        compare(&mut store, &model, &mut compiled());
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
+    let mut disk = Faulty::new();
+    let mut dice = Dice::new(1);
+    let (mut store, _) = open(&disk, &StoreLimits::default());
+    disk.set_room(Some(20_000));
+    let record = NewRecord {
+        subject: b"orders",
+        payload: &[b'x'; 100],
+        ..NewRecord::default()
+    };
+    let error = loop {
+        if let Err(error) = store.append(&record) {
+            break error;
+        }
+        settle(&mut store, &mut disk, &mut dice);
+    };
+    assert_eq!(error, StoreError::Disk(DiskError::Full));
+    assert_eq!(error.to_string(), "no space left on the disk");
+    let durable = store.durable();
+    assert!(durable > 50);
+    for sequence in 1..=store.last_sequence() {
+        assert_eq!(
+            store.read(sequence).unwrap().unwrap().payload,
+            record.payload
+        );
+    }
+    disk.set_room(None);
+    settle(&mut store, &mut disk, &mut dice);
+    assert_eq!(store.durable(), store.last_sequence());
+    assert_eq!(store.append(&record), Ok(store.last_sequence()));
+    settle(&mut store, &mut disk, &mut dice);
+    disk.crash(&mut dice);
+    let (store, _) = open(&disk, &StoreLimits::default());
+    assert_eq!(store.messages(), store.last_sequence());
+    assert!(store.last_sequence() > durable);
+}
+
+#[test]
+fn space_is_given_back() {
+    let mut disk = Faulty::new();
+    let mut dice = Dice::new(1);
+    let limits = StoreLimits {
+        messages_per_subject_max: Some(1),
+        ..StoreLimits::default()
+    };
+    let options = FileOptions {
+        segment_bytes: 30_000,
+        ..options()
+    };
+    let (mut store, _) = Store::file(Box::new(disk.clone()), &options, &limits).unwrap();
+    for round in 0..1000 {
+        for key in 0..30 {
+            // Some keys are never written again.
+            let key = if key == 7 { 1000 + round } else { key };
+            let subject = format!("kv.{key}");
+            let record = NewRecord {
+                subject: subject.as_bytes(),
+                payload: &[b'v'; 50],
+                ..NewRecord::default()
+            };
+            store.append(&record).unwrap();
+        }
+        settle(&mut store, &mut disk, &mut dice);
+    }
+    // Of 4 MB that were written, 0.1 MB live.
+    assert!(disk.used_bytes() < 500_000, "{}", disk.used_bytes());
+    store.purge(b"", None, 0).unwrap();
+    settle(&mut store, &mut disk, &mut dice);
+    settle(&mut store, &mut disk, &mut dice);
+    assert!(
+        disk.used_bytes() < 4000,
+        "{} {:?}",
+        disk.used_bytes(),
+        disk.names()
+    );
+    assert_eq!(disk.names().len(), 2);
+}

@@ -1,0 +1,412 @@
+//! Small named documents beside the log: each is replaced as a whole, or not at all.
+
+use std::collections::BTreeMap;
+
+use super::disk::{Disk, DiskError, FileId};
+use super::files::read_whole;
+use super::sync::{SyncId, SyncRequest};
+
+const MAGIC: &[u8; 4] = b"FDoc";
+const VERSION: u16 = 1;
+const HEAD_BYTES: usize = 16;
+const SUFFIX: &str = ".doc";
+const NEW_SUFFIX: &str = ".doc.new";
+
+/// The documents of a folder. They are written when [`next_sync`](Self::next_sync) is asked, and
+/// safe once [`durable`](Self::durable) has reached the ticket that [`put`](Self::put) gave.
+pub struct Documents {
+    disk: Box<dyn Disk>,
+    /// To be written; `None` is to be removed.
+    waiting: BTreeMap<String, Option<Vec<u8>>>,
+    /// Written beside the old ones, to be synced and renamed.
+    written: Vec<Written>,
+    /// Names were changed, and the folder is not synced.
+    is_folder_dirty: bool,
+    in_flight: Option<SyncId>,
+    next_id: u64,
+    given: u64,
+    /// Tickets up to here are written, renamed, safe.
+    written_to: u64,
+    renamed_to: u64,
+    durable: u64,
+    failure: Option<DiskError>,
+}
+
+struct Written {
+    name: String,
+    content: Option<Vec<u8>>,
+    file: Option<FileId>,
+}
+
+/// What a folder held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Names and contents, in order of names.
+    pub documents: Vec<(String, Vec<u8>)>,
+    /// Names of those that are damaged. They are left where they are until they are replaced.
+    pub damaged: Vec<String>,
+}
+
+impl Documents {
+    /// All documents of a folder.
+    ///
+    /// # Errors
+    /// The disk fails. Damage is no error: it is told.
+    pub fn open(mut disk: Box<dyn Disk>) -> Result<(Self, Found), DiskError> {
+        let mut found = Found::default();
+        let mut names = disk.list()?;
+        names.sort_unstable();
+        for file_name in names {
+            if file_name.ends_with(NEW_SUFFIX) {
+                disk.remove(&file_name)?;
+                continue;
+            }
+            let Some(name) = file_name.strip_suffix(SUFFIX).map(unescape) else {
+                continue;
+            };
+            let mut bytes = Vec::new();
+            let file = disk.open(&file_name, false)?;
+            let read = read_whole(&mut *disk, file, &mut bytes);
+            disk.close(file);
+            read?;
+            match name
+                .as_deref()
+                .and_then(|name| decode(name, &bytes).map(<[u8]>::to_vec))
+            {
+                Some(content) => found.documents.push((name.unwrap_or_default(), content)),
+                None => found.damaged.push(name.unwrap_or(file_name)),
+            }
+        }
+        let documents = Documents {
+            disk,
+            waiting: BTreeMap::new(),
+            written: Vec::new(),
+            is_folder_dirty: false,
+            in_flight: None,
+            next_id: 1,
+            given: 0,
+            written_to: 0,
+            renamed_to: 0,
+            durable: 0,
+            failure: None,
+        };
+        Ok((documents, found))
+    }
+
+    /// Puts a document in the place of what has its name. Of several before the next sync the last
+    /// one is written.
+    pub fn put(&mut self, name: &str, content: Vec<u8>) -> u64 {
+        self.waiting.insert(name.to_owned(), Some(content));
+        self.given += 1;
+        self.given
+    }
+
+    /// Takes a document away.
+    pub fn remove(&mut self, name: &str) -> u64 {
+        self.waiting.insert(name.to_owned(), None);
+        self.given += 1;
+        self.given
+    }
+
+    /// Tickets up to this one are safe.
+    pub fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    /// Why the disk does not take what is written; `None` when it does.
+    pub fn failure(&self) -> Option<DiskError> {
+        self.failure
+    }
+
+    /// What is to be brought to the disk now; `None` when nothing is, or while it is being done, or
+    /// when the disk refuses what waits: that is tried again with the next call.
+    pub fn next_sync(&mut self) -> Option<SyncRequest> {
+        if self.in_flight.is_some() {
+            return None;
+        }
+        if self.written.is_empty() {
+            self.failure = self.write().err();
+        }
+        if self.failure.is_some() || self.written.is_empty() && !self.is_folder_dirty {
+            return None;
+        }
+        let id = SyncId(self.next_id);
+        self.next_id += 1;
+        self.in_flight = Some(id);
+        Some(SyncRequest {
+            id,
+            files: self.written.iter().filter_map(|w| w.file).collect(),
+            folder: self.is_folder_dirty,
+        })
+    }
+
+    /// The shell has done, or failed to do, what [`next_sync`](Self::next_sync) asked for.
+    pub fn synced(&mut self, id: SyncId, result: Result<(), DiskError>) {
+        if self.in_flight.take_if(|asked| *asked == id).is_none() {
+            return;
+        }
+        if let Err(error) = result {
+            self.write_again(error);
+            return;
+        }
+        if self.is_folder_dirty {
+            self.is_folder_dirty = false;
+            self.durable = self.renamed_to;
+        }
+        if self.written.is_empty() {
+            return;
+        }
+        if let Err(error) = self.rename() {
+            self.write_again(error);
+        }
+    }
+
+    /// Brings all to the disk before it returns.
+    ///
+    /// # Errors
+    /// The disk fails; what waits is kept for another try.
+    pub fn sync_now(&mut self) -> Result<(), DiskError> {
+        // What another thread was asked to sync is synced here once more.
+        self.in_flight = None;
+        while self.durable < self.given {
+            let Some(request) = self.next_sync() else {
+                return Err(self.failure.unwrap_or(DiskError::NotFound));
+            };
+            let mut result = Ok(());
+            for file in &request.files {
+                result = result.and_then(|()| self.disk.sync_file(*file));
+            }
+            if request.folder {
+                result = result.and_then(|()| self.disk.sync_folder());
+            }
+            self.synced(request.id, result);
+            result?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<(), DiskError> {
+        let to = self.given;
+        while let Some((name, content)) = self.waiting.pop_first() {
+            let file = match &content {
+                None => Ok(None),
+                Some(bytes) => self.write_one(&name, bytes).map(Some),
+            };
+            match file {
+                Ok(file) => self.written.push(Written {
+                    name,
+                    content,
+                    file,
+                }),
+                Err(error) => {
+                    self.waiting.insert(name, content);
+                    self.write_again(error);
+                    return Err(error);
+                }
+            }
+        }
+        self.written_to = to;
+        Ok(())
+    }
+
+    fn write_one(&mut self, name: &str, content: &[u8]) -> Result<FileId, DiskError> {
+        let bytes = encode(name, content);
+        let file = self.disk.open(&(escape(name) + NEW_SUFFIX), true)?;
+        let written = self
+            .disk
+            .truncate(file, 0)
+            .and_then(|()| self.disk.write_at(file, 0, &bytes));
+        if let Err(error) = written {
+            self.disk.close(file);
+            return Err(error);
+        }
+        Ok(file)
+    }
+
+    fn rename(&mut self) -> Result<(), DiskError> {
+        while let Some(written) = self.written.pop() {
+            let name = escape(&written.name);
+            if let Some(file) = written.file {
+                self.disk.close(file);
+            }
+            let done = match written.content {
+                Some(_) => self
+                    .disk
+                    .rename(&(name.clone() + NEW_SUFFIX), &(name + SUFFIX)),
+                None => self.disk.remove(&(name + SUFFIX)),
+            };
+            self.is_folder_dirty = true;
+            if let Err(error) = done {
+                self.waiting.entry(written.name).or_insert(written.content);
+                return Err(error);
+            }
+        }
+        self.renamed_to = self.written_to;
+        Ok(())
+    }
+
+    /// What was written waits again, unless something newer does.
+    fn write_again(&mut self, error: DiskError) {
+        self.failure = Some(error);
+        for written in self.written.drain(..) {
+            if let Some(file) = written.file {
+                self.disk.close(file);
+            }
+            self.waiting.entry(written.name).or_insert(written.content);
+        }
+    }
+}
+
+fn encode(name: &str, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEAD_BYTES + content.len());
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    bytes.extend_from_slice(&[0; 2 + 4]);
+    let content_bytes = u32::try_from(content.len()).unwrap_or(u32::MAX);
+    bytes.extend_from_slice(&content_bytes.to_le_bytes());
+    bytes.extend_from_slice(content);
+    let sum = sum(name, &bytes);
+    bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+fn decode<'a>(name: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
+    let (head, content) = bytes.split_at_checked(HEAD_BYTES)?;
+    let content_bytes = u32::from_le_bytes(head[12..].try_into().ok()?);
+    let is_sound = head.starts_with(MAGIC)
+        && head[4..6] == VERSION.to_le_bytes()
+        && head[8..12] == sum(name, bytes).to_le_bytes()
+        && u32::try_from(content.len()) == Ok(content_bytes);
+    is_sound.then_some(content)
+}
+
+/// The checksum of a name and of all bytes but those that hold the checksum.
+fn sum(name: &str, bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(name.as_bytes());
+    hasher.update(&bytes[..8]);
+    hasher.update(&bytes[12..]);
+    hasher.finalize()
+}
+
+/// A name as a file system takes it, and as no two names share it.
+fn escape(name: &str) -> String {
+    let mut escaped = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' => escaped.push(char::from(byte)),
+            _ => escaped.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    escaped
+}
+
+fn unescape(escaped: &str) -> Option<String> {
+    let mut name = Vec::with_capacity(escaped.len());
+    let mut rest = escaped.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            name.push(byte);
+            continue;
+        }
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+        name.push(u8::try_from(high * 16 + low).ok()?);
+    }
+    String::from_utf8(name).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::faulty::{Dice, Faulty};
+    use super::*;
+
+    fn open(disk: &Faulty) -> (Documents, Found) {
+        Documents::open(Box::new(disk.clone())).unwrap()
+    }
+
+    #[test]
+    fn names_are_escaped_and_back() {
+        for name in ["plain", "a.b", "ä/ö", "%41", "", "..", "con sumer*>"] {
+            let escaped = escape(name);
+            assert!(!escaped.contains(['/', '.', ' ']), "{escaped}");
+            assert_eq!(unescape(&escaped).as_deref(), Some(name));
+        }
+    }
+
+    #[test]
+    fn either_the_old_or_the_new_one_is_there_after_a_crash() {
+        for seed in 0..1000 {
+            let mut dice = Dice::new(seed);
+            let mut disk = Faulty::new();
+            // What may be found under each name: the last safe one, or any that came later.
+            let mut allowed: BTreeMap<String, Vec<Option<Vec<u8>>>> = BTreeMap::new();
+            for _ in 0..3 {
+                let (mut documents, found) = open(&disk);
+                assert_eq!(found.damaged, [""; 0]);
+                let found: BTreeMap<_, _> = found.documents.into_iter().collect();
+                for (name, allowed) in &mut allowed {
+                    let content = found.get(name).cloned();
+                    assert!(allowed.contains(&content), "seed {seed}: {name}");
+                    // What was found may not be on the disk for good: names are synced first.
+                    *allowed = vec![content];
+                }
+                disk.sync_folder().unwrap();
+                let mut tickets = Vec::new();
+                for round in 0..dice.below(20) {
+                    let name = format!("n{}", dice.below(3));
+                    let content = (!dice.one_in(4)).then(|| format!("{seed} {round}").into_bytes());
+                    let versions = allowed.entry(name.clone()).or_insert_with(|| vec![None]);
+                    versions.push(content.clone());
+                    let ticket = match content {
+                        Some(content) => documents.put(&name, content),
+                        None => documents.remove(&name),
+                    };
+                    tickets.push((ticket, name, versions.len() - 1));
+                    if dice.one_in(2)
+                        && let Some(request) = documents.next_sync()
+                    {
+                        disk.set_failing_syncs(10);
+                        let result = disk.perform(&request, &mut dice);
+                        documents.synced(request.id, result);
+                    }
+                }
+                // Of what is safe, all that came before is gone.
+                let mut safe_from = BTreeMap::new();
+                for (ticket, name, version) in tickets {
+                    if ticket <= documents.durable() {
+                        safe_from.insert(name, version);
+                    }
+                }
+                for (name, version) in safe_from {
+                    if let Some(versions) = allowed.get_mut(&name) {
+                        versions.drain(..version);
+                    }
+                }
+                disk.crash(&mut dice);
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_told_and_costs_that_document_alone() {
+        for seed in 0..300 {
+            let disk = Faulty::new();
+            let (mut documents, _) = open(&disk);
+            for name in ["config", "consumer.a", "consumer.b"] {
+                documents.put(name, name.repeat(20).into_bytes());
+            }
+            documents.sync_now().unwrap();
+            assert_eq!(documents.durable(), 3);
+            disk.flip(&mut Dice::new(seed));
+            let (_, found) = open(&disk);
+            assert_eq!(found.damaged.len(), 1);
+            assert_eq!(found.documents.len(), 2);
+            for (name, content) in found.documents {
+                assert_eq!(content, name.repeat(20).into_bytes());
+            }
+        }
+    }
+}

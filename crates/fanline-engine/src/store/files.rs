@@ -1,0 +1,668 @@
+//! The files of a store: what is written when, and what is on the disk.
+
+use std::time::Duration;
+
+use super::disk::{Disk, DiskError, FileId};
+use super::record::{self, Head, Stamp};
+use super::sync::{SyncId, SyncMode, SyncRequest};
+use super::types::{NewRecord, StoreError};
+
+/// Both copies of a segment's head.
+pub(super) const SEGMENT_HEAD_BYTES: usize = 2 * HEAD_COPY_BYTES;
+const HEAD_COPY_BYTES: usize = 48;
+const MAGIC: &[u8; 4] = b"FLog";
+const VERSION: u16 = 1;
+/// What waits to be written is written without being asked for when it reaches this.
+const UNWRITTEN_BYTES_MAX: usize = 1 << 20;
+/// So much of what was written last is kept for readers.
+const KEPT_BYTES: usize = 1 << 18;
+/// Reading on from where the last read ended fetches this much.
+const READ_AHEAD_BYTES: usize = 1 << 17;
+/// What is not synced yet is kept in memory; above this appends are refused.
+const UNSYNCED_BYTES_MAX: u64 = 256 << 20;
+/// How many parts of files are kept that were read lately.
+const WINDOWS: usize = 4;
+
+/// The file of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentFile {
+    pub(super) number: u32,
+    pub(super) generation: u32,
+    /// Open if it was read or written lately.
+    pub(super) file: Option<FileId>,
+    /// How long it is, or will be when all is written.
+    pub(super) bytes: u64,
+}
+
+impl SegmentFile {
+    pub(super) fn name(&self) -> String {
+        format!("{:010}-{:05}.log", self.number, self.generation)
+    }
+
+    /// Number and generation of a file's name.
+    pub(super) fn parse_name(name: &str) -> Option<(u32, u32)> {
+        let (number, generation) = name.strip_suffix(".log")?.split_once('-')?;
+        Some((number.parse().ok()?, generation.parse().ok()?))
+    }
+}
+
+/// What a segment says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentHead {
+    pub(super) number: u32,
+    pub(super) generation: u32,
+    /// The last number of those that were compacted into it.
+    pub(super) through: u32,
+    pub(super) salt: u32,
+    pub(super) first: u64,
+}
+
+impl SegmentHead {
+    pub(super) fn to_bytes(self) -> [u8; SEGMENT_HEAD_BYTES] {
+        let mut bytes = [0; SEGMENT_HEAD_BYTES];
+        bytes[..4].copy_from_slice(MAGIC);
+        bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.number.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.generation.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.through.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.salt.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.first.to_le_bytes());
+        let sum = crc32fast::hash(&bytes[..HEAD_COPY_BYTES - 4]);
+        bytes[HEAD_COPY_BYTES - 4..HEAD_COPY_BYTES].copy_from_slice(&sum.to_le_bytes());
+        bytes.copy_within(..HEAD_COPY_BYTES, HEAD_COPY_BYTES);
+        bytes
+    }
+
+    /// From the first copy that is sound.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut copies = bytes.get(..SEGMENT_HEAD_BYTES)?.chunks(HEAD_COPY_BYTES);
+        let sound = copies.find(|copy| {
+            let (head, sum) = copy.split_at(HEAD_COPY_BYTES - 4);
+            crc32fast::hash(head).to_le_bytes() == *sum
+                && copy.starts_with(MAGIC)
+                && copy[4..6] == VERSION.to_le_bytes()
+        })?;
+        let number = |at: usize| Some(u32::from_le_bytes(sound[at..at + 4].try_into().ok()?));
+        Some(SegmentHead {
+            number: number(8)?,
+            generation: number(12)?,
+            through: number(16)?,
+            salt: number(20)?,
+            first: u64::from_le_bytes(sound[24..32].try_into().ok()?),
+        })
+    }
+}
+
+/// A file that is full but not known to be on the disk.
+struct Sealed {
+    file: FileId,
+    from: u64,
+    bytes: Vec<u8>,
+}
+
+/// A part of a file that was read.
+#[derive(Default)]
+struct Window {
+    file: Option<FileId>,
+    from: u64,
+    bytes: Vec<u8>,
+    used: u64,
+}
+
+/// Where the bytes of a record are in memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Located {
+    /// Which window; the tail when there is none.
+    window: Option<usize>,
+    from: usize,
+    to: usize,
+}
+
+impl Located {
+    fn clamped(window: Option<usize>, from: usize, bytes: usize, end: usize) -> Self {
+        let to = from.saturating_add(bytes).min(end);
+        Located {
+            window,
+            from: from.min(to),
+            to,
+        }
+    }
+
+    /// Whether they came from the disk, so that they are to be checked.
+    pub(super) fn is_from_disk(&self) -> bool {
+        self.window.is_some()
+    }
+}
+
+/// What a sync that is under way covers.
+struct InFlight {
+    id: u64,
+    sequence: u64,
+    active_bytes: u64,
+    sealed: usize,
+    folder: bool,
+}
+
+/// What a successful sync brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Synced {
+    /// Creations and renames up to when it was asked for are there too.
+    pub(super) folder: bool,
+}
+
+/// The files of one store.
+pub(super) struct Files {
+    pub(super) disk: Box<dyn Disk>,
+    pub(super) salt: u32,
+    pub(super) mode: SyncMode,
+    active: FileId,
+    /// Of the file that is written, from `tail_from` on: what is not synced, and some before.
+    tail: Vec<u8>,
+    tail_from: u64,
+    written_to: u64,
+    synced_to: u64,
+    sealed: Vec<Sealed>,
+    spare: Vec<u8>,
+    /// The highest sequence of all that was appended, is written, is synced.
+    appended: u64,
+    written: u64,
+    synced: u64,
+    /// All records below this are gone, and the log does not say so yet.
+    floor: Option<u64>,
+    /// The folder has changes that are not synced.
+    pub(super) is_folder_dirty: bool,
+    in_flight: Option<InFlight>,
+    next_id: u64,
+    last_sync: Duration,
+    pub(super) failure: Option<DiskError>,
+    must_rewrite: bool,
+    windows: [Window; WINDOWS],
+    reads: u64,
+}
+
+impl Files {
+    /// Without a file to write to, until [`begin`](Self::begin).
+    pub(super) fn new(disk: Box<dyn Disk>, mode: SyncMode) -> Self {
+        Files {
+            disk,
+            salt: 0,
+            mode,
+            active: FileId(u32::MAX),
+            tail: Vec::new(),
+            tail_from: 0,
+            written_to: 0,
+            synced_to: 0,
+            sealed: Vec::new(),
+            spare: Vec::new(),
+            appended: 0,
+            written: 0,
+            synced: 0,
+            floor: None,
+            is_folder_dirty: false,
+            in_flight: None,
+            next_id: 1,
+            last_sync: Duration::ZERO,
+            failure: None,
+            must_rewrite: false,
+            windows: Default::default(),
+            reads: 0,
+        }
+    }
+
+    /// Goes on writing at the end of a file that is synced.
+    pub(super) fn begin(&mut self, active: FileId, bytes: u64, last: u64) {
+        self.active = active;
+        self.tail_from = bytes;
+        self.written_to = bytes;
+        self.synced_to = bytes;
+        self.appended = last;
+        self.written = last;
+        self.synced = last;
+    }
+
+    /// Whether something can be appended now.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        if let Some(failure) = self.failure {
+            return Err(failure.into());
+        }
+        let sealed: u64 = self.sealed.iter().map(|s| s.bytes.len() as u64).sum();
+        let end = self.tail_from + self.tail.len() as u64;
+        if sealed + end.saturating_sub(self.synced_to) > UNSYNCED_BYTES_MAX
+            && self.mode == SyncMode::Commit
+        {
+            return Err(StoreError::Busy);
+        }
+        Ok(())
+    }
+
+    /// Adds a record behind the others; it is written with the next batch.
+    pub(super) fn push(&mut self, stamp: &Stamp, record: &NewRecord<'_>, bytes: u32) -> Head {
+        let stamp = Stamp {
+            salt: Some(self.salt),
+            ..*stamp
+        };
+        record::encode(&mut self.tail, &stamp, record, bytes)
+    }
+
+    /// Where the next record goes.
+    pub(super) fn end(&self) -> u64 {
+        self.tail_from + self.tail.len() as u64
+    }
+
+    pub(super) fn note_appended(&mut self, sequence: u64) {
+        self.appended = self.appended.max(sequence);
+        if self.end() - self.written_to >= UNWRITTEN_BYTES_MAX as u64 {
+            // A failure is kept, and refuses the next append.
+            let _ = self.write();
+        }
+    }
+
+    pub(super) fn durable(&self) -> u64 {
+        match self.mode {
+            SyncMode::Commit => self.synced,
+            SyncMode::Interval(_) | SyncMode::None => self.written,
+        }
+    }
+
+    /// Writes what waits.
+    pub(super) fn write(&mut self) -> Result<(), DiskError> {
+        let result = self.write_again().and_then(|()| {
+            let from = usize::try_from(self.written_to - self.tail_from).unwrap_or(usize::MAX);
+            match self.tail.get(from..) {
+                Some([]) | None => Ok(()),
+                Some(bytes) => self.disk.write_at(self.active, self.written_to, bytes),
+            }
+        });
+        self.failure = result.err();
+        result?;
+        self.written_to = self.end();
+        self.written = self.appended;
+        self.trim();
+        Ok(())
+    }
+
+    /// After a failed sync, everything since the last good one.
+    fn write_again(&mut self) -> Result<(), DiskError> {
+        if !self.must_rewrite {
+            return Ok(());
+        }
+        for sealed in &self.sealed {
+            self.disk
+                .write_at(sealed.file, sealed.from, &sealed.bytes)?;
+        }
+        let from = usize::try_from(self.synced_to - self.tail_from).unwrap_or(usize::MAX);
+        let to = usize::try_from(self.written_to - self.tail_from).unwrap_or(usize::MAX);
+        if let Some(bytes) = self.tail.get(from..to) {
+            self.disk.write_at(self.active, self.synced_to, bytes)?;
+        }
+        self.must_rewrite = false;
+        Ok(())
+    }
+
+    /// Forgets what is written and synced, but for the newest part.
+    fn trim(&mut self) {
+        let needed_from = self
+            .needed_from()
+            .min(self.end().saturating_sub(KEPT_BYTES as u64));
+        let gone = usize::try_from(needed_from.saturating_sub(self.tail_from)).unwrap_or(0);
+        if gone >= KEPT_BYTES {
+            self.tail.drain(..gone);
+            self.tail_from += gone as u64;
+        }
+    }
+
+    fn needed_from(&self) -> u64 {
+        match self.mode {
+            SyncMode::None => self.written_to,
+            _ => self.synced_to.min(self.written_to),
+        }
+    }
+
+    /// Goes on in another file. What is to be written is written first.
+    pub(super) fn roll(&mut self, head: &SegmentHead) -> Result<SegmentFile, StoreError> {
+        self.write()?;
+        let mut next = SegmentFile {
+            number: head.number,
+            generation: head.generation,
+            file: None,
+            bytes: SEGMENT_HEAD_BYTES as u64,
+        };
+        let made = self.disk.open(&next.name(), true).and_then(|file| {
+            self.disk.truncate(file, 0)?;
+            self.disk.write_at(file, 0, &head.to_bytes())?;
+            Ok(file)
+        });
+        self.failure = made.err();
+        let file = made?;
+        next.file = Some(file);
+        self.is_folder_dirty = true;
+        let from = usize::try_from(self.synced_to.saturating_sub(self.tail_from)).unwrap_or(0);
+        let mut bytes = std::mem::replace(&mut self.tail, std::mem::take(&mut self.spare));
+        bytes.drain(..from.min(bytes.len()));
+        self.sealed.push(Sealed {
+            file: self.active,
+            from: self.synced_to,
+            bytes,
+        });
+        self.active = file;
+        self.tail.extend_from_slice(&head.to_bytes());
+        self.tail_from = 0;
+        self.written_to = SEGMENT_HEAD_BYTES as u64;
+        self.synced_to = 0;
+        Ok(next)
+    }
+
+    /// Makes a file that is not written any more; it is synced with the next batch.
+    pub(super) fn write_sealed(&mut self, name: &str, bytes: &[u8]) -> Result<FileId, DiskError> {
+        let file = self.disk.open(name, true)?;
+        let written = self
+            .disk
+            .truncate(file, 0)
+            .and_then(|()| self.disk.write_at(file, 0, bytes));
+        if let Err(error) = written {
+            self.disk.close(file);
+            self.disk.remove(name)?;
+            return Err(error);
+        }
+        self.is_folder_dirty = true;
+        self.sealed.push(Sealed {
+            file,
+            from: 0,
+            bytes: bytes.to_vec(),
+        });
+        Ok(file)
+    }
+
+    /// What to sync now, `extra` among it. `must` asks for one even if the mode would wait.
+    pub(super) fn next_sync(
+        &mut self,
+        now: Duration,
+        extra: Option<FileId>,
+        must: bool,
+    ) -> Option<SyncRequest> {
+        if self.in_flight.is_some() || self.write().is_err() {
+            return None;
+        }
+        let is_dirty =
+            self.synced_to < self.written_to || !self.sealed.is_empty() || self.is_folder_dirty;
+        let is_due = match self.mode {
+            SyncMode::Commit => true,
+            SyncMode::Interval(interval) => now >= self.last_sync + interval,
+            SyncMode::None => false,
+        };
+        if !(must || extra.is_some() || is_dirty && is_due) {
+            return None;
+        }
+        self.last_sync = now;
+        let id = self.next_id;
+        self.next_id += 1;
+        self.in_flight = Some(InFlight {
+            id,
+            sequence: self.written,
+            active_bytes: self.written_to,
+            sealed: self.sealed.len(),
+            folder: self.is_folder_dirty,
+        });
+        let mut files: Vec<FileId> = self.sealed.iter().map(|s| s.file).collect();
+        files.push(self.active);
+        files.extend(extra);
+        let folder = std::mem::take(&mut self.is_folder_dirty);
+        Some(SyncRequest {
+            id: SyncId(id),
+            files,
+            folder,
+        })
+    }
+
+    /// When to ask for a sync without having been told to.
+    pub(super) fn next_sync_at(&self) -> Option<Duration> {
+        let is_dirty = self.synced_to < self.written_to || !self.sealed.is_empty();
+        match self.mode {
+            SyncMode::Interval(interval) if is_dirty && self.in_flight.is_none() => {
+                Some(self.last_sync + interval)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_syncing(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
+    /// Takes the result of a sync; `None` when it is not the one that is under way, or failed.
+    pub(super) fn synced(&mut self, id: SyncId, result: Result<(), DiskError>) -> Option<Synced> {
+        let asked = self.in_flight.take_if(|asked| asked.id == id.0)?;
+        if let Err(error) = result {
+            self.failure = Some(error);
+            self.must_rewrite = true;
+            self.is_folder_dirty |= asked.folder;
+            return None;
+        }
+        self.synced = self.synced.max(asked.sequence);
+        // The active file may have been sealed since.
+        if self.sealed.len() > asked.sealed {
+            let sealed = &mut self.sealed[asked.sealed];
+            let done = asked.active_bytes.saturating_sub(sealed.from);
+            let done = usize::try_from(done)
+                .unwrap_or(usize::MAX)
+                .min(sealed.bytes.len());
+            sealed.bytes.drain(..done);
+            sealed.from += done as u64;
+        } else {
+            self.synced_to = self.synced_to.max(asked.active_bytes);
+        }
+        for mut sealed in self.sealed.drain(..asked.sealed) {
+            sealed.bytes.clear();
+            if sealed.bytes.capacity() > self.spare.capacity() {
+                self.spare = sealed.bytes;
+            }
+        }
+        self.trim();
+        Some(Synced {
+            folder: asked.folder,
+        })
+    }
+
+    /// Finds the bytes of a record, in memory if they are there, else on the disk.
+    pub(super) fn locate(
+        &mut self,
+        segment: &mut SegmentFile,
+        offset: u64,
+        bytes: usize,
+    ) -> Result<Located, DiskError> {
+        if segment.file == Some(self.active) && offset >= self.tail_from {
+            let from = usize::try_from(offset - self.tail_from).unwrap_or(usize::MAX);
+            return Ok(Located::clamped(None, from, bytes, self.tail.len()));
+        }
+        let file = self.open(segment)?;
+        self.reads += 1;
+        let to = offset + bytes as u64;
+        let hit = self.windows.iter().position(|w| {
+            w.file == Some(file) && w.from <= offset && to <= w.from + w.bytes.len() as u64
+        });
+        let at = match hit {
+            Some(at) => at,
+            None => self.fetch(segment, file, offset, bytes)?,
+        };
+        let window = &mut self.windows[at];
+        window.used = self.reads;
+        let from = usize::try_from(offset - window.from).unwrap_or(usize::MAX);
+        Ok(Located::clamped(Some(at), from, bytes, window.bytes.len()))
+    }
+
+    /// What was located, as long as nothing else was.
+    pub(super) fn bytes(&self, located: &Located) -> &[u8] {
+        let all = match located.window {
+            None => &self.tail,
+            Some(at) => &self.windows[at].bytes,
+        };
+        &all[located.from..located.to]
+    }
+
+    /// After a failed sync the system may show something else than was written.
+    pub(super) fn distrust(&self) -> Option<DiskError> {
+        self.failure.filter(|_| self.must_rewrite)
+    }
+
+    /// Does what a request asks for.
+    pub(super) fn perform(&mut self, request: &SyncRequest) -> Result<(), DiskError> {
+        for file in &request.files {
+            self.disk.sync_file(*file)?;
+        }
+        match request.folder {
+            true => self.disk.sync_folder(),
+            false => Ok(()),
+        }
+    }
+
+    /// Syncs all, here and now.
+    pub(super) fn sync_all(&mut self) -> Result<(), DiskError> {
+        for sealed in &self.sealed {
+            self.disk.sync_file(sealed.file)?;
+        }
+        self.disk.sync_file(self.active)?;
+        self.sealed.clear();
+        self.synced_to = self.written_to;
+        self.synced = self.written;
+        Ok(())
+    }
+
+    fn fetch(
+        &mut self,
+        segment: &SegmentFile,
+        file: FileId,
+        offset: u64,
+        bytes: usize,
+    ) -> Result<usize, DiskError> {
+        // Who reads on is given more at once; others what they ask for.
+        let follows = self.windows.iter().position(|w| {
+            let end = w.from + w.bytes.len() as u64;
+            w.file == Some(file) && (w.from..=end).contains(&offset)
+        });
+        let wanted = if follows.is_some() {
+            bytes.max(READ_AHEAD_BYTES)
+        } else {
+            bytes
+        };
+        let readable = if file == self.active {
+            self.written_to
+        } else {
+            segment.bytes
+        };
+        let left = usize::try_from(readable.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let oldest = || {
+            let windows = self.windows.iter().enumerate();
+            windows.min_by_key(|(_, w)| w.used).map_or(0, |(at, _)| at)
+        };
+        let at = follows.unwrap_or_else(oldest);
+        let window = &mut self.windows[at];
+        window.file = None;
+        window.bytes.resize(wanted.min(left), 0);
+        let read = self.disk.read_at(file, offset, &mut window.bytes)?;
+        window.bytes.truncate(read);
+        window.file = Some(file);
+        window.from = offset;
+        Ok(at)
+    }
+
+    /// The whole of a file, in the place of what was in `out`.
+    pub(super) fn read_all(
+        &mut self,
+        segment: &mut SegmentFile,
+        out: &mut Vec<u8>,
+    ) -> Result<(), DiskError> {
+        let file = self.open(segment)?;
+        read_whole(&mut *self.disk, file, out)
+    }
+
+    /// Overwrites a record's bytes where they are.
+    pub(super) fn overwrite(
+        &mut self,
+        segment: &mut SegmentFile,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), DiskError> {
+        if segment.file == Some(self.active) && offset >= self.tail_from {
+            let from = usize::try_from(offset - self.tail_from).unwrap_or(usize::MAX);
+            if let Some(kept) = self
+                .tail
+                .get_mut(from..)
+                .and_then(|r| r.get_mut(..bytes.len()))
+            {
+                kept.copy_from_slice(bytes);
+            }
+        }
+        for sealed in &mut self.sealed {
+            if segment.file == Some(sealed.file) && offset >= sealed.from {
+                let from = usize::try_from(offset - sealed.from).unwrap_or(usize::MAX);
+                let kept = sealed
+                    .bytes
+                    .get_mut(from..)
+                    .and_then(|r| r.get_mut(..bytes.len()));
+                if let Some(kept) = kept {
+                    kept.copy_from_slice(bytes);
+                }
+            }
+        }
+        let file = self.open(segment)?;
+        self.forget(file);
+        if file != self.active || offset < self.written_to {
+            self.disk.write_at(file, offset, bytes)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn open(&mut self, segment: &mut SegmentFile) -> Result<FileId, DiskError> {
+        if let Some(file) = segment.file {
+            return Ok(file);
+        }
+        let file = self.disk.open(&segment.name(), false)?;
+        segment.file = Some(file);
+        Ok(file)
+    }
+
+    /// Closes the file of a segment, unless it is still to be synced.
+    pub(super) fn close(&mut self, segment: &mut SegmentFile) {
+        let Some(file) = segment.file else { return };
+        if file == self.active || self.sealed.iter().any(|s| s.file == file) {
+            return;
+        }
+        self.forget(file);
+        self.disk.close(file);
+        segment.file = None;
+    }
+
+    fn forget(&mut self, file: FileId) {
+        for window in &mut self.windows {
+            window.file = window.file.filter(|known| *known != file);
+        }
+    }
+
+    pub(super) fn note_floor(&mut self, floor: u64) {
+        self.floor = Some(floor);
+    }
+
+    pub(super) fn take_floor(&mut self) -> Option<u64> {
+        self.floor.take()
+    }
+}
+
+/// Reads a whole file, in the place of what was in `out`.
+pub(super) fn read_whole(
+    disk: &mut dyn Disk,
+    file: FileId,
+    out: &mut Vec<u8>,
+) -> Result<(), DiskError> {
+    let bytes = usize::try_from(disk.len(file)?).unwrap_or(usize::MAX);
+    out.clear();
+    out.resize(bytes, 0);
+    let mut read = 0;
+    while read < bytes {
+        match disk.read_at(file, read as u64, &mut out[read..])? {
+            0 => break,
+            more => read += more,
+        }
+    }
+    out.truncate(read);
+    Ok(())
+}

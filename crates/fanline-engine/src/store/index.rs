@@ -1,0 +1,224 @@
+//! The checkpoint of a store: all that a start needs but the newest records.
+
+use super::files::SegmentFile;
+use super::segment::{Dead, Holds, Segment};
+
+pub(super) const NAME: &str = "index";
+pub(super) const NEW_NAME: &str = "index.new";
+const MAGIC: &[u8; 4] = b"FIdx";
+const VERSION: u16 = 1;
+const NO_TIME: i64 = i64::MIN;
+const IN_ORDER_OF_TIME: u32 = 1;
+
+/// What is not in lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    /// The last segment, and how much of it is covered.
+    pub(super) number: u32,
+    pub(super) offset: u64,
+    pub(super) salt: u32,
+    pub(super) first: u64,
+    pub(super) last: u64,
+    pub(super) last_unix_nanos: Option<i64>,
+    pub(super) messages: u64,
+    pub(super) bytes: u64,
+}
+
+/// One subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct IndexedSubject<'a> {
+    pub(super) name: &'a [u8],
+    pub(super) messages: u64,
+    pub(super) last: u64,
+    pub(super) first_at_least: u64,
+}
+
+/// Writes a checkpoint part by part, in this order.
+pub(super) struct Writer {
+    out: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn new(totals: &Totals, segments: usize, subjects: usize, expiries: usize) -> Self {
+        let mut out = Vec::with_capacity(256 + 200 * segments + 64 * subjects + 16 * expiries);
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&[0; 2]);
+        out.extend_from_slice(&totals.number.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&totals.offset.to_le_bytes());
+        out.extend_from_slice(&totals.salt.to_le_bytes());
+        out.extend_from_slice(&u32::try_from(segments).unwrap_or(u32::MAX).to_le_bytes());
+        out.extend_from_slice(&totals.first.to_le_bytes());
+        out.extend_from_slice(&totals.last.to_le_bytes());
+        let time = totals.last_unix_nanos.unwrap_or(NO_TIME);
+        out.extend_from_slice(&time.to_le_bytes());
+        out.extend_from_slice(&(subjects as u64).to_le_bytes());
+        out.extend_from_slice(&(expiries as u64).to_le_bytes());
+        out.extend_from_slice(&totals.messages.to_le_bytes());
+        out.extend_from_slice(&totals.bytes.to_le_bytes());
+        Writer { out }
+    }
+
+    pub(super) fn segment(&mut self, segment: &Segment, file: &SegmentFile) {
+        let flags = if segment.is_in_order_of_time {
+            IN_ORDER_OF_TIME
+        } else {
+            0
+        };
+        let dead = segment.dead();
+        let holds: &[u64] = segment.holds.as_ref().map_or(&[], |h| &h.words);
+        self.numbers32(&[file.number, file.generation]);
+        self.numbers64(&[segment.first, segment.last]);
+        self.numbers32(&[segment.records, flags]);
+        self.numbers64(&[file.bytes, segment.live_bytes]);
+        self.out.extend_from_slice(&segment.earliest.to_le_bytes());
+        self.out.extend_from_slice(&segment.latest.to_le_bytes());
+        let words = |words: &[u64]| u32::try_from(words.len()).unwrap_or(u32::MAX);
+        self.numbers32(&[words(&dead.words), words(holds)]);
+        self.numbers64(&dead.words);
+        self.numbers64(holds);
+    }
+
+    pub(super) fn subject(&mut self, subject: &IndexedSubject<'_>) {
+        let bytes = u16::try_from(subject.name.len()).unwrap_or(u16::MAX);
+        self.out.extend_from_slice(&bytes.to_le_bytes());
+        self.out.extend_from_slice(subject.name);
+        self.numbers64(&[subject.messages, subject.last, subject.first_at_least]);
+    }
+
+    pub(super) fn expiry(&mut self, expires_at: i64, sequence: u64) {
+        self.out.extend_from_slice(&expires_at.to_le_bytes());
+        self.numbers64(&[sequence]);
+    }
+
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        let sum = crc32fast::hash(&self.out);
+        self.out.extend_from_slice(&sum.to_le_bytes());
+        self.out
+    }
+
+    fn numbers32(&mut self, numbers: &[u32]) {
+        for number in numbers {
+            self.out.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+
+    fn numbers64(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            self.out.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+}
+
+/// Reads a checkpoint, whose checksum was right.
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+    pub(super) totals: Totals,
+    pub(super) segments: u32,
+    pub(super) subjects: u64,
+    pub(super) expiries: u64,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Option<Self> {
+        let (content, sum) = bytes.split_last_chunk::<4>()?;
+        if crc32fast::hash(content) != u32::from_le_bytes(*sum) {
+            return None;
+        }
+        let mut rest = content;
+        let is_ours = take(&mut rest, 4)? == MAGIC && take(&mut rest, 2)? == VERSION.to_le_bytes();
+        if !is_ours {
+            return None;
+        }
+        take(&mut rest, 2)?;
+        let number = u32_of(&mut rest)?;
+        take(&mut rest, 4)?;
+        let mut totals = Totals {
+            number,
+            offset: u64_of(&mut rest)?,
+            salt: u32_of(&mut rest)?,
+            ..Totals::default()
+        };
+        let segments = u32_of(&mut rest)?;
+        totals.first = u64_of(&mut rest)?;
+        totals.last = u64_of(&mut rest)?;
+        totals.last_unix_nanos = Some(i64_of(&mut rest)?).filter(|at| *at != NO_TIME);
+        let subjects = u64_of(&mut rest)?;
+        let expiries = u64_of(&mut rest)?;
+        totals.messages = u64_of(&mut rest)?;
+        totals.bytes = u64_of(&mut rest)?;
+        Some(Reader {
+            rest,
+            totals,
+            segments,
+            subjects,
+            expiries,
+        })
+    }
+
+    /// The next of as many segments as there are, without its file's name.
+    pub(super) fn segment(&mut self) -> Option<(Segment, SegmentFile)> {
+        let rest = &mut self.rest;
+        let (number, generation) = (u32_of(rest)?, u32_of(rest)?);
+        let (first, last) = (u64_of(rest)?, u64_of(rest)?);
+        let (records, flags) = (u32_of(rest)?, u32_of(rest)?);
+        let file = SegmentFile {
+            number,
+            generation,
+            file: None,
+            bytes: u64_of(rest)?,
+        };
+        let mut segment = Segment::unloaded(first, last, records, file);
+        segment.live_bytes = u64_of(rest)?;
+        segment.earliest = i64_of(rest)?;
+        segment.latest = i64_of(rest)?;
+        segment.is_in_order_of_time = flags & IN_ORDER_OF_TIME != 0;
+        let (dead, holds) = (u32_of(rest)?, u32_of(rest)?);
+        segment.set_dead(Dead::from_words(words(rest, dead)?));
+        let holds = words(rest, holds)?;
+        segment.holds = (!holds.is_empty()).then_some(Holds { words: holds });
+        Some((segment, file))
+    }
+
+    pub(super) fn subject(&mut self) -> Option<IndexedSubject<'a>> {
+        let rest = &mut self.rest;
+        let bytes = u16::from_le_bytes(take(rest, 2)?.try_into().ok()?);
+        Some(IndexedSubject {
+            name: take(rest, usize::from(bytes))?,
+            messages: u64_of(rest)?,
+            last: u64_of(rest)?,
+            first_at_least: u64_of(rest)?,
+        })
+    }
+
+    pub(super) fn expiry(&mut self) -> Option<(i64, u64)> {
+        Some((i64_of(&mut self.rest)?, u64_of(&mut self.rest)?))
+    }
+}
+
+fn take<'a>(rest: &mut &'a [u8], bytes: usize) -> Option<&'a [u8]> {
+    let (part, after) = rest.split_at_checked(bytes)?;
+    *rest = after;
+    Some(part)
+}
+
+fn u32_of(rest: &mut &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(take(rest, 4)?.try_into().ok()?))
+}
+
+fn u64_of(rest: &mut &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(take(rest, 8)?.try_into().ok()?))
+}
+
+fn i64_of(rest: &mut &[u8]) -> Option<i64> {
+    Some(i64::from_le_bytes(take(rest, 8)?.try_into().ok()?))
+}
+
+fn words(rest: &mut &[u8], count: u32) -> Option<Vec<u64>> {
+    let bytes = take(rest, usize::try_from(count).ok()?.checked_mul(8)?)?;
+    let words = bytes.chunks_exact(8);
+    words
+        .map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)))
+        .collect()
+}

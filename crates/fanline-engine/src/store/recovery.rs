@@ -1,0 +1,566 @@
+//! From a folder to a store.
+
+use std::collections::BTreeMap;
+
+use super::disk::Disk;
+use super::files::{Files, SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead, read_whole};
+use super::index::{self, Reader};
+use super::record::{self, Head, Kind, Parts};
+use super::scan::{Found, Scanner};
+use super::segment::{Body, Segment, hash_name};
+use super::slots::{Slot, Slots};
+use super::subjects::UNKNOWN;
+use super::sync::SyncMode;
+use super::types::{Lost, StoreError, StoreLimits};
+use super::{Filters, Store};
+
+/// So much damage is told place by place.
+const DAMAGES_MAX: usize = 64;
+const FILE_SEGMENT_BYTES: usize = 16 << 20;
+/// So that an offset in it has 32 bits.
+const SEGMENT_BYTES_MAX: usize = 1 << 30;
+
+/// How a store on disk is kept.
+#[derive(Clone, Debug)]
+pub struct FileOptions {
+    /// When an acknowledgement may be sent.
+    pub mode: SyncMode,
+    /// A random number, for the salt of a store that is new.
+    pub seed: u64,
+    /// A segment grows to this, or to one record; at most 1 GiB.
+    pub segment_bytes: usize,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        FileOptions {
+            mode: SyncMode::Commit,
+            seed: 0,
+            segment_bytes: FILE_SEGMENT_BYTES,
+        }
+    }
+}
+
+/// What a start found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// The index was there, but could not be used: everything was read.
+    pub index_was_bad: bool,
+    /// Records that were read.
+    pub replayed: u64,
+    /// Bytes at the end that were no whole record, and were cut: what a crash left, or damage in the
+    /// newest record.
+    pub torn_bytes: u64,
+    /// What could not be read.
+    pub lost: Lost,
+    /// Where, for the first of them.
+    pub damages: Vec<Damage>,
+}
+
+/// A damaged place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub file: String,
+    /// Where in it.
+    pub offset: u64,
+    /// How much of it.
+    pub bytes: u64,
+    /// Whose record it was, if that can be told.
+    pub sequence: Option<u64>,
+}
+
+impl Store {
+    /// A store in a folder, with all that it held when it was last synced, and perhaps more.
+    ///
+    /// # Errors
+    /// The disk fails. Damage is no error: it is told.
+    pub fn file(
+        disk: Box<dyn Disk>,
+        options: &FileOptions,
+        limits: &StoreLimits,
+    ) -> Result<(Self, Recovery), StoreError> {
+        let mut recovery = Recovery::default();
+        let mut files = Files::new(disk, options.mode);
+        let names = files.disk.list()?;
+        let folder = Folder::new(&names);
+        let has_index = names.iter().any(|name| name == index::NAME);
+        let mut store = Store::of_files(options);
+        let covered = match has_index {
+            true => restore(&mut store, &mut *files.disk, &folder)?,
+            false => None,
+        };
+        recovery.index_was_bad = has_index && covered.is_none();
+        let plan = match &covered {
+            Some(covered) => folder.after(covered),
+            None => {
+                store = Store::of_files(options);
+                folder.everything(&mut *files.disk)?
+            }
+        };
+        for name in &plan.superfluous {
+            files.disk.remove(name)?;
+        }
+        files.disk.remove(index::NEW_NAME)?;
+        let salt = covered.as_ref().map(|covered| covered.salt).or(plan.salt);
+        files.salt = salt.unwrap_or_else(|| spread(options.seed));
+        store.files = Some(Box::new(files));
+        store.replay(covered, plan.segments, &mut recovery)?;
+        recovery.damages.truncate(DAMAGES_MAX);
+        store.go_on()?;
+        store.lost = recovery.lost;
+        store.set_limits(limits)?;
+        Ok((store, recovery))
+    }
+
+    fn of_files(options: &FileOptions) -> Self {
+        let mut store = Store::empty();
+        store.segment_bytes = options.segment_bytes.min(SEGMENT_BYTES_MAX);
+        store
+    }
+
+    fn replay(
+        &mut self,
+        covered: Option<Covered>,
+        mut segments: Vec<SegmentFile>,
+        recovery: &mut Recovery,
+    ) -> Result<(), StoreError> {
+        let mut bytes = Vec::new();
+        // A file that was begun when the power went: nothing in it was acknowledged, as its head is
+        // synced with its first record. Where the log ends is then in the one before.
+        while let Some(newest) = segments.last_mut() {
+            self.read_file(newest, &mut bytes)?;
+            if SegmentHead::parse(&bytes).is_some() {
+                break;
+            }
+            recovery.torn_bytes += bytes.len() as u64;
+            self.remove_file(newest)?;
+            segments.pop();
+        }
+        if let Some(covered) = covered {
+            let at = self.segments.len() - 1;
+            self.load(at)?;
+            self.held = self.held_by(at);
+            let Body::File(mut file) = self.segments[at].body else {
+                return Ok(());
+            };
+            self.read_file(&mut file, &mut bytes)?;
+            let is_newest = segments.is_empty();
+            self.replay_records(&bytes, covered.offset, is_newest, recovery)?;
+        }
+        let count = segments.len();
+        for (number, mut file) in segments.into_iter().enumerate() {
+            self.read_file(&mut file, &mut bytes)?;
+            let Some(head) = SegmentHead::parse(&bytes) else {
+                recovery.note(&file, 0, bytes.len(), None);
+                self.remove_file(&mut file)?;
+                continue;
+            };
+            file.bytes = bytes.len() as u64;
+            self.seal();
+            self.last = self.last.max(head.first.saturating_sub(1));
+            let slots = Slots::with_base(head.first);
+            self.segments
+                .push_back(Segment::new(head.first, slots, Body::File(file)));
+            let from = SEGMENT_HEAD_BYTES as u64;
+            let is_newest = number + 1 == count;
+            self.replay_records(&bytes, from, is_newest, recovery)?;
+        }
+        Ok(())
+    }
+
+    fn remove_file(&mut self, file: &mut SegmentFile) -> Result<(), StoreError> {
+        if let Some(files) = &mut self.files {
+            files.close(file);
+            files.disk.remove(&file.name())?;
+        }
+        Ok(())
+    }
+
+    fn read_file(&mut self, file: &mut SegmentFile, out: &mut Vec<u8>) -> Result<(), StoreError> {
+        match &mut self.files {
+            Some(files) => Ok(files.read_all(file, out)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Applies the records of the last segment from an offset on.
+    fn replay_records(
+        &mut self,
+        bytes: &[u8],
+        from: u64,
+        is_newest: bool,
+        recovery: &mut Recovery,
+    ) -> Result<(), StoreError> {
+        let salt = self.files.as_ref().map_or(0, |files| files.salt);
+        let Some(Segment {
+            body: Body::File(file),
+            ..
+        }) = self.segments.back()
+        else {
+            return Ok(());
+        };
+        let mut file = *file;
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let mut scanner = Scanner::new(bytes, from, salt, true);
+        while let Some((offset, found)) = scanner.next() {
+            recovery.replayed += 1;
+            match found {
+                Found::Sound(head) => {
+                    if let Some(parts) = record::decode(&bytes[offset..]) {
+                        if parts.head.kind == Kind::Remove {
+                            recovery.forgive(head.sequence);
+                        }
+                        self.replay_record(&parts, offset)?;
+                    } else {
+                        recovery.note(&file, offset, head.len(), Some(head.sequence));
+                    }
+                }
+                Found::Damaged(head) => {
+                    let sequence = head.kind.is_message().then_some(head.sequence);
+                    recovery.note(&file, offset, head.len(), sequence);
+                    self.note_dead(&head, offset);
+                }
+                Found::Hole { bytes } => recovery.note(&file, offset, bytes, None),
+            }
+        }
+        let torn = bytes.len().saturating_sub(scanner.end());
+        file.bytes = bytes.len() as u64;
+        if torn > 0 && is_newest {
+            recovery.torn_bytes += torn as u64;
+            file.bytes = scanner.end() as u64;
+            if let Some(files) = &mut self.files {
+                let id = files.open(&mut file)?;
+                files.disk.truncate(id, file.bytes)?;
+            }
+        } else if torn > 0 {
+            recovery.note(&file, scanner.end(), torn, None);
+        }
+        if let Some(Segment { body, .. }) = self.segments.back_mut() {
+            *body = Body::File(file);
+        }
+        Ok(())
+    }
+
+    fn replay_record(&mut self, parts: &Parts<'_>, offset: usize) -> Result<(), StoreError> {
+        let sequence = parts.head.sequence;
+        match parts.head.kind {
+            Kind::Message if sequence > self.last => {
+                self.note_record(&parts.head, offset, parts.record.subject);
+                self.last = sequence;
+                self.last_unix_nanos = Some(parts.head.unix_nanos);
+                if let Some(expires_at) = parts.record.expires_at {
+                    self.expiry.insert(expires_at, sequence);
+                }
+                if let Some(replaced) = parts.replaced {
+                    self.drop_sequence(replaced, None)?;
+                }
+            }
+            Kind::Message => {}
+            Kind::Remove => {
+                self.drop_sequence(sequence, None)?;
+            }
+            Kind::Floor => self.drop_below(sequence)?,
+            Kind::Purge => {
+                if let Ok(mut filters) = Filters::new([parts.record.subject]) {
+                    self.drop_matching(&mut filters, sequence, u64::MAX)?;
+                }
+            }
+            Kind::Skip => {
+                self.last = self.last.max(sequence.saturating_sub(1));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a record that takes a place but does not live.
+    fn note_dead(&mut self, head: &Head, offset: usize) {
+        if !head.kind.is_message() || head.sequence <= self.last {
+            return;
+        }
+        self.last = head.sequence;
+        self.last_unix_nanos = Some(head.unix_nanos);
+        let Some(active) = self.segments.back_mut() else {
+            return;
+        };
+        let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+        if let Some(slots) = &mut active.slots {
+            if active.records == 0 {
+                slots.reset(head.sequence);
+            }
+            slots.push(head.sequence, Slot::new(offset, head, UNKNOWN));
+        }
+        active.note_added(head.sequence, head.bytes, head.unix_nanos);
+        active.kill(active.records as usize - 1, head.bytes);
+    }
+
+    fn drop_below(&mut self, sequence: u64) -> Result<(), StoreError> {
+        while self.messages > 0 && self.first < sequence {
+            self.drop_sequence(self.first, None)?;
+        }
+        self.last = self.last.max(sequence.saturating_sub(1));
+        Ok(())
+    }
+
+    /// Goes on writing behind what was found.
+    fn go_on(&mut self) -> Result<(), StoreError> {
+        let last = self.last;
+        let Some(files) = &mut self.files else {
+            return Ok(());
+        };
+        if self.segments.is_empty() {
+            let head = SegmentHead {
+                number: 1,
+                generation: 0,
+                through: 1,
+                salt: files.salt,
+                first: last + 1,
+            };
+            let mut file = file_of(1, 0);
+            let id = files.disk.open(&file.name(), true)?;
+            files.disk.truncate(id, 0)?;
+            files.disk.write_at(id, 0, &head.to_bytes())?;
+            file.file = Some(id);
+            file.bytes = SEGMENT_HEAD_BYTES as u64;
+            let slots = Slots::with_base(head.first);
+            self.segments
+                .push_back(Segment::new(head.first, slots, Body::File(file)));
+        }
+        if self.messages == 0 {
+            self.first = last + 1;
+        }
+        // What was read may not be on the disk yet, if only the process died.
+        for segment in &self.segments {
+            if let Body::File(SegmentFile { file: Some(id), .. }) = segment.body {
+                files.disk.sync_file(id)?;
+            }
+        }
+        files.disk.sync_folder()?;
+        if let Some(Segment {
+            body: Body::File(active),
+            ..
+        }) = self.segments.back_mut()
+        {
+            let id = files.open(active)?;
+            files.begin(id, active.bytes, last);
+        }
+        files.take_floor();
+        self.evict(usize::MAX);
+        Ok(())
+    }
+
+    /// The hashed names of the subjects of a loaded segment.
+    fn held_by(&self, at: usize) -> Vec<u64> {
+        let slots = self.segments[at]
+            .slots
+            .iter()
+            .flat_map(|slots| &slots.entries);
+        let known = slots.filter_map(|slot| self.subjects.get(slot.subject));
+        let mut held: Vec<u64> = known.map(|subject| hash_name(subject.name())).collect();
+        held.sort_unstable();
+        held.dedup();
+        held
+    }
+}
+
+impl Recovery {
+    fn note(&mut self, file: &SegmentFile, offset: usize, bytes: usize, sequence: Option<u64>) {
+        self.lost.messages += 1;
+        self.lost.bytes += bytes as u64;
+        self.damages.push(Damage {
+            file: file.name(),
+            offset: offset as u64,
+            bytes: bytes as u64,
+            sequence,
+        });
+    }
+
+    /// What is damaged is gone anyway: it was erased.
+    fn forgive(&mut self, sequence: u64) {
+        let mut damages = self.damages.iter();
+        if let Some(at) = damages.position(|damage| damage.sequence == Some(sequence)) {
+            let damage = self.damages.remove(at);
+            self.lost.messages -= 1;
+            self.lost.bytes -= damage.bytes;
+        }
+    }
+}
+
+/// What an index covers.
+struct Covered {
+    number: u32,
+    offset: u64,
+    salt: u32,
+    files: Vec<(u32, u32)>,
+}
+
+/// Fills an empty store from the index; `None` when it cannot be used.
+fn restore(
+    store: &mut Store,
+    disk: &mut dyn Disk,
+    folder: &Folder,
+) -> Result<Option<Covered>, StoreError> {
+    let mut bytes = Vec::new();
+    let file = disk.open(index::NAME, false)?;
+    let read = read_whole(disk, file, &mut bytes);
+    disk.close(file);
+    read?;
+    let Some(covered) = restore_from(store, &bytes) else {
+        return Ok(None);
+    };
+    let are_there = covered
+        .files
+        .iter()
+        .all(|key| folder.segments.contains_key(key));
+    // The newest must reach as far as the index says it does.
+    let newest = store
+        .segments
+        .back()
+        .and_then(|segment| match &segment.body {
+            Body::File(file) => Some(file.name()),
+            Body::Memory(_) => None,
+        });
+    let (true, Some(newest)) = (are_there, newest) else {
+        return Ok(None);
+    };
+    let file = disk.open(&newest, false)?;
+    let len = disk.len(file);
+    disk.close(file);
+    Ok((len? >= covered.offset).then_some(covered))
+}
+
+fn restore_from(store: &mut Store, bytes: &[u8]) -> Option<Covered> {
+    let mut reader = Reader::new(bytes)?;
+    let mut files = Vec::new();
+    for _ in 0..reader.segments {
+        let (segment, file) = reader.segment()?;
+        files.push((file.number, file.generation));
+        store.segments.push_back(segment);
+    }
+    for _ in 0..reader.subjects {
+        let subject = reader.subject()?;
+        let id = store.subjects.find_or_add(subject.name);
+        let known = store.subjects.get_mut(id);
+        known.messages = subject.messages;
+        known.last = subject.last;
+        known.first_at_least = subject.first_at_least;
+    }
+    for _ in 0..reader.expiries {
+        let (expires_at, sequence) = reader.expiry()?;
+        store.expiry.insert(expires_at, sequence);
+    }
+    let totals = &reader.totals;
+    store.first = totals.first;
+    store.last = totals.last;
+    store.last_unix_nanos = totals.last_unix_nanos;
+    store.messages = totals.messages;
+    store.bytes = totals.bytes;
+    store.segments.back()?;
+    Some(Covered {
+        number: totals.number,
+        offset: totals.offset,
+        salt: totals.salt,
+        files,
+    })
+}
+
+/// The segments of a folder, by number and generation.
+struct Folder {
+    segments: BTreeMap<(u32, u32), String>,
+}
+
+/// What to do with them.
+#[derive(Default)]
+struct Plan {
+    segments: Vec<SegmentFile>,
+    superfluous: Vec<String>,
+    salt: Option<u32>,
+}
+
+impl Folder {
+    fn new(names: &[String]) -> Self {
+        let parsed = names
+            .iter()
+            .filter_map(|name| Some((SegmentFile::parse_name(name)?, name)));
+        Folder {
+            segments: parsed.map(|(key, name)| (key, name.clone())).collect(),
+        }
+    }
+
+    /// Those behind what an index covers; what else it does not list was to be removed.
+    fn after(&self, covered: &Covered) -> Plan {
+        let mut plan = Plan::default();
+        for ((number, generation), name) in &self.segments {
+            if *number > covered.number && *generation == 0 {
+                plan.segments.push(file_of(*number, *generation));
+            } else if !covered.files.contains(&(*number, *generation)) {
+                plan.superfluous.push(name.clone());
+            }
+        }
+        plan
+    }
+
+    /// All, but for compactions beside what they came from, or else what they came from.
+    fn everything(&self, disk: &mut dyn Disk) -> Result<Plan, StoreError> {
+        let mut plan = Plan::default();
+        let mut heads = Vec::new();
+        for ((number, generation), name) in &self.segments {
+            let mut bytes = [0; SEGMENT_HEAD_BYTES];
+            let file = disk.open(name, false)?;
+            let read = disk.read_at(file, 0, &mut bytes);
+            disk.close(file);
+            let head = SegmentHead::parse(&bytes[..read?]);
+            plan.salt = plan.salt.or_else(|| head.map(|head| head.salt));
+            // What it is, its name tells too.
+            heads.push(head.unwrap_or(SegmentHead {
+                number: *number,
+                generation: *generation,
+                through: *number,
+                salt: 0,
+                first: 0,
+            }));
+        }
+        let is_whole = |compacted: &SegmentHead| {
+            let mut next = compacted.number;
+            for head in &heads {
+                let is_older = head.generation < compacted.generation;
+                if is_older && head.number == next && head.through <= compacted.through {
+                    next = head.through + 1;
+                }
+            }
+            next == compacted.through + 1
+        };
+        let is_wanted = |h: &&SegmentHead| h.generation == 0 || !is_whole(h);
+        let wanted: Vec<_> = heads.iter().filter(is_wanted).collect();
+        for head in &heads {
+            let is_covered = wanted.iter().any(|other| {
+                let covers = other.number..=other.through;
+                other.generation > head.generation && covers.contains(&head.number)
+            });
+            let file = file_of(head.number, head.generation);
+            if wanted.contains(&head) && !is_covered {
+                plan.segments.push(file);
+            } else {
+                plan.superfluous.push(file.name());
+            }
+        }
+        Ok(plan)
+    }
+}
+
+fn file_of(number: u32, generation: u32) -> SegmentFile {
+    SegmentFile {
+        number,
+        generation,
+        file: None,
+        bytes: 0,
+    }
+}
+
+/// A number from which the next one is not guessed (splitmix64).
+fn spread(seed: u64) -> u32 {
+    let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    u32::try_from(mixed >> 32).unwrap_or_default()
+}

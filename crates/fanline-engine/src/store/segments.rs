@@ -1,0 +1,331 @@
+//! The segments of a store: begun, sealed, read in again, put out of memory, taken away.
+
+use std::collections::HashMap;
+
+use super::Store;
+use super::files::{SEGMENT_HEAD_BYTES, SegmentHead};
+use super::record::{self, Kind};
+use super::scan::{Found, Scanner};
+use super::segment::{Body, Holds, Segment};
+use super::slots::{Slot, Slots};
+use super::subjects::{SubjectId, UNKNOWN};
+use super::types::StoreError;
+
+/// So much room of segments that are gone is kept for those to come.
+const SPARE_MAX: usize = 2;
+/// So many bytes of slots of a store on disk are kept in memory, the newest segment's besides.
+const LOADED_BYTES_MAX: usize = 32 << 20;
+
+/// Room that was used before.
+#[derive(Default)]
+pub(super) struct Spare {
+    slots: Vec<Slots>,
+    buffers: Vec<Vec<u8>>,
+}
+
+impl Spare {
+    fn keep_slots(&mut self, slots: Option<Slots>) {
+        if self.slots.len() < SPARE_MAX {
+            self.slots.extend(slots);
+        }
+    }
+
+    fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
+        if self.buffers.len() < SPARE_MAX {
+            buffer.clear();
+            self.buffers.push(buffer);
+        }
+    }
+
+    fn slots(&mut self, base: u64) -> Slots {
+        let mut slots = self.slots.pop().unwrap_or_default();
+        slots.reset(base);
+        slots
+    }
+}
+
+impl Store {
+    /// Begins a new segment when the last cannot take the record.
+    pub(super) fn roll_when_full(&mut self, sequence: u64, bytes: u32) -> Result<(), StoreError> {
+        let active = self.segments.back().expect("never empty");
+        if active.records == 0 {
+            return Ok(());
+        }
+        let used = match &active.body {
+            Body::Memory(buffer) => buffer.len(),
+            Body::File(file) => usize::try_from(file.bytes).unwrap_or(usize::MAX),
+        };
+        let fits = used.saturating_add(bytes as usize) <= self.segment_bytes;
+        let slots = active.slots.as_ref();
+        if fits && slots.is_some_and(|slots| slots.can_hold(sequence)) {
+            return Ok(());
+        }
+        self.roll(sequence)
+    }
+
+    /// Begins a new segment.
+    pub(super) fn roll(&mut self, first: u64) -> Result<(), StoreError> {
+        self.log_floor();
+        let body = match (&mut self.files, self.segments.back().map(|s| &s.body)) {
+            (Some(files), Some(Body::File(active))) => {
+                let number = active.number + 1;
+                let salt = files.salt;
+                Body::File(files.roll(&SegmentHead {
+                    number,
+                    generation: 0,
+                    through: number,
+                    salt,
+                    first,
+                })?)
+            }
+            _ => Body::Memory(self.spare.buffers.pop().unwrap_or_default()),
+        };
+        self.upkeep.written += SEGMENT_HEAD_BYTES as u64;
+        self.seal();
+        let slots = self.spare.slots(first);
+        self.segments.push_back(Segment::new(first, slots, body));
+        self.retire_dead(self.segments.len() - 2);
+        self.evict(usize::MAX);
+        Ok(())
+    }
+
+    /// The last segment is full: what it holds does not change any more.
+    pub(super) fn seal(&mut self) {
+        let mut holds = Holds::new(self.held.len());
+        for hash in self.held.drain(..) {
+            holds.insert(hash);
+        }
+        if let Some(sealed) = self.segments.back_mut() {
+            sealed.holds = Some(holds);
+        }
+    }
+
+    /// Takes a segment away if nothing in it lives. On disk only the first can go so: later ones may
+    /// hold deeds that earlier ones need.
+    pub(super) fn retire_dead(&mut self, at: usize) {
+        let is_dead = |store: &Store, at: usize| {
+            at + 1 < store.segments.len() && store.segments[at].live() == 0
+        };
+        if self.files.is_none() {
+            if is_dead(self, at) {
+                self.retire(at);
+            }
+            return;
+        }
+        while at == 0 && is_dead(self, 0) {
+            self.retire(0);
+        }
+    }
+
+    fn retire(&mut self, at: usize) {
+        let Some(gone) = self.segments.remove(at) else {
+            return;
+        };
+        self.spare.keep_slots(gone.slots);
+        match gone.body {
+            Body::Memory(buffer) => self.spare.keep_buffer(buffer),
+            Body::File(file) => self.upkeep.retire(file),
+        }
+    }
+
+    /// Takes all segments away and begins anew.
+    pub(super) fn restart(&mut self, next_sequence: u64) -> Result<(), StoreError> {
+        self.roll(next_sequence)?;
+        self.log_deed(Kind::Floor, next_sequence, b"");
+        if let Some(files) = &mut self.files {
+            files.take_floor();
+        }
+        while self.segments.len() > 1 {
+            self.retire(0);
+        }
+        Ok(())
+    }
+
+    /// The first segment that ends at this sequence or later.
+    pub(super) fn segment_at_or_after(&self, sequence: u64) -> usize {
+        let newest = self.segments.len().saturating_sub(1);
+        match self.segments.back() {
+            Some(last) if sequence >= last.first => newest + usize::from(sequence > last.last),
+            _ => self.segments.partition_point(|s| s.last < sequence),
+        }
+    }
+
+    /// The slots of a segment, read in when they are not in memory.
+    pub(super) fn load(&mut self, at: usize) -> Result<&Slots, StoreError> {
+        self.loads += 1;
+        self.segments[at].used = self.loads;
+        if self.segments[at].slots.is_none() {
+            let slots = self.read_slots(at)?;
+            self.segments[at].slots = Some(slots);
+            self.evict(at);
+        }
+        Ok(self.segments[at].slots.as_ref().expect("just loaded"))
+    }
+
+    fn read_slots(&mut self, at: usize) -> Result<Slots, StoreError> {
+        let segment = &mut self.segments[at];
+        let mut slots = self.spare.slots(segment.first);
+        let (Body::File(file), Some(files)) = (&mut segment.body, &mut self.files) else {
+            return Ok(slots);
+        };
+        let mut bytes = Vec::new();
+        files.read_all(file, &mut bytes)?;
+        bytes.truncate(usize::try_from(file.bytes).unwrap_or(usize::MAX));
+        let mut scanner = Scanner::new(&bytes, SEGMENT_HEAD_BYTES, files.salt, false);
+        let mut found: Vec<(u64, Slot)> = Vec::with_capacity(segment.records as usize);
+        let mut holes = Vec::new();
+        while let Some((offset, what)) = scanner.next() {
+            let head = match what {
+                Found::Hole { .. } => {
+                    holes.push(Hole::new(found.len(), &bytes[offset..]));
+                    continue;
+                }
+                Found::Sound(head) | Found::Damaged(head) if head.kind.is_message() => head,
+                Found::Sound(_) | Found::Damaged(_) => continue,
+            };
+            if found.len() >= segment.records as usize {
+                break;
+            }
+            let subject = record::decode(&bytes[offset..])
+                .and_then(|parts| self.subjects.find(parts.record.subject));
+            let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+            let slot = Slot::new(offset, &head, subject.unwrap_or(UNKNOWN));
+            found.push((head.sequence, slot));
+        }
+        if scanner.end() < bytes.len() {
+            holes.push(Hole::new(found.len(), &bytes[scanner.end()..]));
+        }
+        fill_holes(&mut found, &holes, segment, self.first);
+        for (number, (sequence, slot)) in found.into_iter().enumerate() {
+            self.must_recount |= slot.subject == UNKNOWN && !segment.is_dead(number);
+            slots.push(sequence, slot);
+        }
+        Ok(slots)
+    }
+
+    /// Counts the records of each subject anew, if some count is known to be wrong.
+    pub(super) fn recount(&mut self) -> Result<(), StoreError> {
+        if !std::mem::take(&mut self.must_recount) {
+            return Ok(());
+        }
+        let mut counted: HashMap<SubjectId, (u64, u64, u64)> = HashMap::new();
+        for at in 0..self.segments.len() {
+            self.load(at)?;
+            let segment = &self.segments[at];
+            let Some(slots) = &segment.slots else {
+                continue;
+            };
+            let mut slot = 0;
+            while let Some(live) = segment.next_live(slot) {
+                let sequence = slots.sequence(live);
+                let entry = counted.entry(slots.entries[live].subject);
+                let (messages, _, last) = entry.or_insert((0, sequence, sequence));
+                *messages += 1;
+                *last = sequence;
+                slot = live + 1;
+            }
+        }
+        let all: Vec<SubjectId> = self.subjects.iter().map(|(id, _)| id).collect();
+        for id in all {
+            let (messages, first, last) = counted.get(&id).copied().unwrap_or_default();
+            let subject = self.subjects.get_mut(id);
+            subject.messages = messages;
+            subject.first_at_least = first;
+            subject.last = last;
+            if messages == 0 {
+                self.subjects.remove(id);
+            }
+        }
+        // Loading has met the same damage again.
+        self.must_recount = false;
+        Ok(())
+    }
+
+    /// Puts slots out of memory that were not asked for lately, but for those of one segment.
+    pub(super) fn evict(&mut self, but: usize) {
+        if self.files.is_none() {
+            return;
+        }
+        let newest = self.segments.len() - 1;
+        loop {
+            let mut loaded = 0;
+            let mut oldest = None;
+            for (at, segment) in self.segments.iter().enumerate() {
+                let Some(slots) = &segment.slots else {
+                    continue;
+                };
+                if at == newest || at == but {
+                    continue;
+                }
+                loaded += slots.room_bytes();
+                if oldest.is_none_or(|(_, used)| segment.used < used) {
+                    oldest = Some((at, segment.used));
+                }
+            }
+            let Some((at, _)) = oldest.filter(|_| loaded > LOADED_BYTES_MAX) else {
+                return;
+            };
+            let segment = &mut self.segments[at];
+            self.spare.keep_slots(segment.slots.take());
+            if let (Body::File(file), Some(files)) = (&mut segment.body, &mut self.files) {
+                files.close(file);
+            }
+        }
+    }
+}
+
+/// Bytes that are no record.
+struct Hole {
+    /// Behind so many records,
+    behind: usize,
+    /// the first of which seems to have this sequence.
+    sequence: Option<u64>,
+}
+
+impl Hole {
+    fn new(behind: usize, bytes: &[u8]) -> Self {
+        Hole {
+            behind,
+            sequence: record::sequence_unchecked(bytes),
+        }
+    }
+}
+
+/// Each record keeps its number, also when the head of one before it has become unreadable since. What
+/// its sequence was is told by its neighbours, or else by the damaged head itself.
+fn fill_holes(found: &mut Vec<(u64, Slot)>, holes: &[Hole], segment: &Segment, first_live: u64) {
+    let records = segment.records as usize;
+    if found.len() >= records {
+        return;
+    }
+    if segment.last + 1 - segment.first == u64::from(segment.records) {
+        for (number, sequence) in (segment.first..=segment.last).enumerate() {
+            if found.get(number).is_none_or(|(s, _)| *s != sequence) {
+                found.insert(number, (sequence, Slot::lost()));
+            }
+        }
+        return;
+    }
+    for (before, hole) in holes.iter().enumerate() {
+        if found.len() >= records {
+            return;
+        }
+        let at = hole.behind + before;
+        let previous = at.checked_sub(1).map(|p| found[p].0 + 1);
+        let least = match segment.is_dead(at) {
+            true => previous.unwrap_or(segment.first),
+            // What lives is not below all that lives.
+            false => previous.unwrap_or(segment.first).max(first_live),
+        };
+        let end = found.get(at).map_or(segment.last + 1, |(next, _)| *next);
+        let seems = hole.sequence.filter(|s| (least..end).contains(s));
+        if least < end {
+            found.insert(at, (seems.unwrap_or(least), Slot::lost()));
+        }
+    }
+    // The rest was at the end, and the last of it is known.
+    while found.len() < records {
+        let sequence = segment.last - (records - found.len() - 1) as u64;
+        found.push((sequence, Slot::lost()));
+    }
+}

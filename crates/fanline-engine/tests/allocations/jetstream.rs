@@ -1,0 +1,173 @@
+//! Publishing into streams, and what consumers deliver.
+
+use std::time::Duration;
+
+use fanline_engine::jetstream::consumer::{Consumers, Context};
+use fanline_engine::jetstream::stream::Stream;
+use fanline_engine::jetstream::{
+    AckPolicy, ConsumerConfig, Message, Now, Port, Retention, StreamConfig,
+};
+use fanline_engine::store::{NewRecord, Store, StoreLimits};
+
+use crate::allocations_so_far;
+
+const MESSAGES: usize = 100_000;
+
+/// Everybody listens; what is delivered last can be acknowledged.
+#[derive(Default)]
+struct Listener {
+    acks: Vec<Vec<u8>>,
+    delivered: usize,
+}
+
+impl Port for Listener {
+    fn publish(&mut self, _message: &Message<'_>) {}
+
+    fn deliver(&mut self, _to: &[u8], message: &Message<'_>) {
+        if let Some(ack) = self.acks.get_mut(self.delivered) {
+            ack.clear();
+            ack.extend_from_slice(message.reply);
+        }
+        self.delivered += 1;
+    }
+
+    fn has_interest(&mut self, topic: &[u8]) -> bool {
+        !topic.starts_with(b"$JS.EVENT.")
+    }
+
+    fn subscribe(&mut self, _filter: &[u8]) {}
+
+    fn unsubscribe(&mut self, _filter: &[u8]) {}
+}
+
+/// Pulled in batches, acknowledged one by one: a pull request is kept, a delivery costs nothing.
+#[test]
+fn deliveries_of_a_consumer() {
+    const BATCH: usize = 100;
+    const BATCHES: usize = 200;
+    let mut store = Store::memory(&StoreLimits::default());
+    for _ in 0..2 * BATCH * BATCHES {
+        let record = NewRecord {
+            subject: b"orders.new",
+            payload: b"hello",
+            ..NewRecord::default()
+        };
+        store.append(&record).expect("memory takes it");
+    }
+    let mut consumers = Consumers::new("S", "$G", Retention::Limits);
+    let mut port = Listener {
+        acks: vec![vec![0; 100]; BATCH],
+        delivered: 0,
+    };
+    let config = ConsumerConfig {
+        name: "C".into(),
+        durable_name: "C".into(),
+        ack_policy: AckPolicy::Explicit,
+        filter_subject: "orders.*".into(),
+        ..ConsumerConfig::default()
+    };
+    let mut context = Context {
+        now: Now::default(),
+        store: &mut store,
+        port: &mut port,
+    };
+    let id = consumers
+        .create(config, 0, &mut context)
+        .expect("memory is read");
+    let mut run = |consumers: &mut Consumers| {
+        for _ in 0..BATCHES {
+            let now = Now::default();
+            port.delivered = 0;
+            let pull = Message {
+                reply: b"_INBOX.x",
+                payload: b"100",
+                ..Message::default()
+            };
+            let mut context = Context {
+                now,
+                store: &mut store,
+                port: &mut port,
+            };
+            consumers.handle_pull(id, &pull, &mut context);
+            consumers.settle(&mut context);
+            assert_eq!(port.delivered, BATCH);
+            let acks = std::mem::take(&mut port.acks);
+            for topic in &acks {
+                let ack = Message {
+                    topic,
+                    payload: b"+ACK",
+                    ..Message::default()
+                };
+                let mut context = Context {
+                    now,
+                    store: &mut store,
+                    port: &mut port,
+                };
+                assert!(consumers.handle_ack(&ack, &mut context));
+            }
+            port.acks = acks;
+        }
+    };
+    run(&mut consumers);
+    let before = allocations_so_far();
+    run(&mut consumers);
+    // The inbox of each request.
+    let allocations = allocations_so_far() - before;
+    assert!(allocations <= BATCHES as u64, "{allocations}");
+}
+
+/// The outside of a stream: whoever published hears of it.
+struct Told(u64);
+
+impl Port for Told {
+    fn publish(&mut self, message: &Message<'_>) {
+        self.0 += u64::from(message.payload.starts_with(b"{\"stream\""));
+    }
+
+    fn deliver(&mut self, _to: &[u8], _message: &Message<'_>) {}
+
+    fn has_interest(&mut self, _topic: &[u8]) -> bool {
+        false
+    }
+
+    fn subscribe(&mut self, _filter: &[u8]) {}
+
+    fn unsubscribe(&mut self, _filter: &[u8]) {}
+}
+
+#[test]
+fn a_publish_into_a_stream_allocates_nothing() {
+    let json = r#"{"name":"S","subjects":["s.*"],"max_msgs":10000,"duplicate_window":1000000}"#;
+    let config: StreamConfig = serde_json::from_str(json).expect("a configuration");
+    let store = Store::memory(&StoreLimits::default());
+    let place = fanline_engine::jetstream::stream::Place::default();
+    let mut now = Now::default();
+    let stream = Stream::new(config, store, 0, &place, now);
+    let mut stream = stream.unwrap_or_else(|error| panic!("{error}"));
+    let mut port = Told(0);
+    let headers: [&[u8]; 2] = [b"", b"NATS/1.0\r\nMine: x\r\nNats-Msg-Id: \r\n\r\n"];
+    let mut allocated = Vec::new();
+    for _round in 0..2 {
+        let before = allocations_so_far();
+        for number in 0..MESSAGES {
+            now.unix_nanos += 1_000;
+            now.since_start += Duration::from_micros(1);
+            let message = Message {
+                topic: b"s.a",
+                reply: b"_INBOX.abcdefghijklmnop.1",
+                headers: headers[number % 2],
+                payload: &[b'x'; 128],
+            };
+            stream.publish(&message, now, &mut port);
+            if number % 20 == 0 {
+                stream.settle(now, &mut port);
+                let _ = stream.next_timeout();
+            }
+        }
+        allocated.push(allocations_so_far() - before);
+    }
+    assert_eq!(port.0, 2 * MESSAGES as u64);
+    // The first round makes room; what the log of a million records needs now and then is not counted
+    // per message.
+    assert!(allocated[1] * 1_000 < MESSAGES as u64, "{allocated:?}");
+}

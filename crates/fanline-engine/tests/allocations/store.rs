@@ -1,0 +1,148 @@
+//! Adding records to a log.
+
+use std::time::Duration;
+
+use fanline_engine::store::{Disk, DiskError, FileId, FileOptions, NewRecord, Store, StoreLimits};
+
+use crate::allocations;
+
+const RECORDS: u64 = 100_000;
+const BATCH: u64 = 1000;
+/// Segments are made now and then: their names, filters and sets of the dead.
+const RECORDS_PER_ALLOCATION_MIN: u64 = 500;
+
+#[track_caller]
+fn check(mut store: Store, subjects: u64) {
+    let names: Vec<String> = (0..subjects).map(|n| format!("orders.{n}")).collect();
+    let mut at = 0;
+    let mut append = |store: &mut Store| {
+        for _ in 0..BATCH {
+            at += 1;
+            let subject = names[usize::try_from(at % subjects).unwrap_or(0)].as_bytes();
+            let record = NewRecord {
+                unix_nanos: 1,
+                subject,
+                payload: &[b'x'; 128],
+                ..NewRecord::default()
+            };
+            store.append(&record).expect("no limit refuses");
+        }
+        store.removed(&mut |_| {});
+    };
+    for _ in 0..2 * RECORDS / BATCH {
+        append(&mut store);
+        store
+            .sync_now(Duration::ZERO)
+            .expect("a disk that takes all");
+    }
+    let mut allocated = 0;
+    for _ in 0..RECORDS / BATCH {
+        allocated += allocations(|| append(&mut store));
+        // A batch is synced once, whatever is in it; what that costs is not counted here.
+        store
+            .sync_now(Duration::ZERO)
+            .expect("a disk that takes all");
+    }
+    assert!(
+        allocated * RECORDS_PER_ALLOCATION_MIN < RECORDS,
+        "{allocated}"
+    );
+}
+
+fn limits() -> StoreLimits {
+    StoreLimits {
+        messages_max: Some(10_000),
+        ..StoreLimits::default()
+    }
+}
+
+#[test]
+fn in_memory() {
+    check(Store::memory(&limits()), 1);
+    check(Store::memory(&limits()), 500);
+}
+
+#[test]
+fn in_memory_one_for_each_subject() {
+    let limits = StoreLimits {
+        messages_per_subject_max: Some(1),
+        ..StoreLimits::default()
+    };
+    check(Store::memory(&limits), 5000);
+}
+
+#[test]
+fn on_disk() {
+    let open = || {
+        Store::file(
+            Box::new(Sink::default()),
+            &FileOptions::default(),
+            &limits(),
+        )
+    };
+    check(open().expect("an empty disk").0, 1);
+    check(open().expect("an empty disk").0, 500);
+}
+
+/// A disk that keeps nothing but lengths: nothing is read here.
+#[derive(Default)]
+struct Sink {
+    bytes: Vec<u64>,
+}
+
+impl Sink {
+    fn file(&mut self, file: FileId) -> &mut u64 {
+        &mut self.bytes[file.0 as usize]
+    }
+}
+
+impl Disk for Sink {
+    fn list(&mut self) -> Result<Vec<String>, DiskError> {
+        Ok(Vec::new())
+    }
+
+    fn open(&mut self, _name: &str, _create: bool) -> Result<FileId, DiskError> {
+        self.bytes.push(0);
+        Ok(FileId(
+            u32::try_from(self.bytes.len() - 1).expect("few files"),
+        ))
+    }
+
+    fn close(&mut self, _file: FileId) {}
+
+    fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        let end = offset + bytes.len() as u64;
+        let file = self.file(file);
+        *file = end.max(*file);
+        Ok(())
+    }
+
+    fn read_at(&mut self, _file: FileId, _at: u64, _out: &mut [u8]) -> Result<usize, DiskError> {
+        Ok(0)
+    }
+
+    fn len(&mut self, file: FileId) -> Result<u64, DiskError> {
+        Ok(*self.file(file))
+    }
+
+    fn truncate(&mut self, file: FileId, bytes: u64) -> Result<(), DiskError> {
+        *self.file(file) = bytes;
+        Ok(())
+    }
+
+    fn remove(&mut self, _name: &str) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    fn rename(&mut self, _from: &str, _to: &str) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    fn sync_file(&mut self, _file: FileId) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    fn sync_folder(&mut self) -> Result<(), DiskError> {
+        Ok(())
+    }
+}
