@@ -47,7 +47,7 @@ impl Consuming {
     /// Connects, and makes a durable consumer. An ordered one is made by those who use it, each time.
     pub(crate) fn open(address: SocketAddr, stream: &str, how: How) -> Result<Self> {
         let connection = Connection::open(address)?;
-        connection.subscribe(&format!("{INBOX}.*"), None, 1)?;
+        connection.subscribe(INBOX, None, 1)?;
         let consuming = Self {
             address,
             connection,
@@ -73,7 +73,7 @@ impl Consuming {
         let more = match self.how {
             How::OrderedPush => json!({
                 "ack_policy": "none", "max_deliver": 1, "mem_storage": true, "num_replicas": 1,
-                "deliver_subject": format!("{INBOX}.m"), "flow_control": true,
+                "deliver_subject": INBOX, "flow_control": true,
                 "idle_heartbeat": 5_000_000_000_u64, "inactive_threshold": 300_000_000_000_u64,
             }),
             How::OrderedPull => json!({
@@ -196,7 +196,7 @@ impl Pulling {
         };
         let body = json!({"batch": per_request, "expires": 30_000_000_000_u64}).to_string();
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
-        let request = super::frames::request(&subject, &format!("{INBOX}.p"), body.as_bytes());
+        let request = super::frames::request(&subject, INBOX, body.as_bytes());
         Self {
             how,
             request,

@@ -28,6 +28,9 @@ const VALUE_BYTES: usize = 128;
 /// Requests before the measurement, so that caches and the server's own adaptations are warm.
 const WARM_UP: Duration = Duration::from_millis(200);
 
+/// So many reply subjects are used in turn: more than either server remembers.
+const REPLIES: usize = 20_000;
+
 /// How a stream is filled where something else is measured.
 const FILLING: Publish = Publish {
     payload_bytes: 128,
@@ -95,10 +98,11 @@ fn create_bucket(address: SocketAddr, storage: Storage) -> Result<()> {
     Ok(())
 }
 
+/// As official clients do it, each waits for its answer on a subject of its own.
 fn publications(publish: Publish) -> Asked {
     let payload = frames::payload(publish.payload_bytes);
     if publish.subjects == 1 {
-        Asked::new(publish.in_flight, &payload, |_| SUBJECT.to_owned())
+        Asked::new(REPLIES, &payload, |_| SUBJECT.to_owned())
     } else {
         Asked::new(publish.subjects, &payload, distinct_subject)
     }
