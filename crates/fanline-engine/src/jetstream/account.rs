@@ -10,7 +10,7 @@ use super::limits::{AccountLimits, Reserved};
 use super::random::Random;
 use super::streams::{Key, StreamId, Streams};
 use super::transfer::Transfers;
-use super::{Message, Now, Port, Strictness, api};
+use super::{Message, Now, Port, Storage, Strictness, api};
 use crate::store::{DiskError, SyncId, SyncMode, SyncRequest};
 
 /// What everything for JetStream is published to.
@@ -122,6 +122,24 @@ impl JetStream {
         {
             stream.publish(message, now, port);
         }
+    }
+
+    /// Whether [`handle`](Self::handle) deals with a message to this topic, and [`settle`](Self::settle)
+    /// with what follows from it, soon and without waiting for a disk: publishes to streams in memory, what
+    /// their consumers ask for, and acknowledgements.
+    pub fn is_quick(&self, topic: &[u8]) -> bool {
+        let key = if topic.starts_with(b"$JS.") {
+            asked_stream(topic)
+                .and_then(|name| std::str::from_utf8(name).ok())
+                .and_then(|name| self.streams.find(name))
+        } else {
+            self.streams.holder(topic)
+        };
+        let stream = key.and_then(|key| self.streams.get(key));
+        stream.is_some_and(|stream| {
+            let config = stream.config();
+            config.storage == Storage::Memory && self.streams.readers(&config.name).is_empty()
+        })
     }
 
     /// Takes a message to JetStream itself.
@@ -341,4 +359,18 @@ impl JetStream {
             self.advisories.consumer(Action::Delete, names, now, port);
         }
     }
+}
+
+/// The stream that something quick is asked of, by the whole topic.
+fn asked_stream(topic: &[u8]) -> Option<&[u8]> {
+    const QUICK: [&[u8]; 2] = [b"$JS.API.CONSUMER.MSG.NEXT.", b"$JS.API.DIRECT.GET."];
+    if let Some(ack) = AckTopic::parse(topic) {
+        return Some(ack.stream);
+    }
+    let rest = QUICK
+        .iter()
+        .find_map(|prefix| topic.strip_prefix(*prefix))?;
+    // Without anything after the stream, a batch may be asked for.
+    let end = rest.iter().position(|byte| *byte == b'.')?;
+    Some(&rest[..end])
 }

@@ -1,6 +1,7 @@
 //! The keeper's thread: it waits for mail, time, the disk and commands, and lets the engine decide.
 
 mod disk;
+mod help;
 mod jetstream;
 mod store_folder;
 mod syncer;
@@ -9,8 +10,8 @@ mod tests;
 mod work;
 
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -20,8 +21,10 @@ use fanline_engine::{Batch, Keeper, Place};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::warn;
 
-use crate::shell::{self, Common};
+use crate::shell::{self, Common, Mailbox};
 use disk::OpenFiles;
+pub(crate) use help::Helped;
+use help::Shared;
 pub(crate) use jetstream::starter;
 use store_folder::StoreFolder;
 use store_folder::StreamFolders;
@@ -61,7 +64,7 @@ pub(crate) struct Parts<'a> {
 
 /// Starts the thread; returns when all that was kept is there, and every shard will have heard what
 /// is wanted before it hears from a connection.
-pub(crate) fn start<W: Work + 'static>(
+pub(crate) fn start<W: Work + Send + 'static>(
     common: &Arc<Common>,
     store: Option<StoreFolder>,
     make: impl FnOnce(Parts<'_>) -> W + Send + 'static,
@@ -83,7 +86,7 @@ pub(crate) fn start<W: Work + 'static>(
     }
 }
 
-async fn run<W: Work + 'static>(
+async fn run<W: Work + Send + 'static>(
     common: Arc<Common>,
     store: Option<StoreFolder>,
     make: impl FnOnce(Parts<'_>) -> W,
@@ -115,13 +118,18 @@ async fn run<W: Work + 'static>(
         syncer,
         done,
         syncs: 0,
-        common,
+        sleeps_until: None,
+        common: Arc::clone(&common),
     };
     thread.end_round();
+    let shared = Arc::new(Shared::new(thread));
+    let helped: Weak<Shared<W>> = Arc::downgrade(&shared);
+    // There is one keeper.
+    let _ = common.keeper.set(helped);
     // Whoever started it may have lost patience.
     let _ = ready.send(());
     // A task of its own, for the reason that a shard's have.
-    let task = tokio::task::spawn_local(async move { thread.work(commands, synced).await });
+    let task = tokio::task::spawn_local(async move { work(&shared, commands, synced).await });
     let ended = task.await.map_err(io::Error::other);
     // Only now may another server have it.
     drop(store);
@@ -152,77 +160,126 @@ struct Thread<W> {
     done: UnboundedSender<Synced>,
     /// How many are under way.
     syncs: usize,
+    /// When its thread will look at it again by itself.
+    sleeps_until: Option<Duration>,
+}
+
+/// Works until it is told to stop. The keeper is let go of whenever there is something to be waited for.
+async fn work<W: Work + Send>(
+    shared: &Shared<W>,
+    mut commands: UnboundedReceiver<Command>,
+    mut synced: UnboundedReceiver<Synced>,
+) {
+    let common = Arc::clone(&shared.lock().common);
+    loop {
+        let pause = shared.lock().pause();
+        tokio::select! {
+            biased;
+            // Without a control thread there is nobody to work for.
+            Some(Command::Stop) | None = commands.recv() => break,
+            Some(done) = synced.recv() => shared.lock().note_synced(done),
+            () = wait(&common, pause) => {}
+        }
+        {
+            let mut thread = shared.lock();
+            while let Ok(done) = synced.try_recv() {
+                thread.note_synced(done);
+            }
+            thread.round();
+        }
+        wait_for_room(&common).await;
+    }
+    {
+        let mut thread = shared.lock();
+        thread.take_mail();
+        thread.end_round();
+    }
+    let finished = tokio::time::timeout(STOP_TIME_MAX, finish(shared, &mut synced));
+    if finished.await.is_err() {
+        warn!("JetStream: the disk has not taken everything in {STOP_TIME_MAX:?}");
+    }
+}
+
+/// Brings everything to the disk.
+async fn finish<W: Work>(shared: &Shared<W>, synced: &mut UnboundedReceiver<Synced>) {
+    // Whatever may wait for a time: it has come.
+    shared.lock().sync(Duration::MAX);
+    while shared.lock().syncs > 0
+        && let Some(done) = synced.recv().await
+    {
+        let mut thread = shared.lock();
+        thread.note_synced(done);
+        thread.end_round();
+        thread.sync(Duration::MAX);
+    }
+}
+
+/// How long there is nothing to do.
+#[derive(Clone, Copy)]
+enum Pause {
+    /// Only until others have had their turn.
+    None,
+    /// Until there is mail, or this time has come.
+    Until(Duration),
+    /// Until there is mail.
+    Endless,
+}
+
+/// Waits for mail and time.
+async fn wait(common: &Common, pause: Pause) {
+    let mail = common.mailboxes[common.mailboxes.len() - 1].wait();
+    match pause {
+        Pause::None => tokio::task::yield_now().await,
+        Pause::Until(at) => {
+            let at = common.started + at;
+            // It makes no difference which of them it was.
+            let _ = tokio::time::timeout_at(at.into(), mail).await;
+        }
+        Pause::Endless => mail.await,
+    }
+}
+
+/// Waits while a shard has not got round to what it was sent. Shards never wait for the keeper.
+async fn wait_for_room(common: &Common) {
+    while is_any_full(common) {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+fn is_any_full(common: &Common) -> bool {
+    let (_, shards) = common.mailboxes.split_last().expect("the keeper has one");
+    shards.iter().any(Mailbox::is_full)
 }
 
 impl<W: Work> Thread<W> {
-    /// Works until it is told to stop.
-    async fn work(
-        mut self,
-        mut commands: UnboundedReceiver<Command>,
-        mut synced: UnboundedReceiver<Synced>,
-    ) {
-        loop {
-            tokio::select! {
-                biased;
-                // Without a control thread there is nobody to work for.
-                Some(Command::Stop) | None = commands.recv() => break,
-                Some(done) = synced.recv() => self.note_synced(done),
-                () = self.wait() => {}
-            }
-            while let Ok(done) = synced.try_recv() {
-                self.note_synced(done);
-            }
-            self.round();
-            self.wait_for_room().await;
-        }
-        self.take_mail();
-        self.end_round();
-        let finished = tokio::time::timeout(STOP_TIME_MAX, self.finish(&mut synced));
-        if finished.await.is_err() {
-            warn!("JetStream: the disk has not taken everything in {STOP_TIME_MAX:?}");
+    /// How long its thread has nothing to do from now on.
+    fn pause(&mut self) -> Pause {
+        self.sleeps_until = self.keeper.next_timeout();
+        match self.sleeps_until {
+            _ if !self.keeper.outgoing(self.index).is_empty() => Pause::None,
+            Some(at) => Pause::Until(at),
+            None => Pause::Endless,
         }
     }
 
-    /// Brings everything to the disk.
-    async fn finish(&mut self, synced: &mut UnboundedReceiver<Synced>) {
-        // Whatever may wait for a time: it has come.
-        self.sync(Duration::MAX);
-        while self.syncs > 0
-            && let Some(done) = synced.recv().await
-        {
-            self.note_synced(done);
-            self.end_round();
-            self.sync(Duration::MAX);
+    /// Does a shard's work on the shard's own thread, if it is quick.
+    fn help(&mut self, batch: &mut Batch) -> bool {
+        if !self.keeper.is_quick(batch) || is_any_full(&self.common) {
+            return false;
         }
-    }
-
-    /// Waits for mail and time.
-    async fn wait(&mut self) {
-        if !self.keeper.outgoing(self.index).is_empty() {
-            return tokio::task::yield_now().await;
+        let common = Arc::clone(&self.common);
+        let mailbox = &common.mailboxes[self.index];
+        // After what is there already.
+        mailbox.post_unheard(batch);
+        self.round();
+        // What is left, and what is due before it is looked for, is for the keeper's thread.
+        let next = self.keeper.next_timeout();
+        let is_sooner = next.is_some_and(|at| self.sleeps_until.is_none_or(|until| at < until));
+        if is_sooner || !self.keeper.outgoing(self.index).is_empty() {
+            self.sleeps_until = next;
+            mailbox.ring();
         }
-        let mail = self.common.mailboxes[self.index].wait();
-        match self.keeper.next_timeout() {
-            Some(at) => {
-                let at = self.common.started + at;
-                // It makes no difference which of them it was.
-                let _ = tokio::time::timeout_at(at.into(), mail).await;
-            }
-            None => mail.await,
-        }
-    }
-
-    /// Waits while a shard has not got round to what it was sent. Shards never wait for the keeper.
-    async fn wait_for_room(&self) {
-        while self
-            .common
-            .mailboxes
-            .iter()
-            .enumerate()
-            .any(|(shard, mailbox)| shard != self.index && mailbox.is_full())
-        {
-            tokio::time::sleep(LOOK_AGAIN).await;
-        }
+        true
     }
 
     fn now(&self) -> Now {

@@ -27,6 +27,16 @@ impl Mailbox {
         }
     }
 
+    /// The same for whoever takes it out at once, so that nobody has to be woken.
+    pub(crate) fn post_unheard(&self, batch: &mut Batch) {
+        self.mail.put(batch);
+    }
+
+    /// Wakes whoever waits for mail, or keeps whoever is about to from it once.
+    pub(crate) fn ring(&self) {
+        self.arrived.notify_one();
+    }
+
     /// Takes everything out, if there is anything.
     #[inline]
     pub(crate) fn take(&self, read: impl FnOnce(&Batch)) {
