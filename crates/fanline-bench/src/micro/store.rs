@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fanline_engine::store::{
-    Disk, DiskError, FileId, FileOptions, NewRecord, Store, StoreLimits, SyncMode,
+    Disk, DiskError, FileId, FileOptions, Filters, NewRecord, Store, StoreError, StoreLimits,
+    SyncMode,
 };
 
 use super::cases::{Case, Numbers, Work};
@@ -56,20 +57,63 @@ pub(super) const CASES: &[Case] = &[
         prepare: || load_last(file(SyncMode::None)),
     },
     Case {
+        name: "store read of any of 1,000,000, file",
+        unit: "records",
+        targets: &[],
+        prepare: read_any,
+    },
+    Case {
+        name: "store last by wildcard, 1,000 of 1,000,000 subjects",
+        unit: "questions",
+        targets: &[],
+        prepare: || ask(|store, _, _| store.last_matching(b"bench.17.*")),
+    },
+    Case {
+        name: "store last by wildcard, all of 1,000,000 subjects",
+        unit: "questions",
+        targets: &[],
+        prepare: || ask(|store, _, _| store.last_matching(b"bench.*.*")),
+    },
+    Case {
+        name: "store next by wildcard, 1,000 of 1,000,000 subjects",
+        unit: "records",
+        targets: &[],
+        prepare: || ask(Store::next_matching),
+    },
+    Case {
         name: "store purge of a subject but for the last",
         unit: "purges",
         targets: &[],
         prepare: purge,
     },
+    Case {
+        name: "store start, 1,000,000 records, after a close",
+        unit: "starts",
+        targets: &[],
+        prepare: || start(End::Closed),
+    },
+    Case {
+        name: "store start, 1,000,000 records, after a crash",
+        unit: "starts",
+        targets: &[],
+        prepare: || start(End::Killed),
+    },
+    Case {
+        name: "store start, 1,000,000 records, without an index",
+        unit: "starts",
+        targets: &[],
+        prepare: || start(End::WithoutIndex),
+    },
 ];
 
 const BATCH: u64 = 1000;
 const SUBJECTS: u64 = 100_000;
+const STORED: u64 = 1_000_000;
 
-/// So that a long run does not fill memory or disk.
+/// So that a long run does not fill memory or disk, and that what is dropped is measured too.
 fn bounded() -> StoreLimits {
     StoreLimits {
-        bytes_max: Some(256 << 20),
+        bytes_max: Some(48 << 20),
         ..StoreLimits::default()
     }
 }
@@ -183,9 +227,90 @@ fn purge() -> Box<Work> {
     })
 }
 
+fn filled(folder: Folder) -> Store {
+    let options = FileOptions::default();
+    let opened = Store::file(Box::new(folder), &options, &StoreLimits::default());
+    let (mut store, _) = opened.expect("a temporary folder");
+    let names = names();
+    let mut numbers = Numbers::new();
+    for _ in 0..STORED / BATCH {
+        for _ in 0..BATCH {
+            let stored = store.append(&record(any(&names, &mut numbers), &[b'x'; 128]));
+            stored.expect("a benchmark's own record");
+        }
+        end_batch(&mut store);
+    }
+    store
+}
+
+fn read_any() -> Box<Work> {
+    let mut store = filled(Folder::temporary());
+    let mut numbers = Numbers::new();
+    Box::new(move |operations| {
+        for _ in 0..operations {
+            let found = store.read(1 + numbers.below(STORED));
+            let found = found.expect("a benchmark's own record");
+            std::hint::black_box(found.map(|record| record.payload.len()));
+        }
+        operations
+    })
+}
+
+/// One record for each of a million subjects; asked from ever later sequences on.
+fn ask(
+    question: fn(&mut Store, &mut Filters, u64) -> Result<Option<u64>, StoreError>,
+) -> Box<Work> {
+    let mut store = Store::memory(&StoreLimits::default());
+    for number in 0..STORED {
+        let name = format!("bench.{}.{number}", number % 1000);
+        let stored = store.append(&record(name.as_bytes(), b"x"));
+        stored.expect("a benchmark's own record");
+    }
+    let mut filters = Filters::new([&b"bench.17.*"[..]]).expect("a filter");
+    let mut from = 1;
+    Box::new(move |operations| {
+        for _ in 0..operations {
+            let found = question(&mut store, &mut filters, from).expect("in memory");
+            from = found.map_or(1, |sequence| sequence + 1);
+        }
+        operations
+    })
+}
+
+/// How a store ended.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Closed,
+    Killed,
+    WithoutIndex,
+}
+
+fn start(end: End) -> Box<Work> {
+    let folder = Folder::temporary();
+    let mut store = filled(folder.again());
+    if end == End::Closed {
+        store.close().expect("a working disk");
+    }
+    drop(store);
+    Box::new(move |operations| {
+        for _ in 0..operations {
+            let mut again = folder.again();
+            if end == End::WithoutIndex {
+                again.remove("index").expect("a working disk");
+            }
+            let options = FileOptions::default();
+            let opened = Store::file(Box::new(again), &options, &StoreLimits::default());
+            let (store, _) = opened.expect("a working disk");
+            assert_eq!(store.messages(), STORED);
+        }
+        operations
+    })
+}
+
 /// Files of a folder that is removed at the end.
 struct Folder {
     path: PathBuf,
+    is_owner: bool,
     open: HashMap<u32, File>,
     next: u32,
 }
@@ -199,6 +324,17 @@ impl Folder {
         fs::create_dir_all(&path).expect("a temporary folder");
         Folder {
             path,
+            is_owner: true,
+            open: HashMap::new(),
+            next: 0,
+        }
+    }
+
+    /// The same folder, which is not removed with this.
+    fn again(&self) -> Self {
+        Folder {
+            path: self.path.clone(),
+            is_owner: false,
             open: HashMap::new(),
             next: 0,
         }
@@ -211,8 +347,10 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left behind is in the folder for temporary things.
-        let _ = fs::remove_dir_all(&self.path);
+        if self.is_owner {
+            // What is left behind is in the folder for temporary things.
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
 }
 

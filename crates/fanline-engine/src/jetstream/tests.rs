@@ -247,7 +247,7 @@ fn single_records_and_purges() {
         ),
         ("STREAM.MSG.GET.BIRDS", r#"{"seq":1,"batch":3}"#, 10003),
         ("STREAM.MSG.GET.NONE", r#"{"seq":1}"#, 10059),
-        ("STREAM.MSG.DELETE.BIRDS", r#"{"seq":9}"#, 10057),
+        ("STREAM.MSG.DELETE.BIRDS", r#"{"seq":9}"#, 10043),
         ("STREAM.MSG.DELETE.BIRDS", "", 10003),
         ("STREAM.MSG.DELETE.BIRDS", r#"{"seq":2}"#, 0),
         ("STREAM.MSG.DELETE.BIRDS", r#"{"seq":2}"#, 10043),

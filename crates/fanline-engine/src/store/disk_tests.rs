@@ -282,6 +282,71 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
 }
 
 #[test]
+fn what_is_removed_from_a_full_disk_makes_room() {
+    let purge: fn(&mut Store) = |store| assert!(store.purge(b"", None, 0).unwrap() > 0);
+    let purge_half: fn(&mut Store) = |store| {
+        let half = store.last_sequence() / 2;
+        assert!(store.purge(b"orders.*", Some(half), 0).unwrap() > 0);
+    };
+    let lower_the_limit: fn(&mut Store) = |store| {
+        let limits = StoreLimits {
+            messages_max: Some(5),
+            ..StoreLimits::default()
+        };
+        store.set_limits(&limits).unwrap();
+    };
+    for remove in [purge, purge_half, lower_the_limit] {
+        let mut disk = Faulty::new();
+        let mut dice = Dice::new(1);
+        let (mut store, _) = open(&disk, &StoreLimits::default());
+        disk.set_room(Some(20_000));
+        let record = NewRecord {
+            subject: b"orders.new",
+            payload: &[b'x'; 100],
+            ..NewRecord::default()
+        };
+        while store.append(&record).is_ok() {
+            settle(&mut store, &mut disk, &mut dice);
+        }
+        remove(&mut store);
+        settle(&mut store, &mut disk, &mut dice);
+        let sequence = store.append(&record).unwrap();
+        settle(&mut store, &mut disk, &mut dice);
+        assert_eq!(store.durable(), sequence);
+        let live = store.messages();
+        disk.crash(&mut dice);
+        let (store, recovery) = open(&disk, &StoreLimits::default());
+        assert_eq!(store.messages(), live);
+        assert_eq!(store.last_sequence(), sequence);
+        assert_eq!(recovery.lost, Lost::default());
+    }
+}
+
+#[test]
+fn deeds_alone_fill_segments_too() {
+    let mut disk = Faulty::new();
+    let mut dice = Dice::new(1);
+    let (mut store, _) = open(&disk, &StoreLimits::default());
+    for _ in 0..500 {
+        store.append(&NewRecord::default()).unwrap();
+    }
+    settle(&mut store, &mut disk, &mut dice);
+    for sequence in (2..500).rev() {
+        assert_eq!(store.remove(sequence, false), Ok(true));
+    }
+    for segment in &store.segments {
+        let Body::File(file) = &segment.body else {
+            unreachable!("it is on disk");
+        };
+        assert!(file.bytes < 3100, "{}", file.bytes);
+    }
+    settle(&mut store, &mut disk, &mut dice);
+    disk.crash(&mut dice);
+    let (store, _) = open(&disk, &StoreLimits::default());
+    assert_eq!(store.messages(), 2);
+}
+
+#[test]
 fn space_is_given_back() {
     let mut disk = Faulty::new();
     let mut dice = Dice::new(1);

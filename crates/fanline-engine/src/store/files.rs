@@ -18,7 +18,9 @@ const UNWRITTEN_BYTES_MAX: usize = 1 << 20;
 const KEPT_BYTES: usize = 1 << 18;
 /// Reading on from where the last read ended fetches this much.
 const READ_AHEAD_BYTES: usize = 1 << 17;
-/// What is not synced yet is kept in memory; above this appends are refused.
+/// What is not synced yet is kept in memory; above this it is synced before its time,
+const UNSYNCED_BYTES_WANTED: u64 = 32 << 20;
+/// and above this appends are refused.
 const UNSYNCED_BYTES_MAX: u64 = 256 << 20;
 /// How many parts of files are kept that were read lately.
 const WINDOWS: usize = 4;
@@ -222,17 +224,17 @@ impl Files {
 
     /// Whether something can be appended now.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        if let Some(failure) = self.failure {
-            return Err(failure.into());
+        match self.failure {
+            Some(failure) => Err(failure.into()),
+            None if self.unsynced_bytes() > UNSYNCED_BYTES_MAX => Err(StoreError::Busy),
+            None => Ok(()),
         }
+    }
+
+    /// What is kept in memory because it may have to be written again.
+    fn unsynced_bytes(&self) -> u64 {
         let sealed: u64 = self.sealed.iter().map(|s| s.bytes.len() as u64).sum();
-        let end = self.tail_from + self.tail.len() as u64;
-        if sealed + end.saturating_sub(self.synced_to) > UNSYNCED_BYTES_MAX
-            && self.mode == SyncMode::Commit
-        {
-            return Err(StoreError::Busy);
-        }
-        Ok(())
+        sealed + self.end() - self.needed_from().max(self.tail_from)
     }
 
     /// Adds a record behind the others; it is written with the next batch.
@@ -290,10 +292,11 @@ impl Files {
             self.disk
                 .write_at(sealed.file, sealed.from, &sealed.bytes)?;
         }
-        let from = usize::try_from(self.synced_to - self.tail_from).unwrap_or(usize::MAX);
+        let kept_from = self.synced_to.max(self.tail_from);
+        let from = usize::try_from(kept_from - self.tail_from).unwrap_or(usize::MAX);
         let to = usize::try_from(self.written_to - self.tail_from).unwrap_or(usize::MAX);
         if let Some(bytes) = self.tail.get(from..to) {
-            self.disk.write_at(self.active, self.synced_to, bytes)?;
+            self.disk.write_at(self.active, kept_from, bytes)?;
         }
         self.must_rewrite = false;
         Ok(())
@@ -336,12 +339,13 @@ impl Files {
         let file = made?;
         next.file = Some(file);
         self.is_folder_dirty = true;
-        let from = usize::try_from(self.synced_to.saturating_sub(self.tail_from)).unwrap_or(0);
+        let kept_from = self.synced_to.max(self.tail_from);
+        let from = usize::try_from(kept_from - self.tail_from).unwrap_or(usize::MAX);
         let mut bytes = std::mem::replace(&mut self.tail, std::mem::take(&mut self.spare));
         bytes.drain(..from.min(bytes.len()));
         self.sealed.push(Sealed {
             file: self.active,
-            from: self.synced_to,
+            from: kept_from,
             bytes,
         });
         self.active = file;
@@ -387,8 +391,10 @@ impl Files {
             self.synced_to < self.written_to || !self.sealed.is_empty() || self.is_folder_dirty;
         let is_due = match self.mode {
             SyncMode::Commit => true,
-            SyncMode::Interval(interval) => now >= self.last_sync + interval,
-            SyncMode::None => false,
+            SyncMode::Interval(interval) => {
+                now >= self.last_sync + interval || self.unsynced_bytes() > UNSYNCED_BYTES_WANTED
+            }
+            SyncMode::None => self.unsynced_bytes() > UNSYNCED_BYTES_WANTED,
         };
         if !(must || extra.is_some() || is_dirty && is_due) {
             return None;
@@ -621,15 +627,18 @@ impl Files {
         Ok(file)
     }
 
-    /// Closes the file of a segment, unless it is still to be synced.
-    pub(super) fn close(&mut self, segment: &mut SegmentFile) {
-        let Some(file) = segment.file else { return };
+    /// Closes the file of a segment, unless it is still to be synced; says whether it is closed.
+    pub(super) fn close(&mut self, segment: &mut SegmentFile) -> bool {
+        let Some(file) = segment.file else {
+            return true;
+        };
         if file == self.active || self.sealed.iter().any(|s| s.file == file) {
-            return;
+            return false;
         }
         self.forget(file);
         self.disk.close(file);
         segment.file = None;
+        true
     }
 
     fn forget(&mut self, file: FileId) {

@@ -9,6 +9,8 @@ const MAGIC: &[u8; 4] = b"FIdx";
 const VERSION: u16 = 1;
 const NO_TIME: i64 = i64::MIN;
 const IN_ORDER_OF_TIME: u32 = 1;
+/// Without its name.
+const SUBJECT_BYTES: usize = 2 + 3 * 8;
 
 /// What is not in lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -179,6 +181,12 @@ impl<'a> Reader<'a> {
         let holds = words(rest, holds)?;
         segment.holds = (!holds.is_empty()).then_some(Holds { words: holds });
         Some((segment, file))
+    }
+
+    /// How many subjects there can be in what is left.
+    pub(super) fn subjects_at_most(&self) -> usize {
+        let most = self.rest.len() / SUBJECT_BYTES;
+        usize::try_from(self.subjects).map_or(most, |subjects| subjects.min(most))
     }
 
     pub(super) fn subject(&mut self) -> Option<IndexedSubject<'a>> {

@@ -6,7 +6,10 @@ use super::segment::{Body, Place, hash_name};
 use super::slots::Slot;
 use super::subjects::UNKNOWN;
 use super::types::{NewRecord, Record, Removed, StoreError};
-use super::{Cause, Store};
+use super::{Cause, DiskError, Store};
+
+/// No record has a higher sequence than this, whoever asks for it.
+pub(super) const SEQUENCE_MAX: u64 = 1 << 62;
 
 impl Store {
     /// Adds a record; it can be read at once. See [`durable`](Store::durable) for when it is safe.
@@ -29,6 +32,9 @@ impl Store {
         let last = self.last;
         if sequence <= last {
             return Err(StoreError::SequenceTaken { sequence, last });
+        }
+        if sequence > SEQUENCE_MAX {
+            return Err(StoreError::TooLarge);
         }
         self.check_disk()?;
         let replaced = self.make_room(record)?;
@@ -65,6 +71,7 @@ impl Store {
     /// # Errors
     /// The disk does not take it.
     pub fn skip_to(&mut self, next_sequence: u64) -> Result<(), StoreError> {
+        let next_sequence = next_sequence.min(SEQUENCE_MAX);
         if next_sequence > self.last + 1 {
             self.check_disk()?;
             self.log_deed(Kind::Skip, next_sequence, b"");
@@ -104,6 +111,14 @@ impl Store {
         self.files.as_ref().map_or(Ok(()), |files| files.check())
     }
 
+    /// Whether the disk takes what is removed: a full one does, so that there is room again.
+    pub(super) fn check_disk_for_removal(&self) -> Result<(), StoreError> {
+        match self.check_disk() {
+            Err(StoreError::Disk(DiskError::Full)) => Ok(()),
+            result => result,
+        }
+    }
+
     /// Writes a record at the end; gives its head and where it is.
     pub(super) fn write(
         &mut self,
@@ -130,9 +145,14 @@ impl Store {
 
     /// Writes what is done to records, for the next start. In memory there is none.
     pub(super) fn log_deed(&mut self, kind: Kind, sequence: u64, filter: &[u8]) {
-        if self.files.is_none() {
-            return;
+        if self.files.is_some() {
+            // It is also written where there is no room for it: one that frees a full disk must be.
+            let _ = self.roll_when_full(self.last + 1, 0);
+            self.write_deed(kind, sequence, filter);
         }
+    }
+
+    fn write_deed(&mut self, kind: Kind, sequence: u64, filter: &[u8]) {
         let deed = NewRecord {
             subject: filter,
             ..NewRecord::default()
@@ -151,7 +171,8 @@ impl Store {
     /// Writes where the log begins, if that has changed.
     pub(super) fn log_floor(&mut self) {
         if let Some(floor) = self.files.as_mut().and_then(|files| files.take_floor()) {
-            self.log_deed(Kind::Floor, floor, b"");
+            // Also said when the next segment is about to be begun: never in one of its own.
+            self.write_deed(Kind::Floor, floor, b"");
         }
     }
 

@@ -8,6 +8,9 @@ use super::types::{StoreError, StoreState, SubjectState};
 use super::{Filters, Store};
 use crate::topic::Filter;
 
+/// So many of the newest records are looked at before subjects are.
+const NEWEST_LOOKED_AT: usize = 256;
+
 impl Store {
     /// Everything in numbers.
     pub fn state(&mut self) -> StoreState {
@@ -90,11 +93,29 @@ impl Store {
         if filter.is_empty() || filter == b">" {
             return self.previous_live(self.last + 1);
         }
+        if let Some(newest) = self.last_of_newest(filter) {
+            return Ok(Some(newest));
+        }
         let mut last = None;
         self.subjects(filter, &mut |_, subject| {
             last = last.max(Some(subject.last));
         });
         Ok(last)
+    }
+
+    /// A filter that matches very many subjects matches one of the newest records.
+    fn last_of_newest(&self, filter: &[u8]) -> Option<u64> {
+        let filter = Filter::parse(filter).ok().filter(|f| !f.is_literal())?;
+        let segment = self.segments.back()?;
+        let slots = segment.slots.as_ref()?;
+        let mut end = slots.len();
+        for _ in 0..NEWEST_LOOKED_AT {
+            end = segment.previous_live(end)?;
+            if filter.matches(self.subjects.name(slots.entries[end].subject)) {
+                return Some(slots.sequence(end));
+            }
+        }
+        None
     }
 
     /// The first live record from a sequence on that the filters match. Costs what it matches:

@@ -202,6 +202,8 @@ impl Store {
         };
         let mut file = *file;
         let from = usize::try_from(from).unwrap_or(usize::MAX);
+        // What is read anew at each start is read until there is a checkpoint.
+        self.upkeep.written += bytes.len().saturating_sub(from) as u64;
         let mut scanner = Scanner::new(bytes, from, salt, true);
         while let Some((offset, found)) = scanner.next() {
             recovery.replayed += 1;
@@ -294,7 +296,7 @@ impl Store {
         active.kill(active.records as usize - 1, head.bytes);
     }
 
-    fn drop_below(&mut self, sequence: u64) -> Result<(), StoreError> {
+    pub(super) fn drop_below(&mut self, sequence: u64) -> Result<(), StoreError> {
         while self.messages > 0 && self.first < sequence {
             self.drop_sequence(self.first, None)?;
         }
@@ -437,9 +439,10 @@ fn restore_from(store: &mut Store, bytes: &[u8]) -> Option<Covered> {
         files.push((file.number, file.generation));
         store.segments.push_back(segment);
     }
+    store.subjects.reserve(reader.subjects_at_most());
     for _ in 0..reader.subjects {
         let subject = reader.subject()?;
-        let id = store.subjects.find_or_add(subject.name);
+        let id = store.subjects.add_in_order(subject.name)?;
         let known = store.subjects.get_mut(id);
         known.messages = subject.messages;
         known.last = subject.last;

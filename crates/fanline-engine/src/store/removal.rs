@@ -1,6 +1,7 @@
 //! Removing records on request.
 
 use super::files::SegmentFile;
+use super::log::SEQUENCE_MAX;
 use super::record::{self, Kind};
 use super::segment::{Body, Place};
 use super::{Filters, Store, StoreError};
@@ -29,7 +30,7 @@ impl Store {
         let Some(place) = self.place(sequence)? else {
             return Ok(false);
         };
-        self.check_disk()?;
+        self.check_disk_for_removal()?;
         self.log_deed(Kind::Remove, sequence, b"");
         if erase {
             self.erase(&place)?;
@@ -115,7 +116,7 @@ impl Store {
         let Ok::<_, FilterError>(mut filters) = Filters::new(given) else {
             return Ok(0);
         };
-        self.check_disk()?;
+        self.check_disk_for_removal()?;
         if filters.matches_all() && keep == 0 && below.is_none_or(|below| below > self.last) {
             return self.purge_all(below);
         }
@@ -156,7 +157,7 @@ impl Store {
 
     fn purge_all(&mut self, below: Option<u64>) -> Result<u64, StoreError> {
         let purged = self.messages;
-        let next = below.unwrap_or(0).max(self.last + 1);
+        let next = below.unwrap_or(0).min(SEQUENCE_MAX).max(self.last + 1);
         self.restart(next)?;
         self.last = next - 1;
         self.first = next;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::Store;
+use super::disk::DiskError;
 use super::files::{SEGMENT_HEAD_BYTES, SegmentHead};
 use super::record::{self, Kind};
 use super::scan::{Found, Scanner};
@@ -48,16 +49,17 @@ impl Store {
     /// Begins a new segment when the last cannot take the record.
     pub(super) fn roll_when_full(&mut self, sequence: u64, bytes: u32) -> Result<(), StoreError> {
         let active = self.segments.back().expect("never empty");
-        if active.records == 0 {
-            return Ok(());
-        }
-        let used = match &active.body {
-            Body::Memory(buffer) => buffer.len(),
-            Body::File(file) => usize::try_from(file.bytes).unwrap_or(usize::MAX),
+        let (used, is_empty) = match &active.body {
+            Body::Memory(buffer) => (buffer.len(), buffer.is_empty()),
+            Body::File(file) => {
+                let used = usize::try_from(file.bytes).unwrap_or(usize::MAX);
+                (used, used <= SEGMENT_HEAD_BYTES)
+            }
         };
         let fits = used.saturating_add(bytes as usize) <= self.segment_bytes;
         let slots = active.slots.as_ref();
-        if fits && slots.is_some_and(|slots| slots.can_hold(sequence)) {
+        let can_hold = active.records == 0 || slots.is_some_and(|s| s.can_hold(sequence));
+        if is_empty || fits && can_hold {
             return Ok(());
         }
         self.roll(sequence)
@@ -115,6 +117,7 @@ impl Store {
         while at == 0 && is_dead(self, 0) {
             self.retire(0);
         }
+        self.free_full_disk();
     }
 
     fn retire(&mut self, at: usize) {
@@ -130,6 +133,11 @@ impl Store {
 
     /// Takes all segments away and begins anew.
     pub(super) fn restart(&mut self, next_sequence: u64) -> Result<(), StoreError> {
+        if self.failure() == Some(DiskError::Full) {
+            // All but the newest go first: that makes room for what is written then.
+            let newest = self.segments.back().map_or(0, |segment| segment.first);
+            self.drop_below(newest)?;
+        }
         self.roll(next_sequence)?;
         self.log_deed(Kind::Floor, next_sequence, b"");
         if let Some(files) = &mut self.files {

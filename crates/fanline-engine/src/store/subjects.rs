@@ -99,6 +99,43 @@ impl Subjects {
         if let Some(id) = self.find(name) {
             return id;
         }
+        let id = self.add(name);
+        self.recent[usize::try_from(self.added % RECENT as u64).unwrap_or_default()] = id;
+        self.added += 1;
+        self.unsorted.push(id);
+        if self.unsorted.len() >= UNSORTED_MAX {
+            self.sort();
+        }
+        id
+    }
+
+    /// Makes room for so many.
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.all.reserve(count);
+        self.sorted.reserve_exact(count);
+        let Subjects {
+            all,
+            by_name,
+            hash_builder,
+            ..
+        } = self;
+        by_name.reserve(count, |id| {
+            hash_builder.hash_one(all[*id as usize].name.as_slice())
+        });
+    }
+
+    /// Adds a subject that comes behind all others in order of names; `None` when it does not.
+    pub(super) fn add_in_order(&mut self, name: &[u8]) -> Option<SubjectId> {
+        let is_in_order = self.sorted.last().is_none_or(|id| self.name(*id) < name);
+        if !is_in_order || !self.unsorted.is_empty() {
+            return None;
+        }
+        let id = self.add(name);
+        self.sorted.push(id);
+        Some(id)
+    }
+
+    fn add(&mut self, name: &[u8]) -> SubjectId {
         let subject = Subject {
             name: ShortBytes::from(name),
             messages: 0,
@@ -116,12 +153,6 @@ impl Subjects {
         by_name.insert_unique(hash, id, |id| {
             hash_builder.hash_one(all[*id as usize].name.as_slice())
         });
-        self.recent[usize::try_from(self.added % RECENT as u64).unwrap_or_default()] = id;
-        self.added += 1;
-        self.unsorted.push(id);
-        if self.unsorted.len() >= UNSORTED_MAX {
-            self.sort();
-        }
         id
     }
 
@@ -160,6 +191,13 @@ impl Subjects {
     pub(super) fn iter(&self) -> impl Iterator<Item = (SubjectId, &Subject)> {
         let live = self.all.iter().filter(|(_, s)| s.messages > 0);
         live.map(|(id, s)| (u32::try_from(id).unwrap_or(u32::MAX), s))
+    }
+
+    /// All subjects in order of names.
+    pub(super) fn iter_in_order(&mut self) -> impl Iterator<Item = &Subject> {
+        self.sort();
+        let all = self.sorted.iter().map(|id| &self.all[*id as usize]);
+        all.filter(|subject| subject.messages > 0)
     }
 
     /// Calls `visit` with each subject that the filter matches, until it says `false`. Costs the

@@ -40,7 +40,7 @@ pub(super) struct Upkeep {
     /// that is being made.
     retired: Vec<SegmentFile>,
     removable: usize,
-    /// Where the log ended at the last checkpoint, in bytes ever written.
+    /// Where the log ended at the last checkpoint, in bytes ever written, or read at the start.
     written_then: u64,
     pub(super) written: u64,
     /// Bytes of files that the next one sets free.
@@ -87,6 +87,7 @@ impl Store {
     /// [`synced`](Self::synced), and at [`next_sync_at`](Self::next_sync_at).
     pub fn next_sync(&mut self, now: Duration) -> Option<SyncRequest> {
         self.log_floor();
+        self.free_full_disk();
         if self.files.as_ref()?.is_syncing() {
             // Written while the last batch is synced: it is ready for the next.
             let _ = self.files.as_mut()?.write();
@@ -201,6 +202,30 @@ impl Store {
         Ok(())
     }
 
+    /// A full disk gets room at once, where else a checkpoint would come first, which takes some. Only
+    /// what came before all that is left is removed: the index does not fit any more until there is
+    /// another, and without one all that is left is read.
+    pub(super) fn free_full_disk(&mut self) {
+        let front = self.segments.front().map(|segment| &segment.body);
+        let (Some(Body::File(front)), Some(files)) = (front, &mut self.files) else {
+            return;
+        };
+        if files.failure != Some(DiskError::Full) {
+            return;
+        }
+        let mut removable = self.upkeep.removable;
+        let mut number = 0;
+        self.upkeep.retired.retain_mut(|file| {
+            number += 1;
+            let goes = file.number < front.number
+                && files.close(file)
+                && files.disk.remove(&file.name()).is_ok();
+            removable -= usize::from(goes && number <= self.upkeep.removable);
+            !goes
+        });
+        self.upkeep.removable = removable;
+    }
+
     fn write_checkpoint(&mut self) -> Result<(), DiskError> {
         let Some(files) = &mut self.files else {
             return Ok(());
@@ -237,7 +262,7 @@ impl Store {
             + self.subjects.len() as u64 * SUBJECT_BYTES
     }
 
-    fn encode_index(&self) -> Option<Vec<u8>> {
+    fn encode_index(&mut self) -> Option<Vec<u8>> {
         let files = self.files.as_ref()?;
         let Body::File(active) = &self.segments.back()?.body else {
             return None;
@@ -260,7 +285,7 @@ impl Store {
                 writer.segment(segment, file);
             }
         }
-        for (_, subject) in self.subjects.iter() {
+        for subject in self.subjects.iter_in_order() {
             writer.subject(&IndexedSubject {
                 name: subject.name(),
                 messages: subject.messages,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanline_engine::store::{Disk, DiskError, FileId, FileOptions, NewRecord, Store, StoreLimits};
 
-use crate::allocations;
+use crate::{allocations, held_so_far};
 
 const RECORDS: u64 = 100_000;
 const BATCH: u64 = 1000;
@@ -82,6 +82,43 @@ fn on_disk() {
     };
     check(open().expect("an empty disk").0, 1);
     check(open().expect("an empty disk").0, 500);
+}
+
+/// Bytes of memory that a store on disk holds.
+fn held_by(records: u64, subjects: u64) -> u64 {
+    let before = held_so_far();
+    let options = FileOptions::default();
+    let opened = Store::file(Box::new(Sink::default()), &options, &StoreLimits::default());
+    let (mut store, _) = opened.expect("an empty disk");
+    let mut name = Vec::new();
+    for number in 0..records {
+        use std::io::Write;
+        name.clear();
+        write!(name, "orders.{:08}", number % subjects).expect("memory takes it");
+        let record = NewRecord {
+            subject: &name,
+            payload: &[b'x'; 128],
+            ..NewRecord::default()
+        };
+        store.append(&record).expect("no limit refuses");
+        if number % BATCH == 0 {
+            store
+                .sync_now(Duration::ZERO)
+                .expect("a disk that takes all");
+        }
+    }
+    u64::try_from(held_so_far() - before).expect("a store holds something")
+}
+
+/// The bars of `docs/formats/log.md`; names here fit into a subject's own bytes.
+#[test]
+fn what_a_store_on_disk_holds_in_memory() {
+    const RECORDS: u64 = 600_000;
+    const SUBJECTS: u64 = 300_000;
+    let few = held_by(RECORDS, 1);
+    assert!(few <= 24 * RECORDS, "{} a record", few / RECORDS);
+    let many = held_by(RECORDS, SUBJECTS) - few;
+    assert!(many <= 120 * SUBJECTS, "{} a subject", many / SUBJECTS);
 }
 
 /// A disk that keeps nothing but lengths: nothing is read here.

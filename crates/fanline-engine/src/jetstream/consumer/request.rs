@@ -12,7 +12,7 @@ use crate::jetstream::PriorityPolicy;
 const PRIORITY_MAX: i64 = 9;
 
 /// The body of `CONSUMER.MSG.NEXT`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct PullRequest {
     pub(super) batch: i64,
@@ -25,23 +25,9 @@ pub(super) struct PullRequest {
     pub(super) min_ack_pending: i64,
     pub(super) id: String,
     pub(super) priority: i64,
-}
-
-impl Default for PullRequest {
-    fn default() -> Self {
-        PullRequest {
-            batch: 1,
-            expires: 0,
-            max_bytes: 0,
-            no_wait: false,
-            idle_heartbeat: 0,
-            group: String::new(),
-            min_pending: 0,
-            min_ack_pending: 0,
-            id: String::new(),
-            priority: 0,
-        }
-    }
+    /// JSON that names no number of records asks for one, and is told of none that it did not get.
+    #[serde(skip)]
+    pub(super) is_unnumbered: bool,
 }
 
 impl PullRequest {
@@ -52,7 +38,8 @@ impl PullRequest {
     /// Says what is wrong with the JSON, in the words of nats-server where they are plain.
     pub(super) fn parse(body: &[u8]) -> Result<Self, String> {
         let body = body.trim_ascii();
-        let mut request = if body.first() == Some(&b'{') {
+        let is_json = body.first() == Some(&b'{');
+        let mut request = if is_json {
             serde_json::from_slice(body).map_err(|error| match error.classify() {
                 Category::Eof => "unexpected end of JSON input".to_owned(),
                 _ => format!("json: {error}"),
@@ -64,6 +51,7 @@ impl PullRequest {
                 ..PullRequest::default()
             }
         };
+        request.is_unnumbered = is_json && request.batch <= 0;
         request.batch = request.batch.max(1);
         Ok(request)
     }

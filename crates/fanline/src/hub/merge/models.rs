@@ -126,7 +126,7 @@ fn loom_merge_close_and_park() {
         let (hub, mut rx) = hub(1, None);
         let mut tx = hub.producer();
         tx.blocking_send(1).unwrap();
-        let producer = thread::spawn(move || drop(tx.blocking_send(2)));
+        let producer = thread::spawn(move || tx.blocking_send(2).is_ok());
         let switch = hub.kill_switch();
         let killer = thread::spawn(move || assert!(switch.fail("stop")));
         while rx.blocking_recv().is_some() {}

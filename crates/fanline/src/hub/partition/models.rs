@@ -108,7 +108,7 @@ fn loom_partition_close_and_push() {
         let mut rx = hub.subscribe();
         let switch = hub.kill_switch();
         let producer = thread::spawn(move || tx.blocking_send(1).is_ok());
-        let killer = thread::spawn(move || drop(switch.complete()));
+        let killer = thread::spawn(move || switch.complete());
         let received = receive_all(&mut rx);
         assert_eq!(received.len(), usize::from(producer.join().unwrap()));
         killer.join().unwrap();
