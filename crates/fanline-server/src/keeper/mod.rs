@@ -264,12 +264,13 @@ impl<W: Work> Thread<W> {
 
     /// Does a shard's work on the shard's own thread, if it is quick.
     fn help(&mut self, batch: &mut Batch) -> bool {
-        if !self.keeper.is_quick(batch) || is_any_full(&self.common) {
-            return false;
-        }
         let common = Arc::clone(&self.common);
         let mailbox = &common.mailboxes[self.index];
-        // After what is there already.
+        // What waits may be more than a shard has time for.
+        if !mailbox.is_empty() || is_any_full(&common) || !self.keeper.is_quick(batch) {
+            return false;
+        }
+        // Through the mailbox for the sake of what others may post meanwhile.
         mailbox.post_unheard(batch);
         self.round();
         // What is left, and what is due before it is looked for, is for the keeper's thread.

@@ -32,6 +32,11 @@ impl Mailbox {
         self.mail.put(batch);
     }
 
+    /// Whether nothing waits; something may come at any time.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mail.is_empty()
+    }
+
     /// Wakes whoever waits for mail, or keeps whoever is about to from it once.
     pub(crate) fn ring(&self) {
         self.arrived.notify_one();
@@ -137,6 +142,11 @@ impl<C: Contents> Mail<C> {
         if waiting.is_empty() {
             *waiting = contents;
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        // A hint that orders nothing.
+        !self.has_mail.load(Ordering::Relaxed)
     }
 
     /// About how much waits.
