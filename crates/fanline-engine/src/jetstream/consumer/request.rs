@@ -1,6 +1,6 @@
 //! What a pull request asks for.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
 use super::rules::Rules;
@@ -15,19 +15,38 @@ const PRIORITY_MAX: i64 = 9;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct PullRequest {
+    #[serde(deserialize_with = "or_default")]
     pub(super) batch: i64,
+    #[serde(deserialize_with = "or_default")]
     pub(super) expires: i64,
+    #[serde(deserialize_with = "or_default")]
     pub(super) max_bytes: i64,
+    #[serde(deserialize_with = "or_default")]
     pub(super) no_wait: bool,
+    #[serde(deserialize_with = "or_default")]
     pub(super) idle_heartbeat: i64,
+    #[serde(deserialize_with = "or_default")]
     pub(super) group: String,
+    #[serde(deserialize_with = "or_default")]
     pub(super) min_pending: i64,
+    #[serde(deserialize_with = "or_default")]
     pub(super) min_ack_pending: i64,
+    #[serde(deserialize_with = "or_default")]
     pub(super) id: String,
+    #[serde(deserialize_with = "or_default")]
     pub(super) priority: i64,
     /// JSON that names no number of records asks for one, and is told of none that it did not get.
     #[serde(skip)]
     pub(super) is_unnumbered: bool,
+}
+
+/// A field that is `null` counts as zero: some clients write all that they could ask for.
+fn or_default<'de, D, T>(field: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(field)?.unwrap_or_default())
 }
 
 impl PullRequest {
@@ -121,6 +140,8 @@ mod tests {
             (r#"{"batch":0}"#, 1),
             (r#"{"batch":-1}"#, 1),
             (r#"{"batch":12,"foo":2}"#, 12),
+            // The Rust client, async-nats, names every field.
+            (r#"{"batch":null,"min_pending":null,"group":null}"#, 1),
         ] {
             assert_eq!(
                 PullRequest::parse(body.as_bytes()).unwrap().batch,
