@@ -1,6 +1,8 @@
 //! The keeper's thread: it waits for mail, time, the disk and commands, and lets the engine decide.
 
 mod disk;
+#[cfg(test)]
+mod failing_disk_tests;
 mod help;
 mod jetstream;
 mod store_folder;
@@ -25,7 +27,7 @@ use crate::shell::{self, Common, Mailbox};
 use disk::OpenFiles;
 pub(crate) use help::Helped;
 use help::Shared;
-pub(crate) use jetstream::starter;
+pub(crate) use jetstream::{starter, store_folder};
 use store_folder::StoreFolder;
 use store_folder::StreamFolders;
 use syncer::{Job, Synced, Syncer};
@@ -35,8 +37,6 @@ use work::{StreamSync, Work};
 const ACCOUNT: &str = "$G";
 /// How often what the keeper says to itself is heard before it looks at anything else.
 const OWN_ROUNDS_MAX: usize = 16;
-/// How long the disk may take at the end. Longer: what it has not taken was not acknowledged.
-const STOP_TIME_MAX: Duration = Duration::from_secs(30);
 /// How often it is looked whether a shard that is behind has caught up.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
@@ -117,7 +117,6 @@ async fn run<W: Work + Send + 'static>(
         files,
         syncer,
         done,
-        syncs: 0,
         sleeps_until: None,
         common: Arc::clone(&common),
     };
@@ -158,8 +157,6 @@ struct Thread<W> {
     syncer: Syncer,
     /// Where syncs are reported.
     done: UnboundedSender<Synced>,
-    /// How many are under way.
-    syncs: usize,
     /// When its thread will look at it again by itself.
     sleeps_until: Option<Duration>,
 }
@@ -187,31 +184,9 @@ async fn work<W: Work + Send>(
             }
             thread.round();
         }
-        wait_for_room(&common).await;
+        wait_for_room(&common, &commands).await;
     }
-    {
-        let mut thread = shared.lock();
-        thread.take_mail();
-        thread.end_round();
-    }
-    let finished = tokio::time::timeout(STOP_TIME_MAX, finish(shared, &mut synced));
-    if finished.await.is_err() {
-        warn!("JetStream: the disk has not taken everything in {STOP_TIME_MAX:?}");
-    }
-}
-
-/// Brings everything to the disk.
-async fn finish<W: Work>(shared: &Shared<W>, synced: &mut UnboundedReceiver<Synced>) {
-    // Whatever may wait for a time: it has come.
-    shared.lock().sync(Duration::MAX);
-    while shared.lock().syncs > 0
-        && let Some(done) = synced.recv().await
-    {
-        let mut thread = shared.lock();
-        thread.note_synced(done);
-        thread.end_round();
-        thread.sync(Duration::MAX);
-    }
+    shared.lock().close();
 }
 
 /// How long there is nothing to do.
@@ -239,9 +214,10 @@ async fn wait(common: &Common, pause: Pause) {
     }
 }
 
-/// Waits while a shard has not got round to what it was sent. Shards never wait for the keeper.
-async fn wait_for_room(common: &Common) {
-    while is_any_full(common) {
+/// Waits while a shard has not got round to what it was sent. Shards never wait for the keeper; when it
+/// is told to stop they have ended, and never will.
+async fn wait_for_room(common: &Common, commands: &UnboundedReceiver<Command>) {
+    while commands.is_empty() && !commands.is_closed() && is_any_full(common) {
         tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
@@ -281,6 +257,16 @@ impl<W: Work> Thread<W> {
             mailbox.ring();
         }
         true
+    }
+
+    /// Brings everything to the disk.
+    fn close(&mut self) {
+        self.take_mail();
+        self.end_round();
+        let now = self.now();
+        self.keeper.with(|work, port| work.close(now, port));
+        self.post();
+        self.report();
     }
 
     fn now(&self) -> Now {
@@ -350,6 +336,10 @@ impl<W: Work> Thread<W> {
     /// the shards.
     fn hand_on(&mut self, now: Now) {
         self.sync(now.since_start);
+        self.post();
+    }
+
+    fn post(&mut self) {
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
             let batch = self.keeper.announcements(to);
             if !batch.is_empty() {
@@ -365,8 +355,7 @@ impl<W: Work> Thread<W> {
     }
 
     fn sync(&mut self, now: Duration) {
-        while let Some(wanted) = self.keeper.with(|work, _| work.next_sync(now)) {
-            self.syncs += 1;
+        while let Some(wanted) = self.keeper.with(|work, port| work.next_sync(now, port)) {
             let (stream, id) = (wanted.stream, wanted.request.id);
             let given = self.job(wanted).map(|job| self.syncer.give(job));
             let result = match given {
@@ -394,10 +383,10 @@ impl<W: Work> Thread<W> {
     }
 
     fn note_synced(&mut self, done: Synced) {
-        self.syncs -= 1;
+        let now = self.now();
         let Synced { stream, id, result } = done;
         self.keeper
-            .with(|work, port| work.handle_synced(stream, id, result, port));
+            .with(|work, port| work.handle_synced(stream, id, result, now, port));
     }
 
     fn report(&mut self) {
