@@ -19,7 +19,6 @@ const TIMED_MAX: usize = 64;
 /// As long as those that official clients draw at random.
 const INBOX: &str = "_INBOX.FanlineBenchGenerator0";
 
-<<<<<<< HEAD
 /// Digits at the end of a reply subject, which number the requests.
 const NUMBER_BYTES: usize = 8;
 
@@ -79,34 +78,6 @@ fn write_number(digits: &mut [u8], mut number: u64) {
     for digit in digits.iter_mut().rev() {
         *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
         number /= 10;
-=======
-/// What is asked, over and over.
-#[derive(Clone)]
-pub(crate) struct Asked {
-    /// Whole requests, one after the other.
-    bytes: Vec<u8>,
-    /// Where each ends.
-    ends: Vec<usize>,
-}
-
-impl Asked {
-    /// `count` requests, each with a reply subject of its own, to the subjects that `subject` gives.
-    pub(crate) fn new(count: usize, payload: &[u8], subject: impl Fn(usize) -> String) -> Self {
-        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(count));
-        for index in 0..count {
-            let reply = format!("{INBOX}.{index:06}");
-            bytes.extend(frames::request(&subject(index), &reply, payload));
-            ends.push(bytes.len());
-        }
-        Self { bytes, ends }
-    }
-
-    /// The bytes of requests `from..to`.
-    fn slice(&self, from: usize, to: usize) -> &[u8] {
-        let start = from.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let end = to.checked_sub(1).map_or(0, |last| self.ends[last]);
-        &self.bytes[start..end]
->>>>>>> main
     }
 }
 
@@ -147,21 +118,13 @@ impl Window {
     }
 
     /// Asks, and waits for the last answer. The latency is empty when there are too many under way.
-<<<<<<< HEAD
     pub(crate) fn run(&mut self, until: Until) -> Result<Answers> {
-=======
-    pub(crate) fn run(&self, until: Until) -> Result<Answers> {
->>>>>>> main
         let mut stream = self.connection.stream();
         let mut incoming = Incoming::new(stream);
         let mut starts = (self.in_flight <= TIMED_MAX).then(VecDeque::new);
         let mut latency = Histogram::new(3)?;
         let start = Instant::now();
         let (mut sent, mut answered) = (0_u64, 0_u64);
-<<<<<<< HEAD
-=======
-        let mut next = 0;
->>>>>>> main
         loop {
             let mut room = self.in_flight - usize::try_from(sent - answered)?;
             match until {
@@ -177,14 +140,8 @@ impl Window {
             }
             sent += room as u64;
             while room > 0 {
-<<<<<<< HEAD
                 let (bytes, count) = self.asked.next(room);
                 stream.write_all(bytes)?;
-=======
-                let count = room.min(self.asked.ends.len() - next);
-                stream.write_all(self.asked.slice(next, next + count))?;
-                next = (next + count) % self.asked.ends.len();
->>>>>>> main
                 room -= count;
             }
             incoming.read()?;
@@ -225,7 +182,6 @@ pub(crate) fn is_message(answer: &Delivered<'_>) -> Result<()> {
     );
     Ok(())
 }
-<<<<<<< HEAD
 
 #[cfg(test)]
 mod tests {
@@ -247,5 +203,3 @@ mod tests {
         check(5, &[(0, 2), (1, 3)]);
     }
 }
-=======
->>>>>>> main

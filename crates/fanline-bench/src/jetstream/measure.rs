@@ -28,12 +28,6 @@ const VALUE_BYTES: usize = 128;
 /// Requests before the measurement, so that caches and the server's own adaptations are warm.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-<<<<<<< HEAD
-=======
-/// So many reply subjects are used in turn: more than either server remembers.
-const REPLIES: usize = 20_000;
-
->>>>>>> main
 /// How a stream is filled where something else is measured.
 const FILLING: Publish = Publish {
     payload_bytes: 128,
@@ -101,18 +95,10 @@ fn create_bucket(address: SocketAddr, storage: Storage) -> Result<()> {
     Ok(())
 }
 
-<<<<<<< HEAD
 fn publications(publish: Publish) -> Asked {
     let payload = frames::payload(publish.payload_bytes);
     if publish.subjects == 1 {
         Asked::new(publish.in_flight, &payload, |_| SUBJECT.to_owned())
-=======
-/// As official clients do it, each waits for its answer on a subject of its own.
-fn publications(publish: Publish) -> Asked {
-    let payload = frames::payload(publish.payload_bytes);
-    if publish.subjects == 1 {
-        Asked::new(REPLIES, &payload, |_| SUBJECT.to_owned())
->>>>>>> main
     } else {
         Asked::new(publish.subjects, &payload, distinct_subject)
     }
@@ -131,11 +117,7 @@ fn published(
 ) -> Result<Sample> {
     let address = server.address();
     create_stream(address, row.storage)?;
-<<<<<<< HEAD
     let mut window = Window::open(address, publications(publish), publish.in_flight, is_stored)?;
-=======
-    let window = Window::open(address, publications(publish), publish.in_flight, is_stored)?;
->>>>>>> main
     let _one_core = match publish.one_core {
         true => Some(OneCore::share_with(server)?),
         false => None,
@@ -165,11 +147,7 @@ fn published(
 
 /// Fills the stream with so many messages.
 fn fill(address: SocketAddr, messages: u64, asked: Asked) -> Result<()> {
-<<<<<<< HEAD
     let mut window = Window::open(address, asked, FILLING.in_flight, is_stored)?;
-=======
-    let window = Window::open(address, asked, FILLING.in_flight, is_stored)?;
->>>>>>> main
     window.run(Until::Count(messages))?;
     Ok(())
 }
@@ -195,13 +173,8 @@ fn values() -> Asked {
 fn put(server: &Server, storage: Storage, in_flight: usize, duration: Duration) -> Result<Sample> {
     let address = server.address();
     create_bucket(address, storage)?;
-<<<<<<< HEAD
     let mut window = Window::open(address, values(), in_flight, is_stored)?;
     asked(server, &mut window, duration)
-=======
-    let window = Window::open(address, values(), in_flight, is_stored)?;
-    asked(server, &window, duration)
->>>>>>> main
 }
 
 fn got(server: &Server, storage: Storage, in_flight: usize, duration: Duration) -> Result<Sample> {
@@ -211,19 +184,11 @@ fn got(server: &Server, storage: Storage, in_flight: usize, duration: Duration) 
     let gets = Asked::new(KEYS, b"", |key| {
         format!("$JS.API.DIRECT.GET.{BUCKET}.$KV.bench.key{key:04}")
     });
-<<<<<<< HEAD
     let mut window = Window::open(address, gets, in_flight, is_message)?;
     asked(server, &mut window, duration)
 }
 
 fn asked(server: &Server, window: &mut Window, duration: Duration) -> Result<Sample> {
-=======
-    let window = Window::open(address, gets, in_flight, is_message)?;
-    asked(server, &window, duration)
-}
-
-fn asked(server: &Server, window: &Window, duration: Duration) -> Result<Sample> {
->>>>>>> main
     window.run(Until::Time(WARM_UP))?;
     let cost = Cost::start(server)?;
     let answers = window.run(Until::Time(duration))?;
