@@ -143,6 +143,10 @@ impl Handler for Streams {
         self.0.next_timeout()
     }
 
+    fn is_quick(&self, topic: &[u8]) -> bool {
+        self.0.is_quick(topic)
+    }
+
     fn settle(&mut self, now: Now, port: &mut dyn Port) {
         self.0.settle(now, port);
     }
