@@ -68,7 +68,7 @@ pub struct StreamSync {
 /// [`handle`](Self::handle) for each message that has come, [`handle_interest`](Self::handle_interest),
 /// [`handle_synced`](Self::handle_synced) and [`handle_timeout`](Self::handle_timeout) as things happen;
 /// then [`settle`](Self::settle) once, in which records go out; then [`next_sync`](Self::next_sync) until
-/// there is nothing, and [`next_timeout`](Self::next_timeout).
+/// there is nothing, and [`next_timeout`](Self::next_timeout). [`close`](Self::close) comes last.
 pub struct JetStream {
     pub(super) settings: Settings,
     pub(super) streams: Streams,
