@@ -37,7 +37,7 @@ impl<W> Shared<W> {
     }
 }
 
-impl<W: Work + Send> Helped for Shared<W> {
+impl<W: Work> Helped for Shared<W> {
     fn help(&self, batch: &mut Batch) -> bool {
         if batch.bytes() > HELPED_BYTES_MAX {
             return false;

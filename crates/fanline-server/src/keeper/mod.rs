@@ -68,7 +68,7 @@ pub(crate) struct Parts<'a> {
 
 /// Starts the thread; returns when all that was kept is there, and every shard will have heard what
 /// is wanted before it hears from a connection.
-pub(crate) fn start<W: Work + Send + 'static>(
+pub(crate) fn start<W: Work + 'static>(
     common: &Arc<Common>,
     store: Option<StoreFolder>,
     make: impl FnOnce(Parts<'_>) -> W + Send + 'static,
@@ -90,7 +90,7 @@ pub(crate) fn start<W: Work + Send + 'static>(
     }
 }
 
-async fn run<W: Work + Send + 'static>(
+async fn run<W: Work + 'static>(
     common: Arc<Common>,
     store: Option<StoreFolder>,
     make: impl FnOnce(Parts<'_>) -> W,
@@ -166,7 +166,7 @@ struct Thread<W> {
 }
 
 /// Works until it is told to stop. The keeper is let go of whenever there is something to be waited for.
-async fn work<W: Work + Send>(
+async fn work<W: Work>(
     shared: &Shared<W>,
     mut commands: UnboundedReceiver<Command>,
     mut synced: UnboundedReceiver<Synced>,
