@@ -179,7 +179,7 @@ fn server(shards: usize, folder: &TempFolder) -> Handle {
     server_of(shards, folder, Echo::new)
 }
 
-pub(super) fn server_of<W: Work + Send + 'static>(
+pub(super) fn server_of<W: Work + 'static>(
     shards: usize,
     folder: &TempFolder,
     make: impl FnOnce(Parts<'_>) -> W + Send + 'static,
