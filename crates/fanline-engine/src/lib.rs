@@ -16,6 +16,7 @@
 //! assert!(shard.outbox(client).plain().unwrap().ends_with(b"MSG a.b 1 2\r\nhi\r\n"));
 //! ```
 
+pub mod access;
 mod auth;
 pub mod jetstream;
 mod limits;
@@ -28,6 +29,7 @@ pub mod store;
 mod topic;
 mod trie;
 
+pub use access::AccountId;
 pub use auth::Auth;
 pub use limits::Limits;
 pub use nats::error::{ClientError, CloseReason};

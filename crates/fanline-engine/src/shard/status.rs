@@ -72,16 +72,16 @@ impl Shard {
     pub fn status(&self) -> ShardStatus {
         let Shard {
             totals,
-            router,
+            routers,
+            subs,
             sessions,
             ..
         } = self;
-        let cache = router.cache_counts();
         let mut status = ShardStatus {
             connections: sessions.len(),
             total_connections: totals.opened,
-            subscriptions: router.subs.len(),
-            subscriptions_added: router.subs.added(),
+            subscriptions: subs.len(),
+            subscriptions_added: subs.added(),
             in_msgs: totals.in_msgs,
             in_bytes: totals.in_bytes,
             out_msgs: totals.out_msgs,
@@ -89,12 +89,16 @@ impl Shard {
             slow_consumers: totals.slow_consumers,
             stale_connections: totals.stale,
             stalled_clients: totals.stalls,
-            cached_routes: cache.cached,
-            cache_hits: cache.hits,
-            cache_misses: cache.misses,
-            cached_targets: cache.targets,
-            cached_targets_max: cache.targets_max,
+            ..ShardStatus::default()
         };
+        for router in routers.iter() {
+            let cache = router.cache_counts();
+            status.cached_routes += cache.cached;
+            status.cache_hits += cache.hits;
+            status.cache_misses += cache.misses;
+            status.cached_targets += cache.targets;
+            status.cached_targets_max = status.cached_targets_max.max(cache.targets_max);
+        }
         for (_, session) in sessions {
             status.in_msgs += session.in_msgs;
             status.in_bytes += session.in_bytes;
@@ -115,17 +119,18 @@ impl Shard {
         let Some(session) = self.sessions.get(id.index()) else {
             return Vec::new();
         };
-        (self.router.subs.of_session(id.0))
+        (self.subs.of_session(id.0))
             .map(|sub| {
-                let sub = self.router.subs.get(sub);
+                let sub = self.subs.get(sub);
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 SubscriptionStatus {
-                    subject: text(&self.router.filter_of(sub)),
+                    subject: text(&self.routers[session.account].filter_of(sub)),
                     queue: text(sub.queue()),
                     sid: text(sub.sid()),
                     msgs: sub.delivered(),
                     max: sub.max(),
                     cid: session.cid,
+                    account: session.account,
                 }
             })
             .collect()

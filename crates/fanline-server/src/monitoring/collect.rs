@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
-use fanline_engine::jetstream::{Overview, OverviewWanted};
+use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Refusal;
@@ -31,11 +31,11 @@ pub(super) async fn connections(shared: &Shared, wanted: &Wanted) -> Result<Told
     Ok(all)
 }
 
-/// What there is of JetStream; `None` where it is off.
+/// What there is of JetStream in each account that has it; `None` where it is off.
 pub(super) async fn jetstream(
     shared: &Shared,
     wanted: OverviewWanted,
-) -> Result<Option<Overview>, Refusal> {
+) -> Result<Option<Vec<AccountOverview>>, Refusal> {
     let Some(keeper) = &shared.keeper else {
         return Ok(None);
     };
@@ -43,7 +43,7 @@ pub(super) async fn jetstream(
     // A keeper that is gone drops the command, and the answer fails below.
     let _ = keeper.send(keeper::Command::Tell(wanted, to));
     match tokio::time::timeout(PATIENCE, answer).await {
-        Ok(Ok(overview)) => Ok(Some(overview)),
+        Ok(Ok(accounts)) => Ok(Some(accounts)),
         Ok(Err(_)) | Err(_) => Err(Refusal::KeeperSilent),
     }
 }
