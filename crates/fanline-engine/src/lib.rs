@@ -27,6 +27,7 @@ mod shard;
 mod short_bytes;
 pub mod store;
 mod topic;
+pub mod transform;
 mod trie;
 
 pub use access::AccountId;
