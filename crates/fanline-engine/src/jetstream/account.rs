@@ -13,7 +13,7 @@ use super::receivers::Receivers;
 use super::stream::OpenBatches;
 use super::streams::{Key, StreamId, Streams};
 use super::transfer::Transfers;
-use super::{ApiError, Message, Now, Port, Storage, Strictness, api};
+use super::{Message, Now, Port, Storage, Strictness, api};
 use crate::store::documents::Documents;
 use crate::store::{DiskError, SyncId, SyncMode, SyncRequest};
 use crate::topic::Filter;

@@ -77,8 +77,10 @@ struct Seat {
     timer: Option<Duration>,
 }
 
+#[derive(Default)]
 enum State {
     /// It has no JetStream, and is told so.
+    #[default]
     Refused,
     /// It may have one.
     Granted(AccountLimits),
@@ -322,12 +324,6 @@ impl Default for Seat {
     }
 }
 
-impl Default for State {
-    fn default() -> Self {
-        State::Refused
-    }
-}
-
 impl Seat {
     fn set_timer(
         &mut self,
@@ -395,7 +391,10 @@ impl Handler for JetStreams {
 
     fn handle_timeout(&mut self, now: Now, ports: &mut dyn Ports) {
         let mut due = Vec::new();
-        let until = self.timers.iter().take_while(|(at, _)| *at <= now.since_start);
+        let until = self
+            .timers
+            .iter()
+            .take_while(|(at, _)| *at <= now.since_start);
         due.extend(until.map(|(_, account)| *account));
         for account in due {
             if let Some(jetstream) = self.touch(account) {

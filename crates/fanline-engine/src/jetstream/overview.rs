@@ -29,6 +29,8 @@ pub struct OverviewWanted {
 pub struct Overview {
     /// What it may use.
     pub limits: ServerLimits,
+    /// How many accounts it is the sum of.
+    pub accounts: u64,
     /// Bytes of streams in memory.
     pub memory: u64,
     /// Bytes of streams on disk.
@@ -101,6 +103,7 @@ impl Overview {
         for AccountOverview { overview: one, .. } in accounts {
             // The server's, and so the same for all.
             sum.limits = one.limits;
+            sum.accounts += 1;
             sum.memory += one.memory;
             sum.storage += one.storage;
             sum.reserved_memory = sum.reserved_memory.saturating_add(one.reserved_memory);

@@ -64,7 +64,8 @@ impl Matcher {
     /// When `shard` is not below [`SHARDS_MAX`](crate::SHARDS_MAX).
     pub fn set_remote(&mut self, shard: u16, filter: Filter<'_>, queue: &[u8], weight: u32) {
         assert!(usize::from(shard) < crate::SHARDS_MAX);
-        self.router.set_remote(shard, filter.as_bytes(), queue, weight);
+        self.router
+            .set_remote(shard, filter.as_bytes(), queue, weight);
     }
 
     /// What a topic leads to. Nothing, when it has an empty token.

@@ -27,8 +27,9 @@ use crate::trie::{Trie, Vacant};
 pub(crate) struct Router {
     filters: Trie<Interest>,
     cache: Cache,
-    /// How many subscriptions are in it.
+    /// How many subscriptions are in it, and how many there ever were.
     len: usize,
+    added: u64,
     /// Room for the path of a filter that goes.
     path: Vec<u8>,
 }
@@ -39,6 +40,7 @@ impl Router {
             filters: Trie::default(),
             cache: Cache::new(),
             len: 0,
+            added: 0,
             path: Vec::new(),
         }
     }
@@ -61,6 +63,7 @@ impl Router {
         let (slot, weight) = self.filters.value_mut(node).join(id, queue);
         subs.get_mut(id).set_slot(slot);
         self.len += 1;
+        self.added += 1;
         self.cache.invalidate(filter);
         Some((id, weight))
     }
@@ -136,6 +139,11 @@ impl Router {
     /// How many subscriptions there are in this account.
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// How many there ever were.
+    pub(crate) fn added(&self) -> u64 {
+        self.added
     }
 
     fn route_slow(&mut self, topic: &[u8]) -> RouteMemo {

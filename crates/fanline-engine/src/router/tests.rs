@@ -118,7 +118,9 @@ fn a_change_takes_away_only_the_routes_that_it_matches() {
     let mut router = Router::new();
     let mut subs = Subscriptions::default();
     let filter = |f: &'static str| Filter::parse(f.as_bytes()).unwrap();
-    router.subscribe(&mut subs, 0, b"1", filter("orders.*"), b"").unwrap();
+    router
+        .subscribe(&mut subs, 0, b"1", filter("orders.*"), b"")
+        .unwrap();
     for topic in ["orders.a", "orders.b", "other"] {
         for _ in 0..2 {
             router.route(topic.as_bytes(), &mut RouteMemo::default());
@@ -129,7 +131,13 @@ fn a_change_takes_away_only_the_routes_that_it_matches() {
     for i in 0..1000u32 {
         let inbox = format!("_INBOX.{i}.*");
         let (id, _) = router
-            .subscribe(&mut subs, 1, b"9", Filter::parse(inbox.as_bytes()).unwrap(), b"")
+            .subscribe(
+                &mut subs,
+                1,
+                b"9",
+                Filter::parse(inbox.as_bytes()).unwrap(),
+                b"",
+            )
             .unwrap();
         // Each reply subject is used once and takes nobody's place.
         router.route(
@@ -148,7 +156,9 @@ fn a_change_takes_away_only_the_routes_that_it_matches() {
         "only the inboxes were looked up"
     );
     assert_eq!(counts.cached, 3);
-    router.subscribe(&mut subs, 1, b"9", filter("*.a"), b"").unwrap();
+    router
+        .subscribe(&mut subs, 1, b"9", filter("*.a"), b"")
+        .unwrap();
     assert_eq!(router.cache_counts().cached, 2);
 }
 

@@ -181,14 +181,7 @@ impl Outside {
     fn announce(&mut self, filter: &[u8], weight: u32) {
         let (index, account) = (self.index, self.account);
         self.router().set_remote(index, filter, b"", weight);
-        announce(
-            &mut self.announcements,
-            index,
-            account,
-            filter,
-            b"",
-            weight,
-        );
+        announce(&mut self.announcements, index, account, filter, b"", weight);
     }
 
     fn router(&mut self) -> &mut Router {

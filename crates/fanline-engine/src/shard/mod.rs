@@ -83,7 +83,8 @@ pub struct Shard {
     pending: Pending,
     outgoing: Vec<Batch>,
     timers: BTreeSet<(Duration, SessionId)>,
-    totals: Totals,
+    /// By account.
+    totals: Vec<Totals>,
     random: Random,
     crossings: RemoteTargets,
     run: Run,
@@ -134,7 +135,7 @@ impl Shard {
             pending,
             outgoing,
             timers: BTreeSet::new(),
-            totals: Totals::default(),
+            totals: Vec::new(),
             random: Random(seed | 1),
             crossings: RemoteTargets::default(),
             run: Run::default(),

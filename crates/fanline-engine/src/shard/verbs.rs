@@ -59,7 +59,7 @@ impl Shard {
         };
         let id = SessionId::from_index(self.sessions.insert(session));
         self.timers.insert((deadline, id));
-        self.totals.opened += 1;
+        self.totals_of(AccountId::GLOBAL).opened += 1;
         self.send_info(id, false);
         if is_full {
             self.refuse(
@@ -79,9 +79,11 @@ impl Shard {
         self.drop_subscriptions(id);
         self.routers.ensure(account);
         let session = &mut self.sessions[id.index()];
-        session.account = account;
+        let before = std::mem::replace(&mut session.account, account);
         // It says where the last topic was found in the other account.
         session.memo = RouteMemo::default();
+        self.totals_of(before).opened -= 1;
+        self.totals_of(account).opened += 1;
     }
 
     /// What the publishes of one client have in common until it says something else.
@@ -298,7 +300,8 @@ impl Shard {
             }
             message.args = &scratch[..args_bytes];
             message.tail = &scratch;
-            let delivered = self.fan_out(account, publish.topic, &message, origin, &mut intake.memo);
+            let delivered =
+                self.fan_out(account, publish.topic, &message, origin, &mut intake.memo);
             self.scratch = scratch;
             delivered
         } else {

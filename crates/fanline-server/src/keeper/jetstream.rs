@@ -12,9 +12,7 @@ use fanline_engine::store::{Disk, DiskError, SyncId};
 use fanline_engine::{AccountId, ServerInfo};
 use tracing::info;
 
-use super::store_folder::{
-    AccountsFolder, OWN, StoreFolder, StoreFolderError, StreamFolders,
-};
+use super::store_folder::{AccountsFolder, OWN, StoreFolder, StoreFolderError, StreamFolders};
 use super::work::{StreamSync, Whose, Work};
 use super::{Parts, machine, start};
 use crate::options::JetStreamOptions;

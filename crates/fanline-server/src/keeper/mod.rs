@@ -30,8 +30,8 @@ use disk::OpenFiles;
 pub(crate) use help::Helped;
 use help::Shared;
 pub(crate) use jetstream::{starter, store_folder};
-use store_folder::StoreFolder;
 use store_folder::AccountsFolder;
+use store_folder::StoreFolder;
 use syncer::{Job, Synced, Syncer};
 use work::{StreamSync, Work};
 

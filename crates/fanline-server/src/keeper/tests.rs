@@ -144,12 +144,7 @@ impl Handler for Echo {
 }
 
 impl Work for Echo {
-    fn overview(
-        &mut self,
-        _: OverviewWanted,
-        _: Now,
-        _: &mut dyn Ports,
-    ) -> Vec<AccountOverview> {
+    fn overview(&mut self, _: OverviewWanted, _: Now, _: &mut dyn Ports) -> Vec<AccountOverview> {
         Vec::new()
     }
 

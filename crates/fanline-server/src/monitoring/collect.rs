@@ -17,7 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The counts of all shards together.
 pub(super) async fn totals(shared: &Shared) -> Result<ShardStatus, Refusal> {
     let all = ask(&shared.shards, PATIENCE, Command::Status).await?;
-    Ok(sum(&all))
+    let mut sum = ShardStatus::default();
+    all.iter().for_each(|one| sum.add(one));
+    Ok(sum)
 }
 
 /// The connections of all shards.
@@ -72,29 +74,6 @@ async fn ask<T>(
         Ok(told) => told,
         Err(_) => Err(Refusal::Silent),
     }
-}
-
-fn sum(all: &[ShardStatus]) -> ShardStatus {
-    let mut sum = ShardStatus::default();
-    for one in all {
-        sum.connections += one.connections;
-        sum.total_connections += one.total_connections;
-        sum.subscriptions += one.subscriptions;
-        sum.subscriptions_added += one.subscriptions_added;
-        sum.in_msgs += one.in_msgs;
-        sum.in_bytes += one.in_bytes;
-        sum.out_msgs += one.out_msgs;
-        sum.out_bytes += one.out_bytes;
-        sum.slow_consumers += one.slow_consumers;
-        sum.stale_connections += one.stale_connections;
-        sum.stalled_clients += one.stalled_clients;
-        sum.cached_routes += one.cached_routes;
-        sum.cache_hits += one.cache_hits;
-        sum.cache_misses += one.cache_misses;
-        sum.cached_targets += one.cached_targets;
-        sum.cached_targets_max = sum.cached_targets_max.max(one.cached_targets_max);
-    }
-    sum
 }
 
 #[cfg(test)]
