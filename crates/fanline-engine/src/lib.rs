@@ -17,27 +17,30 @@
 //! ```
 
 mod auth;
+pub mod certificate;
 pub mod jetstream;
 mod limits;
 mod nats;
 mod outbox;
+pub mod proxy;
 mod router;
 mod shard;
 mod short_bytes;
 pub mod store;
 mod topic;
 mod trie;
+pub mod websocket;
 
 pub use auth::Auth;
 pub use limits::Limits;
 pub use nats::error::{ClientError, CloseReason};
-pub use nats::info::ServerInfo;
+pub use nats::info::{ListenerInfo, ServerInfo, TlsTold};
 pub use nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use router::{MatchMemo, Matched, Matcher};
 pub use shard::{
-    Batch, ConnectionStatus, Ended, Keeper, Peer, Place, Receipt, SHARDS_MAX, SessionId, Shard,
-    ShardConfig, ShardStatus, SubscriptionStatus,
+    Batch, ConnectionStatus, CookieCredentials, Ended, Keeper, Peer, Place, Receipt, SHARDS_MAX,
+    SessionId, Shard, ShardConfig, ShardStatus, SubscriptionStatus, TlsPeer,
 };
 pub use topic::{Filter, FilterError, is_literal_topic};
 pub use trie::{NodeId, Trie, Vacant};

@@ -117,6 +117,26 @@ impl Outbox {
         count
     }
 
+    /// The first bytes to write, at most so many, piece by piece.
+    pub fn slices(&self, bytes_max: usize) -> impl Iterator<Item = &[u8]> {
+        let mut from = self.start;
+        let mut left = bytes_max;
+        let pieces = self.shared.iter().map(Some).chain([None]);
+        let slices = pieces.flat_map(move |shared| {
+            let at = shared.map_or(self.copied.len(), |shared| shared.at);
+            let copied = &self.copied[from..at];
+            from = at;
+            let referred = shared.map_or(&[][..], |shared| &shared.chunk[shared.range.clone()]);
+            [copied, referred]
+        });
+        let slices = slices.map(move |slice| {
+            let taken = &slice[..slice.len().min(left)];
+            left -= taken.len();
+            taken
+        });
+        slices.filter(|slice| !slice.is_empty())
+    }
+
     /// The bytes to write next when no chunk is referred to, which is the common case.
     pub fn plain(&self) -> Option<&[u8]> {
         self.shared.is_empty().then(|| &self.copied[self.start..])
@@ -300,6 +320,8 @@ mod tests {
                 }
                 prop_assert_eq!(outbox.pending_bytes(), model.len());
                 prop_assert_eq!(contents(&outbox), model.iter().copied().collect::<Vec<_>>());
+                let half: Vec<u8> = outbox.slices(model.len() / 2).flatten().copied().collect();
+                prop_assert_eq!(half, model.iter().copied().take(model.len() / 2).collect::<Vec<_>>());
             }
         }
     }

@@ -21,7 +21,9 @@ use slab::Slab;
 
 pub use crossing::{Batch, Place};
 pub use keeper::Keeper;
-pub use session::{ConnectionStatus, Peer, SessionId, SubscriptionStatus};
+pub use session::{
+    ConnectionStatus, CookieCredentials, Peer, SessionId, SubscriptionStatus, TlsPeer,
+};
 pub use status::{Ended, ShardStatus};
 
 use crate::auth::Auth;

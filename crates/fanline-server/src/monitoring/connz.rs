@@ -405,6 +405,8 @@ mod tests {
     fn found(numbers: [u64; 5], end: Option<(u64, CloseReason)>) -> Found {
         let [cid, opened, active, subscriptions, in_msgs] = numbers;
         let status = ConnectionStatus {
+            is_websocket: false,
+            tls: None,
             cid,
             ip: String::new(),
             port: 0,

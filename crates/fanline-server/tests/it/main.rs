@@ -14,4 +14,7 @@ mod queue_groups;
 mod raw;
 mod slow_subscriber;
 mod split_writes;
+mod tls;
+mod transports;
 mod visibility;
+mod websocket;
