@@ -16,6 +16,7 @@
 //! assert!(shard.outbox(client).plain().unwrap().ends_with(b"MSG a.b 1 2\r\nhi\r\n"));
 //! ```
 
+pub mod access;
 mod auth;
 pub mod certificate;
 pub mod jetstream;
@@ -28,9 +29,11 @@ mod shard;
 mod short_bytes;
 pub mod store;
 mod topic;
+pub mod transform;
 mod trie;
 pub mod websocket;
 
+pub use access::AccountId;
 pub use auth::Auth;
 pub use limits::Limits;
 pub use nats::error::{ClientError, CloseReason};

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::access::ConnectionKind;
 use crate::shard::Peer;
 
 /// What a server says of itself to everybody.
@@ -121,7 +122,7 @@ impl ServerInfo {
     /// account as well.
     pub(crate) fn line(&self, client_id: u64, peer: &Peer, connected: bool) -> Vec<u8> {
         let websocket = self.websocket.as_deref();
-        let here = websocket.filter(|_| peer.is_websocket);
+        let here = websocket.filter(|_| peer.kind == ConnectionKind::WebSocket);
         let tls = here.map_or(self.tls, |here| here.tls);
         let wire = Wire {
             server_id: &self.server_id,

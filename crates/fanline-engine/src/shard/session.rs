@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::access::{AccountId, ConnectionKind};
 use crate::certificate::CertificateNames;
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::CloseReason;
@@ -32,8 +33,8 @@ pub struct Peer {
     pub ip: String,
     /// Its port, 0 when there is none.
     pub port: u16,
-    /// It comes over WebSocket.
-    pub is_websocket: bool,
+    /// How it comes.
+    pub kind: ConnectionKind,
     /// What TLS says of it, when it comes over TLS.
     pub tls: Option<Box<TlsPeer>>,
     /// Credentials of its cookies, for what its CONNECT leaves out.
@@ -84,6 +85,8 @@ pub(super) struct Session {
     /// Whether it understands HMSG.
     pub(super) takes_headers: bool,
     pub(super) cid: u64,
+    /// Where it publishes and subscribes.
+    pub(super) account: AccountId,
     pub(super) memo: RouteMemo,
     pub(super) parse_limits: ParseLimits,
     pub(super) in_msgs: u64,
@@ -111,6 +114,7 @@ pub(super) struct Session {
 #[allow(missing_docs, reason = "named as in nats-server's /connz")]
 pub struct ConnectionStatus {
     pub cid: u64,
+    pub account: AccountId,
     pub ip: String,
     pub port: u16,
     pub opened_at: Duration,
@@ -128,7 +132,7 @@ pub struct ConnectionStatus {
     pub version: String,
     /// The user's name; `[REDACTED]` for a token, which is all secret.
     pub user: String,
-    pub is_websocket: bool,
+    pub kind: ConnectionKind,
     pub tls: Option<Box<TlsPeer>>,
     pub subscriptions_list: Vec<SubscriptionStatus>,
 }
@@ -143,12 +147,14 @@ pub struct SubscriptionStatus {
     pub msgs: u64,
     pub max: Option<u64>,
     pub cid: u64,
+    pub account: AccountId,
 }
 
 impl Session {
     pub(super) fn status(&self) -> ConnectionStatus {
         ConnectionStatus {
             cid: self.cid,
+            account: self.account,
             ip: self.peer.ip.clone(),
             port: self.peer.port,
             opened_at: self.opened_at,
@@ -168,7 +174,7 @@ impl Session {
                 (user, token) if user.is_empty() && !token.is_empty() => "[REDACTED]".into(),
                 (user, _) => user.clone(),
             },
-            is_websocket: self.peer.is_websocket,
+            kind: self.peer.kind,
             tls: self.peer.tls.clone(),
             subscriptions_list: Vec::new(),
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Shard;
 use super::session::{Peer, SessionId};
+use crate::access::ConnectionKind;
 use crate::limits::Limits;
 use crate::nats::error::{ClientError, CloseReason};
 
@@ -13,7 +14,9 @@ const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);
 
 /// Silence after which this peer is pinged.
 pub(super) fn ping_interval(limits: &Limits, peer: &Peer) -> Duration {
-    let own = limits.websocket_ping_interval.filter(|_| peer.is_websocket);
+    let own = limits
+        .websocket_ping_interval
+        .filter(|_| peer.kind == ConnectionKind::WebSocket);
     own.unwrap_or(limits.ping_interval)
 }
 
@@ -78,7 +81,8 @@ impl Shard {
             return true;
         }
         if session.pings_out + 1 > limits.pings_out_max {
-            self.totals.stale += 1;
+            let account = session.account;
+            self.totals_of(account).stale += 1;
             self.refuse(id, Some(ClientError::Stale), CloseReason::StaleConnection);
             return false;
         }

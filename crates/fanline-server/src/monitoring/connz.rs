@@ -405,8 +405,9 @@ mod tests {
     fn found(numbers: [u64; 5], end: Option<(u64, CloseReason)>) -> Found {
         let [cid, opened, active, subscriptions, in_msgs] = numbers;
         let status = ConnectionStatus {
-            is_websocket: false,
+            kind: fanline_engine::access::ConnectionKind::Standard,
             tls: None,
+            account: fanline_engine::AccountId::GLOBAL,
             cid,
             ip: String::new(),
             port: 0,

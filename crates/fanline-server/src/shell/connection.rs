@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use fanline_engine::access::ConnectionKind;
 use fanline_engine::{Chunk, CloseReason, Outbox, Peer, SessionId};
 use tokio::io::{AsyncReadExt, ReadBuf};
 use tracing::debug;
@@ -56,7 +57,11 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
                 let (read, write) = tokio::io::split(stream);
                 let name = format!("in-process - cid:{cid}");
                 let link = Link::new(Writer::InProcess(write.into()), name);
-                serve(&shell, read, link, Peer::default(), cid, is_full).await;
+                let peer = Peer {
+                    kind: ConnectionKind::InProcess,
+                    ..Peer::default()
+                };
+                serve(&shell, read, link, peer, cid, is_full).await;
             }
         }
         // Only a count for limits and reports.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanline_engine::certificate::{CertificateNames, certificate_names};
 use fanline_engine::TlsPeer;
+use fanline_engine::certificate::{CertificateNames, certificate_names};
 use ring::digest::{SHA256, digest};
 use rustls::crypto::{CryptoProvider, ring as provider};
 use rustls::pki_types::CertificateDer;

@@ -13,6 +13,7 @@ mod order;
 mod queue_groups;
 mod raw;
 mod slow_subscriber;
+mod sockets;
 mod split_writes;
 mod tls;
 mod transports;

@@ -18,16 +18,17 @@ fn server(tls: TlsOptions) -> TestServer {
 #[test]
 fn tls_begins_after_info() {
     let authority = Authority::new();
+    let ca = authority.ca();
     for versions in [
-        rustls::ALL_VERSIONS,
-        &[&rustls::version::TLS12],
-        &[&rustls::version::TLS13],
+        rustls::ALL_VERSIONS.to_vec(),
+        vec![&rustls::version::TLS12],
+        vec![&rustls::version::TLS13],
     ] {
         let server = server(authority.tls());
         let mut plain = Talker::new(connect(server.address()));
         let info = plain.until("\r\n");
         assert!(info.contains("\"tls_required\":true"), "{info}");
-        let mut client = TlsClient::new(&authority.ca());
+        let mut client = TlsClient::new(&ca);
         client.versions = versions;
         let mut client = Talker::new(client.over(plain.stream));
         client.connect();
@@ -195,7 +196,7 @@ fn old_versions_and_unwanted_suites_are_refused() {
         ..authority.tls()
     });
     let mut client = TlsClient::new(&ca);
-    client.versions = &[&rustls::version::TLS12];
+    client.versions = vec![&rustls::version::TLS12];
     let mut refused = Talker::new(client.over(connect(newest.address())));
     assert_eq!(refused.to_first_line(), "");
     let mut fine = Talker::new(TlsClient::new(&ca).over(connect(newest.address())));

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fanline_server::{Certificate, TlsOptions};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PublicKeyData as _, SanType,
+};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -105,14 +107,12 @@ impl Authority {
     }
 }
 
-use rcgen::PublicKeyData as _;
-
 /// How a client sets TLS up.
 pub(crate) struct TlsClient<'a> {
     pub(crate) ca: &'a Path,
     pub(crate) name: &'a str,
     pub(crate) certificate: Option<&'a Certificate>,
-    pub(crate) versions: &'a [&'static rustls::SupportedProtocolVersion],
+    pub(crate) versions: Vec<&'static rustls::SupportedProtocolVersion>,
 }
 
 impl<'a> TlsClient<'a> {
@@ -121,7 +121,7 @@ impl<'a> TlsClient<'a> {
             ca,
             name: "localhost",
             certificate: None,
-            versions: rustls::ALL_VERSIONS,
+            versions: rustls::ALL_VERSIONS.to_vec(),
         }
     }
 
@@ -132,7 +132,7 @@ impl<'a> TlsClient<'a> {
         roots.add(ca).expect("an authority");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(self.versions)
+            .with_protocol_versions(&self.versions)
             .expect("versions")
             .with_root_certificates(roots);
         let config = match self.certificate {

@@ -7,6 +7,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use fanline_engine::access::ConnectionKind;
 use fanline_engine::proxy::{PROXY_BYTES_MAX, Proxied, proxied};
 use fanline_engine::websocket::{Asked, Upgrade, UpgradeRules, upgrade};
 use fanline_engine::{Outbox, Peer};
@@ -126,7 +127,8 @@ impl Opening<'_> {
     fn name(&self) -> String {
         let Peer { ip, port, .. } = &self.peer;
         let cid = self.cid;
-        match (self.peer.is_websocket, ip.as_str()) {
+        let is_websocket = self.peer.kind == ConnectionKind::WebSocket;
+        match (is_websocket, ip.as_str()) {
             (true, ip) => format!("{ip}:{port} - wid:{cid}"),
             (false, "") => format!("unix - cid:{cid}"),
             (false, ip) => format!("{ip}:{port} - cid:{cid}"),
@@ -234,7 +236,7 @@ impl Opening<'_> {
 
     /// A client over WebSocket.
     async fn websocket(&mut self, listener: &WebSocketListener) -> Result<(), NotOpened> {
-        self.peer.is_websocket = true;
+        self.peer.kind = ConnectionKind::WebSocket;
         if let Some(tls) = &listener.tls {
             self.shake_hands(tls, true).await?;
         }
@@ -269,7 +271,7 @@ impl Opening<'_> {
         let payload_bytes_max = self.shell.common.config.limits.payload_bytes_max;
         let frames = Frames::new(agreed, payload_bytes_max, early);
         self.wire.layers.get_mut().frames = Some(Box::new(frames));
-        self.peer.is_websocket = true;
+        self.peer.kind = ConnectionKind::WebSocket;
         self.peer.cookies = agreed.cookies.clone();
         if let Some(ip) = agreed.forwarded_for {
             self.peer.ip = ip.to_canonical().to_string();
