@@ -123,7 +123,12 @@ impl ServerInfo {
     pub(crate) fn line(&self, client_id: u64, peer: &Peer, connected: bool) -> Vec<u8> {
         let websocket = self.websocket.as_deref();
         let here = websocket.filter(|_| peer.kind == ConnectionKind::WebSocket);
-        let tls = here.map_or(self.tls, |here| here.tls);
+        // Within a process, or through a socket of the machine's own, nothing is encrypted.
+        let is_local = peer.ip.is_empty();
+        let tls = match is_local {
+            true => TlsTold::default(),
+            false => here.map_or(self.tls, |here| here.tls),
+        };
         let wire = Wire {
             server_id: &self.server_id,
             server_name: &self.server_name,

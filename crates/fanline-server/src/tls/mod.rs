@@ -20,6 +20,8 @@ use crate::options::{ClientCertificates, TlsOptions, TlsVersion};
 use crate::sync::Mutex;
 use certificates::Certificates;
 
+pub(crate) use certificates::read_chain_and_key;
+
 /// Why TLS could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TlsError {

@@ -3,9 +3,10 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use fanline_server::client::{Client, ConnectOptions};
 use fanline_server::{ClientCertificates, Options, TlsHandshake, TlsOptions, TlsVersion};
 
-use crate::raw::{TestServer, options};
+use crate::raw::{PATIENCE, TestServer, block_on, options};
 use crate::transports::{Authority, Talker, TlsClient, connect};
 
 fn server(tls: TlsOptions) -> TestServer {
@@ -264,4 +265,37 @@ fn a_thousand_half_open_handshakes_end_and_others_are_served() {
     }
     client.say("PING\r\n");
     client.until("PONG\r\n");
+}
+
+#[test]
+fn our_own_client_speaks_it_too() {
+    let authority = Authority::new();
+    let (ada, _) = authority.user("ada");
+    for is_first in [false, true] {
+        let server = server(TlsOptions {
+            ca_file: Some(authority.ca()),
+            client_certificates: ClientCertificates::Required,
+            handshake: match is_first {
+                true => TlsHandshake::First,
+                false => TlsHandshake::AfterInfo,
+            },
+            ..authority.tls()
+        });
+        block_on(async {
+            let url = format!("tls://localhost:{}", server.address().port());
+            let options = ConnectOptions::new(&url)
+                .expect("an address")
+                .connect_timeout(PATIENCE)
+                .tls_ca(authority.ca())
+                .tls_certificate(&ada.cert_file, &ada.key_file)
+                .tls_first(is_first);
+            let client = Client::connect(&options).await.expect("it is let in");
+            let mut messages = client.subscribe("a").await.expect("a subscription");
+            client.publish("a", vec![b'x'; 100_000]).await.expect("sent");
+            let message = messages.next().await.expect("a message");
+            assert_eq!(message.payload().len(), 100_000);
+            // Within the process there is nothing to encrypt.
+            assert!(server.handle.client().await.is_ok());
+        });
+    }
 }
