@@ -24,7 +24,6 @@ mod streams;
 #[cfg(test)]
 mod tests;
 mod transfer;
-pub mod transform;
 
 use std::time::Duration;
 
