@@ -117,20 +117,25 @@ impl Outbox {
         count
     }
 
+    /// Everything that waits, in order, in the pieces in which it is kept.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &[u8]> {
+        let mut from = self.start;
+        let pieces = self.shared.iter().flat_map(move |shared| {
+            let copied = &self.copied[from..shared.at];
+            from = shared.at;
+            [copied, &shared.chunk[shared.range.clone()]]
+        });
+        let last = self.shared.back().map_or(self.start, |shared| shared.at);
+        pieces
+            .chain([&self.copied[last..]])
+            .filter(|piece| !piece.is_empty())
+    }
+
     /// The first bytes to write, at most so many, piece by piece.
     pub fn slices(&self, bytes_max: usize) -> impl Iterator<Item = &[u8]> {
-        let mut from = self.start;
         let mut left = bytes_max;
-        let pieces = self.shared.iter().map(Some).chain([None]);
-        let slices = pieces.flat_map(move |shared| {
-            let at = shared.map_or(self.copied.len(), |shared| shared.at);
-            let copied = &self.copied[from..at];
-            from = at;
-            let referred = shared.map_or(&[][..], |shared| &shared.chunk[shared.range.clone()]);
-            [copied, referred]
-        });
-        let slices = slices.map(move |slice| {
-            let taken = &slice[..slice.len().min(left)];
+        let slices = self.segments().map(move |piece| {
+            let taken = &piece[..piece.len().min(left)];
             left -= taken.len();
             taken
         });
@@ -284,7 +289,9 @@ mod tests {
     fn contents(outbox: &Outbox) -> Vec<u8> {
         let mut parts = [IoSlice::new(&[]); 64];
         let count = outbox.parts(&mut parts);
-        parts[..count].iter().flat_map(|p| p.to_vec()).collect()
+        let parts: Vec<u8> = parts[..count].iter().flat_map(|p| p.to_vec()).collect();
+        assert_eq!(outbox.segments().collect::<Vec<_>>().concat(), parts);
+        parts
     }
 
     proptest! {

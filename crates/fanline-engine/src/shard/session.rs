@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::backlog::Backlog;
 use crate::access::{AccountId, ConnectionKind};
 use crate::certificate::CertificateNames;
 use crate::nats::connect::ConnectOptions;
@@ -105,6 +106,8 @@ pub(super) struct Session {
     pub(super) pings_out: u32,
     pub(super) pinged_at: Duration,
     pub(super) rtt: Option<Duration>,
+    /// What waited for it when it was dropped for reading too slowly.
+    pub(super) backlog: Option<Box<Backlog>>,
     /// Its entry in the shard's timers.
     pub(super) deadline: Duration,
 }
@@ -135,6 +138,8 @@ pub struct ConnectionStatus {
     pub kind: ConnectionKind,
     pub tls: Option<Box<TlsPeer>>,
     pub subscriptions_list: Vec<SubscriptionStatus>,
+    /// What waits for it while it is behind, or waited when it was dropped for that.
+    pub backlog: Option<Box<Backlog>>,
 }
 
 /// What monitoring tells of a subscription.
@@ -177,6 +182,7 @@ impl Session {
             kind: self.peer.kind,
             tls: self.peer.tls.clone(),
             subscriptions_list: Vec::new(),
+            backlog: self.backlog.clone(),
         }
     }
 }
