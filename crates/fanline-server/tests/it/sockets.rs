@@ -94,6 +94,12 @@ fn monitoring_is_served_over_https_and_upgrades() {
         client.say("GET /varz HTTP/1.1\r\nHost: localhost\r\n\r\n");
         client.until("HTTP/1.1 200 OK");
         client.until("\"server_id\"");
+        let mut nats = Talker::new(connect(server.address()));
+        nats.until("\r\n");
+        let mut nats = Talker::new(TlsClient::new(&ca).over(nats.stream));
+        nats.connect();
+        client.say("GET /connz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client.until("\"tls_version\": \"1.3\"");
         let mut page = Talker::new(open());
         page.say(
             "GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
