@@ -291,7 +291,10 @@ fn our_own_client_speaks_it_too() {
                 .tls_first(is_first);
             let client = Client::connect(&options).await.expect("it is let in");
             let mut messages = client.subscribe("a").await.expect("a subscription");
-            client.publish("a", vec![b'x'; 100_000]).await.expect("sent");
+            client
+                .publish("a", vec![b'x'; 100_000])
+                .await
+                .expect("sent");
             let message = messages.next().await.expect("a message");
             assert_eq!(message.payload().len(), 100_000);
             // Within the process there is nothing to encrypt.
