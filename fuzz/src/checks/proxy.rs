@@ -12,6 +12,9 @@ pub fn check(data: &[u8]) {
     assert!(whole != Proxied::Partial || data.len() < PROXY_BYTES_MAX);
     for end in 0..data.len().min(PROXY_BYTES_MAX) {
         let early = proxied(&data[..end]);
-        assert!(early == Proxied::Partial || early == whole, "{early:?} {whole:?}");
+        assert!(
+            early == Proxied::Partial || early == whole,
+            "{early:?} {whole:?}"
+        );
     }
 }

@@ -117,9 +117,12 @@ impl Client {
             .map_err(unreachable)?;
         // Writes are batched here already: the kernel should not wait for more.
         stream.set_nodelay(true).map_err(unreachable)?;
-        timeout(options.connect_timeout, Self::begin(stream, options, address))
-            .await
-            .map_err(|_| ClientError::TimedOut)?
+        timeout(
+            options.connect_timeout,
+            Self::begin(stream, options, address),
+        )
+        .await
+        .map_err(|_| ClientError::TimedOut)?
     }
 
     /// Begins over TCP, with TLS where one side asks for it.

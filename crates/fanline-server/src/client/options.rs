@@ -82,11 +82,7 @@ impl ConnectOptions {
     /// Speaks TLS, and shows this certificate where the server asks for one: PEM files of the
     /// chain and of its key.
     #[must_use]
-    pub fn tls_certificate(
-        mut self,
-        chain: impl Into<PathBuf>,
-        key: impl Into<PathBuf>,
-    ) -> Self {
+    pub fn tls_certificate(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.tls.certificate = Some((chain.into(), key.into()));
         self.tls.is_wanted = true;
         self

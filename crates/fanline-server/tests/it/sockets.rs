@@ -51,7 +51,10 @@ fn a_proxy_tells_whose_connection_it_is() {
     let mut v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
     v2.extend([203, 0, 113, 7, 10, 0, 0, 1, 0x13, 0x88, 0x10, 0x7e]);
     for (header, ip) in [
-        (&b"PROXY TCP4 203.0.113.7 10.0.0.1 5000 4222\r\n"[..], "203.0.113.7"),
+        (
+            &b"PROXY TCP4 203.0.113.7 10.0.0.1 5000 4222\r\n"[..],
+            "203.0.113.7",
+        ),
         (b"PROXY TCP6 2001:db8::7 ::1 5000 4222\r\n", "2001:db8::7"),
         (&v2, "203.0.113.7"),
         (b"PROXY UNKNOWN\r\n", "127.0.0.1"),
@@ -68,7 +71,7 @@ fn a_proxy_tells_whose_connection_it_is() {
     }
     let mut wrong = Talker::new(connect(server.address()));
     wrong.say("PROXY TCP4 nobody\r\n");
-    assert_eq!(wrong.to_end(), "");
+    assert_eq!(wrong.rest(), "");
 }
 
 #[test]
