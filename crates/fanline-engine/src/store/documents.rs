@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::cipher::{self, Cipher, Closed, Key, Purpose};
 use super::disk::{Disk, DiskError, FileId};
 use super::files::read_whole;
 use super::sync::{SyncId, SyncRequest};
+use super::types::StoreError;
 
 const MAGIC: &[u8; 4] = b"FDoc";
 const VERSION: u16 = 1;
@@ -16,6 +18,7 @@ const NEW_SUFFIX: &str = ".doc.new";
 /// safe once [`durable`](Self::durable) has reached the ticket that [`put`](Self::put) gave.
 pub struct Documents {
     disk: Box<dyn Disk>,
+    cipher: Option<Cipher>,
     /// To be written; `None` is to be removed.
     waiting: BTreeMap<String, Option<Vec<u8>>>,
     /// Written beside the old ones, to be synced and renamed.
@@ -48,12 +51,39 @@ pub struct Found {
 }
 
 impl Documents {
-    /// All documents of a folder.
+    /// All documents of a folder. Those that are sealed count as damaged.
     ///
     /// # Errors
     /// The disk fails. Damage is no error: it is told.
-    pub fn open(mut disk: Box<dyn Disk>) -> Result<(Self, Found), DiskError> {
+    pub fn open(disk: Box<dyn Disk>) -> Result<(Self, Found), DiskError> {
+        let (documents, found, _) = Self::read(disk, None)?;
+        Ok((documents, found))
+    }
+
+    /// All documents of a folder, sealed or not; those that are written from now on are sealed. The
+    /// seed is a random number, another one each time. Names are not sealed.
+    ///
+    /// # Errors
+    /// The disk fails, or some document is sealed with another key.
+    pub fn open_sealed(
+        disk: Box<dyn Disk>,
+        key: &Key,
+        seed: u64,
+    ) -> Result<(Self, Found), StoreError> {
+        let cipher = Cipher::new(key, Purpose::Documents, seed);
+        match Self::read(disk, Some(cipher))? {
+            (documents, found, false) => Ok((documents, found)),
+            (_, _, true) => Err(StoreError::WrongKey),
+        }
+    }
+
+    /// Says besides whether the key was another.
+    fn read(
+        mut disk: Box<dyn Disk>,
+        mut cipher: Option<Cipher>,
+    ) -> Result<(Self, Found, bool), DiskError> {
         let mut found = Found::default();
+        let mut is_key_wrong = false;
         let mut names = disk.list()?;
         names.sort_unstable();
         for file_name in names {
@@ -69,16 +99,21 @@ impl Documents {
             let read = read_whole(&mut *disk, file, &mut bytes);
             disk.close(file);
             read?;
-            match name
-                .as_deref()
-                .and_then(|name| decode(name, &bytes).map(<[u8]>::to_vec))
-            {
+            let mut opened = Vec::new();
+            let plain = cipher::open_file(cipher.as_mut(), &bytes, &mut opened);
+            is_key_wrong |= plain == Err(Closed::WrongKey);
+            let decoded = match (name.as_deref(), plain) {
+                (Some(name), Ok(plain)) => decode(name, plain).map(<[u8]>::to_vec),
+                _ => None,
+            };
+            match decoded {
                 Some(content) => found.documents.push((name.unwrap_or_default(), content)),
                 None => found.damaged.push(name.unwrap_or(file_name)),
             }
         }
         let documents = Documents {
             disk,
+            cipher,
             waiting: BTreeMap::new(),
             written: Vec::new(),
             is_folder_dirty: false,
@@ -90,7 +125,7 @@ impl Documents {
             durable: 0,
             failure: None,
         };
-        Ok((documents, found))
+        Ok((documents, found, is_key_wrong))
     }
 
     /// Puts a document in the place of what has its name. Of several before the next sync the last
@@ -210,7 +245,10 @@ impl Documents {
     }
 
     fn write_one(&mut self, name: &str, content: &[u8]) -> Result<FileId, DiskError> {
-        let bytes = encode(name, content);
+        let mut bytes = encode(name, content);
+        if let Some(cipher) = &mut self.cipher {
+            bytes = cipher.seal_file(&bytes);
+        }
         let file = self.disk.open(&(escape(name) + NEW_SUFFIX), true)?;
         let written = self
             .disk
@@ -388,6 +426,28 @@ mod tests {
                 disk.crash(&mut dice);
             }
         }
+    }
+
+    #[test]
+    fn sealed_ones_are_read_with_their_key_alone() {
+        let disk = Faulty::new();
+        let (mut plain, _) = open(&disk);
+        plain.put("old", b"known to all".to_vec());
+        plain.sync_now().unwrap();
+        let key = Key::new([1; 32]);
+        let open_sealed =
+            |key: &Key, seed| Documents::open_sealed(Box::new(disk.clone()), key, seed);
+        let (mut documents, _) = open_sealed(&key, 1).unwrap();
+        documents.put("new", b"for your eyes only".to_vec());
+        documents.sync_now().unwrap();
+        assert!(!disk.contains(b"eyes"));
+        let (_, found) = open_sealed(&key, 2).unwrap();
+        let expected = [("new", "for your eyes only"), ("old", "known to all")];
+        let expected = expected.map(|(name, content)| (name.to_owned(), content.into()));
+        assert_eq!(found.documents, expected);
+        let other = open_sealed(&Key::new([2; 32]), 3);
+        assert_eq!(other.err(), Some(StoreError::WrongKey));
+        assert_eq!(open(&disk).1.damaged, ["new"]);
     }
 
     #[test]

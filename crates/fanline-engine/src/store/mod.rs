@@ -19,6 +19,7 @@
 //! assert_eq!(store.next_matching(&mut europe, 1), Ok(Some(1)));
 //! ```
 
+mod cipher;
 mod compaction;
 mod disk;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod filters;
 mod index;
 mod limits;
 mod log;
+mod packing;
 mod query;
 mod record;
 mod recovery;
@@ -50,8 +52,10 @@ mod upkeep;
 
 use std::collections::VecDeque;
 
+pub use cipher::Key;
 pub use disk::{Disk, DiskError, FileId};
 pub use filters::Filters;
+pub use packing::Compression;
 pub use recovery::{Damage, FileOptions, Recovery};
 pub use sync::{SyncId, SyncMode, SyncRequest};
 pub use types::{

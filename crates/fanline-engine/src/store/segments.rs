@@ -71,13 +71,14 @@ impl Store {
         let body = match (&mut self.files, self.segments.back().map(|s| &s.body)) {
             (Some(files), Some(Body::File(active))) => {
                 let number = active.number + 1;
-                let salt = files.salt;
+                let (salt, key_check) = (files.salt, files.packing.key_check());
                 Body::File(files.roll(&SegmentHead {
                     number,
                     generation: 0,
                     through: number,
                     salt,
                     first,
+                    key_check,
                 })?)
             }
             _ => Body::Memory(self.spare.buffers.pop().unwrap_or_default()),
@@ -180,7 +181,7 @@ impl Store {
         files.read_all(file, &mut bytes)?;
         bytes.truncate(usize::try_from(file.bytes).unwrap_or(usize::MAX));
         let mut scanner = Scanner::new(&bytes, SEGMENT_HEAD_BYTES, files.salt, false);
-        let mut found: Vec<(u64, Slot)> = Vec::with_capacity(segment.records as usize);
+        let mut found: Vec<FoundSlot> = Vec::with_capacity(segment.records as usize);
         let mut holes = Vec::new();
         while let Some((offset, what)) = scanner.next() {
             let head = match what {
@@ -194,19 +195,21 @@ impl Store {
             if found.len() >= segment.records as usize {
                 break;
             }
-            let subject = record::decode(&bytes[offset..])
+            let plain = files.plain(&bytes[offset..offset + head.len()]);
+            let subject = plain
+                .and_then(record::decode)
                 .and_then(|parts| self.subjects.find(parts.record.subject));
             let offset = u32::try_from(offset).unwrap_or(u32::MAX);
             let slot = Slot::new(offset, &head, subject.unwrap_or(UNKNOWN));
-            found.push((head.sequence, slot));
+            found.push((head.sequence, slot, head.bytes));
         }
         if scanner.end() < bytes.len() {
             holes.push(Hole::new(found.len(), &bytes[scanner.end()..]));
         }
         fill_holes(&mut found, &holes, segment, self.first);
-        for (number, (sequence, slot)) in found.into_iter().enumerate() {
+        for (number, (sequence, slot, stored)) in found.into_iter().enumerate() {
             self.must_recount |= slot.subject == UNKNOWN && !segment.is_dead(number);
-            slots.push(sequence, slot);
+            slots.push(sequence, slot, stored);
         }
         Ok(slots)
     }
@@ -282,6 +285,14 @@ impl Store {
     }
 }
 
+/// A record with its sequence, and how many bytes it takes.
+type FoundSlot = (u64, Slot, u32);
+
+/// What is put in the place of a record that is not found.
+fn lost(sequence: u64) -> FoundSlot {
+    (sequence, Slot::lost(), Slot::LOST_BYTES)
+}
+
 /// Bytes that are no record.
 struct Hole {
     /// Behind so many records,
@@ -301,15 +312,15 @@ impl Hole {
 
 /// Each record keeps its number, also when the head of one before it has become unreadable since. What
 /// its sequence was is told by its neighbours, or else by the damaged head itself.
-fn fill_holes(found: &mut Vec<(u64, Slot)>, holes: &[Hole], segment: &Segment, first_live: u64) {
+fn fill_holes(found: &mut Vec<FoundSlot>, holes: &[Hole], segment: &Segment, first_live: u64) {
     let records = segment.records as usize;
     if found.len() >= records {
         return;
     }
     if segment.last + 1 - segment.first == u64::from(segment.records) {
         for (number, sequence) in (segment.first..=segment.last).enumerate() {
-            if found.get(number).is_none_or(|(s, _)| *s != sequence) {
-                found.insert(number, (sequence, Slot::lost()));
+            if found.get(number).is_none_or(|(s, ..)| *s != sequence) {
+                found.insert(number, lost(sequence));
             }
         }
         return;
@@ -325,15 +336,15 @@ fn fill_holes(found: &mut Vec<(u64, Slot)>, holes: &[Hole], segment: &Segment, f
             // What lives is not below all that lives.
             false => previous.unwrap_or(segment.first).max(first_live),
         };
-        let end = found.get(at).map_or(segment.last + 1, |(next, _)| *next);
+        let end = found.get(at).map_or(segment.last + 1, |(next, ..)| *next);
         let seems = hole.sequence.filter(|s| (least..end).contains(s));
         if least < end {
-            found.insert(at, (seems.unwrap_or(least), Slot::lost()));
+            found.insert(at, lost(seems.unwrap_or(least)));
         }
     }
     // The rest was at the end, and the last of it is known.
     while found.len() < records {
         let sequence = segment.last - (records - found.len() - 1) as u64;
-        found.push((sequence, Slot::lost()));
+        found.push(lost(sequence));
     }
 }

@@ -11,7 +11,8 @@ const _: () = assert!(HEAD_BYTES_32 as usize == HEAD_BYTES);
 pub(super) struct Slot {
     /// Where it begins in the segment.
     pub(super) offset: u32,
-    /// How long it is, with flags in the three highest bits, which no length reaches.
+    /// How long it is when it is not packed, with flags in the three highest bits, which no length
+    /// reaches.
     bytes_and_flags: u32,
     /// Meaningless when it is dead.
     pub(super) subject: SubjectId,
@@ -31,16 +32,18 @@ impl Slot {
             | flag(head.has_replaced(), HAS_REPLACED);
         Slot {
             offset,
-            bytes_and_flags: head.bytes & !FLAGS | flags,
+            bytes_and_flags: head.plain_bytes & !FLAGS | flags,
             subject,
         }
     }
+
+    pub(super) const LOST_BYTES: u32 = HEAD_BYTES_32;
 
     /// The slot of a record that cannot be found any more.
     pub(super) fn lost() -> Self {
         Slot {
             offset: 0,
-            bytes_and_flags: HEAD_BYTES_32,
+            bytes_and_flags: Self::LOST_BYTES,
             subject: UNKNOWN,
         }
     }
@@ -52,7 +55,7 @@ impl Slot {
         u64::from(self.bytes()) - HEAD_BYTES as u64 - extra
     }
 
-    pub(super) fn bytes(self) -> u32 {
+    fn bytes(self) -> u32 {
         self.bytes_and_flags & !FLAGS
     }
 
@@ -73,6 +76,8 @@ pub(super) struct Slots {
     pub(super) entries: Vec<Slot>,
     /// Sequences less `base`, once there is a gap between two of them.
     gaps: Vec<u32>,
+    /// How long each is on disk, once there is one that is packed.
+    stored: Vec<u32>,
 }
 
 impl Slots {
@@ -81,6 +86,7 @@ impl Slots {
         self.base = base;
         self.entries.clear();
         self.gaps.clear();
+        self.stored.clear();
     }
 
     pub(super) fn with_base(base: u64) -> Self {
@@ -95,9 +101,14 @@ impl Slots {
         u32::try_from(sequence.saturating_sub(self.base)).is_ok()
     }
 
-    /// Adds a record above all others.
-    pub(super) fn push(&mut self, sequence: u64, slot: Slot) {
+    /// Adds a record above all others, which takes so many bytes.
+    pub(super) fn push(&mut self, sequence: u64, slot: Slot, stored: u32) {
         let number = self.entries.len() as u64;
+        if !self.stored.is_empty() || stored != slot.bytes() {
+            let before = &self.entries[self.stored.len()..];
+            self.stored.extend(before.iter().map(|slot| slot.bytes()));
+            self.stored.push(stored);
+        }
         if self.gaps.is_empty() && sequence != self.base + number {
             let before = u32::try_from(number).unwrap_or(u32::MAX);
             self.gaps.extend(0..before);
@@ -110,6 +121,12 @@ impl Slots {
 
     fn distance(&self, sequence: u64) -> u32 {
         u32::try_from(sequence - self.base).unwrap_or(u32::MAX)
+    }
+
+    /// How many bytes a record takes.
+    pub(super) fn stored_bytes(&self, slot: usize) -> u32 {
+        let stored = self.stored.get(slot).copied();
+        stored.unwrap_or_else(|| self.entries[slot].bytes())
     }
 
     pub(super) fn sequence(&self, slot: usize) -> u64 {
@@ -139,6 +156,7 @@ impl Slots {
 
     /// Bytes of memory.
     pub(super) fn room_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Slot>() + self.gaps.capacity() * size_of::<u32>()
+        self.entries.capacity() * size_of::<Slot>()
+            + (self.gaps.capacity() + self.stored.capacity()) * size_of::<u32>()
     }
 }
