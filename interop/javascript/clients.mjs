@@ -2,46 +2,13 @@
 
 import { randomBytes } from "node:crypto";
 import { connect as dial, createInbox, errors, headers } from "@nats-io/transport-node";
+import { check, equal, MILLISECONDS_MAX, numbers, rejects, runAll, within } from "./checks.mjs";
 import { Server } from "./server.mjs";
-
-// A guard against hanging, not a measure.
-const MILLISECONDS_MAX = 30_000;
 
 const flagsNone = [];
 const connect = (server, options = {}) =>
   dial({ servers: `127.0.0.1:${server.port}`, timeout: 10_000, ...options });
 const text = (message) => message.string();
-const numbers = (count) => Array.from({ length: count }, (_, n) => n);
-
-function equal(found, wanted, what) {
-  const [a, b] = [JSON.stringify(found), JSON.stringify(wanted)];
-  if (a !== b) throw new Error(`${what}: found ${a}, wanted ${b}`.slice(0, 600));
-}
-
-function check(condition, why) {
-  if (!condition) throw new Error(why);
-}
-
-async function within(promise, what) {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no ${what}`)), MILLISECONDS_MAX);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-async function rejects(promise, what) {
-  try {
-    await promise;
-  } catch (error) {
-    return error;
-  }
-  throw new Error(`${what} was not refused`);
-}
 
 /** A subscription that keeps what it hears until somebody takes it. */
 function listen(client, subject, options = {}) {
@@ -430,20 +397,4 @@ const CASES = {
 };
 
 const server = await Server.start(flagsNone);
-let [passed, failed] = [0, 0];
-try {
-  for (const [name, run] of Object.entries(CASES)) {
-    try {
-      await within(run(server), "end of the case");
-      passed += 1;
-      console.log(`ok    javascript: ${name}`);
-    } catch (error) {
-      failed += 1;
-      console.log(`FAIL  javascript: ${name}\n      ${error.name}: ${error.message}`);
-    }
-  }
-} finally {
-  await server.kill();
-}
-console.log(`end   javascript: ${passed} passed, ${failed} failed`);
-process.exit(failed ? 1 : 0);
+await runAll("javascript", CASES, (run) => run(server), () => server.kill());

@@ -7,9 +7,10 @@ import tempfile
 
 from harness.report import Report, is_reference, reference_server, server_under_test
 from harness.server import Server
-from jetstream.cases import CASES
+from jetstream import cases, fields, publishes
 from jetstream.session import play
 
+CASES = cases.CASES + fields.CASES + publishes.CASES
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -57,10 +58,22 @@ def compare(report: Report, case, reference: Server, under_test: Server, differe
     elif deliberate:
         report.fail(case.name, "differs no more: see differences.json")
     elif wanted != found:
-        lines = difflib.ndiff(wanted, found)
-        report.fail(case.name, "\n".join(line for line in lines if not line.startswith(("?", "  "))))
+        report.fail(case.name, "\n".join(differing(wanted, found)))
     else:
         report.ok(case.name)
+
+
+def differing(wanted, found):
+    """The lines that differ, each under what was asked."""
+    asked = None
+    for line in difflib.ndiff(wanted, found):
+        if line.startswith("  ") and not line.startswith("    "):
+            asked = line
+        elif line.startswith(("- ", "+ ")):
+            if asked:
+                yield asked
+            asked = None
+            yield line
 
 
 def revive(server: Server):

@@ -2,7 +2,8 @@
 
 import json
 import re
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass
 
 from harness.peer import CONNECT, Peer
 
@@ -27,6 +28,7 @@ VALUES_IGNORED = {
 }
 TIMING = ("lag", "seq", "active", "filter_subject")
 IDENTITY = re.compile(rb"Nats-Stream-Identity: \w+")
+ACK = re.compile(r"(?<=\.)\d{19}(?=\.)")
 TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
@@ -34,7 +36,8 @@ TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 class Case:
     name: str
     steps: list
-    flags: tuple = field(default_factory=tuple)
+    # What is listened to from the beginning, for steps that are `heard`.
+    listens: tuple = ()
 
 
 def api(path: str, body="", headers: bytes = b""):
@@ -47,20 +50,78 @@ def request(topic: str, body="", headers: bytes = b""):
     return topic, payload.encode() if isinstance(payload, str) else payload, headers
 
 
+def publish(topic: str, body="", **headers):
+    """A message to a stream; `Nats_Msg_Id="x"` is the header `Nats-Msg-Id: x`."""
+    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+    return request(topic, body, f"NATS/1.0\r\n{lines}\r\n".encode() if lines else b"")
+
+
+@dataclass
+class Heard:
+    """So many messages to what is listened to, since the step before that was heard. Shown in the order of
+    their topics: between topics it is a matter of timing."""
+
+    count: int
+
+
+@dataclass
+class Several:
+    """A request with so many answers."""
+
+    asked: tuple
+    count: int
+
+
+@dataclass
+class Sleep:
+    seconds: float
+
+
 def play(case: Case, port: int) -> list[str]:
-    with Peer(port, CONNECT) as peer:
+    with Peer(port, CONNECT) as peer, Peer(port, CONNECT) as ear:
         peer.socket.settimeout(ANSWER_SECONDS_MAX)
+        ear.socket.settimeout(ANSWER_SECONDS_MAX)
         peer.send(b"SUB _INBOX.case.* 1\r\n")
         clear(peer)
+        for topic in case.listens:
+            ear.send(f"SUB {topic} 1\r\n".encode())
+        ear.flush()
         transcript = []
         for number, step in enumerate(case.steps):
-            transcript.append(f"{step[0]} {step[1].decode(errors='replace')[:120]}".rstrip())
-            transcript += [f"  {line}" for line in answers(peer, number, step)]
+            transcript += steps(peer, ear, number, step)
         clear(peer)
         return transcript
 
 
-def answers(peer: Peer, number: int, step) -> list[str]:
+def steps(peer: Peer, ear: Peer, number: int, step) -> list[str]:
+    match step:
+        case Heard(count):
+            return ["heard"] + sorted(line for _ in range(count) for line in heard(ear))
+        case Sleep(seconds):
+            time.sleep(seconds)
+            return []
+        case Several(asked, count):
+            return named(asked) + [f"  {line}" for line in answers(peer, number, asked, count)]
+        case asked:
+            return named(asked) + [f"  {line}" for line in answers(peer, number, asked)]
+
+
+def named(step) -> list[str]:
+    headers = step[2].decode(errors="replace")[8:].strip().replace("\r\n", "|")
+    return [f"{step[0]} {step[1].decode(errors='replace')[:120]} {headers[:120]}".rstrip()]
+
+
+def heard(ear: Peer) -> list[str]:
+    try:
+        line, message = ear.message()
+    except TimeoutError:
+        return ["(nothing)"]
+    parts = line.split(" ")
+    cut = int(parts[-2]) if parts[0] == "HMSG" else 0
+    return [" ".join([parts[1], *shown(message[:cut], message[cut:])])]
+
+
+def answers(peer: Peer, number: int, step, count: int = 1) -> list[str]:
     topic, payload, headers = step
     reply = f"_INBOX.case.{number}"
     if headers:
@@ -68,16 +129,22 @@ def answers(peer: Peer, number: int, step) -> list[str]:
         peer.send(f"HPUB {topic} {reply} {len(headers)} {total}\r\n".encode() + headers + payload + b"\r\n")
     else:
         peer.send(f"PUB {topic} {reply} {len(payload)}\r\n".encode() + payload + b"\r\n")
+    lines = []
     try:
-        while True:
+        while count > 0:
             line, message = peer.message()
             parts = line.split(" ")
-            if parts[1] != reply:
+            # What a consumer delivers comes by the record's own topic.
+            if parts[1].startswith("_INBOX.case.") and parts[1] != reply:
                 continue
             cut = int(parts[-2]) if parts[0] == "HMSG" else 0
-            return shown(message[:cut], message[cut:])
+            reply_to = "" if len(parts) - 3 - bool(cut) == 1 else ACK.sub("{time}", parts[3])
+            lines += [f"{parts[1]} {reply_to}".rstrip()] if parts[1] != reply else []
+            lines += shown(message[:cut], message[cut:])
+            count -= 1
     except TimeoutError:
-        return ["(no answer)"]
+        lines.append("(no answer)")
+    return lines
 
 
 def clear(peer: Peer):

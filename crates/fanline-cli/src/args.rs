@@ -7,10 +7,14 @@ use clap::{Parser, Subcommand};
 
 use crate::bench::BenchArgs;
 use crate::commands::completions::CompletionsArgs;
+use crate::commands::consumer::ConsumerCommand;
+use crate::commands::kv::KvCommand;
+use crate::commands::object::ObjectCommand;
 use crate::commands::publish::PubArgs;
 use crate::commands::reply::ReplyArgs;
 use crate::commands::request::RequestArgs;
 use crate::commands::rtt::RttArgs;
+use crate::commands::stream::StreamCommand;
 use crate::commands::subscribe::SubArgs;
 use crate::compat;
 use crate::failure::Failure;
@@ -49,6 +53,18 @@ pub(crate) enum Command {
     Request(RequestArgs),
     Reply(ReplyArgs),
     Rtt(RttArgs),
+    /// Streams: what is published to them is kept
+    #[command(subcommand, visible_alias = "str", arg_required_else_help = true)]
+    Stream(StreamCommand),
+    /// Consumers: readers whose place in a stream is kept
+    #[command(subcommand, visible_alias = "con", arg_required_else_help = true)]
+    Consumer(ConsumerCommand),
+    /// Key-value buckets
+    #[command(subcommand, arg_required_else_help = true)]
+    Kv(KvCommand),
+    /// Object stores: files of any size
+    #[command(subcommand, visible_alias = "obj", arg_required_else_help = true)]
+    Object(ObjectCommand),
     Bench(BenchArgs),
     Completions(CompletionsArgs),
     /// Print the version
@@ -71,6 +87,10 @@ impl Command {
             Command::Request(args) => block_on(args.run()),
             Command::Reply(args) => block_on(args.run()),
             Command::Rtt(args) => block_on(args.run()),
+            Command::Stream(command) => block_on(command.run()),
+            Command::Consumer(command) => block_on(command.run()),
+            Command::Kv(command) => block_on(command.run()),
+            Command::Object(command) => block_on(command.run()),
             Command::Bench(args) => block_on_all_cores(args.run()),
         };
         match outcome {

@@ -5,6 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use fanline_server::client::ClientError;
+use fanline_server::client::jetstream::JetStreamError;
 
 /// What a command ends with when it does not succeed.
 #[derive(Debug)]
@@ -54,6 +55,20 @@ impl From<ClientError> for Failure {
             | ClientError::InvalidTopic { .. }
             | ClientError::InvalidHeader { .. } => Failure::Usage(text),
             _ => Failure::Error(text),
+        }
+    }
+}
+
+impl From<JetStreamError> for Failure {
+    fn from(error: JetStreamError) -> Self {
+        match error {
+            JetStreamError::Client(error) => error.into(),
+            JetStreamError::Io(error) => error.into(),
+            JetStreamError::NotEnabled | JetStreamError::NoStream => {
+                Failure::NoAnswer(error.to_string())
+            }
+            JetStreamError::InvalidName { .. } => Failure::Usage(error.to_string()),
+            _ => Failure::Error(error.to_string()),
         }
     }
 }

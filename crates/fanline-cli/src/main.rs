@@ -7,11 +7,17 @@ mod commands;
 mod compat;
 mod connection;
 mod failure;
+mod files;
+mod jetstream;
 mod log;
 mod output;
 mod payload;
+mod record;
 mod serve;
+mod show;
+mod table;
 mod terminal;
+mod value;
 mod values;
 
 use std::path::Path;

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use fanline_server::SyncMode;
+use fanline_server::client::jetstream::{Nanos, Timestamp};
+use serde::de::DeserializeOwned;
 
 /// `500ms`, `2s`, `1.5s`, `1m`, `1h`; a bare number counts seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -71,6 +73,93 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(expected)
 }
 
+/// How long records are kept: `90s`, `1h30m`, `7d`, `2w`, `1y`; `0`, `-1` or `never` for ever.
+pub(crate) fn span(text: &str) -> Result<Nanos, String> {
+    if matches!(text, "0" | "-1" | "never") {
+        return Ok(Nanos::ZERO);
+    }
+    let expected = || "expected a time such as 90s, 1h30m, 7d or 1y".to_owned();
+    let mut rest = text;
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, after) = rest.split_at(number.ok_or_else(expected)?);
+        let unit = after.find(|c: char| !c.is_ascii_alphabetic());
+        let (unit, after) = after.split_at(unit.unwrap_or(after.len()));
+        let seconds_per_unit = match unit {
+            "ns" => 1e-9,
+            "us" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            "d" | "D" => 86_400.0,
+            "w" | "W" => 604_800.0,
+            "y" | "Y" => 31_536_000.0,
+            _ => return Err(expected()),
+        };
+        seconds += number.parse::<f64>().map_err(|_| expected())? * seconds_per_unit;
+        rest = after;
+    }
+    let span = Duration::try_from_secs_f64(seconds).map_err(|_| expected())?;
+    let nanos = i64::try_from(span.as_nanos()).map_err(|_| expected())?;
+    Some(Nanos(nanos))
+        .filter(|n| !n.is_zero())
+        .ok_or_else(expected)
+}
+
+/// A [`span`] in which nothing is for ever.
+pub(crate) fn finite_span(text: &str) -> Result<Duration, String> {
+    span(text).map(Nanos::duration)
+}
+
+/// A count that may be without limit: `-1` or `unlimited`.
+pub(crate) fn limit(text: &str) -> Result<i64, String> {
+    match text {
+        "-1" | "unlimited" => Ok(-1),
+        _ => i64::try_from(count(text)?).map_err(|error| error.to_string()),
+    }
+}
+
+/// A size that may be without limit: `-1` or `unlimited`.
+pub(crate) fn bytes_limit(text: &str) -> Result<i64, String> {
+    match text {
+        "-1" | "unlimited" => Ok(-1),
+        _ => i64::try_from(bytes(text)?).map_err(|error| error.to_string()),
+    }
+}
+
+/// One of the words of a setting, as JSON has it; what is not one is answered with those that are.
+pub(crate) fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(text.into()).map_err(|error| error.to_string())
+}
+
+/// `key=value` or `key:value`.
+pub(crate) fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text
+        .split_once(['=', ':'])
+        .ok_or("expected a label such as team=orders")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// `2026-11-22T10:00:00Z`, `2026-11-22 10:00:00` in the time zone of this machine, or in how long: `1h`.
+pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
+    if let Some(time) = Timestamp::parse(text) {
+        return Ok(time);
+    }
+    let at = match span(text) {
+        Ok(from_now) => jiff::Timestamp::now().checked_add(from_now.duration()).ok(),
+        Err(_) => text
+            .parse::<jiff::civil::DateTime>()
+            .and_then(|local| local.to_zoned(jiff::tz::TimeZone::system()))
+            .ok()
+            .map(|zoned| zoned.timestamp()),
+    };
+    at.and_then(|at| i64::try_from(at.as_nanosecond()).ok())
+        .map(Timestamp::from_unix_nanos)
+        .ok_or_else(|| "expected a time such as 2026-11-22T10:00:00Z, or 1h from now".to_owned())
+}
+
 /// `host:port`; an IPv6 address stands in brackets.
 pub(crate) fn host_and_port(text: &str) -> Result<(String, u16), String> {
     let expected = || "expected HOST:PORT such as 127.0.0.1:4222 or [::1]:0".to_owned();
@@ -83,6 +172,13 @@ pub(crate) fn host_and_port(text: &str) -> Result<(String, u16), String> {
         Some(host) => Ok((host.to_owned(), port)),
         None if host.is_empty() || host.contains(':') => Err(expected()),
         None => Ok((host.to_owned(), port)),
+    }
+}
+
+/// Sets a field that was named.
+pub(crate) fn set<T: Clone>(field: &mut T, named: &Option<T>) {
+    if let Some(value) = named {
+        field.clone_from(value);
     }
 }
 
@@ -119,6 +215,34 @@ mod tests {
         assert_eq!(count("10k"), Ok(10_000));
         assert_eq!(count("1_000"), Ok(1_000));
         assert!(count("k").is_err());
+    }
+
+    #[test]
+    fn reads_spans() {
+        for (text, seconds) in [
+            ("90s", Some(90)),
+            ("1h30m", Some(5_400)),
+            ("7d", Some(604_800)),
+            ("1.5h", Some(5_400)),
+            ("never", Some(0)),
+            ("-1", Some(0)),
+            ("", None),
+            ("5", None),
+            ("d", None),
+            ("1x", None),
+        ] {
+            assert_eq!(span(text).ok(), seconds.map(Nanos::from_secs), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn reads_limits() {
+        assert_eq!([limit("-1"), limit("10k")], [Ok(-1), Ok(10_000)]);
+        assert_eq!(
+            [bytes_limit("unlimited"), bytes_limit("1k")],
+            [Ok(-1), Ok(1_024)]
+        );
+        assert_eq!(label("a=b:c"), Ok(("a".into(), "b:c".into())));
     }
 
     #[test]

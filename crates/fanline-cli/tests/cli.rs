@@ -2,6 +2,8 @@
 
 #[path = "cli/front_end.rs"]
 mod front_end;
+#[path = "cli/jetstream.rs"]
+mod jetstream;
 #[path = "cli/round_trips.rs"]
 mod round_trips;
 #[path = "cli/server.rs"]

@@ -11,26 +11,10 @@ use futures_util::StreamExt;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::peers::{Outcome, WAIT, connect, connect_with, equal, numbers};
 use crate::server::Server;
 
-type Outcome = anyhow::Result<()>;
-
-/// A guard against hanging, not a measure.
-const WAIT: Duration = Duration::from_secs(30);
 const MIB: usize = 1 << 20;
-
-async fn connect_with(server: &Server, options: ConnectOptions) -> anyhow::Result<Client> {
-    Ok(options
-        .connection_timeout(Duration::from_secs(10))
-        .request_timeout(Some(WAIT))
-        .subscription_capacity(1 << 17)
-        .connect(format!("127.0.0.1:{}", server.port))
-        .await?)
-}
-
-async fn connect(server: &Server) -> anyhow::Result<Client> {
-    connect_with(server, ConnectOptions::new()).await
-}
 
 /// Returns once the server has handled all that the client sent. The client's own `flush` only
 /// writes; a message to oneself comes back behind everything before it.
@@ -59,18 +43,6 @@ async fn take(subscriber: &mut Subscriber, count: usize) -> anyhow::Result<Vec<S
 
 fn text(message: &Message) -> anyhow::Result<String> {
     Ok(String::from_utf8(message.payload.to_vec())?)
-}
-
-fn numbers(count: usize) -> Vec<String> {
-    (0..count).map(|n| n.to_string()).collect()
-}
-
-fn equal<T: PartialEq + std::fmt::Debug>(found: &T, wanted: &T, what: &str) -> Outcome {
-    ensure!(
-        found == wanted,
-        "{what}: found {found:.400?}, wanted {wanted:.400?}"
-    );
-    Ok(())
 }
 
 pub async fn publish_subscribe(server: &Server) -> Outcome {

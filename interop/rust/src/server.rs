@@ -13,17 +13,18 @@ const START_TRIES_MAX: usize = 500;
 
 pub struct Server {
     process: Child,
-    flags: Vec<&'static str>,
+    flags: Vec<String>,
     pub port: u16,
 }
 
 impl Server {
-    pub async fn start(flags: &[&'static str]) -> anyhow::Result<Self> {
+    pub async fn start(flags: &[&str]) -> anyhow::Result<Self> {
         let port = port_free()?;
-        let process = launch(port, flags).await?;
+        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let process = launch(port, &flags).await?;
         Ok(Self {
             process,
-            flags: flags.to_vec(),
+            flags,
             port,
         })
     }
@@ -35,16 +36,60 @@ impl Server {
         Ok(())
     }
 
+    /// Asks it to end, as a supervisor does, and waits until it has.
+    pub async fn stop(&mut self) -> anyhow::Result<()> {
+        self.signal(libc::SIGTERM)?;
+        self.process.wait().await?;
+        Ok(())
+    }
+
+    /// On the same port, after [`stop`](Server::stop).
+    pub async fn start_again(&mut self) -> anyhow::Result<()> {
+        self.process = launch(self.port, &self.flags).await?;
+        Ok(())
+    }
+
     pub fn lame_duck(&self) -> anyhow::Result<()> {
+        self.signal(libc::SIGUSR2)
+    }
+
+    fn signal(&self, number: libc::c_int) -> anyhow::Result<()> {
         let pid = self.process.id().context("the server has ended")?;
         // SAFETY: `kill` takes two integers and touches no memory of ours.
-        let result = unsafe { libc::kill(pid.try_into()?, libc::SIGUSR2) };
-        anyhow::ensure!(result == 0, "SIGUSR2 was not sent");
+        let result = unsafe { libc::kill(pid.try_into()?, number) };
+        anyhow::ensure!(result == 0, "signal {number} was not sent");
         Ok(())
     }
 }
 
-async fn launch(port: u16, flags: &[&str]) -> anyhow::Result<Child> {
+/// A folder for a server's streams, which goes with this.
+pub struct Folder(String);
+
+impl Folder {
+    pub fn new(name: &str) -> anyhow::Result<Self> {
+        let name = format!("fanline-interop-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path)?;
+        Ok(Self(
+            path.to_str()
+                .context("the folder's name is no text")?
+                .to_owned(),
+        ))
+    }
+
+    pub fn path(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Left behind, it does no harm.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn launch(port: u16, flags: &[String]) -> anyhow::Result<Child> {
     let binary = std::env::var("SERVER").context("SERVER must name the server to test")?;
     let mut process = Command::new(binary)
         .args(["-a", "127.0.0.1", "-p", &port.to_string()])

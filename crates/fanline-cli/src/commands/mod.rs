@@ -1,8 +1,13 @@
-//! The commands that talk to a server: one command, one file.
+//! The commands that talk to a server: one command, one file, and a folder for those about one
+//! kind of thing.
 
 pub(crate) mod completions;
+pub(crate) mod consumer;
+pub(crate) mod kv;
+pub(crate) mod object;
 pub(crate) mod publish;
 pub(crate) mod reply;
 pub(crate) mod request;
 pub(crate) mod rtt;
+pub(crate) mod stream;
 pub(crate) mod subscribe;

@@ -182,6 +182,7 @@ impl JetStream {
                 });
             }
         }
+        self.begin_snapshots(now, port);
     }
 
     /// The disk has done, or failed to do, what [`next_sync`](Self::next_sync) asked for.

@@ -67,6 +67,11 @@ pub trait Port {
     /// Whether anybody is subscribed to this topic now.
     fn has_interest(&mut self, topic: &[u8]) -> bool;
 
+    /// Whether anybody is subscribed to just this filter: to a topic itself, not to a wildcard that matches.
+    fn is_subscribed(&mut self, filter: &[u8]) -> bool {
+        self.has_interest(filter)
+    }
+
     /// Asks for what is published to this filter. Asked for twice, it is given back twice.
     fn subscribe(&mut self, filter: &[u8]);
 

@@ -247,7 +247,7 @@ fn single_records_and_purges() {
         ),
         ("STREAM.MSG.GET.BIRDS", r#"{"seq":1,"batch":3}"#, 10003),
         ("STREAM.MSG.GET.NONE", r#"{"seq":1}"#, 10059),
-        ("STREAM.MSG.DELETE.BIRDS", r#"{"seq":9}"#, 10057),
+        ("STREAM.MSG.DELETE.BIRDS", r#"{"seq":9}"#, 10043),
         ("STREAM.MSG.DELETE.BIRDS", "", 10003),
         ("STREAM.MSG.DELETE.BIRDS", r#"{"seq":2}"#, 0),
         ("STREAM.MSG.DELETE.BIRDS", r#"{"seq":2}"#, 10043),
@@ -528,6 +528,25 @@ fn copies_follow_their_origin() {
 }
 
 #[test]
+fn a_backup_that_nobody_listens_for_is_given_up() {
+    let mut account = Account::new();
+    account.add("BIRDS", BIRDS);
+    account.send("birds.heron", "", "one");
+    let request = r#"{"deliver_subject":"backup"}"#;
+    assert_eq!(
+        account
+            .send("$JS.API.STREAM.SNAPSHOT.BIRDS", "", request)
+            .len(),
+        1
+    );
+    account.wait(Duration::from_secs(3));
+    assert_eq!(
+        account.port.taken(),
+        ["backup NATS/1.0 408 No Flow Response||"]
+    );
+}
+
+#[test]
 fn a_backup_comes_back() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
@@ -537,12 +556,16 @@ fn a_backup_comes_back() {
     let durable =
         r#"{"stream_name":"BIRDS","config":{"durable_name":"watch","ack_policy":"explicit"}}"#;
     account.send("$JS.API.CONSUMER.CREATE.BIRDS.watch", "", durable);
-    let mut sent = account.send(
-        "$JS.API.STREAM.SNAPSHOT.BIRDS",
-        "",
-        r#"{"deliver_subject":"backup","chunk_size":1024}"#,
-    );
-    assert!(sent.remove(0).contains("stream_snapshot_response"));
+    let request = r#"{"deliver_subject":"backup","chunk_size":1024}"#;
+    let sent = account.send("$JS.API.STREAM.SNAPSHOT.BIRDS", "", request);
+    // The nats CLI subscribes to it only now.
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert!(sent[0].contains("stream_snapshot_response"));
+    account.port.subscribe(b"backup");
+    account
+        .js
+        .handle_interest(b"backup", account.now, &mut account.port);
+    let mut sent = account.port.taken();
     assert!(sent.len() > 5, "{sent:?}");
     assert_eq!(sent.pop().unwrap(), "backup NATS/1.0 204||");
     let answer = account.ask("STREAM.RESTORE.BIRDS", r#"{"config":{"name":"BIRDS"}}"#);

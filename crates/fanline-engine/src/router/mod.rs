@@ -18,7 +18,7 @@ use cache::Cache;
 use interest::Interest;
 
 use crate::topic::Filter;
-use crate::trie::Trie;
+use crate::trie::{Trie, Vacant};
 
 /// All interest that a shard knows of: its own subscriptions, and the filters of other shards.
 pub(crate) struct Router {
@@ -87,6 +87,12 @@ impl Router {
             .set_remote(shard, queue, weight);
         self.invalidate(filter);
         self.filters.release(node);
+    }
+
+    /// Whether anybody is subscribed to just this filter.
+    pub(crate) fn has_filter(&self, filter: &[u8]) -> bool {
+        let node = self.filters.find(filter);
+        node.is_some_and(|node| !self.filters.value(node).is_vacant())
     }
 
     /// The route of a topic, and how to find it again at no cost while nothing changes.

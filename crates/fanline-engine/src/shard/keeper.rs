@@ -243,6 +243,10 @@ impl Port for Outside {
         !route.plain_remote.is_empty() || route.has_groups()
     }
 
+    fn is_subscribed(&mut self, filter: &[u8]) -> bool {
+        self.router.has_filter(filter)
+    }
+
     fn subscribe(&mut self, filter: &[u8]) {
         let times = self.filters.entry_ref(filter).or_default();
         *times += 1;

@@ -42,6 +42,18 @@ impl Message {
         self.status
     }
 
+    /// The words after the status, such as `Idle Heartbeat`; empty when there are none.
+    pub fn status_text(&self) -> &str {
+        if self.status.is_none() {
+            return "";
+        }
+        // The header block follows the protocol line, and its own first line says the status.
+        let line = self.frame.split(|byte| *byte == b'\n').nth(1);
+        let line = line.and_then(|line| std::str::from_utf8(line).ok());
+        let words = line.and_then(|line| line.trim().splitn(3, ' ').nth(2));
+        words.unwrap_or_default()
+    }
+
     /// The payload, borrowed.
     pub fn payload(&self) -> &[u8] {
         &self.frame[at(&self.payload)]

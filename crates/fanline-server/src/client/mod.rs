@@ -29,6 +29,7 @@ mod error;
 mod handshake;
 mod headers;
 mod info;
+pub mod jetstream;
 pub mod limits;
 mod message;
 mod options;

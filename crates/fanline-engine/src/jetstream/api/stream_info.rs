@@ -44,7 +44,8 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         let subjects = subjects(stream, &request.subjects_filter);
         if !subjects.is_empty() {
             page = Page::at(subjects.len(), request.offset, SUBJECTS_MAX);
-            info.state.subjects = Some(page.of(&subjects).iter().cloned().collect());
+            let shown = page.of(&subjects);
+            info.state.subjects = (!shown.is_empty()).then(|| shown.iter().cloned().collect());
         }
     }
     if request.deleted_details && info.state.num_deleted > 0 {

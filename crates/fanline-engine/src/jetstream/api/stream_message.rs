@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, Call, json, success};
-use crate::jetstream::stream::{DirectGet, Wanted};
-use crate::jetstream::{ApiError, Timestamp};
+use crate::jetstream::stream::{DirectGet, Stream, Wanted};
+use crate::jetstream::{ApiError, Storage, Timestamp};
 use crate::store::StoreError;
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -88,10 +88,10 @@ fn wanted(request: &DirectGet) -> Option<Wanted<'_>> {
 }
 
 pub(super) fn delete(call: &mut Call<'_>) -> Result<Answer, ApiError> {
-    let request: DeleteRequest = call.body()?;
-    if call.message.payload.is_empty() || request.seq == 0 {
+    if call.asks_nothing() {
         return Err(ApiError::BAD_REQUEST);
     }
+    let request: DeleteRequest = call.body()?;
     let key = call.stream_key()?;
     let now = call.now;
     let stream = call
@@ -99,12 +99,24 @@ pub(super) fn delete(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         .streams
         .touch(key)
         .ok_or(ApiError::STREAM_NOT_FOUND)?;
-    let last = stream.store().last_sequence();
-    if request.seq <= last && matches!(stream.store().read(request.seq), Ok(None)) {
-        return Err(ApiError::sequence_not_found(request.seq));
+    if matches!(stream.store().read(request.seq), Ok(None)) {
+        return Err(not_there(stream, request.seq));
     }
     stream.delete_message(request.seq, !request.no_erase, now)?;
     Ok(success())
+}
+
+/// Why a record cannot be deleted. On disk nats-server tells a gap from what lies outside.
+fn not_there(stream: &mut Stream, sequence: u64) -> ApiError {
+    let is_on_disk = stream.config().storage == Storage::File;
+    let store = stream.store();
+    if is_on_disk && sequence > store.last_sequence() {
+        ApiError::stream_msg_delete_failed("stream store EOF")
+    } else if is_on_disk && sequence < store.first_sequence() {
+        ApiError::stream_msg_delete_failed("no message found")
+    } else {
+        ApiError::sequence_not_found(sequence)
+    }
 }
 
 /// With padding, as JSON holds bytes in Go.

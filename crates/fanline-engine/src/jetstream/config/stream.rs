@@ -1,5 +1,6 @@
 //! What a stream is asked to be.
 
+use super::decode::{object, optional_object};
 use serde::{Deserialize, Serialize};
 
 use super::values::{Metadata, Nanos, Timestamp};
@@ -141,10 +142,16 @@ pub struct StreamSource {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subject_transforms: Vec<SubjectTransform>,
     /// Set when the origin is elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
     pub external: Option<External>,
     /// Set when the origin has a consumer for this.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
     pub consumer: Option<SourceConsumer>,
 }
 
@@ -215,10 +222,16 @@ pub struct StreamConfig {
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub duplicate_window: Nanos,
     /// Where in a cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
     pub placement: Option<Placement>,
     /// The one stream that this is a copy of.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
     pub mirror: Option<StreamSource>,
     /// Streams whose records come in beside what is published.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -229,10 +242,16 @@ pub struct StreamConfig {
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub first_seq: u64,
     /// What becomes of a subject before it is stored.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
     pub subject_transform: Option<SubjectTransform>,
     /// What is published once more.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
     pub republish: Option<Republish>,
     /// Records can be read with `DIRECT.GET`.
     pub allow_direct: bool,
@@ -250,6 +269,7 @@ pub struct StreamConfig {
     /// A publish may replace what came before it.
     pub allow_rollup_hdrs: bool,
     /// Bounds of its consumers.
+    #[serde(deserialize_with = "object")]
     pub consumer_limits: ConsumerLimits,
     /// A record may say how long it lives.
     pub allow_msg_ttl: bool,

@@ -5,7 +5,7 @@ use super::machine::Consumer;
 use super::request::PullRequest;
 use super::requests::Request;
 use super::shared::Round;
-use super::status::Status;
+use super::status::{Left, Status};
 use crate::jetstream::PriorityPolicy;
 
 /// The highest API level that is known.
@@ -55,8 +55,11 @@ impl Consumer {
         request: &PullRequest,
         round: &mut Round<'_>,
     ) -> Option<Status<'static>> {
-        if !request.id.is_empty() && self.pin.id() != Some(request.id.as_str()) {
-            return Some(Status::PinIdMismatch);
+        match self.pin.id() {
+            _ if request.id.is_empty() => {}
+            None => return Some(Status::WrongPinId(Left::default())),
+            Some(pinned) if pinned != request.id => return Some(Status::PinIdMismatch),
+            Some(_) => {}
         }
         if request.no_wait {
             let available = self.backlog.count() + self.pending.queued() as u64;

@@ -1,6 +1,6 @@
 //! What a pull request asks for.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
 use super::rules::Rules;
@@ -12,36 +12,41 @@ use crate::jetstream::PriorityPolicy;
 const PRIORITY_MAX: i64 = 9;
 
 /// The body of `CONSUMER.MSG.NEXT`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct PullRequest {
+    #[serde(deserialize_with = "or_default")]
     pub(super) batch: i64,
+    #[serde(deserialize_with = "or_default")]
     pub(super) expires: i64,
+    #[serde(deserialize_with = "or_default")]
     pub(super) max_bytes: i64,
+    #[serde(deserialize_with = "or_default")]
     pub(super) no_wait: bool,
+    #[serde(deserialize_with = "or_default")]
     pub(super) idle_heartbeat: i64,
+    #[serde(deserialize_with = "or_default")]
     pub(super) group: String,
+    #[serde(deserialize_with = "or_default")]
     pub(super) min_pending: i64,
+    #[serde(deserialize_with = "or_default")]
     pub(super) min_ack_pending: i64,
+    #[serde(deserialize_with = "or_default")]
     pub(super) id: String,
+    #[serde(deserialize_with = "or_default")]
     pub(super) priority: i64,
+    /// JSON that names no number of records asks for one, and is told of none that it did not get.
+    #[serde(skip)]
+    pub(super) is_unnumbered: bool,
 }
 
-impl Default for PullRequest {
-    fn default() -> Self {
-        PullRequest {
-            batch: 1,
-            expires: 0,
-            max_bytes: 0,
-            no_wait: false,
-            idle_heartbeat: 0,
-            group: String::new(),
-            min_pending: 0,
-            min_ack_pending: 0,
-            id: String::new(),
-            priority: 0,
-        }
-    }
+/// A field that is `null` counts as zero: some clients write all that they could ask for.
+fn or_default<'de, D, T>(field: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(field)?.unwrap_or_default())
 }
 
 impl PullRequest {
@@ -52,7 +57,8 @@ impl PullRequest {
     /// Says what is wrong with the JSON, in the words of nats-server where they are plain.
     pub(super) fn parse(body: &[u8]) -> Result<Self, String> {
         let body = body.trim_ascii();
-        let mut request = if body.first() == Some(&b'{') {
+        let is_json = body.first() == Some(&b'{');
+        let mut request = if is_json {
             serde_json::from_slice(body).map_err(|error| match error.classify() {
                 Category::Eof => "unexpected end of JSON input".to_owned(),
                 _ => format!("json: {error}"),
@@ -64,6 +70,7 @@ impl PullRequest {
                 ..PullRequest::default()
             }
         };
+        request.is_unnumbered = is_json && request.batch <= 0;
         request.batch = request.batch.max(1);
         Ok(request)
     }
@@ -133,6 +140,8 @@ mod tests {
             (r#"{"batch":0}"#, 1),
             (r#"{"batch":-1}"#, 1),
             (r#"{"batch":12,"foo":2}"#, 12),
+            // The Rust client, async-nats, names every field.
+            (r#"{"batch":null,"min_pending":null,"group":null}"#, 1),
         ] {
             assert_eq!(
                 PullRequest::parse(body.as_bytes()).unwrap().batch,

@@ -21,6 +21,7 @@ pub(super) struct Request {
     no_wait: bool,
     has_expires: bool,
     is_served: bool,
+    is_unnumbered: bool,
     min_pending: u64,
     min_ack_pending: u64,
     pub(super) id: String,
@@ -47,6 +48,7 @@ impl Request {
             no_wait: request.no_wait,
             has_expires: request.expires != 0,
             is_served: false,
+            is_unnumbered: request.is_unnumbered,
             min_pending: unsigned(request.min_pending),
             min_ack_pending: unsigned(request.min_ack_pending),
             id: request.id,
@@ -58,7 +60,10 @@ impl Request {
     /// What it was not given.
     pub(super) fn left(&self) -> Left {
         Left {
-            messages: self.left,
+            messages: match self.is_unnumbered {
+                true => 0,
+                false => self.left,
+            },
             bytes: self.bytes_left.unwrap_or(0),
         }
     }

@@ -79,7 +79,10 @@ impl Consumer {
                     self.caught_up(&mut work.round);
                     return Served::WaitsForRecords;
                 }
-                Ok(Step::NoTaker) => return self.without_taker(),
+                Ok(Step::NoTaker) => {
+                    self.end_idle_requests(&mut work.round);
+                    return self.without_taker();
+                }
                 Ok(Step::Blocked) => return Served::Blocked,
                 // A damaged record has been given up: the next step finds the one after it.
                 Err(StoreError::Damaged(sequence)) => self.skip(sequence),
@@ -116,6 +119,11 @@ impl Consumer {
         if none_held && self.listed.is_empty() {
             self.backlog.clear();
         }
+        self.end_idle_requests(round);
+    }
+
+    /// There is nothing for those who do not wait.
+    fn end_idle_requests(&mut self, round: &mut Round<'_>) {
         while let Some(request) = self.requests.next_idle() {
             round.send(&request.reply, b"", Status::NoMessages);
         }

@@ -360,12 +360,15 @@ impl Consumers {
             return false;
         };
         let ack = Ack::parse(message.payload);
-        self.and_ready(id, context, |consumer, work| {
+        let taken = self.and_ready(id, context, |consumer, work| {
             consumer.catch_up(work);
+            let is_known = topic.stream_sequence <= consumer.delivered.stream_sequence;
             consumer.handle_ack(&topic, ack, message.reply, &mut work.round);
+            is_known || !matches!(ack, Ack::Done | Ack::Terminate(_))
         });
-        // The reply of a request for more is where the records go.
-        if !message.reply.is_empty() && !matches!(ack, Ack::Next(_)) {
+        // What was never delivered cannot be done. The reply of a request for more is where the records go.
+        let is_answered = taken == Some(true) && !matches!(ack, Ack::Next(_));
+        if is_answered && !message.reply.is_empty() {
             context.port.publish(&Message {
                 topic: message.reply,
                 ..Message::default()
@@ -597,7 +600,10 @@ fn asks_too_much(headers: &[u8]) -> bool {
         let Some((name, value)) = line.split_at_checked(NAME.len()) else {
             return false;
         };
-        let level = super::write::parse_number(value.trim_ascii());
-        name.eq_ignore_ascii_case(NAME) && level.is_none_or(|level| level > super::pull::API_LEVEL)
+        let value = value.trim_ascii();
+        let level = super::write::parse_number(value);
+        name.eq_ignore_ascii_case(NAME)
+            && !value.is_empty()
+            && level.is_none_or(|level| level > super::pull::API_LEVEL)
     })
 }

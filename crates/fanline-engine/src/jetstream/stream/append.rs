@@ -17,6 +17,8 @@ pub(super) struct Admitted<'a> {
     pub(super) rollup: Option<Rollup>,
     /// When it is to be published again, if it is a schedule.
     pub(super) due: Option<i64>,
+    /// The subject of the schedule that it puts an end to.
+    pub(super) cancels: Option<&'a [u8]>,
 }
 
 /// What a record takes the place of.
@@ -61,6 +63,7 @@ impl Stream {
         let is_wanted = self.config.retention != Retention::Interest
             || self.consumers.wants_subject(admitted.subject);
         if !is_wanted {
+            self.skipped_at = Some(self.clock.unix_nanos);
             let next = self.store.last_sequence() + 2;
             self.store.skip_to(next).map_err(refused)?;
             return Ok(None);
@@ -97,6 +100,17 @@ impl Stream {
             None => {}
             Some(Rollup::Subject) => self.remove_below(admitted.subject, sequence, port),
             Some(Rollup::All) => self.remove_below(b"", sequence, port),
+        }
+        if let Some(schedule) = admitted.cancels {
+            self.schedules.remove(schedule);
+            // What the disk cannot remove now is one too many, as in `remove_below`.
+            if self
+                .store
+                .purge(schedule, None, 0)
+                .is_ok_and(|purged| purged > 0)
+            {
+                self.note_purged(port);
+            }
         }
         if self.config.allow_msg_schedules {
             match admitted.due {

@@ -41,6 +41,8 @@ pub(super) struct Checked {
     rollup: Option<Rollup>,
     /// When the scheduled message is due first.
     due: Option<i64>,
+    /// It puts an end to a schedule.
+    cancels: bool,
 }
 
 /// What the messages of a batch have changed for those after them.
@@ -76,6 +78,7 @@ impl Checked {
             expires_at: self.expires_at,
             rollup: self.rollup,
             due: self.due,
+            cancels: asked.headers.scheduler.filter(|_| self.cancels),
         }
     }
 }
@@ -118,7 +121,7 @@ impl Stream {
         result.map(|()| checked)
     }
 
-    fn check_size(&self, message: &Message<'_>) -> Result<(), ApiError> {
+    pub(super) fn check_size(&self, message: &Message<'_>) -> Result<(), ApiError> {
         if message.headers.len() > HEADER_BYTES_MAX {
             return Err(ApiError::STREAM_HEADER_EXCEEDS_MAXIMUM);
         }
@@ -151,6 +154,7 @@ impl Stream {
         }
         self.check_expected(subject, headers, so_far.as_deref())?;
         checked.due = self.check_schedule(subject, headers)?;
+        checked.cancels = self.cancelled(subject, headers).is_some();
         if let Some(id) = headers.msg_id {
             let earlier = self.find_duplicate(id);
             if let Some(so_far) = &mut so_far {
@@ -236,8 +240,11 @@ impl Stream {
             return Err(ApiError::STREAM_EXPECTED_LAST_SEQ_PER_SUBJECT_INVALID);
         }
         if let Some(expected) = headers.expected_last_sequence {
-            let before = so_far.map_or(0, |so_far| so_far.messages);
-            expect(expected, self.store.last_sequence() + before)?;
+            // Of a batch only the first can know.
+            if so_far.is_some_and(|so_far| so_far.messages > 0) {
+                return Err(ApiError::STREAM_WRONG_LAST_SEQUENCE_CONSTANT);
+            }
+            expect(expected, self.store.last_sequence())?;
         }
         if let Some(expected) = headers.expected_last_msg_id {
             if so_far.is_some() {

@@ -38,7 +38,7 @@ pub struct DirectGet {
     pub up_to_seq: u64,
     /// As of this time.
     pub up_to_time: Option<Timestamp>,
-    /// Without headers.
+    /// Without headers. The last ones of many subjects have them nevertheless: their subjects are there.
     pub no_hdr: bool,
 }
 
@@ -127,7 +127,8 @@ impl Stream {
             && sent < request.count_max()
             && bytes < bytes_max
         {
-            pending = pending.saturating_sub(1);
+            // Nobody is told of it on the way then, and nats-server does not count.
+            pending = pending.saturating_sub(u64::from(!request.no_hdr));
             let place = Place {
                 pending,
                 last_sequence,
@@ -180,7 +181,7 @@ impl Stream {
                 pending,
                 last_sequence,
             };
-            bytes += self.send(sequence, Some(place), request.no_hdr, reply, port)?;
+            bytes += self.send(sequence, Some(place), false, reply, port)?;
             sent += 1;
             last_sequence = sequence;
         }

@@ -68,6 +68,8 @@ pub struct Stream {
     sources: Vec<Source>,
     /// When it was last called.
     clock: Now,
+    /// When it last took a message that nobody was interested in.
+    skipped_at: Option<i64>,
     edits: Edits,
 }
 
@@ -126,6 +128,7 @@ impl Stream {
             done: Vec::new(),
             sources: source::all(&config)?,
             clock: now,
+            skipped_at: None,
             edits: Edits::default(),
             config,
             created,
@@ -155,7 +158,9 @@ impl Stream {
 
     /// What it holds, in numbers.
     pub fn state(&mut self) -> StoreState {
-        self.store.state()
+        let mut state = self.store.state();
+        state.last_unix_nanos = state.last_unix_nanos.max(self.skipped_at);
+        state
     }
 
     /// Its log, to look things up in.

@@ -4,6 +4,7 @@
 //! more. In: each piece is answered; an empty one ends it.
 
 mod archive;
+mod framing;
 mod restore;
 mod snapshot;
 
@@ -17,6 +18,9 @@ pub(super) use snapshot::{Snapshot, SnapshotOptions};
 
 /// A transfer of which nothing was heard for so long is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// So long a backup waits for somebody who subscribes to its subject itself: clients that share one wildcard
+/// for all answers do so only once they know that there will be one.
+const INTEREST_WAIT: Duration = Duration::from_secs(2);
 /// Transfers at once, in each direction.
 const TRANSFERS_MAX: usize = 64;
 
@@ -30,9 +34,12 @@ pub(super) struct Transfers {
 impl Transfers {
     /// When one of them is to be given up.
     pub(super) fn next_timeout(&self) -> Option<Duration> {
-        let out = self.snapshots.iter().map(|snapshot| snapshot.heard);
-        let back = self.restores.iter().map(|restore| restore.heard);
-        out.chain(back).min().map(|heard| heard + SILENCE_MAX)
+        let out = self.snapshots.iter().map(Snapshot::given_up_at);
+        let back = self
+            .restores
+            .iter()
+            .map(|restore| restore.heard + SILENCE_MAX);
+        out.chain(back).min()
     }
 
     /// Whether a stream of this name is coming back.
@@ -61,9 +68,10 @@ impl JetStream {
 
     /// Gives up transfers of which nothing is heard any more.
     pub(super) fn expire_transfers(&mut self, now: Now, port: &mut dyn Port) {
+        self.begin_snapshots(now, port);
         let is_silent = |heard: Duration| heard + SILENCE_MAX <= now.since_start;
         self.transfers.snapshots.retain(|snapshot| {
-            let gone = is_silent(snapshot.heard);
+            let gone = snapshot.given_up_at() <= now.since_start;
             if gone {
                 snapshot.give_up(port);
             }

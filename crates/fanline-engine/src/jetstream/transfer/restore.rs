@@ -132,7 +132,7 @@ impl JetStream {
 
 impl Restore {
     fn take(&mut self, piece: &[u8]) -> Result<(), ApiError> {
-        self.reader.push(piece);
+        self.reader.push(piece).map_err(ApiError::stream_restore)?;
         while let Some(frame) = self.reader.next().map_err(ApiError::stream_restore)? {
             match frame {
                 Frame::Record(sequence, record) => {

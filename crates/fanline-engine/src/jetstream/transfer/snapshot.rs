@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{TRANSFERS_MAX, archive};
+use super::{INTEREST_WAIT, SILENCE_MAX, TRANSFERS_MAX, archive, framing};
 use crate::jetstream::account::JetStream;
 use crate::jetstream::consumer::Context;
 use crate::jetstream::stream::Stream;
@@ -29,8 +29,12 @@ pub(in crate::jetstream) struct Snapshot {
     next: u64,
     /// The first that is not part of it.
     end: u64,
+    /// Somebody listens, and pieces are sent.
+    has_begun: bool,
     has_ended: bool,
-    /// Written and not sent.
+    /// Written and not framed.
+    plain: Vec<u8>,
+    /// Framed and not sent.
     buffer: Vec<u8>,
     in_flight_bytes: usize,
     pieces: u64,
@@ -52,29 +56,49 @@ impl JetStream {
         let key = self.streams.find(name).ok_or(ApiError::STREAM_NOT_FOUND)?;
         let stream = self.streams.id(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
         let of = self.streams.touch(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
-        let mut buffer = Vec::new();
-        archive::begin(&mut buffer);
+        let mut plain = Vec::new();
+        archive::begin(&mut plain);
         if options.with_consumers {
-            write_consumers(of, &mut buffer, now, port);
+            write_consumers(of, &mut plain, now, port);
         }
-        let mut snapshot = Snapshot {
+        let mut buffer = Vec::new();
+        framing::begin(&mut buffer);
+        let snapshot = Snapshot {
             id: self.random.id(),
             stream,
             name: name.to_owned(),
             options,
             next: of.store().first_sequence(),
             end: of.store().last_sequence() + 1,
+            has_begun: false,
             has_ended: false,
+            plain,
             buffer,
             in_flight_bytes: 0,
             pieces: 0,
             heard: now.since_start,
         };
         self.advisories.transfer("snapshot_create", name, now, port);
-        if !self.go_on(&mut snapshot, now, port) {
-            self.transfers.snapshots.push(snapshot);
-        }
+        self.transfers.snapshots.push(snapshot);
+        self.begin_snapshots(now, port);
         Ok(())
+    }
+
+    /// Sends the first pieces of backups that somebody listens for now, or whose wait is over.
+    pub(in crate::jetstream) fn begin_snapshots(&mut self, now: Now, port: &mut dyn Port) {
+        for mut snapshot in std::mem::take(&mut self.transfers.snapshots) {
+            let deliver = snapshot.options.deliver.as_bytes();
+            let is_due = snapshot.given_up_at() <= now.since_start;
+            let begins = !snapshot.has_begun
+                && (port.is_subscribed(deliver) || is_due && port.has_interest(deliver));
+            if begins {
+                snapshot.has_begun = true;
+                snapshot.heard = now.since_start;
+            }
+            if !begins || !self.go_on(&mut snapshot, now, port) {
+                self.transfers.snapshots.push(snapshot);
+            }
+        }
     }
 
     /// The receiver has taken a piece of so many bytes.
@@ -120,21 +144,24 @@ impl Snapshot {
     fn send(&mut self, stream: &mut Stream, port: &mut dyn Port) -> Result<bool, StoreError> {
         let mut everything = Filters::default();
         loop {
-            while !self.has_ended && self.buffer.len() < self.options.chunk_bytes {
+            while !self.has_ended && self.plain.len() + self.buffer.len() < self.options.chunk_bytes
+            {
                 let found = stream.store().next_matching(&mut everything, self.next)?;
                 let Some(sequence) = found.filter(|sequence| *sequence < self.end) else {
-                    archive::write_end(&mut self.buffer, self.end);
+                    archive::write_end(&mut self.plain, self.end);
                     self.has_ended = true;
                     break;
                 };
                 self.next = sequence + 1;
                 match stream.store().read(sequence) {
-                    Ok(Some(record)) => archive::write_record(&mut self.buffer, &record),
+                    Ok(Some(record)) => archive::write_record(&mut self.plain, &record),
                     // What is damaged cannot be saved; the rest can.
                     Ok(None) | Err(StoreError::Damaged(_)) => {}
                     Err(error) => return Err(error),
                 }
             }
+            framing::write(&mut self.buffer, &self.plain);
+            self.plain.clear();
             if self.buffer.is_empty() {
                 return Ok(true);
             }
@@ -160,6 +187,15 @@ impl Snapshot {
             payload: &piece,
             ..Message::default()
         });
+    }
+
+    /// When it is given up, unless something is heard before.
+    pub(super) fn given_up_at(&self) -> Duration {
+        let patience = match self.has_begun {
+            true => SILENCE_MAX,
+            false => INTEREST_WAIT,
+        };
+        self.heard + patience
     }
 
     /// The receiver does not answer.

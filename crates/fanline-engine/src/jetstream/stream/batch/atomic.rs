@@ -76,6 +76,7 @@ struct Ready {
     expires_at: Option<i64>,
     rollup: Option<Rollup>,
     due: Option<i64>,
+    cancels: Option<Vec<u8>>,
 }
 
 /// Whether a message ends its batch.
@@ -206,19 +207,26 @@ impl Stream {
         if id.len() > ID_BYTES_MAX {
             return Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_ID.into());
         }
-        let sequence = asked.batch_sequence.and_then(number).filter(|n| *n > 0);
+        let sequence = asked.batch_sequence.and_then(number);
         let sequence = sequence.ok_or(ApiError::ATOMIC_PUBLISH_MISSING_SEQ)?;
         let earlier = self.atomic.take(id);
-        let commit = match asked.batch_commit {
+        // An empty header is one, too.
+        let commit = match find(message.headers, b"Nats-Batch-Commit") {
             None => Commit::No,
             Some(b"1") => Commit::WithIt,
             Some(b"eob") => Commit::WithoutIt,
             Some(_) => return Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_COMMIT.into()),
         };
+        if sequence > MESSAGES_MAX + usize::from(commit == Commit::WithoutIt) {
+            return Err(Refused {
+                error: ApiError::atomic_publish_too_large_batch(MESSAGES_MAX),
+                abandoned: earlier.map(|_| "large"),
+            });
+        }
+        self.check_size(message)?;
         let mut batch = match earlier {
             Some(batch) if sequence == batch.messages.len() + 1 => batch,
             None if sequence == 1 => self.begin()?,
-            Some(_) if sequence == 1 => self.begin()?,
             earlier => {
                 return Err(Refused {
                     error: ApiError::ATOMIC_PUBLISH_INCOMPLETE_BATCH,
@@ -234,12 +242,6 @@ impl Stream {
                 .add("Nats-Batch-Commit", b"1")
                 .end();
             return Ok(Some(batch));
-        }
-        if sequence > MESSAGES_MAX {
-            return Err(Refused {
-                error: ApiError::atomic_publish_too_large_batch(MESSAGES_MAX),
-                abandoned: Some("large"),
-            });
         }
         let part = Part {
             subject: message.topic.to_vec(),
@@ -378,6 +380,7 @@ impl Ready {
             expires_at: admitted.expires_at,
             rollup: admitted.rollup,
             due: admitted.due,
+            cancels: admitted.cancels.map(<[u8]>::to_vec),
         }
     }
 
@@ -390,6 +393,7 @@ impl Ready {
             expires_at: self.expires_at,
             rollup: self.rollup,
             due: self.due,
+            cancels: self.cancels.as_deref(),
         }
     }
 }

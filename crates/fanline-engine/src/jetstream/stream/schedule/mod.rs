@@ -56,6 +56,19 @@ impl Schedules {
 }
 
 impl Stream {
+    /// The schedule that a message puts an end to: as the last message that it makes does.
+    pub(super) fn cancelled<'a>(
+        &self,
+        subject: &[u8],
+        headers: &PublishHeaders<'a>,
+    ) -> Option<&'a [u8]> {
+        let scheduler = headers
+            .scheduler
+            .filter(|_| self.config.allow_msg_schedules)?;
+        let ends = headers.schedule_next == Some(b"purge");
+        (ends && scheduler != subject && is_literal_topic(scheduler)).then_some(scheduler)
+    }
+
     /// Checks what a publish says of schedules; says when it is due first, if it is one.
     pub(super) fn check_schedule(
         &self,
@@ -63,7 +76,10 @@ impl Stream {
         headers: &PublishHeaders<'_>,
     ) -> Result<Option<i64>, ApiError> {
         if headers.scheduler.is_some() || headers.schedule_next.is_some() {
-            return Err(ApiError::MESSAGE_SCHEDULES_SCHEDULER_INVALID);
+            let cancels = self.cancelled(subject, headers).is_some();
+            return cancels
+                .then_some(None)
+                .ok_or(ApiError::MESSAGE_SCHEDULES_SCHEDULER_INVALID);
         }
         let Some(text) = headers.schedule else {
             return Ok(None);
@@ -78,7 +94,10 @@ impl Stream {
                 PatternError::TimeZone => ApiError::MESSAGE_SCHEDULES_TIME_ZONE_INVALID,
             })?;
         let ttl = headers.schedule_ttl;
-        if ttl.is_some_and(|text| !self.config.allow_msg_ttl || parse_ttl(text).is_none()) {
+        if ttl.is_some() && !self.config.allow_msg_ttl {
+            return Err(ApiError::MESSAGE_TTL_DISABLED);
+        }
+        if ttl.is_some_and(|text| parse_ttl(text).is_none()) {
             return Err(ApiError::MESSAGE_SCHEDULES_TTL_INVALID);
         }
         let is_sub = |text: &[u8]| text.eq_ignore_ascii_case(b"sub");

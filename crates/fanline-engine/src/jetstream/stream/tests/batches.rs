@@ -64,9 +64,14 @@ const ATOMIC: &[(&str, &str)] = &[
     ),
     ("k 1 - a.1", "r"),
     ("k 2 Nats-Expected-Last-Sequence=1 a.1", "r"),
+    ("k 3 Nats-Batch-Commit=1 a.1", "!10164 wrong last sequence"),
+    ("b0 0 - a.1", INCOMPLETE),
+    ("b1 1 - a.1", "r"),
+    ("b1 1 - a.1", INCOMPLETE),
+    ("b1 2 Nats-Batch-Commit=1 a.1", INCOMPLETE),
     (
-        "k 3 Nats-Batch-Commit=1 a.1",
-        "!10071 wrong last sequence: 6",
+        "b2 1 Nats-Batch-Commit= a.1",
+        "!10200 atomic publish batch commit is invalid",
     ),
     ("l 1 Nats-Expected-Last-Msg-Id=1 a.1", "r"),
     (

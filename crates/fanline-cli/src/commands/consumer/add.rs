@@ -1,0 +1,76 @@
+//! `fanline consumer add`: make a consumer.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fanline_server::client::jetstream::{AckPolicy, ConsumerAction, ConsumerConfig, Kept};
+
+use super::config::ConfigArgs;
+use super::details;
+use crate::failure::Failure;
+use crate::files::read_json;
+use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
+
+/// Make a consumer.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fanline consumer add ORDERS billing
+  fanline consumer add ORDERS mail --filter 'orders.paid' --deliver new
+  fanline consumer add ORDERS --ephemeral --deliver last --ack none
+  fanline consumer add ORDERS audit --target audit.orders --flow-control --heartbeat 5s
+
+It is pulled from, with acknowledgements, unless the flags say otherwise.")]
+pub(crate) struct AddArgs {
+    /// The stream
+    stream: String,
+    /// Its name
+    #[arg(required_unless_present_any = ["ephemeral", "config"])]
+    consumer: Option<String>,
+    /// It goes when nobody uses it
+    #[arg(long)]
+    ephemeral: bool,
+    /// Take the configuration from a JSON file; flags change it further
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// It is pulled from, which is the default
+    #[arg(long, conflicts_with = "target")]
+    pull: bool,
+    #[command(flatten)]
+    settings: ConfigArgs,
+    /// For scripts of the nats CLI: there are no questions here in any case
+    #[arg(long, hide = true)]
+    defaults: bool,
+    #[command(flatten)]
+    json: JsonArgs,
+    #[command(flatten)]
+    jetstream: JetStreamArgs,
+}
+
+impl AddArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let mut config = match &self.config {
+            Some(path) => read_json(path)?,
+            None => Kept::from(ConsumerConfig {
+                ack_policy: AckPolicy::Explicit,
+                ..Default::default()
+            }),
+        };
+        if let Some(name) = &self.consumer {
+            config.name.clone_from(name);
+            config.durable_name.clear();
+            if !self.ephemeral {
+                config.durable_name.clone_from(name);
+            }
+        }
+        self.settings.apply(&mut config);
+        let jetstream = self.jetstream.connect().await?;
+        let info = jetstream
+            .create_consumer(&self.stream, &config, ConsumerAction::Create)
+            .await?;
+        match self.json.json {
+            true => print_json(&info),
+            false => details::print(&info, "was created"),
+        }
+    }
+}

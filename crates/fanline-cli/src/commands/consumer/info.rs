@@ -1,0 +1,33 @@
+//! `fanline consumer info`: what a consumer is, and how far it is.
+
+use clap::Args;
+
+use super::details;
+use crate::failure::Failure;
+use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
+
+/// Show a consumer's configuration and state.
+#[derive(Args, Debug)]
+pub(crate) struct InfoArgs {
+    /// The stream
+    stream: String,
+    /// The consumer
+    consumer: String,
+    #[command(flatten)]
+    json: JsonArgs,
+    #[command(flatten)]
+    jetstream: JetStreamArgs,
+}
+
+impl InfoArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let jetstream = self.jetstream.connect().await?;
+        let info = jetstream
+            .consumer_info(&self.stream, &self.consumer)
+            .await?;
+        match self.json.json {
+            true => print_json(&info),
+            false => details::print(&info, ""),
+        }
+    }
+}

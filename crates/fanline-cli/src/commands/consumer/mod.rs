@@ -1,0 +1,57 @@
+//! `fanline consumer`: one verb, one file.
+
+mod add;
+mod config;
+mod details;
+mod edit;
+mod info;
+mod ls;
+mod next;
+mod pause;
+mod report;
+mod reset;
+mod resume;
+mod rm;
+mod unpin;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+
+/// What to do with consumers.
+#[derive(Subcommand, Debug)]
+pub(crate) enum ConsumerCommand {
+    #[command(visible_aliases = ["create", "new"])]
+    Add(Box<add::AddArgs>),
+    #[command(visible_alias = "list")]
+    Ls(ls::LsArgs),
+    Info(info::InfoArgs),
+    Report(report::ReportArgs),
+    Next(next::NextArgs),
+    #[command(visible_alias = "update")]
+    Edit(Box<edit::EditArgs>),
+    Pause(pause::PauseArgs),
+    Resume(resume::ResumeArgs),
+    Reset(reset::ResetArgs),
+    Unpin(unpin::UnpinArgs),
+    #[command(visible_alias = "delete")]
+    Rm(rm::RmArgs),
+}
+
+impl ConsumerCommand {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        match self {
+            ConsumerCommand::Add(args) => args.run().await,
+            ConsumerCommand::Ls(args) => args.run().await,
+            ConsumerCommand::Info(args) => args.run().await,
+            ConsumerCommand::Report(args) => args.run().await,
+            ConsumerCommand::Next(args) => args.run().await,
+            ConsumerCommand::Edit(args) => args.run().await,
+            ConsumerCommand::Pause(args) => args.run().await,
+            ConsumerCommand::Resume(args) => args.run().await,
+            ConsumerCommand::Reset(args) => args.run().await,
+            ConsumerCommand::Unpin(args) => args.run().await,
+            ConsumerCommand::Rm(args) => args.run().await,
+        }
+    }
+}

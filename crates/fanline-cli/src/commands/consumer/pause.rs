@@ -1,0 +1,52 @@
+//! `fanline consumer pause`: let a consumer deliver nothing for a while.
+
+use clap::Args;
+use fanline_server::client::jetstream::Timestamp;
+
+use crate::failure::Failure;
+use crate::jetstream::{ForceArgs, JetStreamArgs, JsonArgs, print_json};
+use crate::{show, values};
+
+/// Let a consumer deliver nothing for a while.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fanline consumer pause ORDERS billing 1h --force
+  fanline consumer pause ORDERS billing 2026-12-24T18:00:00Z --force")]
+pub(crate) struct PauseArgs {
+    /// The stream
+    stream: String,
+    /// The consumer
+    consumer: String,
+    /// How long, or until when
+    #[arg(value_parser = values::moment)]
+    until: Timestamp,
+    #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
+    json: JsonArgs,
+    #[command(flatten)]
+    jetstream: JetStreamArgs,
+}
+
+impl PauseArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let PauseArgs {
+            stream, consumer, ..
+        } = &self;
+        let until = show::time(self.until);
+        self.force.confirm(&format!(
+            "Pause consumer {stream} > {consumer} until {until}?"
+        ))?;
+        let jetstream = self.jetstream.connect().await?;
+        let info = jetstream
+            .pause_consumer(stream, consumer, Some(self.until))
+            .await?;
+        match self.json.json {
+            true => return print_json(&info),
+            false if info.paused => eprintln!("Paused {stream} > {consumer} until {until}"),
+            false => eprintln!("{stream} > {consumer} is not paused: that time is over"),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! `fanline consumer resume`: let a paused consumer deliver again.
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::jetstream::{ForceArgs, JetStreamArgs};
+
+/// Let a paused consumer deliver again.
+#[derive(Args, Debug)]
+pub(crate) struct ResumeArgs {
+    /// The stream
+    stream: String,
+    /// The consumer
+    consumer: String,
+    #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
+    jetstream: JetStreamArgs,
+}
+
+impl ResumeArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let ResumeArgs {
+            stream, consumer, ..
+        } = &self;
+        self.force
+            .confirm(&format!("Resume consumer {stream} > {consumer}?"))?;
+        let jetstream = self.jetstream.connect().await?;
+        jetstream.pause_consumer(stream, consumer, None).await?;
+        eprintln!("Resumed {stream} > {consumer}");
+        Ok(())
+    }
+}

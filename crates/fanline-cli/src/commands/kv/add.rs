@@ -1,0 +1,136 @@
+//! `fanline kv add`: make a bucket.
+
+use std::time::Duration;
+
+use clap::Args;
+use fanline_server::client::jetstream::{
+    BucketConfig, Placement, Republish, Storage, StreamSource,
+};
+
+use super::details;
+use crate::failure::Failure;
+use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
+use crate::values;
+
+/// Make a bucket.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fanline kv add prices
+  fanline kv add sessions --ttl 1h --storage memory
+  fanline kv add settings --history 10 --max-value-size 64k")]
+pub(crate) struct AddArgs {
+    /// Its name
+    bucket: String,
+    /// Values kept per key
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=64))]
+    history: u8,
+    /// How long a value lives
+    #[arg(long, value_name = "TIME", value_parser = values::finite_span, default_value = "never")]
+    ttl: Duration,
+    /// Keys may have a TTL of their own; how long the mark lives that is left when one goes
+    #[arg(long, alias = "limit-marker-ttl", value_name = "TIME", value_parser = values::finite_span)]
+    marker_ttl: Option<Duration>,
+    /// Most bytes of a value
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
+    max_value_size: Option<usize>,
+    /// Most bytes of all
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
+    max_bucket_size: Option<usize>,
+    /// What it is for
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    description: String,
+    /// Where it is kept: file or memory
+    #[arg(long, default_value = "file", value_parser = values::word::<Storage>)]
+    storage: Storage,
+    /// Whether it is compressed
+    #[arg(long, alias = "compression")]
+    compress: bool,
+    /// Servers that keep it
+    #[arg(long, value_name = "N", default_value = "1")]
+    replicas: u8,
+    /// Cluster to keep it in
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// Label that its servers must have; may be repeated
+    #[arg(long, alias = "tag", value_name = "LABEL")]
+    tags: Vec<String>,
+    /// Publish values once more, of subjects that match this...
+    #[arg(long, value_name = "SUBJECT", requires = "republish_destination")]
+    republish_source: Option<String>,
+    /// ...under this subject
+    #[arg(long, value_name = "SUBJECT")]
+    republish_destination: Option<String>,
+    /// Publish them without values
+    #[arg(long, requires = "republish_destination")]
+    republish_headers: bool,
+    /// Copy this bucket
+    #[arg(long, value_name = "BUCKET")]
+    mirror: Option<String>,
+    /// Take values of this bucket in; may be repeated
+    #[arg(long, value_name = "BUCKET", conflicts_with = "mirror")]
+    source: Vec<String>,
+    /// Free label; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::label)]
+    metadata: Vec<(String, String)>,
+    #[command(flatten)]
+    json: JsonArgs,
+    #[command(flatten)]
+    jetstream: JetStreamArgs,
+}
+
+impl AddArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let config = self.config()?;
+        let jetstream = self.jetstream.connect().await?;
+        let bucket = jetstream.create_bucket(&config).await?;
+        let info = bucket.status().await?;
+        match self.json.json {
+            true => print_json(&info),
+            false => details::print(&info),
+        }
+    }
+
+    fn config(&self) -> Result<BucketConfig, Failure> {
+        let too_large = |_| Failure::Usage("--max-value-size is too large".to_owned());
+        let origin = |name: &String| StreamSource {
+            name: name.clone(),
+            ..Default::default()
+        };
+        let is_placed = self.cluster.is_some() || !self.tags.is_empty();
+        Ok(BucketConfig {
+            bucket: self.bucket.clone(),
+            description: self.description.clone(),
+            history: self.history,
+            ttl: self.ttl,
+            value_bytes_max: self
+                .max_value_size
+                .map(u32::try_from)
+                .transpose()
+                .map_err(too_large)?,
+            bytes_max: self.max_bucket_size.map(|bytes| bytes as u64),
+            storage: self.storage,
+            replicas: self.replicas,
+            compression: self.compress,
+            limit_marker_ttl: self.marker_ttl,
+            republish: self.republish_destination.clone().map(|dest| Republish {
+                src: self.republish_source.clone().unwrap_or_default(),
+                dest,
+                headers_only: self.republish_headers,
+            }),
+            placement: is_placed.then(|| Placement {
+                cluster: self.cluster.clone().unwrap_or_default(),
+                tags: self.tags.clone(),
+                ..Default::default()
+            }),
+            mirror: self.mirror.as_ref().map(origin),
+            sources: self.source.iter().map(origin).collect(),
+            metadata: self.metadata.iter().cloned().collect(),
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! `fanline kv ls`: which buckets there are, or which keys of one.
+
+use clap::Args;
+use fanline_server::client::jetstream::{JetStream, StreamInfo};
+
+use super::details::bucket_of;
+use super::table;
+use crate::failure::Failure;
+use crate::jetstream::{JetStreamArgs, JsonArgs, print_json, print_lines};
+use crate::show;
+use crate::table::Table;
+
+/// List buckets, or the keys of a bucket.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fanline kv ls                      buckets
+  fanline kv ls prices               keys
+  fanline kv ls prices 'coffee.>' -v keys with revision and value")]
+pub(crate) struct LsArgs {
+    /// The bucket
+    bucket: Option<String>,
+    /// Keys that match
+    #[arg(default_value = ">", hide_default_value = true)]
+    filter: String,
+    /// Names of buckets alone
+    #[arg(short, long)]
+    names: bool,
+    /// Keys with what is known of them
+    #[arg(short, long, alias = "display-value")]
+    verbose: bool,
+    #[command(flatten)]
+    json: JsonArgs,
+    #[command(flatten)]
+    jetstream: JetStreamArgs,
+}
+
+impl LsArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let jetstream = self.jetstream.connect().await?;
+        match &self.bucket {
+            Some(bucket) => self.list_keys(&jetstream, bucket).await,
+            None => self.list_buckets(&jetstream).await,
+        }
+    }
+
+    async fn list_keys(&self, jetstream: &JetStream, bucket: &str) -> Result<(), Failure> {
+        let bucket = jetstream.bucket(bucket).await?;
+        let mut entries = bucket.entries(&self.filter, !self.verbose).await?;
+        entries.sort_by(|a, b| a.key.cmp(&b.key));
+        match (self.json.json, self.verbose) {
+            (true, true) => print_json(&entries.iter().map(table::to_json).collect::<Vec<_>>()),
+            (true, false) => print_json(&entries.iter().map(|e| &e.key).collect::<Vec<_>>()),
+            (false, true) => table::print(&entries, true),
+            (false, false) => print_lines(entries.into_iter().map(|entry| entry.key)),
+        }
+    }
+
+    async fn list_buckets(&self, jetstream: &JetStream) -> Result<(), Failure> {
+        let mut buckets = jetstream.buckets().await?;
+        buckets.sort_by(|a, b| a.config.name.cmp(&b.config.name));
+        let names = || buckets.iter().map(|info| bucket_of(info).to_owned());
+        match (self.json.json, self.names) {
+            (true, _) => print_json(&names().collect::<Vec<_>>()),
+            (false, true) => print_lines(names()),
+            (false, false) if buckets.is_empty() => {
+                eprintln!("There are no buckets");
+                Ok(())
+            }
+            (false, false) => print_buckets(&buckets),
+        }
+    }
+}
+
+fn print_buckets(buckets: &[StreamInfo]) -> Result<(), Failure> {
+    let mut table = Table::new([
+        "Bucket",
+        "Description",
+        ">Keys",
+        ">Values",
+        ">Size",
+        ">History",
+        "Created",
+        "Last change",
+    ]);
+    for info in buckets {
+        table.row([
+            bucket_of(info).to_owned(),
+            info.config.description.clone(),
+            show::count(info.state.num_subjects),
+            show::count(info.state.messages),
+            show::bytes(info.state.bytes),
+            info.config.max_msgs_per_subject.to_string(),
+            show::time(info.created),
+            show::ago(info.state.last_ts),
+        ]);
+    }
+    table.print()
+}

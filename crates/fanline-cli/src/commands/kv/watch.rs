@@ -1,0 +1,100 @@
+//! `fanline kv watch`: every change, as it happens.
+
+use std::io::{Write, stdout};
+
+use clap::Args;
+use fanline_server::client::jetstream::{Entry, Operation, WatchOptions};
+
+use super::table;
+use crate::connection::interrupted;
+use crate::failure::Failure;
+use crate::jetstream::{JetStreamArgs, JsonArgs};
+use crate::terminal::{Colour, stdout_is_colourful};
+use crate::{show, values};
+
+/// Print what keys are, and then every change, until interrupted.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fanline kv watch prices
+  fanline kv watch prices 'coffee.>' --history
+  fanline kv watch prices --updates-only --json | jq .key")]
+pub(crate) struct WatchArgs {
+    /// The bucket
+    bucket: String,
+    /// Keys that match
+    #[arg(default_value = ">", hide_default_value = true)]
+    key: String,
+    /// First all that is kept of each key, not its last value only
+    #[arg(long, conflicts_with = "updates_only")]
+    history: bool,
+    /// Leave out what is there already
+    #[arg(long)]
+    updates_only: bool,
+    /// Leave deletions out
+    #[arg(long)]
+    ignore_deletes: bool,
+    /// Begin at this revision
+    #[arg(long, value_name = "N", conflicts_with_all = ["history", "updates_only"])]
+    revision: Option<u64>,
+    /// End after as many changes
+    #[arg(short, long, value_name = "N", value_parser = values::count)]
+    count: Option<u64>,
+    #[command(flatten)]
+    json: JsonArgs,
+    #[command(flatten)]
+    jetstream: JetStreamArgs,
+}
+
+impl WatchArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let bucket = self.jetstream.connect().await?.bucket(&self.bucket).await?;
+        let options = WatchOptions {
+            with_history: self.history,
+            updates_only: self.updates_only,
+            ignore_deletes: self.ignore_deletes,
+            meta_only: false,
+            from_revision: self.revision,
+        };
+        let mut watch = bucket.watch(&self.key, options).await?;
+        eprintln!("Watching \"{}\" of {}", self.key, self.bucket);
+        let mut printed = 0;
+        let mut interrupted = std::pin::pin!(interrupted());
+        while self.count.is_none_or(|count| printed < count) {
+            let entry = tokio::select! {
+                entry = watch.next() => entry?,
+                () = &mut interrupted => break,
+            };
+            if let Some(entry) = entry {
+                self.print(&entry)?;
+                printed += 1;
+            }
+        }
+        watch.close().await?;
+        Ok(())
+    }
+
+    fn print(&self, entry: &Entry) -> Result<(), Failure> {
+        let mut out = stdout().lock();
+        if self.json.json {
+            writeln!(out, "{}", table::to_json(entry))?;
+            return Ok(());
+        }
+        let colour = match entry.operation {
+            Operation::Put => Colour::Green,
+            Operation::Delete | Operation::Purge => Colour::Red,
+        };
+        let operation = colour.paint(entry.operation.word(), stdout_is_colourful());
+        let time = show::time(entry.created);
+        let value = match entry.operation {
+            Operation::Put => format!(": {}", table::shortened(&entry.value)),
+            Operation::Delete | Operation::Purge => String::new(),
+        };
+        writeln!(
+            out,
+            "[{time}] {operation} {} #{}{value}",
+            entry.key, entry.revision
+        )?;
+        Ok(())
+    }
+}

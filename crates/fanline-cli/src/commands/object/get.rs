@@ -1,0 +1,94 @@
+//! `fanline object get`: fetch an object into a file.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use fanline_server::client::jetstream::ObjectReader;
+use tokio::fs::File;
+use tokio::io::{AsyncWrite, AsyncWriteExt, BufWriter};
+
+use crate::failure::Failure;
+use crate::jetstream::{ForceArgs, JetStreamArgs};
+use crate::show;
+
+/// Fetch an object into a file, and check its digest.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fanline object get images cup.png
+  fanline object get backups docs.tar --output - | tar x")]
+pub(crate) struct GetArgs {
+    /// The store
+    bucket: String,
+    /// The object
+    name: String,
+    /// The file; `-` for stdout. The object's name by default, in this folder
+    #[arg(short = 'O', long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// For scripts of the nats CLI: nothing moves here in any case
+    #[arg(long, hide = true)]
+    no_progress: bool,
+    #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
+    jetstream: JetStreamArgs,
+}
+
+impl GetArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let jetstream = self.jetstream.connect().await?;
+        let store = jetstream.object_store(&self.bucket).await?;
+        let mut reader = store.get(&self.name).await?;
+        if self.output.as_deref() == Some(Path::new("-")) {
+            return copy(&mut reader, &mut BufWriter::new(tokio::io::stdout())).await;
+        }
+        let path = self.path()?;
+        if path.exists() {
+            self.force
+                .confirm(&format!("Write over {}?", path.display()))?;
+        }
+        self.write(&mut reader, &path).await?;
+        let size = show::bytes(reader.info().size);
+        eprintln!("Wrote {size} to {}", path.display());
+        Ok(())
+    }
+
+    /// What was fetched takes the place of the file only once it is whole and its digest is right.
+    async fn write(&self, reader: &mut ObjectReader, path: &Path) -> Result<(), Failure> {
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let mut file = BufWriter::new(File::create(&partial).await?);
+        let outcome = copy(reader, &mut file).await;
+        drop(file);
+        match outcome {
+            Ok(()) => Ok(std::fs::rename(&partial, path)?),
+            Err(error) => {
+                // The first error is the one to tell.
+                let _ = std::fs::remove_file(&partial);
+                Err(error)
+            }
+        }
+    }
+
+    /// An object's name may have folders in it, which are not to be followed.
+    fn path(&self) -> Result<PathBuf, Failure> {
+        if let Some(output) = &self.output {
+            return Ok(output.clone());
+        }
+        let name = Path::new(&self.name).file_name();
+        name.map(PathBuf::from)
+            .ok_or_else(|| Failure::Usage("this object needs an --output".to_owned()))
+    }
+}
+
+async fn copy(
+    reader: &mut ObjectReader,
+    out: &mut (impl AsyncWrite + Unpin),
+) -> Result<(), Failure> {
+    while let Some(piece) = reader.next().await? {
+        out.write_all(&piece).await?;
+    }
+    out.flush().await?;
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! `fanline stream ls`: which streams there are.
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::jetstream::{JetStreamArgs, JsonArgs, print_json, print_lines};
+use crate::show;
+use crate::table::Table;
+
+/// List streams.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fanline stream ls
+  fanline stream ls --subject orders.new    the stream that keeps it
+  fanline stream ls --names                 one name a line")]
+pub(crate) struct LsArgs {
+    /// Those that keep a subject which matches
+    #[arg(
+        long,
+        value_name = "SUBJECT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    subject: String,
+    /// Names alone
+    #[arg(short, long)]
+    names: bool,
+    /// Buckets and object stores too
+    #[arg(short, long)]
+    all: bool,
+    #[command(flatten)]
+    json: JsonArgs,
+    #[command(flatten)]
+    jetstream: JetStreamArgs,
+}
+
+/// Streams that other commands show.
+const BUILT_ON: [&str; 2] = ["KV_", "OBJ_"];
+
+impl LsArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let jetstream = self.jetstream.connect().await?;
+        let is_shown = |name: &str| self.all || !BUILT_ON.iter().any(|p| name.starts_with(p));
+        if self.names || self.json.json {
+            let mut names = jetstream.stream_names(&self.subject).await?;
+            names.retain(|name| is_shown(name));
+            return match self.json.json {
+                true => print_json(&names),
+                false => print_lines(names),
+            };
+        }
+        let mut streams = jetstream.streams(&self.subject).await?;
+        let total = streams.len();
+        streams.retain(|info| is_shown(&info.config.name));
+        if streams.is_empty() {
+            let hidden = if total > 0 {
+                " but buckets; --all shows them"
+            } else {
+                ""
+            };
+            eprintln!("There are no streams{hidden}");
+            return Ok(());
+        }
+        let mut table = Table::new([
+            "Name",
+            "Subjects",
+            "Storage",
+            ">Messages",
+            ">Size",
+            ">Consumers",
+            "Created",
+            "Last message",
+        ]);
+        for info in streams {
+            let state = &info.state;
+            table.row([
+                info.config.name.clone(),
+                shortened(&info.config.subjects),
+                show::word(&info.config.storage),
+                show::count(state.messages),
+                show::bytes(state.bytes),
+                show::count(state.consumer_count),
+                show::time(info.created),
+                show::ago(state.last_ts),
+            ]);
+        }
+        table.print()
+    }
+}
+
+/// The first two subjects, and how many more there are.
+fn shortened(subjects: &[String]) -> String {
+    let first = subjects
+        .iter()
+        .take(2)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    match subjects.len().saturating_sub(2) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}

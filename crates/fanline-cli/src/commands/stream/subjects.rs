@@ -1,0 +1,53 @@
+//! `fanline stream subjects`: what a stream holds, by subject.
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::jetstream::{JetStreamArgs, JsonArgs, print_json, print_lines};
+use crate::show;
+use crate::table::Table;
+
+/// List the subjects of a stream, with how many records each has.
+#[derive(Args, Debug)]
+pub(crate) struct SubjectsArgs {
+    /// The stream
+    stream: String,
+    /// Those that match
+    #[arg(default_value = ">", hide_default_value = true)]
+    filter: String,
+    /// Names alone
+    #[arg(short, long)]
+    names: bool,
+    /// By name, not by count
+    #[arg(long)]
+    sort_names: bool,
+    #[command(flatten)]
+    json: JsonArgs,
+    #[command(flatten)]
+    jetstream: JetStreamArgs,
+}
+
+impl SubjectsArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let jetstream = self.jetstream.connect().await?;
+        let subjects = jetstream
+            .stream_subjects(&self.stream, &self.filter)
+            .await?;
+        if self.json.json {
+            return print_json(&subjects);
+        }
+        let mut rows: Vec<(String, u64)> = subjects.into_iter().collect();
+        if !self.sort_names {
+            // The map is sorted by name, and stays so among equals.
+            rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        }
+        if self.names {
+            return print_lines(rows.into_iter().map(|(subject, _)| subject));
+        }
+        let mut table = Table::new(["Subject", ">Messages"]);
+        for (subject, count) in rows {
+            table.row([subject, show::count(count)]);
+        }
+        table.print()
+    }
+}

@@ -1,0 +1,157 @@
+//! Numbers and times as people read them.
+
+use fanline_server::client::jetstream::{Nanos, Timestamp};
+use serde::Serialize;
+
+/// Units of 1,024 each.
+const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+/// `1,234,567`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (nth, digit) in digits.chars().enumerate() {
+        if nth > 0 && (digits.len() - nth).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1.5 KiB`.
+pub(crate) fn bytes(number: u64) -> String {
+    let mut unit = 0;
+    let mut scale: u64 = 1;
+    while number / scale >= 1024 && unit + 1 < UNITS.len() {
+        scale *= 1024;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{number} B"),
+        _ => {
+            // Tenths, rounded down: a limit is never shown as reached before it is.
+            let tenths = u128::from(number) * 10 / u128::from(scale);
+            format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
+        }
+    }
+}
+
+/// A limit on a count; none when it is not positive.
+pub(crate) fn limit(number: i64) -> String {
+    positive(number).map_or_else(unlimited, count)
+}
+
+/// A limit on bytes.
+pub(crate) fn bytes_limit(number: i64) -> String {
+    positive(number).map_or_else(unlimited, bytes)
+}
+
+/// A limit on an age.
+pub(crate) fn age_limit(age: Nanos) -> String {
+    match age.is_zero() {
+        true => unlimited(),
+        false => age.to_string(),
+    }
+}
+
+fn positive(number: i64) -> Option<u64> {
+    u64::try_from(number).ok().filter(|number| *number > 0)
+}
+
+fn unlimited() -> String {
+    "unlimited".to_owned()
+}
+
+/// A time in the time zone of this machine, or `never`.
+pub(crate) fn time(time: Timestamp) -> String {
+    if time.is_zero() {
+        return "never".to_owned();
+    }
+    let seconds = time.unix_nanos().div_euclid(1_000_000_000);
+    match jiff::Timestamp::from_second(seconds) {
+        Ok(at) => at
+            .to_zoned(jiff::tz::TimeZone::system())
+            .strftime("%Y-%m-%d %H:%M:%S")
+            .to_string(),
+        Err(_) => time.to_string(),
+    }
+}
+
+/// How long ago something was: `3m12s ago`, or `never`.
+pub(crate) fn ago(time: Timestamp) -> String {
+    if time.is_zero() {
+        return "never".to_owned();
+    }
+    let now = i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX);
+    let nanos = now.saturating_sub(time.unix_nanos()).max(0);
+    format!("{} ago", rounded(nanos))
+}
+
+/// Nanoseconds with as many digits as matter.
+pub(crate) fn rounded(nanos: i64) -> String {
+    const SECOND: i64 = 1_000_000_000;
+    let precision = match nanos {
+        ..1_000_000 => 1_000,
+        1_000_000..SECOND => 1_000_000,
+        SECOND..60_000_000_000 => SECOND / 100,
+        _ => SECOND,
+    };
+    let rounded = nanos / precision * precision;
+    match rounded / SECOND / 86_400 {
+        0 => Nanos(rounded).to_string(),
+        days => format!("{days}d{}", Nanos(rounded - days * 86_400 * SECOND)),
+    }
+}
+
+/// `true` as `yes`.
+pub(crate) fn yes(value: bool) -> &'static str {
+    if value { "yes" } else { "no" }
+}
+
+/// The word that JSON has for something, such as `workqueue`.
+pub(crate) fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        Ok(other) => other.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        for (number, counted, sized) in [
+            (0, "0", "0 B"),
+            (999, "999", "999 B"),
+            (1_000, "1,000", "1000 B"),
+            (1_536, "1,536", "1.5 KiB"),
+            (1_234_567, "1,234,567", "1.1 MiB"),
+            (u64::MAX, "18,446,744,073,709,551,615", "16383.9 PiB"),
+        ] {
+            assert_eq!(
+                (count(number).as_str(), bytes(number).as_str()),
+                (counted, sized)
+            );
+        }
+        assert_eq!(
+            [limit(-1), limit(0), limit(10)],
+            ["unlimited", "unlimited", "10"]
+        );
+    }
+
+    #[test]
+    fn spans() {
+        for (nanos, text) in [
+            (0, "0s"),
+            (1_500_000, "1ms"),
+            (61_999_999_999, "1m1s"),
+            (90_061_000_000_000, "1d1h1m1s"),
+        ] {
+            assert_eq!(rounded(nanos), text);
+        }
+    }
+}

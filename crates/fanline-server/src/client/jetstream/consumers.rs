@@ -1,0 +1,189 @@
+//! Consumers: made, changed, looked at, paused and removed.
+
+use fanline_engine::jetstream::{ConsumerConfig, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::info::{ConsumerInfo, Kept};
+use super::{JetStream, JetStreamError};
+
+/// What [`create_consumer`](JetStream::create_consumer) does when there is one of the name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConsumerAction {
+    /// It is made, or changed.
+    #[default]
+    #[serde(rename = "")]
+    CreateOrUpdate,
+    /// It must not be there, unless just so.
+    Create,
+    /// It must be there.
+    Update,
+}
+
+#[derive(Serialize)]
+struct CreateRequest<'a> {
+    stream_name: &'a str,
+    config: &'a Kept<ConsumerConfig>,
+    action: ConsumerAction,
+}
+
+#[derive(Deserialize)]
+struct ListPage {
+    total: u64,
+    consumers: Option<Vec<ConsumerInfo>>,
+}
+
+/// Whether a consumer is paused.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PauseInfo {
+    /// Whether it is now.
+    #[serde(default)]
+    pub paused: bool,
+    /// Until when.
+    #[serde(default)]
+    pub pause_until: Option<Timestamp>,
+}
+
+impl JetStream {
+    /// Makes or changes a consumer. Without a name the server chooses one, and the consumer goes when
+    /// nobody uses it.
+    ///
+    /// # Errors
+    ///
+    /// The API's, for instance that a field makes no sense; those of a request.
+    pub async fn create_consumer(
+        &self,
+        stream: &str,
+        config: &Kept<ConsumerConfig>,
+        action: ConsumerAction,
+    ) -> Result<ConsumerInfo, JetStreamError> {
+        let name = match config.name.is_empty() {
+            true => &config.durable_name,
+            false => &config.name,
+        };
+        // A single filter is part of the subject, so that permissions can be given by it; with a wildcard
+        // it could not be published to.
+        let filter = Some(config.filter_subject.as_str()).filter(|filter| {
+            !name.is_empty() && !filter.is_empty() && !filter.contains(['*', '>'])
+        });
+        let tokens = ["CONSUMER.CREATE", stream, name]
+            .into_iter()
+            .chain(filter)
+            .filter(|token| !token.is_empty());
+        let request = CreateRequest {
+            stream_name: stream,
+            config,
+            action,
+        };
+        let endpoint = tokens.collect::<Vec<_>>().join(".");
+        self.call_with(&endpoint, &request).await
+    }
+
+    /// A consumer's configuration and state.
+    ///
+    /// # Errors
+    ///
+    /// The API's, when the stream or the consumer is not there; those of a request.
+    pub async fn consumer_info(
+        &self,
+        stream: &str,
+        consumer: &str,
+    ) -> Result<ConsumerInfo, JetStreamError> {
+        self.call(&format!("CONSUMER.INFO.{stream}.{consumer}"))
+            .await
+    }
+
+    /// All consumers of a stream.
+    ///
+    /// # Errors
+    ///
+    /// The API's, when the stream is not there; those of a request.
+    pub async fn consumers(&self, stream: &str) -> Result<Vec<ConsumerInfo>, JetStreamError> {
+        let endpoint = format!("CONSUMER.LIST.{stream}");
+        let mut all = Vec::new();
+        loop {
+            let body = json!({ "offset": all.len() });
+            let page: ListPage = self.call_with(&endpoint, &body).await?;
+            let found = page.consumers.unwrap_or_default();
+            let is_last = found.is_empty();
+            all.extend(found);
+            if is_last || all.len() as u64 >= page.total {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Removes a consumer.
+    ///
+    /// # Errors
+    ///
+    /// The API's, when the stream or the consumer is not there; those of a request.
+    pub async fn delete_consumer(
+        &self,
+        stream: &str,
+        consumer: &str,
+    ) -> Result<(), JetStreamError> {
+        let _: Value = self
+            .call(&format!("CONSUMER.DELETE.{stream}.{consumer}"))
+            .await?;
+        Ok(())
+    }
+
+    /// Lets a consumer deliver nothing until then; without a time, lets it deliver again.
+    ///
+    /// # Errors
+    ///
+    /// The API's, when the stream or the consumer is not there; those of a request.
+    pub async fn pause_consumer(
+        &self,
+        stream: &str,
+        consumer: &str,
+        until: Option<Timestamp>,
+    ) -> Result<PauseInfo, JetStreamError> {
+        let endpoint = format!("CONSUMER.PAUSE.{stream}.{consumer}");
+        match until {
+            Some(until) => {
+                let body = json!({ "pause_until": until });
+                self.call_with(&endpoint, &body).await
+            }
+            None => self.call(&endpoint).await,
+        }
+    }
+
+    /// Sets a consumer back to where it began, or to a sequence.
+    ///
+    /// # Errors
+    ///
+    /// The API's, for instance that its policy does not allow the sequence; those of a request.
+    pub async fn reset_consumer(
+        &self,
+        stream: &str,
+        consumer: &str,
+        sequence: Option<u64>,
+    ) -> Result<ConsumerInfo, JetStreamError> {
+        let endpoint = format!("CONSUMER.RESET.{stream}.{consumer}");
+        match sequence {
+            Some(seq) => self.call_with(&endpoint, &json!({ "seq": seq })).await,
+            None => self.call(&endpoint).await,
+        }
+    }
+
+    /// Takes the place of the pinned client of a group away, so that another gets it.
+    ///
+    /// # Errors
+    ///
+    /// The API's, when there is no such group; those of a request.
+    pub async fn unpin_consumer(
+        &self,
+        stream: &str,
+        consumer: &str,
+        group: &str,
+    ) -> Result<(), JetStreamError> {
+        let endpoint = format!("CONSUMER.UNPIN.{stream}.{consumer}");
+        let _: Value = self
+            .call_with(&endpoint, &json!({ "group": group }))
+            .await?;
+        Ok(())
+    }
+}

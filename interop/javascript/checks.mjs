@@ -1,0 +1,60 @@
+// What a case holds against what it sees.
+
+// A guard against hanging, not a measure.
+export const MILLISECONDS_MAX = 30_000;
+
+export const numbers = (count) => Array.from({ length: count }, (_, n) => n);
+
+export function equal(found, wanted, what) {
+  const [a, b] = [JSON.stringify(found), JSON.stringify(wanted)];
+  if (a !== b) throw new Error(`${what}: found ${a}, wanted ${b}`.slice(0, 600));
+}
+
+export function check(condition, why) {
+  if (!condition) throw new Error(why);
+}
+
+export async function within(promise, what) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no ${what}`)), MILLISECONDS_MAX);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export async function rejects(promise, what) {
+  try {
+    await promise;
+  } catch (error) {
+    return error;
+  }
+  throw new Error(`${what} was not refused`);
+}
+
+/** Runs every case, prints a line for each and one at the end, and ends the process. */
+export async function runAll(suite, cases, run, end) {
+  let [passed, failed] = [0, 0];
+  // Words on the command line pick cases by a part of their name, for work on one of them.
+  const words = process.argv.slice(2);
+  try {
+    for (const [name, body] of Object.entries(cases)) {
+      if (words.length > 0 && !words.some((word) => name.includes(word))) continue;
+      try {
+        await within(run(body), "end of the case");
+        passed += 1;
+        console.log(`ok    ${suite}: ${name}`);
+      } catch (error) {
+        failed += 1;
+        console.log(`FAIL  ${suite}: ${name}\n      ${error.name}: ${error.message}`);
+      }
+    }
+  } finally {
+    await end();
+  }
+  console.log(`end   ${suite}: ${passed} passed, ${failed} failed`);
+  process.exit(failed ? 1 : 0);
+}
