@@ -119,6 +119,8 @@ impl Store {
         let key_check = store.replay(covered, plan.segments, &mut recovery)?;
         recovery.damages.truncate(DAMAGES_MAX);
         store.go_on(key_check)?;
+        // A packed record that was erased does not tell its subject to the deed that removes it again.
+        store.recount()?;
         store.lost = recovery.lost;
         store.set_limits(limits)?;
         Ok((store, recovery))
