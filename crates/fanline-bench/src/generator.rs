@@ -5,9 +5,13 @@
 
 pub(crate) mod awake;
 pub(crate) mod connection;
+pub(crate) mod consume;
 pub(crate) mod frames;
 pub(crate) mod idle;
+pub(crate) mod incoming;
+pub(crate) mod jetstream;
 pub(crate) mod poller;
 pub(crate) mod receive;
 pub(crate) mod requests;
 pub(crate) mod throughput;
+pub(crate) mod window;

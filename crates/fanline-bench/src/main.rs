@@ -4,6 +4,7 @@
 //! the reports nothing of sockets; a subcommand joins them.
 //!
 //! - `core`: the server against nats-server.
+//! - `jetstream`: what both keep, on disk and in memory, against nats-server.
 //! - `micro`: the engine's parts on one core.
 //! - `replay`: the library's subjects in the grid of RxPerfTests, messages 1,000 to 1,000,000 by
 //!   subscribers 1 to 16, each flavour in both forms, beside a limit written by hand for just that load
@@ -22,9 +23,11 @@
 //! compiled while it runs: it gets a warm-up of its own, before the first turn and before each load.
 
 mod allocations;
+mod comparison;
 mod core_nats;
 mod generator;
 mod hubs;
+mod jetstream;
 mod jvm;
 mod micro;
 mod replay;
@@ -50,6 +53,8 @@ struct Arguments {
 enum Command {
     /// Core NATS against nats-server: throughput, request/reply, memory
     Core(core_nats::Arguments),
+    /// JetStream against nats-server: publishing, consuming, key-value, recovery, disk and memory
+    Jetstream(jetstream::Arguments),
     /// The engine's parts on one core: matcher, parser, shard; time and allocations
     Micro(micro::Arguments),
     /// Hubs: a broadcast to 64 to 100,000 consumers, against other crates and Pekko; merge, partition
@@ -100,6 +105,10 @@ fn main() -> Result<()> {
         Command::Core(arguments) => {
             servers::process::end_children_on_signals()?;
             core_nats::run(&arguments)
+        }
+        Command::Jetstream(arguments) => {
+            servers::process::end_children_on_signals()?;
+            jetstream::run(&arguments)
         }
         Command::Hubs(arguments) => hubs::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),

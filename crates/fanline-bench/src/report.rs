@@ -16,14 +16,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 
-use crate::core_nats::shapes::{Shape, Target, Work};
 use crate::servers::{Program, System};
 use machine::Machine;
 use metric::{Metric, Sample, Summary};
 
 /// All that one invocation has measured, and on what.
 pub(crate) struct Report {
+    /// What is compared.
+    pub(crate) title: &'static str,
     pub(crate) machine: Machine,
     /// How this was asked for.
     pub(crate) command: String,
@@ -31,25 +33,84 @@ pub(crate) struct Report {
     pub(crate) pairs: u32,
     pub(crate) duration: Duration,
     pub(crate) rows: Vec<Row>,
+    /// What else is to be known of these figures.
+    pub(crate) remarks: Vec<String>,
 }
 
 impl Report {
     /// A report without rows yet.
-    pub(crate) fn new(programs: &[Program], pairs: u32, duration: Duration) -> Self {
+    pub(crate) fn new(
+        title: &'static str,
+        programs: &[Program],
+        pairs: u32,
+        duration: Duration,
+    ) -> Self {
         Self {
+            title,
             machine: Machine::read(),
             command: command_line(),
             programs: programs.to_vec(),
             pairs,
             duration,
             rows: Vec::new(),
+            remarks: Vec::new(),
         }
     }
 }
 
-/// One shape's samples.
+/// What is measured, as reports show it.
+#[derive(Clone, Copy)]
+pub(crate) struct Case {
+    /// As the command line takes it.
+    pub(crate) name: &'static str,
+    /// As reports print it.
+    pub(crate) title: &'static str,
+    /// What [`Metric::Rate`] counts.
+    pub(crate) rate: &'static str,
+    /// What a plot shows.
+    pub(crate) headline: Metric,
+    pub(crate) targets: &'static [Target],
+}
+
+/// What Fanline should reach in one figure.
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) metric: Metric,
+    pub(crate) of: Of,
+    pub(crate) bound: Bound,
+}
+
+/// What a target bounds.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Of {
+    /// Fanline's median divided by nats-server's.
+    Ratio,
+    /// Fanline's median, whatever nats-server gives.
+    Fanline,
+}
+
+/// At least so many times what nats-server gives.
+pub(crate) const fn at_least(metric: Metric, ratio: f64) -> Target {
+    let (of, bound) = (Of::Ratio, Bound::AtLeast(ratio));
+    Target { metric, of, bound }
+}
+
+/// At most so many times what nats-server takes.
+pub(crate) const fn at_most(metric: Metric, ratio: f64) -> Target {
+    let (of, bound) = (Of::Ratio, Bound::AtMost(ratio));
+    Target { metric, of, bound }
+}
+
+/// At most this, whatever nats-server takes.
+pub(crate) const fn alone_at_most(metric: Metric, value: f64) -> Target {
+    let (of, bound) = (Of::Fanline, Bound::AtMost(value));
+    Target { metric, of, bound }
+}
+
+/// One case's samples.
 pub(crate) struct Row {
-    pub(crate) shape: &'static Shape,
+    pub(crate) case: Case,
     samples: Vec<(System, Sample)>,
     /// Runs that gave no figure, and why.
     pub(crate) failures: Vec<(System, String)>,
@@ -72,7 +133,7 @@ impl From<Result<Sample>> for Outcome {
     }
 }
 
-/// Which side of a ratio is good.
+/// Which side is good.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound {
     AtLeast(f64),
@@ -80,11 +141,25 @@ pub(crate) enum Bound {
 }
 
 impl Bound {
-    /// Whether `ratio` is good enough.
-    pub(crate) fn is_met(self, ratio: f64) -> bool {
+    /// Whether `measured` is good enough.
+    pub(crate) fn is_met(self, measured: f64) -> bool {
         match self {
-            Self::AtLeast(least) => ratio >= least,
-            Self::AtMost(most) => ratio <= most,
+            Self::AtLeast(least) => measured >= least,
+            Self::AtMost(most) => measured <= most,
+        }
+    }
+}
+
+impl Target {
+    /// The bound in words.
+    pub(crate) fn words(self) -> String {
+        let (sign, value) = match self.bound {
+            Bound::AtLeast(least) => ("≥", least),
+            Bound::AtMost(most) => ("≤", most),
+        };
+        match self.of {
+            Of::Ratio => format!("{sign} {value}×"),
+            Of::Fanline => format!("{sign} {}", self.metric.format(value)),
         }
     }
 }
@@ -111,9 +186,9 @@ impl Verdict {
 
 impl Row {
     /// A row without samples yet.
-    pub(crate) fn new(shape: &'static Shape) -> Self {
+    pub(crate) fn new(case: Case) -> Self {
         Self {
-            shape,
+            case,
             samples: Vec::new(),
             failures: Vec::new(),
         }
@@ -146,22 +221,29 @@ impl Row {
 
     /// What a figure is called here, with what it counts.
     pub(crate) fn figure(&self, metric: Metric) -> &'static str {
-        match (metric, self.shape.work) {
-            (Metric::Rate, Work::Requests(_)) => "requests/s",
-            (Metric::Rate, Work::Throughput(topology)) if topology.subscribers > 1 => {
-                "deliveries/s"
+        match metric {
+            Metric::Rate => self.case.rate,
+            metric => metric.label(),
+        }
+    }
+
+    /// What a target is about.
+    fn measured(&self, target: Target) -> Option<f64> {
+        match target.of {
+            Of::Ratio => self.ratio(target.metric),
+            Of::Fanline => {
+                let summary = self.summary(System::Fanline, target.metric);
+                summary.map(|summary| summary.median)
             }
-            (Metric::Rate, _) => "messages/s",
-            (metric, _) => metric.label(),
         }
     }
 
     /// Whether `target` was reached. A run of Fanline that failed is no target reached.
     pub(crate) fn verdict(&self, target: Target) -> Verdict {
         let fanline_failed = self.failures.iter().any(|entry| entry.0 == System::Fanline);
-        match self.ratio(target.metric) {
+        match self.measured(target) {
             _ if fanline_failed => Verdict::Missed,
-            Some(ratio) if target.bound.is_met(ratio) => Verdict::Met,
+            Some(measured) if target.bound.is_met(measured) => Verdict::Met,
             Some(_) => Verdict::Missed,
             None => Verdict::Unknown,
         }
@@ -172,7 +254,7 @@ impl Row {
 pub(crate) fn verdicts(report: &Report) -> String {
     let rows = report.rows.iter();
     let all = rows.flat_map(|row| {
-        let targets = row.shape.targets.iter();
+        let targets = row.case.targets.iter();
         targets.map(|target| row.verdict(*target))
     });
     format!("Targets: {}.", count(all))
@@ -217,23 +299,19 @@ pub(crate) fn progress(runs: u64) -> ProgressBar {
     bar
 }
 
-/// The shapes by name, with what Fanline should reach.
-pub(crate) fn list(shapes: &[Shape]) -> String {
+/// The cases by name, with what Fanline should reach.
+pub(crate) fn list(cases: impl Iterator<Item = Case>) -> String {
     let mut text = String::new();
-    for shape in shapes {
-        let targets = shape.targets.iter().map(|target| describe(*target));
+    for case in cases {
+        let targets = case.targets.iter().map(|target| describe(*target));
         let targets = targets.collect::<Vec<_>>().join(", ");
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{:18}{:46}{targets}", shape.name, shape.title);
+        let _ = writeln!(text, "{:18}{:46}{targets}", case.name, case.title);
     }
     text
 }
 
 /// A target in words.
 pub(crate) fn describe(target: Target) -> String {
-    let metric = target.metric.label();
-    match target.bound {
-        Bound::AtLeast(ratio) => format!("{metric} ≥ {ratio}×"),
-        Bound::AtMost(ratio) => format!("{metric} ≤ {ratio}×"),
-    }
+    format!("{} {}", target.metric.label(), target.words())
 }

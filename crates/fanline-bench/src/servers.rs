@@ -40,22 +40,35 @@ pub(crate) struct Program {
     pub(crate) version: String,
     /// Fanline's shards; its own default when unset.
     pub(crate) shards: Option<usize>,
+    /// Further options; none for default settings.
+    pub(crate) options: Vec<String>,
 }
 
 impl Program {
-    /// The arguments for a server with default settings on a loopback `port`.
+    /// The same with further options, of its own command line.
+    pub(crate) fn with(&self, options: Vec<String>) -> Self {
+        Self {
+            options,
+            ..self.clone()
+        }
+    }
+
+    /// The arguments for a server on a loopback `port`.
     pub(crate) fn arguments(&self, port: &str) -> Vec<String> {
-        let plain = ["-a", "127.0.0.1", "-p", port].map(str::to_owned).to_vec();
-        match self.shards {
-            Some(shards) => vec![
+        let address = match self.system {
+            // Its own command takes options that nats-server's command line does not have.
+            System::Fanline if self.shards.is_some() || !self.options.is_empty() => vec![
                 "serve".to_owned(),
+                // As the other one is by default.
+                "--no-jetstream".to_owned(),
                 "--listen".to_owned(),
                 format!("127.0.0.1:{port}"),
-                "--shards".to_owned(),
-                shards.to_string(),
             ],
-            None => plain,
-        }
+            _ => ["-a", "127.0.0.1", "-p", port].map(str::to_owned).to_vec(),
+        };
+        let shards = self.shards.map(|count| format!("--shards={count}"));
+        let all = address.into_iter().chain(shards);
+        all.chain(self.options.iter().cloned()).collect()
     }
 
     /// The command line for a report: the program's name without the folder it happens to be in.

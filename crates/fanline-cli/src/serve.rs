@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use fanline_server::{Addresses, Auth, JetStreamOptions, Options, Server, SyncMode};
+use fanline_server::{Addresses, Auth, JetStreamOptions, Options, Server, StartError, SyncMode};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::log::{self, LogSettings};
@@ -18,6 +18,7 @@ use crate::values;
 Examples:
   fanline serve
   fanline serve --listen 0.0.0.0:4222 --auth s3cret --monitor 127.0.0.1:8222
+  fanline serve --store-dir /var/lib    streams are kept in /var/lib/fanline
   fanline -p 4222 -m 8222 -D          nats-server's own flags work too
 
 Ctrl-C and SIGTERM stop it, SIGUSR2 sends the clients away first, SIGUSR1 opens the log file again.")]
@@ -49,18 +50,21 @@ pub(crate) struct ServeArgs {
     /// Most connections at a time [default: 65536]
     #[arg(long, value_name = "N")]
     max_connections: Option<usize>,
-    /// Keep streams (JetStream)
-    #[arg(long)]
-    jetstream: bool,
-    /// Where streams are kept [default: a folder of the user]
-    #[arg(long, value_name = "FOLDER", requires = "jetstream")]
+    /// Keep streams (JetStream), as it does anyway: for scripts that want to say so
+    #[arg(long = "jetstream", id = "jetstream", hide = true)]
+    _jetstream: bool,
+    /// Do without streams (JetStream)
+    #[arg(long, conflicts_with_all = ["jetstream", "store_dir", "sync", "domain"])]
+    no_jetstream: bool,
+    /// Where streams are kept: in a folder `fanline` there [default: $XDG_DATA_HOME, ~/.local/share]
+    #[arg(long, value_name = "FOLDER")]
     store_dir: Option<PathBuf>,
     /// When an acknowledgement is sent: `commit` (the record is on the disk), `none`, or how often
     /// the disk is synced [default: commit]
-    #[arg(long, value_name = "MODE", value_parser = values::sync_mode, requires = "jetstream")]
+    #[arg(long, value_name = "MODE", value_parser = values::sync_mode)]
     sync: Option<SyncMode>,
     /// Domain of the streams
-    #[arg(long, value_name = "NAME", requires = "jetstream")]
+    #[arg(long, value_name = "NAME")]
     domain: Option<String>,
     /// Write the process id to a file
     #[arg(long, value_name = "FILE")]
@@ -85,7 +89,7 @@ impl ServeArgs {
             trace: self.trace,
             ..Default::default()
         };
-        run(self.options(), &log, &[], Some(welcome))
+        run(self.options(), &log, &[], Style::Own)
     }
 
     fn options(self) -> Options {
@@ -97,7 +101,7 @@ impl ServeArgs {
             trace_protocol: self.trace,
             ..Options::default()
         };
-        options.jetstream = self.jetstream.then(|| JetStreamOptions {
+        options.jetstream = (!self.no_jetstream).then(|| JetStreamOptions {
             store_dir: Some(self.store_dir.unwrap_or_else(store_dir)),
             sync: self.sync.unwrap_or_default(),
             domain: self.domain,
@@ -127,12 +131,21 @@ fn store_dir() -> PathBuf {
         .unwrap_or_else(std::env::temp_dir)
 }
 
-/// Runs a server until it is stopped; `greet` tells a person what to do with it.
+/// Whose words are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Fanline's: a person is told what to do next.
+    Own,
+    /// nats-server's.
+    NatsServer,
+}
+
+/// Runs a server until it is stopped.
 pub(crate) fn run(
     options: Options,
     log: &LogSettings,
     warnings: &[String],
-    greet: Option<fn(&Addresses) -> String>,
+    style: Style,
 ) -> ExitCode {
     if let Err(error) = log::install(log) {
         let path = log.file.clone().unwrap_or_default();
@@ -157,10 +170,14 @@ pub(crate) fn run(
         };
         let handle = match Server::start(options) {
             Ok(handle) => handle,
+            Err(error) if style == Style::Own => return fail(&with_advice(&error)),
             Err(error) => return fail(&error.to_string()),
         };
-        if let Some(greet) = greet {
-            eprint!("{}", greet(handle.addresses()));
+        if style == Style::Own {
+            eprint!(
+                "{}",
+                welcome(handle.addresses(), handle.store_folder().as_deref())
+            );
         }
         tokio::select! {
             () = handle.wait() => {}
@@ -230,8 +247,18 @@ impl Signals {
     }
 }
 
-/// Says what listens where, who can reach it, and what to try next.
-fn welcome(addresses: &Addresses) -> String {
+/// What went wrong, and what can be done about it.
+fn with_advice(error: &StartError) -> String {
+    match error {
+        StartError::StoreInUse { .. } | StartError::StoreFolder { .. } => format!(
+            "{error}; --store-dir keeps streams elsewhere, --no-jetstream does without them"
+        ),
+        _ => error.to_string(),
+    }
+}
+
+/// Says what listens where, who can reach it, what is kept where, and what to try next.
+fn welcome(addresses: &Addresses, store: Option<&Path>) -> String {
     let clients = addresses.clients;
     let mut text = format!("\nFanline listens for NATS clients on {clients}");
     if clients.ip().is_loopback() {
@@ -241,6 +268,10 @@ fn welcome(addresses: &Addresses) -> String {
     }
     if let Some(monitoring) = addresses.monitoring {
         text += &format!("Monitoring is on http://{}/\n", reachable(monitoring));
+    }
+    if let Some(store) = store {
+        let store = store.display();
+        text += &format!("Streams (JetStream) are kept in {store}\n");
     }
     // The tools find port 4222 by themselves.
     let server = match clients.port() {
@@ -276,13 +307,15 @@ mod tests {
     fn the_welcome_says_who_can_reach_it() {
         let text = |clients: &str| {
             let clients = clients.parse().expect("an address");
-            welcome(&Addresses {
+            let addresses = Addresses {
                 clients,
                 monitoring: None,
-            })
+            };
+            welcome(&addresses, Some(Path::new("/data/fanline")))
         };
         assert!(text("127.0.0.1:4222").contains("this machine only"));
         assert!(text("127.0.0.1:4222").contains("greetings.>'\n"));
+        assert!(text("127.0.0.1:4222").contains("kept in /data/fanline\n"));
         assert!(text("0.0.0.0:4222").contains("from the network"));
         assert!(text("0.0.0.0:5000").contains("-s 127.0.0.1:5000"));
     }

@@ -4,10 +4,14 @@
 mod front_end;
 #[path = "cli/jetstream.rs"]
 mod jetstream;
+#[path = "cli/killed.rs"]
+mod killed;
 #[path = "cli/round_trips.rs"]
 mod round_trips;
 #[path = "cli/server.rs"]
 mod server;
+#[path = "cli/store.rs"]
+mod store;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

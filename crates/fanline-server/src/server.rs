@@ -47,12 +47,25 @@ pub enum StartError {
     #[error("a thread could not be started: {0}")]
     Thread(io::Error),
     /// Another server keeps its streams there.
-    #[error("the store folder {} is in use by another server", .0.display())]
-    StoreInUse(PathBuf),
+    #[error("the store folder {} is in use by another server{}", path.display(), of_process(*process))]
+    StoreInUse {
+        /// Which folder.
+        path: PathBuf,
+        /// The process that has it, if that can be told.
+        process: Option<u32>,
+    },
+    /// The folder that streams are kept in cannot be made, read or written.
+    #[error("the store folder {} cannot be used: {}", path.display(), plain(source))]
+    StoreFolder {
+        /// Which folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// What streams keep could not be taken back.
     #[error("JetStream could not start: {}", plain(.0))]
     Keeper(io::Error),
-    /// The file with the process id or the ports, or the store folder, could not be written.
+    /// The file with the process id or the ports could not be written.
     #[error("{path} could not be written: {}", plain(source))]
     File {
         /// Which file.
@@ -60,6 +73,10 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+fn of_process(process: Option<u32>) -> String {
+    process.map_or_else(String::new, |process| format!(" (process {process})"))
 }
 
 /// What the system said, in the form that log readers know: lower case, without the number.
@@ -216,6 +233,12 @@ impl std::fmt::Debug for Handle {
 }
 
 impl Handle {
+    /// The folder that streams are kept in; `None` when there are none, or in memory only.
+    pub fn store_folder(&self) -> Option<PathBuf> {
+        let jetstream = self.shared.options.jetstream.as_ref()?;
+        jetstream.store_dir.as_deref().map(keeper::store_folder)
+    }
+
     /// Where the server listens.
     pub fn addresses(&self) -> &Addresses {
         &self.shared.addresses

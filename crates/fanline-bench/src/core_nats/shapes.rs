@@ -2,8 +2,8 @@
 
 use crate::generator::requests::{Cores, Party};
 use crate::generator::throughput::Topology;
-use crate::report::Bound;
 use crate::report::metric::Metric;
+use crate::report::{Case, Target, at_least, at_most};
 
 /// One kind of load.
 pub(crate) struct Shape {
@@ -26,21 +26,26 @@ pub(crate) enum Work {
     Idle { connections: usize },
 }
 
-/// A bound on Fanline's median divided by nats-server's.
-#[derive(Clone, Copy)]
-pub(crate) struct Target {
-    pub(crate) metric: Metric,
-    pub(crate) bound: Bound,
-}
-
-const fn at_least(metric: Metric, ratio: f64) -> Target {
-    let bound = Bound::AtLeast(ratio);
-    Target { metric, bound }
-}
-
-const fn at_most(metric: Metric, ratio: f64) -> Target {
-    let bound = Bound::AtMost(ratio);
-    Target { metric, bound }
+impl Shape {
+    /// As reports show it.
+    pub(crate) fn case(&self) -> Case {
+        let (rate, headline) = match self.work {
+            Work::Requests(party) if party.clients == 1 => ("requests/s", Metric::P50),
+            Work::Requests(_) => ("requests/s", Metric::Rate),
+            Work::Throughput(topology) if topology.subscribers > 1 => {
+                ("deliveries/s", Metric::Rate)
+            }
+            Work::Throughput(_) => ("messages/s", Metric::Rate),
+            Work::Idle { .. } => ("messages/s", Metric::IdleMemory),
+        };
+        Case {
+            name: self.name,
+            title: self.title,
+            rate,
+            headline,
+            targets: self.targets,
+        }
+    }
 }
 
 /// Holds for every throughput shape.

@@ -11,7 +11,7 @@ use super::frames::{PING, PONG};
 /// A socket on which nothing moves for so long has failed; the row says so instead of hanging.
 pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(10);
 
-const HELLO: &[u8] = b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\n";
+const HELLO: &[u8] = b"CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true}\r\n";
 
 /// A connected client. Only the handshake and [`flush`](Self::flush) look at what the server says;
 /// the measured paths take the socket and count.

@@ -21,6 +21,7 @@ pub(crate) fn value(report: &Report) -> Value {
         "programs": programs.collect::<Value>(),
         "rounds": report.pairs,
         "seconds": report.duration.as_secs_f64(),
+        "remarks": report.remarks,
         "rows": report.rows.iter().map(row).collect::<Value>(),
     })
 }
@@ -32,20 +33,21 @@ fn row(row: &Row) -> Value {
         let ratio = row.ratio(*metric)?;
         Some(json!({"metric": metric, "ratio": ratio}))
     });
-    let targets = row.shape.targets.iter().map(|target| {
+    let targets = row.case.targets.iter().map(|target| {
         let (bound, limit) = match target.bound {
             Bound::AtLeast(limit) => ("at_least", limit),
             Bound::AtMost(limit) => ("at_most", limit),
         };
         json!({
             "metric": target.metric,
+            "of": target.of,
             bound: limit,
             "verdict": row.verdict(*target).label(),
         })
     });
     json!({
-        "shape": row.shape.name,
-        "title": row.shape.title,
+        "shape": row.case.name,
+        "title": row.case.title,
         "nats": system(row, System::Nats),
         "fanline": system(row, System::Fanline),
         "ratios": ratios.collect::<Value>(),

@@ -1,7 +1,9 @@
 //! The figures of one run, and how they are written.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// A kind of figure.
@@ -26,11 +28,19 @@ pub(crate) enum Metric {
     IdleMemory,
     /// What each of those connections added, in bytes.
     ConnectionMemory,
+    /// Time from the start of the process to its first right answer, in nanoseconds.
+    Ready,
+    /// What a message that is kept added to resident memory, in bytes.
+    MessageMemory,
+    /// What a subject that is kept, with one message, added to resident memory beside its own bytes.
+    SubjectMemory,
+    /// What a message that is kept takes on the disk, in bytes.
+    MessageDisk,
 }
 
 impl Metric {
     /// All, in the order of the reports.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Rate,
         Self::P50,
         Self::P99,
@@ -39,6 +49,10 @@ impl Metric {
         Self::GeneratorCpu,
         Self::IdleMemory,
         Self::ConnectionMemory,
+        Self::Ready,
+        Self::MessageMemory,
+        Self::SubjectMemory,
+        Self::MessageDisk,
         Self::PeakMemory,
     ];
 
@@ -54,6 +68,10 @@ impl Metric {
             Self::P999 => "p99.9",
             Self::IdleMemory => "memory",
             Self::ConnectionMemory => "per connection",
+            Self::Ready => "ready after",
+            Self::MessageMemory => "memory per message",
+            Self::SubjectMemory => "memory per subject",
+            Self::MessageDisk => "disk per message",
         }
     }
 
@@ -67,6 +85,10 @@ impl Metric {
                 format!("{} MiB", three_digits(value / (1024.0 * 1024.0)))
             }
             Self::ConnectionMemory => format!("{} KiB", three_digits(value / 1024.0)),
+            Self::Ready => format!("{} ms", three_digits(value / 1e6)),
+            Self::MessageMemory | Self::SubjectMemory | Self::MessageDisk => {
+                format!("{} B", three_digits(value))
+            }
         }
     }
 }
@@ -80,6 +102,22 @@ impl Sample {
     /// Notes a figure.
     pub(crate) fn set(&mut self, metric: Metric, value: f64) {
         self.0.insert(metric, value);
+    }
+
+    /// Notes how often something was done in a time.
+    pub(crate) fn set_rate(&mut self, times: u64, elapsed: Duration) {
+        self.set(Metric::Rate, times as f64 / elapsed.as_secs_f64());
+    }
+
+    /// Notes percentiles of nanoseconds.
+    pub(crate) fn set_latency(&mut self, nanos: &Histogram<u64>) {
+        for (metric, quantile) in [
+            (Metric::P50, 0.5),
+            (Metric::P99, 0.99),
+            (Metric::P999, 0.999),
+        ] {
+            self.set(metric, nanos.value_at_quantile(quantile) as f64);
+        }
     }
 
     /// A figure, if this kind of run gives it.

@@ -5,7 +5,6 @@ use std::fmt::Write;
 
 use super::metric::{Metric, Summary, three_digits};
 use super::{Report, Row};
-use crate::core_nats::shapes::Work;
 use crate::servers::System;
 
 /// Of every plot.
@@ -22,7 +21,7 @@ const FOOTER_HEIGHT: f64 = 44.0;
 pub(crate) fn document(report: &Report) -> String {
     let height = HEADER_HEIGHT + ROW_HEIGHT * report.rows.len() as f64 + FOOTER_HEIGHT;
     let mut canvas = Canvas::new(height);
-    canvas.text(16.0, 28.0, "Core NATS: Fanline beside nats-server");
+    canvas.text(16.0, 28.0, report.title);
     for (index, system) in System::ALL.into_iter().enumerate() {
         let x = BAR_LEFT + 130.0 * index as f64;
         canvas.bar((x, 40.0), (12.0, 12.0), fill(system));
@@ -41,23 +40,15 @@ pub(crate) fn document(report: &Report) -> String {
     canvas.finish()
 }
 
-fn headline(row: &Row) -> Metric {
-    match row.shape.work {
-        Work::Requests(party) if party.clients == 1 => Metric::P50,
-        Work::Throughput(_) | Work::Requests(_) => Metric::Rate,
-        Work::Idle { .. } => Metric::IdleMemory,
-    }
-}
-
 fn draw_row(canvas: &mut Canvas, row: &Row, top: f64) {
-    let metric = headline(row);
+    let metric = row.case.headline;
     let sense = if metric == Metric::Rate {
         "more"
     } else {
         "less"
     };
     let summaries = System::ALL.map(|system| row.summary(system, metric));
-    canvas.text(16.0, top + 18.0, row.shape.title);
+    canvas.text(16.0, top + 18.0, row.case.title);
     let caption = format!("{}, {sense} is better", row.figure(metric));
     canvas.caption(16.0, top + 33.0, &caption);
     let longest = summaries.iter().flatten().map(|summary| summary.max);

@@ -5,8 +5,7 @@ use std::fmt::Write;
 use comfy_table::{CellAlignment, Table, TableStyle, presets};
 
 use super::metric::{Metric, three_digits};
-use super::{Bound, Report, Row, Verdict, describe, verdicts};
-use crate::core_nats::shapes::Target;
+use super::{Report, Row, Verdict, describe, verdicts};
 use crate::servers::System;
 
 /// Everything, for people at a terminal.
@@ -23,7 +22,7 @@ pub(crate) fn terminal(report: &Report) -> String {
 /// Everything, as a page.
 pub(crate) fn markdown(report: &Report) -> String {
     let table = table(report, presets::ASCII_MARKDOWN);
-    let mut text = format!("# Core NATS: Fanline beside nats-server\n\n{table}\n\n");
+    let mut text = format!("# {}\n\n{table}\n\n", report.title);
     for line in notes(report) {
         let _ = writeln!(text, "- {line}");
     }
@@ -57,7 +56,7 @@ fn table(report: &Report, style: TableStyle) -> Table {
         "verdict",
     ]);
     for row in &report.rows {
-        let mut title = row.shape.title;
+        let mut title = row.case.title;
         let metrics = Metric::ALL
             .iter()
             .filter(|metric| has_figure(row, **metric));
@@ -93,11 +92,11 @@ fn line(row: &Row, metric: Metric, title: &str) -> Vec<String> {
     let ratio = row.ratio(metric);
     cells.push(ratio.map_or_else(String::new, |ratio| format!("{}×", three_digits(ratio))));
     let target = row
-        .shape
+        .case
         .targets
         .iter()
         .find(|target| target.metric == metric);
-    cells.push(target.map_or_else(String::new, |target| bound(*target)));
+    cells.push(target.map_or_else(String::new, |target| target.words()));
     let verdict = target.map(|target| row.verdict(*target).label());
     cells.push(verdict.unwrap_or_default().to_owned());
     cells
@@ -117,13 +116,6 @@ fn failures(row: &Row, title: &str) -> Vec<String> {
         cells.extend([cell, String::new()]);
     }
     cells
-}
-
-fn bound(target: Target) -> String {
-    match target.bound {
-        Bound::AtLeast(ratio) => format!("≥ {ratio}×"),
-        Bound::AtMost(ratio) => format!("≤ {ratio}×"),
-    }
 }
 
 /// What the figures mean, where they were taken, and whether they suffice.
@@ -146,22 +138,23 @@ fn notes(report: &Report) -> Vec<String> {
     }
     lines.push(format!(
         "Medians of {} rounds of about {} s, order alternating, a fresh server process each time; \
-         ratio: Fanline's median divided by nats-server's. In a fan-out every delivery counts.",
+         ratio: Fanline's median divided by nats-server's.",
         report.pairs,
         report.duration.as_secs_f64()
     ));
+    lines.extend(report.remarks.iter().cloned());
     lines.push(format!("Command: `{}`", report.command));
     for row in &report.rows {
-        let title = row.shape.title;
+        let title = row.case.title;
         let failures = row.failures.iter();
         let said =
             failures.map(|(system, why)| format!("FAILED: {title}, {}: {why}.", system.label()));
         lines.extend(said);
     }
     let missed = report.rows.iter().flat_map(|row| {
-        let targets = row.shape.targets.iter();
+        let targets = row.case.targets.iter();
         let missed = targets.filter(|target| row.verdict(**target) == Verdict::Missed);
-        missed.map(|target| format!("Missed: {}, {}.", row.shape.title, describe(*target)))
+        missed.map(|target| format!("Missed: {}, {}.", row.case.title, describe(*target)))
     });
     lines.extend(missed);
     lines

@@ -23,6 +23,7 @@ pub(crate) fn nats_server(given: Option<&Path>) -> Result<Program> {
         version: version.trim_start_matches("nats-server: ").to_owned(),
         path,
         shards: None,
+        options: Vec::new(),
     })
 }
 
@@ -37,6 +38,7 @@ pub(crate) fn fanline(given: Option<&Path>, shards: Option<usize>) -> Result<Pro
         version: say_version(&path)?,
         path,
         shards,
+        options: Vec::new(),
     })
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -18,8 +18,14 @@ use super::Program;
 use super::cpu::{CpuClock, Memory};
 use crate::generator::connection::Connection;
 
-/// A server that has not answered a PING by then has failed to start.
-const START_LIMIT: Duration = Duration::from_secs(10);
+/// A server that has not answered a PING by then has failed to start: some read what they keep first.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// One that has not ended by then, when it was asked to, has failed to stop.
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// How often it is tried again.
+const AGAIN: Duration = Duration::from_millis(1);
 
 /// Exit code of a program that a signal has interrupted, as shells give it for Ctrl-C.
 const INTERRUPTED: i32 = 130;
@@ -135,6 +141,17 @@ impl Server {
         Ok(())
     }
 
+    /// Asks it to end, and waits until it has.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        kill_process(self.process.pid, Signal::TERM)?;
+        let start = Instant::now();
+        while !self.process.has_ended() {
+            ensure!(start.elapsed() < STOP_LIMIT, "it does not stop");
+            thread::sleep(AGAIN);
+        }
+        Ok(())
+    }
+
     fn wait_until_ready(&mut self, program: &Program) -> Result<()> {
         let start = Instant::now();
         loop {
@@ -147,7 +164,7 @@ impl Server {
                 Err(error) if start.elapsed() > START_LIMIT => {
                     return Err(error.context(format!("{} not ready", program.system.label())));
                 }
-                Err(_) => thread::sleep(Duration::from_millis(10)),
+                Err(_) => thread::sleep(AGAIN),
             }
         }
     }

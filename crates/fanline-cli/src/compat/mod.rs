@@ -12,7 +12,7 @@ use fanline_server::{Auth, COMPATIBLE_VERSION, JetStreamOptions, Options, VERSIO
 use flags::{Flag, Given};
 
 use crate::log::LogSettings;
-use crate::serve;
+use crate::serve::{self, Style};
 use crate::values;
 
 /// nats-server's name: started under it, the program speaks as nats-server does.
@@ -52,7 +52,7 @@ pub(crate) fn run(program: &str, arguments: &[String]) -> ExitCode {
         },
         Ok(Request::Serve(request)) => {
             let (options, log, warnings) = *request;
-            serve::run(options, &log, &warnings, None)
+            serve::run(options, &log, &warnings, Style::NatsServer)
         }
         Err(Refusal::Flag(text)) => {
             eprintln!("{text}");

@@ -67,6 +67,11 @@ impl Server {
         while !self.read_line().contains(text) {}
     }
 
+    /// Kills it, as a power cut would if the system outlived it.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+    }
+
     /// Waits for its end.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         self.child.wait().expect("a child")

@@ -1,8 +1,9 @@
 //! An account's JetStream: where every message for it arrives, and all that it says comes from.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::advisory::{Action, Advisories};
+use super::advisory::Advisories;
 use super::consumer::AckTopic;
 use super::folders::Folders;
 use super::info::ApiStats;
@@ -10,8 +11,15 @@ use super::limits::{AccountLimits, Reserved};
 use super::random::Random;
 use super::streams::{Key, StreamId, Streams};
 use super::transfer::Transfers;
-use super::{Message, Now, Port, Strictness, api};
+use super::{Handler, Message, Now, Port, Strictness, api};
+use crate::store::documents::Documents;
 use crate::store::{DiskError, SyncId, SyncMode, SyncRequest};
+
+/// Set in the ids of syncs of documents, which are counted apart from those of logs.
+const OF_DOCUMENTS: u64 = 1 << 63;
+
+/// How long a disk that has failed is left alone.
+const DISK_REST: Duration = Duration::from_millis(250);
 
 /// What everything for JetStream is published to.
 const FILTERS: [&str; 4] = ["$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$JS.SNAPSHOT.>"];
@@ -67,8 +75,11 @@ pub struct JetStream {
     /// `$JS.<domain>.API.`
     domain_prefix: Option<Box<[u8]>>,
     touched: Vec<Key>,
-    unsynced: Vec<Key>,
+    /// Those that may have something to be brought to the disk.
+    unsynced: BTreeSet<Key>,
     problems: Vec<String>,
+    /// Streams that could not be taken back, and why. What is left of them stays until they are deleted.
+    pub(super) broken: BTreeMap<String, String>,
 }
 
 impl JetStream {
@@ -98,8 +109,9 @@ impl JetStream {
             stats: ApiStats::default(),
             transfers: Transfers::default(),
             touched: Vec::new(),
-            unsynced: Vec::new(),
+            unsynced: BTreeSet::new(),
             problems: Vec::new(),
+            broken: BTreeMap::new(),
             settings,
         };
         for filter in FILTERS {
@@ -191,13 +203,38 @@ impl JetStream {
         stream: StreamId,
         sync: SyncId,
         result: Result<(), DiskError>,
+        now: Now,
         port: &mut dyn Port,
     ) {
-        if let Some(key) = self.streams.by_id(stream)
-            && let Some(stream) = self.streams.touch(key)
-        {
+        let Some(key) = self.streams.by_id(stream) else {
+            return;
+        };
+        self.streams.touch(key);
+        let Some((stream, documents)) = self.streams.with_documents(key) else {
+            return;
+        };
+        if sync.0 & OF_DOCUMENTS == 0 {
             stream.handle_synced(sync, result, port);
+        } else if let Some(documents) = documents {
+            documents.synced(SyncId(sync.0 ^ OF_DOCUMENTS), result);
         }
+        let failure = result.err().or_else(|| stream.failure());
+        self.note_disk(key, failure, now.since_start);
+    }
+
+    /// Notes whether the disk fails. That it does, and that it does no more, is reported once.
+    fn note_disk(&mut self, key: Key, failure: Option<DiskError>, now: Duration) {
+        let rest = failure.map(|error| (error, now.saturating_add(DISK_REST)));
+        let was = self.streams.set_rest(key, rest);
+        if was == failure {
+            return;
+        }
+        let name = self.streams.get(key).map(|stream| &stream.config().name);
+        let name = name.cloned().unwrap_or_default();
+        self.report(match failure {
+            Some(error) => format!("stream {name}: the disk takes nothing: {error}"),
+            None => format!("stream {name}: the disk works again"),
+        });
     }
 
     /// Does what is due.
@@ -229,9 +266,7 @@ impl JetStream {
         self.remove_unused(key, now, port);
         self.keep_consumers(key, false, now, port);
         self.streams.set_timer(key);
-        if !self.unsynced.contains(&key) {
-            self.unsynced.push(key);
-        }
+        self.unsynced.insert(key);
     }
 
     /// Copies what is new into a stream from its origins, and from it into those that copy it.
@@ -269,24 +304,62 @@ impl JetStream {
     }
 
     /// What is to be brought to the disk now; to be asked until there is nothing.
-    pub fn next_sync(&mut self, now: Duration) -> Option<StreamSync> {
-        while let Some(key) = self.unsynced.pop() {
-            let Some(id) = self.streams.id(key) else {
-                continue;
-            };
-            let Some(stream) = self.streams.get_mut(key) else {
-                continue;
-            };
-            if let Some(request) = stream.next_sync(now) {
-                let name = stream.config().name.clone();
-                return Some(StreamSync {
-                    stream: id,
-                    name,
-                    request,
-                });
+    pub fn next_sync(&mut self, now: Duration, port: &mut dyn Port) -> Option<StreamSync> {
+        while let Some(key) = self.unsynced.last().copied() {
+            if let Some(sync) = self.next_sync_of(key, now, port) {
+                return Some(sync);
             }
+            self.unsynced.pop_last();
         }
         None
+    }
+
+    fn next_sync_of(&mut self, key: Key, now: Duration, port: &mut dyn Port) -> Option<StreamSync> {
+        let id = self.streams.id(key)?;
+        if self.streams.rests(key, now) {
+            return None;
+        }
+        let (stream, mut documents) = self.streams.with_documents(key)?;
+        let mut request = stream.next_sync(now, port);
+        let mut failure = stream.failure();
+        if request.is_none()
+            && let Some(documents) = &mut documents
+        {
+            request = documents.next_sync();
+            failure = failure.or_else(|| documents.failure());
+            if let Some(request) = &mut request {
+                request.id = SyncId(request.id.0 | OF_DOCUMENTS);
+            }
+        }
+        let sync = request.map(|request| StreamSync {
+            stream: id,
+            name: stream.config().name.clone(),
+            request,
+        });
+        // While a disk that has failed is tried again, nobody knows whether it works.
+        let failure = match &sync {
+            Some(_) => failure.or_else(|| self.streams.disk_failure(key)),
+            None => failure,
+        };
+        self.note_disk(key, failure, now);
+        sync
+    }
+
+    /// Brings all to the disk, and waits for it: to be called once, before the server stops. Streams that
+    /// the disk fails are reported, and do not stop the others.
+    pub fn close(&mut self, now: Now, port: &mut dyn Port) {
+        let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            self.keep_consumers(key, true, now, port);
+            let Some((stream, documents)) = self.streams.with_documents(key) else {
+                continue;
+            };
+            let kept = documents.map_or(Ok(()), Documents::sync_now);
+            if let Err(error) = stream.close(port).and(kept) {
+                let name = stream.config().name.clone();
+                self.report(format!("stream {name} is not closed well: {error}"));
+            }
+        }
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) and [`settle`](Self::settle) are due, since the
@@ -315,31 +388,26 @@ impl JetStream {
         others.for_each(|(_, stream)| reserved.add(stream.config()));
         reserved
     }
+}
 
-    /// Deletes a consumer and all that is kept of it.
-    pub(super) fn delete_consumer(
-        &mut self,
-        key: Key,
-        id: super::consumer::ConsumerId,
-        now: Now,
-        port: &mut dyn Port,
-    ) {
-        let Some(stream) = self.streams.touch(key) else {
-            return;
-        };
-        let deleted = stream.with_consumers(now, port, |consumers, context| {
-            consumers.delete(id, context)
-        });
-        let Some(consumer) = deleted else {
-            return;
-        };
-        // What the disk cannot remove now goes with the next consumer that goes.
-        let _ = stream.remove_unneeded();
-        super::keep::forget_consumer(stream.store(), consumer.name());
-        if !consumer.config().direct {
-            let stream = stream.config().name.clone();
-            let names = (stream.as_str(), consumer.name());
-            self.advisories.consumer(Action::Delete, names, now, port);
-        }
+impl Handler for JetStream {
+    fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+        self.handle(message, now, port);
+    }
+
+    fn handle_interest(&mut self, filter: &[u8], _: bool, now: Now, port: &mut dyn Port) {
+        self.handle_interest(filter, now, port);
+    }
+
+    fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
+        self.handle_timeout(now, port);
+    }
+
+    fn next_timeout(&self) -> Option<Duration> {
+        self.next_timeout()
+    }
+
+    fn settle(&mut self, now: Now, port: &mut dyn Port) {
+        self.settle(now, port);
     }
 }

@@ -1,31 +1,34 @@
 //! Streams and consumers come, change and go, and what is kept of them beside their records.
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::account::JetStream;
 use super::advisory::Action;
-use super::consumer::{ConsumerId, Consumers};
-use super::documents as document;
+use super::consumer::ConsumerId;
+use super::stores::Home;
 use super::stream::{Place, Stream};
 use super::streams::Key;
 use super::{
     ApiError, ConsumerConfig, Now, Port, Storage, StreamConfig, Timestamp, stored_metadata,
 };
-use crate::store::{Store, StoreError};
+use crate::store::DiskError;
+use crate::store::documents::Documents;
 
 /// The document that says what a stream is.
-const STREAM: &str = "stream";
+pub(super) const STREAM: &str = "stream";
 /// Documents that say what a consumer is begin with this.
-const CONSUMER: &str = "consumer.";
+pub(super) const CONSUMER: &str = "consumer.";
 /// Documents that say how far a consumer is begin with this.
-const STATE: &str = "state.";
+pub(super) const STATE: &str = "state.";
+
+/// What a stream or a consumer is, is written twice: the second document begins with this.
+pub(super) const COPY: &str = "copy.";
 
 /// What a document says of a stream or a consumer.
 #[derive(Serialize, Deserialize)]
-struct Kept<T> {
-    created: i64,
-    config: T,
+pub(super) struct Kept<T> {
+    pub(super) created: i64,
+    pub(super) config: T,
 }
 
 impl JetStream {
@@ -33,39 +36,65 @@ impl JetStream {
     pub(super) fn make_stream(
         &mut self,
         config: StreamConfig,
-        created: i64,
         now: Now,
         port: &mut dyn Port,
     ) -> Result<Key, ApiError> {
-        let store = self.make_store(&config)?;
-        self.add_stream(store, config, created, now, port)
+        let home = self.make_home(&config)?;
+        self.keep_stream(home, config, now, port)
+    }
+
+    /// Makes a stream of a log, and writes down that it is one. When that fails nothing is left of it.
+    pub(super) fn keep_stream(
+        &mut self,
+        home: Home,
+        config: StreamConfig,
+        now: Now,
+        port: &mut dyn Port,
+    ) -> Result<Key, ApiError> {
+        let name = config.name.clone();
+        let is_in_folder = home.documents.is_some();
+        let kept = self.write_stream(home, config, now, port);
+        if let (Err(_), true, Some(folders)) = (&kept, is_in_folder, &mut self.folders) {
+            // What cannot be removed now says at the next start that it was not answered for.
+            let _ = folders.remove(&name);
+        }
+        kept
+    }
+
+    fn write_stream(
+        &mut self,
+        mut home: Home,
+        config: StreamConfig,
+        now: Now,
+        port: &mut dyn Port,
+    ) -> Result<Key, ApiError> {
+        let created = now.unix_nanos;
+        if let Some(documents) = &mut home.documents {
+            let config = &config;
+            let kept = Kept { created, config };
+            write(documents, STREAM, &kept, true).map_err(ApiError::stream_create)?;
+        }
+        self.add_stream(home, config, created, now, port)
     }
 
     /// Makes a stream of a log.
     pub(super) fn add_stream(
         &mut self,
-        mut store: Store,
+        home: Home,
         config: StreamConfig,
         created: i64,
         now: Now,
         port: &mut dyn Port,
     ) -> Result<Key, ApiError> {
-        if config.storage == Storage::File {
-            let kept = Kept {
-                created,
-                config: &config,
-            };
-            write(&mut store, STREAM, &kept).map_err(ApiError::stream_create)?;
-        }
         let place = Place {
             account: &self.settings.account,
             domain: self.settings.domain.as_deref(),
         };
-        let stream = Stream::new(config, store, created, &place, now)?;
+        let stream = Stream::new(config, home.store, created, &place, now)?;
         for subject in &stream.config().subjects {
             port.subscribe(subject.as_bytes());
         }
-        Ok(self.streams.insert(stream))
+        Ok(self.streams.insert(stream, home.documents))
     }
 
     /// Puts another configuration in force, which has been checked.
@@ -77,8 +106,9 @@ impl JetStream {
         port: &mut dyn Port,
     ) -> Result<(), ApiError> {
         self.streams.leave(key);
-        let changed = match self.streams.touch(key) {
-            Some(stream) => change(stream, config, now, port),
+        self.streams.touch(key);
+        let changed = match self.streams.with_documents(key) {
+            Some((stream, documents)) => change(stream, documents, config, now, port),
             None => Err(ApiError::STREAM_NOT_FOUND),
         };
         self.streams.enter(key);
@@ -104,9 +134,20 @@ impl JetStream {
         let config = stream.config().clone();
         drop(stream);
         self.remove_folder(&config)?;
-        self.advisories
-            .stream(Action::Delete, &config.name, now, port);
+        let advisories = &mut self.advisories;
+        advisories.stream(Action::Delete, &config.name, now, port);
         Ok(())
+    }
+
+    /// Removes what is left of a stream that could not be taken back; says whether it was one.
+    pub(super) fn delete_broken(&mut self, name: &str) -> Result<bool, ApiError> {
+        if !self.broken.contains_key(name) {
+            return Ok(false);
+        }
+        if let Some(folders) = &mut self.folders {
+            folders.remove(name).map_err(ApiError::stream_delete)?;
+        }
+        Ok(self.broken.remove(name).is_some())
     }
 
     /// Removes what is on disk of a stream.
@@ -127,13 +168,21 @@ impl JetStream {
         now: Now,
         port: &mut dyn Port,
     ) -> Result<ConsumerId, ApiError> {
-        let stream = self.streams.touch(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
-        let created = now.unix_nanos;
-        stream.with_consumers(now, port, |consumers, context| {
-            keep_consumer(context.store, created, &config)?;
-            let made = consumers.create(config, created, context);
-            made.map_err(ApiError::consumer_create)
-        })
+        self.streams.touch(key);
+        let found = self.streams.with_documents(key);
+        let (stream, mut documents) = found.ok_or(ApiError::STREAM_NOT_FOUND)?;
+        let (created, name) = (now.unix_nanos, config.name.clone());
+        let kept = keep_consumer(documents.as_deref_mut(), created, &config);
+        let made = kept.and_then(|()| {
+            stream.with_consumers(now, port, |consumers, context| {
+                let made = consumers.create(config, created, context);
+                made.map_err(ApiError::consumer_create)
+            })
+        });
+        if made.is_err() {
+            forget_consumer(documents, &name);
+        }
+        made
     }
 
     /// Puts another configuration in force, which has been checked.
@@ -144,10 +193,13 @@ impl JetStream {
         now: Now,
         port: &mut dyn Port,
     ) -> Result<(), ApiError> {
-        let stream = self.streams.touch(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+        self.streams.touch(key);
+        let found = self.streams.with_documents(key);
+        let (stream, documents) = found.ok_or(ApiError::STREAM_NOT_FOUND)?;
+        let consumer = stream.consumers().get(id);
+        let created = consumer.map_or(now.unix_nanos, |consumer| consumer.created());
+        keep_consumer(documents, created, &config)?;
         stream.with_consumers(now, port, |consumers, context| {
-            let created = consumers.get(id).map_or(now.unix_nanos, |c| c.created());
-            keep_consumer(context.store, created, &config)?;
             let until = config.pause_until.map(|until| until.unix_nanos());
             let updated = consumers.update(id, config, context);
             consumers.pause(id, until, context);
@@ -164,105 +216,68 @@ impl JetStream {
         port: &mut dyn Port,
     ) -> Result<(), ApiError> {
         let stream = self.streams.get(of.0).ok_or(ApiError::STREAM_NOT_FOUND)?;
-        let consumer = stream
-            .consumers()
-            .get(of.1)
-            .ok_or(ApiError::CONSUMER_NOT_FOUND)?;
+        let consumer = stream.consumers().get(of.1);
         let mut config = ConsumerConfig {
             pause_until: until,
-            ..consumer.config().clone()
+            ..consumer
+                .ok_or(ApiError::CONSUMER_NOT_FOUND)?
+                .config()
+                .clone()
         };
         let level = config.required_level();
         stored_metadata(&mut config.metadata, level);
         self.change_consumer(of, config, now, port)
     }
 
-    /// Writes down how far the consumers of a stream are, if that is due, or in any case.
-    pub(super) fn keep_consumers(&mut self, key: Key, all: bool, now: Now, port: &mut dyn Port) {
-        let Some(stream) = self.streams.get_mut(key) else {
+    /// Deletes a consumer and all that is kept of it.
+    pub(super) fn delete_consumer(
+        &mut self,
+        key: Key,
+        id: ConsumerId,
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        self.streams.touch(key);
+        let Some((stream, documents)) = self.streams.with_documents(key) else {
             return;
         };
-        let is_kept = stream.config().storage == Storage::File;
-        let mut failed = None;
-        stream.with_consumers(now, port, |consumers, context| {
+        let deleted = stream.with_consumers(now, port, |consumers, context| {
+            consumers.delete(id, context)
+        });
+        let Some(consumer) = deleted else {
+            return;
+        };
+        forget_consumer(documents, consumer.name());
+        // What the disk cannot remove now goes with the next consumer that goes.
+        let _ = stream.remove_unneeded();
+        if !consumer.config().direct {
+            let stream = stream.config().name.clone();
+            let names = (stream.as_str(), consumer.name());
+            self.advisories.consumer(Action::Delete, names, now, port);
+        }
+    }
+
+    /// Writes down how far the consumers of a stream are, if that is due, or in any case.
+    pub(super) fn keep_consumers(&mut self, key: Key, all: bool, now: Now, port: &mut dyn Port) {
+        let Some((stream, mut documents)) = self.streams.with_documents(key) else {
+            return;
+        };
+        stream.with_consumers(now, port, |consumers, _| {
             consumers.save(now, all, &mut |consumer, state| {
-                if is_kept && !consumer.config().mem_storage {
-                    let document = format!("{STATE}{}", consumer.name());
-                    if let Err(error) = document::write(context.store, &document, state) {
-                        failed = Some(error);
-                    }
+                let kept = documents
+                    .as_mut()
+                    .filter(|_| !consumer.config().mem_storage);
+                if let Some(documents) = kept {
+                    documents.put(&format!("{STATE}{}", consumer.name()), state.to_vec());
                 }
             });
         });
-        if let Some(error) = failed {
-            let name = stream.config().name.clone();
-            self.report(format!(
-                "stream {name}: a consumer's state is not kept: {error}"
-            ));
-        }
-    }
-
-    /// Takes back all streams that the folders hold. One that cannot be read does not stop the others.
-    pub(super) fn recover(&mut self, now: Now, port: &mut dyn Port) {
-        let listed = self.folders.as_mut().map(|folders| folders.list());
-        let names = match listed {
-            None => return,
-            Some(Ok(names)) => names,
-            Some(Err(error)) => {
-                return self.report(format!("the folders of streams cannot be listed: {error}"));
-            }
-        };
-        for name in names {
-            if let Err(error) = self.recover_stream(&name, now, port) {
-                self.report(format!("stream {name} is not taken back: {error}"));
-            }
-        }
-    }
-
-    fn recover_stream(
-        &mut self,
-        name: &str,
-        now: Now,
-        port: &mut dyn Port,
-    ) -> Result<(), ApiError> {
-        let (mut store, problems) = self.open_store(name)?;
-        for problem in problems {
-            self.report(format!("stream {name}: {problem}"));
-        }
-        let kept: Option<Kept<StreamConfig>> = read(&mut store, STREAM)?;
-        let Some(Kept { created, config }) = kept else {
-            return Err(ApiError::stream_create("it does not say what it is"));
-        };
-        if config.name != name {
-            return Err(ApiError::STREAM_MISMATCH);
-        }
-        let key = self.add_stream(store, config, created, now, port)?;
-        let Some(stream) = self.streams.touch(key) else {
-            return Ok(());
-        };
-        let mut problems = Vec::new();
-        let recovered = stream.with_consumers(now, port, |consumers, context| {
-            let documents = document::names(context.store).map_err(ApiError::stream_create)?;
-            let names = documents
-                .iter()
-                .filter_map(|name| name.strip_prefix(CONSUMER));
-            for name in names {
-                if let Err(error) = recover_consumer(consumers, name, context) {
-                    problems.push(format!("consumer {name} is not taken back: {error}"));
-                }
-            }
-            Ok(())
-        });
-        recovered.and_then(|()| stream.remove_unneeded().map_err(ApiError::stream_create))?;
-        for problem in problems {
-            self.report(format!("stream {name}: {problem}"));
-        }
-        Ok(())
     }
 }
 
 fn change(
     stream: &mut Stream,
+    documents: Option<&mut Documents>,
     config: StreamConfig,
     now: Now,
     port: &mut dyn Port,
@@ -278,66 +293,49 @@ fn change(
     for subject in was.subjects.iter().filter(|s| !config.subjects.contains(s)) {
         port.unsubscribe(subject.as_bytes());
     }
-    if config.storage == Storage::File {
-        let kept = Kept { created, config };
-        write(stream.store(), STREAM, &kept).map_err(ApiError::stream_update)?;
-    }
-    Ok(())
-}
-
-fn recover_consumer(
-    consumers: &mut Consumers,
-    name: &str,
-    context: &mut super::consumer::Context<'_>,
-) -> Result<(), ApiError> {
-    let kept: Option<Kept<ConsumerConfig>> = read(context.store, &format!("{CONSUMER}{name}"))?;
-    let Some(Kept { created, config }) = kept else {
-        return Ok(());
-    };
-    let state = document::read(context.store, &format!("{STATE}{name}"));
-    let restored = match state {
-        Ok(Some(state)) => consumers
-            .restore(config.clone(), created, &state, context)
-            .map_err(ApiError::consumer_create),
-        Ok(None) => Err(ApiError::CONSUMER_NOT_FOUND),
-        Err(error) => Err(ApiError::consumer_create(error)),
-    };
-    // Without its state it begins anew: records come twice rather than never.
-    match restored {
-        Ok(_) => Ok(()),
-        Err(_) => {
-            let made = consumers.create(config, created, context);
-            made.map(|_| ()).map_err(ApiError::consumer_create)
+    match documents {
+        Some(documents) => {
+            let kept = Kept { created, config };
+            write(documents, STREAM, &kept, true).map_err(ApiError::stream_update)
         }
+        None => Ok(()),
     }
 }
 
-/// Writes down what a consumer is.
-fn keep_consumer(store: &mut Store, created: i64, config: &ConsumerConfig) -> Result<(), ApiError> {
-    if config.mem_storage {
+/// Writes down what a consumer is. That of a durable one is on the disk before it is answered.
+pub(super) fn keep_consumer(
+    documents: Option<&mut Documents>,
+    created: i64,
+    config: &ConsumerConfig,
+) -> Result<(), ApiError> {
+    let Some(documents) = documents.filter(|_| !config.mem_storage) else {
         return Ok(());
-    }
+    };
     let kept = Kept { created, config };
     let name = format!("{CONSUMER}{}", config.name);
-    write(store, &name, &kept).map_err(ApiError::consumer_create)
+    write(documents, &name, &kept, config.is_durable()).map_err(ApiError::consumer_create)
 }
 
-/// Removes what is kept of a consumer. What cannot be removed is taken back at the next start, where
-/// nobody uses it.
-pub(super) fn forget_consumer(store: &mut Store, name: &str) {
-    for kind in [CONSUMER, STATE] {
-        let _ = document::remove(store, &format!("{kind}{name}"));
+/// Takes away what says what a consumer is, and how far it is.
+fn forget_consumer(documents: Option<&mut Documents>, name: &str) {
+    let Some(documents) = documents else { return };
+    for of in [CONSUMER, &format!("{COPY}{CONSUMER}"), STATE] {
+        documents.remove(&format!("{of}{name}"));
     }
 }
 
-fn write(store: &mut Store, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
+fn write(
+    documents: &mut Documents,
+    name: &str,
+    value: &impl Serialize,
+    at_once: bool,
+) -> Result<(), DiskError> {
     // Of strings and numbers only, it can be written.
     let json = serde_json::to_vec(value).unwrap_or_default();
-    document::write(store, name, &json)
-}
-
-fn read<T: DeserializeOwned>(store: &mut Store, name: &str) -> Result<Option<T>, ApiError> {
-    let json = document::read(store, name).map_err(ApiError::stream_create)?;
-    let value = json.map(|json| serde_json::from_slice(&json)).transpose();
-    value.map_err(ApiError::stream_create)
+    documents.put(&format!("{COPY}{name}"), json.clone());
+    documents.put(name, json);
+    match at_once {
+        true => documents.sync_now(),
+        false => Ok(()),
+    }
 }

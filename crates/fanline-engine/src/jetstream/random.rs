@@ -24,6 +24,11 @@ impl Random {
         self.token(ID_CHARS)
     }
 
+    /// Any number.
+    pub(super) fn number(&mut self) -> u64 {
+        self.next()
+    }
+
     fn token(&mut self, chars: usize) -> String {
         let letters = ALPHABET.len() as u64;
         let letter = |number: u64| {

@@ -1,28 +1,86 @@
-//! A log for each stream: in memory, or in a folder of its own.
+//! A log and documents for each stream: in memory, or in a folder of its own.
+
+use std::time::Duration;
 
 use super::account::JetStream;
-use super::{ApiError, Storage, StreamConfig};
-use crate::store::{Store, StoreLimits};
+use super::{ApiError, PersistMode, Storage, StreamConfig, SyncMode as Asked};
+use crate::store::documents::{Documents, Found};
+use crate::store::{FileOptions, Recovery, Store, StoreLimits, SyncMode};
+
+/// How often records of a stream with `sync: interval` are brought to the disk, if the server does not
+/// say.
+const INTERVAL_DEFAULT: Duration = Duration::from_secs(120);
+
+/// Where a stream is kept.
+pub(super) struct Home {
+    pub(super) store: Store,
+    /// What is kept beside its records; a stream in memory has none.
+    pub(super) documents: Option<Documents>,
+}
 
 impl JetStream {
-    /// An empty log for a new stream.
-    pub(super) fn make_store(&mut self, config: &StreamConfig) -> Result<Store, ApiError> {
-        match (config.storage, &mut self.folders) {
-            (Storage::Memory, _) | (Storage::File, None) => {
-                Ok(Store::memory(&StoreLimits::default()))
-            }
-            (Storage::File, Some(folders)) => {
-                folders
-                    .open(&config.name)
-                    .map_err(ApiError::stream_create)?;
-                Ok(Store::memory(&StoreLimits::default()))
-            }
+    /// A place for a new stream.
+    pub(super) fn make_home(&mut self, config: &StreamConfig) -> Result<Home, ApiError> {
+        if config.storage == Storage::Memory {
+            return Ok(Home {
+                store: Store::memory(&StoreLimits::default()),
+                documents: None,
+            });
         }
+        // What a crash has left of another stream of this name is not this one's.
+        self.remove_folder(config)?;
+        let (home, _, _) = self.open_home(&config.name, self.sync_mode(config))?;
+        Ok(home)
     }
 
-    /// The log of a folder, and what was wrong with it.
-    pub(super) fn open_store(&mut self, name: &str) -> Result<(Store, Vec<String>), ApiError> {
-        let _ = name;
-        Ok((Store::memory(&StoreLimits::default()), Vec::new()))
+    /// The place of a folder, what its documents say, and what was wrong with its log.
+    pub(super) fn open_home(
+        &mut self,
+        name: &str,
+        mode: SyncMode,
+    ) -> Result<(Home, Found, Recovery), ApiError> {
+        let seed = self.random.number();
+        let folders = self.folders.as_mut();
+        let folders = folders.ok_or(ApiError::INSUFFICIENT_RESOURCES)?;
+        let beside = folders.open(name).map_err(ApiError::stream_create)?;
+        let (documents, found) = Documents::open(beside).map_err(ApiError::stream_create)?;
+        let disk = folders.open(name).map_err(ApiError::stream_create)?;
+        let options = FileOptions {
+            mode,
+            seed,
+            ..FileOptions::default()
+        };
+        let (store, recovery) = Store::file(disk, &options, &StoreLimits::default())
+            .map_err(ApiError::stream_create)?;
+        let home = Home {
+            store,
+            documents: Some(documents),
+        };
+        Ok((home, found, recovery))
+    }
+
+    /// What a folder's documents say, without its log.
+    pub(super) fn read_documents(&mut self, name: &str) -> Result<Found, ApiError> {
+        let folders = self.folders.as_mut();
+        let folders = folders.ok_or(ApiError::INSUFFICIENT_RESOURCES)?;
+        let disk = folders.open(name).map_err(ApiError::stream_create)?;
+        let (_, found) = Documents::open(disk).map_err(ApiError::stream_create)?;
+        Ok(found)
+    }
+
+    /// When the records of a stream are brought to the disk.
+    pub(super) fn sync_mode(&self, config: &StreamConfig) -> SyncMode {
+        let interval = match self.settings.sync {
+            SyncMode::Interval(interval) => interval,
+            SyncMode::Commit | SyncMode::None => INTERVAL_DEFAULT,
+        };
+        match config.sync {
+            Some(Asked::Commit) => SyncMode::Commit,
+            Some(Asked::Interval) => SyncMode::Interval(interval),
+            Some(Asked::None) => SyncMode::None,
+            // An acknowledgement may come first: so it was asked for.
+            None if config.persist_mode == PersistMode::Async => SyncMode::Interval(interval),
+            None => self.settings.sync,
+        }
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use slab::Slab;
 
 use super::stream::Stream;
+use crate::store::DiskError;
+use crate::store::documents::Documents;
 use crate::topic::Filter;
 use crate::trie::{Trie, Vacant};
 
@@ -33,9 +35,13 @@ pub(super) struct Streams {
 
 struct Entry {
     stream: Stream,
+    /// What is kept beside its records; a stream in memory has none.
+    documents: Option<Documents>,
     id: StreamId,
     is_touched: bool,
     timer: Option<Duration>,
+    /// The disk has failed: why, and when it is tried again.
+    rests: Option<(DiskError, Duration)>,
 }
 
 /// The stream that holds a subject.
@@ -84,6 +90,15 @@ impl Streams {
         self.entries.get_mut(key).map(|entry| &mut entry.stream)
     }
 
+    /// A stream and what is kept beside its records.
+    pub(super) fn with_documents(
+        &mut self,
+        key: Key,
+    ) -> Option<(&mut Stream, Option<&mut Documents>)> {
+        let entry = self.entries.get_mut(key)?;
+        Some((&mut entry.stream, entry.documents.as_mut()))
+    }
+
     /// Two streams at once, without touching either.
     pub(super) fn pair(&mut self, one: Key, other: Key) -> Option<(&mut Stream, &mut Stream)> {
         let (one, other) = self.entries.get2_mut(one, other)?;
@@ -116,15 +131,17 @@ impl Streams {
         self.readers.get(origin).map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn insert(&mut self, stream: Stream) -> Key {
+    pub(super) fn insert(&mut self, stream: Stream, documents: Option<Documents>) -> Key {
         self.ids += 1;
         let id = StreamId(self.ids);
         let name = stream.config().name.as_str().into();
         let key = self.entries.insert(Entry {
             stream,
+            documents,
             id,
             is_touched: false,
             timer: None,
+            rests: None,
         });
         self.by_name.insert(name, key);
         self.by_id.insert(id, key);
@@ -206,7 +223,12 @@ impl Streams {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
-        let due = entry.stream.next_timeout();
+        let next_sync = match entry.rests {
+            Some((_, until)) => Some(until),
+            None => entry.stream.next_sync_at(),
+        };
+        let timers = [entry.stream.next_timeout(), next_sync];
+        let due = timers.into_iter().flatten().min();
         if due == entry.timer {
             return;
         }
@@ -217,6 +239,32 @@ impl Streams {
             self.timers.insert((due, key));
         }
         entry.timer = due;
+    }
+
+    /// Whether the disk has failed, and is not tried again yet.
+    pub(super) fn rests(&self, key: Key, now: Duration) -> bool {
+        let rests = self.entries.get(key).and_then(|entry| entry.rests);
+        rests.is_some_and(|(_, until)| now < until)
+    }
+
+    /// How the disk failed when it was last heard of.
+    pub(super) fn disk_failure(&self, key: Key) -> Option<DiskError> {
+        let rests = self.entries.get(key)?.rests;
+        rests.map(|(error, _)| error)
+    }
+
+    /// Notes whether the disk fails now, and until when it is left alone then; gives how it failed before.
+    pub(super) fn set_rest(
+        &mut self,
+        key: Key,
+        rests: Option<(DiskError, Duration)>,
+    ) -> Option<DiskError> {
+        let entry = self.entries.get_mut(key)?;
+        let was = std::mem::replace(&mut entry.rests, rests);
+        if was.is_some() || rests.is_some() {
+            self.set_timer(key);
+        }
+        was.map(|(error, _)| error)
     }
 
     /// When the first of them is due.

@@ -1,6 +1,6 @@
 //! JetStream as the work of the keeper's thread.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use fanline_engine::jetstream::{
     Strictness,
 };
 use fanline_engine::store::{Disk, DiskError, SyncId};
-use tracing::{info, warn};
+use tracing::info;
 
-use super::store_folder::{StoreFolder, StoreFolderError, StreamFolders};
+use super::store_folder::{OWN, StoreFolder, StoreFolderError, StreamFolders};
 use super::work::{StreamSync, Work};
 use super::{ACCOUNT, Parts, start};
 use crate::options::JetStreamOptions;
@@ -31,11 +31,19 @@ pub(crate) fn starter(options: &JetStreamOptions) -> Result<StartKeeper, StartEr
     }))
 }
 
+/// What streams are kept in below the folder that was asked for.
+pub(crate) fn store_folder(store_dir: &Path) -> PathBuf {
+    store_dir.join(OWN)
+}
+
 fn take(store_dir: &Path) -> Result<StoreFolder, StartError> {
     StoreFolder::open(store_dir).map_err(|error| match error {
-        StoreFolderError::InUse => StartError::StoreInUse(store_dir.into()),
-        StoreFolderError::Io(source) => StartError::File {
-            path: store_dir.into(),
+        StoreFolderError::InUse(process) => StartError::StoreInUse {
+            path: store_folder(store_dir),
+            process,
+        },
+        StoreFolderError::Io(source) => StartError::StoreFolder {
+            path: store_folder(store_dir),
             source,
         },
     })
@@ -81,11 +89,10 @@ fn log_start(options: &JetStreamOptions, store: Option<&StoreFolder>) {
     }
     info!("  API Level:       {API_LEVEL}");
     info!("-------------------------------------------");
-    warn!("JetStream is not whole: streams do not survive a restart yet");
 }
 
 /// The streams of the one account.
-struct Streams(JetStream);
+pub(super) struct Streams(JetStream);
 
 impl Streams {
     fn new(settings: Settings, parts: Parts<'_>) -> Self {
@@ -97,6 +104,16 @@ impl Streams {
         } = parts;
         let folders = folders.map(|folders| Box::new(folders) as Box<dyn Folders>);
         Streams(JetStream::new(settings, folders, seed, now, port))
+    }
+
+    /// Over folders that fail.
+    #[cfg(test)]
+    pub(super) fn over(folders: Box<dyn Folders>, parts: Parts<'_>) -> Self {
+        let settings = settings(&JetStreamOptions::default(), &ServerInfo::default());
+        let Parts {
+            seed, now, port, ..
+        } = parts;
+        Streams(JetStream::new(settings, Some(folders), seed, now, port))
     }
 }
 
@@ -123,8 +140,8 @@ impl Handler for Streams {
 }
 
 impl Work for Streams {
-    fn next_sync(&mut self, now: Duration) -> Option<StreamSync> {
-        let sync = self.0.next_sync(now)?;
+    fn next_sync(&mut self, now: Duration, port: &mut dyn Port) -> Option<StreamSync> {
+        let sync = self.0.next_sync(now, port)?;
         Some(StreamSync {
             stream: sync.stream.0,
             name: sync.name,
@@ -137,9 +154,15 @@ impl Work for Streams {
         stream: u64,
         id: SyncId,
         result: Result<(), DiskError>,
+        now: Now,
         port: &mut dyn Port,
     ) {
-        self.0.handle_synced(StreamId(stream), id, result, port);
+        let stream = StreamId(stream);
+        self.0.handle_synced(stream, id, result, now, port);
+    }
+
+    fn close(&mut self, now: Now, port: &mut dyn Port) {
+        self.0.close(now, port);
     }
 
     fn take_problems(&mut self) -> Vec<String> {

@@ -1,6 +1,8 @@
 //! The keeper's thread: it waits for mail, time, the disk and commands, and lets the engine decide.
 
 mod disk;
+#[cfg(test)]
+mod failing_disk_tests;
 mod jetstream;
 mod store_folder;
 mod syncer;
@@ -22,7 +24,7 @@ use tracing::warn;
 
 use crate::shell::{self, Common};
 use disk::OpenFiles;
-pub(crate) use jetstream::starter;
+pub(crate) use jetstream::{starter, store_folder};
 use store_folder::StoreFolder;
 use store_folder::StreamFolders;
 use syncer::{Job, Synced, Syncer};
@@ -32,8 +34,6 @@ use work::{StreamSync, Work};
 const ACCOUNT: &str = "$G";
 /// How often what the keeper says to itself is heard before it looks at anything else.
 const OWN_ROUNDS_MAX: usize = 16;
-/// How long the disk may take at the end. Longer: what it has not taken was not acknowledged.
-const STOP_TIME_MAX: Duration = Duration::from_secs(30);
 /// How often it is looked whether a shard that is behind has caught up.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
@@ -114,7 +114,6 @@ async fn run<W: Work + 'static>(
         files,
         syncer,
         done,
-        syncs: 0,
         common,
     };
     thread.end_round();
@@ -150,8 +149,6 @@ struct Thread<W> {
     syncer: Syncer,
     /// Where syncs are reported.
     done: UnboundedSender<Synced>,
-    /// How many are under way.
-    syncs: usize,
 }
 
 impl<W: Work> Thread<W> {
@@ -173,27 +170,14 @@ impl<W: Work> Thread<W> {
                 self.note_synced(done);
             }
             self.round();
-            self.wait_for_room().await;
+            self.wait_for_room(&commands).await;
         }
         self.take_mail();
         self.end_round();
-        let finished = tokio::time::timeout(STOP_TIME_MAX, self.finish(&mut synced));
-        if finished.await.is_err() {
-            warn!("JetStream: the disk has not taken everything in {STOP_TIME_MAX:?}");
-        }
-    }
-
-    /// Brings everything to the disk.
-    async fn finish(&mut self, synced: &mut UnboundedReceiver<Synced>) {
-        // Whatever may wait for a time: it has come.
-        self.sync(Duration::MAX);
-        while self.syncs > 0
-            && let Some(done) = synced.recv().await
-        {
-            self.note_synced(done);
-            self.end_round();
-            self.sync(Duration::MAX);
-        }
+        let now = self.now();
+        self.keeper.with(|work, port| work.close(now, port));
+        self.post();
+        self.report();
     }
 
     /// Waits for mail and time.
@@ -212,14 +196,14 @@ impl<W: Work> Thread<W> {
         }
     }
 
-    /// Waits while a shard has not got round to what it was sent. Shards never wait for the keeper.
-    async fn wait_for_room(&self) {
-        while self
-            .common
-            .mailboxes
-            .iter()
-            .enumerate()
-            .any(|(shard, mailbox)| shard != self.index && mailbox.is_full())
+    /// Waits while a shard has not got round to what it was sent. Shards never wait for the keeper; when
+    /// it is told to stop they have ended, and never will.
+    async fn wait_for_room(&self, commands: &UnboundedReceiver<Command>) {
+        let mailboxes = self.common.mailboxes.iter().enumerate();
+        let others = mailboxes.filter(|(shard, _)| *shard != self.index);
+        while commands.is_empty()
+            && !commands.is_closed()
+            && others.clone().any(|(_, mailbox)| mailbox.is_full())
         {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
@@ -292,6 +276,10 @@ impl<W: Work> Thread<W> {
     /// the shards.
     fn hand_on(&mut self, now: Now) {
         self.sync(now.since_start);
+        self.post();
+    }
+
+    fn post(&mut self) {
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
             let batch = self.keeper.announcements(to);
             if !batch.is_empty() {
@@ -307,8 +295,7 @@ impl<W: Work> Thread<W> {
     }
 
     fn sync(&mut self, now: Duration) {
-        while let Some(wanted) = self.keeper.with(|work, _| work.next_sync(now)) {
-            self.syncs += 1;
+        while let Some(wanted) = self.keeper.with(|work, port| work.next_sync(now, port)) {
             let (stream, id) = (wanted.stream, wanted.request.id);
             let given = self.job(wanted).map(|job| self.syncer.give(job));
             let result = match given {
@@ -336,10 +323,10 @@ impl<W: Work> Thread<W> {
     }
 
     fn note_synced(&mut self, done: Synced) {
-        self.syncs -= 1;
+        let now = self.now();
         let Synced { stream, id, result } = done;
         self.keeper
-            .with(|work, port| work.handle_synced(stream, id, result, port));
+            .with(|work, port| work.handle_synced(stream, id, result, now, port));
     }
 
     fn report(&mut self) {

@@ -14,7 +14,7 @@ use fanline_engine::store::{Disk, DiskError};
 use super::disk::{FolderDisk, OpenFiles, child, disk_error, names, sync_folder};
 
 /// Other servers keep other things in the same folder.
-const OWN: &str = "fanline";
+pub(super) const OWN: &str = "fanline";
 const LOCK: &str = "lock";
 const STREAMS: &str = "streams";
 /// A stream's folder that is being removed has a name that no stream has.
@@ -23,8 +23,8 @@ const GONE: &str = ".gone";
 /// Why a store folder cannot be had.
 #[derive(Debug)]
 pub(crate) enum StoreFolderError {
-    /// Another server has it.
-    InUse,
+    /// Another server has it: this process, if it says so.
+    InUse(Option<u32>),
     /// It cannot be made, read or written.
     Io(io::Error),
 }
@@ -53,10 +53,14 @@ impl StoreFolder {
         let mut lock = opened.open(path.join(LOCK))?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StoreFolderError::InUse),
+            Err(TryLockError::WouldBlock) => {
+                let process = fs::read_to_string(path.join(LOCK)).ok();
+                let process = process.and_then(|text| text.trim().parse().ok());
+                return Err(StoreFolderError::InUse(process));
+            }
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
-        // Only people read it.
+        // Whoever wants it too is told who has it.
         lock.set_len(0)?;
         writeln!(lock, "{}", std::process::id())?;
         Ok(StoreFolder { path, _lock: lock })

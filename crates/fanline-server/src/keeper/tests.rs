@@ -17,14 +17,14 @@ use super::{Parts, StoreFolder, start};
 use crate::Options;
 use crate::server::{self, Handle};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 const STREAM: &str = "ECHO";
 
 /// A folder that is gone when the test is.
-struct TempFolder(PathBuf);
+pub(super) struct TempFolder(PathBuf);
 
 impl TempFolder {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let name = format!("fanline-keeper-{:x}", crate::identity::random_u64());
         let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path).expect("a folder");
@@ -122,7 +122,7 @@ impl Handler for Echo {
 }
 
 impl Work for Echo {
-    fn next_sync(&mut self, _: Duration) -> Option<StreamSync> {
+    fn next_sync(&mut self, _: Duration, _: &mut dyn Port) -> Option<StreamSync> {
         if self.unsynced.is_empty() || !self.syncing.is_empty() {
             return None;
         }
@@ -144,11 +144,19 @@ impl Work for Echo {
         stream: u64,
         id: SyncId,
         result: Result<(), DiskError>,
+        _: Now,
         port: &mut dyn Port,
     ) {
         assert_eq!((stream, id), (7, SyncId(*self.syncs.borrow())));
         result.expect("synced");
         for (reply, payload) in self.syncing.drain(..) {
+            answer(&reply, &payload, port);
+        }
+    }
+
+    fn close(&mut self, _: Now, port: &mut dyn Port) {
+        self.disk.sync_file(self.file).expect("synced");
+        for (reply, payload) in self.syncing.drain(..).chain(self.unsynced.drain(..)) {
             answer(&reply, &payload, port);
         }
     }
@@ -159,17 +167,25 @@ impl Work for Echo {
 }
 
 fn server(shards: usize, folder: &TempFolder) -> Handle {
+    server_of(shards, folder, Echo::new)
+}
+
+pub(super) fn server_of<W: Work + 'static>(
+    shards: usize,
+    folder: &TempFolder,
+    make: impl FnOnce(Parts<'_>) -> W + Send + 'static,
+) -> Handle {
     let store = StoreFolder::open(&folder.0).expect("it is free");
     let options = Options {
         port: 0,
         shards: shards.try_into().ok(),
         ..Options::default()
     };
-    let keeper = move |common: &_, _: &_| start(common, Some(store), Echo::new);
+    let keeper = move |common: &_, _: &_| start(common, Some(store), make);
     server::start(options, Some(Box::new(keeper))).expect("the server starts")
 }
 
-async fn stop(server: &Handle) {
+pub(super) async fn stop(server: &Handle) {
     server.shutdown();
     timeout(PATIENCE, server.wait()).await.expect("it stops");
 }
@@ -204,7 +220,7 @@ fn a_store_folder_belongs_to_one_at_a_time() {
     let folder = TempFolder::new();
     let first = StoreFolder::open(&folder.0).expect("it is free");
     let second = StoreFolder::open(&folder.0);
-    assert!(matches!(second, Err(StoreFolderError::InUse)));
+    assert!(matches!(second, Err(StoreFolderError::InUse(Some(id))) if id == std::process::id()));
     drop(first);
     StoreFolder::open(&folder.0).expect("it is free again");
     let file = folder.0.join("file");

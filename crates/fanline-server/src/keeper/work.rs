@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use fanline_engine::jetstream::{Handler, Port};
+use fanline_engine::jetstream::{Handler, Now, Port};
 use fanline_engine::store::{DiskError, SyncId, SyncRequest};
 
 /// JetStream; something small in tests.
 pub(crate) trait Work: Handler {
     /// What is to be brought to the disk now; asked until there is nothing.
-    fn next_sync(&mut self, now: Duration) -> Option<StreamSync>;
+    fn next_sync(&mut self, now: Duration, port: &mut dyn Port) -> Option<StreamSync>;
 
     /// The disk has done, or failed to do, what was asked for.
     fn handle_synced(
@@ -16,8 +16,12 @@ pub(crate) trait Work: Handler {
         stream: u64,
         id: SyncId,
         result: Result<(), DiskError>,
+        now: Now,
         port: &mut dyn Port,
     );
+
+    /// Brings all to the disk, and waits for it: nothing else will be asked.
+    fn close(&mut self, now: Now, port: &mut dyn Port);
 
     /// What went wrong where nobody was told, since last time.
     fn take_problems(&mut self) -> Vec<String>;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use fanline_server::client::{Client, OutgoingMessage};
+use fanline_server::client::{Client, Message, OutgoingMessage};
 use fanline_server::{Handle, JetStreamOptions, Options, Server};
 use tokio::time::timeout;
 
@@ -45,6 +45,21 @@ async fn ask(client: &Client, topic: &str, payload: &str) -> String {
     String::from_utf8_lossy(reply.payload()).into_owned()
 }
 
+/// The next record of the consumer `d` of a stream.
+async fn next(client: &Client, stream: &str) -> Message {
+    let inbox = client.new_inbox();
+    let mut records = client.subscribe(&inbox).await.expect("subscribed");
+    let pull = OutgoingMessage {
+        topic: format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.d"),
+        reply: Some(inbox),
+        payload: "1".into(),
+        ..OutgoingMessage::default()
+    };
+    client.publish_message(&pull).await.expect("published");
+    let next = timeout(PATIENCE, records.next()).await.expect("in time");
+    next.expect("a record")
+}
+
 async fn stop(server: &Handle) {
     server.shutdown();
     let stopped = timeout(PATIENCE, server.wait()).await;
@@ -83,17 +98,7 @@ async fn what_is_published_is_kept_and_given_out() {
             let made = ask(&client, &path, &config).await;
             assert!(!made.contains("error"), "{made}");
             // A record has its own topic, wherever it goes.
-            let inbox = client.new_inbox();
-            let mut records = client.subscribe(&inbox).await.expect("subscribed");
-            let pull = OutgoingMessage {
-                topic: format!("$JS.API.CONSUMER.MSG.NEXT.{storage}.d"),
-                reply: Some(inbox),
-                payload: "1".into(),
-                ..OutgoingMessage::default()
-            };
-            client.publish_message(&pull).await.expect("published");
-            let next = timeout(PATIENCE, records.next()).await.expect("in time");
-            let next = next.expect("a record");
+            let next = next(&client, storage).await;
             assert_eq!(next.payload(), b"tea");
             assert_eq!(next.topic(), format!("{storage}.cup"));
         }
@@ -107,8 +112,9 @@ async fn a_store_folder_is_for_one_server() {
     let first = Server::start(with_store(1, &folder)).expect("the server starts");
     let second = Server::start(with_store(1, &folder)).expect_err("it is in use");
     let expected = format!(
-        "the store folder {} is in use by another server",
-        folder.0.display()
+        "the store folder {} is in use by another server (process {})",
+        folder.0.join("fanline").display(),
+        std::process::id(),
     );
     assert_eq!(second.to_string(), expected);
     stop(&first).await;
@@ -129,5 +135,92 @@ fn a_domain_is_one_token() {
         };
         let error = Server::start(options).expect_err(domain).to_string();
         assert!(error.starts_with("invalid domain name"), "{error}");
+    }
+}
+
+/// Makes a stream of a hundred records.
+async fn fill(client: &Client, name: &str) {
+    let config = format!(r#"{{"name":"{name}","subjects":["{name}"],"storage":"file"}}"#);
+    let made = ask(client, &format!("$JS.API.STREAM.CREATE.{name}"), &config).await;
+    assert!(made.contains("did_create"), "{made}");
+    for number in 1..=100 {
+        let ack = ask(client, name, &format!("record {number} of {name}")).await;
+        assert!(ack.contains(&format!(r#""seq":{number}"#)), "{ack}");
+    }
+}
+
+/// How many of the hundred records can be read.
+async fn readable(client: &Client, name: &str) -> usize {
+    let mut count = 0;
+    for number in 1..=100 {
+        let request = format!(r#"{{"seq":{number}}}"#);
+        let found = ask(client, &format!("$JS.API.STREAM.MSG.GET.{name}"), &request).await;
+        count += usize::from(!found.contains("error"));
+    }
+    count
+}
+
+#[tokio::test]
+async fn damage_costs_one_record_or_one_stream() {
+    let folder = TempFolder::new("damage");
+    let server = Server::start(with_store(1, &folder)).expect("the server starts");
+    let client = server.client().await.expect("connected");
+    for name in ["sound", "flipped", "broken"] {
+        fill(&client, name).await;
+    }
+    drop(client);
+    stop(&server).await;
+    let streams = folder.0.join("fanline/streams/$G");
+    let log = streams.join("flipped/0000000001-00000.log");
+    let mut bytes = fs::read(&log).expect("a log");
+    let text = b"record 50 of flipped";
+    let at = bytes.windows(text.len()).position(|part| part == text);
+    bytes[at.expect("it is there")] ^= 4;
+    fs::write(&log, bytes).expect("written");
+    for document in ["stream.doc", "copy%2estream.doc"] {
+        fs::write(streams.join("broken").join(document), "nothing").expect("written");
+    }
+    let server = Server::start(with_store(1, &folder)).expect("the server starts");
+    let client = server.client().await.expect("connected");
+    assert_eq!(readable(&client, "sound").await, 100);
+    assert_eq!(readable(&client, "flipped").await, 99);
+    let info = ask(&client, "$JS.API.STREAM.INFO.flipped", "").await;
+    assert!(info.contains(r#""messages":99"#), "{info}");
+    assert!(info.contains(r#""lost":"#), "{info}");
+    let info = ask(&client, "$JS.API.STREAM.INFO.broken", "").await;
+    assert!(info.contains("10194"), "{info}");
+    let names = ask(&client, "$JS.API.STREAM.NAMES", "").await;
+    assert!(
+        names.contains("sound") && names.contains("flipped"),
+        "{names}"
+    );
+    for name in ["sound", "flipped"] {
+        let ack = ask(&client, name, "one more").await;
+        assert!(ack.contains(r#""seq":101"#), "{ack}");
+    }
+    stop(&server).await;
+}
+
+#[tokio::test]
+async fn streams_and_consumers_are_there_again() {
+    let folder = TempFolder::new("again");
+    for round in 0..3 {
+        let server = Server::start(with_store(2, &folder)).expect("the server starts");
+        let client = server.client().await.expect("connected");
+        if round == 0 {
+            fill(&client, "kept").await;
+            let config =
+                r#"{"stream_name":"kept","config":{"durable_name":"d","ack_policy":"explicit"}}"#;
+            let made = ask(&client, "$JS.API.CONSUMER.CREATE.kept.d", config).await;
+            assert!(!made.contains("error"), "{made}");
+        }
+        assert_eq!(readable(&client, "kept").await, 100);
+        for number in 1..=10 {
+            let next = next(&client, "kept").await;
+            let expected = format!("record {} of kept", round * 10 + number);
+            assert_eq!(next.payload(), expected.as_bytes());
+            ask(&client, next.reply().expect("an address"), "+ACK").await;
+        }
+        stop(&server).await;
     }
 }

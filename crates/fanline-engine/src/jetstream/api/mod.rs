@@ -156,8 +156,12 @@ impl<'a> Call<'a> {
 
     /// The stream that the topic names first.
     fn stream_key(&self) -> Result<Key, ApiError> {
-        let key = self.js.streams.find(self.name(0));
-        key.ok_or(ApiError::STREAM_NOT_FOUND)
+        let name = self.name(0);
+        match (self.js.streams.find(name), self.js.broken.get(name)) {
+            (Some(key), _) => Ok(key),
+            (None, Some(why)) => Err(ApiError::stream_offline_reason(why)),
+            (None, None) => Err(ApiError::STREAM_NOT_FOUND),
+        }
     }
 
     /// The stream of a key, to do something with.

@@ -40,6 +40,9 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
             is_same.then_some(key).ok_or(ApiError::STREAM_NAME_EXIST)?
         }
         None => {
+            if let Some(why) = js.broken.get(&config.name) {
+                return Err(ApiError::stream_offline_reason(why));
+            }
             check_beside_others(js, &config, None)?;
             js.create_stream(config, now, call.port)?
         }
@@ -164,7 +167,7 @@ impl JetStream {
         now: Now,
         port: &mut dyn Port,
     ) -> Result<Key, ApiError> {
-        let key = self.make_stream(config, now.unix_nanos, now, port)?;
+        let key = self.make_stream(config, now, port)?;
         if let Some(stream) = self.streams.get(key) {
             let name = stream.config().name.clone();
             self.advisories.stream(Action::Create, &name, now, port);

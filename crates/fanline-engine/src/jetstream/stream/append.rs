@@ -3,7 +3,7 @@
 use super::Stream;
 use super::headers::Block;
 use crate::jetstream::{ApiError, Message, Port, Retention};
-use crate::store::{Cause, Filters, NewRecord, StoreError};
+use crate::store::{Cause, DiskError, Filters, NewRecord, StoreError};
 use crate::topic::is_literal_topic;
 
 /// A message that has passed every check.
@@ -236,6 +236,7 @@ impl Stream {
 pub(super) fn refused(error: StoreError) -> ApiError {
     match error {
         StoreError::TooLarge => ApiError::STREAM_MESSAGE_EXCEEDS_MAXIMUM,
+        StoreError::Disk(DiskError::Full) => ApiError::INSUFFICIENT_RESOURCES,
         error => ApiError::stream_store_failed(error),
     }
 }

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use super::Stream;
-use crate::jetstream::{ApiError, Now, Port};
+use super::append::refused;
+use crate::jetstream::{Now, Port};
 use crate::store::{DiskError, StoreError, SyncId, SyncRequest};
 
 /// After which time a log whose next expiry could not be read is asked again.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Stream {
-    /// When [`handle_timeout`](Stream::handle_timeout) or [`next_sync`](Stream::next_sync) has something to do
-    /// next, since the server started.
+    /// When [`handle_timeout`](Stream::handle_timeout) has something to do next, since the server started.
     pub fn next_timeout(&mut self) -> Option<Duration> {
         let expiry = match self.store.next_expiry() {
             Ok(expiry) => expiry.map(|at| self.since_start(at)),
@@ -26,7 +26,6 @@ impl Stream {
             self.atomic.next_timeout(),
             self.fast.next_timeout(),
             self.consumers.next_timeout(),
-            self.store.next_sync_at(),
         ]
         .into_iter()
         .flatten()
@@ -51,9 +50,32 @@ impl Stream {
         });
     }
 
-    /// What is to be brought to the disk now, so that what waits can be acknowledged.
-    pub fn next_sync(&mut self, now: Duration) -> Option<SyncRequest> {
-        self.store.next_sync(now)
+    /// When [`next_sync`](Stream::next_sync) has something to do next though nothing happens.
+    pub fn next_sync_at(&self) -> Option<Duration> {
+        self.store.next_sync_at()
+    }
+
+    /// What is to be brought to the disk now, so that what waits can be acknowledged. What has waited only
+    /// for the system to take it is acknowledged here.
+    pub fn next_sync(&mut self, now: Duration, port: &mut dyn Port) -> Option<SyncRequest> {
+        let request = self.store.next_sync(now);
+        self.answer_waiting(port);
+        request
+    }
+
+    /// Why the disk does not take what is published; `None` when it does.
+    pub fn failure(&self) -> Option<DiskError> {
+        self.store.failure()
+    }
+
+    /// Brings all to the disk, and waits for it: the stream is good for nothing else afterwards.
+    ///
+    /// # Errors
+    /// The disk fails. What it has not taken is not acknowledged.
+    pub fn close(&mut self, port: &mut dyn Port) -> Result<(), DiskError> {
+        let closed = self.store.close();
+        self.answer_waiting(port);
+        closed
     }
 
     /// The disk has done, or failed to do, what was asked for.
@@ -63,12 +85,15 @@ impl Stream {
         result: Result<(), DiskError>,
         port: &mut dyn Port,
     ) {
-        let failed = result.as_ref().err().cloned();
         self.store.synced(id, result);
+        self.answer_waiting(port);
+    }
+
+    /// Answers the publishes of which it is known what has become of them.
+    fn answer_waiting(&mut self, port: &mut dyn Port) {
         self.acks.release(self.store.durable(), port);
-        if let Some(error) = failed {
-            let error = ApiError::stream_store_failed(StoreError::Disk(error));
-            self.acks.fail(&error, port);
+        if let Some(error) = self.store.failure() {
+            self.acks.fail(&refused(error.into()), port);
         }
     }
 

@@ -5,17 +5,18 @@ use std::time::Duration;
 use super::TRANSFERS_MAX;
 use super::archive::{Frame, Reader};
 use crate::jetstream::account::JetStream;
-use crate::jetstream::consumer::{Consumers, Context};
+use crate::jetstream::keep::{STATE, keep_consumer};
+use crate::jetstream::stores::Home;
+use crate::jetstream::streams::Key;
 use crate::jetstream::{
     ApiError, ConsumerConfig, Message, Now, Port, StreamConfig, api::created_reply,
 };
-use crate::store::Store;
 
 /// A backup of which some has come.
 pub(in crate::jetstream) struct Restore {
     id: String,
     pub(super) config: StreamConfig,
-    store: Store,
+    home: Home,
     reader: Reader,
     consumers: Vec<(Vec<u8>, Vec<u8>)>,
     is_complete: bool,
@@ -34,7 +35,7 @@ impl JetStream {
         if self.transfers.restores.len() >= TRANSFERS_MAX {
             return Err(ApiError::stream_restore("too many restores at once"));
         }
-        let store = self.make_store(&config)?;
+        let home = self.make_home(&config)?;
         let id = self.random.id();
         let deliver = format!("$JS.SNAPSHOT.RESTORE.{}.{id}", config.name);
         self.advisories
@@ -42,7 +43,7 @@ impl JetStream {
         self.transfers.restores.push(Restore {
             id,
             config,
-            store,
+            home,
             reader: Reader::default(),
             consumers: Vec::new(),
             is_complete: false,
@@ -95,32 +96,66 @@ impl JetStream {
         }
         let Restore {
             config,
-            store,
+            mut home,
             consumers,
             ..
         } = restore;
         let name = config.name.clone();
-        let added = self.add_stream(store, config, now.unix_nanos, now, port);
+        // Before it is said that there is such a stream.
+        let synced = home.store.sync_now(now.since_start);
+        let added = synced
+            .map_err(ApiError::stream_restore)
+            .and_then(|()| self.keep_stream(home, config, now, port));
         let key = match added {
             Ok(key) => key,
             Err(error) => return error_reply(&error),
         };
-        if let Some(stream) = self.streams.touch(key) {
-            stream.with_consumers(now, port, |all, context| {
-                for (kept, state) in &consumers {
-                    restore_consumer(all, kept, state, context);
-                }
-            });
+        for (kept, state) in &consumers {
+            if let Err(error) = self.restore_consumer(key, kept, state, now, port) {
+                self.report(format!(
+                    "stream {name}: a consumer of the backup is not there: {error}"
+                ));
+            }
         }
         self.advisories
             .transfer("restore_complete", &name, now, port);
         created_reply(self, key, now)
     }
 
+    /// Takes a consumer out of a backup. One that cannot be taken back as it was begins anew.
+    fn restore_consumer(
+        &mut self,
+        key: Key,
+        kept: &[u8],
+        state: &[u8],
+        now: Now,
+        port: &mut dyn Port,
+    ) -> Result<(), ApiError> {
+        let (created, config): (i64, ConsumerConfig) =
+            serde_json::from_slice(kept).map_err(ApiError::stream_restore)?;
+        self.streams.touch(key);
+        let found = self.streams.with_documents(key);
+        let (stream, mut documents) = found.ok_or(ApiError::STREAM_NOT_FOUND)?;
+        keep_consumer(documents.as_deref_mut(), created, &config)?;
+        if let Some(documents) = documents {
+            documents.put(&format!("{STATE}{}", config.name), state.to_vec());
+        }
+        stream.with_consumers(now, port, |consumers, context| {
+            let restored = consumers.restore(config.clone(), created, state, context);
+            match restored {
+                Ok(_) => Ok(()),
+                Err(_) => consumers
+                    .create(config, created, context)
+                    .map(|_| ())
+                    .map_err(ApiError::consumer_create),
+            }
+        })
+    }
+
     /// Removes what has come of a backup.
     pub(super) fn give_up_restore(&mut self, restore: Restore) {
-        let Restore { config, store, .. } = restore;
-        drop(store);
+        let Restore { config, home, .. } = restore;
+        drop(home);
         if let Err(error) = self.remove_folder(&config) {
             let name = &config.name;
             self.report(format!(
@@ -136,35 +171,22 @@ impl Restore {
         while let Some(frame) = self.reader.next().map_err(ApiError::stream_restore)? {
             match frame {
                 Frame::Record(sequence, record) => {
-                    let appended = self.store.append_at(sequence, &record);
+                    let appended = self.home.store.append_at(sequence, &record);
                     appended.map_err(ApiError::stream_restore)?;
                 }
                 Frame::Consumer(config, state) => {
                     self.consumers.push((config.to_vec(), state.to_vec()));
                 }
                 Frame::Skip(next) => {
-                    self.store.skip_to(next).map_err(ApiError::stream_restore)?;
+                    self.home
+                        .store
+                        .skip_to(next)
+                        .map_err(ApiError::stream_restore)?;
                 }
                 Frame::End => self.is_complete = true,
             }
         }
         Ok(())
-    }
-}
-
-/// A consumer that cannot be taken back as it was begins anew, or is left out.
-fn restore_consumer(
-    consumers: &mut Consumers,
-    kept: &[u8],
-    state: &[u8],
-    context: &mut Context<'_>,
-) {
-    let Ok((created, config)) = serde_json::from_slice::<(i64, ConsumerConfig)>(kept) else {
-        return;
-    };
-    let restored = consumers.restore(config.clone(), created, state, context);
-    if restored.is_err() {
-        let _ = consumers.create(config, created, context);
     }
 }
 

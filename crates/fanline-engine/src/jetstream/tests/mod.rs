@@ -1,5 +1,7 @@
 //! Requests and what they are answered with, over an outside world that writes everything down.
 
+mod restart;
+
 use std::time::Duration;
 
 use super::stream::testing::Recorder;
@@ -25,12 +27,16 @@ impl Account {
     }
 
     fn with(settings: Settings) -> Self {
+        Account::over(settings, None)
+    }
+
+    fn over(settings: Settings, folders: Option<Box<dyn Folders>>) -> Self {
         let now = Now {
             since_start: Duration::ZERO,
             unix_nanos: 1_700_000_000_000_000_000,
         };
         let mut port = Recorder::default();
-        let js = JetStream::new(settings, None, 7, now, &mut port);
+        let js = JetStream::new(settings, folders, 7, now, &mut port);
         Account { js, port, now }
     }
 
@@ -131,7 +137,7 @@ fn streams_beside_each_other() {
         ("FISH", r#""subjects":["fish"],"fins":2"#, 10025),
         (
             "COPY",
-            r#""sources":[{"name":"BIRDS"}],"max_msg_size":10"#,
+            r#""sources":[{"name":"BIRDS"}],"max_msg_size":10,"storage":"memory""#,
             0,
         ),
     ] {

@@ -1,0 +1,240 @@
+//! Consumers of a stream: all that it holds, once, in order.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::connection::Connection;
+use super::incoming::{Delivered, Incoming};
+use super::jetstream::Api;
+
+/// Where everything is delivered to.
+const INBOX: &str = "_INBOX.FanlineBenchConsumer00";
+
+/// How many an ordered consumer asks for in advance, as official clients do: when half of them have
+/// come, it asks for as many again.
+const AHEAD: u64 = 500;
+
+/// How many a durable consumer fetches at once.
+const FETCHED: u64 = 1000;
+
+/// How messages are asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// Pushed with flow control, not acknowledged.
+    OrderedPush,
+    /// Pulled ahead, not acknowledged.
+    OrderedPull,
+    /// Fetched by a durable consumer; the next ones after all have come.
+    Fetch {
+        /// Each is acknowledged before the next ones are fetched.
+        acks: bool,
+    },
+}
+
+/// A client that has everything ready to consume.
+pub(crate) struct Consuming {
+    address: SocketAddr,
+    connection: Connection,
+    stream: String,
+    how: How,
+}
+
+impl Consuming {
+    /// Connects, and makes a durable consumer. An ordered one is made by those who use it, each time.
+    pub(crate) fn open(address: SocketAddr, stream: &str, how: How) -> Result<Self> {
+        let connection = Connection::open(address)?;
+        connection.subscribe(INBOX, None, 1)?;
+        let consuming = Self {
+            address,
+            connection,
+            stream: stream.to_owned(),
+            how,
+        };
+        if let How::Fetch { .. } = how {
+            consuming.create()?;
+        }
+        Ok(consuming)
+    }
+
+    fn name(&self) -> &'static str {
+        match self.how {
+            How::OrderedPush | How::OrderedPull => "ordered",
+            How::Fetch { .. } => "durable",
+        }
+    }
+
+    fn create(&self) -> Result<()> {
+        let name = self.name();
+        let mut config = json!({"name": name, "deliver_policy": "all", "replay_policy": "instant"});
+        let more = match self.how {
+            How::OrderedPush => json!({
+                "ack_policy": "none", "max_deliver": 1, "mem_storage": true, "num_replicas": 1,
+                "deliver_subject": INBOX, "flow_control": true,
+                "idle_heartbeat": 5_000_000_000_u64, "inactive_threshold": 300_000_000_000_u64,
+            }),
+            How::OrderedPull => json!({
+                "ack_policy": "none", "max_deliver": -1, "mem_storage": true, "num_replicas": 1,
+                "inactive_threshold": 300_000_000_000_u64,
+            }),
+            How::Fetch { acks } => json!({
+                "durable_name": name, "ack_policy": if acks { "explicit" } else { "none" },
+            }),
+        };
+        merge(&mut config, more);
+        let body = json!({"stream_name": self.stream, "config": config});
+        let endpoint = format!("CONSUMER.CREATE.{}.{name}", self.stream);
+        Api::open(self.address)?.ask(&endpoint, &body)?;
+        Ok(())
+    }
+
+    /// Consumes `messages`, which are all that there are; from the first request to the last message,
+    /// and its acknowledgement, if there is one.
+    pub(crate) fn consume(&self, messages: u64) -> Result<Duration> {
+        let start = Instant::now();
+        if let How::OrderedPush | How::OrderedPull = self.how {
+            self.create()?;
+        }
+        let mut stream = self.connection.stream();
+        let mut pulling = Pulling::new(self.how, &self.stream, self.name(), messages);
+        pulling.begin(stream)?;
+        let mut incoming = Incoming::new(stream);
+        let mut received = 0;
+        let mut out = Vec::new();
+        while received < messages {
+            incoming.read()?;
+            while let Some(delivered) = incoming.next()? {
+                if !delivered.headers.is_empty() {
+                    answer_status(&delivered, &mut out)?;
+                    continue;
+                }
+                received += 1;
+                if received == messages {
+                    ensure!(delivered.reply().ends_with(b".0"), "more was pending");
+                }
+                if self.how == (How::Fetch { acks: true }) {
+                    acknowledge(delivered.reply(), &mut out);
+                }
+                pulling.count(&mut out);
+            }
+            stream.write_all(&out)?;
+            out.clear();
+        }
+        self.connection.flush()?;
+        if self.how == (How::Fetch { acks: true }) {
+            self.wait_until_acknowledged()?;
+        }
+        Ok(start.elapsed())
+    }
+
+    fn wait_until_acknowledged(&self) -> Result<()> {
+        let api = Api::open(self.address)?;
+        let endpoint = format!("CONSUMER.INFO.{}.{}", self.stream, self.name());
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while api.ask(&endpoint, &Value::Null)?["num_ack_pending"] != 0 {
+            ensure!(Instant::now() < deadline, "acknowledgements got lost");
+        }
+        Ok(())
+    }
+}
+
+fn merge(into: &mut Value, more: Value) {
+    if let (Value::Object(into), Value::Object(more)) = (into, more) {
+        into.extend(more);
+    }
+}
+
+fn acknowledge(reply: &[u8], out: &mut Vec<u8>) {
+    for part in [b"PUB ", reply, b" 4\r\n+ACK\r\n"] {
+        out.extend_from_slice(part);
+    }
+}
+
+/// Answers flow control, in a message of its own or told by a heartbeat; anything else is an error.
+fn answer_status(status: &Delivered<'_>, out: &mut Vec<u8>) -> Result<()> {
+    const STALLED: &[u8] = b"Nats-Consumer-Stalled: ";
+    if !status.headers.starts_with(b"NATS/1.0 100") {
+        bail!("status {}", String::from_utf8_lossy(status.headers));
+    }
+    let lines = status.headers.split(|byte| *byte == b'\n');
+    let mut stalled = lines.filter_map(|line| line.strip_prefix(STALLED));
+    let to = match stalled.next() {
+        Some(to) => to.trim_ascii(),
+        None => status.reply(),
+    };
+    if !to.is_empty() {
+        for part in [b"PUB ", to, b" 0\r\n\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+    Ok(())
+}
+
+/// Asks for more at the right times.
+struct Pulling {
+    how: How,
+    /// The line and its payload for so many messages.
+    request: Vec<u8>,
+    /// Messages that have been asked for and have not come.
+    due: u64,
+    /// Messages that have not been asked for.
+    left: u64,
+    per_request: u64,
+    /// With so many due, more are asked for.
+    low: u64,
+}
+
+impl Pulling {
+    fn new(how: How, stream: &str, consumer: &str, messages: u64) -> Self {
+        let (per_request, low) = match how {
+            How::OrderedPush => (0, 0),
+            How::OrderedPull => (AHEAD / 2, AHEAD / 2),
+            How::Fetch { .. } => (FETCHED, 0),
+        };
+        let body = json!({"batch": per_request, "expires": 30_000_000_000_u64}).to_string();
+        let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
+        let request = super::frames::request(&subject, INBOX, body.as_bytes());
+        Self {
+            how,
+            request,
+            due: 0,
+            left: messages,
+            per_request,
+            low,
+        }
+    }
+
+    fn begin(&mut self, mut stream: &TcpStream) -> Result<()> {
+        let mut out = Vec::new();
+        match self.how {
+            How::OrderedPush => {}
+            How::OrderedPull => {
+                self.ask(&mut out);
+                self.ask(&mut out);
+            }
+            How::Fetch { .. } => self.ask(&mut out),
+        }
+        stream.write_all(&out)?;
+        Ok(())
+    }
+
+    /// A message has come.
+    fn count(&mut self, out: &mut Vec<u8>) {
+        if self.how == How::OrderedPush {
+            return;
+        }
+        self.due -= 1;
+        if self.due == self.low && self.left > 0 {
+            self.ask(out);
+        }
+    }
+
+    fn ask(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.request);
+        self.due += self.per_request;
+        self.left = self.left.saturating_sub(self.per_request);
+    }
+}

@@ -1,0 +1,172 @@
+//! Messages of any length, as they come from one socket.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::ops::Range;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::frames::{PING, PONG};
+
+/// Bytes asked of the kernel by one read; the largest message that is taken.
+const READ_BYTES: usize = 1024 * 1024;
+
+/// What has been read from one socket and not been looked at.
+pub(crate) struct Incoming<'a> {
+    stream: &'a TcpStream,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+/// A message to one of the socket's subscriptions.
+pub(crate) struct Delivered<'a> {
+    /// Subject, subscription id and reply, if there is one, as in the line.
+    line: &'a [u8],
+    /// Empty without headers.
+    pub(crate) headers: &'a [u8],
+    pub(crate) payload: &'a [u8],
+}
+
+impl<'a> Delivered<'a> {
+    /// Where an answer goes; empty when none is asked for.
+    pub(crate) fn reply(&self) -> &'a [u8] {
+        let mut tokens = self.line.split(|byte| *byte == b' ');
+        tokens.nth(2).unwrap_or_default()
+    }
+}
+
+impl<'a> Incoming<'a> {
+    /// Of a socket from which nothing is due.
+    pub(crate) fn new(stream: &'a TcpStream) -> Self {
+        Self {
+            stream,
+            buffer: vec![0; READ_BYTES],
+            start: 0,
+            end: 0,
+        }
+    }
+
+    /// Reads once, and waits for that. Whole messages must have been taken before.
+    pub(crate) fn read(&mut self) -> Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        ensure!(self.end < self.buffer.len(), "a message too large");
+        let mut stream = self.stream;
+        let read = stream.read(&mut self.buffer[self.end..]);
+        let count = read.context("nothing more from the server")?;
+        ensure!(count > 0, "the server closed the connection");
+        self.end += count;
+        Ok(())
+    }
+
+    /// The next message that has come as a whole. PINGs are answered.
+    pub(crate) fn next(&mut self) -> Result<Option<Delivered<'_>>> {
+        let mut at = self.start;
+        let head = loop {
+            let rest = &self.buffer[at..self.end];
+            let Some(end) = memchr::memchr(b'\n', rest) else {
+                return Ok(None);
+            };
+            let line = &rest[..=end];
+            if let Some(head) = Head::parse(line) {
+                break head;
+            }
+            match line {
+                PING => {
+                    let mut stream = self.stream;
+                    stream.write_all(PONG)?;
+                }
+                PONG => {}
+                _ => bail!("the server said {}", String::from_utf8_lossy(line)),
+            }
+            at += line.len();
+            self.start = at;
+        };
+        let body = at + head.line_bytes;
+        let end = body + head.total_bytes;
+        if end + 2 > self.end {
+            return Ok(None);
+        }
+        self.start = end + 2;
+        Ok(Some(Delivered {
+            line: &self.buffer[at + head.args.start..at + head.args.end],
+            headers: &self.buffer[body..body + head.header_bytes],
+            payload: &self.buffer[body + head.header_bytes..end],
+        }))
+    }
+}
+
+/// What a `MSG` or `HMSG` line says.
+struct Head {
+    /// Where subject, subscription id and reply are.
+    args: Range<usize>,
+    header_bytes: usize,
+    total_bytes: usize,
+    line_bytes: usize,
+}
+
+impl Head {
+    /// None when it is another verb.
+    fn parse(line: &[u8]) -> Option<Self> {
+        let line_bytes = line.len();
+        let line = line.strip_suffix(b"\r\n")?;
+        if line.starts_with(b"MSG ") {
+            let (args_end, total_bytes) = last_number(line)?;
+            Some(Self {
+                args: 4..args_end,
+                header_bytes: 0,
+                total_bytes,
+                line_bytes,
+            })
+        } else if line.starts_with(b"HMSG ") {
+            let (end, total_bytes) = last_number(line)?;
+            let (args_end, header_bytes) = last_number(&line[..end])?;
+            Some(Self {
+                args: 5..args_end,
+                header_bytes,
+                total_bytes,
+                line_bytes,
+            })
+        } else {
+            None
+        }
+    }
+}
+
+/// The number after the last space, and where that space is.
+fn last_number(line: &[u8]) -> Option<(usize, usize)> {
+    let (mut number, mut unit) = (0, 1);
+    for (place, byte) in line.iter().enumerate().rev() {
+        match byte {
+            b' ' => return Some((place, number)),
+            b'0'..=b'9' => number += usize::from(byte - b'0') * unit,
+            _ => return None,
+        }
+        unit *= 10;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_taken_apart() {
+        let check = |line: &[u8], expected: Option<(&str, usize, usize)>| {
+            let head = Head::parse(line);
+            let parts = head.as_ref().map(|head| {
+                let args = std::str::from_utf8(&line[head.args.clone()]).unwrap();
+                (args, head.header_bytes, head.total_bytes)
+            });
+            assert_eq!(parts, expected);
+        };
+        check(b"MSG a.b 1 128\r\n", Some(("a.b 1", 0, 128)));
+        check(b"MSG a.b 1 c.d 7\r\n", Some(("a.b 1 c.d", 0, 7)));
+        check(b"HMSG a 12 r 30 45\r\n", Some(("a 12 r", 30, 45)));
+        check(b"-ERR 'no'\r\n", None);
+        check(b"PING\r\n", None);
+    }
+}

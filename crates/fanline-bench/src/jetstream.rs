@@ -1,0 +1,51 @@
+//! `fanline-bench jetstream`: what both keep, on disk and in memory, Fanline against nats-server.
+
+mod measure;
+mod rows;
+mod site;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::comparison::{Comparison, choose};
+use crate::report;
+use rows::{ROWS, Row};
+use site::Site;
+
+const TITLE: &str = "JetStream: Fanline beside nats-server";
+
+/// Which rows, where the files lie, and how it is measured.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Measure only this row; may be given several times
+    #[arg(long = "row", value_name = "NAME")]
+    rows: Vec<String>,
+    /// List the rows and their targets, and measure nothing
+    #[arg(long)]
+    list: bool,
+    /// Where both servers keep their files: not on a tmpfs, where syncing costs nothing
+    #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
+    dir: PathBuf,
+    #[command(flatten)]
+    comparison: Comparison,
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.list {
+        print!("{}", report::list(ROWS.iter().map(Row::case)));
+        return Ok(());
+    }
+    let rows = choose(ROWS, &arguments.rows, |row| row.name)?;
+    let mut run = arguments.comparison.begin(TITLE, rows.len())?;
+    for row in rows {
+        let site = Site::new(&arguments.dir)?;
+        run.measure(row.case(), |program, duration| {
+            measure::measure(program, row, &site, duration, arguments.comparison.quick)
+        });
+        run.remark(row.remark());
+    }
+    run.finish()
+}

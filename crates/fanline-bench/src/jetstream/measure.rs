@@ -1,0 +1,269 @@
+//! One row on one server.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use super::rows::{End, Publish, Recover, Row, Storage, Work};
+use super::site::{Site, disk_bytes};
+use crate::comparison::cost::Cost;
+use crate::comparison::one_core::OneCore;
+use crate::generator::consume::{Consuming, How};
+use crate::generator::frames;
+use crate::generator::jetstream::Api;
+use crate::generator::window::{Asked, Until, Window, is_message, is_stored};
+use crate::report::metric::{Metric, Sample};
+use crate::servers::process::Server;
+use crate::servers::{Program, System};
+
+const STREAM: &str = "bench";
+const SUBJECT: &str = "bench.a";
+const BUCKET: &str = "KV_bench";
+const KEYS: usize = 1000;
+const VALUE_BYTES: usize = 128;
+
+/// Requests before the measurement, so that caches and the server's own adaptations are warm.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// So many reply subjects are used in turn: more than either server remembers.
+const REPLIES: usize = 20_000;
+
+/// How a stream is filled where something else is measured.
+const FILLING: Publish = Publish {
+    payload_bytes: 128,
+    in_flight: 1000,
+    subjects: 1,
+    one_core: false,
+};
+
+/// How many messages are consumed at a time: a multiple of what is fetched.
+const CONSUMED: u64 = 1_000_000;
+const CONSUMED_QUICK: u64 = 200_000;
+
+/// Puts a row's load on `program` for about `duration`.
+pub(crate) fn measure(
+    program: &Program,
+    row: &Row,
+    site: &Site,
+    duration: Duration,
+    quick: bool,
+) -> Result<Sample> {
+    if let Work::Recover(recover) = row.work {
+        return recovered(program, row, site, recover, quick);
+    }
+    let folder = site.empty(program.system)?;
+    let server = start(program, row, &folder)?;
+    let mut sample = match row.work {
+        Work::Publish(publish) => published(&server, row, publish, duration, Path::new(&folder))?,
+        Work::Consume(how) => consumed(&server, row.storage, how, quick)?,
+        Work::Put { in_flight } => put(&server, row.storage, in_flight, duration)?,
+        Work::Get { in_flight } => got(&server, row.storage, in_flight, duration)?,
+        Work::Recover(_) => Sample::default(),
+    };
+    sample.set(Metric::PeakMemory, server.memory()?.peak as f64);
+    Ok(sample)
+}
+
+fn start(program: &Program, row: &Row, folder: &str) -> Result<Server> {
+    if program.system == System::Nats
+        && let Some(config) = row.config(folder)
+    {
+        std::fs::write(Path::new(folder).join("server.conf"), config)?;
+    }
+    Server::start(&program.with(row.options(program.system, folder)))
+}
+
+fn create_stream(address: SocketAddr, storage: Storage) -> Result<()> {
+    let config = json!({
+        "name": STREAM, "subjects": ["bench.>"], "storage": storage.name(), "num_replicas": 1,
+        "retention": "limits", "discard": "old", "max_age": 0, "max_msgs": -1, "max_bytes": -1,
+    });
+    let endpoint = format!("STREAM.CREATE.{STREAM}");
+    Api::open(address)?.ask(&endpoint, &config)?;
+    Ok(())
+}
+
+/// A bucket as official clients make it.
+fn create_bucket(address: SocketAddr, storage: Storage) -> Result<()> {
+    let config = json!({
+        "name": BUCKET, "subjects": ["$KV.bench.>"], "storage": storage.name(), "num_replicas": 1,
+        "retention": "limits", "discard": "new", "max_msgs_per_subject": 1, "max_age": 0,
+        "max_msgs": -1, "max_bytes": -1, "allow_rollup_hdrs": true, "deny_delete": true,
+        "allow_direct": true, "duplicate_window": 120_000_000_000_u64,
+    });
+    Api::open(address)?.ask(&format!("STREAM.CREATE.{BUCKET}"), &config)?;
+    Ok(())
+}
+
+/// As official clients do it, each waits for its answer on a subject of its own.
+fn publications(publish: Publish) -> Asked {
+    let payload = frames::payload(publish.payload_bytes);
+    if publish.subjects == 1 {
+        Asked::new(REPLIES, &payload, |_| SUBJECT.to_owned())
+    } else {
+        Asked::new(publish.subjects, &payload, distinct_subject)
+    }
+}
+
+fn distinct_subject(index: usize) -> String {
+    format!("bench.{index:08}")
+}
+
+fn published(
+    server: &Server,
+    row: &Row,
+    publish: Publish,
+    duration: Duration,
+    folder: &Path,
+) -> Result<Sample> {
+    let address = server.address();
+    create_stream(address, row.storage)?;
+    let window = Window::open(address, publications(publish), publish.in_flight, is_stored)?;
+    let _one_core = match publish.one_core {
+        true => Some(OneCore::share_with(server)?),
+        false => None,
+    };
+    let memory_before = server.memory()?.resident;
+    let warm_up = window.run(Until::Time(WARM_UP))?;
+    let cost = Cost::start(server)?;
+    let answers = window.run(Until::Time(duration))?;
+    let mut sample = cost.end(server, answers.requests)?;
+    sample.set_rate(answers.requests, answers.elapsed);
+    if !answers.latency.is_empty() {
+        sample.set_latency(&answers.latency);
+    }
+    let messages = warm_up.requests + answers.requests;
+    let kept = Api::open(address)?.messages(STREAM)?;
+    ensure!(kept == messages, "{kept} of {messages} messages were kept");
+    if publish.in_flight > 1 {
+        let grown = server.memory()?.resident.saturating_sub(memory_before);
+        sample.set(Metric::MessageMemory, grown as f64 / messages as f64);
+        if row.storage == Storage::File {
+            let disk = disk_bytes(folder)? as f64;
+            sample.set(Metric::MessageDisk, disk / messages as f64);
+        }
+    }
+    Ok(sample)
+}
+
+/// Fills the stream with so many messages.
+fn fill(address: SocketAddr, messages: u64, asked: Asked) -> Result<()> {
+    let window = Window::open(address, asked, FILLING.in_flight, is_stored)?;
+    window.run(Until::Count(messages))?;
+    Ok(())
+}
+
+fn consumed(server: &Server, storage: Storage, how: How, quick: bool) -> Result<Sample> {
+    let address = server.address();
+    let messages = if quick { CONSUMED_QUICK } else { CONSUMED };
+    create_stream(address, storage)?;
+    fill(address, messages, publications(FILLING))?;
+    let consuming = Consuming::open(address, STREAM, how)?;
+    let cost = Cost::start(server)?;
+    let elapsed = consuming.consume(messages)?;
+    let mut sample = cost.end(server, messages)?;
+    sample.set_rate(messages, elapsed);
+    Ok(sample)
+}
+
+fn values() -> Asked {
+    let payload = frames::payload(VALUE_BYTES);
+    Asked::new(KEYS, &payload, |key| format!("$KV.bench.key{key:04}"))
+}
+
+fn put(server: &Server, storage: Storage, in_flight: usize, duration: Duration) -> Result<Sample> {
+    let address = server.address();
+    create_bucket(address, storage)?;
+    let window = Window::open(address, values(), in_flight, is_stored)?;
+    asked(server, &window, duration)
+}
+
+fn got(server: &Server, storage: Storage, in_flight: usize, duration: Duration) -> Result<Sample> {
+    let address = server.address();
+    create_bucket(address, storage)?;
+    fill(address, KEYS as u64, values())?;
+    let gets = Asked::new(KEYS, b"", |key| {
+        format!("$JS.API.DIRECT.GET.{BUCKET}.$KV.bench.key{key:04}")
+    });
+    let window = Window::open(address, gets, in_flight, is_message)?;
+    asked(server, &window, duration)
+}
+
+fn asked(server: &Server, window: &Window, duration: Duration) -> Result<Sample> {
+    window.run(Until::Time(WARM_UP))?;
+    let cost = Cost::start(server)?;
+    let answers = window.run(Until::Time(duration))?;
+    let mut sample = cost.end(server, answers.requests)?;
+    sample.set_rate(answers.requests, answers.elapsed);
+    sample.set_latency(&answers.latency);
+    Ok(sample)
+}
+
+/// Starts on what an earlier process has kept: the first time it is published here.
+fn recovered(
+    program: &Program,
+    row: &Row,
+    site: &Site,
+    recover: Recover,
+    quick: bool,
+) -> Result<Sample> {
+    let messages = match quick {
+        true => recover.messages_quick,
+        false => recover.messages,
+    };
+    let bare = start(program, row, &site.empty(program.system)?)?;
+    let bare_bytes = bare.memory()?.resident;
+    drop(bare);
+    let folder = site.kept(program.system)?;
+    if std::fs::read_dir(&folder)?.next().is_none() {
+        let server = start(program, row, &folder)?;
+        fill_for(&server, messages, recover)?;
+        end(server, recover.end)?;
+    }
+    let begun = Instant::now();
+    let server = start(program, row, &folder)?;
+    let kept = Api::open(server.address())?.messages(STREAM)?;
+    let ready = begun.elapsed();
+    ensure!(kept == messages, "{kept} of {messages} messages were kept");
+    let mut sample = Sample::default();
+    sample.set(Metric::Ready, ready.as_nanos() as f64);
+    let memory = server.memory()?;
+    let grown = memory.resident.saturating_sub(bare_bytes) as f64 / messages as f64;
+    if recover.distinct {
+        let subject_bytes = distinct_subject(0).len() as f64;
+        sample.set(Metric::SubjectMemory, grown - subject_bytes);
+    } else {
+        sample.set(Metric::MessageMemory, grown);
+    }
+    let disk = disk_bytes(Path::new(&folder))? as f64;
+    sample.set(Metric::MessageDisk, disk / messages as f64);
+    sample.set(Metric::PeakMemory, memory.peak as f64);
+    end(server, recover.end)?;
+    Ok(sample)
+}
+
+fn fill_for(server: &Server, messages: u64, recover: Recover) -> Result<()> {
+    let subjects = match recover.distinct {
+        true => usize::try_from(messages)?,
+        false => 1,
+    };
+    create_stream(server.address(), Storage::File)?;
+    let publish = Publish {
+        subjects,
+        ..FILLING
+    };
+    fill(server.address(), messages, publications(publish))
+}
+
+fn end(server: Server, how: End) -> Result<()> {
+    match how {
+        End::Stopped => server.stop(),
+        End::Killed => {
+            drop(server);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! What is measured, and what Fanline should reach there: the one list behind runs and reports.
+
+use crate::generator::consume::How;
+use crate::report::metric::Metric;
+use crate::report::{Case, Target, alone_at_most, at_least, at_most};
+use crate::servers::System;
+
+/// One kind of load.
+pub(crate) struct Row {
+    /// As `--row` takes it.
+    pub(crate) name: &'static str,
+    /// As reports print it.
+    pub(crate) title: &'static str,
+    pub(crate) storage: Storage,
+    /// When Fanline acknowledges; of no account in memory.
+    pub(crate) fanline: FanlineSync,
+    /// When nats-server writes to the disk; of no account in memory.
+    pub(crate) nats: NatsSync,
+    pub(crate) work: Work,
+    pub(crate) targets: &'static [Target],
+}
+
+/// Where messages are kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Storage {
+    Memory,
+    File,
+}
+
+/// When Fanline acknowledges.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FanlineSync {
+    /// When the message is on the disk.
+    Commit,
+    /// At once; the disk is synced as often as nats-server does it.
+    Interval,
+}
+
+/// When nats-server syncs the disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NatsSync {
+    /// Every two minutes.
+    Default,
+    /// Before each acknowledgement.
+    Always,
+}
+
+/// What the generator does for a row.
+#[derive(Clone, Copy)]
+pub(crate) enum Work {
+    /// Publish, and wait for acknowledgements.
+    Publish(Publish),
+    /// Consume what has been published before.
+    Consume(How),
+    /// Put values of a bucket, `in_flight` at a time.
+    Put { in_flight: usize },
+    /// Get them.
+    Get { in_flight: usize },
+    /// Start on what is there.
+    Recover(Recover),
+}
+
+/// How is published.
+#[derive(Clone, Copy)]
+pub(crate) struct Publish {
+    pub(crate) payload_bytes: usize,
+    pub(crate) in_flight: usize,
+    pub(crate) subjects: usize,
+    /// Server and generator share a core, so that none is woken.
+    pub(crate) one_core: bool,
+}
+
+/// What is recovered.
+#[derive(Clone, Copy)]
+pub(crate) struct Recover {
+    pub(crate) messages: u64,
+    /// The same with `--quick`.
+    pub(crate) messages_quick: u64,
+    /// Each message has a subject of its own.
+    pub(crate) distinct: bool,
+    pub(crate) end: End,
+}
+
+/// How the server before has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Stopped,
+    Killed,
+}
+
+impl Row {
+    /// As reports show it.
+    pub(crate) fn case(&self) -> Case {
+        let (rate, headline) = match self.work {
+            Work::Publish(publish) if publish.in_flight == 1 => ("acked/s", Metric::P50),
+            Work::Publish(_) => ("acked/s", Metric::Rate),
+            Work::Consume(_) => ("messages/s", Metric::Rate),
+            Work::Put { .. } => ("puts/s", Metric::Rate),
+            Work::Get { .. } => ("gets/s", Metric::Rate),
+            Work::Recover(_) => ("messages/s", Metric::Ready),
+        };
+        Case {
+            name: self.name,
+            title: self.title,
+            rate,
+            headline,
+            targets: self.targets,
+        }
+    }
+
+    /// The options of a server that keeps its files in `folder`.
+    pub(crate) fn options(&self, system: System, folder: &str) -> Vec<String> {
+        let options: &[&str] = match (system, self.nats) {
+            (System::Nats, NatsSync::Default) => &["-js", "-sd", folder],
+            (System::Nats, NatsSync::Always) => &["-c", &format!("{folder}/server.conf")],
+            (System::Fanline, _) => {
+                let sync = match self.fanline {
+                    FanlineSync::Commit => "commit",
+                    FanlineSync::Interval => "2m",
+                };
+                &["--jetstream", "--store-dir", folder, "--sync", sync]
+            }
+        };
+        options.iter().map(|&option| option.to_owned()).collect()
+    }
+
+    /// nats-server's configuration file, if it needs one.
+    pub(crate) fn config(&self, folder: &str) -> Option<String> {
+        (self.nats == NatsSync::Always)
+            .then(|| format!("jetstream {{ store_dir: \"{folder}\", sync_interval: always }}\n"))
+    }
+
+    /// How both servers are started, for the report.
+    pub(crate) fn remark(&self) -> String {
+        let nats = self.options(System::Nats, "DIR").join(" ");
+        let config = self.config("DIR");
+        let config = config.map(|config| format!(" with `{}` there", config.trim_end()));
+        let fanline = self.options(System::Fanline, "DIR").join(" ");
+        let title = self.title;
+        format!(
+            "{title}: nats-server `{nats}`{}, Fanline `{fanline}`.",
+            config.unwrap_or_default()
+        )
+    }
+}
+
+impl Storage {
+    /// As a stream's configuration says it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::File => "file",
+        }
+    }
+}
+
+const SYNC: Publish = Publish {
+    payload_bytes: 16,
+    in_flight: 1,
+    subjects: 1,
+    one_core: false,
+};
+
+const ASYNC: Publish = Publish {
+    payload_bytes: 128,
+    in_flight: 1000,
+    subjects: 1,
+    one_core: false,
+};
+
+const ASYNC_SUBJECTS: Publish = Publish {
+    subjects: 100_000,
+    ..ASYNC
+};
+
+/// Default settings, but that Fanline acknowledges what is on the disk.
+const fn row(
+    name: &'static str,
+    title: &'static str,
+    storage: Storage,
+    work: Work,
+    targets: &'static [Target],
+) -> Row {
+    Row {
+        name,
+        title,
+        storage,
+        fanline: FanlineSync::Commit,
+        nats: NatsSync::Default,
+        work,
+        targets,
+    }
+}
+
+const RATE_2: &[Target] = &[at_least(Metric::Rate, 2.0)];
+
+const RECOVER: Recover = Recover {
+    messages: 10_000_000,
+    messages_quick: 1_000_000,
+    distinct: false,
+    end: End::Stopped,
+};
+
+/// Every row, in the order of the reports.
+pub(crate) const ROWS: &[Row] = &[
+    row(
+        "sync-memory",
+        "sync publish, 16 B, memory",
+        Storage::Memory,
+        Work::Publish(SYNC),
+        &[at_most(Metric::P50, 0.7)],
+    ),
+    row(
+        "sync-memory-core",
+        "the same, all on one core",
+        Storage::Memory,
+        Work::Publish(Publish {
+            one_core: true,
+            ..SYNC
+        }),
+        &[at_most(Metric::P50, 0.7)],
+    ),
+    row(
+        "async-memory",
+        "async publish, 128 B, memory",
+        Storage::Memory,
+        Work::Publish(ASYNC),
+        &[at_least(Metric::Rate, 3.0)],
+    ),
+    row(
+        "async-file",
+        "async publish, 128 B, file, synced before ack",
+        Storage::File,
+        Work::Publish(ASYNC),
+        RATE_2,
+    ),
+    Row {
+        fanline: FanlineSync::Interval,
+        ..row(
+            "async-file-interval",
+            "async publish, 128 B, file, both unsynced",
+            Storage::File,
+            Work::Publish(ASYNC),
+            &[at_least(Metric::Rate, 3.5)],
+        )
+    },
+    Row {
+        nats: NatsSync::Always,
+        ..row(
+            "async-file-always",
+            "async publish, 128 B, file, both synced",
+            Storage::File,
+            Work::Publish(ASYNC),
+            &[at_least(Metric::Rate, 80.0)],
+        )
+    },
+    row(
+        "async-subjects",
+        "async publish, 128 B, file, 100,000 subjects",
+        Storage::File,
+        Work::Publish(ASYNC_SUBJECTS),
+        RATE_2,
+    ),
+    row(
+        "async-subjects-memory",
+        "async publish, 128 B, memory, 100,000 subjects",
+        Storage::Memory,
+        Work::Publish(ASYNC_SUBJECTS),
+        &[],
+    ),
+    row(
+        "ordered-push",
+        "ordered consumer, pushed, 128 B, file",
+        Storage::File,
+        Work::Consume(How::OrderedPush),
+        RATE_2,
+    ),
+    row(
+        "ordered-pull",
+        "ordered consumer, pulled, 128 B, file",
+        Storage::File,
+        Work::Consume(How::OrderedPull),
+        RATE_2,
+    ),
+    row(
+        "fetch",
+        "durable fetch of 1,000, no acks, 128 B, file",
+        Storage::File,
+        Work::Consume(How::Fetch { acks: false }),
+        RATE_2,
+    ),
+    row(
+        "fetch-acks",
+        "durable fetch of 1,000, acks, 128 B, file",
+        Storage::File,
+        Work::Consume(How::Fetch { acks: true }),
+        RATE_2,
+    ),
+    row(
+        "ordered-push-memory",
+        "ordered consumer, pushed, 128 B, memory",
+        Storage::Memory,
+        Work::Consume(How::OrderedPush),
+        RATE_2,
+    ),
+    row(
+        "ordered-pull-memory",
+        "ordered consumer, pulled, 128 B, memory",
+        Storage::Memory,
+        Work::Consume(How::OrderedPull),
+        RATE_2,
+    ),
+    row(
+        "fetch-memory",
+        "durable fetch of 1,000, no acks, 128 B, memory",
+        Storage::Memory,
+        Work::Consume(How::Fetch { acks: false }),
+        RATE_2,
+    ),
+    row(
+        "fetch-acks-memory",
+        "durable fetch of 1,000, acks, 128 B, memory",
+        Storage::Memory,
+        Work::Consume(How::Fetch { acks: true }),
+        RATE_2,
+    ),
+    row(
+        "kv-put",
+        "KV put, 128 B, 1,000 keys, 16 at a time, file",
+        Storage::File,
+        Work::Put { in_flight: 16 },
+        &[],
+    ),
+    row(
+        "kv-get",
+        "KV get, 128 B, 1,000 keys, 16 at a time, file",
+        Storage::File,
+        Work::Get { in_flight: 16 },
+        &[],
+    ),
+    row(
+        "recover",
+        "start on 10 M messages (quick: 1 M), 128 B",
+        Storage::File,
+        Work::Recover(RECOVER),
+        &[
+            at_most(Metric::Ready, 0.5),
+            alone_at_most(Metric::MessageMemory, 24.0),
+        ],
+    ),
+    row(
+        "recover-killed",
+        "the same after kill -9",
+        Storage::File,
+        Work::Recover(Recover {
+            end: End::Killed,
+            ..RECOVER
+        }),
+        &[],
+    ),
+    row(
+        "recover-subjects",
+        "start on 1 M subjects (quick: 100,000), 128 B",
+        Storage::File,
+        Work::Recover(Recover {
+            messages: 1_000_000,
+            messages_quick: 100_000,
+            distinct: true,
+            end: End::Stopped,
+        }),
+        // A subject's 120 B, and its message's 24 B.
+        &[alone_at_most(Metric::SubjectMemory, 144.0)],
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_differ() {
+        for (index, row) in ROWS.iter().enumerate() {
+            assert!(ROWS[..index].iter().all(|other| other.name != row.name));
+        }
+    }
+}

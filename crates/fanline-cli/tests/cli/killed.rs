@@ -1,0 +1,392 @@
+//! Nothing that was acknowledged is lost when the server is killed.
+//!
+//! Clients publish and consume while the process is killed at random moments, again and again over the
+//! same folder. After each start all that was acknowledged must be there, as it was sent.
+//! `FANLINE_KILLS` says how often, `FANLINE_SEED` begins with another number.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fanline_server::client::{Client, ConnectOptions, Message, OutgoingMessage, Subscription};
+use tokio::time::timeout;
+
+use crate::server::Server;
+
+const KILLS_DEFAULT: u64 = 200;
+const PUBLISHERS: u64 = 3;
+/// Publishes of one client that wait for their acknowledgement, and how long it then rests.
+const IN_FLIGHT: u64 = 30;
+const PAUSE: Duration = Duration::from_millis(4);
+/// The stream of the last value of each key, and how many keys there are.
+const KEYS: u64 = 20;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Numbers that look random (xorshift64*).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % end
+    }
+}
+
+/// A number of the environment.
+fn setting(name: &str, default: u64) -> u64 {
+    let value = std::env::var(name).ok();
+    value.map_or(default, |value| value.parse().expect("a number"))
+}
+
+/// A folder that is gone when the test has passed.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the store is left in {}", self.0.display());
+        } else {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+/// What a publisher sends as its `number`th: nobody else sends the same.
+fn payload(publisher: u64, number: u64) -> Vec<u8> {
+    let mut dice = Dice((publisher << 40 | number) + 1);
+    let mut text = format!("{publisher} {number} ").into_bytes();
+    let filler = if dice.below(50) == 0 { 20_000 } else { 300 };
+    let filler = dice.below(filler);
+    text.extend((0..filler).map(|_| u8::try_from(dice.below(256)).expect("a byte")));
+    text
+}
+
+/// Who sent it, and as which; `None` when nobody ever did.
+fn origin(bytes: &[u8]) -> Option<(u64, u64)> {
+    let mut words = bytes.splitn(3, |byte| *byte == b' ');
+    let mut number = || std::str::from_utf8(words.next()?).ok()?.parse().ok();
+    let (publisher, nth) = (number()?, number()?);
+    (payload(publisher, nth) == bytes).then_some((publisher, nth))
+}
+
+/// What is promised.
+#[derive(Default)]
+struct Promises {
+    /// Of the stream that keeps all: who sent the record of a sequence, and as which.
+    all: BTreeMap<u64, (u64, u64)>,
+    /// Of the stream of last values: the highest sequence of each key.
+    last: HashMap<u64, u64>,
+    /// The next number of each publisher.
+    next: HashMap<u64, u64>,
+    /// What the consumer was given, and what it has acknowledged and was told that it has.
+    given: BTreeSet<u64>,
+    acked: BTreeSet<u64>,
+}
+
+impl Promises {
+    /// The number of a publisher's next message.
+    fn next(&mut self, publisher: u64) -> u64 {
+        let next = self.next.entry(publisher).or_insert(0);
+        *next += 1;
+        *next
+    }
+
+    /// Notes an acknowledgement, whose topic ends with the stream and the message's number.
+    fn note(&mut self, publisher: u64, ack: &Message) {
+        let said = text(ack);
+        let sequence = field(&said, "seq").filter(|seq| *seq > 0);
+        let sequence = sequence.unwrap_or_else(|| panic!("refused: {said}"));
+        let mut topic = ack.topic().rsplit('.');
+        let number = topic.next().and_then(|number| number.parse().ok());
+        let number: u64 = number.expect("the number that was sent");
+        if topic.next() == Some("last") {
+            let last = self.last.entry(number % KEYS).or_insert(0);
+            *last = sequence.max(*last);
+        } else {
+            let before = self.all.insert(sequence, (publisher, number));
+            assert_eq!(before, None, "{sequence} was given out twice");
+        }
+    }
+}
+
+type Shared = Arc<Mutex<Promises>>;
+
+/// The number behind `"key":`.
+fn field(json: &str, key: &str) -> Option<u64> {
+    let (_, rest) = json.split_once(&format!("\"{key}\":"))?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
+fn text(message: &Message) -> String {
+    String::from_utf8_lossy(message.payload()).into_owned()
+}
+
+/// `None` when the server is gone already.
+async fn connect(address: &str) -> Option<Client> {
+    let options = ConnectOptions::new(address).expect("an address");
+    Client::connect(&options).await.ok()
+}
+
+async fn ask(client: &Client, path: &str, body: &str) -> String {
+    let topic = format!("$JS.API.{path}");
+    let answer = client.request(&topic, body.to_owned(), PATIENCE).await;
+    let answer = text(&answer.unwrap_or_else(|error| panic!("{path}: {error}")));
+    assert!(!answer.contains(r#""error""#), "{path}: {answer}");
+    answer
+}
+
+async fn publish(client: &Client, topic: String, reply: String, payload: Vec<u8>) -> bool {
+    let message = OutgoingMessage {
+        topic,
+        reply: Some(reply),
+        payload: payload.into(),
+        ..OutgoingMessage::default()
+    };
+    client.publish_message(&message).await.is_ok()
+}
+
+/// Publishes to both streams until the connection is gone, and notes what is acknowledged.
+async fn publisher(address: String, me: u64, promises: Shared) {
+    let Some(client) = connect(&address).await else {
+        return;
+    };
+    let inbox = client.new_inbox();
+    let Ok(mut acks) = client.subscribe(&format!("{inbox}.*.*")).await else {
+        return;
+    };
+    loop {
+        for _ in 0..IN_FLIGHT {
+            let number = promises.lock().expect("whole").next(me);
+            let (key, payload) = (number % KEYS, payload(me, number));
+            let (stream, topic) = match number % 4 {
+                0 => ("last", format!("last.{key}")),
+                _ => ("all", format!("all.{me}.{key}")),
+            };
+            let reply = format!("{inbox}.{stream}.{number}");
+            if !publish(&client, topic, reply, payload).await {
+                return;
+            }
+        }
+        for _ in 0..IN_FLIGHT {
+            let Some(ack) = acks.next().await else { return };
+            promises.lock().expect("whole").note(me, &ack);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Takes up to a hundred records; `None` when the connection is gone.
+async fn fetch(client: &Client, records: &mut Subscription, inbox: &str) -> Option<Vec<Message>> {
+    let next = "$JS.API.CONSUMER.MSG.NEXT.ALL.reader".to_owned();
+    let request = br#"{"batch":100,"no_wait":true}"#.to_vec();
+    if !publish(client, next, inbox.to_owned(), request).await {
+        return None;
+    }
+    let mut taken = Vec::new();
+    while taken.len() < 100 {
+        let record = records.next().await?;
+        if record.status().is_some() {
+            break;
+        }
+        taken.push(record);
+    }
+    Some(taken)
+}
+
+/// The sequence of a record that a consumer was given.
+fn sequence_of(record: &Message) -> u64 {
+    let mut words = record.reply().unwrap_or_default().split('.');
+    let sequence = words.nth(5).and_then(|word| word.parse().ok());
+    sequence.expect("an address for the acknowledgement")
+}
+
+/// Reads from the durable consumer and acknowledges, until the connection is gone or, if `to_end`, until
+/// there is no more.
+async fn reader(address: String, promises: Shared, to_end: bool) {
+    let Some(client) = connect(&address).await else {
+        return;
+    };
+    let inbox = client.new_inbox();
+    let Ok(mut records) = client.subscribe(&inbox).await else {
+        return;
+    };
+    while let Some(taken) = fetch(&client, &mut records, &inbox).await {
+        let given: Vec<u64> = taken.iter().map(sequence_of).collect();
+        promises.lock().expect("whole").given.extend(&given);
+        let Some((last, others)) = taken.split_last() else {
+            if to_end {
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        for record in others {
+            let topic = record.reply().unwrap_or_default();
+            if client.publish(topic, "+ACK").await.is_err() {
+                return;
+            }
+        }
+        // When the last is confirmed, those before it have been heard.
+        let topic = last.reply().unwrap_or_default();
+        if client.request(topic, "+ACK", PATIENCE).await.is_err() {
+            return;
+        }
+        promises.lock().expect("whole").acked.extend(given);
+    }
+}
+
+async fn make(client: &Client) {
+    let all = r#"{"name":"ALL","subjects":["all.>"],"storage":"file","allow_direct":true}"#;
+    ask(client, "STREAM.CREATE.ALL", all).await;
+    let last = r#"{"name":"LAST","subjects":["last.*"],"storage":"file","max_msgs_per_subject":1}"#;
+    ask(client, "STREAM.CREATE.LAST", last).await;
+    let reader = r#"{"stream_name":"ALL","config":{"durable_name":"reader","ack_policy":"explicit","ack_wait":1000000000,"max_ack_pending":200}}"#;
+    ask(client, "CONSUMER.CREATE.ALL.reader", reader).await;
+}
+
+/// Reads the stream that keeps all from a sequence on, and compares.
+async fn check_all(client: &Client, from: u64, promises: &Promises) {
+    let info = ask(client, "STREAM.INFO.ALL", "").await;
+    assert!(!info.contains(r#""lost""#), "{info}");
+    let last = field(&info, "last_seq").expect("a sequence");
+    assert_eq!(field(&info, "messages"), Some(last), "{info}");
+    let promised = promises.all.last_key_value().map_or(0, |(seq, _)| *seq);
+    assert!(
+        last >= promised,
+        "{promised} was acknowledged, {last} is the last"
+    );
+    let inbox = client.new_inbox();
+    let mut records = client.subscribe(&inbox).await.expect("subscribed");
+    let mut newest: HashMap<u64, u64> = HashMap::new();
+    let mut next = from;
+    while next <= last {
+        let request = format!(r#"{{"seq":{next},"batch":1000}}"#).into_bytes();
+        let topic = "$JS.API.DIRECT.GET.ALL".to_owned();
+        assert!(publish(client, topic, inbox.clone(), request).await);
+        loop {
+            let record = timeout(PATIENCE, records.next()).await.expect("in time");
+            let record = record.expect("connected");
+            if let Some(status) = record.status() {
+                assert_eq!(status, 204, "at {next} of {last}");
+                break;
+            }
+            let header = record
+                .headers()
+                .and_then(|headers| headers.get("Nats-Sequence"));
+            assert_eq!(header, Some(next.to_string().as_str()));
+            let Some((publisher, number)) = origin(record.payload()) else {
+                panic!("nobody has sent what {next} is");
+            };
+            if let Some(promised) = promises.all.get(&next) {
+                assert_eq!(*promised, (publisher, number), "{next} is another one");
+            }
+            let before = newest.insert(publisher, number);
+            assert!(
+                before < Some(number),
+                "{next} is out of order or there twice"
+            );
+            next += 1;
+        }
+    }
+}
+
+async fn check_last(client: &Client, promises: &Promises) {
+    for (key, sequence) in &promises.last {
+        let request = format!(r#"{{"last_by_subj":"last.{key}"}}"#);
+        let found = ask(client, "STREAM.MSG.GET.LAST", &request).await;
+        let there = field(&found, "seq").expect("a sequence");
+        assert!(
+            there >= *sequence,
+            "key {key}: {sequence} was acknowledged, {there} is there"
+        );
+    }
+}
+
+/// What may be delivered again, but not skipped.
+async fn check_reader(client: &Client, promises: &mut Promises, stopped_well: bool) {
+    let info = ask(client, "CONSUMER.INFO.ALL.reader", "").await;
+    let (_, floor) = info.split_once(r#""ack_floor":"#).expect("a floor");
+    let floor = field(floor, "stream_seq").expect("a sequence");
+    // What is up to the floor will never be delivered again: it was acknowledged, or nearly: what was
+    // asked for when the server died was not answered.
+    let missed = (1..=floor).find(|sequence| !promises.given.contains(sequence));
+    assert_eq!(missed, None, "it was never given: {info}");
+    if stopped_well {
+        let mut acked = promises.acked.iter().zip(1..);
+        let gap = acked.find(|(acked, expected)| **acked != *expected);
+        let promised = gap.map_or(promises.acked.len() as u64, |(_, expected)| expected - 1);
+        assert!(floor >= promised, "acknowledged to {promised}: {info}");
+    }
+    // The rest is to be acknowledged again.
+    promises.acked = (1..=floor).collect();
+}
+
+#[test]
+fn what_was_acknowledged_survives_kills() {
+    let (kills, seed) = (
+        setting("FANLINE_KILLS", KILLS_DEFAULT),
+        setting("FANLINE_SEED", 1),
+    );
+    println!("FANLINE_SEED={seed}");
+    let folder =
+        Folder(std::env::temp_dir().join(format!("fanline-killed-{}", std::process::id())));
+    let flags = ["-js", "-sd", folder.0.to_str().expect("plain")];
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let promises = Shared::default();
+    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let (mut stopped_well, mut checked) = (false, 1);
+    for round in 0..=kills {
+        let mut server = Server::start(&flags);
+        let address = server.address.clone();
+        let mut held = promises.lock().expect("whole");
+        let promised = &mut *held;
+        runtime.block_on(async {
+            let client = connect(&address).await.expect("connected");
+            if round == 0 {
+                make(&client).await;
+            }
+            // All at the end, and in between what is new.
+            let from = if round == kills { 1 } else { checked };
+            check_all(&client, from, promised).await;
+            check_last(&client, promised).await;
+            check_reader(&client, promised, stopped_well).await;
+            checked = promised.all.last_key_value().map_or(1, |(seq, _)| *seq);
+        });
+        drop(held);
+        if round == kills {
+            break;
+        }
+        let mut clients: Vec<_> = (0..PUBLISHERS)
+            .map(|me| runtime.spawn(publisher(address.clone(), me, Arc::clone(&promises))))
+            .collect();
+        clients.push(runtime.spawn(reader(address, Arc::clone(&promises), false)));
+        // How far the consumer is, is written down after a quarter of a second.
+        let micros = if dice.below(8) == 0 { 500_000 } else { 130_000 };
+        std::thread::sleep(Duration::from_micros(dice.below(micros)));
+        stopped_well = dice.below(10) == 0;
+        match stopped_well {
+            true => server.signal("quit"),
+            false => server.kill(),
+        }
+        server.wait();
+        for client in clients {
+            runtime
+                .block_on(client)
+                .unwrap_or_else(|error| panic!("round {round}: {error}"));
+        }
+    }
+    // Whatever was not acknowledged is delivered in the end.
+    let server = Server::start(&flags);
+    std::thread::sleep(Duration::from_millis(1100));
+    let promises_now = Arc::clone(&promises);
+    runtime.block_on(reader(server.address.clone(), promises_now, true));
+    let promises = promises.lock().expect("whole");
+    let (last, given) = (promises.all.last_key_value(), &promises.given);
+    let last = *last.expect("something was acknowledged").0;
+    assert_eq!((1..=last).find(|sequence| !given.contains(sequence)), None);
+    println!("{} acknowledged, {} given", promises.all.len(), given.len());
+}

@@ -1,0 +1,114 @@
+//! Streams without being asked for, and the folder that they are kept in.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::{fanline, seen};
+
+/// A folder of a user's data that is gone when the test is.
+struct Data(PathBuf);
+
+impl Data {
+    fn new(name: &str) -> Self {
+        let name = format!("fanline-data-{name}-{}", std::process::id());
+        Data(std::env::temp_dir().join(name))
+    }
+
+    fn serve(&self) -> Command {
+        let mut command = fanline();
+        command
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .env("XDG_DATA_HOME", &self.0);
+        command
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A server that is killed when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a server, and gives what it says up to a line that contains this.
+fn started(mut command: Command, last: &str) -> (Running, String) {
+    let mut child = command
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let stderr = child.stderr.take().expect("piped");
+    let running = Running(child);
+    let mut said = String::new();
+    for line in BufReader::new(stderr).lines() {
+        let line = line.expect("readable");
+        said += &line;
+        said.push('\n');
+        if line.contains(last) {
+            return (running, said);
+        }
+    }
+    panic!("it ended: {said}");
+}
+
+fn refused(command: &mut Command) -> String {
+    let (code, _, said) = seen(&command.output().expect("the program runs"));
+    assert_eq!(code, Some(1), "{said}");
+    said
+}
+
+#[test]
+fn streams_are_kept_with_the_users_data() {
+    let data = Data::new("default");
+    let (first, said) = started(data.serve(), "Try it");
+    let folder = data.0.join("fanline");
+    let expected = format!("Streams (JetStream) are kept in {}\n", folder.display());
+    assert!(said.contains(&expected), "{said}");
+    assert!(folder.join("streams").is_dir());
+    let second = refused(&mut data.serve());
+    let expected = format!(
+        "the store folder {} is in use by another server (process {}); --store-dir",
+        folder.display(),
+        first.0.id()
+    );
+    assert!(second.contains(&expected), "{second}");
+}
+
+#[test]
+fn nothing_is_kept_by_who_does_not_want_it() {
+    let data = Data::new("none");
+    let mut command = data.serve();
+    command.arg("--no-jetstream");
+    let (_, said) = started(command, "Try it");
+    assert!(!said.contains("JetStream"), "{said}");
+    let mut command = fanline();
+    command
+        .args(["-a", "127.0.0.1", "-p", "-1"])
+        .env("XDG_DATA_HOME", &data.0);
+    let (_, said) = started(command, "Server is ready");
+    assert!(!said.contains("JetStream"), "{said}");
+    assert!(!Path::new(&data.0).exists());
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_named() {
+    let data = Data::new("file");
+    std::fs::write(&data.0, "").expect("written");
+    let said = refused(&mut data.serve());
+    let expected = format!(
+        "the store folder {} cannot be used",
+        data.0.join("fanline").display()
+    );
+    assert!(said.contains(&expected), "{said}");
+    assert!(said.contains("--no-jetstream"), "{said}");
+    std::fs::remove_file(&data.0).expect("removed");
+}

@@ -1,0 +1,136 @@
+//! What was kept is taken back when the server starts.
+
+use std::collections::BTreeSet;
+
+use serde::de::DeserializeOwned;
+
+use super::account::JetStream;
+use super::consumer::{Consumers, Context};
+use super::keep::{CONSUMER, COPY, Kept, STATE, STREAM};
+use super::{ApiError, ConsumerConfig, Now, Port, StreamConfig};
+use crate::store::Recovery;
+use crate::store::documents::Found;
+
+impl JetStream {
+    /// Takes back all streams that the folders hold. One that cannot be read does not stop the others.
+    pub(super) fn recover(&mut self, now: Now, port: &mut dyn Port) {
+        let listed = self.folders.as_mut().map(|folders| folders.list());
+        let names = match listed {
+            None => return,
+            Some(Ok(names)) => names,
+            Some(Err(error)) => {
+                return self.report(format!("the folders of streams cannot be listed: {error}"));
+            }
+        };
+        for name in names {
+            if let Err(error) = self.recover_stream(&name, now, port) {
+                self.report(format!("stream {name} is not taken back: {error}"));
+                self.broken.insert(name, error.description.into_owned());
+            }
+        }
+    }
+
+    fn recover_stream(
+        &mut self,
+        name: &str,
+        now: Now,
+        port: &mut dyn Port,
+    ) -> Result<(), ApiError> {
+        // How the log is opened is written beside it.
+        let found = self.read_documents(name)?;
+        if found.documents.is_empty() && found.damaged.is_empty() {
+            // Nobody was told that there is such a stream: the server stopped while making it.
+            let folders = self.folders.as_mut();
+            let removed = folders.map_or(Ok(()), |folders| folders.remove(name));
+            return removed.map_err(ApiError::stream_delete);
+        }
+        let kept: Option<Kept<StreamConfig>> = read(&found, STREAM)?;
+        let Some(Kept { created, config }) = kept else {
+            return Err(ApiError::stream_create("it does not say what it is"));
+        };
+        if config.name != name {
+            return Err(ApiError::STREAM_MISMATCH);
+        }
+        let mode = self.sync_mode(&config);
+        let (home, found, recovery) = self.open_home(name, mode)?;
+        let mut problems = problems(&found, &recovery);
+        let key = self.add_stream(home, config, created, now, port)?;
+        let Some(stream) = self.streams.touch(key) else {
+            return Ok(());
+        };
+        stream.with_consumers(now, port, |consumers, context| {
+            for name in consumer_names(&found) {
+                if let Err(error) = recover_consumer(consumers, &found, name, context) {
+                    problems.push(format!("consumer {name} is not taken back: {error}"));
+                }
+            }
+        });
+        if let Err(error) = stream.remove_unneeded() {
+            problems.push(format!("what nobody needs is not removed: {error}"));
+        }
+        for problem in problems {
+            self.report(format!("stream {name}: {problem}"));
+        }
+        Ok(())
+    }
+}
+
+/// What was wrong with a folder, in words.
+fn problems(found: &Found, recovery: &Recovery) -> Vec<String> {
+    let damaged = found.damaged.iter();
+    let mut problems: Vec<String> = damaged
+        .map(|name| format!("document {name} is damaged"))
+        .collect();
+    if recovery.index_was_bad {
+        problems.push("its index was damaged and has been made again".to_owned());
+    }
+    let lost = &recovery.lost;
+    if lost.messages > 0 || lost.bytes > 0 {
+        let (messages, bytes) = (lost.messages, lost.bytes);
+        problems.push(format!("{messages} records are damaged, {bytes} bytes"));
+    }
+    let places = recovery.damages.iter();
+    problems.extend(places.map(|at| format!("damage in {} at {}", at.file, at.offset)));
+    problems
+}
+
+/// The names of all consumers of which at least one document is left.
+fn consumer_names(found: &Found) -> BTreeSet<&str> {
+    let names = found.documents.iter().map(|(name, _)| name.as_str());
+    let first = names.map(|name| name.strip_prefix(COPY).unwrap_or(name));
+    first
+        .filter_map(|name| name.strip_prefix(CONSUMER))
+        .collect()
+}
+
+fn recover_consumer(
+    consumers: &mut Consumers,
+    found: &Found,
+    name: &str,
+    context: &mut Context<'_>,
+) -> Result<(), ApiError> {
+    let kept: Option<Kept<ConsumerConfig>> = read(found, &format!("{CONSUMER}{name}"))?;
+    let Some(Kept { created, config }) = kept else {
+        return Ok(());
+    };
+    let state = content(found, &format!("{STATE}{name}"));
+    let restored = state.map(|state| consumers.restore(config.clone(), created, state, context));
+    if let Some(Ok(_)) = restored {
+        return Ok(());
+    }
+    // Without its state it begins anew: records come twice rather than never.
+    let made = consumers.create(config, created, context);
+    made.map(|_| ()).map_err(ApiError::consumer_create)
+}
+
+/// What was written twice.
+fn read<T: DeserializeOwned>(found: &Found, name: &str) -> Result<Option<T>, ApiError> {
+    let json = content(found, name).or_else(|| content(found, &format!("{COPY}{name}")));
+    let value = json.map(serde_json::from_slice).transpose();
+    value.map_err(ApiError::stream_create)
+}
+
+fn content<'a>(found: &'a Found, name: &str) -> Option<&'a [u8]> {
+    let document = found.documents.iter().find(|(known, _)| known == name);
+    document.map(|(_, content)| content.as_slice())
+}

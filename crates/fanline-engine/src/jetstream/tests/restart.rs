@@ -1,0 +1,314 @@
+//! What is left after the server has stopped, by its own will or not.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::store::faulty::{Dice, Faulty};
+use crate::store::{Disk, DiskError};
+
+/// Folders that outlive a server.
+#[derive(Clone, Default)]
+struct Shelf(BTreeMap<String, Faulty>);
+
+impl Folders for Shelf {
+    fn list(&mut self) -> Result<Vec<String>, DiskError> {
+        let used = self.0.iter().filter(|(_, disk)| !disk.names().is_empty());
+        Ok(used.map(|(name, _)| name.clone()).collect())
+    }
+
+    fn open(&mut self, stream: &str) -> Result<Box<dyn Disk>, DiskError> {
+        Ok(Box::new(self.0[stream].clone()))
+    }
+
+    fn remove(&mut self, stream: &str) -> Result<(), DiskError> {
+        let disk = self.0.get_mut(stream).ok_or(DiskError::NotFound)?;
+        disk.names().iter().try_for_each(|name| disk.remove(name))
+    }
+}
+
+fn start(shelf: &Shelf) -> Account {
+    Account::over(Settings::default(), Some(Box::new(shelf.clone())))
+}
+
+/// A shelf with folders of these names, which the accounts that are started over it share.
+fn shelf(names: &[&str]) -> Shelf {
+    Shelf(
+        names
+            .iter()
+            .map(|name| ((*name).to_owned(), Faulty::new()))
+            .collect(),
+    )
+}
+
+/// Brings to the disk what is to be brought there.
+fn sync(account: &mut Account, shelf: &Shelf) {
+    while let Some(sync) = account
+        .js
+        .next_sync(account.now.since_start, &mut account.port)
+    {
+        let disk = &shelf.0[&sync.name];
+        let result = disk.clone().perform(&sync.request, &mut Dice::new(1));
+        account.js.handle_synced(
+            sync.stream,
+            sync.request.id,
+            result,
+            account.now,
+            &mut account.port,
+        );
+        account.js.settle(account.now, &mut account.port);
+    }
+}
+
+fn create(account: &mut Account, name: &str) {
+    let body = format!(r#"{{"name":"{name}","subjects":["{name}.*"]}}"#);
+    assert_eq!(account.error(&format!("STREAM.CREATE.{name}"), &body), 0);
+}
+
+/// A stream of five records and a durable consumer that has acknowledged the first.
+fn birds(shelf: &Shelf) -> Account {
+    let mut account = start(shelf);
+    create(&mut account, "BIRDS");
+    for bird in ["heron", "crane", "owl", "jay", "wren"] {
+        let told = account.send(&format!("BIRDS.{bird}"), "", bird);
+        assert!(
+            told.is_empty(),
+            "acknowledged before it is on the disk: {told:?}"
+        );
+    }
+    sync(&mut account, shelf);
+    let told = account.port.taken();
+    assert_eq!(told[4], r#"reply {"stream":"BIRDS","seq":5}"#);
+    let body =
+        r#"{"stream_name":"BIRDS","config":{"durable_name":"watch","ack_policy":"explicit"}}"#;
+    assert_eq!(account.error("CONSUMER.CREATE.BIRDS.watch", body), 0);
+    account.port.interest.insert(b"reply".to_vec());
+    let pulled = account.send("$JS.API.CONSUMER.MSG.NEXT.BIRDS.watch", "", "1");
+    assert_eq!(pulled.len(), 1, "{pulled:?}");
+    account.send(
+        "$JS.ACK.BIRDS.watch.1.1.1.1700000000000000000.4",
+        "",
+        "+ACK",
+    );
+    account.wait(Duration::from_secs(1));
+    sync(&mut account, shelf);
+    account.port.taken();
+    account
+}
+
+#[test]
+fn all_is_there_again() {
+    let shelf = shelf(&["BIRDS"]);
+    birds(&shelf);
+    let mut account = start(&shelf);
+    assert_eq!(account.js.take_problems(), Vec::<String>::new());
+    assert!(account.port.interest.contains(&b"BIRDS.*"[..]));
+    let stream = account.ask("STREAM.INFO.BIRDS", "");
+    assert!(stream.contains(r#""messages":5,"#), "{stream}");
+    assert!(
+        stream.contains(r#""created":"2023-11-14T22:13:20Z""#),
+        "{stream}"
+    );
+    let consumer = account.ask("CONSUMER.INFO.BIRDS.watch", "");
+    assert!(
+        consumer.contains(r#""ack_floor":{"consumer_seq":1,"stream_seq":1"#),
+        "{consumer}"
+    );
+    assert!(consumer.contains(r#""num_pending":4"#), "{consumer}");
+    assert_eq!(account.error("STREAM.DELETE.BIRDS", ""), 0);
+    assert!(shelf.0["BIRDS"].names().is_empty());
+}
+
+#[test]
+fn what_was_answered_survives_a_crash() {
+    for seed in 0..50 {
+        let shelf = shelf(&["BIRDS"]);
+        let mut account = birds(&shelf);
+        account.send("BIRDS.late", "", "not on the disk yet");
+        shelf.0["BIRDS"].crash(&mut Dice::new(seed));
+        let mut account = start(&shelf);
+        let stream = account.ask("STREAM.INFO.BIRDS", "");
+        let survives = ["5", "6"].map(|count| stream.contains(&format!(r#""messages":{count},"#)));
+        assert!(survives.contains(&true), "seed {seed}: {stream}");
+        assert_eq!(
+            account.error("CONSUMER.INFO.BIRDS.watch", ""),
+            0,
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn a_flipped_bit_costs_one_record_at_most() {
+    for seed in 0..200 {
+        let shelf = shelf(&["BIRDS"]);
+        birds(&shelf);
+        let (file, at) = shelf.0["BIRDS"].flip(&mut Dice::new(seed));
+        let mut account = start(&shelf);
+        let stream = account.ask("STREAM.INFO.BIRDS", "");
+        let left = ["4", "5"].map(|count| stream.contains(&format!(r#""messages":{count},"#)));
+        assert!(
+            left.contains(&true),
+            "seed {seed}, {file} at {at}: {stream}"
+        );
+        let consumer = account.error("CONSUMER.INFO.BIRDS.watch", "");
+        assert_eq!(consumer, 0, "seed {seed}, {file} at {at}");
+    }
+}
+
+/// A folder whose documents are gone once stopped the server, with all other streams in it.
+#[test]
+fn a_broken_folder_does_not_stop_the_others() {
+    let shelf = shelf(&["BIRDS", "FISH"]);
+    let mut account = start(&shelf);
+    create(&mut account, "BIRDS");
+    create(&mut account, "FISH");
+    sync(&mut account, &shelf);
+    let mut disk = shelf.0["FISH"].clone();
+    for name in disk.names() {
+        if name.contains("stream") {
+            let file = disk.open(&name, false).unwrap();
+            disk.write_at(file, 0, b"nothing").unwrap();
+        }
+    }
+    let mut account = start(&shelf);
+    let problems = account.js.take_problems();
+    assert!(
+        problems.iter().any(|problem| problem.contains("FISH")),
+        "{problems:?}"
+    );
+    assert_eq!(account.error("STREAM.INFO.BIRDS", ""), 0);
+    assert_eq!(account.error("STREAM.INFO.FISH", ""), 10194);
+    // What is left of it is not overwritten by accident.
+    assert_eq!(
+        account.error("STREAM.CREATE.FISH", r#"{"name":"FISH"}"#),
+        10194
+    );
+    assert_eq!(account.error("STREAM.DELETE.FISH", ""), 0);
+    create(&mut account, "FISH");
+}
+
+/// Publishes to a disk that does not take it; says the number of the error.
+fn refused(account: &mut Account, shelf: &Shelf) -> u64 {
+    account.port.taken();
+    let mut told = account.send("BIRDS.finch", "", "no room");
+    sync(account, shelf);
+    told.append(&mut account.port.taken());
+    let [told] = &told[..] else {
+        panic!("one answer: {told:?}");
+    };
+    let code = told
+        .split_once(r#""err_code":"#)
+        .unwrap_or_else(|| panic!("{told}"));
+    code.1[..5].parse().unwrap()
+}
+
+#[test]
+fn a_full_disk_refuses_what_is_new_and_nothing_else() {
+    let shelf = shelf(&["BIRDS"]);
+    let mut account = birds(&shelf);
+    let disk = shelf.0["BIRDS"].clone();
+    disk.set_room(Some(disk.used_bytes()));
+    for _ in 0..3 {
+        assert_eq!(refused(&mut account, &shelf), 10023);
+    }
+    let read = account.ask("STREAM.MSG.GET.BIRDS", r#"{"seq":2}"#);
+    assert!(read.contains("message"), "{read}");
+    let problems = account.js.take_problems();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    disk.set_room(None);
+    account.wait(Duration::from_secs(1));
+    sync(&mut account, &shelf);
+    account.port.taken();
+    account.send("BIRDS.finch", "", "there is room");
+    sync(&mut account, &shelf);
+    let told = account.port.taken();
+    assert!(
+        told[0].starts_with(r#"reply {"stream":"BIRDS","seq":"#),
+        "{told:?}"
+    );
+    assert_eq!(account.js.take_problems().len(), 1);
+    // What was refused may have been stored, for nobody knew.
+    let kept = account.ask("STREAM.INFO.BIRDS", "");
+    disk.crash(&mut Dice::new(3));
+    let mut account = start(&shelf);
+    let left = account.ask("STREAM.INFO.BIRDS", "");
+    let messages = |info: &str| info.split_once(r#""messages":"#).unwrap().1[..1].to_owned();
+    assert_eq!(messages(&kept), messages(&left));
+}
+
+/// A sync that failed was once asked for again at once, for as long as it failed.
+#[test]
+fn a_disk_that_fails_is_left_alone_for_a_while() {
+    let shelf = shelf(&["BIRDS"]);
+    let mut account = birds(&shelf);
+    let disk = shelf.0["BIRDS"].clone();
+    disk.set_failing_syncs(100);
+    assert_eq!(refused(&mut account, &shelf), 10077);
+    for _ in 0..10 {
+        account.js.settle(account.now, &mut account.port);
+        let next = account
+            .js
+            .next_sync(account.now.since_start, &mut account.port);
+        assert_eq!(next, None);
+        let at = account.js.next_timeout();
+        assert!(at.is_some_and(|at| at > account.now.since_start), "{at:?}");
+        // The disk is asked again, and fails again.
+        account.wait(Duration::from_millis(300));
+        sync(&mut account, &shelf);
+    }
+    assert_eq!(account.js.take_problems().len(), 1);
+    disk.set_failing_syncs(0);
+    account.wait(Duration::from_millis(300));
+    sync(&mut account, &shelf);
+    assert_eq!(account.js.take_problems().len(), 1);
+    account.send("BIRDS.finch", "", "at last");
+    sync(&mut account, &shelf);
+    let told = account.port.taken();
+    let last = told.last().unwrap();
+    assert!(
+        last.starts_with(r#"reply {"stream":"BIRDS","seq":"#),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn who_does_not_wait_for_the_disk_is_answered_at_once() {
+    for mode in ["interval", "none"] {
+        let shelf = shelf(&["BIRDS"]);
+        let mut account = start(&shelf);
+        let body = format!(r#"{{"name":"BIRDS","subjects":["BIRDS.*"],"sync":"{mode}"}}"#);
+        assert_eq!(account.error("STREAM.CREATE.BIRDS", &body), 0);
+        account.send("BIRDS.owl", "", "hoo");
+        let wanted = account
+            .js
+            .next_sync(account.now.since_start, &mut account.port);
+        assert_eq!(
+            account.port.taken(),
+            [r#"reply {"stream":"BIRDS","seq":1}"#],
+            "{mode}"
+        );
+        let at = account.js.next_timeout();
+        assert!(
+            at.is_none_or(|at| at > account.now.since_start),
+            "{mode}: {at:?}"
+        );
+        assert!(wanted.is_none() || mode == "interval");
+    }
+}
+
+#[test]
+fn closing_brings_everything_to_the_disk() {
+    let shelf = shelf(&["BIRDS"]);
+    let mut account = birds(&shelf);
+    assert_eq!(account.send("BIRDS.late", "", "just in time").len(), 0);
+    account.js.close(account.now, &mut account.port);
+    assert_eq!(
+        account.port.taken(),
+        [r#"reply {"stream":"BIRDS","seq":6}"#]
+    );
+    shelf.0["BIRDS"].crash(&mut Dice::new(5));
+    let mut account = start(&shelf);
+    assert_eq!(account.js.take_problems(), Vec::<String>::new());
+    let stream = account.ask("STREAM.INFO.BIRDS", "");
+    assert!(stream.contains(r#""messages":6,"#), "{stream}");
+}
