@@ -51,8 +51,7 @@ impl JetStream {
         if config.name != name {
             return Err(ApiError::STREAM_MISMATCH);
         }
-        let mode = self.sync_mode(&config);
-        let (home, found, recovery) = self.open_home(name, mode)?;
+        let (home, found, recovery) = self.open_home(&config)?;
         let mut problems = problems(&found, &recovery);
         let key = self.add_stream(home, config, created, now, port)?;
         let Some(stream) = self.streams.touch(key) else {
