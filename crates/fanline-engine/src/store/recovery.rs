@@ -155,6 +155,9 @@ impl Store {
         if let Some(covered) = covered {
             let at = self.segments.len() - 1;
             self.load(at)?;
+            // A packed record that was erased since does not tell its subject: the subject is not held
+            // because of it.
+            self.recount()?;
             self.held = self.held_by(at);
             let Body::File(mut file) = self.segments[at].body else {
                 return Ok(key_check);
