@@ -6,11 +6,11 @@ import os
 import tempfile
 
 from harness.report import Report, is_reference, reference_server, server_under_test
-from harness.server import Server
-from jetstream import cases, fields, publishes
+from harness.server import Server, port_free
+from jetstream import cases, events, fields, monitoring, publishes
 from jetstream.session import play
 
-CASES = cases.CASES + fields.CASES + publishes.CASES
+CASES = cases.CASES + fields.CASES + publishes.CASES + events.CASES + monitoring.CASES
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -25,7 +25,7 @@ def main():
     report = Report("jetstream")
     with tempfile.TemporaryDirectory() as folder:
         servers = [
-            Server(binary, "-js", "-sd", os.path.join(folder, role))
+            monitored(binary, os.path.join(folder, role))
             for role, binary in (("wanted", reference_server()), ("found", server_under_test()))
         ]
         try:
@@ -40,10 +40,17 @@ def main():
     report.end()
 
 
+def monitored(binary: str, folder: str) -> Server:
+    port = port_free()
+    server = Server(binary, "-js", "-sd", folder, "-m", str(port))
+    server.monitor = port
+    return server
+
+
 def compare(report: Report, case, reference: Server, under_test: Server, differences):
     try:
-        wanted = play(case, reference.port)
-        found = play(case, under_test.port)
+        wanted = play(case, reference.port, reference.monitor)
+        found = play(case, under_test.port, under_test.monitor)
     except (OSError, ValueError, AssertionError) as error:
         report.fail(case.name, f"{type(error).__name__}: {error}")
         revive(under_test)

@@ -251,7 +251,7 @@ CASES += [
         step
         for path, config in (
             ("S.c", {"name": "a.b", "durable_name": "a.b"}), ("S.a*", {"name": "a*"}), ("S.a/b", {"name": "a/b"}),
-            ("S.a\\b", {"name": "a\\b"}), ("S." + "x" * 256, {"name": "x" * 256}), ("S.a", {"name": "a", "durable_name": "b"}),
+            ("S.a\\b", {"name": "a\\b"}), ("S.a", {"name": "a", "durable_name": "b"}),
             ("S.b", {"name": "a"}), ("S.b", {"durable_name": "a"}), ("S.b", {}), ("S", {"durable_name": "a"}),
             ("S", {"name": "a"}), ("S.c.s.a", {"filter_subject": "s.a"}), ("S.c.s.a", {"filter_subject": "s.b"}),
             ("S.c.s.a", {}), ("S.c.s.a", {"filter_subjects": ["s.a"]}), ("S.c.s.>", {"filter_subject": "s.>"}),
@@ -260,6 +260,9 @@ CASES += [
             api(f"CONSUMER.CREATE.{path}", {"stream_name": "S", "config": config}),
             api("CONSUMER.DELETE.S.a"), api("CONSUMER.DELETE.S.b"), api("CONSUMER.DELETE.S.c"),
         )
+    ]),
+    Case("consumer: a long name", [create()] + [
+        api(f"CONSUMER.CREATE.S.{name}", {"stream_name": "S", "config": {"name": name}}) for name in ("x" * 255, "y" * 256)
     ]),
     Case("consumer: the old way for durables", [create()] + [
         api("CONSUMER.DURABLE.CREATE.S.c", {"stream_name": "S", "config": config}) for config in (

@@ -1,7 +1,7 @@
 """What publishes, pulls and acknowledgements are answered with: what headers demand, and limits reached."""
 
 from jetstream.cases import LEVEL, SECOND, consumer, copy, create, update
-from jetstream.session import Case, Several, api, publish, request
+from jetstream.session import Case, Fast, Several, api, publish, request
 
 STATE = api("STREAM.INFO.S")
 LAST = "Nats-Expected-Last-Subject-Sequence"
@@ -146,7 +146,22 @@ CASES += [
     Case("atomic batch: too many", [create(allow_atomic=True)] + [
         atomic("s.a", f"b{number}", 1) for number in range(52)
     ] + [atomic("s.a", "b1", 2, **END), atomic("s.a", "b60", 1), atomic("s.a", "b51", 2, **END), STATE]),
-    Case("fast batch: refused", [create(), Several(("s.a", b"x", b""), 1)]),
+    Case("fast batch: refused", [create(), Fast("s.a", "b.10.ok.1.0")]),
+    Case("fast batch: whole", [
+        create(allow_batched=True), Fast("s.a", "b.2.ok.1.0", 2), Fast("s.b", "b.2.ok.2.1"), Fast("s.c", "b.2.ok.3.2"), STATE,
+        Fast("s.a", "c.2.ok.1.2"), Fast("s.a", "d.2.ok.1.0"), Fast("s.a", "d.2.ok.2.3"), STATE,
+    ]),
+    Case("fast batch: gaps and pings", [
+        create(allow_batched=True), Fast("s.a", "b.2.ok.1.0"), Fast("s.a", "b.2.ok.4.1"), Fast("s.a", "b.2.ok.5.2"), Fast("s.a", "c.2.fail.1.0"),
+        Fast("s.a", "c.2.fail.4.1"), Fast("s.a", "c.2.fail.5.2"), Fast("s.a", "d.2.ok.1.0"), Fast("s.a", "d.2.ok.1.4"), STATE,
+    ]),
+    Case("fast batch: wrong places", [create(allow_batched=True)] + [Fast("s.a", place) for place in (
+        "b.2.ok.2.1", "b.2.ok.1.9", "b.2.ok.0.0", "b.x.ok.1.0", "b.2.maybe.1.0", "b.2.ok.x.0", "b.0.ok.1.0", "x" * 65 + ".2.ok.1.0", "b.2.ok.5.4",
+    )] + [STATE]),
+    Case("fast batch: what headers demand", [
+        create(allow_batched=True), Fast("s.a", "b.2.ok.1.0"), Fast("s.a", "b.2.ok.2.1", 2, b"NATS/1.0\r\nNats-Expected-Last-Sequence: 9\r\n\r\n"),
+        Fast("s.a", "b.2.ok.3.2"), STATE,
+    ]),
 ]
 
 AT = "@at 2040-01-01T00:00:00Z"

@@ -1,8 +1,11 @@
 """Playing one case against one server, and writing down what is answered."""
 
+import base64
 import json
 import re
 import time
+import urllib.error
+import urllib.request
 from dataclasses import dataclass
 
 from harness.peer import CONNECT, Peer
@@ -12,6 +15,7 @@ ANSWER_SECONDS_MAX = 2
 
 # Values that rightly differ between two servers or two runs. That they are there is compared.
 VALUES_IGNORED = {
+    "ack_time",
     "active",
     "created",
     "deliver_subject_restore",
@@ -21,13 +25,24 @@ VALUES_IGNORED = {
     "last_ts",
     "leader",
     "pause_remaining",
+    "pinned_id",
     "pinned_ts",
+    "server",
     "time",
     "timestamp",
     "ts",
 }
+# What of monitoring depends on the machine, the product and what else was asked.
+MONITORED_IGNORED = {
+    "api", "limits", "max_memory", "max_storage", "now", "server_id", "store_dir", "sync_always", "sync_interval", "system_account",
+    "update_time", "subscriptions", "client_connections", "imports", "sublist_stats",
+}
 TIMING = ("lag", "seq", "active", "filter_subject")
 IDENTITY = re.compile(rb"Nats-Stream-Identity: \w+")
+PIN = re.compile(rb"(?<=Nats-Pin-Id: )\w+")
+# What tells the stream that a record was copied from.
+SOURCE = re.compile(r"(?<= )[0-9A-Za-z]{8}(?=\r\n)")
+UNREADABLE = re.compile(rb"(?<=Bad Request - json: )[^\r]*")
 ACK = re.compile(r"(?<=\.)\d{19}(?=\.)")
 TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
@@ -73,30 +88,53 @@ class Several:
 
 
 @dataclass
+class Fast:
+    """A message of a fast batch, whose place in it is told by its reply, and so many answers."""
+
+    topic: str
+    place: str
+    count: int = 1
+    headers: bytes = b""
+
+
+@dataclass
 class Sleep:
     seconds: float
 
 
-def play(case: Case, port: int) -> list[str]:
+@dataclass
+class Monitor:
+    """What the HTTP port answers; of `/varz` the part on JetStream alone."""
+
+    path: str
+
+
+def play(case: Case, port: int, monitor: int) -> list[str]:
     with Peer(port, CONNECT) as peer, Peer(port, CONNECT) as ear:
         peer.socket.settimeout(ANSWER_SECONDS_MAX)
         ear.socket.settimeout(ANSWER_SECONDS_MAX)
-        peer.send(b"SUB _INBOX.case.* 1\r\n")
+        peer.send(b"SUB _INBOX.case.* 1\r\nSUB _INBOX.fast.> 2\r\n")
         clear(peer)
-        for topic in case.listens:
-            ear.send(f"SUB {topic} 1\r\n".encode())
+        for number, topic in enumerate(case.listens):
+            ear.send(f"SUB {topic} {number}\r\n".encode())
         ear.flush()
         transcript = []
         for number, step in enumerate(case.steps):
-            transcript += steps(peer, ear, number, step)
+            transcript += steps(peer, ear, monitor, number, step)
         clear(peer)
         return transcript
 
 
-def steps(peer: Peer, ear: Peer, number: int, step) -> list[str]:
+def steps(peer: Peer, ear: Peer, monitor: int, number: int, step) -> list[str]:
     match step:
+        case Monitor(path):
+            return [path, *(f"  {line}" for line in monitored(monitor, path))]
         case Heard(count):
             return ["heard"] + sorted(line for _ in range(count) for line in heard(ear))
+        case Fast(topic, place, count, headers):
+            asked = topic, b"x", headers
+            lines = answers(peer, f"_INBOX.fast.{place}.$FI", asked, count)
+            return [f"{topic} {place}", *(f"  {line}" for line in lines)]
         case Sleep(seconds):
             time.sleep(seconds)
             return []
@@ -104,6 +142,32 @@ def steps(peer: Peer, ear: Peer, number: int, step) -> list[str]:
             return named(asked) + [f"  {line}" for line in answers(peer, number, asked, count)]
         case asked:
             return named(asked) + [f"  {line}" for line in answers(peer, number, asked)]
+
+
+def monitored(port: int, path: str) -> list[str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=ANSWER_SECONDS_MAX) as answer:
+            status, body = answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        status, body = error.code, error.read()
+    try:
+        told = json.loads(body)
+    except ValueError:
+        return [str(status), body.decode(errors="replace").strip()]
+    if path.startswith("/varz"):
+        told = told["jetstream"]
+    for account in told.get("account_details", []):
+        # Streams of nats-server come in no order.
+        account.get("stream_detail", []).sort(key=lambda stream: stream["name"])
+    return [str(status), json.dumps(normal(without(told, MONITORED_IGNORED)), sort_keys=True)]
+
+
+def without(value, keys):
+    if isinstance(value, dict):
+        return {name: without(inner, keys) for name, inner in value.items() if name not in keys}
+    if isinstance(value, list):
+        return [without(inner, keys) for inner in value]
+    return value
 
 
 def named(step) -> list[str]:
@@ -121,9 +185,9 @@ def heard(ear: Peer) -> list[str]:
     return [" ".join([parts[1], *shown(message[:cut], message[cut:])])]
 
 
-def answers(peer: Peer, number: int, step, count: int = 1) -> list[str]:
+def answers(peer: Peer, number: int | str, step, count: int = 1) -> list[str]:
     topic, payload, headers = step
-    reply = f"_INBOX.case.{number}"
+    reply = number if isinstance(number, str) else f"_INBOX.case.{number}"
     if headers:
         total = len(headers) + len(payload)
         peer.send(f"HPUB {topic} {reply} {len(headers)} {total}\r\n".encode() + headers + payload + b"\r\n")
@@ -161,6 +225,8 @@ def clear(peer: Peer):
 def shown(headers: bytes, payload: bytes) -> list[str]:
     lines = []
     if headers:
+        headers = PIN.sub(b"{id}", headers)
+        headers = UNREADABLE.sub(b"{not readable}", headers)
         headers = IDENTITY.sub(b"Nats-Stream-Identity: {id}", TIME.sub(b"{time}", headers))
         lines.append(headers.decode(errors="replace").replace("\r\n", "|"))
     try:
@@ -173,6 +239,13 @@ def shown(headers: bytes, payload: bytes) -> list[str]:
 def normal(value, key: str = ""):
     if key in VALUES_IGNORED and isinstance(value, (str, int)):
         return value if value == "0001-01-01T00:00:00Z" else "{" + key + "}"
+    if key == "hdrs" and isinstance(value, str):
+        return SOURCE.sub("{id}", base64.b64decode(value).decode(errors="replace"))
+    if key == "client" and isinstance(value, dict):
+        # Streams know the account of who asks, not the connection.
+        return {"acc": value.get("acc")}
+    if key == "response" and isinstance(value, str):
+        return normal(json.loads(value))
     if isinstance(value, dict):
         value = {name: normal(inner, name) for name, inner in value.items()}
         if "lag" in value:

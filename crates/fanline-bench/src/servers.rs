@@ -55,20 +55,20 @@ impl Program {
 
     /// The arguments for a server on a loopback `port`.
     pub(crate) fn arguments(&self, port: &str) -> Vec<String> {
-        let address = match self.system {
-            // Its own command takes options that nats-server's command line does not have.
-            System::Fanline if self.shards.is_some() || !self.options.is_empty() => vec![
-                "serve".to_owned(),
-                // As the other one is by default.
-                "--no-jetstream".to_owned(),
-                "--listen".to_owned(),
-                format!("127.0.0.1:{port}"),
-            ],
-            _ => ["-a", "127.0.0.1", "-p", port].map(str::to_owned).to_vec(),
-        };
+        let is_plain = self.shards.is_none() && self.options.is_empty();
+        if self.system == System::Nats || is_plain {
+            let address = ["-a", "127.0.0.1", "-p", port].map(str::to_owned);
+            return address.into_iter().chain(self.options.clone()).collect();
+        }
+        // Its own command takes options that nats-server's command line does not have.
+        let address = format!("127.0.0.1:{port}");
+        let address = ["serve".to_owned(), "--listen".to_owned(), address];
         let shards = self.shards.map(|count| format!("--shards={count}"));
-        let all = address.into_iter().chain(shards);
-        all.chain(self.options.iter().cloned()).collect()
+        // As the other one is by default.
+        let is_default = self.options.is_empty();
+        let without = is_default.then(|| "--no-jetstream".to_owned());
+        let all = address.into_iter().chain(shards).chain(without);
+        all.chain(self.options.clone()).collect()
     }
 
     /// The command line for a report: the program's name without the folder it happens to be in.

@@ -93,9 +93,9 @@ pub struct JetStreamOptions {
     /// Where streams are kept: in a folder `fanline` there, which belongs to one server at a time.
     /// Without it there are streams in memory only.
     pub store_dir: Option<PathBuf>,
-    /// Bytes of all streams in memory; unlimited when `None`.
+    /// Bytes of all streams in memory; three quarters of the machine's memory when `None`.
     pub memory_bytes_max: Option<u64>,
-    /// Bytes of all streams on disk; unlimited when `None`.
+    /// Bytes of all streams on disk; three quarters of what is free there at the start when `None`.
     pub file_bytes_max: Option<u64>,
     /// When an acknowledgement may be sent, unless a stream says otherwise.
     pub sync: SyncMode,

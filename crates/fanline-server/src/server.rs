@@ -154,6 +154,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
     let shared = Arc::new(Shared {
         common,
         shards: Vec::new(),
+        keeper: None,
         next_cid: AtomicU64::new(1),
         next_shard: AtomicUsize::new(0),
         started_at: SystemTime::now(),
@@ -168,6 +169,8 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
 pub(crate) struct Shared {
     pub(crate) common: Arc<Common>,
     pub(crate) shards: Vec<mpsc::UnboundedSender<Command>>,
+    /// The keeper, if there is JetStream.
+    pub(crate) keeper: Option<mpsc::UnboundedSender<keeper::Command>>,
     next_cid: AtomicU64,
     next_shard: AtomicUsize,
     pub(crate) started_at: SystemTime,
@@ -421,6 +424,8 @@ fn launch(
         .map(|start| start(&shared.common, &shared.info))
         .transpose()
         .map_err(StartError::Keeper)?;
+    let unshared = Arc::get_mut(&mut shared).expect("the keeper has what is common only");
+    unshared.keeper = keeper.as_ref().map(|keeper| keeper.commands.clone());
     let mut threads = Vec::new();
     for (index, inbox) in inboxes.into_iter().enumerate() {
         let (common, info) = (Arc::clone(&shared.common), shared.info.clone());

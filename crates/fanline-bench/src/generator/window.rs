@@ -19,32 +19,65 @@ const TIMED_MAX: usize = 64;
 /// As long as those that official clients draw at random.
 const INBOX: &str = "_INBOX.FanlineBenchGenerator0";
 
+/// Digits at the end of a reply subject, which number the requests.
+const NUMBER_BYTES: usize = 8;
+
 /// What is asked, over and over.
-#[derive(Clone)]
 pub(crate) struct Asked {
     /// Whole requests, one after the other.
     bytes: Vec<u8>,
-    /// Where each ends.
-    ends: Vec<usize>,
+    places: Vec<Place>,
+    /// Requests so far.
+    asked: u64,
+}
+
+/// Where a request is.
+struct Place {
+    /// The number in its reply subject.
+    number: usize,
+    end: usize,
 }
 
 impl Asked {
-    /// `count` requests, each with a reply subject of its own, to the subjects that `subject` gives.
+    /// `count` requests to the subjects that `subject` gives. Each time one is asked, it has a reply
+    /// subject that none had before, as with official clients: nobody can remember who gets the answer.
     pub(crate) fn new(count: usize, payload: &[u8], subject: impl Fn(usize) -> String) -> Self {
-        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(count));
+        let (mut bytes, mut places) = (Vec::new(), Vec::with_capacity(count));
         for index in 0..count {
-            let reply = format!("{INBOX}.{index:06}");
-            bytes.extend(frames::request(&subject(index), &reply, payload));
-            ends.push(bytes.len());
+            let subject = subject(index);
+            let reply = format!("{INBOX}.{:0NUMBER_BYTES$}", 0);
+            let number = bytes.len() + format!("PUB {subject} {INBOX}.").len();
+            bytes.extend(frames::request(&subject, &reply, payload));
+            let end = bytes.len();
+            places.push(Place { number, end });
         }
-        Self { bytes, ends }
+        Self {
+            bytes,
+            places,
+            asked: 0,
+        }
     }
 
-    /// The bytes of requests `from..to`.
-    fn slice(&self, from: usize, to: usize) -> &[u8] {
-        let start = from.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let end = to.checked_sub(1).map_or(0, |last| self.ends[last]);
-        &self.bytes[start..end]
+    /// The bytes of the next requests, `most` of them or fewer, and how many they are.
+    fn next(&mut self, most: usize) -> (&[u8], usize) {
+        let from = usize::try_from(self.asked % self.places.len() as u64).unwrap_or(0);
+        let to = self.places.len().min(from + most);
+        for place in &self.places[from..to] {
+            let digits = &mut self.bytes[place.number..place.number + NUMBER_BYTES];
+            write_number(digits, self.asked);
+            self.asked += 1;
+        }
+        let start = from.checked_sub(1).map_or(0, |at| self.places[at].end);
+        let end = to.checked_sub(1).map_or(0, |at| self.places[at].end);
+        (&self.bytes[start..end], to - from)
+    }
+}
+
+/// Fills `digits` with the last digits of a number.
+fn write_number(digits: &mut [u8], mut number: u64) {
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
+        number /= 10;
     }
 }
 
@@ -85,14 +118,13 @@ impl Window {
     }
 
     /// Asks, and waits for the last answer. The latency is empty when there are too many under way.
-    pub(crate) fn run(&self, until: Until) -> Result<Answers> {
+    pub(crate) fn run(&mut self, until: Until) -> Result<Answers> {
         let mut stream = self.connection.stream();
         let mut incoming = Incoming::new(stream);
         let mut starts = (self.in_flight <= TIMED_MAX).then(VecDeque::new);
         let mut latency = Histogram::new(3)?;
         let start = Instant::now();
         let (mut sent, mut answered) = (0_u64, 0_u64);
-        let mut next = 0;
         loop {
             let mut room = self.in_flight - usize::try_from(sent - answered)?;
             match until {
@@ -108,9 +140,8 @@ impl Window {
             }
             sent += room as u64;
             while room > 0 {
-                let count = room.min(self.asked.ends.len() - next);
-                stream.write_all(self.asked.slice(next, next + count))?;
-                next = (next + count) % self.asked.ends.len();
+                let (bytes, count) = self.asked.next(room);
+                stream.write_all(bytes)?;
                 room -= count;
             }
             incoming.read()?;
@@ -150,4 +181,25 @@ pub(crate) fn is_message(answer: &Delivered<'_>) -> Result<()> {
         String::from_utf8_lossy(answer.headers)
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_numbered_on_and_on() {
+        let mut asked = Asked::new(2, b"x", |index| format!("s{index}"));
+        let mut check = |most, expected: &[(usize, u32)]| {
+            let (bytes, count) = asked.next(most);
+            let text = String::from_utf8(bytes.to_vec()).unwrap();
+            let request =
+                |(subject, number)| format!("PUB s{subject} {INBOX}.{number:08} 1\r\nx\r\n");
+            let requests = expected.iter().copied().map(request);
+            assert_eq!((text, count), (requests.collect(), expected.len()));
+        };
+        check(1, &[(0, 0)]);
+        check(5, &[(1, 1)]);
+        check(5, &[(0, 2), (1, 3)]);
+    }
 }

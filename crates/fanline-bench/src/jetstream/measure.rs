@@ -28,9 +28,6 @@ const VALUE_BYTES: usize = 128;
 /// Requests before the measurement, so that caches and the server's own adaptations are warm.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// So many reply subjects are used in turn: more than either server remembers.
-const REPLIES: usize = 20_000;
-
 /// How a stream is filled where something else is measured.
 const FILLING: Publish = Publish {
     payload_bytes: 128,
@@ -98,11 +95,10 @@ fn create_bucket(address: SocketAddr, storage: Storage) -> Result<()> {
     Ok(())
 }
 
-/// As official clients do it, each waits for its answer on a subject of its own.
 fn publications(publish: Publish) -> Asked {
     let payload = frames::payload(publish.payload_bytes);
     if publish.subjects == 1 {
-        Asked::new(REPLIES, &payload, |_| SUBJECT.to_owned())
+        Asked::new(publish.in_flight, &payload, |_| SUBJECT.to_owned())
     } else {
         Asked::new(publish.subjects, &payload, distinct_subject)
     }
@@ -121,7 +117,7 @@ fn published(
 ) -> Result<Sample> {
     let address = server.address();
     create_stream(address, row.storage)?;
-    let window = Window::open(address, publications(publish), publish.in_flight, is_stored)?;
+    let mut window = Window::open(address, publications(publish), publish.in_flight, is_stored)?;
     let _one_core = match publish.one_core {
         true => Some(OneCore::share_with(server)?),
         false => None,
@@ -151,7 +147,7 @@ fn published(
 
 /// Fills the stream with so many messages.
 fn fill(address: SocketAddr, messages: u64, asked: Asked) -> Result<()> {
-    let window = Window::open(address, asked, FILLING.in_flight, is_stored)?;
+    let mut window = Window::open(address, asked, FILLING.in_flight, is_stored)?;
     window.run(Until::Count(messages))?;
     Ok(())
 }
@@ -177,8 +173,8 @@ fn values() -> Asked {
 fn put(server: &Server, storage: Storage, in_flight: usize, duration: Duration) -> Result<Sample> {
     let address = server.address();
     create_bucket(address, storage)?;
-    let window = Window::open(address, values(), in_flight, is_stored)?;
-    asked(server, &window, duration)
+    let mut window = Window::open(address, values(), in_flight, is_stored)?;
+    asked(server, &mut window, duration)
 }
 
 fn got(server: &Server, storage: Storage, in_flight: usize, duration: Duration) -> Result<Sample> {
@@ -188,11 +184,11 @@ fn got(server: &Server, storage: Storage, in_flight: usize, duration: Duration) 
     let gets = Asked::new(KEYS, b"", |key| {
         format!("$JS.API.DIRECT.GET.{BUCKET}.$KV.bench.key{key:04}")
     });
-    let window = Window::open(address, gets, in_flight, is_message)?;
-    asked(server, &window, duration)
+    let mut window = Window::open(address, gets, in_flight, is_message)?;
+    asked(server, &mut window, duration)
 }
 
-fn asked(server: &Server, window: &Window, duration: Duration) -> Result<Sample> {
+fn asked(server: &Server, window: &mut Window, duration: Duration) -> Result<Sample> {
     window.run(Until::Time(WARM_UP))?;
     let cost = Cost::start(server)?;
     let answers = window.run(Until::Time(duration))?;

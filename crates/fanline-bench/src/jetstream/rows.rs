@@ -118,7 +118,7 @@ impl Row {
                     FanlineSync::Commit => "commit",
                     FanlineSync::Interval => "2m",
                 };
-                &["--jetstream", "--store-dir", folder, "--sync", sync]
+                &["--store-dir", folder, "--sync", sync]
             }
         };
         options.iter().map(|&option| option.to_owned()).collect()

@@ -24,27 +24,28 @@ impl Fixture {
         Fixture { server, folder }
     }
 
-    /// Runs a tool that must succeed, and gives what it prints.
-    fn ok(&self, arguments: &[&str]) -> String {
-        let (code, stdout, stderr) = self.run(arguments);
-        assert_eq!(code, Some(0), "{arguments:?}\n{stdout}{stderr}");
+    /// Runs a tool that must succeed, and gives what it prints. Words end at spaces.
+    fn ok(&self, line: &str) -> String {
+        let (code, stdout, stderr) = self.run(line);
+        assert_eq!(code, Some(0), "{line}\n{stdout}{stderr}");
         stdout
     }
 
     /// Runs a tool that must fail with this exit code, and gives what it complains about.
-    fn fails(&self, code: i32, arguments: &[&str]) -> String {
-        let (found, stdout, stderr) = self.run(arguments);
-        assert_eq!(found, Some(code), "{arguments:?}\n{stdout}{stderr}");
+    fn fails(&self, code: i32, line: &str) -> String {
+        let (found, stdout, stderr) = self.run(line);
+        assert_eq!(found, Some(code), "{line}\n{stdout}{stderr}");
         stderr
     }
 
-    fn json(&self, arguments: &[&str]) -> Value {
-        let text = self.ok(arguments);
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}\n{text}"))
+    fn json(&self, line: &str) -> Value {
+        let text = self.ok(line);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{line}: {error}\n{text}"))
     }
 
-    fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        seen(&self.server.tool(arguments).output().expect("it runs"))
+    fn run(&self, line: &str) -> (Option<i32>, String, String) {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        seen(&self.server.tool(&arguments).output().expect("it runs"))
     }
 
     fn path(&self, name: &str) -> String {
@@ -62,194 +63,106 @@ impl Drop for Fixture {
 #[test]
 fn streams_are_made_changed_and_removed() {
     let at = Fixture::new("streams");
-    let made = at.ok(&[
-        "stream",
-        "add",
-        "ORDERS",
-        "--subjects",
-        "orders.>",
-        "--max-age",
-        "7d",
-    ]);
+    let made = at.ok("stream add ORDERS --subjects orders.> --max-age 7d");
     assert!(
         made.contains("Stream ORDERS was created") && made.contains("Maximum age: 168h0m0s"),
         "{made}"
     );
-    let config = &at.json(&["stream", "info", "ORDERS", "--json"])["config"];
+    let config = &at.json("stream info ORDERS --json")["config"];
     assert_eq!(config["max_age"], 604_800_000_000_000_i64);
     assert_eq!(config["allow_direct"], true);
 
-    at.ok(&[
-        "stream",
-        "edit",
-        "ORDERS",
-        "--max-msgs",
-        "10",
-        "--metadata",
-        "team=a",
-        "--force",
-    ]);
-    let config = &at.json(&["stream", "info", "ORDERS", "--json"])["config"];
+    at.ok("stream edit ORDERS --max-msgs 10 --metadata team=a --force");
+    let config = &at.json("stream info ORDERS --json")["config"];
     assert_eq!(
         (&config["max_msgs"], &config["metadata"]["team"]),
         (&10.into(), &"a".into())
     );
 
     for number in 0..5 {
-        at.ok(&[
-            "pub",
-            &format!("orders.{}", number % 2),
-            &number.to_string(),
-        ]);
+        at.ok(&format!("pub orders.{} {number}", number % 2));
     }
-    let listed = at.ok(&["stream", "ls"]);
+    let listed = at.ok("stream ls");
     assert!(listed.contains("ORDERS  orders.>  file"), "{listed}");
-    assert_eq!(
-        at.json(&["stream", "state", "ORDERS", "--json"])["messages"],
-        5
-    );
-    assert_eq!(
-        at.json(&["stream", "subjects", "ORDERS", "--json"])["orders.0"],
-        3
-    );
-    assert_eq!(at.ok(&["stream", "get", "ORDERS", "2", "--raw"]), "1\n");
-    assert_eq!(
-        at.json(&["stream", "get", "ORDERS", "-S", "orders.0", "-j"])["seq"],
-        5
-    );
-    assert_eq!(
-        at.ok(&["stream", "view", "ORDERS", "--raw"]),
-        "0\n1\n2\n3\n4\n"
-    );
-    assert_eq!(
-        at.ok(&["stream", "view", "ORDERS", "--raw", "--id", "4"]),
-        "3\n4\n"
-    );
+    assert_eq!(at.json("stream state ORDERS --json")["messages"], 5);
+    assert_eq!(at.json("stream subjects ORDERS --json")["orders.0"], 3);
+    assert_eq!(at.ok("stream get ORDERS 2 --raw"), "1\n");
+    assert_eq!(at.json("stream get ORDERS -S orders.0 -j")["seq"], 5);
+    assert_eq!(at.ok("stream view ORDERS --raw"), "0\n1\n2\n3\n4\n");
+    assert_eq!(at.ok("stream view ORDERS --raw --id 4"), "3\n4\n");
 
-    at.ok(&["stream", "rmm", "ORDERS", "1", "--force"]);
-    at.ok(&[
-        "stream",
-        "purge",
-        "ORDERS",
-        "--subject",
-        "orders.1",
-        "--force",
-    ]);
-    assert_eq!(at.ok(&["stream", "view", "ORDERS", "--raw"]), "2\n4\n");
-    assert!(at.ok(&["stream", "report"]).contains("1 stream "));
-    at.ok(&["stream", "seal", "ORDERS", "--force"]);
-    assert!(
-        at.fails(1, &["stream", "purge", "ORDERS", "--force"])
-            .contains("10109")
-    );
-    at.ok(&["stream", "rm", "ORDERS", "--force"]);
-    assert_eq!(
-        at.json(&["stream", "ls", "--json"]),
-        Value::Array(Vec::new())
-    );
+    at.ok("stream rmm ORDERS 1 --force");
+    at.ok("stream purge ORDERS --subject orders.1 --force");
+    assert_eq!(at.ok("stream view ORDERS --raw"), "2\n4\n");
+    assert!(at.ok("stream report").contains("1 stream "));
+    at.ok("stream seal ORDERS --force");
+    assert!(at.fails(1, "stream purge ORDERS --force").contains("10109"));
+    at.ok("stream rm ORDERS --force");
+    assert_eq!(at.json("stream ls --json"), Value::Array(Vec::new()));
 }
 
 #[test]
 fn streams_are_backed_up_and_restored() {
     let at = Fixture::new("backup");
-    at.ok(&["stream", "add", "S", "--subjects", "s.*"]);
-    at.ok(&["consumer", "add", "S", "c"]);
+    at.ok("stream add S --subjects s.*");
+    at.ok("consumer add S c");
     for number in 0..20 {
-        at.ok(&["pub", "s.a", &number.to_string()]);
+        at.ok(&format!("pub s.a {number}"));
     }
-    at.ok(&["consumer", "next", "S", "c", "--count", "5"]);
+    at.ok("consumer next S c --count 5");
     let backup = at.path("backup");
-    at.ok(&["stream", "backup", "S", &backup]);
-    let there = at.fails(1, &["stream", "restore", &backup]);
+    at.ok(&format!("stream backup S {backup}"));
+    let there = at.fails(1, &format!("stream restore {backup}"));
     assert!(there.contains("10130"), "{there}");
-    at.ok(&["stream", "rm", "S", "--force"]);
-    let restored = at.ok(&["stream", "restore", &backup]);
+    at.ok("stream rm S --force");
+    let restored = at.ok(&format!("stream restore {backup}"));
     assert!(restored.contains("Stream S was restored"), "{restored}");
-    assert_eq!(at.json(&["stream", "state", "S", "--json"])["messages"], 20);
-    assert_eq!(
-        at.json(&["consumer", "info", "S", "c", "--json"])["num_pending"],
-        15
-    );
-    assert_eq!(at.ok(&["consumer", "next", "S", "c", "--raw"]), "5\n");
+    assert_eq!(at.json("stream state S --json")["messages"], 20);
+    assert_eq!(at.json("consumer info S c --json")["num_pending"], 15);
+    assert_eq!(at.ok("consumer next S c --raw"), "5\n");
 }
 
 #[test]
 fn consumers_are_made_and_asked() {
     let at = Fixture::new("consumers");
-    at.ok(&["stream", "add", "S", "--subjects", "s.*"]);
+    at.ok("stream add S --subjects s.*");
     for number in 0..6 {
-        at.ok(&[
-            "pub",
-            &format!("s.{}", number % 2),
-            &number.to_string(),
-            "-H",
-            "K: v",
-        ]);
+        at.ok(&format!("pub s.{} {number} -H K: v", number % 2));
     }
-    at.ok(&[
-        "consumer",
-        "add",
-        "S",
-        "odd",
-        "--filter",
-        "s.1",
-        "--wait",
-        "1m",
-        "--max-deliver",
-        "2",
-    ]);
-    assert_eq!(
-        at.ok(&["consumer", "next", "S", "odd", "--raw", "--count", "2"]),
-        "1\n3\n"
-    );
-    let next = at.json(&["consumer", "next", "S", "odd", "--json", "--nak"]);
+    at.ok("consumer add S odd --filter s.1 --wait 1m --max-deliver 2");
+    assert_eq!(at.ok("consumer next S odd --raw --count 2"), "1\n3\n");
+    let next = at.json("consumer next S odd --json --nak");
     assert_eq!(
         (&next["data"], &next["headers"]["K"][0]),
         (&"5".into(), &"v".into())
     );
-    let again = at.json(&["consumer", "next", "S", "odd", "--json"]);
+    let again = at.json("consumer next S odd --json");
     assert_eq!(
         (&again["data"], &again["delivered"]),
         (&"5".into(), &2.into())
     );
-    at.fails(3, &["consumer", "next", "S", "odd", "--wait", "200ms"]);
-    let info = at.json(&["consumer", "info", "S", "odd", "--json"]);
+    at.fails(3, "consumer next S odd --wait 200ms");
+    let info = at.json("consumer info S odd --json");
     assert_eq!(
         (&info["num_pending"], &info["config"]["max_deliver"]),
         (&0.into(), &2.into())
     );
-    assert!(
-        at.ok(&["consumer", "info", "S", "odd"])
-            .contains("Consumer S > odd")
-    );
+    assert!(at.ok("consumer info S odd").contains("Consumer S > odd"));
 
-    at.ok(&[
-        "consumer",
-        "edit",
-        "S",
-        "odd",
-        "--description",
-        "those",
-        "--force",
-    ]);
-    at.ok(&["consumer", "pause", "S", "odd", "1h", "--force"]);
-    assert_eq!(
-        at.json(&["consumer", "info", "S", "odd", "--json"])["paused"],
-        true
-    );
-    at.ok(&["consumer", "resume", "S", "odd", "--force"]);
-    assert!(at.ok(&["consumer", "report", "S"]).contains("explicit"));
-    at.ok(&[
-        "consumer", "add", "S", "pushed", "--target", "there", "--ack", "none",
-    ]);
+    at.ok("consumer edit S odd --description those --force");
+    at.ok("consumer pause S odd 1h --force");
+    assert_eq!(at.json("consumer info S odd --json")["paused"], true);
+    at.ok("consumer resume S odd --force");
+    assert!(at.ok("consumer report S").contains("explicit"));
+    at.ok("consumer add S pushed --target there --ack none");
     assert!(
-        at.fails(1, &["consumer", "next", "S", "pushed"])
+        at.fails(1, "consumer next S pushed")
             .contains("pushes to there")
     );
-    assert_eq!(at.ok(&["consumer", "ls", "S", "--names"]), "odd\npushed\n");
-    at.ok(&["consumer", "rm", "S", "odd", "--force"]);
+    assert_eq!(at.ok("consumer ls S --names"), "odd\npushed\n");
+    at.ok("consumer rm S odd --force");
     assert!(
-        at.fails(1, &["consumer", "info", "S", "odd"])
+        at.fails(1, "consumer info S odd")
             .contains("consumer not found (10014)")
     );
 }
@@ -257,30 +170,21 @@ fn consumers_are_made_and_asked() {
 #[test]
 fn buckets_keep_values() {
     let at = Fixture::new("kv");
-    at.ok(&["kv", "add", "prices", "--history", "5"]);
-    assert_eq!(
-        at.json(&["kv", "put", "prices", "tea", "2.00", "--json"])["revision"],
-        1
-    );
-    assert_eq!(
-        at.json(&["kv", "update", "prices", "tea", "2.10", "1", "-j"])["revision"],
-        2
-    );
+    at.ok("kv add prices --history 5");
+    assert_eq!(at.json("kv put prices tea 2.00 --json")["revision"], 1);
+    assert_eq!(at.json("kv update prices tea 2.10 1 -j")["revision"], 2);
     assert!(
-        at.fails(1, &["kv", "update", "prices", "tea", "no", "1"])
+        at.fails(1, "kv update prices tea no 1")
             .contains("wrong last sequence")
     );
     assert!(
-        at.fails(1, &["kv", "create", "prices", "tea", "no"])
+        at.fails(1, "kv create prices tea no")
             .contains("exists at revision 2")
     );
-    assert_eq!(at.ok(&["kv", "get", "prices", "tea", "--raw"]), "2.10");
-    assert_eq!(
-        at.ok(&["kv", "get", "prices", "tea", "--revision", "1", "--raw"]),
-        "2.00"
-    );
-    at.ok(&["kv", "create", "prices", "cake", "3.50"]);
-    assert_eq!(at.ok(&["kv", "ls", "prices"]), "cake\ntea\n");
+    assert_eq!(at.ok("kv get prices tea --raw"), "2.10");
+    assert_eq!(at.ok("kv get prices tea --revision 1 --raw"), "2.00");
+    at.ok("kv create prices cake 3.50");
+    assert_eq!(at.ok("kv ls prices"), "cake\ntea\n");
 
     let watching = ["kv", "watch", "prices", "--count", "3", "--json"];
     let watch = at
@@ -291,42 +195,36 @@ fn buckets_keep_values() {
         .spawn();
     let watch = watch.expect("it runs");
     // What was there and what comes are one sequence, whenever the watch begins.
-    at.ok(&["kv", "del", "prices", "cake", "--force"]);
-    at.ok(&["kv", "put", "prices", "tea", "2.20"]);
-    at.ok(&["kv", "put", "prices", "rolls", "1.00"]);
+    at.ok("kv del prices cake --force");
+    at.ok("kv put prices tea 2.20");
+    at.ok("kv put prices rolls 1.00");
     let (code, stdout, _) = seen(&watch.wait_with_output().expect("it ends"));
     assert_eq!((code, stdout.lines().count()), (Some(0), 3), "{stdout}");
 
-    at.fails(1, &["kv", "get", "prices", "cake"]);
-    let history = at.json(&["kv", "history", "prices", "cake", "--json"]);
+    at.fails(1, "kv get prices cake");
+    let history = at.json("kv history prices cake --json");
     assert_eq!(
         [&history[0]["operation"], &history[1]["operation"]],
         ["PUT", "DEL"]
     );
-    at.ok(&["kv", "revert", "prices", "tea", "1", "--force"]);
-    assert_eq!(at.ok(&["kv", "get", "prices", "tea", "--raw"]), "2.00");
-    at.ok(&["kv", "purge", "prices", "tea", "--force"]);
-    at.ok(&["kv", "compact", "prices", "--keep", "0", "--force"]);
+    at.ok("kv revert prices tea 1 --force");
+    assert_eq!(at.ok("kv get prices tea --raw"), "2.00");
+    at.ok("kv purge prices tea --force");
+    at.ok("kv compact prices --keep 0 --force");
     let (code, _, stderr) = seen(&run_with_input(
         &["kv", "put", "prices", "note", "-s", &at.server.address],
         "from stdin",
     ));
     assert_eq!(code, Some(0), "{stderr}");
-    assert_eq!(
-        at.ok(&["kv", "get", "prices", "note", "--raw"]),
-        "from stdin"
-    );
-    assert!(at.ok(&["kv", "info", "prices"]).contains("History kept: 5"));
-    assert!(at.ok(&["kv", "ls"]).contains("prices"));
+    assert_eq!(at.ok("kv get prices note --raw"), "from stdin");
+    assert!(at.ok("kv info prices").contains("History kept: 5"));
+    assert!(at.ok("kv ls").contains("prices"));
+    assert!(at.fails(2, "kv put prices a*b x").contains("invalid key"));
     assert!(
-        at.fails(2, &["kv", "put", "prices", "a b", "x"])
-            .contains("invalid key")
-    );
-    assert!(
-        at.fails(1, &["kv", "get", "none", "x"])
+        at.fails(1, "kv get none x")
             .contains("bucket \"none\" not found")
     );
-    at.ok(&["kv", "rm", "prices", "--force"]);
+    at.ok("kv rm prices --force");
 }
 
 #[test]
@@ -335,66 +233,49 @@ fn objects_come_back_as_they_went() {
     let content: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
     let source = at.path("large.bin");
     std::fs::write(&source, &content).expect("writable");
-    at.ok(&["object", "add", "files"]);
-    let put = at.ok(&[
-        "object",
-        "put",
-        "files",
-        &source,
-        "--description",
-        "numbers",
-    ]);
+    at.ok("object add files");
+    let put = at.ok(&format!("object put files {source} --description numbers"));
     assert!(
         put.contains("Pieces: 31") && put.contains("SHA-256="),
         "{put}"
     );
     let back = at.path("back.bin");
-    at.ok(&["object", "get", "files", "large.bin", "--output", &back]);
+    at.ok(&format!("object get files large.bin --output {back}"));
     assert!(
         std::fs::read(&back).expect("readable") == content,
         "the bytes differ"
     );
-    let info = at.json(&["object", "info", "files", "large.bin", "--json"]);
+    let info = at.json("object info files large.bin --json");
     assert_eq!(
         (&info["size"], &info["chunks"]),
         (&4_000_000.into(), &31.into())
     );
-    at.ok(&[
-        "object",
-        "put",
-        "files",
-        &source,
-        "--name",
-        "empty",
-        "--chunk-size",
-        "1M",
-    ]);
-    assert_eq!(
-        at.ok(&["object", "ls", "files", "--names"]),
-        "empty\nlarge.bin\n"
-    );
-    at.ok(&["object", "del", "files", "large.bin", "--force"]);
+    at.ok(&format!(
+        "object put files {source} --name empty --chunk-size 1M"
+    ));
+    assert_eq!(at.ok("object ls files --names"), "empty\nlarge.bin\n");
+    at.ok("object del files large.bin --force");
     assert!(
-        at.fails(1, &["object", "get", "files", "large.bin"])
+        at.fails(1, "object get files large.bin")
             .contains("not found")
     );
-    at.ok(&["object", "seal", "files", "--force"]);
-    at.fails(1, &["object", "put", "files", &source]);
-    assert!(at.ok(&["object", "ls"]).contains("files"));
-    at.ok(&["object", "rm", "files", "--force"]);
+    at.ok("object seal files --force");
+    at.fails(1, &format!("object put files {source}"));
+    assert!(at.ok("object ls").contains("files"));
+    at.ok("object rm files --force");
 }
 
 #[test]
 fn what_is_wrong_is_told() {
     let at = Fixture::new("wrong");
     assert!(
-        at.fails(1, &["stream", "info", "NONE"])
+        at.fails(1, "stream info NONE")
             .contains("stream not found (10059)")
     );
-    let unasked = at.fails(2, &["stream", "rm", "NONE"]);
+    let unasked = at.fails(2, "stream rm NONE");
     assert!(unasked.contains("--force"), "{unasked}");
-    at.fails(2, &["stream", "add"]);
-    at.fails(2, &["stream", "add", "S", "--storage", "tape"]);
+    at.fails(2, "stream add");
+    at.fails(2, "stream add S --storage tape");
     let without = Server::start(&[]);
     let (code, _, stderr) = seen(&without.tool(&["stream", "ls"]).output().expect("it runs"));
     assert_eq!(code, Some(3));

@@ -7,13 +7,16 @@ use super::advisory::Advisories;
 use super::consumer::AckTopic;
 use super::folders::Folders;
 use super::info::ApiStats;
-use super::limits::{AccountLimits, Reserved};
+use super::limits::{AccountLimits, Reserved, ServerLimits, Usage};
 use super::random::Random;
+use super::receivers::Receivers;
+use super::stream::OpenBatches;
 use super::streams::{Key, StreamId, Streams};
 use super::transfer::Transfers;
-use super::{Handler, Message, Now, Port, Strictness, api};
+use super::{ApiError, Handler, Message, Now, Port, Strictness, api};
 use crate::store::documents::Documents;
 use crate::store::{DiskError, SyncId, SyncMode, SyncRequest};
+use crate::topic::Filter;
 
 /// Set in the ids of syncs of documents, which are counted apart from those of logs.
 const OF_DOCUMENTS: u64 = 1 << 63;
@@ -41,6 +44,8 @@ pub struct Settings {
     pub strictness: Strictness,
     /// What the account may use.
     pub limits: AccountLimits,
+    /// What all accounts together may use.
+    pub server_limits: ServerLimits,
     /// When records are brought to the disk, if their stream does not say.
     pub sync: SyncMode,
 }
@@ -63,7 +68,7 @@ pub struct StreamSync {
 /// [`handle`](Self::handle) for each message that has come, [`handle_interest`](Self::handle_interest),
 /// [`handle_synced`](Self::handle_synced) and [`handle_timeout`](Self::handle_timeout) as things happen;
 /// then [`settle`](Self::settle) once, in which records go out; then [`next_sync`](Self::next_sync) until
-/// there is nothing, and [`next_timeout`](Self::next_timeout).
+/// there is nothing, and [`next_timeout`](Self::next_timeout). [`close`](Self::close) comes last.
 pub struct JetStream {
     pub(super) settings: Settings,
     pub(super) streams: Streams,
@@ -72,6 +77,10 @@ pub struct JetStream {
     pub(super) random: Random,
     pub(super) stats: ApiStats,
     pub(super) transfers: Transfers,
+    pub(super) usage: Usage,
+    /// Batches of all streams.
+    pub(super) batches: OpenBatches,
+    receivers: Receivers,
     /// `$JS.<domain>.API.`
     domain_prefix: Option<Box<[u8]>>,
     touched: Vec<Key>,
@@ -108,6 +117,9 @@ impl JetStream {
             random,
             stats: ApiStats::default(),
             transfers: Transfers::default(),
+            usage: Usage::default(),
+            batches: OpenBatches::default(),
+            receivers: Receivers::default(),
             touched: Vec::new(),
             unsynced: BTreeSet::new(),
             problems: Vec::new(),
@@ -132,7 +144,14 @@ impl JetStream {
         if let Some(key) = self.streams.holder(message.topic)
             && let Some(stream) = self.streams.touch(key)
         {
+            let storage = stream.config().storage;
+            if self.usage.is_full(storage, self.settings.server_limits) {
+                return stream.refuse(message, &ApiError::INSUFFICIENT_RESOURCES, port);
+            }
+            let elsewhere = self.batches.without(stream.open_batches());
+            stream.set_batches_elsewhere(elsewhere);
             stream.publish(message, now, port);
+            self.batches = elsewhere.and(stream.open_batches());
         }
     }
 
@@ -184,10 +203,14 @@ impl JetStream {
 
     /// The first one has subscribed to a filter, or the last one has left it.
     pub fn handle_interest(&mut self, filter: &[u8], now: Now, port: &mut dyn Port) {
-        let pushing = |stream: &super::stream::Stream| !stream.consumers().is_empty();
-        let streams = self.streams.iter().filter(|(_, stream)| pushing(stream));
-        let keys: Vec<Key> = streams.map(|(key, _)| key).collect();
-        for key in keys {
+        // Consumers that were made a moment ago want to know, too.
+        for key in self.streams.touched().to_vec() {
+            self.note_receivers(key);
+        }
+        let Ok(parsed) = Filter::parse(filter) else {
+            return;
+        };
+        for key in self.receivers.of(parsed) {
             if let Some(stream) = self.streams.touch(key) {
                 stream.with_consumers(now, port, |consumers, context| {
                     consumers.handle_interest(filter, context);
@@ -195,6 +218,16 @@ impl JetStream {
             }
         }
         self.begin_snapshots(now, port);
+    }
+
+    /// Takes note of where a stream's consumers push to.
+    pub(super) fn note_receivers(&mut self, key: Key) {
+        let receivers = &mut self.receivers;
+        if let Some(stream) = self.streams.get_mut(key) {
+            stream.take_receivers(&mut |subject, is_there| {
+                receivers.change(key, subject, is_there);
+            });
+        }
     }
 
     /// The disk has done, or failed to do, what [`next_sync`](Self::next_sync) asked for.
@@ -241,7 +274,9 @@ impl JetStream {
     pub fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
         while let Some(key) = self.streams.take_due(now.since_start) {
             if let Some(stream) = self.streams.touch(key) {
+                let elsewhere = self.batches.without(stream.open_batches());
                 stream.handle_timeout(now, port);
+                self.batches = elsewhere.and(stream.open_batches());
             }
         }
         self.expire_transfers(now, port);
@@ -263,7 +298,10 @@ impl JetStream {
             return;
         };
         stream.settle(now, port);
+        let (storage, bytes) = (stream.config().storage, stream.bytes());
+        self.usage.set(key, storage, bytes);
         self.remove_unused(key, now, port);
+        self.note_receivers(key);
         self.keep_consumers(key, false, now, port);
         self.streams.set_timer(key);
         self.unsynced.insert(key);

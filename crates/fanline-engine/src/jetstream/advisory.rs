@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::info::StateInfo;
 use super::random::Random;
 use super::{Message, Now, Port, Timestamp};
 
@@ -31,16 +32,10 @@ struct ConsumerAction<'a> {
 }
 
 #[derive(Serialize)]
-struct ConsumerPause<'a> {
-    stream: &'a str,
-    consumer: &'a str,
-    paused: bool,
-    pause_until: Timestamp,
-}
-
-#[derive(Serialize)]
 struct Transfer<'a> {
     stream: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a StateInfo>,
 }
 
 #[derive(Serialize)]
@@ -121,35 +116,18 @@ impl Advisories {
         self.send("consumer_action", &topic, what, now, port);
     }
 
-    pub(super) fn pause(
-        &mut self,
-        (stream, consumer): (&str, &str),
-        (paused, pause_until): (bool, Timestamp),
-        now: Now,
-        port: &mut dyn Port,
-    ) {
-        let topic = format!("$JS.EVENT.ADVISORY.CONSUMER.PAUSE.{stream}.{consumer}");
-        let what = ConsumerPause {
-            stream,
-            consumer,
-            paused,
-            pause_until,
-        };
-        self.send("consumer_pause", &topic, what, now, port);
-    }
-
     /// A backup or a restore has begun or is complete; `what` is one of `snapshot_create`,
-    /// `snapshot_complete`, `restore_create`, `restore_complete`.
+    /// `snapshot_complete`, `restore_create`, `restore_complete`. The first tells what is backed up.
     pub(super) fn transfer(
         &mut self,
         what: &'static str,
-        stream: &str,
+        (stream, state): (&str, Option<&StateInfo>),
         now: Now,
         port: &mut dyn Port,
     ) {
         let word = what.to_ascii_uppercase();
         let topic = format!("$JS.EVENT.ADVISORY.STREAM.{word}.{stream}");
-        self.send(what, &topic, Transfer { stream }, now, port);
+        self.send(what, &topic, Transfer { stream, state }, now, port);
     }
 
     /// A request of the API was answered.

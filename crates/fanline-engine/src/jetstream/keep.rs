@@ -128,6 +128,8 @@ impl JetStream {
             self.delete_consumer(key, id, now, port);
         }
         let stream = self.streams.remove(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+        self.usage.remove(key);
+        self.batches = self.batches.without(stream.open_batches());
         for subject in &stream.config().subjects {
             port.unsubscribe(subject.as_bytes());
         }
@@ -255,6 +257,7 @@ impl JetStream {
             let names = (stream.as_str(), consumer.name());
             self.advisories.consumer(Action::Delete, names, now, port);
         }
+        self.note_receivers(key);
     }
 
     /// Writes down how far the consumers of a stream are, if that is due, or in any case.

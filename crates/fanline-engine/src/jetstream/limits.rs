@@ -1,7 +1,9 @@
 //! What an account may use, and what it does use.
 
+use hashbrown::HashMap;
 use serde::Serialize;
 
+use super::streams::Key;
 use super::{ApiError, Storage, StreamConfig};
 
 /// What an account may use; -1 is no limit.
@@ -36,6 +38,86 @@ impl Default for AccountLimits {
             memory_max_stream_bytes: -1,
             storage_max_stream_bytes: -1,
             max_bytes_required: false,
+        }
+    }
+}
+
+/// What all accounts together may use; `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// Bytes of all streams in memory.
+    pub memory_bytes_max: Option<u64>,
+    /// Bytes of all streams on disk.
+    pub storage_bytes_max: Option<u64>,
+}
+
+impl ServerLimits {
+    /// Whether a stream of this configuration may be, beside others that have reserved so much.
+    pub(super) fn check(self, config: &StreamConfig, others: Reserved) -> Result<(), ApiError> {
+        let (max, reserved, exceeded) = match config.storage {
+            Storage::Memory => (
+                self.memory_bytes_max,
+                others.memory,
+                ApiError::MEMORY_RESOURCES_EXCEEDED,
+            ),
+            Storage::File => (
+                self.storage_bytes_max,
+                others.storage,
+                ApiError::STORAGE_RESOURCES_EXCEEDED,
+            ),
+        };
+        let wanted = reserved.saturating_add(config.max_bytes.max(0));
+        let is_exceeded = |max| u64::try_from(wanted).is_ok_and(|wanted| wanted > max);
+        match config.max_bytes > 0 && max.is_some_and(is_exceeded) {
+            true => Err(exceeded),
+            false => Ok(()),
+        }
+    }
+}
+
+/// How many bytes each stream has, and all of them together. It is brought up to date once a round, so
+/// a limit may be exceeded by what one round holds.
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    streams: HashMap<Key, (Storage, u64)>,
+    memory: u64,
+    storage: u64,
+}
+
+impl Usage {
+    /// Takes note of what a stream has now.
+    pub(super) fn set(&mut self, key: Key, storage: Storage, bytes: u64) {
+        let before = self.streams.insert(key, (storage, bytes));
+        self.take(before);
+        *self.of(storage) += bytes;
+    }
+
+    /// Takes note of a stream that is gone.
+    pub(super) fn remove(&mut self, key: Key) {
+        let before = self.streams.remove(&key);
+        self.take(before);
+    }
+
+    /// Whether there is no room for more.
+    pub(super) fn is_full(&self, storage: Storage, limits: ServerLimits) -> bool {
+        let (used, max) = match storage {
+            Storage::Memory => (self.memory, limits.memory_bytes_max),
+            Storage::File => (self.storage, limits.storage_bytes_max),
+        };
+        max.is_some_and(|max| used > max)
+    }
+
+    fn take(&mut self, entry: Option<(Storage, u64)>) {
+        if let Some((storage, bytes)) = entry {
+            let sum = self.of(storage);
+            *sum = sum.saturating_sub(bytes);
+        }
+    }
+
+    fn of(&mut self, storage: Storage) -> &mut u64 {
+        match storage {
+            Storage::Memory => &mut self.memory,
+            Storage::File => &mut self.storage,
         }
     }
 }
@@ -94,5 +176,57 @@ impl AccountLimits {
         lowest.map_or(usize::MAX, |limit| {
             usize::try_from(limit).unwrap_or(usize::MAX)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_has_room_for() {
+        let limits = ServerLimits {
+            memory_bytes_max: Some(1_000),
+            storage_bytes_max: None,
+        };
+        let others = Reserved {
+            memory: 600,
+            storage: i64::MAX,
+        };
+        for (storage, max_bytes, expected) in [
+            (Storage::Memory, 400, Ok(())),
+            (Storage::Memory, -1, Ok(())),
+            (
+                Storage::Memory,
+                401,
+                Err(ApiError::MEMORY_RESOURCES_EXCEEDED),
+            ),
+            (Storage::File, i64::MAX, Ok(())),
+        ] {
+            let config = StreamConfig {
+                storage,
+                max_bytes,
+                ..StreamConfig::default()
+            };
+            assert_eq!(limits.check(&config, others), expected, "{max_bytes}");
+        }
+    }
+
+    #[test]
+    fn what_is_used() {
+        let limits = ServerLimits {
+            memory_bytes_max: Some(100),
+            storage_bytes_max: None,
+        };
+        let mut usage = Usage::default();
+        usage.set(1, Storage::Memory, 60);
+        usage.set(2, Storage::Memory, 40);
+        usage.set(3, Storage::File, 1 << 40);
+        assert!(!usage.is_full(Storage::Memory, limits));
+        usage.set(1, Storage::Memory, 61);
+        assert!(usage.is_full(Storage::Memory, limits));
+        assert!(!usage.is_full(Storage::File, limits));
+        usage.remove(2);
+        assert!(!usage.is_full(Storage::Memory, limits));
     }
 }

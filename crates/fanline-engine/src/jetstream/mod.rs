@@ -13,7 +13,9 @@ mod folders;
 mod info;
 mod keep;
 mod limits;
+mod overview;
 mod random;
+mod receivers;
 mod recover;
 mod stores;
 pub mod stream;
@@ -30,7 +32,8 @@ pub use config::*;
 pub use error::ApiError;
 pub use folders::Folders;
 pub use info::{AccountInfo, ApiStats, ClusterInfo, LostInfo, StateInfo, StreamInfo};
-pub use limits::AccountLimits;
+pub use limits::{AccountLimits, ServerLimits};
+pub use overview::{Overview, OverviewWanted, StreamOverview};
 pub use streams::StreamId;
 
 /// The time, in both of its senses.
@@ -67,6 +70,10 @@ pub trait Port {
     /// Whether anybody is subscribed to this topic now.
     fn has_interest(&mut self, topic: &[u8]) -> bool;
 
+    /// Whether anybody is subscribed to this topic now as a member of a queue group; without one, as
+    /// no member of any.
+    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool;
+
     /// Whether anybody is subscribed to just this filter: to a topic itself, not to a wildcard that matches.
     fn is_subscribed(&mut self, filter: &[u8]) -> bool {
         self.has_interest(filter)
@@ -90,7 +97,8 @@ pub trait Handler {
     /// Takes a message whose topic matches what was subscribed to.
     fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port);
 
-    /// Takes note that the first one has subscribed to a filter, or the last one has left it.
+    /// Takes note that the first one has subscribed to a filter, or the last one has left it, or that a
+    /// queue group there has changed.
     fn handle_interest(&mut self, filter: &[u8], present: bool, now: Now, port: &mut dyn Port);
 
     /// Does what is due by now.

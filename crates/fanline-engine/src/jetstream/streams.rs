@@ -204,6 +204,11 @@ impl Streams {
         subjects.any(|held| super::overlap(held, filter))
     }
 
+    /// Those that something has happened to.
+    pub(super) fn touched(&self) -> &[Key] {
+        &self.touched
+    }
+
     /// Those that something has happened to since last time.
     pub(super) fn take_touched(&mut self, touched: &mut Vec<Key>) {
         touched.append(&mut self.touched);

@@ -243,6 +243,16 @@ impl Port for Outside {
         !route.plain_remote.is_empty() || route.has_groups()
     }
 
+    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
+        let route = self.router.route(topic, &mut RouteMemo::default());
+        match group {
+            b"" => !route.plain_remote.is_empty(),
+            group => route
+                .groups()
+                .any(|(found, _)| found.name.as_slice() == group),
+        }
+    }
+
     fn is_subscribed(&mut self, filter: &[u8]) -> bool {
         self.router.has_filter(filter)
     }

@@ -50,6 +50,11 @@ impl Store {
         self.messages
     }
 
+    /// The size of all live records, as [`StoreState::bytes`].
+    pub fn total_bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// The first live sequence; one above the last when there is none.
     pub fn first_sequence(&self) -> u64 {
         self.first

@@ -35,6 +35,10 @@ impl Port for Listener {
         !topic.starts_with(b"$JS.EVENT.")
     }
 
+    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
+        group.is_empty() && self.has_interest(topic)
+    }
+
     fn subscribe(&mut self, _filter: &[u8]) {}
 
     fn unsubscribe(&mut self, _filter: &[u8]) {}
@@ -128,6 +132,10 @@ impl Port for Told {
 
     fn has_interest(&mut self, _topic: &[u8]) -> bool {
         false
+    }
+
+    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
+        group.is_empty() && self.has_interest(topic)
     }
 
     fn subscribe(&mut self, _filter: &[u8]) {}

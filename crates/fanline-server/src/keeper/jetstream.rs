@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use fanline_engine::ServerInfo;
 use fanline_engine::jetstream::{
-    API_LEVEL, AccountLimits, Folders, Handler, JetStream, Message, Now, Port, Settings, StreamId,
-    Strictness,
+    API_LEVEL, AccountLimits, Folders, Handler, JetStream, Message, Now, Overview, OverviewWanted,
+    Port, ServerLimits, Settings, StreamId, Strictness,
 };
 use fanline_engine::store::{Disk, DiskError, SyncId};
 use tracing::info;
 
 use super::store_folder::{OWN, StoreFolder, StoreFolderError, StreamFolders};
 use super::work::{StreamSync, Work};
-use super::{ACCOUNT, Parts, start};
+use super::{ACCOUNT, Parts, machine, start};
 use crate::options::JetStreamOptions;
 use crate::server::{StartError, StartKeeper};
 use crate::shell::Common;
@@ -25,8 +25,9 @@ pub(crate) fn starter(options: &JetStreamOptions) -> Result<StartKeeper, StartEr
     let options = options.clone();
     let store = options.store_dir.as_deref().map(take).transpose()?;
     Ok(Box::new(move |common: &Arc<Common>, info: &ServerInfo| {
-        log_start(&options, store.as_ref());
-        let settings = settings(&options, info);
+        let limits = limits(&options, store.as_ref());
+        log_start(&options, limits, store.as_ref());
+        let settings = settings(&options, limits, info);
         start(common, store, move |parts| Streams::new(settings, parts))
     }))
 }
@@ -49,7 +50,7 @@ fn take(store_dir: &Path) -> Result<StoreFolder, StartError> {
     })
 }
 
-fn settings(options: &JetStreamOptions, info: &ServerInfo) -> Settings {
+fn settings(options: &JetStreamOptions, limits: ServerLimits, info: &ServerInfo) -> Settings {
     Settings {
         account: ACCOUNT.into(),
         domain: options.domain.clone(),
@@ -60,27 +61,31 @@ fn settings(options: &JetStreamOptions, info: &ServerInfo) -> Settings {
             true => Strictness::Strict,
             false => Strictness::Lenient,
         },
-        limits: AccountLimits {
-            max_memory: limit(options.memory_bytes_max),
-            max_storage: limit(options.file_bytes_max),
-            ..AccountLimits::default()
-        },
+        limits: AccountLimits::default(),
+        server_limits: limits,
         sync: options.sync,
     }
 }
 
-/// As the API says it: -1 is no limit.
-fn limit(bytes: Option<u64>) -> i64 {
-    bytes.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX))
+/// What all streams may use together: three quarters of what the machine has, if nobody says.
+fn limits(options: &JetStreamOptions, store: Option<&StoreFolder>) -> ServerLimits {
+    let part = |bytes: u64| bytes / 4 * 3;
+    let free = || store.and_then(|store| machine::disk_bytes_free(store.path()));
+    ServerLimits {
+        memory_bytes_max: options
+            .memory_bytes_max
+            .or_else(|| machine::memory_bytes().map(part)),
+        storage_bytes_max: options.file_bytes_max.or_else(|| free().map(part)),
+    }
 }
 
-fn log_start(options: &JetStreamOptions, store: Option<&StoreFolder>) {
-    let bytes = |max: Option<u64>| max.map_or_else(|| "unlimited".into(), |max| format!("{max} B"));
+fn log_start(options: &JetStreamOptions, limits: ServerLimits, store: Option<&StoreFolder>) {
+    let bytes = |max: Option<u64>| max.map_or_else(|| "unlimited".into(), machine::shown);
     info!("Starting JetStream");
     info!("---------------- JETSTREAM ----------------");
     info!("  Strict:          {}", options.strict);
-    info!("  Max Memory:      {}", bytes(options.memory_bytes_max));
-    info!("  Max Storage:     {}", bytes(options.file_bytes_max));
+    info!("  Max Memory:      {}", bytes(limits.memory_bytes_max));
+    info!("  Max Storage:     {}", bytes(limits.storage_bytes_max));
     if let Some(store) = store {
         info!("  Store Directory: {:?}", store.path());
     }
@@ -109,7 +114,11 @@ impl Streams {
     /// Over folders that fail.
     #[cfg(test)]
     pub(super) fn over(folders: Box<dyn Folders>, parts: Parts<'_>) -> Self {
-        let settings = settings(&JetStreamOptions::default(), &ServerInfo::default());
+        let settings = settings(
+            &JetStreamOptions::default(),
+            ServerLimits::default(),
+            &ServerInfo::default(),
+        );
         let Parts {
             seed, now, port, ..
         } = parts;
@@ -140,6 +149,10 @@ impl Handler for Streams {
 }
 
 impl Work for Streams {
+    fn overview(&mut self, wanted: OverviewWanted, now: Now, port: &mut dyn Port) -> Overview {
+        self.0.overview(wanted, now, port)
+    }
+
     fn next_sync(&mut self, now: Duration, port: &mut dyn Port) -> Option<StreamSync> {
         let sync = self.0.next_sync(now, port)?;
         Some(StreamSync {

@@ -4,6 +4,7 @@ mod disk;
 #[cfg(test)]
 mod failing_disk_tests;
 mod jetstream;
+mod machine;
 mod store_folder;
 mod syncer;
 #[cfg(test)]
@@ -16,10 +17,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fanline_engine::jetstream::{Now, Port};
+use fanline_engine::jetstream::{Now, Overview, OverviewWanted, Port};
 use fanline_engine::store::DiskError;
 use fanline_engine::{Batch, Keeper, Place};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use tracing::warn;
 
 use crate::shell::{self, Common};
@@ -41,6 +43,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 pub(crate) enum Command {
     /// Take what has come so far, bring everything to the disk, and end.
     Stop,
+    /// Tell what there is.
+    Tell(OverviewWanted, oneshot::Sender<Overview>),
 }
 
 /// The keeper's thread, as the control thread has it.
@@ -161,8 +165,11 @@ impl<W: Work> Thread<W> {
         loop {
             tokio::select! {
                 biased;
-                // Without a control thread there is nobody to work for.
-                Some(Command::Stop) | None = commands.recv() => break,
+                command = commands.recv() => match command {
+                    Some(Command::Tell(wanted, to)) => self.tell(wanted, to),
+                    // Without a control thread there is nobody to work for.
+                    Some(Command::Stop) | None => break,
+                },
                 Some(done) = synced.recv() => self.note_synced(done),
                 () = self.wait() => {}
             }
@@ -178,6 +185,15 @@ impl<W: Work> Thread<W> {
         self.keeper.with(|work, port| work.close(now, port));
         self.post();
         self.report();
+    }
+
+    fn tell(&mut self, wanted: OverviewWanted, to: oneshot::Sender<Overview>) {
+        let now = self.now();
+        let told = self
+            .keeper
+            .with(|work, port| work.overview(wanted, now, port));
+        // Whoever asked may have lost patience.
+        let _ = to.send(told);
     }
 
     /// Waits for mail and time.

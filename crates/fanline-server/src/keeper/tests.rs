@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fanline_engine::jetstream::{Handler, Message, Now, Port};
+use fanline_engine::jetstream::{Handler, Message, Now, Overview, OverviewWanted, Port};
 use fanline_engine::store::{Disk, DiskError, FileId, SyncId, SyncRequest};
 use tokio::time::timeout;
 
@@ -122,6 +122,10 @@ impl Handler for Echo {
 }
 
 impl Work for Echo {
+    fn overview(&mut self, _: OverviewWanted, _: Now, _: &mut dyn Port) -> Overview {
+        Overview::default()
+    }
+
     fn next_sync(&mut self, _: Duration, _: &mut dyn Port) -> Option<StreamSync> {
         if self.unsynced.is_empty() || !self.syncing.is_empty() {
             return None;

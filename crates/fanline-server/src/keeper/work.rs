@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanline_engine::jetstream::{Handler, Now, Port};
+use fanline_engine::jetstream::{Handler, Now, Overview, OverviewWanted, Port};
 use fanline_engine::store::{DiskError, SyncId, SyncRequest};
 
 /// JetStream; something small in tests.
@@ -22,6 +22,9 @@ pub(crate) trait Work: Handler {
 
     /// Brings all to the disk, and waits for it: nothing else will be asked.
     fn close(&mut self, now: Now, port: &mut dyn Port);
+
+    /// What there is, for monitoring.
+    fn overview(&mut self, wanted: OverviewWanted, now: Now, port: &mut dyn Port) -> Overview;
 
     /// What went wrong where nobody was told, since last time.
     fn take_problems(&mut self) -> Vec<String>;

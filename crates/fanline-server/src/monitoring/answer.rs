@@ -25,6 +25,9 @@ pub(super) enum Refusal {
     /// A shard did not say in time what it was asked.
     #[error("a shard does not answer")]
     Silent,
+    /// Nor did JetStream.
+    #[error("JetStream does not answer")]
+    KeeperSilent,
 }
 
 impl Answer {
@@ -57,7 +60,7 @@ impl From<Refusal> for Answer {
             status: match refusal {
                 Refusal::NotFound => StatusCode::NOT_FOUND,
                 Refusal::BadRequest(_) => StatusCode::BAD_REQUEST,
-                Refusal::Silent => StatusCode::SERVICE_UNAVAILABLE,
+                Refusal::Silent | Refusal::KeeperSilent => StatusCode::SERVICE_UNAVAILABLE,
             },
             content_type: "text/plain; charset=utf-8",
             body: format!("{refusal}\n"),

@@ -1,11 +1,13 @@
-//! Asking the shards.
+//! Asking the shards and the keeper.
 
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
+use fanline_engine::jetstream::{Overview, OverviewWanted};
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Refusal;
+use crate::keeper;
 use crate::server::Shared;
 use crate::shell::{Command, Told, Wanted};
 
@@ -27,6 +29,23 @@ pub(super) async fn connections(shared: &Shared, wanted: &Wanted) -> Result<Told
         all.closed.extend(told.closed);
     }
     Ok(all)
+}
+
+/// What there is of JetStream; `None` where it is off.
+pub(super) async fn jetstream(
+    shared: &Shared,
+    wanted: OverviewWanted,
+) -> Result<Option<Overview>, Refusal> {
+    let Some(keeper) = &shared.keeper else {
+        return Ok(None);
+    };
+    let (to, answer) = oneshot::channel();
+    // A keeper that is gone drops the command, and the answer fails below.
+    let _ = keeper.send(keeper::Command::Tell(wanted, to));
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(Ok(overview)) => Ok(Some(overview)),
+        Ok(Err(_)) | Err(_) => Err(Refusal::KeeperSilent),
+    }
 }
 
 /// Asks every shard at once.

@@ -390,11 +390,11 @@ mod tests {
             ("state=foo", "Error decoding state for foo"),
             (
                 "cid=x",
-                "Error decoding uint64 for 'cid': parsing \"x\": invalid syntax",
+                "Error decoding uint64 for 'cid': strconv.ParseUint: parsing \"x\": invalid syntax",
             ),
             (
                 "subs=foo",
-                "Error decoding boolean for 'subs': parsing \"foo\": invalid syntax",
+                "Error decoding boolean for 'subs': strconv.ParseBool: parsing \"foo\": invalid syntax",
             ),
         ] {
             assert_eq!(options(text).unwrap_err().to_string(), problem, "{text}");

@@ -1,30 +1,49 @@
-//! `/healthz`: whether this server can do its work.
+//! `/healthz`: whether this server, or one of its streams or consumers, can do its work.
 
+use fanline_engine::jetstream::{Overview, OverviewWanted};
 use hyper::StatusCode;
 use serde::Serialize;
 
 use super::answer::{Answer, Refusal};
+use super::connz::ACCOUNT;
 use super::query::Query;
 use super::{Monitor, collect};
 
 #[derive(Serialize)]
-struct Healthz {
+struct Healthz<'a> {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<Problem>,
+    errors: Vec<Problem<'a>>,
 }
 
-#[derive(Serialize)]
-struct Problem {
+/// What is wrong, and with whom.
+#[derive(Default, Serialize)]
+struct Problem<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    account: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    stream: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    consumer: &'a str,
     error: String,
+    #[serde(skip)]
+    status: StatusCode,
+}
+
+/// Whose health it is that is asked for; empty names are of the server.
+struct Patient<'a> {
+    account: &'a str,
+    stream: &'a str,
+    consumer: &'a str,
 }
 
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
-    // There is no JetStream that could be unwell, so these make no difference but must be right.
+    // A server that is no part of a cluster is well when it answers: these make no difference but must
+    // be right.
     for name in [
         "js-enabled",
         "js-enabled-only",
@@ -34,45 +53,123 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         query.flag(name)?;
     }
     let details = query.flag("details")?;
-    if let Some(problem) = incomplete(query) {
-        let answer = unwell("error", "BAD_REQUEST", problem.into(), details);
-        return Ok(answer.with_status(StatusCode::BAD_REQUEST));
-    }
-    match collect::totals(&monitor.shared).await {
-        Ok(_) => Ok(Answer::compact_json(&Healthz {
+    let patient = Patient {
+        account: query.text("account"),
+        stream: query.text("stream"),
+        consumer: query.text("consumer"),
+    };
+    let problem = match patient.is_named_in_part() {
+        Some(error) => Some(Problem {
+            kind: "BAD_REQUEST",
+            error: error.into(),
+            status: StatusCode::BAD_REQUEST,
+            ..Problem::default()
+        }),
+        None => examine(monitor, &patient).await,
+    };
+    Ok(match problem {
+        None => Answer::compact_json(&Healthz {
             status: "ok",
             error: None,
             errors: Vec::new(),
-        })),
-        Err(refusal) => {
-            let answer = unwell("unavailable", "UNKNOWN", refusal.to_string(), details);
-            Ok(answer.with_status(StatusCode::SERVICE_UNAVAILABLE))
+        }),
+        Some(problem) => unwell(problem, details),
+    })
+}
+
+async fn examine<'a>(monitor: &Monitor, patient: &Patient<'a>) -> Option<Problem<'a>> {
+    let wanted = OverviewWanted {
+        streams: !patient.stream.is_empty(),
+        consumers: !patient.consumer.is_empty(),
+        ..OverviewWanted::default()
+    };
+    let alive = match collect::totals(&monitor.shared).await {
+        Ok(_) => collect::jetstream(&monitor.shared, wanted).await,
+        Err(refusal) => Err(refusal),
+    };
+    match alive {
+        Ok(None) => None,
+        Ok(Some(overview)) => patient.missing_in(&overview),
+        Err(refusal) => Some(Problem {
+            kind: "UNKNOWN",
+            error: refusal.to_string(),
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            ..Problem::default()
+        }),
+    }
+}
+
+impl<'a> Patient<'a> {
+    /// What is missing to tell which stream or consumer is meant.
+    fn is_named_in_part(&self) -> Option<&'static str> {
+        if !self.consumer.is_empty() && self.stream.is_empty() {
+            Some("\"stream\" must not be empty when checking consumer health")
+        } else if !self.stream.is_empty() && self.account.is_empty() {
+            Some("\"account\" must not be empty when checking stream health")
+        } else {
+            None
         }
     }
-}
 
-/// What is missing to tell which stream or consumer is meant.
-fn incomplete(query: &Query) -> Option<&'static str> {
-    let is_given = |name| !query.text(name).is_empty();
-    if is_given("consumer") && !is_given("stream") {
-        Some("\"stream\" must not be empty when checking consumer health")
-    } else if is_given("stream") && !is_given("account") {
-        Some("\"account\" must not be empty when checking stream health")
-    } else {
-        None
+    /// What is not there of what is asked for.
+    fn missing_in(&self, overview: &Overview) -> Option<Problem<'a>> {
+        let Patient {
+            account,
+            stream,
+            consumer,
+        } = *self;
+        let missing = |kind, error| {
+            Some(Problem {
+                kind,
+                account,
+                stream,
+                consumer: if kind == "CONSUMER" { consumer } else { "" },
+                error,
+                status: StatusCode::NOT_FOUND,
+            })
+        };
+        if !account.is_empty() && account != ACCOUNT {
+            let error = format!("JetStream account {account:?} not found");
+            return missing("ACCOUNT", error).map(|problem| Problem {
+                stream: "",
+                ..problem
+            });
+        }
+        if stream.is_empty() {
+            return None;
+        }
+        let mut streams = overview.stream_detail.iter();
+        let Some(found) = streams.find(|found| found.name == stream) else {
+            let error = format!("JetStream stream {stream:?} not found on account {account:?}");
+            return missing("STREAM", error);
+        };
+        let mut consumers = found.consumer_detail.iter();
+        if consumer.is_empty() || consumers.any(|found| found.name == consumer) {
+            return None;
+        }
+        let error = format!(
+            "JetStream consumer {consumer:?} not found for stream {stream:?} on account {account:?}"
+        );
+        missing("CONSUMER", error)
     }
 }
 
-fn unwell(status: &'static str, kind: &'static str, error: String, details: bool) -> Answer {
-    let mut health = Healthz {
-        status,
-        error: None,
-        errors: Vec::new(),
+fn unwell(problem: Problem<'_>, details: bool) -> Answer {
+    let status = problem.status;
+    let health = match details {
+        true => Healthz {
+            status: "error",
+            error: None,
+            errors: vec![problem],
+        },
+        false => Healthz {
+            status: match status {
+                StatusCode::BAD_REQUEST => "error",
+                _ => "unavailable",
+            },
+            error: Some(problem.error),
+            errors: Vec::new(),
+        },
     };
-    if details {
-        health.errors.push(Problem { kind, error });
-    } else {
-        health.error = Some(error);
-    }
-    Answer::compact_json(&health)
+    Answer::compact_json(&health).with_status(status)
 }

@@ -3,6 +3,7 @@
 use std::fmt::{Display, Write};
 
 use fanline_engine::ShardStatus;
+use fanline_engine::jetstream::{Overview, OverviewWanted};
 use hyper::StatusCode;
 
 use super::answer::{Answer, Refusal};
@@ -30,6 +31,9 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         monitor.shared.shards.len(),
     );
     add_totals(&mut page, &totals);
+    if let Some(overview) = collect::jetstream(&monitor.shared, OverviewWanted::default()).await? {
+        add_jetstream(&mut page, &overview);
+    }
     let about = format!("fanline_info{{version={VERSION:?},nats_version={COMPATIBLE_VERSION:?}}}");
     page.metric("fanline_info", "gauge", "What is running", &about, 1);
     page.heading(
@@ -99,6 +103,45 @@ fn add_totals(page: &mut Page, totals: &ShardStatus) {
         "route_cache_misses_total",
         "Matches worked out",
         totals.cache_misses,
+    );
+}
+
+fn add_jetstream(page: &mut Page, overview: &Overview) {
+    page.gauge("jetstream_streams", "Streams", overview.streams);
+    page.gauge(
+        "jetstream_consumers",
+        "Consumers of all streams",
+        overview.consumers,
+    );
+    page.gauge(
+        "jetstream_messages",
+        "Records of all streams",
+        overview.messages,
+    );
+    page.gauge(
+        "jetstream_memory_bytes",
+        "Bytes of streams in memory",
+        overview.memory,
+    );
+    page.gauge(
+        "jetstream_storage_bytes",
+        "Bytes of streams on disk",
+        overview.storage,
+    );
+    page.gauge(
+        "jetstream_lost_messages",
+        "Records that the disk has lost",
+        overview.lost,
+    );
+    page.counter(
+        "jetstream_api_requests_total",
+        "Requests of the JetStream API",
+        overview.api.total,
+    );
+    page.counter(
+        "jetstream_api_errors_total",
+        "Requests of the JetStream API that failed",
+        overview.api.errors,
     );
 }
 

@@ -9,6 +9,8 @@ mod collect;
 mod connz;
 mod healthz;
 mod index;
+mod jetstream;
+mod jsz;
 mod metrics;
 mod process;
 mod query;
@@ -168,7 +170,7 @@ impl Monitor {
             Endpoint::Routez => Ok(unsupported::routez(self)),
             Endpoint::Leafz => Ok(unsupported::leafz(self)),
             Endpoint::Gatewayz => Ok(unsupported::gatewayz(self)),
-            Endpoint::Jsz => Ok(unsupported::jsz(self)),
+            Endpoint::Jsz => jsz::answer(self, query).await,
             Endpoint::Metrics => metrics::answer(self).await,
         }
     }

@@ -55,8 +55,14 @@ impl Query {
 }
 
 fn bad(kind: &str, name: &str, given: &str) -> Refusal {
+    // Named for the sake of those who look for what nats-server says.
+    let reader = match kind {
+        "boolean" => "ParseBool",
+        "int" => "Atoi",
+        _ => "ParseUint",
+    };
     Refusal::BadRequest(format!(
-        "Error decoding {kind} for '{name}': parsing {given:?}: invalid syntax"
+        "Error decoding {kind} for '{name}': strconv.{reader}: parsing {given:?}: invalid syntax"
     ))
 }
 

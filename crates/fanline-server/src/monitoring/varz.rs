@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
+use fanline_engine::jetstream::{Overview, OverviewWanted};
 use serde::Serialize;
 
 use super::answer::{Answer, Number, Refusal};
-use super::{Monitor, collect, now_text, process, time};
+use super::{Monitor, collect, jetstream, now_text, process, time};
 use crate::server::{COMPATIBLE_VERSION, VERSION};
 
 #[derive(Serialize)]
@@ -70,9 +71,20 @@ struct Settings<'a> {
     leaf: Empty,
     mqtt: Empty,
     websocket: Empty,
-    jetstream: Empty,
+    jetstream: JetStream,
     tls_timeout: u8,
     write_deadline: u128,
+}
+
+/// Empty where JetStream is off.
+#[derive(Default, Serialize)]
+struct JetStream {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config: Option<jetstream::Config>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stats: Option<jetstream::Stats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<jetstream::Limits>,
 }
 
 #[derive(Serialize)]
@@ -128,13 +140,15 @@ struct DiskWaits {
 
 pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     let totals = collect::totals(&monitor.shared).await?;
+    let overview = collect::jetstream(&monitor.shared, OverviewWanted::default()).await?;
+    let jetstream = jetstream(monitor, overview.as_ref());
     let by_clients = |clients| ByKind {
         clients,
         ..ByKind::default()
     };
     Ok(Answer::json(&Varz {
         who: who(monitor),
-        settings: settings(monitor),
+        settings: settings(monitor, jetstream),
         process: process(monitor),
         traffic: traffic(&totals),
         http_req_stats: monitor.requests.borrow().clone(),
@@ -145,6 +159,17 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         stale_connection_stats: by_clients(totals.stale_connections),
         disk_io_wait_stats: DiskWaits::default(),
     }))
+}
+
+fn jetstream(monitor: &Monitor, overview: Option<&Overview>) -> JetStream {
+    match (&monitor.shared.options.jetstream, overview) {
+        (Some(options), Some(overview)) => JetStream {
+            config: Some(jetstream::Config::of(options, overview)),
+            stats: Some(jetstream::Stats::of(overview)),
+            limits: Some(jetstream::Limits {}),
+        },
+        _ => JetStream::default(),
+    }
 }
 
 fn who(monitor: &Monitor) -> Who<'_> {
@@ -164,7 +189,7 @@ fn who(monitor: &Monitor) -> Who<'_> {
     }
 }
 
-fn settings(monitor: &Monitor) -> Settings<'_> {
+fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings<'_> {
     let shared = &monitor.shared;
     let limits = &shared.options.limits;
     Settings {
@@ -192,7 +217,7 @@ fn settings(monitor: &Monitor) -> Settings<'_> {
         leaf: Empty {},
         mqtt: Empty {},
         websocket: Empty {},
-        jetstream: Empty {},
+        jetstream,
         tls_timeout: 2,
         write_deadline: limits.write_deadline.as_nanos(),
     }

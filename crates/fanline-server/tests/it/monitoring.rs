@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use fanline_server::{Auth, Handle, Options, Server};
+use fanline_server::{Auth, Handle, JetStreamOptions, Options, Server};
 use serde_json::Value;
 
 /// Nothing here takes anywhere near as long, unless it hangs.
@@ -28,13 +28,19 @@ struct Reply {
 
 impl Running {
     fn start(auth: Auth) -> Self {
+        Running::start_with(Options {
+            auth,
+            ..Options::default()
+        })
+    }
+
+    fn start_with(options: Options) -> Self {
         let options = Options {
             port: 0,
             server_name: Some("watched".into()),
             monitoring: Some(("127.0.0.1".into(), 0)),
             shards: NonZeroUsize::new(2),
-            auth,
-            ..Options::default()
+            ..options
         };
         Running(Server::start(options).expect("a free port"))
     }
@@ -324,6 +330,88 @@ fn every_path_answers_as_it_should() {
     ] {
         let reply = server.get(target);
         assert_eq!(reply.status, status, "{target}");
+        assert!(reply.body.contains(part), "{target}: {}", reply.body);
+    }
+}
+
+/// A server with a stream of one record and a consumer; what was answered to all that was asked.
+async fn with_a_stream() -> (Running, Vec<String>) {
+    let server = Running::start_with(Options {
+        jetstream: Some(JetStreamOptions {
+            memory_bytes_max: Some(1_000),
+            ..JetStreamOptions::default()
+        }),
+        ..Options::default()
+    });
+    let client = server.0.client().await.expect("connected");
+    let mut said = Vec::new();
+    for (topic, payload) in [
+        (
+            "$JS.API.STREAM.CREATE.S",
+            r#"{"name":"S","subjects":["s.*"],"storage":"memory","max_bytes":600}"#,
+        ),
+        (
+            "$JS.API.STREAM.CREATE.T",
+            r#"{"name":"T","storage":"memory","max_bytes":600}"#,
+        ),
+        (
+            "$JS.API.CONSUMER.CREATE.S.c",
+            r#"{"stream_name":"S","config":{"durable_name":"c","ack_policy":"explicit"}}"#,
+        ),
+        ("s.a", "x"),
+    ] {
+        let reply = client.request(topic, payload, PATIENCE).await;
+        let reply = reply.unwrap_or_else(|error| panic!("{topic}: {error}"));
+        said.push(String::from_utf8_lossy(reply.payload()).into_owned());
+    }
+    (server, said)
+}
+
+#[tokio::test]
+async fn jetstream_is_told_of() {
+    let (server, said) = with_a_stream().await;
+    assert!(said[1].contains("\"err_code\":10028"), "{}", said[1]);
+    let jsz = server.json("/jsz?consumers=1&config=1");
+    let counts = [
+        "streams",
+        "consumers",
+        "messages",
+        "bytes",
+        "memory",
+        "reserved_memory",
+    ];
+    assert_eq!(
+        counts.map(|key| jsz[key].as_u64()),
+        [1, 1, 1, 20, 20, 600].map(Some)
+    );
+    assert_eq!(jsz["config"]["max_memory"], 1_000);
+    assert_eq!(jsz["api"]["errors"], 1);
+    let stream = &jsz["account_details"][0]["stream_detail"][0];
+    assert_eq!(stream["config"]["max_bytes"], 600);
+    assert_eq!(stream["consumer_detail"][0]["num_pending"], 1);
+    let varz = server.json("/varz");
+    assert_eq!(varz["jetstream"]["stats"]["memory"], 20);
+    assert_eq!(
+        server.json("/accountz?acc=$G")["account_detail"]["jetstream_enabled"],
+        true
+    );
+    let metrics = server.get("/metrics").body;
+    assert!(
+        metrics.contains("\nfanline_jetstream_messages 1\n"),
+        "{metrics}"
+    );
+    for (target, status, part) in [
+        ("/healthz?account=$G&stream=S&consumer=c", 200, "ok"),
+        ("/healthz?account=$G&stream=X", 404, "JetStream stream"),
+        (
+            "/healthz?account=$G&stream=S&consumer=x",
+            404,
+            "JetStream consumer",
+        ),
+        ("/healthz?account=X&details=1", 404, r#""type":"ACCOUNT""#),
+    ] {
+        let reply = server.get(target);
+        assert_eq!(reply.status, status, "{target}: {}", reply.body);
         assert!(reply.body.contains(part), "{target}: {}", reply.body);
     }
 }

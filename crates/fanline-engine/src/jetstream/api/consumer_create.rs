@@ -101,6 +101,14 @@ fn create(call: &mut Call<'_>, request: Request) -> Result<Answer, ApiError> {
         (Some(id), wish) => change(call, (key, id), config, wish)?,
     };
     let info = call.consumer_info(key, id)?;
+    let copies = info
+        .config
+        .as_ref()
+        .is_some_and(|config| config.direct || config.sourcing);
+    if copies {
+        let identity = call.stream(key)?.identity();
+        call.headers = format!("NATS/1.0\r\nNats-Stream-Identity: {identity}\r\n\r\n").into_bytes();
+    }
     json(&info)
 }
 

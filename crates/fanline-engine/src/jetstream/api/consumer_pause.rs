@@ -27,13 +27,9 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let remaining = until.map(|until| until.unix_nanos().saturating_sub(now.unix_nanos));
     let pause_remaining = remaining.filter(|remaining| *remaining > 0);
     call.js.pause_consumer((key, id), until, now, call.port)?;
-    let pause_until = until.unwrap_or(Timestamp::ZERO);
-    let state = (pause_remaining.is_some(), pause_until);
-    let names = (call.names[0], call.names[1]);
-    call.js.advisories.pause(names, state, now, call.port);
     json(&Reply {
         paused: pause_remaining.is_some(),
-        pause_until,
+        pause_until: until.unwrap_or(Timestamp::ZERO),
         pause_remaining,
     })
 }

@@ -46,6 +46,8 @@ struct Call<'a> {
     message: &'a Message<'a>,
     /// What the wildcards of the endpoint's path stand for.
     names: Vec<&'a str>,
+    /// The headers of the answer, if it is to have any.
+    headers: Vec<u8>,
     now: Now,
     port: &'a mut dyn Port,
 }
@@ -85,6 +87,7 @@ pub(super) fn handle(
         js,
         message,
         names,
+        headers: Vec::new(),
         now,
         port,
     };
@@ -117,6 +120,7 @@ impl<'a> Call<'a> {
         let reply = typed(kind, body);
         self.port.publish(&Message {
             topic: self.message.reply,
+            headers: &self.headers,
             payload: &reply,
             ..Message::default()
         });
@@ -194,7 +198,9 @@ impl<'a> Call<'a> {
             consumers.info(id, context)
         });
         let mut info = info.ok_or(ApiError::CONSUMER_NOT_FOUND)?;
-        shown_metadata(&mut info.config.metadata, &version);
+        if let Some(config) = &mut info.config {
+            shown_metadata(&mut config.metadata, &version);
+        }
         Ok(info)
     }
 }

@@ -121,7 +121,9 @@ pub(super) fn check_beside_others(
     if but.is_none() && limits.max_streams >= 0 && count >= limits.max_streams {
         return Err(ApiError::MAXIMUM_STREAMS_LIMIT);
     }
-    limits.check(config, js.reserved(but))
+    let others = js.reserved(but);
+    limits.check(config, others)?;
+    js.settings.server_limits.check(config, others)
 }
 
 fn check_origins(js: &JetStream, config: &StreamConfig) -> Result<(), ApiError> {

@@ -70,34 +70,47 @@ fn from_value<T: DeserializeOwned>(value: Value, strictness: Strictness) -> Resu
     }
 }
 
-/// Reads something with fields from an object only: serde would take a list for its fields' values too.
-pub(super) fn object<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+/// Reads something with fields from an object, or from `null`, which is none: serde would take a list
+/// for its fields' values too.
+pub(super) fn optional_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
     struct Object<T>(PhantomData<T>);
     impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
-        type Value = T;
+        type Value = Option<T>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
         }
 
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-            T::deserialize(MapAccessDeserializer::new(map))
+        fn visit_none<E>(self) -> Result<Option<T>, E> {
+            Ok(None)
+        }
+
+        fn visit_unit<E>(self) -> Result<Option<T>, E> {
+            Ok(None)
+        }
+
+        fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<Option<T>, D::Error> {
+            inner.deserialize_map(self)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Option<T>, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(map)).map(Some)
         }
     }
-    deserializer.deserialize_map(Object(PhantomData))
+    deserializer.deserialize_option(Object(PhantomData))
 }
 
-/// The same for what may be absent.
-pub(super) fn optional_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+/// The same for what is there by default.
+pub(super) fn object_or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
-    T: Deserialize<'de>,
+    T: Deserialize<'de> + Default,
 {
-    object(deserializer).map(Some)
+    optional_object(deserializer).map(Option::unwrap_or_default)
 }
 
 fn drop_nulls(value: &mut Value) {

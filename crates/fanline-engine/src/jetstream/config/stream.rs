@@ -1,6 +1,6 @@
 //! What a stream is asked to be.
 
-use super::decode::{object, optional_object};
+use super::decode::{object_or_default, optional_object};
 use serde::{Deserialize, Serialize};
 
 use super::values::{Metadata, Nanos, Timestamp};
@@ -269,7 +269,7 @@ pub struct StreamConfig {
     /// A publish may replace what came before it.
     pub allow_rollup_hdrs: bool,
     /// Bounds of its consumers.
-    #[serde(deserialize_with = "object")]
+    #[serde(deserialize_with = "object_or_default")]
     pub consumer_limits: ConsumerLimits,
     /// A record may say how long it lives.
     pub allow_msg_ttl: bool,

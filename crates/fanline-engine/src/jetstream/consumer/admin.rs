@@ -74,11 +74,11 @@ impl Consumer {
         let had_lanes = self.rules.has_lanes();
         self.rules = Rules::new(&config);
         let is_same_push = config.deliver_subject == self.config.deliver_subject
+            && config.deliver_group == self.config.deliver_group
             && config.flow_control == self.config.flow_control;
         if !is_same_push {
             self.push = config.is_push().then(|| Push::new(&config));
         }
-        self.paused_until = config.pause_until.map(|until| until.unix_nanos());
         self.filters = Filters::new(config.filters().map(str::as_bytes)).unwrap_or_default();
         self.config = config;
         groups.leave(self.group, self.id);

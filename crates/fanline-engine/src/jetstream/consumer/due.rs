@@ -56,11 +56,11 @@ impl Consumer {
     /// Pauses it until a time, or resumes it.
     pub(super) fn set_paused(&mut self, until: Option<i64>, round: &mut Round<'_>) {
         let until = until.filter(|until| *until > round.now.unix_nanos);
-        let was_paused = self.paused_until.is_some();
+        let was = self.paused_until;
         self.paused_until = until;
         self.config.pause_until = until.map(Timestamp::from_unix_nanos);
         self.used = round.at;
-        if was_paused || until.is_some() {
+        if was != until {
             round.publish_event(self.name(), &Event::Pause { until });
         }
     }

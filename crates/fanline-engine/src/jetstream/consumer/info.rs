@@ -15,8 +15,9 @@ pub struct ConsumerInfo {
     pub name: String,
     /// When it was made.
     pub created: Timestamp,
-    /// What it was asked to be.
-    pub config: ConsumerConfig,
+    /// What it was asked to be; left out where many are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config: Option<ConsumerConfig>,
     /// How far it has delivered.
     pub delivered: SequenceInfo,
     /// Up to where everything is acknowledged.
@@ -98,7 +99,7 @@ impl Consumer {
             stream_name: work.round.shared.stream.clone(),
             name: self.config.name.clone(),
             created: Timestamp::from_unix_nanos(self.created),
-            config: self.config.clone(),
+            config: Some(self.config.clone()),
             delivered: self.delivered.into(),
             ack_floor: self.floor.into(),
             num_ack_pending: self.pending.len() as u64,

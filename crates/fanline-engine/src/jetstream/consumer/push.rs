@@ -4,7 +4,7 @@ use super::machine::Consumer;
 use super::rules::Rules;
 use super::shared::Round;
 use super::status::Status;
-use crate::jetstream::{AckPolicy, ConsumerConfig};
+use crate::jetstream::{AckPolicy, ConsumerConfig, Port};
 
 /// Most bytes that are sent before the receiver says that it has them.
 const WINDOW_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -18,6 +18,8 @@ const NANOS_PER_SECOND: u128 = 1_000_000_000;
 #[derive(Debug)]
 pub(super) struct Push {
     subject: Box<[u8]>,
+    /// Only members of this queue group count as receivers; empty: only those of none.
+    group: Box<[u8]>,
     /// Whether anybody is there.
     is_active: bool,
     flow: Option<Flow>,
@@ -61,6 +63,7 @@ impl Push {
     pub(super) fn new(config: &ConsumerConfig) -> Self {
         Push {
             subject: config.deliver_subject.as_bytes().into(),
+            group: config.deliver_group.as_bytes().into(),
             is_active: false,
             flow: config.flow_control.then(Flow::new),
             last_sent: 0,
@@ -70,6 +73,11 @@ impl Push {
 
     pub(super) fn subject(&self) -> &[u8] {
         &self.subject
+    }
+
+    /// Whether anybody is there who is meant.
+    pub(super) fn has_receiver(&self, port: &mut dyn Port) -> bool {
+        port.has_receiver(&self.subject, &self.group)
     }
 
     pub(super) fn is_active(&self) -> bool {

@@ -11,6 +11,10 @@ use crate::store::{Record, StoreError};
 /// How many records one consumer delivers before the others have their turn.
 const BURST_MAX: u32 = 256;
 
+/// How many bytes the consumers of a stream deliver before everybody else has their turn: what goes out
+/// must find room.
+pub(super) const DELIVERED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
 /// How a round ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Served {
@@ -74,6 +78,11 @@ impl Consumer {
                 return self.without_taker();
             }
             match self.step(work) {
+                Ok(Step::Delivered | Step::Skipped)
+                    if work.round.shared.delivered_bytes > DELIVERED_BYTES_MAX =>
+                {
+                    return Served::More;
+                }
                 Ok(Step::Delivered | Step::Skipped) => {}
                 Ok(Step::CaughtUp) => {
                     self.caught_up(&mut work.round);
@@ -386,6 +395,7 @@ impl Consumer {
         round: &mut Round<'_>,
     ) {
         let at = round.at;
+        round.shared.delivered_bytes += bytes;
         self.delivered.consumer_sequence += 1;
         self.delivered.last_active = Some(round.now.unix_nanos);
         match candidate {

@@ -10,7 +10,7 @@ use super::ack::{Ack, AckTopic};
 use super::groups::Groups;
 use super::info::ConsumerInfo;
 use super::machine::Consumer;
-use super::serve::Served;
+use super::serve::{DELIVERED_BYTES_MAX, Served};
 use super::shared::{Context, Round, Shared, Work, nanos};
 use super::state::State;
 use super::status::Status;
@@ -46,6 +46,8 @@ pub struct Consumers {
     by_name: HashMap<Box<str>, ConsumerId>,
     /// Those that push, by where they push to.
     by_subject: HashMap<Box<[u8]>, Vec<ConsumerId>>,
+    /// Where one pushes to, or does no more, since last asked.
+    receivers: Vec<(Box<[u8]>, bool)>,
     /// Those that are to be served.
     ready: VecDeque<ConsumerId>,
     /// When each is to be looked at. It may be too early, never too late.
@@ -165,10 +167,7 @@ impl Consumers {
         let entry = self.entries.vacant_entry();
         let id = ConsumerId(entry.key());
         self.by_name.insert(config.name.as_str().into(), id);
-        if config.is_push() {
-            let subject = config.deliver_subject.as_bytes().into();
-            self.by_subject.entry(subject).or_default().push(id);
-        }
+        enter_subject(&mut self.by_subject, &mut self.receivers, &config, id);
         let stream = &self.shared.stream;
         let consumer = Consumer::new(id, config, created, &mut self.groups, stream, nanos(now));
         entry.insert(Entry {
@@ -183,7 +182,7 @@ impl Consumers {
     fn begin(&mut self, id: ConsumerId, context: &mut Context<'_>) {
         self.with(id, context, |consumer, work| {
             if let Some(push) = &consumer.push {
-                let is_active = work.round.port.has_interest(push.subject());
+                let is_active = push.has_receiver(work.round.port);
                 consumer.set_active(is_active, &mut work.round);
             }
         });
@@ -204,15 +203,9 @@ impl Consumers {
         let Some(entry) = self.entries.get_mut(id.0) else {
             return Ok(());
         };
-        leave_subject(
-            &mut self.by_subject,
-            &entry.consumer.config.deliver_subject,
-            id,
-        );
-        if config.is_push() {
-            let subject = config.deliver_subject.as_bytes().into();
-            self.by_subject.entry(subject).or_default().push(id);
-        }
+        let was = &entry.consumer.config;
+        leave_subject(&mut self.by_subject, &mut self.receivers, was, id);
+        enter_subject(&mut self.by_subject, &mut self.receivers, &config, id);
         // It stands in the list of its old group no more.
         entry.is_waiting = false;
         let updated = entry
@@ -234,7 +227,8 @@ impl Consumers {
         let entry = self.entries.try_remove(id.0)?;
         let consumer = entry.consumer;
         self.by_name.remove(consumer.name());
-        leave_subject(&mut self.by_subject, &consumer.config.deliver_subject, id);
+        let was = &consumer.config;
+        leave_subject(&mut self.by_subject, &mut self.receivers, was, id);
         self.groups.leave(consumer.group, id);
         if let Some(timer) = entry.timer {
             self.timers.remove(&(timer, id));
@@ -414,7 +408,12 @@ impl Consumers {
     /// next call, which [`next_timeout`](Self::next_timeout) asks for at once.
     pub fn settle(&mut self, context: &mut Context<'_>) {
         self.rounds += 1;
+        self.shared.delivered_bytes = 0;
         for _ in 0..self.ready.len() {
+            // The others come first in the next call.
+            if self.shared.delivered_bytes > DELIVERED_BYTES_MAX {
+                break;
+            }
             let Some(id) = self.ready.pop_front() else {
                 break;
             };
@@ -491,6 +490,13 @@ impl Consumers {
     /// Moves to `unused` the consumers that nobody has used for too long: they are to be deleted.
     pub fn take_unused(&mut self, unused: &mut Vec<ConsumerId>) {
         unused.append(&mut self.shared.unused);
+    }
+
+    /// Hands `each` the subjects that a consumer pushes to since last asked (true), or does no more.
+    pub fn take_receivers(&mut self, each: &mut dyn FnMut(Box<[u8]>, bool)) {
+        for (subject, is_there) in self.receivers.drain(..) {
+            each(subject, is_there);
+        }
     }
 
     /// Whether any consumer wants records of a subject.
@@ -580,15 +586,36 @@ impl Consumers {
     }
 }
 
-fn leave_subject(
-    by_subject: &mut HashMap<Box<[u8]>, Vec<ConsumerId>>,
-    subject: &str,
+type BySubject = HashMap<Box<[u8]>, Vec<ConsumerId>>;
+type Receivers = Vec<(Box<[u8]>, bool)>;
+
+fn enter_subject(
+    by_subject: &mut BySubject,
+    receivers: &mut Receivers,
+    config: &ConsumerConfig,
     id: ConsumerId,
 ) {
-    if let Some(ids) = by_subject.get_mut(subject.as_bytes()) {
+    if config.is_push() {
+        let subject: Box<[u8]> = config.deliver_subject.as_bytes().into();
+        receivers.push((subject.clone(), true));
+        by_subject.entry(subject).or_default().push(id);
+    }
+}
+
+fn leave_subject(
+    by_subject: &mut BySubject,
+    receivers: &mut Receivers,
+    config: &ConsumerConfig,
+    id: ConsumerId,
+) {
+    let subject = config.deliver_subject.as_bytes();
+    if config.is_push() {
+        receivers.push((subject.into(), false));
+    }
+    if let Some(ids) = by_subject.get_mut(subject) {
         ids.retain(|other| *other != id);
         if ids.is_empty() {
-            by_subject.remove(subject.as_bytes());
+            by_subject.remove(subject);
         }
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Shared {
     pub(super) done: Vec<u64>,
     pub(super) unused: Vec<ConsumerId>,
     pub(super) unsaved: Vec<ConsumerId>,
+    /// What has been delivered since [`settle`](super::Consumers::settle) was called.
+    pub(super) delivered_bytes: u64,
     pub(super) ids: Ids,
     pub(super) scratch: Scratch,
 }

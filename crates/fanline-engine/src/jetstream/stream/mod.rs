@@ -29,6 +29,7 @@ mod timers;
 
 use std::collections::HashSet;
 
+pub use batch::OpenBatches;
 pub use direct::DirectGet;
 pub use messages::{Purge, Wanted};
 pub use source::SourceStatus;
@@ -61,6 +62,7 @@ pub struct Stream {
     markers: HashSet<u64>,
     atomic: AtomicBatches,
     fast: FastBatches,
+    batches_elsewhere: OpenBatches,
     consumers: Consumers,
     /// Records that a consumer is done with; empty between calls.
     done: Vec<u64>,
@@ -124,6 +126,7 @@ impl Stream {
             markers: HashSet::new(),
             atomic: AtomicBatches::default(),
             fast: FastBatches::default(),
+            batches_elsewhere: OpenBatches::default(),
             consumers: Consumers::new(&config.name, place.account, config.retention),
             done: Vec::new(),
             sources: source::all(&config)?,
@@ -161,6 +164,11 @@ impl Stream {
         let mut state = self.store.state();
         state.last_unix_nanos = state.last_unix_nanos.max(self.skipped_at);
         state
+    }
+
+    /// How many bytes it holds.
+    pub fn bytes(&self) -> u64 {
+        self.store.total_bytes()
     }
 
     /// Its log, to look things up in.

@@ -108,7 +108,7 @@ impl Stream {
     }
 
     /// Answers with an error, at once.
-    pub(super) fn refuse(&mut self, message: &Message<'_>, error: &ApiError, port: &mut dyn Port) {
+    pub fn refuse(&mut self, message: &Message<'_>, error: &ApiError, port: &mut dyn Port) {
         let reply = self.reply_of(message);
         self.acks.refuse(reply, error, port);
     }

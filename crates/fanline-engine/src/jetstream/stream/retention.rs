@@ -11,6 +11,11 @@ impl Stream {
         &self.consumers
     }
 
+    /// Hands `each` the subjects that a consumer pushes to since last asked (true), or does no more.
+    pub fn take_receivers(&mut self, each: &mut dyn FnMut(Box<[u8]>, bool)) {
+        self.consumers.take_receivers(each);
+    }
+
     /// Its consumers, with what they need to do something. Afterwards [`settle`](Stream::settle) is due.
     pub fn with_consumers<R>(
         &mut self,

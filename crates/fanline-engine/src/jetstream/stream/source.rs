@@ -34,6 +34,8 @@ pub(super) struct Source {
     renames: Vec<Rename>,
     /// The origin's next sequence; `None` until the origin has been asked where to begin.
     next: Option<u64>,
+    /// What tells the origin from others that have had its name.
+    identity: String,
     /// The last one that was taken.
     taken: u64,
     lag: u64,
@@ -130,6 +132,7 @@ impl Source {
             is_mirror,
             renames,
             next: None,
+            identity: String::new(),
             taken: 0,
             lag: 0,
             active: None,
@@ -171,7 +174,8 @@ impl Source {
             if names.is_empty() {
                 ">".to_owned()
             } else {
-                names.join(",")
+                // As nats-server does: a comma may be a part of a subject.
+                names.join("\x0c")
             }
         };
         (or_all(filters), or_all(destinations))
@@ -197,6 +201,25 @@ impl Stream {
             .iter()
             .filter(|source| source.config.external.is_none());
         local.map(|source| source.config.name.as_str())
+    }
+
+    /// Eight characters that tell it from others that have had its name, before and after a restart.
+    pub fn identity(&self) -> String {
+        const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        const CHARS: usize = 8;
+        let mixed = self.config.name.bytes().fold(
+            self.created
+                .unsigned_abs()
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            |mixed, byte| (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3),
+        );
+        let mut rest = mixed ^ (mixed >> 32);
+        let mut digit = || {
+            let at = usize::try_from(rest % 62).unwrap_or(0);
+            rest /= 62;
+            char::from(DIGITS[at])
+        };
+        (0..CHARS).map(|_| digit()).collect()
     }
 
     /// How far its mirror or sources are.
@@ -246,6 +269,9 @@ impl Stream {
             (None, None) => source.config.opt_start_seq.max(1),
         };
         source.active = Some(self.clock.unix_nanos);
+        if source.identity.is_empty() {
+            source.identity = origin.identity();
+        }
         let durable = origin.store.durable();
         let mut copied = 0;
         while copied < PULL_MAX {
@@ -343,7 +369,8 @@ impl Stream {
             "{} {} {filters} {destinations} ",
             source.config.name, copy.sequence
         );
-        let origin = [origin.as_bytes(), origin_subject].concat();
+        let identity = source.identity.as_bytes();
+        let origin = [origin.as_bytes(), origin_subject, b" ", identity].concat();
         let mut headers = Vec::new();
         let headers = Block::filtered(&mut headers, &copy.headers, |n| {
             n != SOURCE_HEADER.as_bytes()

@@ -42,6 +42,10 @@ impl Port for Recorder {
         self.interest.contains(topic)
     }
 
+    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
+        group.is_empty() && self.has_interest(topic)
+    }
+
     fn subscribe(&mut self, filter: &[u8]) {
         self.interest.insert(filter.to_vec());
     }

@@ -39,7 +39,7 @@ impl JetStream {
         let id = self.random.id();
         let deliver = format!("$JS.SNAPSHOT.RESTORE.{}.{id}", config.name);
         self.advisories
-            .transfer("restore_create", &config.name, now, port);
+            .transfer("restore_create", (&config.name, None), now, port);
         self.transfers.restores.push(Restore {
             id,
             config,
@@ -118,7 +118,7 @@ impl JetStream {
             }
         }
         self.advisories
-            .transfer("restore_complete", &name, now, port);
+            .transfer("restore_complete", (&name, None), now, port);
         created_reply(self, key, now)
     }
 

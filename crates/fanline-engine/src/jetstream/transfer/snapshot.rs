@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{INTEREST_WAIT, SILENCE_MAX, TRANSFERS_MAX, archive, framing};
 use crate::jetstream::account::JetStream;
 use crate::jetstream::consumer::Context;
+use crate::jetstream::info::StateInfo;
 use crate::jetstream::stream::Stream;
 use crate::jetstream::streams::StreamId;
 use crate::jetstream::{ApiError, ConsumerConfig, Message, Now, Port};
@@ -61,6 +62,7 @@ impl JetStream {
         if options.with_consumers {
             write_consumers(of, &mut plain, now, port);
         }
+        let state = StateInfo::of(of);
         let mut buffer = Vec::new();
         framing::begin(&mut buffer);
         let snapshot = Snapshot {
@@ -78,7 +80,8 @@ impl JetStream {
             pieces: 0,
             heard: now.since_start,
         };
-        self.advisories.transfer("snapshot_create", name, now, port);
+        self.advisories
+            .transfer("snapshot_create", (name, Some(&state)), now, port);
         self.transfers.snapshots.push(snapshot);
         self.begin_snapshots(now, port);
         Ok(())
@@ -135,7 +138,7 @@ impl JetStream {
         }
         let name = &snapshot.name;
         self.advisories
-            .transfer("snapshot_complete", name, now, port);
+            .transfer("snapshot_complete", (name, None), now, port);
         true
     }
 }

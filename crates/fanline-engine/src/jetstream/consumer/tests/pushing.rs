@@ -37,6 +37,46 @@ fn only_to_somebody_who_listens() {
 }
 
 #[test]
+fn only_to_the_queue_group_that_is_meant() {
+    let config = r#"{"deliver_subject":"d","deliver_group":"g","ack_policy":"none"}"#;
+    let mut world = World::with(&["s.a=one"], config);
+    for stranger in ["d", "d h", "*"] {
+        world.listen(stranger, true);
+        world.hears(&[]);
+    }
+    world.listen("d g", true);
+    world.hears(&["d s.a=one x1 #1 +0"]);
+    world.listen("d g", false);
+    world.append(&["s.a=two"]);
+    world.hears(&[]);
+}
+
+/// Large records to many at once: a round takes so many bytes and no more, and the next one begins with
+/// those who had nothing.
+#[test]
+fn a_round_has_an_end() {
+    let mut world = World::with(&[], "{}");
+    let large = format!("s.a={}", "x".repeat(1 << 20));
+    world.append(&[&large, &large, &large]);
+    for name in ["P", "Q", "R"] {
+        let config = format!(r#"{{"deliver_subject":"d.{name}","ack_policy":"none"}}"#);
+        world.create(name, &config);
+    }
+    let delivered = |name: &str| (1..=3).map(|n| (name.to_owned(), n)).collect::<Vec<_>>();
+    let first = world.listen_for_one_round(&["d.P", "d.Q", "d.R"]);
+    assert_eq!(
+        first,
+        [delivered("P"), delivered("Q")[..1].to_vec()].concat()
+    );
+    world.settle();
+    let rest = std::mem::take(&mut world.port.deliveries);
+    assert_eq!(
+        rest,
+        [delivered("R"), delivered("Q")[1..].to_vec()].concat()
+    );
+}
+
+#[test]
 fn heartbeats() {
     let config = r#"{"deliver_subject":"d","ack_policy":"none","idle_heartbeat":1000000000}"#;
     let mut world = World::with(&["s.a=one"], config);

@@ -108,9 +108,18 @@ impl Port for Recorder {
     }
 
     fn has_interest(&mut self, topic: &[u8]) -> bool {
-        self.listening
-            .iter()
-            .any(|filter| Filter::parse(filter.as_bytes()).unwrap().matches(topic))
+        let mut plain = self.listening.iter().filter(|f| !f.contains(' '));
+        plain.any(|filter| Filter::parse(filter.as_bytes()).unwrap().matches(topic))
+    }
+
+    /// A member of a group is written as `topic group`.
+    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
+        match group {
+            b"" => self.has_interest(topic),
+            group => self
+                .listening
+                .contains(&format!("{} {}", text(topic), text(group))),
+        }
     }
 
     fn subscribe(&mut self, _filter: &[u8]) {}
@@ -276,14 +285,34 @@ impl World {
         assert!(self.call(|consumers, context| consumers.handle_ack(&message, context)));
     }
 
-    /// Somebody begins or stops to listen.
+    /// Somebody begins or stops to listen; a member of a queue group listens to `topic group`.
     pub(super) fn listen(&mut self, filter: &str, present: bool) {
         if present {
             self.port.listening.insert(filter.into());
         } else {
             self.port.listening.remove(filter);
         }
-        self.call(|consumers, context| consumers.handle_interest(filter.as_bytes(), context));
+        let topic = filter.split(' ').next().unwrap();
+        self.call(|consumers, context| consumers.handle_interest(topic.as_bytes(), context));
+    }
+
+    /// Somebody begins to listen; how many records go out in one round, and to whom.
+    pub(super) fn listen_for_one_round(&mut self, topics: &[&str]) -> Vec<(String, u64)> {
+        let topics = topics.iter().copied();
+        self.port
+            .listening
+            .extend(topics.clone().map(str::to_owned));
+        let mut context = Context {
+            now: self.now,
+            store: &mut self.store,
+            port: &mut self.port,
+        };
+        for topic in topics {
+            self.consumers
+                .handle_interest(topic.as_bytes(), &mut context);
+        }
+        self.consumers.settle(&mut context);
+        std::mem::take(&mut self.port.deliveries)
     }
 
     /// Lets time pass, timer by timer.

@@ -90,6 +90,10 @@ enum Commit {
 }
 
 impl AtomicBatches {
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
     /// When the next one is given up.
     pub(in crate::jetstream::stream) fn next_timeout(&self) -> Option<Duration> {
         self.open.values().map(|batch| batch.given_up_at).min()
@@ -265,7 +269,7 @@ impl Stream {
     }
 
     fn begin(&self) -> Result<Gathered, ApiError> {
-        if self.atomic.open.len() >= OPEN_MAX {
+        if self.atomic.len() >= OPEN_MAX || !self.has_room_for_atomic() {
             return Err(ApiError::ATOMIC_PUBLISH_TOO_MANY_INFLIGHT);
         }
         Ok(Gathered::default())

@@ -16,6 +16,9 @@ const OPEN_MAX: usize = 1_000;
 /// Most messages between two acknowledgements, shared by the batches of a stream.
 const FLOW_MAX: u64 = 500;
 
+/// As many when the publisher does not say, or not in a number.
+const FLOW_DEFAULT: u64 = 10;
+
 /// The batches of a stream that have begun and not ended.
 #[derive(Default)]
 pub(in crate::jetstream::stream) struct FastBatches {
@@ -109,6 +112,10 @@ impl Step {
 }
 
 impl FastBatches {
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
     /// Forgets the batches that have been silent for too long.
     pub(in crate::jetstream::stream) fn expire(&mut self, now: Duration) {
         self.open.retain(|_, batch| batch.given_up_at > now);
@@ -160,7 +167,7 @@ impl Stream {
         if !begins {
             return Err(ApiError::BATCH_PUBLISH_UNKNOWN_BATCH_ID);
         }
-        if self.fast.open.len() >= OPEN_MAX {
+        if self.fast.len() >= OPEN_MAX || !self.has_room_for_fast() {
             return Err(ApiError::BATCH_PUBLISH_TOO_MANY_INFLIGHT);
         }
         // Alone it may have what it wishes; beside others it begins slowly.
@@ -179,7 +186,7 @@ impl Stream {
 
     fn flow_max(&self, wished: u64) -> u64 {
         let share = FLOW_MAX / (self.fast.open.len() as u64 + 1);
-        let wished = if wished == 0 { FLOW_MAX } else { wished };
+        let wished = if wished == 0 { FLOW_DEFAULT } else { wished };
         wished.min(share).max(1)
     }
 

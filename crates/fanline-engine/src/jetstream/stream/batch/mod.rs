@@ -3,8 +3,65 @@
 mod atomic;
 mod fast;
 
+use super::Stream;
+
 pub(super) use atomic::AtomicBatches;
 pub(super) use fast::{FastBatches, FastReply};
+
+/// Most batches of all streams at a time that are stored all or none.
+const ATOMIC_MAX: usize = 1_000;
+/// Most batches of all streams at a time that are acknowledged many at a time.
+const FAST_MAX: usize = 50_000;
+
+/// How many batches are open, of one stream or of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenBatches {
+    /// Those that are stored all or none.
+    atomic: usize,
+    /// Those that are acknowledged many at a time.
+    fast: usize,
+}
+
+impl OpenBatches {
+    /// Those of both.
+    pub fn and(self, others: OpenBatches) -> Self {
+        OpenBatches {
+            atomic: self.atomic + others.atomic,
+            fast: self.fast + others.fast,
+        }
+    }
+
+    /// Those that are not of the others.
+    pub fn without(self, others: OpenBatches) -> Self {
+        OpenBatches {
+            atomic: self.atomic.saturating_sub(others.atomic),
+            fast: self.fast.saturating_sub(others.fast),
+        }
+    }
+}
+
+impl Stream {
+    /// How many batches have begun and not ended.
+    pub fn open_batches(&self) -> OpenBatches {
+        OpenBatches {
+            atomic: self.atomic.len(),
+            fast: self.fast.len(),
+        }
+    }
+
+    /// Says how many there are of other streams.
+    pub fn set_batches_elsewhere(&mut self, others: OpenBatches) {
+        self.batches_elsewhere = others;
+    }
+
+    fn has_room_for_atomic(&self) -> bool {
+        self.batches_elsewhere.and(self.open_batches()).atomic < ATOMIC_MAX
+    }
+
+    fn has_room_for_fast(&self) -> bool {
+        self.batches_elsewhere.and(self.open_batches()).fast < FAST_MAX
+    }
+}
 
 /// How long the name of a batch may be.
 const ID_BYTES_MAX: usize = 64;

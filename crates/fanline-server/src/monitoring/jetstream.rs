@@ -1,0 +1,106 @@
+//! What `/varz` and `/jsz` both tell of JetStream.
+
+use fanline_engine::jetstream::{ApiStats, Overview};
+use fanline_engine::store::SyncMode;
+use serde::Serialize;
+
+use crate::keeper;
+use crate::options::JetStreamOptions;
+
+/// How it was set up. Without JetStream the first two are there, and 0.
+#[derive(Default, Serialize)]
+pub(super) struct Config {
+    max_memory: u64,
+    max_storage: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store_dir: Option<String>,
+    /// In nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sync_interval: Option<u128>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    sync_always: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    domain: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
+}
+
+/// What all streams take together.
+#[derive(Serialize)]
+pub(super) struct Stats {
+    memory: u64,
+    storage: u64,
+    reserved_memory: u64,
+    reserved_storage: u64,
+    accounts: u64,
+    // Of a cluster.
+    ha_assets: u64,
+    api: ApiStats,
+}
+
+/// Bounds that a server sets for all accounts: none here.
+#[derive(Serialize)]
+pub(super) struct Limits {}
+
+impl Config {
+    pub(super) fn of(options: &JetStreamOptions, overview: &Overview) -> Self {
+        // "Unlimited" has no number: it is the highest that every reader can hold.
+        let limit = |max: Option<u64>| max.unwrap_or(i64::MAX.unsigned_abs());
+        let folder = options.store_dir.as_deref().map(keeper::store_folder);
+        Config {
+            max_memory: limit(overview.limits.memory_bytes_max),
+            max_storage: limit(overview.limits.storage_bytes_max),
+            store_dir: folder.map(|path| path.display().to_string()),
+            sync_interval: match options.sync {
+                SyncMode::Interval(every) => Some(every.as_nanos()),
+                SyncMode::Commit | SyncMode::None => None,
+            },
+            sync_always: options.sync == SyncMode::Commit,
+            domain: options.domain.clone(),
+            strict: options.strict,
+        }
+    }
+}
+
+impl Stats {
+    pub(super) fn of(overview: &Overview) -> Self {
+        let unsigned = |bytes: i64| u64::try_from(bytes).unwrap_or(0);
+        Stats {
+            memory: overview.memory,
+            storage: overview.storage,
+            reserved_memory: unsigned(overview.reserved_memory),
+            reserved_storage: unsigned(overview.reserved_storage),
+            accounts: 1,
+            ha_assets: 0,
+            api: overview.api,
+        }
+    }
+
+    /// Without JetStream.
+    pub(super) fn none() -> Self {
+        Stats {
+            accounts: 0,
+            api: ApiStats {
+                level: 0,
+                total: 0,
+                errors: 0,
+            },
+            ..Stats::of(&Overview::default())
+        }
+    }
+
+    /// Of the one account: it has no limits of its own, and what it has set aside is the server's.
+    pub(super) fn of_account(overview: &Overview) -> Self {
+        Stats {
+            // -1, as nats-server writes it here.
+            reserved_memory: u64::MAX,
+            reserved_storage: u64::MAX,
+            accounts: 0,
+            api: ApiStats {
+                level: 0,
+                ..overview.api
+            },
+            ..Stats::of(overview)
+        }
+    }
+}
