@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write, stdin, stdout};
 use std::time::Duration;
 
 use clap::Args;
+use fanline_server::client::Client;
 use fanline_server::client::jetstream::JetStream;
 use serde::Serialize;
 
@@ -27,12 +28,20 @@ pub(crate) struct JetStreamArgs {
 
 impl JetStreamArgs {
     pub(crate) async fn connect(&self) -> Result<JetStream, Failure> {
-        let client = self.connection.connect().await?;
-        let jetstream = JetStream::new(&client).timeout(self.timeout);
-        Ok(match &self.domain {
+        Ok(self.over(&self.connection.connect().await?))
+    }
+
+    /// Connects again after the connection was lost, for as long as it takes, and says so.
+    pub(crate) async fn reconnect(&self, lost: &str) -> Result<JetStream, Failure> {
+        Ok(self.over(&self.connection.reconnect(lost).await?))
+    }
+
+    fn over(&self, client: &Client) -> JetStream {
+        let jetstream = JetStream::new(client).timeout(self.timeout);
+        match &self.domain {
             Some(domain) => jetstream.domain(domain),
             None => jetstream,
-        })
+        }
     }
 }
 

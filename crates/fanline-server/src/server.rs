@@ -4,7 +4,7 @@ use std::io;
 use std::net::TcpListener;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use fanline_engine::{SHARDS_MAX, ServerInfo, ShardConfig};
@@ -148,6 +148,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
             traces: options.trace_protocol,
         }),
         mailboxes: (0..shards + keepers).map(|_| Mailbox::default()).collect(),
+        keeper: OnceLock::new(),
         started: Instant::now(),
         connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
     });

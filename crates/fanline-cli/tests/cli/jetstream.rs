@@ -127,7 +127,7 @@ fn consumers_are_made_and_asked() {
     let at = Fixture::new("consumers");
     at.ok("stream add S --subjects s.*");
     for number in 0..6 {
-        at.ok(&format!("pub s.{} {number} -H K: v", number % 2));
+        at.ok(&format!("pub s.{} {number} -H K:v", number % 2));
     }
     at.ok("consumer add S odd --filter s.1 --wait 1m --max-deliver 2");
     assert_eq!(at.ok("consumer next S odd --raw --count 2"), "1\n3\n");

@@ -13,7 +13,7 @@ use super::receivers::Receivers;
 use super::stream::OpenBatches;
 use super::streams::{Key, StreamId, Streams};
 use super::transfer::Transfers;
-use super::{ApiError, Handler, Message, Now, Port, Strictness, api};
+use super::{ApiError, Handler, Message, Now, Port, Storage, Strictness, api};
 use crate::store::documents::Documents;
 use crate::store::{DiskError, SyncId, SyncMode, SyncRequest};
 use crate::topic::Filter;
@@ -153,6 +153,24 @@ impl JetStream {
             stream.publish(message, now, port);
             self.batches = elsewhere.and(stream.open_batches());
         }
+    }
+
+    /// Whether [`handle`](Self::handle) deals with a message to this topic, and [`settle`](Self::settle)
+    /// with what follows from it, soon and without waiting for a disk: publishes to streams in memory, what
+    /// their consumers ask for, and acknowledgements.
+    pub fn is_quick(&self, topic: &[u8]) -> bool {
+        let key = if topic.starts_with(b"$JS.") {
+            asked_stream(topic)
+                .and_then(|name| std::str::from_utf8(name).ok())
+                .and_then(|name| self.streams.find(name))
+        } else {
+            self.streams.holder(topic)
+        };
+        let stream = key.and_then(|key| self.streams.get(key));
+        stream.is_some_and(|stream| {
+            let config = stream.config();
+            config.storage == Storage::Memory && self.streams.readers(&config.name).is_empty()
+        })
     }
 
     /// Takes a message to JetStream itself.
@@ -445,7 +463,25 @@ impl Handler for JetStream {
         self.next_timeout()
     }
 
+    fn is_quick(&self, topic: &[u8]) -> bool {
+        self.is_quick(topic)
+    }
+
     fn settle(&mut self, now: Now, port: &mut dyn Port) {
         self.settle(now, port);
     }
+}
+
+/// The stream that something quick is asked of, by the whole topic.
+fn asked_stream(topic: &[u8]) -> Option<&[u8]> {
+    const QUICK: [&[u8]; 2] = [b"$JS.API.CONSUMER.MSG.NEXT.", b"$JS.API.DIRECT.GET."];
+    if let Some(ack) = AckTopic::parse(topic) {
+        return Some(ack.stream);
+    }
+    let rest = QUICK
+        .iter()
+        .find_map(|prefix| topic.strip_prefix(*prefix))?;
+    // Without anything after the stream, a batch may be asked for.
+    let end = rest.iter().position(|byte| *byte == b'.')?;
+    Some(&rest[..end])
 }

@@ -107,6 +107,11 @@ pub trait Handler {
     /// When [`handle_timeout`](Handler::handle_timeout) is to be called next, since the server's start.
     fn next_timeout(&self) -> Option<Duration>;
 
+    /// Whether a message to this topic is dealt with soon, and without waiting for a disk.
+    fn is_quick(&self, _topic: &[u8]) -> bool {
+        false
+    }
+
     /// Ends a round of calls.
     fn settle(&mut self, now: Now, port: &mut dyn Port);
 }

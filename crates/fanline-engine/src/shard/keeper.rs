@@ -124,6 +124,21 @@ impl<H: Handler> Keeper<H> {
         receipt
     }
 
+    /// Whether all that a batch asks for is done soon and without waiting for a disk.
+    pub fn is_quick(&self, batch: &Batch) -> bool {
+        let mut place = Place::default();
+        while let Some(said) = batch.read(&mut place) {
+            let is_quick = match said {
+                Said::Message(crossing) => self.handler.is_quick(crossing.topic),
+                Said::Interest { .. } => false,
+            };
+            if !is_quick {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Does what is due by now.
     pub fn handle_timeout(&mut self, now: Now) {
         self.handler.handle_timeout(now, &mut self.outside);

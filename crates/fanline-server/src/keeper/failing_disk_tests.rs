@@ -8,7 +8,7 @@ use fanline_engine::jetstream::Folders;
 use fanline_engine::store::{Disk, DiskError, FileId};
 
 use super::disk::EIO;
-use super::jetstream::Streams;
+use super::jetstream::streams_over;
 use super::store_folder::StreamFolders;
 use super::tests::{PATIENCE, TempFolder, server_of, stop};
 use crate::client::Client;
@@ -117,7 +117,7 @@ async fn publishes_are_refused_until_there_is_room() {
     let server = server_of(1, &folder, move |mut parts| {
         let folders = parts.folders.take().expect("a folder");
         let how = failing;
-        Streams::over(Box::new(Failing { folders, how }), parts)
+        streams_over(Box::new(Failing { folders, how }), parts)
     });
     let client = server.client().await.expect("connected");
     let config = r#"{"name":"S","subjects":["s"],"storage":"file"}"#;
@@ -145,7 +145,7 @@ async fn publishes_are_refused_until_there_is_room() {
     stop(&server).await;
     let server = server_of(1, &folder, |mut parts| {
         let folders = parts.folders.take().expect("a folder");
-        Streams::over(Box::new(folders), parts)
+        streams_over(Box::new(folders), parts)
     });
     let client = server.client().await.expect("connected");
     let info = ask(&client, "$JS.API.STREAM.INFO.S", "").await;

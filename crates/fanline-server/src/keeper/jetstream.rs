@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use fanline_engine::ServerInfo;
 use fanline_engine::jetstream::{
-    API_LEVEL, AccountLimits, Folders, Handler, JetStream, Message, Now, Overview, OverviewWanted,
-    Port, ServerLimits, Settings, StreamId, Strictness,
+    API_LEVEL, AccountLimits, Folders, JetStream, Now, Overview, OverviewWanted, Port,
+    ServerLimits, Settings, StreamId, Strictness,
 };
 use fanline_engine::store::{Disk, DiskError, SyncId};
 use tracing::info;
@@ -28,7 +28,7 @@ pub(crate) fn starter(options: &JetStreamOptions) -> Result<StartKeeper, StartEr
         let limits = limits(&options, store.as_ref());
         log_start(&options, limits, store.as_ref());
         let settings = settings(&options, limits, info);
-        start(common, store, move |parts| Streams::new(settings, parts))
+        start(common, store, move |parts| streams(settings, parts))
     }))
 }
 
@@ -96,65 +96,39 @@ fn log_start(options: &JetStreamOptions, limits: ServerLimits, store: Option<&St
     info!("-------------------------------------------");
 }
 
-/// The streams of the one account.
-pub(super) struct Streams(JetStream);
-
-impl Streams {
-    fn new(settings: Settings, parts: Parts<'_>) -> Self {
-        let Parts {
-            folders,
-            seed,
-            now,
-            port,
-        } = parts;
-        let folders = folders.map(|folders| Box::new(folders) as Box<dyn Folders>);
-        Streams(JetStream::new(settings, folders, seed, now, port))
-    }
-
-    /// Over folders that fail.
-    #[cfg(test)]
-    pub(super) fn over(folders: Box<dyn Folders>, parts: Parts<'_>) -> Self {
-        let settings = settings(
-            &JetStreamOptions::default(),
-            ServerLimits::default(),
-            &ServerInfo::default(),
-        );
-        let Parts {
-            seed, now, port, ..
-        } = parts;
-        Streams(JetStream::new(settings, Some(folders), seed, now, port))
-    }
+/// All streams of the one account.
+fn streams(settings: Settings, parts: Parts<'_>) -> JetStream {
+    let Parts {
+        folders,
+        seed,
+        now,
+        port,
+    } = parts;
+    let folders = folders.map(|folders| Box::new(folders) as Box<dyn Folders>);
+    JetStream::new(settings, folders, seed, now, port)
 }
 
-impl Handler for Streams {
-    fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        self.0.handle(message, now, port);
-    }
-
-    fn handle_interest(&mut self, filter: &[u8], _: bool, now: Now, port: &mut dyn Port) {
-        self.0.handle_interest(filter, now, port);
-    }
-
-    fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
-        self.0.handle_timeout(now, port);
-    }
-
-    fn next_timeout(&self) -> Option<Duration> {
-        self.0.next_timeout()
-    }
-
-    fn settle(&mut self, now: Now, port: &mut dyn Port) {
-        self.0.settle(now, port);
-    }
+/// The same over folders that fail.
+#[cfg(test)]
+pub(super) fn streams_over(folders: Box<dyn Folders>, parts: Parts<'_>) -> JetStream {
+    let settings = settings(
+        &JetStreamOptions::default(),
+        ServerLimits::default(),
+        &ServerInfo::default(),
+    );
+    let Parts {
+        seed, now, port, ..
+    } = parts;
+    JetStream::new(settings, Some(folders), seed, now, port)
 }
 
-impl Work for Streams {
+impl Work for JetStream {
     fn overview(&mut self, wanted: OverviewWanted, now: Now, port: &mut dyn Port) -> Overview {
-        self.0.overview(wanted, now, port)
+        self.overview(wanted, now, port)
     }
 
     fn next_sync(&mut self, now: Duration, port: &mut dyn Port) -> Option<StreamSync> {
-        let sync = self.0.next_sync(now, port)?;
+        let sync = self.next_sync(now, port)?;
         Some(StreamSync {
             stream: sync.stream.0,
             name: sync.name,
@@ -171,15 +145,15 @@ impl Work for Streams {
         port: &mut dyn Port,
     ) {
         let stream = StreamId(stream);
-        self.0.handle_synced(stream, id, result, now, port);
+        self.handle_synced(stream, id, result, now, port);
     }
 
     fn close(&mut self, now: Now, port: &mut dyn Port) {
-        self.0.close(now, port);
+        self.close(now, port);
     }
 
     fn take_problems(&mut self) -> Vec<String> {
-        self.0.take_problems()
+        self.take_problems()
     }
 }
 

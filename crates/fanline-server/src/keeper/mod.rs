@@ -3,6 +3,7 @@
 mod disk;
 #[cfg(test)]
 mod failing_disk_tests;
+mod help;
 mod jetstream;
 mod machine;
 mod store_folder;
@@ -12,8 +13,8 @@ mod tests;
 mod work;
 
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -24,8 +25,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tracing::warn;
 
-use crate::shell::{self, Common};
+use crate::shell::{self, Common, Mailbox};
 use disk::OpenFiles;
+pub(crate) use help::Helped;
+use help::Shared;
 pub(crate) use jetstream::{starter, store_folder};
 use store_folder::StoreFolder;
 use store_folder::StreamFolders;
@@ -118,13 +121,18 @@ async fn run<W: Work + 'static>(
         files,
         syncer,
         done,
-        common,
+        sleeps_until: None,
+        common: Arc::clone(&common),
     };
     thread.end_round();
+    let shared = Arc::new(Shared::new(thread));
+    let helped: Weak<Shared<W>> = Arc::downgrade(&shared);
+    // There is one keeper.
+    let _ = common.keeper.set(helped);
     // Whoever started it may have lost patience.
     let _ = ready.send(());
     // A task of its own, for the reason that a shard's have.
-    let task = tokio::task::spawn_local(async move { thread.work(commands, synced).await });
+    let task = tokio::task::spawn_local(async move { work(&shared, commands, synced).await });
     let ended = task.await.map_err(io::Error::other);
     // Only now may another server have it.
     drop(store);
@@ -153,32 +161,113 @@ struct Thread<W> {
     syncer: Syncer,
     /// Where syncs are reported.
     done: UnboundedSender<Synced>,
+    /// When its thread will look at it again by itself.
+    sleeps_until: Option<Duration>,
+}
+
+/// Works until it is told to stop. The keeper is let go of whenever there is something to be waited for.
+async fn work<W: Work>(
+    shared: &Shared<W>,
+    mut commands: UnboundedReceiver<Command>,
+    mut synced: UnboundedReceiver<Synced>,
+) {
+    let common = Arc::clone(&shared.lock().common);
+    loop {
+        let pause = shared.lock().pause();
+        tokio::select! {
+            biased;
+            command = commands.recv() => match command {
+                Some(Command::Tell(wanted, to)) => shared.lock().tell(wanted, to),
+                // Without a control thread there is nobody to work for.
+                Some(Command::Stop) | None => break,
+            },
+            Some(done) = synced.recv() => shared.lock().note_synced(done),
+            () = wait(&common, pause) => {}
+        }
+        {
+            let mut thread = shared.lock();
+            while let Ok(done) = synced.try_recv() {
+                thread.note_synced(done);
+            }
+            thread.round();
+        }
+        wait_for_room(&common, &commands).await;
+    }
+    shared.lock().close();
+}
+
+/// How long there is nothing to do.
+#[derive(Clone, Copy)]
+enum Pause {
+    /// Only until others have had their turn.
+    None,
+    /// Until there is mail, or this time has come.
+    Until(Duration),
+    /// Until there is mail.
+    Endless,
+}
+
+/// Waits for mail and time.
+async fn wait(common: &Common, pause: Pause) {
+    let mail = common.mailboxes[common.mailboxes.len() - 1].wait();
+    match pause {
+        Pause::None => tokio::task::yield_now().await,
+        Pause::Until(at) => {
+            let at = common.started + at;
+            // It makes no difference which of them it was.
+            let _ = tokio::time::timeout_at(at.into(), mail).await;
+        }
+        Pause::Endless => mail.await,
+    }
+}
+
+/// Waits while a shard has not got round to what it was sent. Shards never wait for the keeper; when it
+/// is told to stop they have ended, and never will.
+async fn wait_for_room(common: &Common, commands: &UnboundedReceiver<Command>) {
+    while commands.is_empty() && !commands.is_closed() && is_any_full(common) {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+fn is_any_full(common: &Common) -> bool {
+    let (_, shards) = common.mailboxes.split_last().expect("the keeper has one");
+    shards.iter().any(Mailbox::is_full)
 }
 
 impl<W: Work> Thread<W> {
-    /// Works until it is told to stop.
-    async fn work(
-        mut self,
-        mut commands: UnboundedReceiver<Command>,
-        mut synced: UnboundedReceiver<Synced>,
-    ) {
-        loop {
-            tokio::select! {
-                biased;
-                command = commands.recv() => match command {
-                    Some(Command::Tell(wanted, to)) => self.tell(wanted, to),
-                    // Without a control thread there is nobody to work for.
-                    Some(Command::Stop) | None => break,
-                },
-                Some(done) = synced.recv() => self.note_synced(done),
-                () = self.wait() => {}
-            }
-            while let Ok(done) = synced.try_recv() {
-                self.note_synced(done);
-            }
-            self.round();
-            self.wait_for_room(&commands).await;
+    /// How long its thread has nothing to do from now on.
+    fn pause(&mut self) -> Pause {
+        self.sleeps_until = self.keeper.next_timeout();
+        match self.sleeps_until {
+            _ if !self.keeper.outgoing(self.index).is_empty() => Pause::None,
+            Some(at) => Pause::Until(at),
+            None => Pause::Endless,
         }
+    }
+
+    /// Does a shard's work on the shard's own thread, if it is quick.
+    fn help(&mut self, batch: &mut Batch) -> bool {
+        let common = Arc::clone(&self.common);
+        let mailbox = &common.mailboxes[self.index];
+        // What waits may be more than a shard has time for.
+        if !mailbox.is_empty() || is_any_full(&common) || !self.keeper.is_quick(batch) {
+            return false;
+        }
+        // Through the mailbox for the sake of what others may post meanwhile.
+        mailbox.post_unheard(batch);
+        self.round();
+        // What is left, and what is due before it is looked for, is for the keeper's thread.
+        let next = self.keeper.next_timeout();
+        let is_sooner = next.is_some_and(|at| self.sleeps_until.is_none_or(|until| at < until));
+        if is_sooner || !self.keeper.outgoing(self.index).is_empty() {
+            self.sleeps_until = next;
+            mailbox.ring();
+        }
+        true
+    }
+
+    /// Brings everything to the disk.
+    fn close(&mut self) {
         self.take_mail();
         self.end_round();
         let now = self.now();
@@ -194,35 +283,6 @@ impl<W: Work> Thread<W> {
             .with(|work, port| work.overview(wanted, now, port));
         // Whoever asked may have lost patience.
         let _ = to.send(told);
-    }
-
-    /// Waits for mail and time.
-    async fn wait(&mut self) {
-        if !self.keeper.outgoing(self.index).is_empty() {
-            return tokio::task::yield_now().await;
-        }
-        let mail = self.common.mailboxes[self.index].wait();
-        match self.keeper.next_timeout() {
-            Some(at) => {
-                let at = self.common.started + at;
-                // It makes no difference which of them it was.
-                let _ = tokio::time::timeout_at(at.into(), mail).await;
-            }
-            None => mail.await,
-        }
-    }
-
-    /// Waits while a shard has not got round to what it was sent. Shards never wait for the keeper; when
-    /// it is told to stop they have ended, and never will.
-    async fn wait_for_room(&self, commands: &UnboundedReceiver<Command>) {
-        let mailboxes = self.common.mailboxes.iter().enumerate();
-        let others = mailboxes.filter(|(shard, _)| *shard != self.index);
-        while commands.is_empty()
-            && !commands.is_closed()
-            && others.clone().any(|(_, mailbox)| mailbox.is_full())
-        {
-            tokio::time::sleep(LOOK_AGAIN).await;
-        }
     }
 
     fn now(&self) -> Now {

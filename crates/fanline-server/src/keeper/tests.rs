@@ -118,6 +118,11 @@ impl Handler for Echo {
         self.later.front().map(|(at, ..)| *at)
     }
 
+    /// Nearly everything may be done on a shard's thread, what is answered later too.
+    fn is_quick(&self, topic: &[u8]) -> bool {
+        topic != b"echo.kept"
+    }
+
     fn settle(&mut self, _: Now, _: &mut dyn Port) {}
 }
 

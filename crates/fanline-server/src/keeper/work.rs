@@ -6,7 +6,7 @@ use fanline_engine::jetstream::{Handler, Now, Overview, OverviewWanted, Port};
 use fanline_engine::store::{DiskError, SyncId, SyncRequest};
 
 /// JetStream; something small in tests.
-pub(crate) trait Work: Handler {
+pub(crate) trait Work: Handler + Send {
     /// What is to be brought to the disk now; asked until there is nothing.
     fn next_sync(&mut self, now: Duration, port: &mut dyn Port) -> Option<StreamSync>;
 

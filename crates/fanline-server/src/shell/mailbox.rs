@@ -27,6 +27,21 @@ impl Mailbox {
         }
     }
 
+    /// The same for whoever takes it out at once, so that nobody has to be woken.
+    pub(crate) fn post_unheard(&self, batch: &mut Batch) {
+        self.mail.put(batch);
+    }
+
+    /// Whether nothing waits; something may come at any time.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mail.is_empty()
+    }
+
+    /// Wakes whoever waits for mail, or keeps whoever is about to from it once.
+    pub(crate) fn ring(&self) {
+        self.arrived.notify_one();
+    }
+
     /// Takes everything out, if there is anything.
     #[inline]
     pub(crate) fn take(&self, read: impl FnOnce(&Batch)) {
@@ -127,6 +142,11 @@ impl<C: Contents> Mail<C> {
         if waiting.is_empty() {
             *waiting = contents;
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        // A hint that orders nothing.
+        !self.has_mail.load(Ordering::Relaxed)
     }
 
     /// About how much waits.

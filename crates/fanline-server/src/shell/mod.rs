@@ -14,17 +14,18 @@ use std::future::Future;
 use std::io;
 use std::net::TcpStream;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use fanline_engine::{
-    CloseReason, ConnectionStatus, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Batch, CloseReason, ConnectionStatus, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
     ShardStatus,
 };
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{debug, trace, warn};
 
+use crate::keeper::Helped;
 use crate::sync::{AtomicUsize, Ordering};
 use chunks::ChunkPool;
 pub(crate) use closed::Closed;
@@ -90,12 +91,27 @@ pub(crate) struct Common {
     pub(crate) config: Arc<ShardConfig>,
     /// One for each shard, and the keeper's after them when there is one.
     pub(crate) mailboxes: Vec<Mailbox>,
+    /// The keeper, once there is one, for shards that have little for it.
+    pub(crate) keeper: OnceLock<Weak<dyn Helped>>,
     pub(crate) started: Instant,
     /// Open connections, counted from accept to close, of each shard.
     pub(crate) connections: Vec<AtomicUsize>,
 }
 
 impl Common {
+    /// Gives a batch to another shard. What the keeper would do with it is done here and now, if that
+    /// is little and the keeper has nothing else to do: waking it, to be woken by it, takes longer.
+    pub(crate) fn post(&self, to: usize, batch: &mut Batch) {
+        let is_for_keeper = to + 1 == self.mailboxes.len();
+        let keeper = self.keeper.get().filter(|_| is_for_keeper);
+        let is_done = keeper
+            .and_then(Weak::upgrade)
+            .is_some_and(|keeper| keeper.help(batch));
+        if !is_done {
+            self.mailboxes[to].post(batch);
+        }
+    }
+
     pub(crate) fn connection_count(&self) -> usize {
         // Only a limit and a report depend on it, so no order with anything else is needed.
         self.connections
@@ -338,7 +354,7 @@ impl Shell {
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
             let batch = engine.outgoing(to);
             if to != self.index && !batch.is_empty() {
-                mailbox.post(batch);
+                self.common.post(to, batch);
                 if mailbox.is_congested() {
                     self.posted_to_congested.set(true);
                 }

@@ -3,7 +3,10 @@
 use std::io::{Write, stdout};
 
 use clap::Args;
-use fanline_server::client::jetstream::{Entry, Operation, WatchOptions};
+use fanline_server::client::ClientError;
+use fanline_server::client::jetstream::{
+    Entry, JetStream, JetStreamError, Operation, WatchOptions,
+};
 
 use super::table;
 use crate::connection::interrupted;
@@ -18,7 +21,9 @@ use crate::{show, values};
 Examples:
   fanline kv watch prices
   fanline kv watch prices 'coffee.>' --history
-  fanline kv watch prices --updates-only --json | jq .key")]
+  fanline kv watch prices --updates-only --json | jq .key
+
+A lost server is waited for; its return is told on stderr.")]
 pub(crate) struct WatchArgs {
     /// The bucket
     bucket: String,
@@ -46,35 +51,57 @@ pub(crate) struct WatchArgs {
     jetstream: JetStreamArgs,
 }
 
+/// How far it has come, whatever becomes of the connection.
+#[derive(Default)]
+struct Seen {
+    entries: u64,
+    /// The last revision that was printed.
+    revision: Option<u64>,
+}
+
 impl WatchArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let bucket = self.jetstream.connect().await?.bucket(&self.bucket).await?;
+        let mut jetstream = self.jetstream.connect().await?;
+        let mut seen = Seen::default();
+        let mut interrupted = std::pin::pin!(interrupted());
+        loop {
+            let outcome = tokio::select! {
+                outcome = self.watch(&jetstream, &mut seen) => outcome,
+                () = &mut interrupted => return Ok(()),
+            };
+            let Err(JetStreamError::Client(ClientError::Disconnected(reason))) = outcome else {
+                return Ok(outcome?);
+            };
+            let reason = reason.to_string();
+            jetstream = tokio::select! {
+                jetstream = self.jetstream.reconnect(&reason) => jetstream?,
+                () = &mut interrupted => return Ok(()),
+            };
+        }
+    }
+
+    async fn watch(&self, jetstream: &JetStream, seen: &mut Seen) -> Result<(), JetStreamError> {
+        let bucket = jetstream.bucket(&self.bucket).await?;
         let options = WatchOptions {
             with_history: self.history,
             updates_only: self.updates_only,
             ignore_deletes: self.ignore_deletes,
             meta_only: false,
-            from_revision: self.revision,
+            from_revision: seen.revision.map(|last| last + 1).or(self.revision),
         };
         let mut watch = bucket.watch(&self.key, options).await?;
         eprintln!("Watching \"{}\" of {}", self.key, self.bucket);
-        let mut printed = 0;
-        let mut interrupted = std::pin::pin!(interrupted());
-        while self.count.is_none_or(|count| printed < count) {
-            let entry = tokio::select! {
-                entry = watch.next() => entry?,
-                () = &mut interrupted => break,
-            };
-            if let Some(entry) = entry {
+        while self.count.is_none_or(|count| seen.entries < count) {
+            if let Some(entry) = watch.next().await? {
                 self.print(&entry)?;
-                printed += 1;
+                seen.entries += 1;
+                seen.revision = Some(entry.revision);
             }
         }
-        watch.close().await?;
-        Ok(())
+        watch.close().await
     }
 
-    fn print(&self, entry: &Entry) -> Result<(), Failure> {
+    fn print(&self, entry: &Entry) -> Result<(), JetStreamError> {
         let mut out = stdout().lock();
         if self.json.json {
             writeln!(out, "{}", table::to_json(entry))?;
