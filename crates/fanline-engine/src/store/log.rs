@@ -98,7 +98,7 @@ impl Store {
                 let parts = self.parts(&at).ok_or(StoreError::Damaged(sequence))?;
                 Ok(Some(parts.record))
             }
-            Err(StoreError::Damaged(sequence)) => {
+            Err(StoreError::Damaged(_)) => {
                 self.give_up(&place)?;
                 Err(StoreError::Damaged(sequence))
             }
@@ -215,19 +215,22 @@ impl Store {
         if at >= self.segments.len() || sequence < self.segments[at].first {
             return Ok(None);
         }
-        let slots = self.load(at)?;
-        let Some(slot) = slots.find(sequence) else {
+        self.load(at)?;
+        let segment = &self.segments[at];
+        let Some(slots) = &segment.slots else {
             return Ok(None);
         };
-        let subject = slots.entries[slot].subject;
-        if self.segments[at].is_dead(slot) {
+        let found = slots.find(sequence);
+        // One whose head is damaged may have any sequence between its neighbours'.
+        let found = found.or_else(|| slots.lost_beside(sequence, |slot| segment.is_dead(slot)));
+        let Some(slot) = found.filter(|slot| !segment.is_dead(*slot)) else {
             return Ok(None);
-        }
+        };
         Ok(Some(Place {
             segment: at,
             slot,
-            sequence,
-            subject,
+            sequence: slots.sequence(slot),
+            subject: slots.entries[slot].subject,
         }))
     }
 

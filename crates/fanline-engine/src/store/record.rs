@@ -293,9 +293,15 @@ pub(super) fn seal(bytes: &mut [u8], salt: u32) {
     bytes[..4].copy_from_slice(&head_sum.to_le_bytes());
 }
 
-/// The sequence in a head of which nothing else can be trusted.
-pub(super) fn sequence_unchecked(bytes: &[u8]) -> Option<u64> {
-    read_u64(bytes, 16)
+/// The head of which one bit has become another.
+pub(super) fn mend(bytes: &[u8], salt: u32) -> Option<Head> {
+    let mut head = bytes[..bytes.len().min(PACKED_HEAD_BYTES)].to_vec();
+    (0..head.len() * 8).find_map(|bit| {
+        head[bit / 8] ^= 1 << (bit % 8);
+        let mended = Head::parse(&head, salt);
+        head[bit / 8] ^= 1 << (bit % 8);
+        mended
+    })
 }
 
 /// Overwrites headers and payload with zeros. The head stays as it is, so that nothing can go wrong

@@ -185,8 +185,8 @@ impl Store {
         let mut holes = Vec::new();
         while let Some((offset, what)) = scanner.next() {
             let head = match what {
-                Found::Hole { .. } => {
-                    holes.push(Hole::new(found.len(), &bytes[offset..]));
+                Found::Hole { bytes: len } => {
+                    holes.push(Hole::new(found.len(), len, &bytes[offset..], files.salt));
                     continue;
                 }
                 Found::Sound(head) | Found::Damaged(head) if head.kind.is_message() => head,
@@ -204,9 +204,10 @@ impl Store {
             found.push((head.sequence, slot, head.bytes));
         }
         if scanner.end() < bytes.len() {
-            holes.push(Hole::new(found.len(), &bytes[scanner.end()..]));
+            let rest = &bytes[scanner.end()..];
+            holes.push(Hole::new(found.len(), rest.len(), rest, files.salt));
         }
-        fill_holes(&mut found, &holes, segment, self.first);
+        fill_holes(&mut found, &holes, segment);
         for (number, (sequence, slot, stored)) in found.into_iter().enumerate() {
             self.must_recount |= slot.subject == UNKNOWN && !segment.is_dead(number);
             slots.push(sequence, slot, stored);
@@ -297,27 +298,28 @@ fn lost(sequence: u64) -> FoundSlot {
 struct Hole {
     /// Behind so many records,
     behind: usize,
-    /// the first of which seems to have this sequence.
+    bytes: usize,
+    /// the first of which had this sequence, if that can be told.
     sequence: Option<u64>,
 }
 
 impl Hole {
-    fn new(behind: usize, bytes: &[u8]) -> Self {
+    fn new(behind: usize, bytes: usize, from: &[u8], salt: u32) -> Self {
         Hole {
             behind,
-            sequence: record::sequence_unchecked(bytes),
+            bytes,
+            sequence: record::mend(from, salt).map(|head| head.sequence),
         }
     }
 }
 
 /// Each record keeps its number, also when the head of one before it has become unreadable since. What
-/// its sequence was is told by its neighbours, or else by the damaged head itself.
-fn fill_holes(found: &mut Vec<FoundSlot>, holes: &[Hole], segment: &Segment, first_live: u64) {
+/// its sequence was is told by its neighbours, or else by the damaged head itself; where neither does
+/// it is taken for the highest that it can be: what is dropped below a sequence does not drop it then.
+fn fill_holes(found: &mut Vec<FoundSlot>, holes: &[Hole], segment: &Segment) {
     let records = segment.records as usize;
-    if found.len() >= records {
-        return;
-    }
-    if segment.last + 1 - segment.first == u64::from(segment.records) {
+    let mut missing = records.saturating_sub(found.len());
+    if segment.last + 1 - segment.first == u64::from(segment.records) && missing > 0 {
         for (number, sequence) in (segment.first..=segment.last).enumerate() {
             if found.get(number).is_none_or(|(s, ..)| *s != sequence) {
                 found.insert(number, lost(sequence));
@@ -325,26 +327,30 @@ fn fill_holes(found: &mut Vec<FoundSlot>, holes: &[Hole], segment: &Segment, fir
         }
         return;
     }
-    for (before, hole) in holes.iter().enumerate() {
-        if found.len() >= records {
-            return;
-        }
-        let at = hole.behind + before;
-        let previous = at.checked_sub(1).map(|p| found[p].0 + 1);
-        let least = match segment.is_dead(at) {
-            true => previous.unwrap_or(segment.first),
-            // What lives is not below all that lives.
-            false => previous.unwrap_or(segment.first).max(first_live),
+    let largest = holes.iter().map(|hole| hole.bytes).max();
+    let mut filled = 0;
+    for (number, hole) in holes.iter().enumerate() {
+        let wanted = match Some(hole.bytes) == largest {
+            true => missing.saturating_sub(holes.len() - number - 1).max(1),
+            false => 1,
         };
+        let at = hole.behind + filled;
+        let previous = at.checked_sub(1).and_then(|previous| found.get(previous));
+        let least = previous.map_or(segment.first, |(sequence, ..)| sequence + 1);
         let end = found.get(at).map_or(segment.last + 1, |(next, ..)| *next);
-        let seems = hole.sequence.filter(|s| (least..end).contains(s));
-        if least < end {
-            found.insert(at, lost(seems.unwrap_or(least)));
+        let room = usize::try_from(end.saturating_sub(least)).unwrap_or(usize::MAX);
+        let count = wanted.min(missing).min(room);
+        match hole.sequence.filter(|s| (least..end).contains(s)) {
+            Some(sequence) if count == 1 => found.insert(at, lost(sequence)),
+            _ => drop(found.splice(at..at, (end - count as u64..end).map(lost))),
         }
+        missing -= count;
+        filled += count;
     }
-    // The rest was at the end, and the last of it is known.
+    // What the file is too short for.
     while found.len() < records {
-        let sequence = segment.last - (records - found.len() - 1) as u64;
-        found.push(lost(sequence));
+        let least = found.last().map_or(segment.first, |(last, ..)| last + 1);
+        let left = (records - found.len() - 1) as u64;
+        found.push(lost(least.max(segment.last.saturating_sub(left))));
     }
 }

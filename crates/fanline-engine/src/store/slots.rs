@@ -48,6 +48,10 @@ impl Slot {
         }
     }
 
+    fn is_lost(self) -> bool {
+        self.offset == 0 && self.subject == UNKNOWN
+    }
+
     /// Bytes of subject, headers and payload together.
     pub(super) fn content_bytes(self) -> u64 {
         let bit = |flag| u64::from(self.bytes_and_flags & flag != 0);
@@ -148,6 +152,18 @@ impl Slots {
     pub(super) fn find(&self, sequence: u64) -> Option<usize> {
         let slot = self.at_or_after(sequence);
         (slot < self.len() && self.sequence(slot) == sequence).then_some(slot)
+    }
+
+    /// The slot of a record that cannot be found any more, and that may be the one of this sequence,
+    /// which has none.
+    pub(super) fn lost_beside(
+        &self,
+        sequence: u64,
+        is_dead: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let above = self.at_or_after(sequence);
+        let mut beside = [Some(above), above.checked_sub(1)].into_iter().flatten();
+        beside.find(|slot| self.entries.get(*slot).is_some_and(|s| s.is_lost()) && !is_dead(*slot))
     }
 
     pub(super) fn len(&self) -> usize {
