@@ -16,6 +16,7 @@
 //! assert!(shard.outbox(client).plain().unwrap().ends_with(b"MSG a.b 1 2\r\nhi\r\n"));
 //! ```
 
+pub mod access;
 mod auth;
 pub mod jetstream;
 mod limits;
@@ -26,6 +27,7 @@ mod shard;
 mod short_bytes;
 pub mod store;
 mod topic;
+pub mod transform;
 mod trie;
 
 pub use auth::Auth;

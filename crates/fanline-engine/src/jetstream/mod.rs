@@ -23,7 +23,6 @@ mod streams;
 #[cfg(test)]
 mod tests;
 mod transfer;
-pub mod transform;
 
 use std::time::Duration;
 

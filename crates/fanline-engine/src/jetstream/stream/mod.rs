@@ -42,10 +42,10 @@ use schedule::Schedules;
 use source::Source;
 
 use super::consumer::Consumers;
-use super::transform::Transform;
 use super::{ApiError, Discard, Now, Port, Republish, StreamConfig};
 use crate::store::{Discard as StoreDiscard, Store, StoreLimits, StoreState};
 use crate::topic::Filter;
+use crate::transform::Transform;
 
 /// A persisted stream and its consumers.
 pub struct Stream {
