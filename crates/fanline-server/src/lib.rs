@@ -44,9 +44,10 @@ mod server;
 mod shell;
 mod sync;
 
+pub use keeper::StoreKeyError;
 pub use options::{
-    Addresses, Auth, Certificate, ClientCertificates, JetStreamOptions, Limits, Options, SyncMode,
-    TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
+    Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,
+    Options, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 

@@ -44,15 +44,13 @@ impl JetStream {
                 Compression::None => store::Compression::None,
                 Compression::S2 => store::Compression::Lz4,
             },
+            key: self.settings.key.clone(),
             seed: self.random.number(),
             ..FileOptions::default()
         };
+        let (documents, found) = self.open_documents(&config.name)?;
         let folders = self.folders.as_mut();
         let folders = folders.ok_or(ApiError::INSUFFICIENT_RESOURCES)?;
-        let beside = folders
-            .open(&config.name)
-            .map_err(ApiError::stream_create)?;
-        let (documents, found) = Documents::open(beside).map_err(ApiError::stream_create)?;
         let disk = folders
             .open(&config.name)
             .map_err(ApiError::stream_create)?;
@@ -65,13 +63,14 @@ impl JetStream {
         Ok((home, found, recovery))
     }
 
-    /// What a folder's documents say, without its log.
-    pub(super) fn read_documents(&mut self, name: &str) -> Result<Found, ApiError> {
+    /// The documents of a folder and what they say, without its log.
+    pub(super) fn open_documents(&mut self, name: &str) -> Result<(Documents, Found), ApiError> {
+        let seed = self.random.number();
         let folders = self.folders.as_mut();
         let folders = folders.ok_or(ApiError::INSUFFICIENT_RESOURCES)?;
         let disk = folders.open(name).map_err(ApiError::stream_create)?;
-        let (_, found) = Documents::open(disk).map_err(ApiError::stream_create)?;
-        Ok(found)
+        let key = self.settings.key.as_ref();
+        Documents::open_sealed(disk, key, seed).map_err(ApiError::stream_create)
     }
 
     /// When the records of a stream are brought to the disk.

@@ -1,10 +1,10 @@
-//! Sealing with a key: AES-256-GCM.
+//! Sealing with a key: AES-256-GCM or ChaCha20-Poly1305.
 //!
 //! Each start of a store seals with a key of its own, which is derived from the one that it was given
 //! and a random number, its *epoch*; in it the nonces count. So no nonce is used twice, whatever a
 //! crash has made of what was written.
 
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf;
 
 /// Before what is sealed: epoch and nonce; behind it: the tag.
@@ -19,14 +19,53 @@ const FILE_MAGIC: &[u8; 4] = b"FSea";
 const FILE_VERSION: u16 = 1;
 const FILE_HEAD_BYTES: usize = 16;
 
+/// How bytes are sealed. What is sealed already is opened either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Algorithm {
+    /// AES-256-GCM: the faster one where the processor has instructions for it.
+    #[default]
+    Aes,
+    /// ChaCha20-Poly1305.
+    ChaCha,
+}
+
+impl Algorithm {
+    /// The lowest bit of an epoch.
+    fn bit(self) -> u64 {
+        match self {
+            Algorithm::Aes => 0,
+            Algorithm::ChaCha => 1,
+        }
+    }
+
+    fn of_epoch(epoch: u64) -> &'static aead::Algorithm {
+        match epoch & 1 {
+            0 => &aead::AES_256_GCM,
+            _ => &aead::CHACHA20_POLY1305,
+        }
+    }
+}
+
 /// What a store's files are sealed with.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key([u8; 32]);
+pub struct Key {
+    secret: [u8; 32],
+    algorithm: Algorithm,
+}
 
 impl Key {
     /// Takes 32 bytes that are hard to guess.
-    pub fn new(bytes: [u8; 32]) -> Self {
-        Key(bytes)
+    pub fn new(secret: [u8; 32]) -> Self {
+        Key {
+            secret,
+            algorithm: Algorithm::default(),
+        }
+    }
+
+    /// The same key, with which is sealed so from now on.
+    #[must_use]
+    pub fn sealing_with(self, algorithm: Algorithm) -> Self {
+        Key { algorithm, ..self }
     }
 }
 
@@ -73,7 +112,9 @@ pub(super) struct Cipher {
 impl Cipher {
     /// The `epoch` is to be another one each time.
     pub(super) fn new(key: &Key, purpose: Purpose, epoch: u64) -> Self {
-        let derived = hkdf::Salt::new(hkdf::HKDF_SHA256, b"fanline store").extract(&key.0);
+        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"fanline store");
+        let derived = salt.extract(&key.secret);
+        let epoch = epoch & !1 | key.algorithm.bit();
         let mut cipher = Cipher {
             key_check: key_check(&derived),
             derived,
@@ -139,9 +180,10 @@ impl Cipher {
     }
 
     fn derive(&self, epoch: u64) -> Option<LessSafeKey> {
-        let epoch = epoch.to_le_bytes();
-        let info = [self.purpose.label(), &epoch[..]];
-        let derived = self.derived.expand(&info, &AES_256_GCM).ok()?;
+        let bytes = epoch.to_le_bytes();
+        let info = [self.purpose.label(), &bytes[..]];
+        let algorithm = Algorithm::of_epoch(epoch);
+        let derived = self.derived.expand(&info, algorithm).ok()?;
         Some(LessSafeKey::new(UnboundKey::from(derived)))
     }
 

@@ -51,27 +51,26 @@ pub struct Found {
 }
 
 impl Documents {
-    /// All documents of a folder. Those that are sealed count as damaged.
+    /// All documents of a folder, sealed or not.
     ///
     /// # Errors
-    /// The disk fails. Damage is no error: it is told.
-    pub fn open(disk: Box<dyn Disk>) -> Result<(Self, Found), DiskError> {
-        let (documents, found, _) = Self::read(disk, None)?;
-        Ok((documents, found))
+    /// The disk fails, or some document is sealed. Damage is no error: it is told.
+    pub fn open(disk: Box<dyn Disk>) -> Result<(Self, Found), StoreError> {
+        Self::open_sealed(disk, None, 0)
     }
 
-    /// All documents of a folder, sealed or not; those that are written from now on are sealed. The
-    /// seed is a random number, another one each time. Names are not sealed.
+    /// The same with a key: what is written from now on is sealed, but for names. The seed is a random
+    /// number, another one each time.
     ///
     /// # Errors
     /// The disk fails, or some document is sealed with another key.
     pub fn open_sealed(
         disk: Box<dyn Disk>,
-        key: &Key,
+        key: Option<&Key>,
         seed: u64,
     ) -> Result<(Self, Found), StoreError> {
-        let cipher = Cipher::new(key, Purpose::Documents, seed);
-        match Self::read(disk, Some(cipher))? {
+        let cipher = key.map(|key| Cipher::new(key, Purpose::Documents, seed));
+        match Self::read(disk, cipher)? {
             (documents, found, false) => Ok((documents, found)),
             (_, _, true) => Err(StoreError::WrongKey),
         }
@@ -436,7 +435,7 @@ mod tests {
         plain.sync_now().unwrap();
         let key = Key::new([1; 32]);
         let open_sealed =
-            |key: &Key, seed| Documents::open_sealed(Box::new(disk.clone()), key, seed);
+            |key: &Key, seed| Documents::open_sealed(Box::new(disk.clone()), Some(key), seed);
         let (mut documents, _) = open_sealed(&key, 1).unwrap();
         documents.put("new", b"for your eyes only".to_vec());
         documents.sync_now().unwrap();
@@ -447,7 +446,16 @@ mod tests {
         assert_eq!(found.documents, expected);
         let other = open_sealed(&Key::new([2; 32]), 3);
         assert_eq!(other.err(), Some(StoreError::WrongKey));
-        assert_eq!(open(&disk).1.damaged, ["new"]);
+        let without = Documents::open(Box::new(disk.clone()));
+        assert_eq!(without.err(), Some(StoreError::WrongKey));
+        // With the other algorithm it is the same key.
+        let key = key.sealing_with(Algorithm::ChaCha);
+        let (mut documents, same) = open_sealed(&key, 4).unwrap();
+        assert_eq!(same, found);
+        documents.put("new", b"for her eyes only".to_vec());
+        documents.sync_now().unwrap();
+        let (_, found) = open_sealed(&key.sealing_with(Algorithm::Aes), 5).unwrap();
+        assert_eq!(found.documents[0].1, b"for her eyes only");
     }
 
     #[test]

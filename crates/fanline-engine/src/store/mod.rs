@@ -49,10 +49,11 @@ mod sync;
 mod tests;
 mod types;
 mod upkeep;
+pub mod wrapped;
 
 use std::collections::VecDeque;
 
-pub use cipher::Key;
+pub use cipher::{Algorithm, Key};
 pub use disk::{Disk, DiskError, FileId};
 pub use filters::Filters;
 pub use packing::Compression;

@@ -164,7 +164,7 @@ pub enum StoreError {
     #[error("record {0} is damaged on disk")]
     Damaged(u64),
     /// What is on disk was sealed with another key, or with one where none was given.
-    #[error("the records are sealed with another key")]
+    #[error("it is encrypted with another key")]
     WrongKey,
     /// The disk failed. Reads go on where they can; appends are refused until a write succeeds.
     #[error(transparent)]

@@ -1,0 +1,128 @@
+//! The key that everything in a store folder is sealed with. It is drawn once, and kept there sealed
+//! with the secret that the server is given, in two copies.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use fanline_engine::store::Key;
+use fanline_engine::store::wrapped::{self, UnwrapError};
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::options::{Encryption, Secret};
+
+const NAMES: [&str; 2] = ["key", "key.copy"];
+const NEW_SUFFIX: &str = ".new";
+
+/// Why a store folder is not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreKeyError {
+    /// It is encrypted, and no secret was given.
+    #[error("it is encrypted, and no encryption key was given")]
+    Missing,
+    /// It is encrypted with another secret.
+    #[error("it is encrypted with another encryption key")]
+    Wrong,
+    /// An empty secret keeps nothing secret.
+    #[error("the encryption key is empty")]
+    Empty,
+    /// Both copies of the store's own key are damaged.
+    #[error("both copies of its own key, `key` and `key.copy`, are damaged")]
+    Damaged,
+    /// The files cannot be read or written, or there are no random numbers.
+    #[error("its own key cannot be read or written: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The key of a store folder; none when it is not encrypted. Nothing is written unless the secret is
+/// right.
+pub(super) fn open(
+    folder: &Path,
+    encryption: Option<&Encryption>,
+) -> Result<Option<Key>, StoreKeyError> {
+    let mut copies = Vec::new();
+    for name in NAMES {
+        match fs::read(folder.join(name)) {
+            Ok(bytes) => copies.push(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => copies.push(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let is_sealed = copies.iter().any(Option::is_some);
+    let Some(encryption) = encryption else {
+        return match is_sealed {
+            true => Err(StoreKeyError::Missing),
+            false => Ok(None),
+        };
+    };
+    if encryption.secret.bytes().is_empty() {
+        return Err(StoreKeyError::Empty);
+    }
+    let key = match is_sealed {
+        true => unwrap(folder, &copies, encryption)?,
+        false => {
+            let key = random()?;
+            write(folder, &NAMES, &encryption.secret, &key)?;
+            key
+        }
+    };
+    Ok(Some(Key::new(key).sealing_with(encryption.cipher)))
+}
+
+/// The key from the copies that there are; those that the secret does not open are made again.
+fn unwrap(
+    folder: &Path,
+    copies: &[Option<Vec<u8>>],
+    encryption: &Encryption,
+) -> Result<[u8; 32], StoreKeyError> {
+    let mut key = None;
+    let mut is_wrong = false;
+    let mut stale = Vec::new();
+    for (name, copy) in NAMES.iter().zip(copies) {
+        let opened = copy.as_ref().map_or(Err(UnwrapError::Damaged), |copy| {
+            wrapped::unwrap(encryption.secret.bytes(), copy)
+        });
+        is_wrong |= opened == Err(UnwrapError::WrongSecret);
+        match opened {
+            Ok(opened) => key = Some(opened),
+            Err(_) => stale.push(*name),
+        }
+    }
+    let previous = encryption.previous_secret.as_ref();
+    let mut before = copies.iter().flatten().zip(previous.into_iter().cycle());
+    let key = key
+        .or_else(|| before.find_map(|(copy, secret)| wrapped::unwrap(secret.bytes(), copy).ok()));
+    let key = key.ok_or(match is_wrong {
+        true => StoreKeyError::Wrong,
+        false => StoreKeyError::Damaged,
+    })?;
+    write(folder, &stale, &encryption.secret, &key)?;
+    Ok(key)
+}
+
+/// One after the other, so that there is a good one at any time.
+fn write(
+    folder: &Path,
+    names: &[&str],
+    secret: &Secret,
+    key: &[u8; 32],
+) -> Result<(), StoreKeyError> {
+    for name in names {
+        let bytes = wrapped::wrap(secret.bytes(), key, random()?);
+        let new = folder.join(format!("{name}{NEW_SUFFIX}"));
+        let mut file = File::create(&new)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        fs::rename(&new, folder.join(name))?;
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+fn random<const BYTES: usize>() -> Result<[u8; BYTES], StoreKeyError> {
+    let mut bytes = [0; BYTES];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| io::Error::other("the system gives no random numbers"))?;
+    Ok(bytes)
+}
