@@ -357,6 +357,7 @@ fn unescape(escaped: &str) -> Option<String> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use super::super::cipher::Algorithm;
     use super::super::faulty::{Dice, Faulty};
     use super::*;
 

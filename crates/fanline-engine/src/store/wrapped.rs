@@ -16,8 +16,8 @@ const KEY_BYTES: usize = 32;
 const TAG_BYTES: usize = 16;
 const SUM_BYTES: usize = 4;
 const WRAPPED_BYTES: usize = HEAD_BYTES + SALT_BYTES + KEY_BYTES + TAG_BYTES + SUM_BYTES;
-/// What is easy to remember is hard to guess at least in time: a tenth of a second each.
-const ROUNDS: NonZeroU32 = NonZeroU32::new(600_000).expect("not 0");
+/// What is easy to remember is hard to guess at least in time: some hundredths of a second each.
+const ROUNDS: NonZeroU32 = NonZeroU32::new(200_000).expect("not 0");
 
 /// Why a wrapped key cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

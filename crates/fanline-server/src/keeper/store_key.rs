@@ -63,56 +63,55 @@ pub(super) fn open(
         true => unwrap(folder, &copies, encryption)?,
         false => {
             let key = random()?;
-            write(folder, &NAMES, &encryption.secret, &key)?;
+            let bytes = wrapped::wrap(encryption.secret.bytes(), &key, random()?);
+            write(folder, &copies, &bytes)?;
             key
         }
     };
     Ok(Some(Key::new(key).sealing_with(encryption.cipher)))
 }
 
-/// The key from the copies that there are; those that the secret does not open are made again.
+/// The key from the first copy that a secret opens; the others are made to be the same.
 fn unwrap(
     folder: &Path,
     copies: &[Option<Vec<u8>>],
     encryption: &Encryption,
 ) -> Result<[u8; 32], StoreKeyError> {
-    let mut key = None;
+    let mut different: Vec<&Vec<u8>> = copies.iter().flatten().collect();
+    different.dedup();
     let mut is_wrong = false;
-    let mut stale = Vec::new();
-    for (name, copy) in NAMES.iter().zip(copies) {
-        let opened = copy.as_ref().map_or(Err(UnwrapError::Damaged), |copy| {
-            wrapped::unwrap(encryption.secret.bytes(), copy)
-        });
-        is_wrong |= opened == Err(UnwrapError::WrongSecret);
-        match opened {
-            Ok(opened) => key = Some(opened),
-            Err(_) => stale.push(*name),
+    let secret = &encryption.secret;
+    for tried in [secret].into_iter().chain(&encryption.previous_secret) {
+        for copy in &different {
+            match wrapped::unwrap(tried.bytes(), copy) {
+                Ok(key) => {
+                    let bytes = match tried == secret {
+                        true => (*copy).clone(),
+                        false => wrapped::wrap(secret.bytes(), &key, random()?),
+                    };
+                    write(folder, copies, &bytes)?;
+                    return Ok(key);
+                }
+                Err(UnwrapError::WrongSecret) => is_wrong = true,
+                Err(UnwrapError::Damaged) => {}
+            }
         }
     }
-    let previous = encryption.previous_secret.as_ref();
-    let mut before = copies.iter().flatten().zip(previous.into_iter().cycle());
-    let key = key
-        .or_else(|| before.find_map(|(copy, secret)| wrapped::unwrap(secret.bytes(), copy).ok()));
-    let key = key.ok_or(match is_wrong {
+    Err(match is_wrong {
         true => StoreKeyError::Wrong,
         false => StoreKeyError::Damaged,
-    })?;
-    write(folder, &stale, &encryption.secret, &key)?;
-    Ok(key)
+    })
 }
 
-/// One after the other, so that there is a good one at any time.
-fn write(
-    folder: &Path,
-    names: &[&str],
-    secret: &Secret,
-    key: &[u8; 32],
-) -> Result<(), StoreKeyError> {
-    for name in names {
-        let bytes = wrapped::wrap(secret.bytes(), key, random()?);
+/// Makes both copies these bytes, one after the other, so that there is a good one at any time.
+fn write(folder: &Path, copies: &[Option<Vec<u8>>], bytes: &[u8]) -> Result<(), StoreKeyError> {
+    for (name, copy) in NAMES.iter().zip(copies) {
+        if copy.as_deref() == Some(bytes) {
+            continue;
+        }
         let new = folder.join(format!("{name}{NEW_SUFFIX}"));
         let mut file = File::create(&new)?;
-        file.write_all(&bytes)?;
+        file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&new, folder.join(name))?;
         File::open(folder)?.sync_all()?;
