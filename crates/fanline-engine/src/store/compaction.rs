@@ -197,8 +197,7 @@ impl Compacted {
             Slot::new(offset, head, slot.subject),
             head.bytes,
         );
-        self.segment
-            .note_added(head.sequence, head.bytes, head.unix_nanos);
+        self.segment.note_added(head, offset);
         self.bytes.extend_from_slice(record);
     }
 

@@ -33,6 +33,7 @@ mod filters;
 mod index;
 mod limits;
 mod log;
+mod marks;
 mod packing;
 mod query;
 mod record;
