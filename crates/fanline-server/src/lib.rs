@@ -45,9 +45,10 @@ mod shell;
 mod sync;
 mod tls;
 
+pub use keeper::StoreKeyError;
 pub use options::{
-    Addresses, Auth, Certificate, ClientCertificates, JetStreamOptions, Limits, Options, SyncMode,
-    TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
+    Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,
+    Options, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 

@@ -13,6 +13,7 @@ use tracing::info;
 
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
+use crate::keeper::StoreKeyError;
 use crate::options::{Addresses, Options, TlsOptions, WebSocketOptions};
 use crate::shell::{self, Command, Common, Listeners, Mailbox, Transport, WebSocketListener};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
@@ -73,6 +74,14 @@ pub enum StartError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// The folder that streams are kept in is encrypted, and the key to it was not given.
+    #[error("the store folder {} cannot be used: {source}", path.display())]
+    StoreKey {
+        /// Which folder.
+        path: PathBuf,
+        /// What is wrong with the key.
+        source: StoreKeyError,
     },
     /// What streams keep could not be taken back.
     #[error("JetStream could not start: {}", plain(.0))]

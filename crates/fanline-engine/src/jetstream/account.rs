@@ -15,7 +15,7 @@ use super::streams::{Key, StreamId, Streams};
 use super::transfer::Transfers;
 use super::{Message, Now, Port, Storage, Strictness, api};
 use crate::store::documents::Documents;
-use crate::store::{DiskError, SyncId, SyncMode, SyncRequest};
+use crate::store::{self, DiskError, SyncId, SyncMode, SyncRequest};
 use crate::topic::Filter;
 
 /// Set in the ids of syncs of documents, which are counted apart from those of logs.
@@ -48,6 +48,8 @@ pub struct Settings {
     pub server_limits: ServerLimits,
     /// When records are brought to the disk, if their stream does not say.
     pub sync: SyncMode,
+    /// What everything on disk is sealed with.
+    pub key: Option<store::Key>,
 }
 
 /// Something to be brought to the disk, and whose it is.

@@ -7,6 +7,7 @@ mod help;
 mod jetstream;
 mod machine;
 mod store_folder;
+mod store_key;
 mod syncer;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ use help::Shared;
 pub(crate) use jetstream::{starter, store_folder};
 use store_folder::AccountsFolder;
 use store_folder::StoreFolder;
+pub use store_key::StoreKeyError;
 use syncer::{Job, Synced, Syncer};
 use work::{StreamSync, Work};
 

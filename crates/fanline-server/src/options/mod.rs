@@ -1,5 +1,6 @@
 //! Everything that a server can be told before it starts.
 
+mod encryption;
 mod tls;
 mod websocket;
 
@@ -8,6 +9,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use encryption::{Cipher, Encryption, Secret};
 pub use fanline_engine::store::SyncMode;
 pub use fanline_engine::{Auth, Limits};
 pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
@@ -127,6 +129,8 @@ pub struct JetStreamOptions {
     pub domain: Option<String>,
     /// Refuse requests with fields that nobody knows, as nats-server does.
     pub strict: bool,
+    /// How streams on disk are encrypted; not at all when `None`.
+    pub encryption: Option<Encryption>,
 }
 
 impl Default for JetStreamOptions {
@@ -138,6 +142,7 @@ impl Default for JetStreamOptions {
             sync: SyncMode::default(),
             domain: None,
             strict: true,
+            encryption: None,
         }
     }
 }

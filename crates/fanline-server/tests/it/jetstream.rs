@@ -10,10 +10,10 @@ use tokio::time::timeout;
 use crate::raw::{PATIENCE, SHARD_COUNTS, options};
 
 /// A folder that is gone when the test is.
-struct TempFolder(PathBuf);
+pub(crate) struct TempFolder(pub(crate) PathBuf);
 
 impl TempFolder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let name = format!("fanline-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         // What an earlier process of this number left.
@@ -39,7 +39,7 @@ fn with_store(shards: usize, folder: &TempFolder) -> Options {
     }
 }
 
-async fn ask(client: &Client, topic: &str, payload: &str) -> String {
+pub(crate) async fn ask(client: &Client, topic: &str, payload: &str) -> String {
     let reply = client.request(topic, payload.to_owned(), PATIENCE).await;
     let reply = reply.unwrap_or_else(|error| panic!("{topic}: {error}"));
     String::from_utf8_lossy(reply.payload()).into_owned()
@@ -60,7 +60,7 @@ async fn next(client: &Client, stream: &str) -> Message {
     next.expect("a record")
 }
 
-async fn stop(server: &Handle) {
+pub(crate) async fn stop(server: &Handle) {
     server.shutdown();
     let stopped = timeout(PATIENCE, server.wait()).await;
     stopped.expect("the server stops");
