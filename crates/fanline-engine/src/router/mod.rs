@@ -2,7 +2,8 @@
 //!
 //! A change of a filter takes away exactly the cached routes of topics that it matches, so that
 //! subscription churn costs nobody else. A topic is cached when it is seen for the second time:
-//! the reply subjects of requests, each used once, never displace anything.
+//! the reply subjects of requests, each used once, never displace anything, and share one route as
+//! long as no filter changes.
 
 mod cache;
 mod interest;
@@ -147,10 +148,7 @@ impl Router {
     }
 
     fn route_slow(&mut self, topic: &[u8]) -> RouteMemo {
-        let Router { filters, cache, .. } = self;
-        cache.find_or_build(topic, |route| {
-            filters.filters_matching(topic, &mut |interest: &Interest| interest.add_to(route));
-        })
+        self.cache.find_or_build(topic, &self.filters)
     }
 
     fn invalidate(&mut self, filter: &[u8]) {
