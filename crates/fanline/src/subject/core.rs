@@ -519,12 +519,21 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             return Guard::closed();
         }
         let mut replay = Replaying::new(self);
-        let now = self.policy.now_exact();
+        let mut now = self.now();
+        let mut exact = !P::TIMED;
         loop {
             let mut control = lock(&self.control);
             if let Some(End::Disposed) = control.end {
                 break;
             }
+            if P::STORES && !exact && self.may_expire(&mut control, now) {
+                drop(control);
+                // Without the lock: a clock is the user's code.
+                now = self.policy.now_exact();
+                exact = true;
+                continue;
+            }
+            exact = true;
             if P::STORES
                 && let Some(values) = replay.advance(&mut control, now)
             {
@@ -555,6 +564,14 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             return Guard::registered_weakly(self.this.clone(), key);
         }
         Guard::closed()
+    }
+
+    /// Whether a reading that is late could keep a value that an exact one would let go.
+    fn may_expire(&self, control: &mut Control<E, L>, now: Time) -> bool {
+        self.gate.halt(&mut control.fenced);
+        // SAFETY: halted, with the lock held.
+        let store = unsafe { &*self.gate.store() };
+        store.has_expired(&self.policy, now + self.policy.late_max())
     }
 
     /// Shows what is retained at this moment to `visit`, in order.
