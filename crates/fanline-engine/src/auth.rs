@@ -1,5 +1,7 @@
 //! Who may connect.
 
+use crate::access::same;
+
 /// The credentials that this server asks for.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -49,17 +51,6 @@ impl Auth {
             }
         }
     }
-}
-
-/// Compares in a time that depends on the lengths only.
-fn same(expected: &str, given: &str) -> bool {
-    let given = given.as_bytes();
-    let expected = expected.as_bytes();
-    let mut difference = expected.len() ^ given.len();
-    for (i, byte) in expected.iter().enumerate() {
-        difference |= usize::from(byte ^ given.get(i).copied().unwrap_or(0));
-    }
-    difference == 0
 }
 
 #[cfg(test)]

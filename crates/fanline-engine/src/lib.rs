@@ -16,6 +16,7 @@
 //! assert!(shard.outbox(client).plain().unwrap().ends_with(b"MSG a.b 1 2\r\nhi\r\n"));
 //! ```
 
+pub mod access;
 mod auth;
 pub mod jetstream;
 mod limits;
@@ -26,8 +27,10 @@ mod shard;
 mod short_bytes;
 pub mod store;
 mod topic;
+pub mod transform;
 mod trie;
 
+pub use access::AccountId;
 pub use auth::Auth;
 pub use limits::Limits;
 pub use nats::error::{ClientError, CloseReason};
@@ -36,8 +39,8 @@ pub use nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use router::{MatchMemo, Matched, Matcher};
 pub use shard::{
-    Batch, ConnectionStatus, Ended, Keeper, Peer, Place, Receipt, SHARDS_MAX, SessionId, Shard,
-    ShardConfig, ShardStatus, SubscriptionStatus,
+    Backlog, Batch, ConnectionStatus, Ended, Keeper, Peer, Place, Receipt, SHARDS_MAX, SessionId,
+    Shard, ShardConfig, ShardStatus, SubscriptionStatus,
 };
 pub use topic::{Filter, FilterError, is_literal_topic};
 pub use trie::{NodeId, Trie, Vacant};

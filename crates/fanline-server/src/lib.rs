@@ -44,7 +44,10 @@ mod server;
 mod shell;
 mod sync;
 
-pub use options::{Addresses, Auth, JetStreamOptions, Limits, Options, SyncMode};
+pub use options::{
+    Addresses, Auth, Certificate, ClientCertificates, JetStreamOptions, Limits, Options, SyncMode,
+    TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
+};
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 
 /// The Rust code in the README compiles and runs as part of the tests.

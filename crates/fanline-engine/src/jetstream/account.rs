@@ -7,13 +7,13 @@ use super::advisory::Advisories;
 use super::consumer::AckTopic;
 use super::folders::Folders;
 use super::info::ApiStats;
-use super::limits::{AccountLimits, Reserved, ServerLimits, Usage};
+use super::limits::{AccountLimits, Reserved, ServerLimits, Usage, Used};
 use super::random::Random;
 use super::receivers::Receivers;
 use super::stream::OpenBatches;
 use super::streams::{Key, StreamId, Streams};
 use super::transfer::Transfers;
-use super::{ApiError, Handler, Message, Now, Port, Storage, Strictness, api};
+use super::{Message, Now, Port, Storage, Strictness, api};
 use crate::store::documents::Documents;
 use crate::store::{DiskError, SyncId, SyncMode, SyncRequest};
 use crate::topic::Filter;
@@ -78,6 +78,8 @@ pub struct JetStream {
     pub(super) stats: ApiStats,
     pub(super) transfers: Transfers,
     pub(super) usage: Usage,
+    /// What other accounts have set aside, as far as this one has to know.
+    pub(super) reserved_elsewhere: Reserved,
     /// Batches of all streams.
     pub(super) batches: OpenBatches,
     receivers: Receivers,
@@ -118,6 +120,7 @@ impl JetStream {
             stats: ApiStats::default(),
             transfers: Transfers::default(),
             usage: Usage::default(),
+            reserved_elsewhere: Reserved::default(),
             batches: OpenBatches::default(),
             receivers: Receivers::default(),
             touched: Vec::new(),
@@ -145,8 +148,8 @@ impl JetStream {
             && let Some(stream) = self.streams.touch(key)
         {
             let storage = stream.config().storage;
-            if self.usage.is_full(storage, self.settings.server_limits) {
-                return stream.refuse(message, &ApiError::INSUFFICIENT_RESOURCES, port);
+            if let Err(error) = self.usage.check(storage, &self.settings) {
+                return stream.refuse(message, &error, port);
             }
             let elsewhere = self.batches.without(stream.open_batches());
             stream.set_batches_elsewhere(elsewhere);
@@ -271,6 +274,10 @@ impl JetStream {
         }
         let failure = result.err().or_else(|| stream.failure());
         self.note_disk(key, failure, now.since_start);
+        match failure {
+            Some(error) => self.fail_held(key, error, port),
+            None => self.release_held(key, port),
+        }
     }
 
     /// Notes whether the disk fails. That it does, and that it does no more, is reported once.
@@ -321,6 +328,7 @@ impl JetStream {
         self.remove_unused(key, now, port);
         self.note_receivers(key);
         self.keep_consumers(key, false, now, port);
+        self.confirm_acks(key, false, now, port);
         self.streams.set_timer(key);
         self.unsynced.insert(key);
     }
@@ -392,6 +400,10 @@ impl JetStream {
             name: stream.config().name.clone(),
             request,
         });
+        match failure {
+            Some(error) => self.fail_held(key, error, port),
+            None => self.release_held(key, port),
+        }
         // While a disk that has failed is tried again, nobody knows whether it works.
         let failure = match &sync {
             Some(_) => failure.or_else(|| self.streams.disk_failure(key)),
@@ -407,13 +419,18 @@ impl JetStream {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
             self.keep_consumers(key, true, now, port);
-            let Some((stream, documents)) = self.streams.with_documents(key) else {
+            self.confirm_acks(key, true, now, port);
+            let Some((stream, documents, held)) = self.streams.with_held(key) else {
                 continue;
             };
             let kept = documents.map_or(Ok(()), Documents::sync_now);
-            if let Err(error) = stream.close(port).and(kept) {
-                let name = stream.config().name.clone();
-                self.report(format!("stream {name} is not closed well: {error}"));
+            match stream.close(port).and(kept) {
+                Ok(()) => held.release_all(port),
+                Err(error) => {
+                    let name = stream.config().name.clone();
+                    self.report(format!("stream {name} is not closed well: {error}"));
+                    self.fail_held(key, error, port);
+                }
             }
         }
     }
@@ -437,38 +454,32 @@ impl JetStream {
         self.problems.push(problem);
     }
 
+    /// Another account's part of what the server has for all of them.
+    pub(super) fn set_elsewhere(&mut self, used: Used) {
+        self.usage.set_elsewhere(used);
+    }
+
+    /// The same of what was set aside.
+    pub(super) fn set_reserved_elsewhere(&mut self, reserved: Reserved) {
+        self.reserved_elsewhere = reserved;
+    }
+
+    /// What all streams use.
+    pub(super) fn used(&self) -> Used {
+        self.usage.used()
+    }
+
+    /// What the account may use from now on.
+    pub(super) fn set_limits(&mut self, limits: AccountLimits) {
+        self.settings.limits = limits;
+    }
+
     /// What all streams but one have set aside.
     pub(super) fn reserved(&self, but: Option<Key>) -> Reserved {
         let mut reserved = Reserved::default();
         let others = self.streams.iter().filter(|(key, _)| Some(*key) != but);
         others.for_each(|(_, stream)| reserved.add(stream.config()));
         reserved
-    }
-}
-
-impl Handler for JetStream {
-    fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        self.handle(message, now, port);
-    }
-
-    fn handle_interest(&mut self, filter: &[u8], _: bool, now: Now, port: &mut dyn Port) {
-        self.handle_interest(filter, now, port);
-    }
-
-    fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
-        self.handle_timeout(now, port);
-    }
-
-    fn next_timeout(&self) -> Option<Duration> {
-        self.next_timeout()
-    }
-
-    fn is_quick(&self, topic: &[u8]) -> bool {
-        self.is_quick(topic)
-    }
-
-    fn settle(&mut self, now: Now, port: &mut dyn Port) {
-        self.settle(now, port);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::backlog::Backlog;
+use crate::access::AccountId;
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::CloseReason;
 use crate::nats::parse::ParseLimits;
@@ -45,6 +47,8 @@ pub(super) struct Session {
     /// Whether it understands HMSG.
     pub(super) takes_headers: bool,
     pub(super) cid: u64,
+    /// Where it publishes and subscribes.
+    pub(super) account: AccountId,
     pub(super) memo: RouteMemo,
     pub(super) parse_limits: ParseLimits,
     pub(super) in_msgs: u64,
@@ -63,6 +67,8 @@ pub(super) struct Session {
     pub(super) pings_out: u32,
     pub(super) pinged_at: Duration,
     pub(super) rtt: Option<Duration>,
+    /// What waited for it when it was dropped for reading too slowly.
+    pub(super) backlog: Option<Box<Backlog>>,
     /// Its entry in the shard's timers.
     pub(super) deadline: Duration,
 }
@@ -72,6 +78,7 @@ pub(super) struct Session {
 #[allow(missing_docs, reason = "named as in nats-server's /connz")]
 pub struct ConnectionStatus {
     pub cid: u64,
+    pub account: AccountId,
     pub ip: String,
     pub port: u16,
     pub opened_at: Duration,
@@ -90,6 +97,8 @@ pub struct ConnectionStatus {
     /// The user's name; `[REDACTED]` for a token, which is all secret.
     pub user: String,
     pub subscriptions_list: Vec<SubscriptionStatus>,
+    /// What waits for it while it is behind, or waited when it was dropped for that.
+    pub backlog: Option<Box<Backlog>>,
 }
 
 /// What monitoring tells of a subscription.
@@ -102,12 +111,14 @@ pub struct SubscriptionStatus {
     pub msgs: u64,
     pub max: Option<u64>,
     pub cid: u64,
+    pub account: AccountId,
 }
 
 impl Session {
     pub(super) fn status(&self) -> ConnectionStatus {
         ConnectionStatus {
             cid: self.cid,
+            account: self.account,
             ip: self.peer.ip.clone(),
             port: self.peer.port,
             opened_at: self.opened_at,
@@ -128,6 +139,7 @@ impl Session {
                 (user, _) => user.clone(),
             },
             subscriptions_list: Vec::new(),
+            backlog: self.backlog.clone(),
         }
     }
 }

@@ -5,8 +5,8 @@ use super::level::metadata_bytes;
 use super::stream::{Discard, PersistMode, Placement, Republish, Retention, Storage, StreamConfig};
 use super::values::Nanos;
 use crate::jetstream::error::ApiError;
-use crate::jetstream::transform::Transform;
 use crate::topic::Filter;
+use crate::transform::Transform;
 
 /// Longest name of a stream or consumer.
 pub const NAME_BYTES_MAX: usize = 255;

@@ -11,12 +11,12 @@ use serde::Serialize;
 use super::append::{Admitted, Rollup};
 use super::headers::{Block, find};
 use super::{Stream, counter};
-use crate::jetstream::transform::Transform;
 use crate::jetstream::{
     ApiError, External, Now, Port, Retention, StreamConfig, StreamSource, SubjectTransform,
 };
 use crate::store::{Filters, NewRecord, StoreError};
 use crate::topic::Filter;
+use crate::transform::Transform;
 
 /// So many records are copied before others get their turn.
 const PULL_MAX: usize = 1_000;
@@ -102,7 +102,7 @@ impl Source {
     fn new(
         config: &StreamSource,
         is_mirror: bool,
-    ) -> Result<Self, crate::jetstream::transform::TransformError> {
+    ) -> Result<Self, crate::transform::TransformError> {
         let mut renames = Vec::new();
         for rename in &config.subject_transforms {
             let transform = match rename.dest.is_empty() {

@@ -1,5 +1,8 @@
 //! Everything that a server can be told before it starts.
 
+mod tls;
+mod websocket;
+
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -7,6 +10,8 @@ use std::time::Duration;
 
 pub use fanline_engine::store::SyncMode;
 pub use fanline_engine::{Auth, Limits};
+pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
+pub use websocket::WebSocketOptions;
 
 /// How a server is set up. Start from [`Options::default`] and change what differs.
 ///
@@ -30,6 +35,19 @@ pub struct Options {
     pub server_name: Option<String>,
     /// Where to serve monitoring over HTTP, as host and port; port 0 lets the system choose.
     pub monitoring: Option<(String, u16)>,
+    /// Serve monitoring over HTTPS, with the certificates of [`Options::tls`] (`https_port`).
+    pub monitoring_tls: bool,
+    /// TLS for NATS clients; none when `None`.
+    pub tls: Option<TlsOptions>,
+    /// Clients may come without TLS although there is some.
+    pub allow_non_tls: bool,
+    /// A listener for WebSocket clients.
+    pub websocket: Option<WebSocketOptions>,
+    /// Path of a unix socket to listen on as well. A socket that a server left there is replaced.
+    pub unix_socket: Option<PathBuf>,
+    /// Connections may begin with a line of the PROXY protocol (1 or 2) that tells whose they
+    /// are. Only for servers that nobody reaches but through such a proxy: it is believed.
+    pub proxy_protocol: bool,
     /// How many shards (threads) share the connections; the measured default when `None`.
     pub shards: Option<NonZeroUsize>,
     /// What clients must show.
@@ -60,6 +78,12 @@ impl Default for Options {
             program_name: "Fanline".into(),
             server_name: None,
             monitoring: None,
+            monitoring_tls: false,
+            tls: None,
+            allow_non_tls: false,
+            websocket: None,
+            unix_socket: None,
+            proxy_protocol: false,
             shards: None,
             auth: Auth::Open,
             limits: Limits::default(),
@@ -125,4 +149,6 @@ pub struct Addresses {
     pub clients: SocketAddr,
     /// For monitoring over HTTP, when it is on.
     pub monitoring: Option<SocketAddr>,
+    /// For WebSocket clients, when that is on.
+    pub websocket: Option<SocketAddr>,
 }

@@ -44,7 +44,7 @@ pub enum TransformError {
 /// A source filter and what is made of the topics that match it.
 ///
 /// ```
-/// use fanline_engine::jetstream::transform::Transform;
+/// use fanline_engine::transform::Transform;
 ///
 /// let transform = Transform::new("orders.*.*", "by.$2.{{left(1,2)}}").unwrap();
 /// let mut made = Vec::new();

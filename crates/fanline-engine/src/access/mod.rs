@@ -1,0 +1,220 @@
+//! Who may connect, and what they may do: users, accounts, permissions.
+//!
+//! An [`AccessConfig`] is what a server is told; [`Access::new`] checks it and makes the directory
+//! that all shards share. It never changes: another one takes its place as a whole.
+
+mod account;
+mod error;
+mod imports;
+mod permissions;
+#[cfg(test)]
+mod tests;
+mod user;
+
+use std::collections::{HashMap, HashSet};
+
+pub use account::{
+    Account, AccountId, ClientLimits, Destination, Export, ExportKind, GLOBAL_ACCOUNT, Import,
+    ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling,
+};
+pub use error::AccessError;
+pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
+pub(crate) use user::same;
+pub use user::{ConnectionKind, Identity, Password, User};
+
+/// What a server is told about accounts and users. The default lets everybody in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccessConfig {
+    /// One token for all, in place of users.
+    pub token: Option<Password>,
+    /// Accounts with their users; `$G` and the system account are added when they are missing.
+    pub accounts: Vec<Account>,
+    /// The user that those are who show no credentials.
+    pub no_auth_user: Option<String>,
+    /// The name of the system account; `$SYS` when `None`.
+    pub system_account: Option<String>,
+    /// A nonce is sent even if nobody has to sign it.
+    pub always_nonce: bool,
+}
+
+impl AccessConfig {
+    /// The account of this name, made when it is not there.
+    pub fn account_mut(&mut self, name: &str) -> &mut Account {
+        let at = self.accounts.iter().position(|a| a.name == name);
+        let at = at.unwrap_or_else(|| {
+            self.accounts.push(Account::new(name));
+            self.accounts.len() - 1
+        });
+        &mut self.accounts[at]
+    }
+}
+
+/// The directory of accounts and users, shared by all shards.
+#[derive(Debug)]
+pub struct Access {
+    token: Option<Password>,
+    /// By [`AccountId`].
+    accounts: Vec<Account>,
+    by_name: HashMap<String, AccountId>,
+    users: Users,
+    no_auth_user: Option<Place>,
+    always_nonce: bool,
+}
+
+/// Where a user is found: its account, and its place among those of the account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    account: AccountId,
+    at: usize,
+}
+
+#[derive(Debug, Default)]
+struct Users {
+    by_name: HashMap<String, Place>,
+    by_nkey: HashMap<String, Place>,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Access::open()
+    }
+}
+
+impl Access {
+    /// Everybody may connect, and do everything.
+    #[expect(clippy::missing_panics_doc, reason = "nothing can be wrong with it")]
+    pub fn open() -> Self {
+        Access::new(AccessConfig::default()).expect("nothing can be wrong with nothing")
+    }
+
+    /// Everybody who knows a token may connect.
+    #[expect(clippy::missing_panics_doc, reason = "nothing can be wrong with it")]
+    pub fn token(token: impl Into<Password>) -> Self {
+        let config = AccessConfig {
+            token: Some(token.into()),
+            ..AccessConfig::default()
+        };
+        Access::new(config).expect("there is nobody beside it")
+    }
+
+    /// One user with a password.
+    #[expect(clippy::missing_panics_doc, reason = "nothing can be wrong with it")]
+    pub fn user(name: impl Into<String>, password: impl Into<Password>) -> Self {
+        let mut config = AccessConfig::default();
+        let user = User::new(name, password);
+        config.account_mut(GLOBAL_ACCOUNT).users.push(user);
+        Access::new(config).expect("one user is nobody's duplicate")
+    }
+
+    /// Checks what a server is told.
+    ///
+    /// # Errors
+    /// Says what is wrong, naming it.
+    pub fn new(config: AccessConfig) -> Result<Self, AccessError> {
+        let accounts = in_order(&config)?;
+        let by_name: HashMap<String, AccountId> = (0..)
+            .map(AccountId)
+            .zip(&accounts)
+            .map(|(id, account)| (account.name.clone(), id))
+            .collect();
+        let users = Users::new(&accounts)?;
+        if config.token.is_some() && !(users.by_name.is_empty() && users.by_nkey.is_empty()) {
+            return Err(AccessError::TokenAndUsers);
+        }
+        let no_auth_user = match config.no_auth_user {
+            None => None,
+            Some(name) => match users
+                .by_name
+                .get(&name)
+                .or_else(|| users.by_nkey.get(&name))
+            {
+                Some(place) => Some(*place),
+                None => return Err(AccessError::UnknownNoAuthUser(name)),
+            },
+        };
+        imports::check(&accounts, &by_name)?;
+        Ok(Access {
+            token: config.token,
+            accounts,
+            by_name,
+            users,
+            no_auth_user,
+            always_nonce: config.always_nonce,
+        })
+    }
+
+    /// All accounts, by their [`AccountId`].
+    pub fn accounts(&self) -> &[Account] {
+        &self.accounts
+    }
+
+    /// One account.
+    pub fn account(&self, id: AccountId) -> Option<&Account> {
+        self.accounts.get(id.index())
+    }
+
+    /// The account of this name.
+    pub fn account_id(&self, name: &str) -> Option<AccountId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Who those are who show no credentials.
+    pub fn no_auth_user(&self) -> Option<&User> {
+        self.no_auth_user.map(|place| self.user_at(place))
+    }
+
+    fn user_at(&self, place: Place) -> &User {
+        &self.accounts[place.account.index()].users[place.at]
+    }
+
+    /// Whether a client has to show credentials.
+    pub fn is_required(&self) -> bool {
+        self.token.is_some() || !self.users.by_name.is_empty() || !self.users.by_nkey.is_empty()
+    }
+
+    /// Whether clients are told a nonce to be signed.
+    pub fn needs_nonce(&self) -> bool {
+        self.always_nonce || !self.users.by_nkey.is_empty()
+    }
+}
+
+/// `$G` first, then the system account, then the others as they were given.
+fn in_order(config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
+    let system = config.system_account.as_deref().unwrap_or(SYSTEM_ACCOUNT);
+    let given = |name: &str| {
+        let found = config.accounts.iter().find(|a| a.name == name);
+        found.cloned().unwrap_or_else(|| Account::new(name))
+    };
+    let others = config.accounts.iter();
+    let others = others.filter(|a| a.name != GLOBAL_ACCOUNT && a.name != system);
+    let accounts: Vec<Account> = [given(GLOBAL_ACCOUNT), given(system)]
+        .into_iter()
+        .chain(others.cloned())
+        .collect();
+    let mut names = HashSet::new();
+    for account in config.accounts.iter() {
+        if !names.insert(account.name.as_str()) {
+            return Err(AccessError::DuplicateAccount(account.name.clone()));
+        }
+    }
+    Ok(accounts)
+}
+
+impl Users {
+    fn new(accounts: &[Account]) -> Result<Self, AccessError> {
+        let mut users = Users::default();
+        for (id, account) in (0..).map(AccountId).zip(accounts) {
+            for (at, user) in account.users.iter().enumerate() {
+                let place = Place { account: id, at };
+                let (known, duplicate): (_, fn(String) -> AccessError) = match &user.identity {
+                    Identity::Name(..) => (&mut users.by_name, AccessError::DuplicateUser),
+                    Identity::Nkey(_) => (&mut users.by_nkey, AccessError::DuplicateNkey),
+                };
+                if known.insert(user.name().into(), place).is_some() {
+                    return Err(duplicate(user.name().into()));
+                }
+            }
+        }
+        Ok(users)
+    }
+}

@@ -1,0 +1,198 @@
+//! What a server may and may not be told.
+
+use super::*;
+
+fn export(kind: ExportKind, subject: &str, accounts: Option<&[&str]>) -> Export {
+    Export {
+        kind,
+        subject: subject.into(),
+        accounts: accounts.map(|names| names.iter().map(|n| (*n).into()).collect()),
+        account_token_position: None,
+        allow_trace: false,
+    }
+}
+
+fn import(account: &str, subject: &str, to: Option<&str>) -> Import {
+    Import {
+        kind: ImportKind::Stream,
+        account: account.into(),
+        subject: subject.into(),
+        to: to.map(String::from),
+        allow_trace: false,
+    }
+}
+
+fn config(change: impl FnOnce(&mut AccessConfig)) -> AccessConfig {
+    let mut config = AccessConfig::default();
+    change(&mut config);
+    config
+}
+
+#[test]
+fn accounts_have_their_places() {
+    let access = Access::new(config(|config| {
+        config.system_account = Some("ROOT".into());
+        config.account_mut("A").users.push(User::new("ada", "pw"));
+        config
+            .account_mut("ROOT")
+            .users
+            .push(User::new("root", "pw"));
+        config.no_auth_user = Some("ada".into());
+    }))
+    .unwrap();
+    let names: Vec<&str> = access.accounts().iter().map(|a| a.name.as_str()).collect();
+    assert_eq!(names, ["$G", "ROOT", "A"]);
+    assert_eq!(access.account_id("ROOT"), Some(AccountId::SYSTEM));
+    assert_eq!(access.account_id("A"), Some(AccountId(2)));
+    assert_eq!(access.no_auth_user().map(User::name), Some("ada"));
+    assert!(access.is_required() && !access.needs_nonce());
+    assert!(!Access::open().is_required());
+    assert!(Access::token("t").is_required());
+}
+
+#[test]
+fn says_what_is_wrong() {
+    let check = |change: fn(&mut AccessConfig), expected: &str| {
+        let error = Access::new(config(change)).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    check(
+        |config| {
+            config.account_mut("A").users.push(User::new("ada", "x"));
+            config.account_mut("B").users.push(User::new("ada", "y"));
+        },
+        "Duplicate user \"ada\" detected",
+    );
+    check(
+        |config| {
+            config.token = Some("t".into());
+            config.account_mut("$G").users.push(User::new("ada", "x"));
+        },
+        "Can not have a token",
+    );
+    check(
+        |config| config.no_auth_user = Some("nobody".into()),
+        "no_auth_user: \"nobody\" not present as user",
+    );
+    check(
+        |config| config.accounts = vec![Account::new("A"), Account::new("A")],
+        "Duplicate Account Entry: A",
+    );
+    check(
+        |config| {
+            let one = export(ExportKind::Stream, "a", Some(&["NOBODY"]));
+            config.account_mut("A").exports.push(one);
+        },
+        "\"NOBODY\", an account that is not configured",
+    );
+}
+
+#[test]
+fn imports_need_an_export() {
+    let check = |exported: Option<Export>, imported: Import, expected: Option<&str>| {
+        let outcome = Access::new(config(|config| {
+            config.account_mut("A").exports.extend(exported.clone());
+            config.account_mut("B").imports.push(imported.clone());
+        }));
+        match expected {
+            None => assert!(outcome.is_ok(), "{exported:?} {imported:?}"),
+            Some(text) => {
+                let error = outcome.unwrap_err().to_string();
+                assert!(error.contains(text), "{error}");
+            }
+        }
+    };
+    let stream = |subject, accounts| Some(export(ExportKind::Stream, subject, accounts));
+    check(stream("a.>", None), import("A", "a.b", None), None);
+    check(stream("a.>", None), import("A", "a.*", Some("x.*")), None);
+    check(stream("a.>", Some(&["B"])), import("A", "a.>", None), None);
+    check(
+        stream("a.*", None),
+        import("A", "a.>", None),
+        Some("not authorized"),
+    );
+    check(
+        stream("a.>", Some(&["A"])),
+        import("A", "a.b", None),
+        Some("not authorized"),
+    );
+    check(None, import("A", "a", None), Some("not authorized"));
+    check(None, import("C", "a", None), Some("not configured"));
+    check(
+        stream("a.>", None),
+        import("A", "a.*", Some("x")),
+        Some("mapped"),
+    );
+    let service = ExportKind::Service {
+        response: ResponseKind::Single,
+        response_threshold: None,
+        latency: None,
+    };
+    let service = Some(export(service, "a.>", None));
+    check(service, import("A", "a.b", None), Some("stream import"));
+}
+
+#[test]
+fn imports_do_not_lead_back() {
+    let check = |a_to: &str, is_cycle: bool| {
+        let outcome = Access::new(config(|config| {
+            for (name, other, to) in [("A", "B", a_to), ("B", "A", "x")] {
+                let account = config.account_mut(name);
+                account.exports.push(export(ExportKind::Stream, ">", None));
+                account.imports.push(import(other, "x", Some(to)));
+            }
+        }));
+        let cycles = matches!(outcome, Err(AccessError::ImportCycle(..)));
+        assert_eq!(cycles, is_cycle, "{a_to}");
+    };
+    check("x", true);
+    check("y", false);
+}
+
+#[test]
+fn mappings_are_checked() {
+    assert!(Mapping::new("a.*", "b.$1").is_ok());
+    let check = |source: &str, destinations: &[(&str, u8, Option<&str>)], expected: &str| {
+        let error = Mapping::weighted(source, destinations).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    check("a..b", &[("x", 100, None)], "not a valid subject");
+    check("a", &[("b.$1", 100, None)], "out of range");
+    check("a", &[("b", 60, None), ("c", 60, None)], "<= 100");
+    check("a", &[("b", 20, None), ("b", 20, None)], "duplicate");
+    assert!(Mapping::weighted("a", &[("b", 60, None), ("b", 60, Some("EAST"))]).is_ok());
+}
+
+#[test]
+fn patterns_are_checked() {
+    for (text, publish, subscribe) in [
+        ("a.>", true, true),
+        ("a.* workers", false, true),
+        ("a.* workers.*", false, true),
+        ("a b c", false, false),
+        ("a..b", false, false),
+        ("", false, false),
+    ] {
+        assert_eq!(Pattern::parse(text).is_ok(), publish, "{text}");
+        assert_eq!(Pattern::parse_with_queue(text).is_ok(), subscribe, "{text}");
+    }
+}
+
+#[test]
+fn filters_cover_and_overlap() {
+    for (a, b, covered, overlapping) in [
+        ("a", "a", true, true),
+        ("a.*", "a.b", true, true),
+        ("a.b", "a.*", false, true),
+        ("a.>", "a.*.c", true, true),
+        ("a.*", "a.>", false, true),
+        ("a.>", "a", false, false),
+        ("*.b", "a.*", false, true),
+        ("*.b", "a.c", false, false),
+        (">", "a.>", true, true),
+    ] {
+        assert_eq!(imports::covers(a, b), covered, "{a} covers {b}");
+        assert_eq!(imports::overlap(a, b), overlapping, "{a} overlaps {b}");
+        assert_eq!(imports::overlap(b, a), overlapping, "{b} overlaps {a}");
+    }
+}

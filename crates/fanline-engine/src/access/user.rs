@@ -1,0 +1,193 @@
+//! Users: who may connect, and how they show that they are who they say.
+
+use std::fmt;
+
+use super::error::AccessError;
+use super::permissions::Permissions;
+
+/// One user of an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// How the user is known.
+    pub identity: Identity,
+    /// What it may do; its account's default permissions when `None`.
+    pub permissions: Option<Permissions>,
+    /// The kinds of connections that it may use; all when empty.
+    pub connection_kinds: Vec<ConnectionKind>,
+    /// Only through a trusted proxy.
+    pub proxy_required: bool,
+}
+
+/// How a user is known, and what proves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// By name. Behind TLS with `verify_and_map` the name is the certificate's, and proves itself.
+    Name(String, Password),
+    /// By a public key (`U…`), proved by a signature of the server's nonce.
+    Nkey(String),
+}
+
+impl User {
+    /// One with a password.
+    pub fn new(name: impl Into<String>, password: impl Into<Password>) -> Self {
+        User::with(Identity::Name(name.into(), password.into()))
+    }
+
+    /// One with a public key (`U…`).
+    pub fn nkey(public: impl Into<String>) -> Self {
+        User::with(Identity::Nkey(public.into()))
+    }
+
+    fn with(identity: Identity) -> Self {
+        User {
+            identity,
+            permissions: None,
+            connection_kinds: Vec::new(),
+            proxy_required: false,
+        }
+    }
+
+    /// The name or the public key.
+    pub fn name(&self) -> &str {
+        match &self.identity {
+            Identity::Name(name, _) => name,
+            Identity::Nkey(public) => public,
+        }
+    }
+}
+
+/// What a client has to know: in clear, or its bcrypt hash. Never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Password {
+    /// In clear.
+    Plain(String),
+    /// A hash as bcrypt writes it.
+    Bcrypt(String),
+}
+
+// Secrets never reach a log, not even through `{:?}`.
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Password::Plain(_) => "Plain(..)",
+            Password::Bcrypt(_) => "Bcrypt(..)",
+        })
+    }
+}
+
+/// What looks like a bcrypt hash is one.
+impl From<&str> for Password {
+    fn from(text: &str) -> Self {
+        match is_bcrypt(text) {
+            true => Password::Bcrypt(text.into()),
+            false => Password::Plain(text.into()),
+        }
+    }
+}
+
+impl From<String> for Password {
+    fn from(text: String) -> Self {
+        Password::from(text.as_str())
+    }
+}
+
+/// `$2`, one of `abxy`, `$`, two digits, `$`.
+fn is_bcrypt(text: &str) -> bool {
+    match text.as_bytes() {
+        [b'$', b'2', version, b'$', tens, ones, b'$', ..] => {
+            b"abxy".contains(version) && tens.is_ascii_digit() && ones.is_ascii_digit()
+        }
+        _ => false,
+    }
+}
+
+/// Compares in a time that depends on the lengths only.
+pub(crate) fn same(expected: &str, given: &str) -> bool {
+    let given = given.as_bytes();
+    let expected = expected.as_bytes();
+    let mut difference = expected.len() ^ given.len();
+    for (i, byte) in expected.iter().enumerate() {
+        difference |= usize::from(byte ^ given.get(i).copied().unwrap_or(0));
+    }
+    difference == 0
+}
+
+/// The ways to connect that a user may be restricted to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "named as in nats-server's configuration")]
+pub enum ConnectionKind {
+    #[default]
+    Standard,
+    WebSocket,
+    Leafnode,
+    LeafnodeWebSocket,
+    Mqtt,
+    MqttWebSocket,
+    InProcess,
+}
+
+impl ConnectionKind {
+    const NAMES: [(ConnectionKind, &'static str); 7] = [
+        (ConnectionKind::Standard, "STANDARD"),
+        (ConnectionKind::WebSocket, "WEBSOCKET"),
+        (ConnectionKind::Leafnode, "LEAFNODE"),
+        (ConnectionKind::LeafnodeWebSocket, "LEAFNODE_WS"),
+        (ConnectionKind::Mqtt, "MQTT"),
+        (ConnectionKind::MqttWebSocket, "MQTT_WS"),
+        (ConnectionKind::InProcess, "IN_PROCESS"),
+    ];
+
+    /// The kind of this name, in any case.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn parse(name: &str) -> Result<Self, AccessError> {
+        let mut all = Self::NAMES.iter();
+        all.find(|(_, known)| known.eq_ignore_ascii_case(name))
+            .map(|(kind, _)| *kind)
+            .ok_or_else(|| AccessError::UnknownConnectionKind(name.to_ascii_uppercase()))
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let mut all = Self::NAMES.iter();
+        all.find(|(kind, _)| *kind == self)
+            .map_or("STANDARD", |(_, name)| name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_recognised_and_never_shown() {
+        for (text, hashed) in [
+            (
+                "$2a$11$PWIFAL8RsWyGI3jVZtO9Nu8.6jOxzxfZo7c/W0eLk017hjgUKWrhy",
+                true,
+            ),
+            ("$2y$04$x", true),
+            ("$2c$04$x", false),
+            ("$2a$4$x", false),
+            ("s3cret", false),
+        ] {
+            let password = Password::from(text);
+            assert_eq!(matches!(password, Password::Bcrypt(_)), hashed, "{text}");
+            assert!(!format!("{password:?}").contains(text));
+        }
+        assert!(same("a", "a"));
+        for wrong in ["", "b", "aa", "A"] {
+            assert!(!same("a", wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn kinds_of_connections_have_names() {
+        for (kind, name) in ConnectionKind::NAMES {
+            assert_eq!(ConnectionKind::parse(&name.to_lowercase()), Ok(kind));
+            assert_eq!(kind.name(), name);
+        }
+        assert!(ConnectionKind::parse("SMOKE").is_err());
+    }
+}
