@@ -293,7 +293,7 @@ fn a_record_is_read_without_the_others_of_its_segment() {
         store.close().unwrap();
         let (mut store, _) = open_with(&disk, &limits, &options);
         let newest = store.segments.len() - 1;
-        assert!(seed % 8 == 1 || newest > 4, "{newest}");
+        assert!(matches!(seed, 1 | 3) || newest > 4, "{seed}: {newest}");
         for sequence in 1..=store.last_sequence() {
             let is_gap = matches!(sequence, 700 | 1401);
             let is_gone = is_gap || sequence < 2000 && sequence % 7 == 1;
