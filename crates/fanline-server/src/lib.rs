@@ -43,6 +43,7 @@ mod ports_file;
 mod server;
 mod shell;
 mod sync;
+mod tls;
 
 pub use keeper::StoreKeyError;
 pub use options::{
