@@ -197,7 +197,8 @@ impl Compacted {
             Slot::new(offset, head, slot.subject),
             head.bytes,
         );
-        self.segment.note_added(head, offset);
+        self.segment
+            .note_added(head.sequence, head.bytes, head.unix_nanos);
         self.bytes.extend_from_slice(record);
     }
 

@@ -266,46 +266,6 @@ fn after_a_close_nothing_is_replayed() {
 }
 
 #[test]
-fn a_record_is_read_without_the_others_of_its_segment() {
-    for seed in 0..8 {
-        let disk = Faulty::new();
-        let options = FileOptions {
-            segment_bytes: 300_000,
-            ..packing(seed)
-        };
-        let limits = StoreLimits::default();
-        let (mut store, _) = open_with(&disk, &limits, &options);
-        let payload = |sequence: u64| vec![b'a' + u8::try_from(sequence % 26).unwrap(); 1000];
-        for number in 1..=2000 {
-            // With gaps between some of them.
-            let sequence = number + number / 700;
-            let payload = payload(sequence);
-            let record = NewRecord {
-                subject: b"orders",
-                payload: &payload,
-                ..NewRecord::default()
-            };
-            store.append_at(sequence, &record).unwrap();
-        }
-        for sequence in (1..2000).step_by(7) {
-            store.remove(sequence, true).unwrap();
-        }
-        store.close().unwrap();
-        let (mut store, _) = open_with(&disk, &limits, &options);
-        let newest = store.segments.len() - 1;
-        assert!(seed % 8 == 1 || newest > 4, "{newest}");
-        for sequence in 1..=store.last_sequence() {
-            let is_gap = matches!(sequence, 700 | 1401);
-            let is_gone = is_gap || sequence < 2000 && sequence % 7 == 1;
-            let read = store.read(sequence).unwrap().map(|r| r.payload.to_vec());
-            assert_eq!(read, (!is_gone).then(|| payload(sequence)), "{sequence}");
-        }
-        let unloaded = store.segments.iter().take(newest);
-        assert!(unloaded.into_iter().all(|segment| segment.slots.is_none()));
-    }
-}
-
-#[test]
 fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
     let mut disk = Faulty::new();
     let mut dice = Dice::new(1);

@@ -142,11 +142,6 @@ impl Located {
         }
     }
 
-    /// Some of them.
-    pub(super) fn part(&self, from: usize, bytes: usize) -> Located {
-        Located::clamped(self.source, self.from + from, bytes, self.to)
-    }
-
     /// Whether they came from the disk, so that they are to be checked.
     pub(super) fn is_from_disk(&self) -> bool {
         matches!(self.source, Source::Window(_))

@@ -5,9 +5,9 @@ use super::subjects::{Subject, SubjectId, Subjects};
 use crate::topic::{Filter, FilterError};
 
 /// Above this many matching subjects the log is read on in order instead of subject by subject.
-const SUBJECTS_MAX: usize = 8_192;
+const SUBJECTS_MAX: usize = 1024;
 /// So many subjects are looked at for it.
-const VISITS_MAX: usize = 2 * SUBJECTS_MAX;
+const VISITS_MAX: usize = 16 * SUBJECTS_MAX;
 
 /// A set of filters, asked of one store again and again: it remembers which subjects it matches.
 /// An empty set matches everything.
@@ -38,21 +38,18 @@ pub(super) struct Few {
     /// Their names, hashed.
     pub(super) hashes: Vec<u64>,
     /// A bit for each id, by its lowest bits: most others are told from these in no time.
-    marks: Box<[u64]>,
+    marks: Box<[u64; MARK_WORDS]>,
 }
 
-const MARK_WORDS_MIN: usize = 128;
-/// So many bits of marks there are for each subject, at least.
-const MARK_BITS_PER_SUBJECT: usize = 4;
+const MARK_WORDS: usize = 128;
 
 impl Few {
     fn new(ids: Vec<SubjectId>, subjects: &Subjects) -> Self {
         let hashes = ids.iter().map(|id| hash_name(subjects.name(*id)));
-        let words = (ids.len() * MARK_BITS_PER_SUBJECT / 64).next_power_of_two();
         let mut few = Few {
             hashes: hashes.collect(),
             ids: Vec::new(),
-            marks: vec![0; words.max(MARK_WORDS_MIN)].into(),
+            marks: Box::new([0; MARK_WORDS]),
         };
         for id in &ids {
             few.mark(*id);
@@ -62,17 +59,17 @@ impl Few {
     }
 
     pub(super) fn contains(&self, id: SubjectId) -> bool {
-        let (word, bit) = self.mark_of(id);
+        let (word, bit) = Few::mark_of(id);
         self.marks[word] >> bit & 1 == 1 && self.ids.binary_search(&id).is_ok()
     }
 
     fn mark(&mut self, id: SubjectId) {
-        let (word, bit) = self.mark_of(id);
+        let (word, bit) = Few::mark_of(id);
         self.marks[word] |= 1 << bit;
     }
 
-    fn mark_of(&self, id: SubjectId) -> (usize, usize) {
-        let place = id as usize % (self.marks.len() * 64);
+    fn mark_of(id: SubjectId) -> (usize, usize) {
+        let place = id as usize % (MARK_WORDS * 64);
         (place / 64, place % 64)
     }
 
@@ -186,19 +183,20 @@ impl Filters {
         let mut ids = Vec::new();
         let mut visits = 0;
         let mut are_few = true;
-        for filter in self.iter() {
+        for (number, filter) in self.iter().enumerate() {
             subjects.each_matching(filter, &mut |id, _| {
                 visits += 1;
-                ids.push(id);
-                are_few = visits <= VISITS_MAX;
+                if number == 0 || !ids.contains(&id) {
+                    ids.push(id);
+                }
+                are_few = ids.len() <= SUBJECTS_MAX && visits <= VISITS_MAX;
                 are_few
             });
+            if !are_few {
+                return Known::Many { as_of };
+            }
         }
         ids.sort_unstable();
-        ids.dedup();
-        if !are_few || ids.len() > SUBJECTS_MAX {
-            return Known::Many { as_of };
-        }
         let few = Few::new(ids, subjects);
         Known::Few { few, as_of }
     }

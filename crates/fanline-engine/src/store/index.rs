@@ -1,13 +1,12 @@
 //! The checkpoint of a store: all that a start needs but the newest records.
 
 use super::files::SegmentFile;
-use super::marks::Mark;
 use super::segment::{Dead, Holds, Segment};
 
 pub(super) const NAME: &str = "index";
 pub(super) const NEW_NAME: &str = "index.new";
 const MAGIC: &[u8; 4] = b"FIdx";
-const VERSION: u16 = 2;
+const VERSION: u16 = 1;
 const NO_TIME: i64 = i64::MIN;
 const IN_ORDER_OF_TIME: u32 = 1;
 /// Without its name.
@@ -78,14 +77,9 @@ impl Writer {
         self.out.extend_from_slice(&segment.earliest.to_le_bytes());
         self.out.extend_from_slice(&segment.latest.to_le_bytes());
         let words = |words: &[u64]| u32::try_from(words.len()).unwrap_or(u32::MAX);
-        let marks = &segment.marks.marks;
-        let count = u32::try_from(marks.len()).unwrap_or(u32::MAX);
-        self.numbers32(&[words(&dead.words), words(holds), count]);
+        self.numbers32(&[words(&dead.words), words(holds)]);
         self.numbers64(&dead.words);
         self.numbers64(holds);
-        for mark in marks {
-            self.numbers32(&[mark.distance, mark.offset, mark.slot]);
-        }
     }
 
     pub(super) fn subject(&mut self, subject: &IndexedSubject<'_>) {
@@ -182,17 +176,10 @@ impl<'a> Reader<'a> {
         segment.earliest = i64_of(rest)?;
         segment.latest = i64_of(rest)?;
         segment.is_in_order_of_time = flags & IN_ORDER_OF_TIME != 0;
-        let (dead, holds, marks) = (u32_of(rest)?, u32_of(rest)?, u32_of(rest)?);
+        let (dead, holds) = (u32_of(rest)?, u32_of(rest)?);
         segment.set_dead(Dead::from_words(words(rest, dead)?));
         let holds = words(rest, holds)?;
         segment.holds = (!holds.is_empty()).then_some(Holds { words: holds });
-        for _ in 0..marks {
-            segment.marks.marks.push(Mark {
-                distance: u32_of(rest)?,
-                offset: u32_of(rest)?,
-                slot: u32_of(rest)?,
-            });
-        }
         Some((segment, file))
     }
 

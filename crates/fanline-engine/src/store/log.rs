@@ -1,7 +1,6 @@
 //! Adding records, reading them, and taking them out of the index.
 
 use super::files::Located;
-use super::marks::Sought;
 use super::record::{self, Head, Kind, Parts, Stamp};
 use super::segment::{Body, Place, hash_name};
 use super::slots::Slot;
@@ -91,15 +90,6 @@ impl Store {
     /// [`StoreError::Damaged`] once, when its checksum is wrong: from then on it is gone. Or the disk
     /// cannot be read, and may be asked again.
     pub fn read(&mut self, sequence: u64) -> Result<Option<Record<'_>>, StoreError> {
-        match self.seek(sequence)? {
-            Some(Sought::Gone) => return Ok(None),
-            Some(Sought::There(at)) => {
-                let parts = self.parts(&At::Files(at));
-                let parts = parts.ok_or(StoreError::Damaged(sequence))?;
-                return Ok(Some(parts.record));
-            }
-            None => {}
-        }
         let Some(place) = self.place(sequence)? else {
             return Ok(None);
         };
@@ -190,8 +180,7 @@ impl Store {
     pub(super) fn note_record(&mut self, head: &Head, offset: usize, subject: &[u8]) {
         let id = self.subjects.find_or_add(subject);
         let active = self.segments.back_mut().expect("never empty");
-        let offset = u32::try_from(offset).unwrap_or(u32::MAX);
-        let slot = Slot::new(offset, head, id);
+        let slot = Slot::new(u32::try_from(offset).unwrap_or(u32::MAX), head, id);
         if let Some(slots) = &mut active.slots {
             if active.records == 0 {
                 slots.reset(head.sequence);
@@ -202,7 +191,7 @@ impl Store {
         if known.last < active.first || known.messages == 0 {
             self.held.push(hash_name(subject));
         }
-        active.note_added(head, offset);
+        active.note_added(head.sequence, head.bytes, head.unix_nanos);
         match known.messages {
             0 => known.first_at_least = head.sequence,
             1 => known.first_at_least = known.last,

@@ -33,7 +33,6 @@ mod filters;
 mod index;
 mod limits;
 mod log;
-mod marks;
 mod packing;
 mod query;
 mod record;

@@ -341,7 +341,7 @@ impl Store {
             }
             slots.push(head.sequence, Slot::new(offset, head, UNKNOWN), head.bytes);
         }
-        active.note_added(head, offset);
+        active.note_added(head.sequence, head.bytes, head.unix_nanos);
         active.kill(active.records as usize - 1, head.bytes);
     }
 

@@ -1,8 +1,6 @@
 //! A run of records that are kept together, and removed together when none of them lives.
 
 use super::files::SegmentFile;
-use super::marks::{Mark, Marks};
-use super::record::Head;
 use super::slots::Slots;
 use super::subjects::SubjectId;
 
@@ -27,8 +25,6 @@ pub(super) struct Segment {
     pub(super) is_in_order_of_time: bool,
     /// Which subjects it may hold; `None` while records are added.
     pub(super) holds: Option<Holds>,
-    /// Where some of its records are, of one on disk.
-    pub(super) marks: Marks,
     /// All slots below this are dead.
     front: u32,
     /// Where its bytes are.
@@ -56,7 +52,6 @@ impl Segment {
             latest: i64::MIN,
             is_in_order_of_time: true,
             holds: None,
-            marks: Marks::default(),
             front: 0,
             body,
             used: 0,
@@ -73,23 +68,16 @@ impl Segment {
     }
 
     /// Notes a record that was added to `slots`.
-    pub(super) fn note_added(&mut self, head: &Head, offset: u32) {
+    pub(super) fn note_added(&mut self, sequence: u64, bytes: u32, unix_nanos: i64) {
         if self.records == 0 {
-            self.first = head.sequence;
+            self.first = sequence;
         }
-        if matches!(self.body, Body::File(_)) {
-            self.marks.note(Mark {
-                distance: u32::try_from(head.sequence - self.first).unwrap_or(u32::MAX),
-                offset,
-                slot: self.records,
-            });
-        }
-        self.last = head.sequence;
+        self.last = sequence;
         self.records += 1;
-        self.live_bytes += u64::from(head.bytes);
-        self.is_in_order_of_time &= self.latest <= head.unix_nanos;
-        self.earliest = self.earliest.min(head.unix_nanos);
-        self.latest = self.latest.max(head.unix_nanos);
+        self.live_bytes += u64::from(bytes);
+        self.is_in_order_of_time &= self.latest <= unix_nanos;
+        self.earliest = self.earliest.min(unix_nanos);
+        self.latest = self.latest.max(unix_nanos);
     }
 
     /// How many records live.

@@ -20,8 +20,6 @@ const SIZES_PER_CHECKPOINT: u64 = 4;
 const INDEX_BYTES_MIN: u64 = 256;
 const SEGMENT_BYTES: u64 = 100;
 const SUBJECT_BYTES: u64 = 50;
-/// It is taken to be at most so many times that.
-const CHECKPOINT_TIMES_MAX: u64 = 16;
 /// So many compactions go before it, at most.
 const COMPACTIONS_PER_CHECKPOINT: usize = 2;
 
@@ -47,8 +45,6 @@ pub(super) struct Upkeep {
     pub(super) written: u64,
     /// Bytes of files that the next one sets free.
     retired_bytes: u64,
-    /// How large the last one was.
-    checkpoint_bytes: u64,
     /// Records to be overwritten; of the first so many the sync that is under way brings the removal.
     pub(super) erasures: Vec<Erasure>,
     erasable: usize,
@@ -63,7 +59,6 @@ impl Default for Upkeep {
             written_then: 0,
             written: 0,
             retired_bytes: 0,
-            checkpoint_bytes: 0,
             erasures: Vec::new(),
             erasable: 0,
         }
@@ -260,21 +255,14 @@ impl Store {
         upkeep.removable = upkeep.retired.len();
         upkeep.written_then = upkeep.written;
         upkeep.retired_bytes = 0;
-        upkeep.checkpoint_bytes = bytes.len() as u64;
         Ok(())
     }
 
     /// About how large one would be now.
     fn checkpoint_bytes(&self) -> u64 {
-        let least = INDEX_BYTES_MIN
+        INDEX_BYTES_MIN
             + self.segments.len() as u64 * SEGMENT_BYTES
-            + self.subjects.len() as u64 * SUBJECT_BYTES;
-        // What segments hold is known from the last one; it may be more than there is left by now.
-        least.max(
-            self.upkeep
-                .checkpoint_bytes
-                .min(CHECKPOINT_TIMES_MAX * least),
-        )
+            + self.subjects.len() as u64 * SUBJECT_BYTES
     }
 
     fn encode_index(&mut self) -> Option<Vec<u8>> {

@@ -9,7 +9,7 @@ use fanline_engine::store::Key;
 use fanline_engine::store::wrapped::{self, UnwrapError};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::options::{Encryption, Secret};
+use crate::options::Encryption;
 
 const NAMES: [&str; 2] = ["key", "key.copy"];
 const NEW_SUFFIX: &str = ".new";
