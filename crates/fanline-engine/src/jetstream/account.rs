@@ -144,7 +144,7 @@ impl JetStream {
         if message.topic.starts_with(b"$JS.") {
             self.handle_own(message, now, port);
         }
-        if let Some(key) = self.streams.holder(message.topic)
+        if let Some(key) = self.streams.find_holder(message.topic)
             && let Some(stream) = self.streams.touch(key)
         {
             let storage = stream.config().storage;
