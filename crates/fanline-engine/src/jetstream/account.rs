@@ -413,6 +413,18 @@ impl JetStream {
         sync
     }
 
+    /// Tells those who wait for records that the server stops: to be called before connections end.
+    pub fn say_goodbye(&mut self, now: Now, port: &mut dyn Port) {
+        let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            if let Some(stream) = self.streams.touch(key) {
+                stream.with_consumers(now, port, |consumers, context| {
+                    consumers.say_goodbye(context);
+                });
+            }
+        }
+    }
+
     /// Brings all to the disk, and waits for it: to be called once, before the server stops. Streams that
     /// the disk fails are reported, and do not stop the others.
     pub fn close(&mut self, now: Now, port: &mut dyn Port) {
