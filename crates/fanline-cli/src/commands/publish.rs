@@ -1,5 +1,6 @@
 //! `fanline pub`: publish from an argument, a file or stdin.
 
+use std::io::{Write, stdout};
 use std::path::Path;
 use std::time::Duration;
 
@@ -113,7 +114,7 @@ impl PubArgs {
         }
         if self.jetstream {
             let ack = JetStream::new(client).publish_message(message).await?;
-            println!("{}", stored(&ack));
+            writeln!(stdout(), "{}", stored(&ack))?;
         } else {
             client.publish_message(message).await?;
         }

@@ -114,7 +114,7 @@ fn publishing_tells_where_it_was_stored() {
     assert_eq!(at.ok(once), "Stored in stream ORDERS as 3\n");
     let again = "Stored in stream ORDERS as 3, which it was before\n";
     assert_eq!(at.ok(once), again);
-    at.fails(1, "pub elsewhere --jetstream tea");
+    at.fails(3, "pub elsewhere --jetstream tea");
 }
 
 #[test]
