@@ -9,13 +9,16 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{error, info, warn};
 
 use crate::keeper;
 use crate::monitoring;
 use crate::server::{Shared, Sockets};
 use crate::shell::{Command, Incoming, Listener, Transport};
+
+/// How long it is waited for the keeper to tell clients that the server stops.
+const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
 /// What a handle asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +102,12 @@ impl Control {
 
     async fn stop(&mut self) {
         info!("Initiating Shutdown...");
+        if let Some(keeper) = &self.keeper {
+            let (done, is_done) = oneshot::channel();
+            let _ = keeper.commands.send(keeper::Command::SayGoodbye(done));
+            // A keeper that is held up by its disk does not hold up the rest.
+            let _ = tokio::time::timeout(GOODBYE_MAX, is_done).await;
+        }
         self.shared.tell_all(|| Command::Stop);
         for thread in self.threads.drain(..) {
             join("A shard", thread).await;

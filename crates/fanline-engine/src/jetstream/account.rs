@@ -146,7 +146,7 @@ impl JetStream {
         if message.topic.starts_with(b"$JS.") {
             self.handle_own(message, now, port);
         }
-        if let Some(key) = self.streams.holder(message.topic)
+        if let Some(key) = self.streams.find_holder(message.topic)
             && let Some(stream) = self.streams.touch(key)
         {
             let storage = stream.config().storage;
@@ -413,6 +413,18 @@ impl JetStream {
         };
         self.note_disk(key, failure, now);
         sync
+    }
+
+    /// Tells those who wait for records that the server stops: to be called before connections end.
+    pub fn say_goodbye(&mut self, now: Now, port: &mut dyn Port) {
+        let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            if let Some(stream) = self.streams.touch(key) {
+                stream.with_consumers(now, port, |consumers, context| {
+                    consumers.say_goodbye(context);
+                });
+            }
+        }
     }
 
     /// Brings all to the disk, and waits for it: to be called once, before the server stops. Streams that

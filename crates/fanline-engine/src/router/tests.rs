@@ -179,6 +179,7 @@ fn the_cache_is_bounded() {
 #[test]
 fn siblings_share_a_route() {
     let mut router = Router::new();
+    let mut subs = Subscriptions::default();
     let filter = |f: &'static str| Filter::parse(f.as_bytes()).unwrap();
     let mut number = 0;
     let mut misses = |router: &mut Router, inbox: &str| {
@@ -194,7 +195,7 @@ fn siblings_share_a_route() {
     };
     for inbox in ["_INBOX.one.*", "_INBOX.two.*"] {
         router
-            .subscribe(1, inbox.as_bytes(), filter(inbox), b"")
+            .subscribe(&mut subs, 1, inbox.as_bytes(), filter(inbox), b"")
             .unwrap();
     }
     for inbox in ["one", "two"] {
@@ -203,7 +204,7 @@ fn siblings_share_a_route() {
     }
     // Who subscribes to one by its name sets it apart, and has nothing to do with the other inbox.
     router
-        .subscribe(2, b"1", filter("_INBOX.one.none"), b"")
+        .subscribe(&mut subs, 2, b"1", filter("_INBOX.one.none"), b"")
         .unwrap();
     assert_eq!(misses(&mut router, "two"), 2);
     assert_eq!(misses(&mut router, "one"), 100);

@@ -187,6 +187,10 @@ impl Work for JetStreams {
         self.handle_synced(whose.account, stream, id, result, now, ports);
     }
 
+    fn say_goodbye(&mut self, now: Now, ports: &mut dyn Ports) {
+        self.say_goodbye(now, ports);
+    }
+
     fn close(&mut self, now: Now, ports: &mut dyn Ports) {
         self.close(now, ports);
     }

@@ -44,6 +44,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// What the control thread asks of the keeper.
 pub(crate) enum Command {
+    /// Tell clients that the server stops, while they can be told; answered when it is on its way.
+    SayGoodbye(oneshot::Sender<()>),
     /// Take what has come so far, bring everything to the disk, and end.
     Stop,
     /// Tell what there is.
@@ -178,6 +180,7 @@ async fn work<W: Work>(
             biased;
             command = commands.recv() => match command {
                 Some(Command::Tell(wanted, to)) => shared.lock().tell(wanted, to),
+                Some(Command::SayGoodbye(done)) => shared.lock().say_goodbye(done),
                 // Without a control thread there is nobody to work for.
                 Some(Command::Stop) | None => break,
             },
@@ -274,6 +277,14 @@ impl<W: Work> Thread<W> {
         self.keeper.with(|work, ports| work.close(now, ports));
         self.post();
         self.report();
+    }
+
+    fn say_goodbye(&mut self, done: oneshot::Sender<()>) {
+        let now = self.now();
+        self.keeper.with(|work, ports| work.say_goodbye(now, ports));
+        self.post();
+        // Whoever stops the server may have lost patience.
+        let _ = done.send(());
     }
 
     fn tell(&mut self, wanted: OverviewWanted, to: oneshot::Sender<Vec<AccountOverview>>) {

@@ -106,6 +106,39 @@ async fn what_is_published_is_kept_and_given_out() {
     }
 }
 
+/// As nats-server tells them, so that they need not wait for a heartbeat that does not come.
+#[tokio::test]
+async fn who_waits_for_records_is_told_that_the_server_stops() {
+    for shards in SHARD_COUNTS {
+        let folder = TempFolder::new(&format!("goodbye-{shards}"));
+        let server = Server::start(with_store(shards, &folder)).expect("the server starts");
+        let client = server.client().await.expect("connected");
+        let config = r#"{"name":"S","storage":"memory"}"#;
+        ask(&client, "$JS.API.STREAM.CREATE.S", config).await;
+        let config = r#"{"stream_name":"S","config":{"durable_name":"d","ack_policy":"explicit"}}"#;
+        ask(&client, "$JS.API.CONSUMER.DURABLE.CREATE.S.d", config).await;
+        let inbox = client.new_inbox();
+        let mut records = client.subscribe(&inbox).await.expect("subscribed");
+        let pull = OutgoingMessage {
+            topic: "$JS.API.CONSUMER.MSG.NEXT.S.d".into(),
+            reply: Some(inbox),
+            payload: r#"{"batch":5,"expires":60000000000}"#.into(),
+            ..OutgoingMessage::default()
+        };
+        client.publish_message(&pull).await.expect("published");
+        let info = ask(&client, "$JS.API.CONSUMER.INFO.S.d", "").await;
+        assert!(info.contains(r#""num_waiting":1"#), "{info}");
+        stop(&server).await;
+        let told = timeout(PATIENCE, records.next()).await.expect("in time");
+        let told = told.expect("a last word");
+        assert_eq!(told.status(), Some(409));
+        let left = told
+            .headers()
+            .and_then(|headers| headers.get("Nats-Pending-Messages"));
+        assert_eq!(left, Some("5"));
+    }
+}
+
 #[tokio::test]
 async fn a_store_folder_is_for_one_server() {
     let folder = TempFolder::new("shared");

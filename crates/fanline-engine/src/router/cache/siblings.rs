@@ -9,6 +9,8 @@ use super::{HEAD, Route, hash_topic};
 
 /// How many inboxes have a place; two that share one take it from each other.
 const PLACES: usize = 64;
+/// Room for last tokens that are longer than the first one.
+const SPARE_BYTES: usize = 64;
 /// Wider routes are worked out anew.
 const TARGETS_MAX: usize = 16;
 
@@ -106,6 +108,7 @@ impl Siblings {
         place.state = State::Shared;
         place.parent_bytes = HEAD.len() + parent.len();
         place.route.clone_targets(route);
+        place.route.head.reserve(SPARE_BYTES);
     }
 
     fn place_of(&self, parent: &[u8]) -> (usize, u64) {
