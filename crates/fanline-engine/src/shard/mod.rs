@@ -1,9 +1,12 @@
 //! One shard: its sessions, their subscriptions, and what is to be written to whom.
 
+mod connect;
 mod crossing;
 mod deliver;
 mod keeper;
 mod pending;
+mod permit;
+mod replies;
 mod run;
 mod session;
 mod status;
@@ -24,7 +27,7 @@ pub use keeper::Keeper;
 pub use session::{ConnectionStatus, Peer, SessionId, SubscriptionStatus};
 pub use status::{Ended, ShardStatus};
 
-use crate::auth::Auth;
+use crate::access::Access;
 use crate::limits::Limits;
 use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::ServerInfo;
@@ -52,7 +55,7 @@ pub struct ShardConfig {
     /// What clients are granted.
     pub limits: Limits,
     /// What clients must show.
-    pub auth: Auth,
+    pub access: Arc<Access>,
     /// How many shards there are; at most [`SHARDS_MAX`].
     pub shards: usize,
     /// Whether each protocol line is reported by [`Shard::take_traces`].
@@ -97,6 +100,9 @@ pub struct Receipt {
     pub frame_bytes: usize,
     /// The input was left because much is to be written: write, then hand the rest in again.
     pub must_flush: bool,
+    /// The input was left because it is to be decided whether its client may connect:
+    /// [`Shard::take_check`] first, then hand the rest in again.
+    pub awaits_check: bool,
     /// How many bytes were queued for connections.
     pub produced_bytes: usize,
     /// A subscriber of what was published has much waiting: hold the publisher back a little.
@@ -110,6 +116,8 @@ enum Taken {
     Partial {
         frame_bytes: usize,
     },
+    /// The rest has to wait for [`Shard::decided`].
+    AwaitsCheck(usize),
 }
 
 impl Shard {
@@ -149,6 +157,7 @@ impl Shard {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
         self.begin_batch();
+        self.pending.now = now;
         self.sessions[id.index()].active_at = now;
         let mut intake = self.begin_intake(id, chunk);
         if self.sessions[id.index()].ending.is_some() {
@@ -168,6 +177,11 @@ impl Shard {
                     Taken::Bytes(taken) => receipt.consumed += taken,
                     Taken::Partial { frame_bytes } => {
                         receipt.frame_bytes = frame_bytes;
+                        break;
+                    }
+                    Taken::AwaitsCheck(taken) => {
+                        receipt.consumed += taken;
+                        receipt.awaits_check = true;
                         break;
                     }
                 }
@@ -203,12 +217,11 @@ impl Shard {
     ) -> Taken {
         let id = intake.id;
         if !intake.is_admitted && !b"cC".contains(&input[0]) {
-            self.refuse(
-                id,
-                Some(ClientError::Authorization),
-                CloseReason::AuthenticationFailure,
-            );
-            return Taken::Bytes(input.len());
+            if !self.admit_without_connect(id) {
+                self.refuse_credentials(id);
+                return Taken::Bytes(input.len());
+            }
+            *intake = self.begin_intake(id, intake.chunk);
         }
         match parse(input, intake.limits) {
             Parsed::Verb(Verb::Publish(publish), taken) => {
@@ -219,7 +232,10 @@ impl Shard {
                 self.end_intake(intake);
                 self.handle(id, verb, &input[..taken], now);
                 *intake = self.begin_intake(id, intake.chunk);
-                Taken::Bytes(taken)
+                match self.sessions[id.index()].check {
+                    Some(_) => Taken::AwaitsCheck(taken),
+                    None => Taken::Bytes(taken),
+                }
             }
             Parsed::Partial { frame_bytes } => Taken::Partial { frame_bytes },
             Parsed::Wrong(fault) => {
@@ -231,8 +247,9 @@ impl Shard {
 
     /// Takes what other shards said, from `place` on. When the receipt says
     /// [`must_flush`](Receipt::must_flush), there is more: write, then call again.
-    pub fn apply(&mut self, batch: &Batch, place: &mut Place) -> Receipt {
+    pub fn apply(&mut self, batch: &Batch, place: &mut Place, now: Duration) -> Receipt {
         self.begin_batch();
+        self.pending.now = now;
         let mut receipt = Receipt::default();
         let mut memo = RouteMemo::default();
         while let Some(said) = batch.read(place) {
@@ -317,6 +334,11 @@ impl Shard {
             .ending
             .unwrap_or(CloseReason::ClientClosed);
         Some((id, reason))
+    }
+
+    /// Lines for the log since the last call, each about a session: who was refused, and what.
+    pub fn take_notices(&mut self) -> Vec<(SessionId, String)> {
+        std::mem::take(&mut self.pending.notices)
     }
 
     /// Lines for a protocol trace since the last call, each with its session.

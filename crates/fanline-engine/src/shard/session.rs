@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::permit::Restriction;
+use crate::access::{AccountId, Check, ConnectionKind, Grant, TlsIdentity};
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::CloseReason;
 use crate::nats::parse::ParseLimits;
@@ -31,6 +33,12 @@ pub struct Peer {
     pub ip: String,
     /// Its port, 0 when there is none.
     pub port: u16,
+    /// The way by which it came.
+    pub kind: ConnectionKind,
+    /// Who its certificate says that it is, where that takes the place of a password.
+    pub tls: Option<TlsIdentity>,
+    /// What it has to sign, never the same twice; empty when nobody asks for a signature.
+    pub nonce: String,
 }
 
 /// Everything about one connection. What a delivery touches comes first.
@@ -44,6 +52,8 @@ pub(super) struct Session {
     pub(super) is_dirty: bool,
     /// Whether it understands HMSG.
     pub(super) takes_headers: bool,
+    /// What it may do, unless that is everything.
+    pub(super) restriction: Option<Box<Restriction>>,
     pub(super) cid: u64,
     pub(super) memo: RouteMemo,
     pub(super) parse_limits: ParseLimits,
@@ -52,6 +62,9 @@ pub(super) struct Session {
     pub(super) subscriptions: usize,
     pub(super) stalls: u64,
     pub(super) awaits_auth: bool,
+    /// The work that it takes to know whether it may connect.
+    pub(super) check: Option<Check>,
+    pub(super) grant: Grant,
     pub(super) has_connected: bool,
     /// Whether it was sent the second INFO, which follows its first PING after CONNECT.
     pub(super) was_told_account: bool,
@@ -89,6 +102,8 @@ pub struct ConnectionStatus {
     pub version: String,
     /// The user's name; `[REDACTED]` for a token, which is all secret.
     pub user: String,
+    /// Where it is.
+    pub account: AccountId,
     pub subscriptions_list: Vec<SubscriptionStatus>,
 }
 
@@ -105,6 +120,22 @@ pub struct SubscriptionStatus {
 }
 
 impl Session {
+    /// The user's name; `[REDACTED]` for a token, which is all secret.
+    fn user(&self) -> &str {
+        let options = &self.options;
+        match &*self.grant.user {
+            "" if !options.nkey.is_empty() => &options.nkey,
+            "" if !options.user.is_empty() => &options.user,
+            "" if !options.auth_token.is_empty() => "[REDACTED]",
+            user => user,
+        }
+    }
+
+    /// Who it is, for the log.
+    pub(super) fn who(&self) -> String {
+        format!("{:?}", format_args!("user:{}", self.user()).to_string())
+    }
+
     pub(super) fn status(&self) -> ConnectionStatus {
         ConnectionStatus {
             cid: self.cid,
@@ -123,10 +154,8 @@ impl Session {
             name: self.options.name.clone(),
             lang: self.options.lang.clone(),
             version: self.options.version.clone(),
-            user: match (&self.options.user, &self.options.auth_token) {
-                (user, token) if user.is_empty() && !token.is_empty() => "[REDACTED]".into(),
-                (user, _) => user.clone(),
-            },
+            user: self.user().into(),
+            account: self.grant.account,
             subscriptions_list: Vec::new(),
         }
     }
