@@ -31,7 +31,7 @@ mod topic;
 pub mod transform;
 mod trie;
 
-pub use access::Access;
+pub use access::{Access, AccountId};
 pub use limits::Limits;
 pub use nats::error::{ClientError, CloseReason};
 pub use nats::info::ServerInfo;

@@ -91,6 +91,7 @@ impl Shard {
 
     /// Gives a client what it was granted.
     fn settle_in(&mut self, id: SessionId, grant: Grant) {
+        self.bind(id, grant.account);
         let session = &mut self.sessions[id.index()];
         session.restriction = Restriction::new(&grant);
         session.grant = grant;

@@ -13,6 +13,7 @@ use super::crossing::{Batch, Crossing, HOPS_MAX};
 use super::run::Waiting;
 use super::session::{Session, SessionId};
 use super::{Pending, Shard};
+use crate::access::AccountId;
 use crate::outbox::{Chunk, Outbox};
 use crate::router::{Member, Route, RouteMemo, ShardSet, SubId, Subscription, Subscriptions};
 
@@ -260,18 +261,20 @@ enum Picked {
 }
 
 impl Shard {
-    /// Gives a message to everybody who wants it, on this shard and beyond. Returns whether there
-    /// was anybody.
+    /// Gives a message to everybody in an account who wants it, on this shard and beyond. Returns
+    /// whether there was anybody.
     #[inline]
     pub(super) fn fan_out(
         &mut self,
+        account: AccountId,
         topic: &[u8],
         message: &Message<'_>,
         origin: Origin,
         memo: &mut RouteMemo,
     ) -> bool {
         let Shard {
-            router,
+            routers,
+            subs,
             sessions,
             pending,
             random,
@@ -279,7 +282,7 @@ impl Shard {
             crossings,
             ..
         } = self;
-        let (route, subs) = router.route_and_subs(topic, memo);
+        let route = routers[account].route(topic, memo);
         let mut fan_out = FanOut {
             sessions,
             subs,
@@ -300,7 +303,7 @@ impl Shard {
                     Picked::Nobody => {}
                 }
             }
-            delivered |= crossings.post(outgoing, topic, message, 0);
+            delivered |= crossings.post(outgoing, account, topic, message, 0);
         }
         self.settle_if_needed();
         delivered
@@ -318,6 +321,7 @@ impl Shard {
     /// message goes on to where there is one.
     pub(super) fn fan_out_crossing(&mut self, crossing: Crossing<'_>, memo: &mut RouteMemo) {
         let Crossing {
+            account,
             topic,
             message,
             plain,
@@ -325,7 +329,8 @@ impl Shard {
             hops,
         } = crossing;
         let Shard {
-            router,
+            routers,
+            subs,
             sessions,
             pending,
             random,
@@ -333,7 +338,7 @@ impl Shard {
             crossings,
             ..
         } = self;
-        let (route, subs) = router.route_and_subs(topic, memo);
+        let route = routers.of(account).route(topic, memo);
         let mut fan_out = FanOut {
             sessions,
             subs,
@@ -363,7 +368,7 @@ impl Shard {
                 crossings.add_group(*shard, name);
             }
         }
-        crossings.post(outgoing, topic, &message, hops + 1);
+        crossings.post(outgoing, account, topic, &message, hops + 1);
         self.settle_fan_out();
     }
 
@@ -446,6 +451,7 @@ impl RemoteTargets {
     pub(super) fn post(
         &mut self,
         outgoing: &mut [Batch],
+        account: AccountId,
         topic: &[u8],
         message: &Message<'_>,
         hops: u8,
@@ -465,6 +471,7 @@ impl RemoteTargets {
             };
             let plain = plain.contains(shard);
             outgoing[at].push_message(&Crossing {
+                account,
                 topic,
                 message,
                 plain,

@@ -74,9 +74,18 @@ impl Shard {
         Permit::Denied
     }
 
+    /// Who a session is, for the log.
+    fn who(&self, id: SessionId) -> String {
+        let session = &self.sessions[id.index()];
+        let account = self.config.access.account(session.account);
+        let account = account.map_or("", |account| &account.name);
+        let who = format!("{account}/user:{}", session.user());
+        format!("{who:?}")
+    }
+
     pub(super) fn deny_publish(&mut self, id: SessionId, topic: &[u8]) {
         let topic = text(topic);
-        let who = self.sessions[id.index()].who();
+        let who = self.who(id);
         self.pending.notice(id, || {
             format!("{who} - Publish Violation - Subject {topic:?}")
         });
@@ -98,7 +107,7 @@ impl Shard {
         if restriction.rights.may_subscribe(filter, queue) {
             return true;
         }
-        let (who, sid) = (session.who(), text(sid));
+        let (who, sid) = (self.who(id), text(sid));
         let error = denied(filter, queue);
         self.pending.notice(id, || {
             let filter = text(filter);
@@ -120,15 +129,16 @@ impl Shard {
 
     /// Drops what a client has subscribed to and may not any more, and tells it.
     pub(super) fn drop_denied_subscriptions(&mut self, id: SessionId) {
-        let all: Vec<SubId> = self.router.subs.of_session(id.0).collect();
+        let account = self.sessions[id.index()].account;
+        let all: Vec<SubId> = self.subs.of_session(id.0).collect();
         for sub in all {
-            let subscription = self.router.subs.get(sub);
-            let filter = self.router.filter_of(subscription);
+            let subscription = self.subs.get(sub);
+            let filter = self.routers[account].filter_of(subscription);
             let (queue, sid) = (subscription.queue().to_vec(), text(subscription.sid()));
             let restriction = self.sessions[id.index()].restriction.as_ref();
             if restriction.is_none_or(|r| r.rights.may_subscribe(&filter, &queue)) {
                 let is_filtered = self.is_filtered(id, &filter);
-                self.router.subs.get_mut(sub).set_filtered(is_filtered);
+                self.subs.get_mut(sub).set_filtered(is_filtered);
                 continue;
             }
             self.drop_subscription(sub);

@@ -55,6 +55,8 @@ pub(super) struct Session {
     /// What it may do, unless that is everything.
     pub(super) restriction: Option<Box<Restriction>>,
     pub(super) cid: u64,
+    /// Where it publishes and subscribes.
+    pub(super) account: AccountId,
     pub(super) memo: RouteMemo,
     pub(super) parse_limits: ParseLimits,
     pub(super) in_msgs: u64,
@@ -85,6 +87,7 @@ pub(super) struct Session {
 #[allow(missing_docs, reason = "named as in nats-server's /connz")]
 pub struct ConnectionStatus {
     pub cid: u64,
+    pub account: AccountId,
     pub ip: String,
     pub port: u16,
     pub opened_at: Duration,
@@ -102,8 +105,6 @@ pub struct ConnectionStatus {
     pub version: String,
     /// The user's name; `[REDACTED]` for a token, which is all secret.
     pub user: String,
-    /// Where it is.
-    pub account: AccountId,
     pub subscriptions_list: Vec<SubscriptionStatus>,
 }
 
@@ -117,11 +118,12 @@ pub struct SubscriptionStatus {
     pub msgs: u64,
     pub max: Option<u64>,
     pub cid: u64,
+    pub account: AccountId,
 }
 
 impl Session {
     /// The user's name; `[REDACTED]` for a token, which is all secret.
-    fn user(&self) -> &str {
+    pub(super) fn user(&self) -> &str {
         let options = &self.options;
         match &*self.grant.user {
             "" if !options.nkey.is_empty() => &options.nkey,
@@ -131,14 +133,10 @@ impl Session {
         }
     }
 
-    /// Who it is, for the log.
-    pub(super) fn who(&self) -> String {
-        format!("{:?}", format_args!("user:{}", self.user()).to_string())
-    }
-
     pub(super) fn status(&self) -> ConnectionStatus {
         ConnectionStatus {
             cid: self.cid,
+            account: self.account,
             ip: self.peer.ip.clone(),
             port: self.peer.port,
             opened_at: self.opened_at,
@@ -155,7 +153,6 @@ impl Session {
             lang: self.options.lang.clone(),
             version: self.options.version.clone(),
             user: self.user().into(),
-            account: self.grant.account,
             subscriptions_list: Vec::new(),
         }
     }

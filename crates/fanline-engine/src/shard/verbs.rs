@@ -40,6 +40,7 @@ impl Shard {
             takes_headers: false,
             restriction: None,
             cid,
+            account: AccountId::GLOBAL,
             memo: RouteMemo::default(),
             parse_limits: parse_limits(limits, false),
             in_msgs: 0,
@@ -63,7 +64,7 @@ impl Shard {
         };
         let id = SessionId::from_index(self.sessions.insert(session));
         self.timers.insert((deadline, id));
-        self.totals.opened += 1;
+        self.totals_of(AccountId::GLOBAL).opened += 1;
         self.send_info(id, false);
         if is_full {
             self.refuse(
@@ -75,11 +76,27 @@ impl Shard {
         id
     }
 
+    /// Puts a session into an account. What it was subscribed to in another one is gone.
+    pub fn bind(&mut self, id: SessionId, account: AccountId) {
+        if self.sessions[id.index()].account == account {
+            return;
+        }
+        self.drop_subscriptions(id);
+        self.routers.ensure(account);
+        let session = &mut self.sessions[id.index()];
+        let before = std::mem::replace(&mut session.account, account);
+        // It says where the last topic was found in the other account.
+        session.memo = RouteMemo::default();
+        self.totals_of(before).opened -= 1;
+        self.totals_of(account).opened += 1;
+    }
+
     /// What the publishes of one client have in common until it says something else.
     pub(super) fn begin_intake<'a>(&self, id: SessionId, chunk: &'a Chunk) -> Intake<'a> {
         let session = &self.sessions[id.index()];
         Intake {
             id,
+            account: session.account,
             chunk,
             origin: Origin {
                 session: Some(id.0),
@@ -141,16 +158,26 @@ impl Shard {
         if session.subscriptions >= max {
             return self.send_error(id, &ClientError::SubscriptionsExceeded);
         }
-        if self.router.subs.find(id.0, sid).is_none() {
+        let account = session.account;
+        if self.subs.find(id.0, sid).is_none() {
             let Ok(parsed) = Filter::parse(filter) else {
                 return self.send_error(id, &ClientError::InvalidSubject);
             };
             let is_filtered = self.is_filtered(id, filter);
-            if let Some((sub, weight)) = self.router.subscribe(id.0, sid, parsed, queue) {
-                self.router.subs.get_mut(sub).set_filtered(is_filtered);
+            let Shard { routers, subs, .. } = self;
+            if let Some((sub, weight)) = routers[account].subscribe(subs, id.0, sid, parsed, queue)
+            {
+                subs.get_mut(sub).set_filtered(is_filtered);
                 self.sessions[id.index()].subscriptions += 1;
                 if let Some(weight) = weight {
-                    announce(&mut self.outgoing, self.index, filter, queue, weight);
+                    announce(
+                        &mut self.outgoing,
+                        self.index,
+                        account,
+                        filter,
+                        queue,
+                        weight,
+                    );
                 }
             }
         }
@@ -158,9 +185,9 @@ impl Shard {
     }
 
     fn unsubscribe(&mut self, id: SessionId, sid: &[u8], max: Option<u64>) {
-        if let Some(sub) = self.router.subs.find(id.0, sid) {
+        if let Some(sub) = self.subs.find(id.0, sid) {
             let is_over = match max {
-                Some(max) if max > 0 => self.router.subs.get_mut(sub).limit(max),
+                Some(max) if max > 0 => self.subs.get_mut(sub).limit(max),
                 _ => true,
             };
             if is_over {
@@ -191,7 +218,11 @@ impl Shard {
     #[inline(always)]
     pub(super) fn publish(&mut self, intake: &mut Intake<'_>, publish: &Publish<'_>, from: usize) {
         let Intake {
-            id, chunk, origin, ..
+            id,
+            account,
+            chunk,
+            origin,
+            ..
         } = *intake;
         intake.msgs += 1;
         intake.bytes += publish.payload_bytes() as u64;
@@ -208,7 +239,7 @@ impl Shard {
         }
         // What the memo holds was permitted when it came for the first time.
         let mut is_reply = false;
-        if intake.is_restricted && !self.router.holds(intake.memo, publish.topic) {
+        if intake.is_restricted && !self.routers[account].holds(intake.memo, publish.topic) {
             match self.permit_publish(id, publish.topic) {
                 Permit::Granted => {}
                 Permit::AsReply => is_reply = true,
@@ -248,11 +279,11 @@ impl Shard {
             }
             message.args = &scratch[..args_bytes];
             message.tail = &scratch;
-            let delivered = self.fan_out(publish.topic, &message, origin, memo);
+            let delivered = self.fan_out(account, publish.topic, &message, origin, memo);
             self.scratch = scratch;
             delivered
         } else {
-            self.fan_out(publish.topic, &message, origin, memo)
+            self.fan_out(account, publish.topic, &message, origin, memo)
         };
         if !delivered && !publish.reply.is_empty() {
             self.tell_no_responders(id, publish);
@@ -301,9 +332,10 @@ impl Shard {
         if !self.sessions[id.index()].options.no_responders {
             return;
         }
-        let route = self.router.route(publish.reply, &mut RouteMemo::default());
+        let account = self.sessions[id.index()].account;
+        let route = self.routers[account].route(publish.reply, &mut RouteMemo::default());
         let candidates = route.plain.clone();
-        let is_own = |sub: &&_| self.router.subs.get(**sub).session() == id.0;
+        let is_own = |sub: &&_| self.subs.get(**sub).session() == id.0;
         let Some(own) = candidates.iter().find(is_own) else {
             return;
         };
@@ -313,7 +345,7 @@ impl Shard {
         let mut line = b"HMSG ".to_vec();
         line.extend_from_slice(publish.reply);
         line.push(b' ');
-        line.extend_from_slice(self.router.subs.get(*own).sid_and_space());
+        line.extend_from_slice(self.subs.get(*own).sid_and_space());
         line.extend_from_slice(format!("{0} {0}\r\n", status.len()).as_bytes());
         line.extend_from_slice(&status);
         line.extend_from_slice(b"\r\n");
@@ -328,7 +360,7 @@ impl Shard {
 
     pub(super) fn send_info(&mut self, id: SessionId, connected: bool) {
         let session = &self.sessions[id.index()];
-        let account = self.config.access.account(session.grant.account);
+        let account = self.config.access.account(session.account);
         let audience = Audience {
             client_id: session.cid,
             client_ip: &session.peer.ip,
@@ -338,7 +370,7 @@ impl Shard {
             account: account
                 .filter(|_| connected)
                 .map(|account| account.name.as_str()),
-            is_system: connected && session.grant.account == AccountId::SYSTEM,
+            is_system: connected && session.account == AccountId::SYSTEM,
         };
         let line = self.info.line(&audience);
         self.send(id, &line);
@@ -382,6 +414,7 @@ impl Shard {
 /// See [`Shard::begin_intake`].
 pub(super) struct Intake<'a> {
     pub(super) id: SessionId,
+    pub(super) account: AccountId,
     pub(super) chunk: &'a Chunk,
     pub(super) origin: Origin,
     pub(super) limits: ParseLimits,
