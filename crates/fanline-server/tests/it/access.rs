@@ -16,7 +16,7 @@ const REFUSAL: &str = "-ERR 'Authorization Violation'";
 
 fn server(config: AccessConfig) -> TestServer {
     TestServer::with(Options {
-        access: Access::new(config).unwrap().into(),
+        access: Access::new(config).expect("a directory").into(),
         ..options(2)
     })
 }
@@ -228,13 +228,13 @@ fn who_says_nothing_is_sent_away() {
 fn limited() -> TestServer {
     let mut ada = User::new("ada", "pw");
     ada.permissions = Some(Permissions {
-        publish: Allowed::publish(Some(&["a.*", "$JS.API.INFO"]), &["a.secret"]).unwrap(),
-        subscribe: Allowed::subscribe(None, &["in.secret", "jobs", "work night"]).unwrap(),
+        publish: Allowed::publish(Some(&["a.*", "$JS.API.INFO"]), &["a.secret"]).expect("subjects"),
+        subscribe: Allowed::subscribe(None, &["in.secret", "jobs", "work night"]).expect("subjects"),
         responses: None,
     });
     let mut answers = User::new("answers", "pw");
     answers.permissions = Some(Permissions {
-        subscribe: Allowed::subscribe(Some(&["ask"]), &[]).unwrap(),
+        subscribe: Allowed::subscribe(Some(&["ask"]), &[]).expect("subjects"),
         responses: Some(AllowResponses::default()),
         ..Permissions::default()
     });
