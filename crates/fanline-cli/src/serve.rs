@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use fanline_server::{Access, Addresses, JetStreamOptions, Options, Server, StartError, SyncMode};
+use fanline_server::{Addresses, Auth, JetStreamOptions, Options, Server, StartError, SyncMode};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::log::{self, LogFormat, LogSettings};
+use crate::notify::{self, State};
 use crate::values;
 
 /// Run a server.
@@ -131,9 +132,9 @@ impl ServeArgs {
             (options.host, options.port) = (host, port);
         }
         if let Some(token) = self.auth {
-            options.access = Access::token(token).into();
+            options.auth = Auth::Token(token);
         } else if let (Some(name), Some(password)) = (self.user, self.pass) {
-            options.access = Access::user(name, password).into();
+            options.auth = Auth::User { name, password };
         }
         let limits = &mut options.limits;
         limits.payload_bytes_max = self.max_payload.unwrap_or(limits.payload_bytes_max);
@@ -198,6 +199,7 @@ pub(crate) fn run(
                 welcome(handle.addresses(), handle.store_folder().as_deref())
             );
         }
+        notify::tell(State::Ready);
         tokio::select! {
             () = handle.wait() => {}
             never = signals.obey(&handle) => match never {},
@@ -237,10 +239,12 @@ impl Signals {
             tokio::select! {
                 _ = self.interrupt.recv() => {
                     tracing::info!("Trapped \"interrupt\" signal");
+                    notify::tell(State::Stopping);
                     handle.shutdown();
                 }
                 _ = self.terminate.recv() => {
                     tracing::info!("Trapped \"terminated\" signal");
+                    notify::tell(State::Stopping);
                     // A lame duck has its own end, and supervisors like to ask twice.
                     if !is_lame_duck {
                         handle.shutdown();
@@ -252,11 +256,13 @@ impl Signals {
                 }
                 _ = self.lame_duck.recv() => {
                     tracing::info!("Trapped \"user defined signal 2\" signal");
+                    notify::tell(State::Stopping);
                     is_lame_duck = true;
                     handle.lame_duck();
                 }
                 _ = self.reload.recv() => {
                     tracing::info!("Trapped \"hangup\" signal");
+                    notify::tell(State::Reloading);
                     tracing::error!(
                         "Failed to reload server configuration: reload is not supported yet"
                     );

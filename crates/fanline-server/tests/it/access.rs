@@ -7,7 +7,7 @@ use fanline_server::access::{
     Access, AccessConfig, AllowResponses, Allowed, ConnectionKind, Permissions, SALT_BYTES, User,
     hash_password,
 };
-use fanline_server::{Limits, Options};
+use fanline_server::{Auth, Limits, Options};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 
 use crate::raw::{RawClient, TestServer, options};
@@ -16,7 +16,7 @@ const REFUSAL: &str = "-ERR 'Authorization Violation'";
 
 fn server(config: AccessConfig) -> TestServer {
     TestServer::with(Options {
-        access: Access::new(config).expect("a directory").into(),
+        auth: Auth::Directory(Access::new(config).expect("a directory").into()),
         ..options(2)
     })
 }
@@ -213,7 +213,7 @@ fn users_come_the_way_they_may() {
 #[test]
 fn who_says_nothing_is_sent_away() {
     let server = TestServer::with(Options {
-        access: Access::user("ada", "pw").into(),
+        auth: Auth::Directory(Access::user("ada", "pw").into()),
         limits: Limits {
             auth_timeout: std::time::Duration::from_millis(50),
             ..Limits::default()
