@@ -46,12 +46,12 @@ mod shell;
 mod sync;
 mod tls;
 
+/// Who may connect, and what they may do.
+pub use fanline_engine::access;
 pub use options::{
     Addresses, Auth, Certificate, ClientCertificates, JetStreamOptions, Limits, Options, SyncMode,
     TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
-/// Who may connect, and what they may do.
-pub use fanline_engine::access;
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 
 /// The Rust code in the README compiles and runs as part of the tests.

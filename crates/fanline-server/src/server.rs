@@ -8,9 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use fanline_engine::access::{AccessConfig, AccessError};
-use fanline_engine::{
-    Access, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold,
-};
+use fanline_engine::{Access, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold};
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 

@@ -138,7 +138,8 @@ impl Access {
     fn find_by_certificate(&self, identity: &CertificateNames) -> Option<Place> {
         let known = &self.users.by_name;
         let names = identity.emails.iter().chain(&identity.dns_names);
-        if let Some(place) = names.chain(&identity.uris).find_map(|name| known.get(name)) {
+        let mut names = names.chain(&identity.uris);
+        if let Some(place) = names.find_map(|name| known.get(name)) {
             return Some(*place);
         }
         let subject = &identity.subject;

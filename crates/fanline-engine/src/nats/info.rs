@@ -117,7 +117,8 @@ struct Wire<'a> {
 pub(crate) struct Audience<'a> {
     pub(crate) client_id: u64,
     pub(crate) peer: &'a Peer,
-    /// It is not told that credentials are needed.
+    /// It is not told that credentials are needed: who may come without is not told at first that
+    /// others need some.
     pub(crate) hides_auth: bool,
     /// In the form after CONNECT: where it is.
     pub(crate) account: Option<&'a str>,

@@ -364,13 +364,14 @@ impl Shard {
 
     pub(super) fn send_info(&mut self, id: SessionId, connected: bool) {
         let session = &self.sessions[id.index()];
-        let name = self.access.account(session.account);
+        let account = self.access.account(session.account);
         let audience = Audience {
             client_id: session.cid,
             peer: &session.peer,
-            // Who may come without credentials is not told at first that others need some.
             hides_auth: !connected && self.access.has_no_auth_user(),
-            account: name.filter(|_| connected).map(|known| known.name.as_str()),
+            account: account
+                .filter(|_| connected)
+                .map(|account| account.name.as_str()),
             is_system: connected && session.account == AccountId::SYSTEM,
         };
         let line = self.info.line(&audience);
@@ -379,7 +380,13 @@ impl Shard {
 
     /// The INFO that a connection begins with, for those who get it before their TLS begins.
     pub fn greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
-        self.info.line(cid, peer, false)
+        self.info.line(&Audience {
+            client_id: cid,
+            peer,
+            hides_auth: self.access.has_no_auth_user(),
+            account: None,
+            is_system: false,
+        })
     }
 
     /// Tells every client that understands it that this server is going away.

@@ -522,12 +522,16 @@ impl Shell {
     }
 
     fn open(&self, cid: u64, mut peer: Peer, is_full: bool) -> SessionId {
+        self.give_nonce(&mut peer);
         let now = self.now();
-        let mut engine = self.engine.borrow_mut();
-        if engine.access().needs_nonce() {
+        self.engine.borrow_mut().open(cid, peer, is_full, now)
+    }
+
+    /// What a client has to sign, if anybody asks for it and it has none yet.
+    fn give_nonce(&self, peer: &mut Peer) {
+        if peer.nonce.is_empty() && self.engine.borrow().access().needs_nonce() {
             peer.nonce = crate::identity::new_nonce();
         }
-        engine.open(cid, peer, is_full, now)
     }
 
     /// Logs who was refused, and what.
