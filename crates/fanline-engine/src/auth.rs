@@ -1,6 +1,8 @@
 //! Who may connect.
 
-use crate::access::same;
+use std::sync::Arc;
+
+use crate::access::{Access, same};
 
 /// The credentials that this server asks for.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub enum Auth {
         /// The password, in clear.
         password: String,
     },
+    /// Users and accounts, each with what it may do.
+    Directory(Arc<Access>),
 }
 
 // Secrets never reach a log, not even through `{:?}`.
@@ -27,6 +31,7 @@ impl std::fmt::Debug for Auth {
             Auth::Open => f.write_str("Open"),
             Auth::Token(_) => f.write_str("Token(..)"),
             Auth::User { name, .. } => write!(f, "User({name}, ..)"),
+            Auth::Directory(_) => f.write_str("Directory(..)"),
         }
     }
 }
@@ -34,13 +39,28 @@ impl std::fmt::Debug for Auth {
 impl Auth {
     /// Whether a client has to show credentials.
     pub fn is_required(&self) -> bool {
-        !matches!(self, Auth::Open)
+        match self {
+            Auth::Open => false,
+            Auth::Token(_) | Auth::User { .. } => true,
+            Auth::Directory(access) => access.is_required(),
+        }
+    }
+
+    /// The directory that says the same.
+    pub fn directory(&self) -> Arc<Access> {
+        match self {
+            Auth::Open => Access::open().into(),
+            Auth::Token(token) => Access::token(token.as_str()).into(),
+            Auth::User { name, password } => Access::user(name.as_str(), password.as_str()).into(),
+            Auth::Directory(access) => Arc::clone(access),
+        }
     }
 
     /// Whether these credentials open the door.
     pub fn admits(&self, user: &str, password: &str, token: &str) -> bool {
         match self {
-            Auth::Open => true,
+            // A directory decides by more than these.
+            Auth::Open | Auth::Directory(_) => true,
             Auth::Token(expected) => same(expected, token),
             Auth::User {
                 name,

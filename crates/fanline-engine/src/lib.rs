@@ -33,7 +33,7 @@ pub mod transform;
 mod trie;
 pub mod websocket;
 
-pub use access::AccountId;
+pub use access::{Access, AccountId};
 pub use auth::Auth;
 pub use limits::Limits;
 pub use nats::error::{ClientError, CloseReason};

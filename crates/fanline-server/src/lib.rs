@@ -32,6 +32,7 @@
 //! the caller's tokio runtime. [`Options`] says everything that a server can be told before it
 //! starts, [`client`] everything about the client.
 
+mod checks;
 pub mod client;
 mod control;
 mod identity;
@@ -45,6 +46,8 @@ mod shell;
 mod sync;
 mod tls;
 
+/// Who may connect, and what they may do.
+pub use fanline_engine::access;
 pub use keeper::StoreKeyError;
 pub use options::{
     Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,

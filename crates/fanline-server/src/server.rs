@@ -4,19 +4,21 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use fanline_engine::{Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold};
+use fanline_engine::access::{AccessConfig, AccessError};
+use fanline_engine::{Access, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold};
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
+use crate::checks::Checks;
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
 use crate::keeper::StoreKeyError;
 use crate::options::{Addresses, Options, TlsOptions, WebSocketOptions};
 use crate::shell::{self, Command, Common, Listeners, Mailbox, Transport, WebSocketListener};
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::tls::{Tls, TlsError};
 use crate::{identity, keeper, listen, ports_file};
 
@@ -164,6 +166,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         }),
         mailboxes: (0..shards + keepers).map(|_| Mailbox::default()).collect(),
         keeper: OnceLock::new(),
+        checks: Checks::default(),
         started: Instant::now(),
         listeners,
         connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
@@ -172,6 +175,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         common,
         shards: Vec::new(),
         keeper: None,
+        access: Mutex::new(options.auth.directory()),
         next_cid: AtomicU64::new(1),
         next_shard: AtomicUsize::new(0),
         started_at: SystemTime::now(),
@@ -259,6 +263,8 @@ pub(crate) struct Shared {
     pub(crate) shards: Vec<mpsc::UnboundedSender<Command>>,
     /// The keeper, if there is JetStream.
     pub(crate) keeper: Option<mpsc::UnboundedSender<keeper::Command>>,
+    /// Who may connect, and what they may do.
+    access: Mutex<Arc<Access>>,
     next_cid: AtomicU64,
     next_shard: AtomicUsize,
     pub(crate) started_at: SystemTime,
@@ -268,6 +274,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Who may connect, and what they may do.
+    pub(crate) fn access(&self) -> Arc<Access> {
+        let current = self.access.lock();
+        Arc::clone(&current.unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Has the shard with the fewest connections serve one more.
     pub(crate) fn assign(&self, transport: Transport) {
         let counts = &self.common.connections;
@@ -345,6 +357,23 @@ impl Handle {
     /// grace period they are closed one by one. The server stops when none is left.
     pub fn lame_duck(&self) {
         let _ = self.orders.send(Order::LameDuck);
+    }
+
+    /// Has the server admit clients by other users, accounts and permissions from now on. Clients whose
+    /// user is gone or has other credentials are sent away with `Authorization Violation`; the others
+    /// stay, and what they are subscribed to and may not be any more is dropped.
+    ///
+    /// # Errors
+    /// When something is wrong with them: then everything stays as it is.
+    pub fn replace_access(&self, config: AccessConfig) -> Result<(), AccessError> {
+        let Ok(mut current) = self.shared.access.lock() else {
+            return Ok(());
+        };
+        let next = Arc::new(current.successor(config)?);
+        *current = Arc::clone(&next);
+        // Under the lock, so that all shards hear of several in the same order.
+        (self.shared).tell_all(|| Command::ReplaceAccess(Arc::clone(&next)));
+        Ok(())
     }
 
     /// Waits until the server has stopped. Cancel safe.

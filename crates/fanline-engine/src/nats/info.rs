@@ -93,6 +93,8 @@ struct Wire<'a> {
     jetstream: bool,
     client_id: u64,
     client_ip: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    nonce: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     ip: Option<&'a str>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -107,6 +109,20 @@ struct Wire<'a> {
     connect_info: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     remote_account: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_false")]
+    acc_is_sys: bool,
+}
+
+/// Whom INFO is for.
+pub(crate) struct Audience<'a> {
+    pub(crate) client_id: u64,
+    pub(crate) peer: &'a Peer,
+    /// It is not told that credentials are needed: who may come without is not told at first that
+    /// others need some.
+    pub(crate) hides_auth: bool,
+    /// In the form after CONNECT: where it is.
+    pub(crate) account: Option<&'a str>,
+    pub(crate) is_system: bool,
 }
 
 #[allow(
@@ -118,9 +134,9 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl ServerInfo {
-    /// The whole INFO line for one client. `connected` is the form after CONNECT, which tells the
-    /// account as well.
-    pub(crate) fn line(&self, client_id: u64, peer: &Peer, connected: bool) -> Vec<u8> {
+    /// The whole INFO line for one client.
+    pub(crate) fn line(&self, audience: &Audience<'_>) -> Vec<u8> {
+        let peer = audience.peer;
         let websocket = self.websocket.as_deref();
         let here = websocket.filter(|_| peer.kind == ConnectionKind::WebSocket);
         // Within a process, or through a socket of the machine's own, nothing is encrypted.
@@ -140,14 +156,15 @@ impl ServerInfo {
             port: here.map_or(self.port, |here| here.port),
             headers: self.headers,
             api_lvl: 5,
-            auth_required: self.auth_required,
+            auth_required: self.auth_required && !audience.hides_auth,
             tls_required: tls.required,
             tls_verify: tls.verify,
             tls_available: tls.available,
             max_payload: self.max_payload,
             jetstream: self.jetstream,
-            client_id,
+            client_id: audience.client_id,
             client_ip: &peer.ip,
+            nonce: &peer.nonce,
             ip: self.ip.as_deref(),
             connect_urls: here.map_or(&self.connect_urls, |here| &here.connect_urls),
             ws_connect_urls: match (websocket, here) {
@@ -156,8 +173,9 @@ impl ServerInfo {
             },
             domain: self.domain.as_deref(),
             ldm: self.lame_duck,
-            connect_info: connected,
-            remote_account: connected.then_some("$G"),
+            connect_info: audience.account.is_some(),
+            remote_account: audience.account,
+            acc_is_sys: audience.is_system,
         };
         let mut line = b"INFO ".to_vec();
         serde_json::to_writer(&mut line, &wire).expect("strings and numbers are always JSON");

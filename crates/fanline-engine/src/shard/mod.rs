@@ -1,10 +1,13 @@
 //! One shard: its sessions, their subscriptions, and what is to be written to whom.
 
 mod backlog;
+mod connect;
 mod crossing;
 mod deliver;
 mod keeper;
 mod pending;
+mod permit;
+mod replies;
 mod run;
 mod session;
 mod status;
@@ -28,7 +31,7 @@ pub use session::{
 };
 pub use status::{Ended, ShardStatus};
 
-use crate::access::AccountId;
+use crate::access::{Access, AccountId};
 use crate::auth::Auth;
 use crate::limits::Limits;
 use crate::nats::error::{ClientError, CloseReason};
@@ -79,6 +82,8 @@ pub struct ShardConfig {
 pub struct Shard {
     index: u16,
     config: Arc<ShardConfig>,
+    /// What `config.auth` says, or what took its place.
+    access: Arc<Access>,
     info: ServerInfo,
     sessions: Slab<Session>,
     /// Who gets what in each account.
@@ -105,6 +110,9 @@ pub struct Receipt {
     pub frame_bytes: usize,
     /// The input was left because much is to be written: write, then hand the rest in again.
     pub must_flush: bool,
+    /// The input was left because it is to be decided whether its client may connect:
+    /// [`Shard::take_check`] first, then hand the rest in again.
+    pub awaits_check: bool,
     /// How many bytes were queued for connections.
     pub produced_bytes: usize,
     /// A subscriber of what was published has much waiting: hold the publisher back a little.
@@ -118,6 +126,8 @@ enum Taken {
     Partial {
         frame_bytes: usize,
     },
+    /// The rest has to wait for [`Shard::decided`].
+    AwaitsCheck(usize),
 }
 
 impl Shard {
@@ -131,6 +141,7 @@ impl Shard {
         let pending = Pending::new(&config.limits, config.traces);
         let mut shard = Shard {
             index,
+            access: config.auth.directory(),
             config,
             info,
             sessions: Slab::new(),
@@ -160,6 +171,7 @@ impl Shard {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
         self.begin_batch();
+        self.pending.now = now;
         self.sessions[id.index()].active_at = now;
         let mut intake = self.begin_intake(id, chunk);
         if self.sessions[id.index()].ending.is_some() {
@@ -179,6 +191,11 @@ impl Shard {
                     Taken::Bytes(taken) => receipt.consumed += taken,
                     Taken::Partial { frame_bytes } => {
                         receipt.frame_bytes = frame_bytes;
+                        break;
+                    }
+                    Taken::AwaitsCheck(taken) => {
+                        receipt.consumed += taken;
+                        receipt.awaits_check = true;
                         break;
                     }
                 }
@@ -214,12 +231,11 @@ impl Shard {
     ) -> Taken {
         let id = intake.id;
         if !intake.is_admitted && !b"cC".contains(&input[0]) {
-            self.refuse(
-                id,
-                Some(ClientError::Authorization),
-                CloseReason::AuthenticationFailure,
-            );
-            return Taken::Bytes(input.len());
+            if !self.admit_without_connect(id) {
+                self.refuse_credentials(id);
+                return Taken::Bytes(input.len());
+            }
+            *intake = self.begin_intake(id, intake.chunk);
         }
         match parse(input, intake.limits) {
             Parsed::Verb(Verb::Publish(publish), taken) => {
@@ -230,7 +246,10 @@ impl Shard {
                 self.end_intake(intake);
                 self.handle(id, verb, &input[..taken], now);
                 *intake = self.begin_intake(id, intake.chunk);
-                Taken::Bytes(taken)
+                match self.sessions[id.index()].check {
+                    Some(_) => Taken::AwaitsCheck(taken),
+                    None => Taken::Bytes(taken),
+                }
             }
             Parsed::Partial { frame_bytes } => Taken::Partial { frame_bytes },
             Parsed::Wrong(fault) => {
@@ -330,6 +349,27 @@ impl Shard {
             .ending
             .unwrap_or(CloseReason::ClientClosed);
         Some((id, reason))
+    }
+
+    /// Tells the time, before [`apply`](Shard::apply): from then on an answer to what it brings is
+    /// allowed for so long.
+    pub fn note_time(&mut self, now: Duration) {
+        self.pending.now = now;
+    }
+
+    /// Who may connect, and what they may do.
+    pub fn access(&self) -> &Arc<Access> {
+        &self.access
+    }
+
+    /// Whether there are lines for [`take_notices`](Shard::take_notices).
+    pub fn has_notices(&self) -> bool {
+        !self.pending.notices.is_empty()
+    }
+
+    /// Lines for the log since the last call, each about a session: who was refused, and what.
+    pub fn take_notices(&mut self) -> Vec<(SessionId, String)> {
+        std::mem::take(&mut self.pending.notices)
     }
 
     /// Lines for a protocol trace since the last call, each with its session.

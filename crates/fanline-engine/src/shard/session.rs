@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::backlog::Backlog;
-use crate::access::{AccountId, ConnectionKind};
+use super::permit::Restriction;
+use crate::access::{AccountId, Check, ConnectionKind, Grant};
 use crate::certificate::CertificateNames;
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::CloseReason;
@@ -40,6 +41,8 @@ pub struct Peer {
     pub tls: Option<Box<TlsPeer>>,
     /// Credentials of its cookies, for what its CONNECT leaves out.
     pub cookies: CookieCredentials,
+    /// What it has to sign, never the same twice; empty when nobody asks for a signature.
+    pub nonce: String,
     /// It was sent INFO before TLS began, and gets no other.
     pub is_greeted: bool,
 }
@@ -85,6 +88,8 @@ pub(super) struct Session {
     pub(super) is_dirty: bool,
     /// Whether it understands HMSG.
     pub(super) takes_headers: bool,
+    /// What it may do, unless that is everything.
+    pub(super) restriction: Option<Box<Restriction>>,
     pub(super) cid: u64,
     /// Where it publishes and subscribes.
     pub(super) account: AccountId,
@@ -95,6 +100,9 @@ pub(super) struct Session {
     pub(super) subscriptions: usize,
     pub(super) stalls: u64,
     pub(super) awaits_auth: bool,
+    /// The work that it takes to know whether it may connect.
+    pub(super) check: Option<Check>,
+    pub(super) grant: Grant,
     pub(super) has_connected: bool,
     /// Whether it was sent the second INFO, which follows its first PING after CONNECT.
     pub(super) was_told_account: bool,
@@ -156,6 +164,17 @@ pub struct SubscriptionStatus {
 }
 
 impl Session {
+    /// The user's name; `[REDACTED]` for a token, which is all secret.
+    pub(super) fn user(&self) -> &str {
+        let options = &self.options;
+        match &*self.grant.user {
+            "" if !options.nkey.is_empty() => &options.nkey,
+            "" if !options.user.is_empty() => &options.user,
+            "" if !options.auth_token.is_empty() => "[REDACTED]",
+            user => user,
+        }
+    }
+
     pub(super) fn status(&self) -> ConnectionStatus {
         ConnectionStatus {
             cid: self.cid,
@@ -175,10 +194,7 @@ impl Session {
             name: self.options.name.clone(),
             lang: self.options.lang.clone(),
             version: self.options.version.clone(),
-            user: match (&self.options.user, &self.options.auth_token) {
-                (user, token) if user.is_empty() && !token.is_empty() => "[REDACTED]".into(),
-                (user, _) => user.clone(),
-            },
+            user: self.user().into(),
             kind: self.peer.kind,
             tls: self.peer.tls.clone(),
             subscriptions_list: Vec::new(),

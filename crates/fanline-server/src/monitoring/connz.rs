@@ -239,12 +239,14 @@ struct Row {
     tls_first: bool,
     #[serde(skip_serializing_if = "String::is_empty")]
     authorized_user: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     subscriptions_list: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     subscriptions_list_detail: Vec<SubscriptionRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name_tag: Option<&'static str>,
+    name_tag: Option<String>,
 }
 
 /// What waits for a connection that takes less than there is, or waited when it was dropped for that.
@@ -350,6 +352,11 @@ fn row(monitor: &Monitor, options: &Options, found: Found, now: Duration) -> Row
             CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
         ))
     );
+    let access = monitor.shared.access();
+    let account = access
+        .account(found.status.account)
+        .map(|account| account.name.as_str())
+        .filter(|_| options.auth && is_admitted);
     let (uptime, idle) = (found.uptime(now), found.idle(now));
     let until = found.until(now);
     let Found { status, end } = found;
@@ -397,7 +404,8 @@ fn row(monitor: &Monitor, options: &Options, found: Found, now: Duration) -> Row
         },
         subscriptions_list: subjects,
         subscriptions_list_detail: details,
-        name_tag: (options.auth && is_admitted).then_some(ACCOUNT),
+        account: account.filter(|name| *name != ACCOUNT).map(String::from),
+        name_tag: account.map(String::from),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The task of one connection: it reads, hands what came to the engine, and closes at the end.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -296,7 +296,9 @@ impl Connection<'_> {
                     .await;
             }
             self.while_writing(self.wait_for_room()).await;
-            if !receipt.must_flush {
+            if receipt.awaits_check {
+                self.let_check().await;
+            } else if !receipt.must_flush {
                 break receipt;
             }
         };
@@ -309,6 +311,27 @@ impl Connection<'_> {
         } else {
             self.hold(chunk, from..filled);
         }
+    }
+
+    /// Has it found out elsewhere whether the client may connect. Meanwhile it may lose patience, or
+    /// the server.
+    async fn let_check(&self) {
+        let Some(check) = self.shell.engine.borrow_mut().take_check(self.id) else {
+            return;
+        };
+        let mut told = self.shell.common.checks.perform(check);
+        let outcome = poll_fn(|context| {
+            self.link.register(context);
+            match self.link.ended() {
+                Some(_) => Poll::Ready(None),
+                None => Pin::new(&mut told)
+                    .poll(context)
+                    .map(|told| told.ok().flatten()),
+            }
+        })
+        .await;
+        self.shell.engine.borrow_mut().decided(self.id, outcome);
+        self.shell.settle(0);
     }
 
     /// Waits for something, and meanwhile writes on where a write had stopped.

@@ -21,13 +21,14 @@ use std::time::{Duration, Instant};
 
 use fanline_engine::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
-    Batch, CloseReason, ConnectionStatus, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
-    ShardStatus,
+    Access, Batch, CloseReason, ConnectionStatus, Peer, Place, ServerInfo, SessionId, Shard,
+    ShardConfig, ShardStatus,
 };
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tracing::trace;
+use tracing::{error, trace};
 
+use crate::checks::Checks;
 use crate::keeper::Helped;
 use crate::sync::{AtomicUsize, Ordering};
 use crate::tls::Tls;
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Connections(Wanted, oneshot::Sender<Told>),
     /// Tell all clients that the server is going away.
     AnnounceLameDuck,
+    /// Let this say from now on who may connect, and what they may do.
+    ReplaceAccess(Arc<Access>),
     /// Close this many connections.
     CloseSome(usize),
     /// Close everything and end.
@@ -142,6 +145,8 @@ pub(crate) struct Common {
     pub(crate) mailboxes: Vec<Mailbox>,
     /// The keeper, once there is one, for shards that have little for it.
     pub(crate) keeper: OnceLock<Weak<dyn Helped>>,
+    /// Whatever takes long before a client is let in.
+    pub(crate) checks: Checks,
     pub(crate) started: Instant,
     pub(crate) listeners: Listeners,
     /// Open connections, counted from accept to close, of each shard.
@@ -262,6 +267,11 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 shell.engine.borrow_mut().announce_lame_duck();
                 shell.flush();
             }
+            Command::ReplaceAccess(access) => {
+                let now = shell.now();
+                shell.engine.borrow_mut().replace_access(access, now);
+                shell.settle(usize::MAX);
+            }
             Command::CloseSome(count) => shell.end_sessions(count),
             Command::Stop => {
                 // What was published before the order to stop is still delivered.
@@ -327,6 +337,7 @@ impl Shell {
     /// Lets the engine know what other shards have said so far.
     fn take_mail(&self) {
         let mailbox = &self.common.mailboxes[self.index];
+        self.engine.borrow_mut().note_time(self.now());
         mailbox.take(|batch| {
             let mut place = Place::default();
             loop {
@@ -388,7 +399,11 @@ impl Shell {
         let engine = self.engine.borrow();
         let next = engine.next_timeout();
         let has_work = engine.has_work();
+        let has_notices = engine.has_notices();
         drop(engine);
+        if has_notices {
+            self.log_notices();
+        }
         if next.is_some_and(|at| at < self.sleeps_until.get()) {
             self.deadline_moved.notify_one();
         }
@@ -506,9 +521,28 @@ impl Shell {
         told
     }
 
-    fn open(&self, cid: u64, peer: Peer, is_full: bool) -> SessionId {
+    fn open(&self, cid: u64, mut peer: Peer, is_full: bool) -> SessionId {
+        self.give_nonce(&mut peer);
         let now = self.now();
         self.engine.borrow_mut().open(cid, peer, is_full, now)
+    }
+
+    /// What a client has to sign, if anybody asks for it and it has none yet.
+    fn give_nonce(&self, peer: &mut Peer) {
+        if peer.nonce.is_empty() && self.engine.borrow().access().needs_nonce() {
+            peer.nonce = crate::identity::new_nonce();
+        }
+    }
+
+    /// Logs who was refused, and what.
+    #[cold]
+    fn log_notices(&self) {
+        let notices = self.engine.borrow_mut().take_notices();
+        for (id, line) in notices {
+            if let Some(link) = self.link(id) {
+                error!("{} - {line}", link.name());
+            }
+        }
     }
 
     fn emit_traces(&self) {

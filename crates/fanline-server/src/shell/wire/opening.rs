@@ -191,6 +191,7 @@ impl Opening<'_> {
             }
         };
         if !is_first {
+            self.shell.give_nonce(&mut self.peer);
             let greeting = self.shell.engine.borrow().greeting(self.cid, &self.peer);
             self.wire.socket.write_all(&greeting).await?;
             self.peer.is_greeted = true;
