@@ -229,7 +229,8 @@ fn limited() -> TestServer {
     let mut ada = User::new("ada", "pw");
     ada.permissions = Some(Permissions {
         publish: Allowed::publish(Some(&["a.*", "$JS.API.INFO"]), &["a.secret"]).expect("subjects"),
-        subscribe: Allowed::subscribe(None, &["in.secret", "jobs", "work night"]).expect("subjects"),
+        subscribe: Allowed::subscribe(None, &["in.secret", "jobs", "work night"])
+            .expect("subjects"),
         responses: None,
     });
     let mut answers = User::new("answers", "pw");
