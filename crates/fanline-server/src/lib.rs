@@ -33,6 +33,7 @@
 //! starts, [`client`] everything about the client.
 
 pub mod client;
+pub mod config;
 mod control;
 mod identity;
 mod keeper;
