@@ -6,6 +6,8 @@ mod front_end;
 mod jetstream;
 #[path = "cli/killed.rs"]
 mod killed;
+#[path = "cli/logs.rs"]
+mod logs;
 #[path = "cli/round_trips.rs"]
 mod round_trips;
 #[path = "cli/server.rs"]

@@ -1,5 +1,6 @@
 //! One shard: its sessions, their subscriptions, and what is to be written to whom.
 
+mod backlog;
 mod crossing;
 mod deliver;
 mod keeper;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use slab::Slab;
 
+pub use backlog::Backlog;
 pub use crossing::{Batch, Place};
 pub use keeper::Keeper;
 pub use session::{ConnectionStatus, Peer, SessionId, SubscriptionStatus};
@@ -333,10 +335,16 @@ impl Shard {
             return;
         }
         session.ending = Some(reason);
-        if !reason.flushes() {
-            session.out.discard();
-        }
         let subscriptions = session.subscriptions;
+        if reason.is_slow_consumer() {
+            let out = std::mem::take(&mut session.out);
+            let backlog = self.backlog_of(id, &out);
+            let session = &mut self.sessions[id.index()];
+            (session.out, session.backlog) = (out, Some(Box::new(backlog)));
+        }
+        if !reason.flushes() {
+            self.sessions[id.index()].out.discard();
+        }
         self.pending.ended.push(id);
         self.drop_subscriptions(id);
         // What is told of a connection that has ended is what it had.
