@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 use crate::bench::BenchArgs;
 use crate::commands::completions::CompletionsArgs;
+use crate::commands::config::ConfigCommand;
 use crate::commands::consumer::ConsumerCommand;
 use crate::commands::kv::KvCommand;
 use crate::commands::object::ObjectCommand;
@@ -66,6 +67,9 @@ pub(crate) enum Command {
     #[command(subcommand, visible_alias = "obj", arg_required_else_help = true)]
     Object(ObjectCommand),
     Bench(BenchArgs),
+    /// Configuration files: check them, show what they add up to
+    #[command(subcommand, arg_required_else_help = true)]
+    Config(ConfigCommand),
     Completions(CompletionsArgs),
     /// Print the version
     Version,
@@ -75,6 +79,7 @@ impl Command {
     pub(crate) fn run(self) -> ExitCode {
         let outcome = match self {
             Command::Serve(args) => return args.run(),
+            Command::Config(command) => return command.run(),
             Command::Version => {
                 let line = compat::version("fanline");
                 std::io::stdout()

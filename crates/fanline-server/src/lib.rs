@@ -46,8 +46,8 @@ mod shell;
 mod sync;
 
 pub use options::{
-    Addresses, Auth, Certificate, ClientCertificates, JetStreamOptions, Limits, Options, SyncMode,
-    TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
+    Addresses, Auth, Certificate, ClientCertificates, JetStreamOptions, Limits, Options, Origin,
+    SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 

@@ -2,6 +2,7 @@
 //! kind of thing.
 
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod consumer;
 pub(crate) mod kv;
 pub(crate) mod object;

@@ -5,6 +5,7 @@ mod crossing;
 mod deliver;
 mod keeper;
 mod pending;
+mod reload;
 mod run;
 mod session;
 mod status;

@@ -405,7 +405,7 @@ pub(super) struct Intake<'a> {
     bytes: u64,
 }
 
-fn parse_limits(limits: &Limits, headers: bool) -> ParseLimits {
+pub(super) fn parse_limits(limits: &Limits, headers: bool) -> ParseLimits {
     ParseLimits {
         control_line_bytes_max: limits.control_line_bytes_max,
         payload_bytes_max: limits.payload_bytes_max,

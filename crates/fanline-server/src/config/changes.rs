@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use super::Loaded;
-use super::show::{masked, value};
+use super::show::{MASK, masked, value};
 use super::table;
 
 /// An option that has another value than before.
@@ -18,17 +18,24 @@ pub struct Change {
 
 impl std::fmt::Display for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let key = self.key.replace('.', " ");
         match &self.value {
-            // Blocks would fill the log.
-            Json::Object(_) | Json::Array(_) => f.write_str(self.key),
-            value => write!(f, "{} = {value}", self.key),
+            // Blocks would fill the log, and a secret says nothing.
+            Json::Object(_) | Json::Array(_) => f.write_str(&key),
+            Json::String(text) if text == MASK => f.write_str(&key),
+            value => write!(f, "{key} = {}", plain(value)),
         }
     }
 }
 
 /// An option that only a restart can change.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("config reload not supported for {key}: old={old}, new={new}")]
+#[error(
+    "config reload not supported for {}: old={}, new={}",
+    field(key),
+    plain(old),
+    plain(new)
+)]
 #[non_exhaustive]
 pub struct NotReloadable {
     /// Which one.
@@ -37,6 +44,26 @@ pub struct NotReloadable {
     pub old: Json,
     /// The value that was asked for, secrets masked.
     pub new: Json,
+}
+
+/// The option as nats-server calls it in this message: `server_name` is `ServerName`.
+fn field(key: &str) -> String {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    name.split('_')
+        .filter_map(|word| {
+            let (first, rest) = word.split_at_checked(1)?;
+            Some(first.to_ascii_uppercase() + rest)
+        })
+        .collect()
+}
+
+/// A value without quotes; nothing for what is not set.
+fn plain(value: &Json) -> String {
+    match value {
+        Json::Null => String::new(),
+        Json::String(text) => text.clone(),
+        value => value.to_string(),
+    }
 }
 
 impl Loaded {

@@ -33,7 +33,7 @@ mod walk;
 
 use std::path::{Path, PathBuf};
 
-use crate::{Auth, JetStreamOptions, Options};
+use crate::{Auth, JetStreamOptions, Options, Origin};
 
 pub use changes::{Change, NotReloadable};
 pub use error::{ConfigError, Fault, Place};
@@ -54,10 +54,6 @@ pub struct Loaded {
     pub jetstream: JetStreamOptions,
     /// How the process logs.
     pub log: LogOptions,
-    /// The file; empty when there was none.
-    pub path: PathBuf,
-    /// `sha256:…` of the values, the same as nats-server's.
-    pub digest: String,
     /// Blocks that have no effect yet.
     pub unsupported: Vec<Fault>,
     /// What should be written otherwise, which nats-server does not let pass with `-t`.
@@ -79,6 +75,14 @@ pub struct LogOptions {
     pub file: Option<PathBuf>,
     /// Bytes after which the file is put aside; 0 is never.
     pub file_bytes_max: u64,
+    /// How many log files are kept, the one that is written to included; 0 is all.
+    pub files_max: usize,
+    /// Lines as JSON in place of nats-server's text (`log_format`).
+    pub json: bool,
+    /// Log to this machine's syslog.
+    pub syslog: bool,
+    /// Where another machine's syslog is: `udp://host:514`, `tcp://host:514` or `unix:///path`.
+    pub remote_syslog: Option<String>,
     /// Whether lines have a time.
     pub time: bool,
     /// Whether that time is UTC.
@@ -94,6 +98,10 @@ impl Default for LogOptions {
         LogOptions {
             file: None,
             file_bytes_max: 0,
+            files_max: 0,
+            json: false,
+            syslog: false,
+            remote_syslog: None,
             time: true,
             utc: false,
             debug: false,
@@ -120,10 +128,10 @@ pub fn load_over(
     source: &dyn Source,
 ) -> Result<Loaded, ConfigError> {
     let map = parse(path, source)?;
-    let mut draft = draft::Draft::new(Loaded {
+    let mut draft = draft::Draft::new(defaults);
+    draft.loaded.options.origin = Some(Origin {
         path: path.to_owned(),
         digest: digest::of(&map),
-        ..defaults
     });
     let faults = walk::apply(&mut draft, &map);
     if !faults.is_empty() {

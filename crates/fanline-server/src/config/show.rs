@@ -8,7 +8,7 @@ use super::Loaded;
 use super::table::{self, Entry, Standing};
 
 /// What is shown of a secret.
-const MASK: &str = "********";
+pub(super) const MASK: &str = "********";
 /// Keys within values whose text is a secret.
 const SECRET_KEYS: &[&str] = &["password", "token"];
 

@@ -242,7 +242,7 @@ fn variables_and_includes() {
 
 #[test]
 fn what_would_take_all_memory_is_refused() {
-    check_refused(&"a: [".repeat(100), "at most 64 times");
+    check_refused(&format!("a: {}", "[".repeat(100)), "at most 64 times");
     check_refused(&"{".repeat(100), "at most 64 times");
     let mut text = String::from("V0: [1, 1, 1, 1, 1, 1, 1, 1]\n");
     for i in 1..12 {
@@ -273,7 +273,8 @@ fn the_digest_is_nats_servers() {
             "sha256:40ed10f33767e394dd957602b18d61b77b6b90ce3c4bf243e4d4b344c043208c",
         ),
     ] {
-        assert_eq!(loaded(text).expect(text).digest, expected, "{text}");
+        let origin = loaded(text).expect(text).options.origin.expect("a file");
+        assert_eq!(origin.digest, expected, "{text}");
     }
 }
 
@@ -398,18 +399,18 @@ fn a_reload_is_all_or_nothing() {
     assert_eq!(changes("port: 4222", "debug: false"), none);
     assert_eq!(
         changes("debug: no", "debug: yes\nping_interval: '5s'"),
-        ["ping_interval = \"5s\"", "debug = true"]
+        ["ping_interval = 5s", "debug = true"]
     );
     assert_eq!(
         changes("debug: no", "debug: yes\nserver_name: x"),
-        ["config reload not supported for server_name: old=null, new=\"x\""]
+        ["config reload not supported for ServerName: old=, new=x"]
     );
     assert_eq!(
         changes(
             "authorization {user: a, password: b}",
             "authorization {user: a, password: c}"
         ),
-        ["authorization", "authorization.password = \"********\""]
+        ["authorization", "authorization password"]
     );
 }
 

@@ -85,7 +85,7 @@ impl Asked {
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
     let asked = Asked::parse(query)?;
     let overview = collect::jetstream(&monitor.shared, asked.wanted).await?;
-    let options = &monitor.shared.options.jetstream;
+    let options = &monitor.shared.options().jetstream;
     let jsz = match (options, overview) {
         (Some(options), Some(overview)) => {
             let config = Config::of(options, &overview);

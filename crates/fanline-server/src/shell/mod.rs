@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Connections(Wanted, oneshot::Sender<Told>),
     /// Tell all clients that the server is going away.
     AnnounceLameDuck,
+    /// Go on with other limits and credentials.
+    Reload(Arc<ShardConfig>, Box<ServerInfo>),
     /// Close this many connections.
     CloseSome(usize),
     /// Close everything and end.
@@ -91,6 +93,7 @@ pub(crate) enum Transport {
 
 /// What all shards of a server share.
 pub(crate) struct Common {
+    /// What shards begin with.
     pub(crate) config: Arc<ShardConfig>,
     /// One for each shard, and the keeper's after them when there is one.
     pub(crate) mailboxes: Vec<Mailbox>,
@@ -148,6 +151,8 @@ pub(crate) struct Shell {
     links: RefCell<Vec<Option<Rc<Link>>>>,
     chunks: RefCell<ChunkPool>,
     common: Arc<Common>,
+    /// What the engine goes by.
+    config: RefCell<Arc<ShardConfig>>,
     /// Something is to be written once all that is ready now has been read.
     flush_wanted: Notify,
     /// A deadline was set that comes before the one slept for.
@@ -177,6 +182,7 @@ pub(crate) async fn run(
         engine: RefCell::new(Shard::new(shard, Arc::clone(&common.config), info, seed)),
         links: RefCell::new(Vec::new()),
         chunks: RefCell::new(ChunkPool::default()),
+        config: RefCell::new(Arc::clone(&common.config)),
         common,
         flush_wanted: Notify::new(),
         deadline_moved: Notify::new(),
@@ -211,6 +217,12 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
             Command::AnnounceLameDuck => {
                 shell.engine.borrow_mut().announce_lame_duck();
                 shell.flush();
+            }
+            Command::Reload(config, info) => {
+                let now = shell.now();
+                shell.config.replace(Arc::clone(&config));
+                shell.engine.borrow_mut().reload(config, *info, now);
+                shell.settle(usize::MAX);
             }
             Command::CloseSome(count) => shell.end_sessions(count),
             Command::Stop => {
@@ -268,6 +280,10 @@ async fn read_mail(shell: Rc<Shell>) {
 impl Shell {
     fn now(&self) -> Duration {
         self.common.started.elapsed()
+    }
+
+    fn config(&self) -> Arc<ShardConfig> {
+        Arc::clone(&self.config.borrow())
     }
 
     fn link(&self, id: SessionId) -> Option<Rc<Link>> {
@@ -462,7 +478,7 @@ impl Shell {
     }
 
     fn emit_traces(&self) {
-        if !self.common.config.traces {
+        if !self.config.borrow().traces {
             return;
         }
         let lines = self.engine.borrow_mut().take_traces();
@@ -476,7 +492,8 @@ impl Shell {
     /// Waits a little, as long as a subscriber of what was just published has too much waiting
     /// and is taking it.
     async fn hold_back(&self, slow: SessionId) {
-        let limits = &self.common.config.limits;
+        let config = self.config();
+        let limits = &config.limits;
         if limits.no_fast_producer_stall {
             return;
         }

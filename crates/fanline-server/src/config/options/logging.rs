@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::text_or_null;
-use crate::config::table::Kind::{Bool, Path, Size};
+use crate::config::table::Kind::{Bool, Integer, Path, Size, Text};
 use crate::config::table::{Entry, works};
 
 pub(super) const OPTIONS: &[Entry] = &[
@@ -100,4 +100,60 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("0")
     .reloads()
     .help("Put the log file aside when it is as large; 0 is never."),
+    works(
+        "logfile_max_num",
+        Integer,
+        |draft, given| {
+            draft.loaded.log.files_max = given.count()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.log.files_max),
+    )
+    .alias(&["log_max_num"])
+    .default("0")
+    .reloads()
+    .help("Log files that are kept, the one that is written to included; 0 is all."),
+    works(
+        "log_format",
+        Text,
+        |draft, given| {
+            draft.loaded.log.json = match given.text()? {
+                "text" => false,
+                "json" => true,
+                _ => return Err(given.fault("log_format: expected text or json")),
+            };
+            Ok(())
+        },
+        |loaded| json!(if loaded.log.json { "json" } else { "text" }),
+    )
+    .flags("--log_format")
+    .default("text")
+    .limit("`text`, `json`")
+    .reloads()
+    .help("Lines as nats-server writes them, or JSON. nats-server does not have it."),
+    works(
+        "syslog",
+        Bool,
+        |draft, given| {
+            draft.loaded.log.syslog = given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.log.syslog),
+    )
+    .flags("-s, --syslog")
+    .default("false")
+    .reloads()
+    .help("Log to this machine's syslog."),
+    works(
+        "remote_syslog",
+        Text,
+        |draft, given| {
+            draft.loaded.log.remote_syslog = given.some_text()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.log.remote_syslog),
+    )
+    .flags("-r, --remote_syslog")
+    .reloads()
+    .help("Log to another machine's syslog: `udp://host:514`."),
 ];

@@ -171,27 +171,6 @@ pub(super) const OPTIONS: &[Entry] = &[
     .flags("--max_traced_msg_len")
     .help("Bytes of a payload that are traced."),
     refused(
-        "logfile_max_num",
-        Integer,
-        "Fanline does not delete log files yet",
-    )
-    .alias(&["log_max_num"])
-    .help("Log files that are kept."),
-    refused(
-        "syslog",
-        Bool,
-        "logging to syslog is not supported by Fanline yet",
-    )
-    .flags("-s, --syslog")
-    .help("Log to syslog."),
-    refused(
-        "remote_syslog",
-        Text,
-        "logging to syslog is not supported by Fanline yet",
-    )
-    .flags("-r, --remote_syslog")
-    .help("Where syslog is."),
-    refused(
         "prof_port",
         Port,
         "profiling over HTTP is not supported by Fanline",
