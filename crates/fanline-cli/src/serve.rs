@@ -417,6 +417,7 @@ mod tests {
             let addresses = Addresses {
                 clients,
                 monitoring: None,
+                websocket: None,
             };
             welcome(&addresses, Some(Path::new("/data/fanline")))
         };

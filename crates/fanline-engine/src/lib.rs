@@ -30,6 +30,7 @@ mod topic;
 pub mod transform;
 mod trie;
 
+pub use access::AccountId;
 pub use auth::Auth;
 pub use limits::Limits;
 pub use nats::error::{ClientError, CloseReason};

@@ -125,16 +125,12 @@ pub(crate) fn effective(path: &Path) -> Result<Loaded, String> {
         given: Vec::new(),
     };
     let assembled = line.assemble();
-    assembled
-        .map(|(loaded, _)| loaded)
-        .map_err(Refusal::text)
+    assembled.map(|(loaded, _)| loaded).map_err(Refusal::text)
 }
 
 fn reread(line: CommandLine) -> Reread {
     Box::new(move || {
-        let (loaded, _) = line
-            .assemble()
-            .map_err(Refusal::text)?;
+        let (loaded, _) = line.assemble().map_err(Refusal::text)?;
         Ok(loaded)
     })
 }

@@ -7,13 +7,13 @@ use super::advisory::Advisories;
 use super::consumer::AckTopic;
 use super::folders::Folders;
 use super::info::ApiStats;
-use super::limits::{AccountLimits, Reserved, ServerLimits, Usage};
+use super::limits::{AccountLimits, Reserved, ServerLimits, Usage, Used};
 use super::random::Random;
 use super::receivers::Receivers;
 use super::stream::OpenBatches;
 use super::streams::{Key, StreamId, Streams};
 use super::transfer::Transfers;
-use super::{ApiError, Handler, Message, Now, Port, Storage, Strictness, api};
+use super::{Message, Now, Port, Storage, Strictness, api};
 use crate::store::documents::Documents;
 use crate::store::{DiskError, SyncId, SyncMode, SyncRequest};
 use crate::topic::Filter;
@@ -78,6 +78,8 @@ pub struct JetStream {
     pub(super) stats: ApiStats,
     pub(super) transfers: Transfers,
     pub(super) usage: Usage,
+    /// What other accounts have set aside, as far as this one has to know.
+    pub(super) reserved_elsewhere: Reserved,
     /// Batches of all streams.
     pub(super) batches: OpenBatches,
     receivers: Receivers,
@@ -118,6 +120,7 @@ impl JetStream {
             stats: ApiStats::default(),
             transfers: Transfers::default(),
             usage: Usage::default(),
+            reserved_elsewhere: Reserved::default(),
             batches: OpenBatches::default(),
             receivers: Receivers::default(),
             touched: Vec::new(),
@@ -145,8 +148,8 @@ impl JetStream {
             && let Some(stream) = self.streams.touch(key)
         {
             let storage = stream.config().storage;
-            if self.usage.is_full(storage, self.settings.server_limits) {
-                return stream.refuse(message, &ApiError::INSUFFICIENT_RESOURCES, port);
+            if let Err(error) = self.usage.check(storage, &self.settings) {
+                return stream.refuse(message, &error, port);
             }
             let elsewhere = self.batches.without(stream.open_batches());
             stream.set_batches_elsewhere(elsewhere);
@@ -437,38 +440,32 @@ impl JetStream {
         self.problems.push(problem);
     }
 
+    /// Another account's part of what the server has for all of them.
+    pub(super) fn set_elsewhere(&mut self, used: Used) {
+        self.usage.set_elsewhere(used);
+    }
+
+    /// The same of what was set aside.
+    pub(super) fn set_reserved_elsewhere(&mut self, reserved: Reserved) {
+        self.reserved_elsewhere = reserved;
+    }
+
+    /// What all streams use.
+    pub(super) fn used(&self) -> Used {
+        self.usage.used()
+    }
+
+    /// What the account may use from now on.
+    pub(super) fn set_limits(&mut self, limits: AccountLimits) {
+        self.settings.limits = limits;
+    }
+
     /// What all streams but one have set aside.
     pub(super) fn reserved(&self, but: Option<Key>) -> Reserved {
         let mut reserved = Reserved::default();
         let others = self.streams.iter().filter(|(key, _)| Some(*key) != but);
         others.for_each(|(_, stream)| reserved.add(stream.config()));
         reserved
-    }
-}
-
-impl Handler for JetStream {
-    fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        self.handle(message, now, port);
-    }
-
-    fn handle_interest(&mut self, filter: &[u8], _: bool, now: Now, port: &mut dyn Port) {
-        self.handle_interest(filter, now, port);
-    }
-
-    fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
-        self.handle_timeout(now, port);
-    }
-
-    fn next_timeout(&self) -> Option<Duration> {
-        self.next_timeout()
-    }
-
-    fn is_quick(&self, topic: &[u8]) -> bool {
-        self.is_quick(topic)
-    }
-
-    fn settle(&mut self, now: Now, port: &mut dyn Port) {
-        self.settle(now, port);
     }
 }
 

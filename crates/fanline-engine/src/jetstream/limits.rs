@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use serde::Serialize;
 
 use super::streams::Key;
-use super::{ApiError, Storage, StreamConfig};
+use super::{ApiError, Settings, Storage, StreamConfig};
 
 /// What an account may use; -1 is no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -82,9 +82,45 @@ pub(super) struct Usage {
     streams: HashMap<Key, (Storage, u64)>,
     memory: u64,
     storage: u64,
+    elsewhere: Used,
+}
+
+/// Bytes that are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Used {
+    pub(super) memory: u64,
+    pub(super) storage: u64,
+}
+
+impl Used {
+    pub(super) fn add(&mut self, other: Used) {
+        self.memory += other.memory;
+        self.storage += other.storage;
+    }
+
+    /// What is left when some of it is not counted.
+    pub(super) fn without(self, part: Used) -> Used {
+        Used {
+            memory: self.memory.saturating_sub(part.memory),
+            storage: self.storage.saturating_sub(part.storage),
+        }
+    }
 }
 
 impl Usage {
+    /// What the streams of this account use.
+    pub(super) fn used(&self) -> Used {
+        Used {
+            memory: self.memory,
+            storage: self.storage,
+        }
+    }
+
+    /// Takes note of what other accounts use.
+    pub(super) fn set_elsewhere(&mut self, elsewhere: Used) {
+        self.elsewhere = elsewhere;
+    }
+
     /// Takes note of what a stream has now.
     pub(super) fn set(&mut self, key: Key, storage: Storage, bytes: u64) {
         let before = self.streams.insert(key, (storage, bytes));
@@ -98,13 +134,31 @@ impl Usage {
         self.take(before);
     }
 
-    /// Whether there is no room for more.
-    pub(super) fn is_full(&self, storage: Storage, limits: ServerLimits) -> bool {
-        let (used, max) = match storage {
-            Storage::Memory => (self.memory, limits.memory_bytes_max),
-            Storage::File => (self.storage, limits.storage_bytes_max),
+    /// Whether there is room for more, in the account and in the server.
+    pub(super) fn check(&self, storage: Storage, settings: &Settings) -> Result<(), ApiError> {
+        let (limits, server) = (&settings.limits, settings.server_limits);
+        let (used, elsewhere, granted, max) = match storage {
+            Storage::Memory => (
+                self.memory,
+                self.elsewhere.memory,
+                limits.max_memory,
+                server.memory_bytes_max,
+            ),
+            Storage::File => (
+                self.storage,
+                self.elsewhere.storage,
+                limits.max_storage,
+                server.storage_bytes_max,
+            ),
         };
-        max.is_some_and(|max| used > max)
+        // A negative number is no limit.
+        if u64::try_from(granted).is_ok_and(|granted| used >= granted) {
+            return Err(ApiError::ACCOUNT_RESOURCES_EXCEEDED);
+        }
+        match max.is_some_and(|max| used.saturating_add(elsewhere) > max) {
+            true => Err(ApiError::INSUFFICIENT_RESOURCES),
+            false => Ok(()),
+        }
     }
 
     fn take(&mut self, entry: Option<(Storage, u64)>) {
@@ -130,6 +184,11 @@ pub(super) struct Reserved {
 }
 
 impl Reserved {
+    pub(super) fn join(&mut self, other: Reserved) {
+        self.memory = self.memory.saturating_add(other.memory);
+        self.storage = self.storage.saturating_add(other.storage);
+    }
+
     pub(super) fn add(&mut self, config: &StreamConfig) {
         let bytes = config.max_bytes.max(0);
         let sum = match config.storage {
@@ -214,19 +273,31 @@ mod tests {
 
     #[test]
     fn what_is_used() {
-        let limits = ServerLimits {
-            memory_bytes_max: Some(100),
-            storage_bytes_max: None,
+        let mut settings = Settings {
+            server_limits: ServerLimits {
+                memory_bytes_max: Some(100),
+                storage_bytes_max: None,
+            },
+            ..Settings::default()
         };
         let mut usage = Usage::default();
         usage.set(1, Storage::Memory, 60);
         usage.set(2, Storage::Memory, 40);
         usage.set(3, Storage::File, 1 << 40);
-        assert!(!usage.is_full(Storage::Memory, limits));
+        assert_eq!(usage.check(Storage::Memory, &settings), Ok(()));
         usage.set(1, Storage::Memory, 61);
-        assert!(usage.is_full(Storage::Memory, limits));
-        assert!(!usage.is_full(Storage::File, limits));
+        let full = Err(ApiError::INSUFFICIENT_RESOURCES);
+        assert_eq!(usage.check(Storage::Memory, &settings), full);
+        assert_eq!(usage.check(Storage::File, &settings), Ok(()));
         usage.remove(2);
-        assert!(!usage.is_full(Storage::Memory, limits));
+        assert_eq!(usage.check(Storage::Memory, &settings), Ok(()));
+        usage.set_elsewhere(Used {
+            memory: 40,
+            storage: 0,
+        });
+        assert_eq!(usage.check(Storage::Memory, &settings), full);
+        settings.limits.max_storage = 1 << 40;
+        let full = Err(ApiError::ACCOUNT_RESOURCES_EXCEEDED);
+        assert_eq!(usage.check(Storage::File, &settings), full);
     }
 }

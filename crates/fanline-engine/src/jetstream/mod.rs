@@ -4,6 +4,7 @@
 //! through a [`Port`].
 
 mod account;
+mod accounts;
 mod advisory;
 mod api;
 mod config;
@@ -26,7 +27,10 @@ mod transfer;
 
 use std::time::Duration;
 
+use crate::access::AccountId;
+
 pub use account::{JetStream, Settings, StreamSync};
+pub use accounts::{AccountFolders, AccountOverview, AccountSync, JetStreams};
 pub use config::*;
 pub use error::ApiError;
 pub use folders::Folders;
@@ -85,6 +89,12 @@ pub trait Port {
     fn unsubscribe(&mut self, filter: &[u8]);
 }
 
+/// What lies outside of each account.
+pub trait Ports {
+    /// What lies outside of one of them.
+    fn of(&mut self, account: AccountId) -> &mut dyn Port;
+}
+
 /// What a [`Keeper`](crate::Keeper) does its work for: JetStream, and nothing in the tests of the keeper.
 ///
 /// # In which order it is called
@@ -94,23 +104,36 @@ pub trait Port {
 /// consumers are served.
 pub trait Handler {
     /// Takes a message whose topic matches what was subscribed to.
-    fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port);
+    fn handle(
+        &mut self,
+        account: AccountId,
+        message: &Message<'_>,
+        now: Now,
+        ports: &mut dyn Ports,
+    );
 
     /// Takes note that the first one has subscribed to a filter, or the last one has left it, or that a
     /// queue group there has changed.
-    fn handle_interest(&mut self, filter: &[u8], present: bool, now: Now, port: &mut dyn Port);
+    fn handle_interest(
+        &mut self,
+        account: AccountId,
+        filter: &[u8],
+        present: bool,
+        now: Now,
+        ports: &mut dyn Ports,
+    );
 
     /// Does what is due by now.
-    fn handle_timeout(&mut self, now: Now, port: &mut dyn Port);
+    fn handle_timeout(&mut self, now: Now, ports: &mut dyn Ports);
 
     /// When [`handle_timeout`](Handler::handle_timeout) is to be called next, since the server's start.
     fn next_timeout(&self) -> Option<Duration>;
 
     /// Whether a message to this topic is dealt with soon, and without waiting for a disk.
-    fn is_quick(&self, _topic: &[u8]) -> bool {
+    fn is_quick(&self, _account: AccountId, _topic: &[u8]) -> bool {
         false
     }
 
     /// Ends a round of calls.
-    fn settle(&mut self, now: Now, port: &mut dyn Port);
+    fn settle(&mut self, now: Now, ports: &mut dyn Ports);
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::account::JetStream;
+use super::accounts::AccountOverview;
 use super::consumer::ConsumerInfo;
 use super::info::{ApiStats, ClusterInfo, StateInfo, StreamInfo};
 use super::limits::ServerLimits;
@@ -28,6 +29,8 @@ pub struct OverviewWanted {
 pub struct Overview {
     /// What it may use.
     pub limits: ServerLimits,
+    /// How many accounts it is the sum of.
+    pub accounts: u64,
     /// Bytes of streams in memory.
     pub memory: u64,
     /// Bytes of streams on disk.
@@ -90,6 +93,29 @@ impl Overview {
         self.lost += state.lost.messages;
         let consumers = stream.consumers().iter();
         self.consumers += consumers.filter(|(_, c)| !c.config().direct).count() as u64;
+    }
+}
+
+impl Overview {
+    /// All accounts together, without their streams.
+    pub fn sum(accounts: &[AccountOverview]) -> Overview {
+        let mut sum = Overview::default();
+        for AccountOverview { overview: one, .. } in accounts {
+            // The server's, and so the same for all.
+            sum.limits = one.limits;
+            sum.accounts += 1;
+            sum.memory += one.memory;
+            sum.storage += one.storage;
+            sum.reserved_memory = sum.reserved_memory.saturating_add(one.reserved_memory);
+            sum.reserved_storage = sum.reserved_storage.saturating_add(one.reserved_storage);
+            sum.api.total += one.api.total;
+            sum.api.errors += one.api.errors;
+            sum.streams += one.streams;
+            sum.consumers += one.consumers;
+            sum.messages += one.messages;
+            sum.lost += one.lost;
+        }
+        sum
     }
 }
 

@@ -244,7 +244,7 @@ impl Cache {
             by_topic: HashTable::new(),
             topics: Trie::default(),
             hash_builder: DefaultHashBuilder::default(),
-            seen_once: vec![0; SEEN_SLOTS].into(),
+            seen_once: Box::default(),
             targets: 0,
             generation: 0,
             eviction_cursor: 0,
@@ -325,6 +325,10 @@ impl Cache {
         // Disjoint bits choose the slot and tell topics in one slot apart; 0 is an empty slot.
         let [.., a, b, c, d] = hash.to_be_bytes();
         let trace = u32::from_be_bytes([a, b, c, d]) | 1;
+        if self.seen_once.is_empty() {
+            // Of many accounts, most are quiet.
+            self.seen_once = vec![0; SEEN_SLOTS].into();
+        }
         let slot = &mut self.seen_once[(hash >> 32) as usize & (SEEN_SLOTS - 1)];
         std::mem::replace(slot, trace) == trace
     }

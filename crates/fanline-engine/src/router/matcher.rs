@@ -1,6 +1,6 @@
 //! The matching table on its own.
 
-use super::{Route, RouteMemo, Router};
+use super::{Route, RouteMemo, Router, Subscriptions};
 use crate::topic::Filter;
 
 /// Who gets the messages of a topic: the table in which a [`Shard`](crate::Shard) looks each of
@@ -16,7 +16,10 @@ use crate::topic::Filter;
 /// assert_eq!((matched.subscriptions(), matched.groups(), matched.shards()), (1, 1, 0));
 /// assert!(matcher.unsubscribe(7, b"1"));
 /// ```
-pub struct Matcher(Router);
+pub struct Matcher {
+    router: Router,
+    subs: Subscriptions,
+}
 
 /// Where a publisher's last topic was found, so that the next message to it costs no look-up. It
 /// stays safe to use whatever changes, and with another topic.
@@ -29,7 +32,10 @@ pub struct Matched<'a>(&'a Route);
 
 impl Default for Matcher {
     fn default() -> Self {
-        Matcher(Router::new())
+        Matcher {
+            router: Router::new(),
+            subs: Subscriptions::default(),
+        }
     }
 }
 
@@ -37,14 +43,16 @@ impl Matcher {
     /// Adds a subscription, in a group when `queue` is not empty. False, and nothing happens, when
     /// the client has one with this sid.
     pub fn subscribe(&mut self, client: u32, sid: &[u8], filter: Filter<'_>, queue: &[u8]) -> bool {
-        self.0.subscribe(client, sid, filter, queue).is_some()
+        self.router
+            .subscribe(&mut self.subs, client, sid, filter, queue)
+            .is_some()
     }
 
     /// Takes a subscription away. False when there is none.
     pub fn unsubscribe(&mut self, client: u32, sid: &[u8]) -> bool {
-        let found = self.0.subs.find(client, sid);
+        let found = self.subs.find(client, sid);
         if let Some(id) = found {
-            self.0.unsubscribe(id, |_, _, _| {});
+            self.router.unsubscribe(&mut self.subs, id, |_, _, _| {});
         }
         found.is_some()
     }
@@ -56,13 +64,14 @@ impl Matcher {
     /// When `shard` is not below [`SHARDS_MAX`](crate::SHARDS_MAX).
     pub fn set_remote(&mut self, shard: u16, filter: Filter<'_>, queue: &[u8], weight: u32) {
         assert!(usize::from(shard) < crate::SHARDS_MAX);
-        self.0.set_remote(shard, filter.as_bytes(), queue, weight);
+        self.router
+            .set_remote(shard, filter.as_bytes(), queue, weight);
     }
 
     /// What a topic leads to. Nothing, when it has an empty token.
     #[inline]
     pub fn find(&mut self, topic: &[u8], memo: &mut MatchMemo) -> Matched<'_> {
-        Matched(self.0.route(topic, &mut memo.0))
+        Matched(self.router.route(topic, &mut memo.0))
     }
 }
 

@@ -7,11 +7,13 @@
 mod cache;
 mod interest;
 mod matcher;
+mod routers;
 mod subscriptions;
 
 pub(crate) use cache::{Member, Route, RouteMemo};
 pub(crate) use interest::ShardSet;
 pub use matcher::{MatchMemo, Matched, Matcher};
+pub(crate) use routers::Routers;
 pub(crate) use subscriptions::{SubId, Subscription, Subscriptions};
 
 use cache::Cache;
@@ -20,11 +22,14 @@ use interest::Interest;
 use crate::topic::Filter;
 use crate::trie::{Trie, Vacant};
 
-/// All interest that a shard knows of: its own subscriptions, and the filters of other shards.
+/// All interest that a shard knows of in one account: its own subscriptions, and the filters of other
+/// shards. The subscriptions of all accounts lie together, because sessions own them.
 pub(crate) struct Router {
     filters: Trie<Interest>,
     cache: Cache,
-    pub(crate) subs: Subscriptions,
+    /// How many subscriptions are in it, and how many there ever were.
+    len: usize,
+    added: u64,
     /// Room for the path of a filter that goes.
     path: Vec<u8>,
 }
@@ -34,7 +39,8 @@ impl Router {
         Router {
             filters: Trie::default(),
             cache: Cache::new(),
-            subs: Subscriptions::default(),
+            len: 0,
+            added: 0,
             path: Vec::new(),
         }
     }
@@ -43,31 +49,40 @@ impl Router {
     /// Nothing happens when the session has one with this sid.
     pub(crate) fn subscribe(
         &mut self,
+        subs: &mut Subscriptions,
         session: u32,
         sid: &[u8],
         filter: Filter<'_>,
         queue: &[u8],
     ) -> Option<(SubId, Option<u32>)> {
-        if self.subs.find(session, sid).is_some() {
+        if subs.find(session, sid).is_some() {
             return None;
         }
         let node = self.filters.insert(filter.as_bytes());
-        let id = self.subs.add(session, sid, node, queue);
+        let id = subs.add(session, sid, node, queue);
         let (slot, weight) = self.filters.value_mut(node).join(id, queue);
-        self.subs.get_mut(id).set_slot(slot);
+        subs.get_mut(id).set_slot(slot);
+        self.len += 1;
+        self.added += 1;
         self.cache.invalidate(filter);
         Some((id, weight))
     }
 
     /// Takes a subscription away. When other shards have to know, `tell` gets the filter, the queue
     /// and the weight that is left there.
-    pub(crate) fn unsubscribe(&mut self, id: SubId, tell: impl FnOnce(&[u8], &[u8], u32)) {
-        let sub = self.subs.remove(id);
+    pub(crate) fn unsubscribe(
+        &mut self,
+        subs: &mut Subscriptions,
+        id: SubId,
+        tell: impl FnOnce(&[u8], &[u8], u32),
+    ) {
+        let sub = subs.remove(id);
+        self.len -= 1;
         let node = sub.node();
         let queue = sub.queue();
         let (moved, weight) = self.filters.value_mut(node).leave(sub.slot(), queue);
         if let Some(moved) = moved {
-            self.subs.get_mut(moved).set_slot(sub.slot());
+            subs.get_mut(moved).set_slot(sub.slot());
         }
         let mut path = std::mem::take(&mut self.path);
         self.filters.write_path(node, &mut path);
@@ -104,19 +119,6 @@ impl Router {
         self.cache.get(*memo)
     }
 
-    /// The route of a topic and the subscriptions, which a delivery counts in.
-    #[inline]
-    pub(crate) fn route_and_subs(
-        &mut self,
-        topic: &[u8],
-        memo: &mut RouteMemo,
-    ) -> (&Route, &mut Subscriptions) {
-        if !self.cache.holds(*memo, topic) {
-            *memo = self.route_slow(topic);
-        }
-        (self.cache.get(*memo), &mut self.subs)
-    }
-
     /// Whether a memo still stands for this topic.
     #[inline]
     pub(crate) fn holds(&self, memo: RouteMemo, topic: &[u8]) -> bool {
@@ -129,9 +131,19 @@ impl Router {
         self.cache.get(memo).plain.len()
     }
 
-    /// The route of a memo that holds, and the subscriptions.
-    pub(crate) fn held_route_and_subs(&mut self, memo: RouteMemo) -> (&Route, &mut Subscriptions) {
-        (self.cache.get(memo), &mut self.subs)
+    /// The route of a memo that holds.
+    pub(crate) fn held_route(&self, memo: RouteMemo) -> &Route {
+        self.cache.get(memo)
+    }
+
+    /// How many subscriptions there are in this account.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many there ever were.
+    pub(crate) fn added(&self) -> u64 {
+        self.added
     }
 
     fn route_slow(&mut self, topic: &[u8]) -> RouteMemo {

@@ -101,20 +101,9 @@ pub(crate) struct Subscriptions {
     hash_builder: DefaultHashBuilder,
     /// The first subscription of each session.
     heads: Vec<SubId>,
-    /// How many there ever were.
-    added: u64,
 }
 
 impl Subscriptions {
-    pub(crate) fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    /// How many there ever were.
-    pub(crate) fn added(&self) -> u64 {
-        self.added
-    }
-
     #[inline]
     pub(crate) fn get(&self, id: SubId) -> &Subscription {
         &self.all[id.0 as usize]
@@ -164,7 +153,6 @@ impl Subscriptions {
             queue: (!queue.is_empty()).then(|| queue.into()),
         });
         let id = SubId(u32::try_from(id).expect("fewer than 2^32 subscriptions"));
-        self.added += 1;
         self.heads[at] = id;
         if next != NONE {
             self.get_mut(next).previous = id;

@@ -58,6 +58,7 @@ proptest! {
     #[test]
     fn agrees_with_a_list(steps in prop::collection::vec(step(), 1..120)) {
         let mut router = Router::new();
+        let mut subs = Subscriptions::default();
         let mut model: Vec<(Key, String, bool)> = Vec::new();
         let mut remote: BTreeSet<(u16, String)> = BTreeSet::new();
         let mut memo = RouteMemo::default();
@@ -66,15 +67,15 @@ proptest! {
                 Step::Subscribe { session, sid, filter, queue } => {
                     let name: &[u8] = if queue { b"q" } else { b"" };
                     let parsed = Filter::parse(filter.as_bytes()).unwrap();
-                    let added = router.subscribe(session, &[b'0' + sid], parsed, name).is_some();
+                    let added = router.subscribe(&mut subs, session, &[b'0' + sid], parsed, name).is_some();
                     let is_new = !model.iter().any(|(key, ..)| *key == (session, sid));
                     prop_assert_eq!(added, is_new);
                     if is_new { model.push(((session, sid), filter, queue)); }
                 }
                 Step::Unsubscribe { session, sid } => {
-                    let found = router.subs.find(session, &[b'0' + sid]);
+                    let found = subs.find(session, &[b'0' + sid]);
                     prop_assert_eq!(found.is_some(), model.iter().any(|(key, ..)| *key == (session, sid)));
-                    if let Some(id) = found { router.unsubscribe(id, |_, _, _| {}); }
+                    if let Some(id) = found { router.unsubscribe(&mut subs, id, |_, _, _| {}); }
                     model.retain(|(key, ..)| *key != (session, sid));
                 }
                 Step::Remote { shard, filter, present } => {
@@ -82,7 +83,7 @@ proptest! {
                     if present { remote.insert((shard, filter)); } else { remote.remove(&(shard, filter)); }
                 }
                 Step::Ask(topic) => {
-                    let (route, subs) = router.route_and_subs(topic.as_bytes(), &mut memo);
+                    let route = router.route(topic.as_bytes(), &mut memo);
                     let key = |id: SubId| { let sub = subs.get(id); (sub.session(), sub.sid()[0] - b'0') };
                     let mut plain: Vec<Key> = route.plain.iter().map(|id| key(*id)).collect();
                     let mut members: Vec<Key> = route.groups().flat_map(|(_, m)| m.iter())
@@ -115,8 +116,11 @@ proptest! {
 #[test]
 fn a_change_takes_away_only_the_routes_that_it_matches() {
     let mut router = Router::new();
+    let mut subs = Subscriptions::default();
     let filter = |f: &'static str| Filter::parse(f.as_bytes()).unwrap();
-    router.subscribe(0, b"1", filter("orders.*"), b"").unwrap();
+    router
+        .subscribe(&mut subs, 0, b"1", filter("orders.*"), b"")
+        .unwrap();
     for topic in ["orders.a", "orders.b", "other"] {
         for _ in 0..2 {
             router.route(topic.as_bytes(), &mut RouteMemo::default());
@@ -127,14 +131,20 @@ fn a_change_takes_away_only_the_routes_that_it_matches() {
     for i in 0..1000u32 {
         let inbox = format!("_INBOX.{i}.*");
         let (id, _) = router
-            .subscribe(1, b"9", Filter::parse(inbox.as_bytes()).unwrap(), b"")
+            .subscribe(
+                &mut subs,
+                1,
+                b"9",
+                Filter::parse(inbox.as_bytes()).unwrap(),
+                b"",
+            )
             .unwrap();
         // Each reply subject is used once and takes nobody's place.
         router.route(
             format!("_INBOX.{i}.x").as_bytes(),
             &mut RouteMemo::default(),
         );
-        router.unsubscribe(id, |_, _, _| {});
+        router.unsubscribe(&mut subs, id, |_, _, _| {});
         for topic in ["orders.a", "orders.b", "other"] {
             router.route(topic.as_bytes(), &mut RouteMemo::default());
         }
@@ -146,7 +156,9 @@ fn a_change_takes_away_only_the_routes_that_it_matches() {
         "only the inboxes were looked up"
     );
     assert_eq!(counts.cached, 3);
-    router.subscribe(1, b"9", filter("*.a"), b"").unwrap();
+    router
+        .subscribe(&mut subs, 1, b"9", filter("*.a"), b"")
+        .unwrap();
     assert_eq!(router.cache_counts().cached, 2);
 }
 

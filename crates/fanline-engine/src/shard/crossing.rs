@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::access::AccountId;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
 /// How often a message to a queue group may be passed on because its members have just left.
@@ -28,6 +29,7 @@ pub struct Place {
 /// Lengths of what lies in `bytes`, in this order.
 enum Record {
     Message {
+        account: AccountId,
         topic: usize,
         head: usize,
         args: usize,
@@ -41,6 +43,7 @@ enum Record {
     },
     Interest {
         from: u16,
+        account: AccountId,
         filter: usize,
         queue: usize,
         weight: u32,
@@ -49,6 +52,7 @@ enum Record {
 
 /// A message as it crosses.
 pub(super) struct Crossing<'a> {
+    pub(super) account: AccountId,
     pub(super) topic: &'a [u8],
     pub(super) message: super::deliver::Message<'a>,
     /// Whether everybody with a plain subscription gets it.
@@ -63,6 +67,7 @@ pub(super) enum Said<'a> {
     Message(Crossing<'a>),
     Interest {
         from: u16,
+        account: AccountId,
         filter: &'a [u8],
         queue: &'a [u8],
         weight: u32,
@@ -99,12 +104,20 @@ impl Batch {
         self.bytes.shrink_to(KEPT_BYTES);
     }
 
-    pub(super) fn push_interest(&mut self, from: u16, filter: &[u8], queue: &[u8], weight: u32) {
+    pub(super) fn push_interest(
+        &mut self,
+        from: u16,
+        account: AccountId,
+        filter: &[u8],
+        queue: &[u8],
+        weight: u32,
+    ) {
         self.bytes.extend_from_slice(filter);
         self.bytes.extend_from_slice(queue);
         let (filter, queue) = (filter.len(), queue.len());
         self.records.push(Record::Interest {
             from,
+            account,
             filter,
             queue,
             weight,
@@ -133,6 +146,7 @@ impl Batch {
         }
         self.bytes.extend_from_slice(crossing.groups);
         self.records.push(Record::Message {
+            account: crossing.account,
             topic: crossing.topic.len(),
             head: message.head.len(),
             args: message.args.len(),
@@ -156,16 +170,19 @@ impl Batch {
         match *record {
             Record::Interest {
                 from,
+                account,
                 filter,
                 queue,
                 weight,
             } => Some(Said::Interest {
                 from,
+                account,
                 filter: &self.bytes[take(filter)],
                 queue: &self.bytes[take(queue)],
                 weight,
             }),
             Record::Message {
+                account,
                 topic,
                 head,
                 args,
@@ -202,6 +219,7 @@ impl Batch {
                     shared: shared.map(|(chunk, range)| (chunk, range.clone())),
                 };
                 Some(Said::Message(Crossing {
+                    account,
                     topic: &self.bytes[topic],
                     message,
                     plain,

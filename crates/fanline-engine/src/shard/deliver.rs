@@ -13,6 +13,7 @@ use super::crossing::{Batch, Crossing, HOPS_MAX};
 use super::run::Waiting;
 use super::session::{Session, SessionId};
 use super::{Pending, Shard};
+use crate::access::AccountId;
 use crate::outbox::{Chunk, Outbox};
 use crate::router::{Member, Route, RouteMemo, ShardSet, SubId, Subscriptions};
 
@@ -234,18 +235,20 @@ enum Picked {
 }
 
 impl Shard {
-    /// Gives a message to everybody who wants it, on this shard and beyond. Returns whether there
-    /// was anybody.
+    /// Gives a message to everybody in an account who wants it, on this shard and beyond. Returns
+    /// whether there was anybody.
     #[inline]
     pub(super) fn fan_out(
         &mut self,
+        account: AccountId,
         topic: &[u8],
         message: &Message<'_>,
         origin: Origin,
         memo: &mut RouteMemo,
     ) -> bool {
         let Shard {
-            router,
+            routers,
+            subs,
             sessions,
             pending,
             random,
@@ -253,7 +256,7 @@ impl Shard {
             crossings,
             ..
         } = self;
-        let (route, subs) = router.route_and_subs(topic, memo);
+        let route = routers[account].route(topic, memo);
         let mut fan_out = FanOut {
             sessions,
             subs,
@@ -274,7 +277,7 @@ impl Shard {
                     Picked::Nobody => {}
                 }
             }
-            delivered |= crossings.post(outgoing, topic, message, 0);
+            delivered |= crossings.post(outgoing, account, topic, message, 0);
         }
         self.settle_if_needed();
         delivered
@@ -292,6 +295,7 @@ impl Shard {
     /// message goes on to where there is one.
     pub(super) fn fan_out_crossing(&mut self, crossing: Crossing<'_>, memo: &mut RouteMemo) {
         let Crossing {
+            account,
             topic,
             message,
             plain,
@@ -299,7 +303,8 @@ impl Shard {
             hops,
         } = crossing;
         let Shard {
-            router,
+            routers,
+            subs,
             sessions,
             pending,
             random,
@@ -307,7 +312,7 @@ impl Shard {
             crossings,
             ..
         } = self;
-        let (route, subs) = router.route_and_subs(topic, memo);
+        let route = routers.of(account).route(topic, memo);
         let mut fan_out = FanOut {
             sessions,
             subs,
@@ -337,7 +342,7 @@ impl Shard {
                 crossings.add_group(*shard, name);
             }
         }
-        crossings.post(outgoing, topic, &message, hops + 1);
+        crossings.post(outgoing, account, topic, &message, hops + 1);
         self.settle_fan_out();
     }
 
@@ -420,6 +425,7 @@ impl RemoteTargets {
     pub(super) fn post(
         &mut self,
         outgoing: &mut [Batch],
+        account: AccountId,
         topic: &[u8],
         message: &Message<'_>,
         hops: u8,
@@ -439,6 +445,7 @@ impl RemoteTargets {
             };
             let plain = plain.contains(shard);
             outgoing[at].push_message(&Crossing {
+                account,
                 topic,
                 message,
                 plain,

@@ -5,12 +5,14 @@ use std::io::Write;
 use std::time::Duration;
 
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use super::crossing::{Batch, Place, Said};
 use super::deliver::{Message as Framed, RemoteTargets};
 use super::{Random, Receipt, SHARDS_MAX, ShardConfig, announce};
-use crate::jetstream::{Handler, Message, Now, Port};
-use crate::router::{Member, RouteMemo, Router};
+use crate::access::AccountId;
+use crate::jetstream::{Handler, Message, Now, Port, Ports};
+use crate::router::{Member, RouteMemo, Router, Routers};
 
 /// How much may be posted before a round ends, so that what goes out does not pile up.
 const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -32,10 +34,12 @@ pub struct Keeper<H> {
 /// Everybody else, as the keeper's handler sees them.
 struct Outside {
     index: u16,
+    /// The account that is spoken to now.
+    account: AccountId,
     /// What the shards want, and the keeper itself, which is one of them.
-    router: Router,
-    /// How often each filter was asked for here.
-    filters: HashMap<Vec<u8>, u32>,
+    routers: Routers,
+    /// How often each filter of each account was asked for here.
+    filters: HashMap<(AccountId, Vec<u8>), u32>,
     outgoing: Vec<Batch>,
     /// What is wanted here from now on, for all shards to know before any of them hears of anything else.
     announcements: Vec<Batch>,
@@ -55,12 +59,13 @@ impl<H: Handler> Keeper<H> {
         index: u16,
         config: &ShardConfig,
         seed: u64,
-        make: impl FnOnce(&mut dyn Port) -> H,
+        make: impl FnOnce(&mut dyn Ports) -> H,
     ) -> Self {
         assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
         let mut outside = Outside {
             index,
-            router: Router::new(),
+            account: AccountId::GLOBAL,
+            routers: Routers::default(),
             filters: HashMap::new(),
             outgoing: (0..config.shards).map(|_| Batch::default()).collect(),
             announcements: (0..config.shards).map(|_| Batch::default()).collect(),
@@ -76,7 +81,7 @@ impl<H: Handler> Keeper<H> {
     }
 
     /// Has the handler do something of its own, as when the disk is done.
-    pub fn with<R>(&mut self, act: impl FnOnce(&mut H, &mut dyn Port) -> R) -> R {
+    pub fn with<R>(&mut self, act: impl FnOnce(&mut H, &mut dyn Ports) -> R) -> R {
         act(&mut self.handler, &mut self.outside)
     }
 
@@ -101,18 +106,22 @@ impl<H: Handler> Keeper<H> {
                         headers,
                         payload: &rest[..rest.len() - 2],
                     };
-                    self.handler.handle(&message, now, &mut self.outside);
+                    let outside = &mut self.outside;
+                    self.handler
+                        .handle(crossing.account, &message, now, outside);
                 }
                 Said::Interest {
                     from,
+                    account,
                     filter,
                     queue,
                     weight,
                 } => {
                     let outside = &mut self.outside;
-                    outside.router.set_remote(from, filter, queue, weight);
+                    let router = outside.routers.of(account);
+                    router.set_remote(from, filter, queue, weight);
                     self.handler
-                        .handle_interest(filter, weight > 0, now, outside);
+                        .handle_interest(account, filter, weight > 0, now, outside);
                 }
             }
             if self.outside.produced_bytes > PRODUCED_BYTES_MAX {
@@ -129,7 +138,7 @@ impl<H: Handler> Keeper<H> {
         let mut place = Place::default();
         while let Some(said) = batch.read(&mut place) {
             let is_quick = match said {
-                Said::Message(crossing) => self.handler.is_quick(crossing.topic),
+                Said::Message(crossing) => self.handler.is_quick(crossing.account, crossing.topic),
                 Said::Interest { .. } => false,
             };
             if !is_quick {
@@ -168,17 +177,29 @@ impl<H: Handler> Keeper<H> {
 }
 
 impl Outside {
-    /// Puts the message into the batch of everybody who is subscribed to `to`.
+    /// Tells everybody whether a filter is wanted here.
+    fn announce(&mut self, filter: &[u8], weight: u32) {
+        let (index, account) = (self.index, self.account);
+        self.router().set_remote(index, filter, b"", weight);
+        announce(&mut self.announcements, index, account, filter, b"", weight);
+    }
+
+    fn router(&mut self) -> &mut Router {
+        self.routers.of(self.account)
+    }
+
+    /// Puts the message into the batch of everybody in the account who is subscribed to `to`.
     fn post(&mut self, to: &[u8], message: &Message<'_>) {
+        let account = self.account;
         let Outside {
-            router,
+            routers,
             outgoing,
             crossings,
             random,
             frame,
             ..
         } = self;
-        let route = router.route(to, &mut RouteMemo::default());
+        let route = routers.of(account).route(to, &mut RouteMemo::default());
         crossings.set_plain(route.plain_remote);
         for (group, members) in route.groups() {
             let mut ticket = random.below(group.weight);
@@ -223,7 +244,7 @@ impl Outside {
             tail,
             shared: None,
         };
-        crossings.post(outgoing, to, &framed, 0);
+        crossings.post(outgoing, account, to, &framed, 0);
     }
 }
 
@@ -244,6 +265,13 @@ fn write_args(frame: &mut Vec<u8>, message: &Message<'_>) -> usize {
     frame.len() - before
 }
 
+impl Ports for Outside {
+    fn of(&mut self, account: AccountId) -> &mut dyn Port {
+        self.account = account;
+        self
+    }
+}
+
 impl Port for Outside {
     fn publish(&mut self, message: &Message<'_>) {
         self.post(message.topic, message);
@@ -254,12 +282,12 @@ impl Port for Outside {
     }
 
     fn has_interest(&mut self, topic: &[u8]) -> bool {
-        let route = self.router.route(topic, &mut RouteMemo::default());
+        let route = self.router().route(topic, &mut RouteMemo::default());
         !route.plain_remote.is_empty() || route.has_groups()
     }
 
     fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
-        let route = self.router.route(topic, &mut RouteMemo::default());
+        let route = self.router().route(topic, &mut RouteMemo::default());
         match group {
             b"" => !route.plain_remote.is_empty(),
             group => route
@@ -269,27 +297,26 @@ impl Port for Outside {
     }
 
     fn is_subscribed(&mut self, filter: &[u8]) -> bool {
-        self.router.has_filter(filter)
+        self.router().has_filter(filter)
     }
 
     fn subscribe(&mut self, filter: &[u8]) {
-        let times = self.filters.entry_ref(filter).or_default();
+        let account = self.account;
+        let times = self.filters.entry((account, filter.into())).or_default();
         *times += 1;
         if *times == 1 {
-            self.router.set_remote(self.index, filter, b"", 1);
-            announce(&mut self.announcements, self.index, filter, b"", 1);
+            self.announce(filter, 1);
         }
     }
 
     fn unsubscribe(&mut self, filter: &[u8]) {
-        let Some(times) = self.filters.get_mut(filter) else {
+        let Entry::Occupied(mut times) = self.filters.entry((self.account, filter.into())) else {
             return;
         };
-        *times -= 1;
-        if *times == 0 {
-            self.filters.remove(filter);
-            self.router.set_remote(self.index, filter, b"", 0);
-            announce(&mut self.announcements, self.index, filter, b"", 0);
+        *times.get_mut() -= 1;
+        if *times.get() == 0 {
+            times.remove();
+            self.announce(filter, 0);
         }
     }
 }

@@ -27,13 +27,14 @@ pub use keeper::Keeper;
 pub use session::{ConnectionStatus, Peer, SessionId, SubscriptionStatus};
 pub use status::{Ended, ShardStatus};
 
+use crate::access::AccountId;
 use crate::auth::Auth;
 use crate::limits::Limits;
 use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::ServerInfo;
 use crate::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
 use crate::outbox::{Chunk, Outbox};
-use crate::router::{RouteMemo, Router, SubId};
+use crate::router::{RouteMemo, Routers, SubId, Subscriptions};
 use crossing::Said;
 use deliver::RemoteTargets;
 use pending::Pending;
@@ -79,11 +80,14 @@ pub struct Shard {
     config: Arc<ShardConfig>,
     info: ServerInfo,
     sessions: Slab<Session>,
-    router: Router,
+    /// Who gets what in each account.
+    routers: Routers,
+    subs: Subscriptions,
     pending: Pending,
     outgoing: Vec<Batch>,
     timers: BTreeSet<(Duration, SessionId)>,
-    totals: Totals,
+    /// By account.
+    totals: Vec<Totals>,
     random: Random,
     crossings: RemoteTargets,
     run: Run,
@@ -124,21 +128,24 @@ impl Shard {
         assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
         let outgoing = (0..config.shards).map(|_| Batch::default()).collect();
         let pending = Pending::new(&config.limits, config.traces);
-        Shard {
+        let mut shard = Shard {
             index,
             config,
             info,
             sessions: Slab::new(),
-            router: Router::new(),
+            routers: Routers::default(),
+            subs: Subscriptions::default(),
             pending,
             outgoing,
             timers: BTreeSet::new(),
-            totals: Totals::default(),
+            totals: Vec::new(),
             random: Random(seed | 1),
             crossings: RemoteTargets::default(),
             run: Run::default(),
             scratch: Vec::new(),
-        }
+        };
+        shard.routers.ensure(AccountId::GLOBAL);
+        shard
     }
 
     /// Takes bytes from a connection: `chunk[range]`, beginning with what was not consumed before.
@@ -243,11 +250,13 @@ impl Shard {
                 Said::Message(crossing) => self.fan_out_crossing(crossing, &mut memo),
                 Said::Interest {
                     from,
+                    account,
                     filter,
                     queue,
                     weight,
                 } => {
-                    self.router.set_remote(from, filter, queue, weight);
+                    let router = self.routers.of(account);
+                    router.set_remote(from, filter, queue, weight);
                 }
             }
             if self.pending.produced_bytes > PRODUCED_BYTES_MAX {
@@ -353,7 +362,7 @@ impl Shard {
     }
 
     fn drop_subscriptions(&mut self, id: SessionId) {
-        while let Some(sub) = self.router.subs.first_of_session(id.0) {
+        while let Some(sub) = self.subs.first_of_session(id.0) {
             self.drop_subscription(sub);
         }
     }
@@ -390,25 +399,34 @@ impl Shard {
     }
 
     fn drop_subscription(&mut self, id: SubId) {
-        let session = self.router.subs.get(id).session();
-        self.sessions[session as usize].subscriptions -= 1;
+        let session = &mut self.sessions[self.subs.get(id).session() as usize];
+        session.subscriptions -= 1;
+        let account = session.account;
         let Shard {
-            router,
+            routers,
+            subs,
             outgoing,
             index,
             ..
         } = self;
-        router.unsubscribe(id, |filter, queue, weight| {
-            announce(outgoing, *index, filter, queue, weight);
+        routers[account].unsubscribe(subs, id, |filter, queue, weight| {
+            announce(outgoing, *index, account, filter, queue, weight);
         });
     }
 }
 
-/// Tells all other shards what is wanted here under a filter.
-fn announce(outgoing: &mut [Batch], from: u16, filter: &[u8], queue: &[u8], weight: u32) {
+/// Tells all other shards what is wanted here under a filter of an account.
+fn announce(
+    outgoing: &mut [Batch],
+    from: u16,
+    account: AccountId,
+    filter: &[u8],
+    queue: &[u8],
+    weight: u32,
+) {
     for (shard, batch) in outgoing.iter_mut().enumerate() {
         if shard != usize::from(from) {
-            batch.push_interest(from, filter, queue, weight);
+            batch.push_interest(from, account, filter, queue, weight);
         }
     }
 }

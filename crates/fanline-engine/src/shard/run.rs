@@ -40,7 +40,7 @@ impl Shard {
             && publish.header_bytes == 0
             && !publish.args.is_empty()
             && publish.body.len() < SHARED_BYTES_MIN;
-        if !is_plain || !self.router.holds(intake.memo, publish.topic) {
+        if !is_plain || !self.routers[intake.account].holds(intake.memo, publish.topic) {
             return false;
         }
         let tail = from + publish.args.start..from + publish.body.end;
@@ -50,12 +50,8 @@ impl Shard {
             tail,
             payload_bytes,
         });
-        if self
-            .run
-            .bytes
-            .saturating_mul(self.router.width(intake.memo))
-            > PRODUCED_BYTES_MAX
-        {
+        let width = self.routers[intake.account].width(intake.memo);
+        if self.run.bytes.saturating_mul(width) > PRODUCED_BYTES_MAX {
             self.end_run(intake);
         }
         true
@@ -73,12 +69,13 @@ impl Shard {
     fn deliver_run(&mut self, intake: &Intake<'_>) {
         let mut run = std::mem::take(&mut self.run);
         let Shard {
-            router,
+            routers,
+            subs,
             sessions,
             pending,
             ..
         } = self;
-        let (route, subs) = router.held_route_and_subs(intake.memo);
+        let route = routers[intake.account].held_route(intake.memo);
         let mut fan_out = FanOut {
             sessions,
             subs,

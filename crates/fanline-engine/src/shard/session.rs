@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::backlog::Backlog;
+use crate::access::AccountId;
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::CloseReason;
 use crate::nats::parse::ParseLimits;
@@ -46,6 +47,8 @@ pub(super) struct Session {
     /// Whether it understands HMSG.
     pub(super) takes_headers: bool,
     pub(super) cid: u64,
+    /// Where it publishes and subscribes.
+    pub(super) account: AccountId,
     pub(super) memo: RouteMemo,
     pub(super) parse_limits: ParseLimits,
     pub(super) in_msgs: u64,
@@ -75,6 +78,7 @@ pub(super) struct Session {
 #[allow(missing_docs, reason = "named as in nats-server's /connz")]
 pub struct ConnectionStatus {
     pub cid: u64,
+    pub account: AccountId,
     pub ip: String,
     pub port: u16,
     pub opened_at: Duration,
@@ -107,12 +111,14 @@ pub struct SubscriptionStatus {
     pub msgs: u64,
     pub max: Option<u64>,
     pub cid: u64,
+    pub account: AccountId,
 }
 
 impl Session {
     pub(super) fn status(&self) -> ConnectionStatus {
         ConnectionStatus {
             cid: self.cid,
+            account: self.account,
             ip: self.peer.ip.clone(),
             port: self.peer.port,
             opened_at: self.opened_at,

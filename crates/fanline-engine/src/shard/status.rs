@@ -2,6 +2,7 @@
 
 use super::Shard;
 use super::session::{ConnectionStatus, SessionId, SubscriptionStatus};
+use crate::access::AccountId;
 use crate::nats::error::CloseReason;
 
 /// Counts of sessions that are gone, and of all there ever were.
@@ -39,6 +40,41 @@ pub struct ShardStatus {
     pub cached_targets_max: usize,
 }
 
+impl Totals {
+    fn add_to(&self, status: &mut ShardStatus) {
+        status.total_connections += self.opened;
+        status.in_msgs += self.in_msgs;
+        status.in_bytes += self.in_bytes;
+        status.out_msgs += self.out_msgs;
+        status.out_bytes += self.out_bytes;
+        status.slow_consumers += self.slow_consumers;
+        status.stale_connections += self.stale;
+        status.stalled_clients += self.stalls;
+    }
+}
+
+impl ShardStatus {
+    /// Adds another shard's or account's counts.
+    pub fn add(&mut self, other: &ShardStatus) {
+        self.connections += other.connections;
+        self.total_connections += other.total_connections;
+        self.subscriptions += other.subscriptions;
+        self.subscriptions_added += other.subscriptions_added;
+        self.in_msgs += other.in_msgs;
+        self.in_bytes += other.in_bytes;
+        self.out_msgs += other.out_msgs;
+        self.out_bytes += other.out_bytes;
+        self.slow_consumers += other.slow_consumers;
+        self.stale_connections += other.stale_connections;
+        self.stalled_clients += other.stalled_clients;
+        self.cached_routes += other.cached_routes;
+        self.cache_hits += other.cache_hits;
+        self.cache_misses += other.cache_misses;
+        self.cached_targets += other.cached_targets;
+        self.cached_targets_max = self.cached_targets_max.max(other.cached_targets_max);
+    }
+}
+
 /// A connection that was removed.
 #[derive(Clone, Debug)]
 pub struct Ended {
@@ -56,12 +92,13 @@ impl Shard {
         let session = self.sessions.try_remove(id.index())?;
         self.timers.remove(&(session.deadline, id));
         let reason = session.ending.unwrap_or(reason);
-        self.totals.in_msgs += session.in_msgs;
-        self.totals.in_bytes += session.in_bytes;
-        self.totals.out_msgs += session.out_msgs;
-        self.totals.out_bytes += session.out_bytes;
-        self.totals.stalls += session.stalls;
-        self.totals.slow_consumers += u64::from(reason.is_slow_consumer());
+        let totals = self.totals_of(session.account);
+        totals.in_msgs += session.in_msgs;
+        totals.in_bytes += session.in_bytes;
+        totals.out_msgs += session.out_msgs;
+        totals.out_bytes += session.out_bytes;
+        totals.stalls += session.stalls;
+        totals.slow_consumers += u64::from(reason.is_slow_consumer());
         Some(Ended {
             status: session.status(),
             reason,
@@ -70,39 +107,49 @@ impl Shard {
 
     /// Counts over all sessions.
     pub fn status(&self) -> ShardStatus {
-        let Shard {
-            totals,
-            router,
-            sessions,
-            ..
-        } = self;
-        let cache = router.cache_counts();
-        let mut status = ShardStatus {
-            connections: sessions.len(),
-            total_connections: totals.opened,
-            subscriptions: router.subs.len(),
-            subscriptions_added: router.subs.added(),
-            in_msgs: totals.in_msgs,
-            in_bytes: totals.in_bytes,
-            out_msgs: totals.out_msgs,
-            out_bytes: totals.out_bytes,
-            slow_consumers: totals.slow_consumers,
-            stale_connections: totals.stale,
-            stalled_clients: totals.stalls,
-            cached_routes: cache.cached,
-            cache_hits: cache.hits,
-            cache_misses: cache.misses,
-            cached_targets: cache.targets,
-            cached_targets_max: cache.targets_max,
-        };
-        for (_, session) in sessions {
+        let mut sum = ShardStatus::default();
+        for one in self.status_by_account() {
+            sum.add(&one);
+        }
+        sum
+    }
+
+    /// The same for each account, by its id.
+    pub fn status_by_account(&self) -> Vec<ShardStatus> {
+        let accounts = self.routers.len();
+        let mut all = vec![ShardStatus::default(); accounts.max(self.totals.len())];
+        for (status, totals) in all.iter_mut().zip(&self.totals) {
+            totals.add_to(status);
+        }
+        for (status, router) in all.iter_mut().zip(self.routers.iter()) {
+            let cache = router.cache_counts();
+            status.subscriptions = router.len();
+            status.subscriptions_added = router.added();
+            status.cached_routes = cache.cached;
+            status.cache_hits = cache.hits;
+            status.cache_misses = cache.misses;
+            status.cached_targets = cache.targets;
+            status.cached_targets_max = cache.targets_max;
+        }
+        for (_, session) in &self.sessions {
+            let status = &mut all[session.account.index()];
+            status.connections += 1;
             status.in_msgs += session.in_msgs;
             status.in_bytes += session.in_bytes;
             status.out_msgs += session.out_msgs;
             status.out_bytes += session.out_bytes;
             status.stalled_clients += session.stalls;
         }
-        status
+        all
+    }
+
+    /// What is counted of an account beyond the life of its sessions.
+    pub(super) fn totals_of(&mut self, account: AccountId) -> &mut Totals {
+        let at = account.index();
+        if self.totals.len() <= at {
+            self.totals.resize(at + 1, Totals::default());
+        }
+        &mut self.totals[at]
     }
 
     /// One connection, without the list of its subscriptions.
@@ -119,17 +166,18 @@ impl Shard {
         let Some(session) = self.sessions.get(id.index()) else {
             return Vec::new();
         };
-        (self.router.subs.of_session(id.0))
+        (self.subs.of_session(id.0))
             .map(|sub| {
-                let sub = self.router.subs.get(sub);
+                let sub = self.subs.get(sub);
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 SubscriptionStatus {
-                    subject: text(&self.router.filter_of(sub)),
+                    subject: text(&self.routers[session.account].filter_of(sub)),
                     queue: text(sub.queue()),
                     sid: text(sub.sid()),
                     msgs: sub.delivered(),
                     max: sub.max(),
                     cid: session.cid,
+                    account: session.account,
                 }
             })
             .collect()

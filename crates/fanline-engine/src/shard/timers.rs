@@ -70,7 +70,8 @@ impl Shard {
             return true;
         }
         if session.pings_out + 1 > limits.pings_out_max {
-            self.totals.stale += 1;
+            let account = session.account;
+            self.totals_of(account).stale += 1;
             self.refuse(id, Some(ClientError::Stale), CloseReason::StaleConnection);
             return false;
         }

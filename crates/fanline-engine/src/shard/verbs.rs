@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::deliver::{Message, Origin};
 use super::session::{Peer, Session, SessionId};
 use super::{Shard, announce};
+use crate::access::AccountId;
 use crate::limits::Limits;
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::{ClientError, CloseReason};
@@ -36,6 +37,7 @@ impl Shard {
             is_dirty: false,
             takes_headers: false,
             cid,
+            account: AccountId::GLOBAL,
             memo: RouteMemo::default(),
             parse_limits: parse_limits(limits, false),
             in_msgs: 0,
@@ -58,7 +60,7 @@ impl Shard {
         };
         let id = SessionId::from_index(self.sessions.insert(session));
         self.timers.insert((deadline, id));
-        self.totals.opened += 1;
+        self.totals_of(AccountId::GLOBAL).opened += 1;
         self.send_info(id, false);
         if is_full {
             self.refuse(
@@ -70,11 +72,27 @@ impl Shard {
         id
     }
 
+    /// Puts a session into an account. What it was subscribed to in another one is gone.
+    pub fn bind(&mut self, id: SessionId, account: AccountId) {
+        if self.sessions[id.index()].account == account {
+            return;
+        }
+        self.drop_subscriptions(id);
+        self.routers.ensure(account);
+        let session = &mut self.sessions[id.index()];
+        let before = std::mem::replace(&mut session.account, account);
+        // It says where the last topic was found in the other account.
+        session.memo = RouteMemo::default();
+        self.totals_of(before).opened -= 1;
+        self.totals_of(account).opened += 1;
+    }
+
     /// What the publishes of one client have in common until it says something else.
     pub(super) fn begin_intake<'a>(&self, id: SessionId, chunk: &'a Chunk) -> Intake<'a> {
         let session = &self.sessions[id.index()];
         Intake {
             id,
+            account: session.account,
             chunk,
             origin: Origin {
                 session: Some(id.0),
@@ -179,14 +197,23 @@ impl Shard {
         if session.subscriptions >= max {
             return self.send_error(id, &ClientError::SubscriptionsExceeded);
         }
-        if self.router.subs.find(id.0, sid).is_none() {
+        let account = session.account;
+        if self.subs.find(id.0, sid).is_none() {
             let Ok(parsed) = Filter::parse(filter) else {
                 return self.send_error(id, &ClientError::InvalidSubject);
             };
-            if let Some((_, weight)) = self.router.subscribe(id.0, sid, parsed, queue) {
+            let Shard { routers, subs, .. } = self;
+            if let Some((_, weight)) = routers[account].subscribe(subs, id.0, sid, parsed, queue) {
                 self.sessions[id.index()].subscriptions += 1;
                 if let Some(weight) = weight {
-                    announce(&mut self.outgoing, self.index, filter, queue, weight);
+                    announce(
+                        &mut self.outgoing,
+                        self.index,
+                        account,
+                        filter,
+                        queue,
+                        weight,
+                    );
                 }
             }
         }
@@ -194,9 +221,9 @@ impl Shard {
     }
 
     fn unsubscribe(&mut self, id: SessionId, sid: &[u8], max: Option<u64>) {
-        if let Some(sub) = self.router.subs.find(id.0, sid) {
+        if let Some(sub) = self.subs.find(id.0, sid) {
             let is_over = match max {
-                Some(max) if max > 0 => self.router.subs.get_mut(sub).limit(max),
+                Some(max) if max > 0 => self.subs.get_mut(sub).limit(max),
                 _ => true,
             };
             if is_over {
@@ -227,7 +254,11 @@ impl Shard {
     #[inline(always)]
     pub(super) fn publish(&mut self, intake: &mut Intake<'_>, publish: &Publish<'_>, from: usize) {
         let Intake {
-            id, chunk, origin, ..
+            id,
+            account,
+            chunk,
+            origin,
+            ..
         } = *intake;
         intake.msgs += 1;
         intake.bytes += publish.payload_bytes() as u64;
@@ -270,11 +301,12 @@ impl Shard {
             }
             message.args = &scratch[..args_bytes];
             message.tail = &scratch;
-            let delivered = self.fan_out(publish.topic, &message, origin, &mut intake.memo);
+            let delivered =
+                self.fan_out(account, publish.topic, &message, origin, &mut intake.memo);
             self.scratch = scratch;
             delivered
         } else {
-            self.fan_out(publish.topic, &message, origin, &mut intake.memo)
+            self.fan_out(account, publish.topic, &message, origin, &mut intake.memo)
         };
         if !delivered && !publish.reply.is_empty() {
             self.tell_no_responders(id, publish);
@@ -323,9 +355,10 @@ impl Shard {
         if !self.sessions[id.index()].options.no_responders {
             return;
         }
-        let route = self.router.route(publish.reply, &mut RouteMemo::default());
+        let account = self.sessions[id.index()].account;
+        let route = self.routers[account].route(publish.reply, &mut RouteMemo::default());
         let candidates = route.plain.clone();
-        let is_own = |sub: &&_| self.router.subs.get(**sub).session() == id.0;
+        let is_own = |sub: &&_| self.subs.get(**sub).session() == id.0;
         let Some(own) = candidates.iter().find(is_own) else {
             return;
         };
@@ -335,7 +368,7 @@ impl Shard {
         let mut line = b"HMSG ".to_vec();
         line.extend_from_slice(publish.reply);
         line.push(b' ');
-        line.extend_from_slice(self.router.subs.get(*own).sid_and_space());
+        line.extend_from_slice(self.subs.get(*own).sid_and_space());
         line.extend_from_slice(format!("{0} {0}\r\n", status.len()).as_bytes());
         line.extend_from_slice(&status);
         line.extend_from_slice(b"\r\n");
@@ -392,6 +425,7 @@ impl Shard {
 /// See [`Shard::begin_intake`].
 pub(super) struct Intake<'a> {
     pub(super) id: SessionId,
+    pub(super) account: AccountId,
     pub(super) chunk: &'a Chunk,
     pub(super) origin: Origin,
     pub(super) limits: ParseLimits,

@@ -4,18 +4,37 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use fanline_engine::jetstream::Folders;
+use fanline_engine::jetstream::{AccountFolders, Folders};
 use fanline_engine::store::{Disk, DiskError, FileId};
 
 use super::disk::EIO;
 use super::jetstream::streams_over;
-use super::store_folder::StreamFolders;
+use super::store_folder::{AccountsFolder, StreamFolders};
 use super::tests::{PATIENCE, TempFolder, server_of, stop};
 use crate::client::Client;
 
 const WORKS: u8 = 0;
 const FULL: u8 = 1;
 const BROKEN: u8 = 2;
+
+/// Real folders of accounts, whose disk fails when it is told to.
+struct FailingAccounts {
+    folders: AccountsFolder,
+    how: Arc<AtomicU8>,
+}
+
+impl AccountFolders for FailingAccounts {
+    fn has(&self, account: &str) -> bool {
+        self.folders.has(account)
+    }
+
+    fn of(&mut self, account: &str) -> Result<Box<dyn Folders>, DiskError> {
+        Ok(Box::new(Failing {
+            folders: self.folders.account(account)?,
+            how: Arc::clone(&self.how),
+        }))
+    }
+}
 
 /// Real folders whose disk fails when it is told to.
 struct Failing {
@@ -117,7 +136,7 @@ async fn publishes_are_refused_until_there_is_room() {
     let server = server_of(1, &folder, move |mut parts| {
         let folders = parts.folders.take().expect("a folder");
         let how = failing;
-        streams_over(Box::new(Failing { folders, how }), parts)
+        streams_over(Box::new(FailingAccounts { folders, how }), parts)
     });
     let client = server.client().await.expect("connected");
     let config = r#"{"name":"S","subjects":["s"],"storage":"file"}"#;

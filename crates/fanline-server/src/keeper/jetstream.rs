@@ -4,20 +4,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::ServerInfo;
 use fanline_engine::jetstream::{
-    API_LEVEL, AccountLimits, Folders, JetStream, Now, Overview, OverviewWanted, Port,
-    ServerLimits, Settings, StreamId, Strictness,
+    API_LEVEL, AccountFolders, AccountLimits, AccountOverview, Folders, JetStreams, Now,
+    OverviewWanted, Ports, ServerLimits, Settings, StreamId, Strictness,
 };
 use fanline_engine::store::{Disk, DiskError, SyncId};
+use fanline_engine::{AccountId, ServerInfo};
 use tracing::info;
 
-use super::store_folder::{OWN, StoreFolder, StoreFolderError, StreamFolders};
-use super::work::{StreamSync, Work};
-use super::{ACCOUNT, Parts, machine, start};
+use super::store_folder::{AccountsFolder, OWN, StoreFolder, StoreFolderError, StreamFolders};
+use super::work::{StreamSync, Whose, Work};
+use super::{Parts, machine, start};
 use crate::options::JetStreamOptions;
 use crate::server::{StartError, StartKeeper};
 use crate::shell::Common;
+
+/// The account of everybody who does not name one.
+const GLOBAL: &str = "$G";
 
 /// What starts the keeper of a server that has JetStream. The store folder is this server's from
 /// here on.
@@ -52,7 +55,7 @@ fn take(store_dir: &Path) -> Result<StoreFolder, StartError> {
 
 fn settings(options: &JetStreamOptions, limits: ServerLimits, info: &ServerInfo) -> Settings {
     Settings {
-        account: ACCOUNT.into(),
+        account: String::new(),
         domain: options.domain.clone(),
         server_id: info.server_id.clone(),
         server_name: info.server_name.clone(),
@@ -96,64 +99,89 @@ fn log_start(options: &JetStreamOptions, limits: ServerLimits, store: Option<&St
     info!("-------------------------------------------");
 }
 
-/// All streams of the one account.
-fn streams(settings: Settings, parts: Parts<'_>) -> JetStream {
-    let Parts {
-        folders,
-        seed,
-        now,
-        port,
-    } = parts;
-    let folders = folders.map(|folders| Box::new(folders) as Box<dyn Folders>);
-    JetStream::new(settings, folders, seed, now, port)
+/// All streams of all accounts.
+fn streams(settings: Settings, parts: Parts<'_>) -> JetStreams {
+    let folders = parts.folders.clone();
+    let folders = folders.map(|folders| Box::new(folders) as Box<dyn AccountFolders>);
+    granted(settings, folders, parts)
 }
 
 /// The same over folders that fail.
 #[cfg(test)]
-pub(super) fn streams_over(folders: Box<dyn Folders>, parts: Parts<'_>) -> JetStream {
+pub(super) fn streams_over(folders: Box<dyn AccountFolders>, parts: Parts<'_>) -> JetStreams {
     let settings = settings(
         &JetStreamOptions::default(),
         ServerLimits::default(),
         &ServerInfo::default(),
     );
-    let Parts {
-        seed, now, port, ..
-    } = parts;
-    JetStream::new(settings, Some(folders), seed, now, port)
+    granted(settings, Some(folders), parts)
 }
 
-impl Work for JetStream {
-    fn overview(&mut self, wanted: OverviewWanted, now: Now, port: &mut dyn Port) -> Overview {
-        self.overview(wanted, now, port)
+fn granted(
+    settings: Settings,
+    folders: Option<Box<dyn AccountFolders>>,
+    parts: Parts<'_>,
+) -> JetStreams {
+    let Parts {
+        seed, now, ports, ..
+    } = parts;
+    let mut jetstreams = JetStreams::new(settings, folders, seed);
+    let limits = Some(AccountLimits::default());
+    jetstreams.grant(AccountId::GLOBAL, GLOBAL, limits, now, ports);
+    jetstreams
+}
+
+impl Work for JetStreams {
+    fn overview(
+        &mut self,
+        wanted: OverviewWanted,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) -> Vec<AccountOverview> {
+        self.overview(wanted, now, ports)
     }
 
-    fn next_sync(&mut self, now: Duration, port: &mut dyn Port) -> Option<StreamSync> {
-        let sync = self.next_sync(now, port)?;
+    fn next_sync(&mut self, now: Duration, ports: &mut dyn Ports) -> Option<StreamSync> {
+        let wanted = self.next_sync(now, ports)?;
         Some(StreamSync {
-            stream: sync.stream.0,
-            name: sync.name,
-            request: sync.request,
+            whose: Whose {
+                account: wanted.account,
+                stream: wanted.sync.stream.0,
+            },
+            account: wanted.account_name,
+            name: wanted.sync.name,
+            request: wanted.sync.request,
         })
     }
 
     fn handle_synced(
         &mut self,
-        stream: u64,
+        whose: Whose,
         id: SyncId,
         result: Result<(), DiskError>,
         now: Now,
-        port: &mut dyn Port,
+        ports: &mut dyn Ports,
     ) {
-        let stream = StreamId(stream);
-        self.handle_synced(stream, id, result, now, port);
+        let stream = StreamId(whose.stream);
+        self.handle_synced(whose.account, stream, id, result, now, ports);
     }
 
-    fn close(&mut self, now: Now, port: &mut dyn Port) {
-        self.close(now, port);
+    fn close(&mut self, now: Now, ports: &mut dyn Ports) {
+        self.close(now, ports);
     }
 
     fn take_problems(&mut self) -> Vec<String> {
         self.take_problems()
+    }
+}
+
+impl AccountFolders for AccountsFolder {
+    fn has(&self, account: &str) -> bool {
+        AccountsFolder::has(self, account)
+    }
+
+    fn of(&mut self, account: &str) -> Result<Box<dyn Folders>, DiskError> {
+        Ok(Box::new(self.account(account)?))
     }
 }
 

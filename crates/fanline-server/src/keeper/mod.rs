@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fanline_engine::jetstream::{Now, Overview, OverviewWanted, Port};
+use fanline_engine::jetstream::{AccountOverview, Now, OverviewWanted, Ports};
 use fanline_engine::store::DiskError;
 use fanline_engine::{Batch, Keeper, Place};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -30,13 +30,11 @@ use disk::OpenFiles;
 pub(crate) use help::Helped;
 use help::Shared;
 pub(crate) use jetstream::{starter, store_folder};
+use store_folder::AccountsFolder;
 use store_folder::StoreFolder;
-use store_folder::StreamFolders;
 use syncer::{Job, Synced, Syncer};
 use work::{StreamSync, Work};
 
-/// The account of everybody who does not name one.
-const ACCOUNT: &str = "$G";
 /// How often what the keeper says to itself is heard before it looks at anything else.
 const OWN_ROUNDS_MAX: usize = 16;
 /// How often it is looked whether a shard that is behind has caught up.
@@ -47,7 +45,7 @@ pub(crate) enum Command {
     /// Take what has come so far, bring everything to the disk, and end.
     Stop,
     /// Tell what there is.
-    Tell(OverviewWanted, oneshot::Sender<Overview>),
+    Tell(OverviewWanted, oneshot::Sender<Vec<AccountOverview>>),
 }
 
 /// The keeper's thread, as the control thread has it.
@@ -59,11 +57,11 @@ pub(crate) struct Running {
 /// What the work is made of.
 pub(crate) struct Parts<'a> {
     /// Where streams are kept; without it, only in memory.
-    pub(crate) folders: Option<StreamFolders>,
+    pub(crate) folders: Option<AccountsFolder>,
     /// Differs from run to run.
     pub(crate) seed: u64,
     pub(crate) now: Now,
-    pub(crate) port: &'a mut dyn Port,
+    pub(crate) ports: &'a mut dyn Ports,
 }
 
 /// Starts the thread; returns when all that was kept is there, and every shard will have heard what
@@ -100,17 +98,17 @@ async fn run<W: Work + 'static>(
     let (done, synced) = unbounded_channel();
     let syncer = Syncer::start(&done)?;
     let files = OpenFiles::default();
-    let folders = store.as_ref().map(|store| store.account(ACCOUNT, &files));
+    let folders = store.as_ref().map(|store| store.accounts(&files));
     let folders = folders.transpose()?;
     let index = common.mailboxes.len() - 1;
     let at = u16::try_from(index).expect("at most SHARDS_MAX shards");
     let seed = crate::identity::random_u64();
-    let keeper = Keeper::new(at, &common.config, seed, |port| {
+    let keeper = Keeper::new(at, &common.config, seed, |ports| {
         make(Parts {
             folders: folders.clone(),
             seed,
             now: now(&common),
-            port,
+            ports,
         })
     });
     let mut thread = Thread {
@@ -156,7 +154,7 @@ struct Thread<W> {
     keeper: Keeper<W>,
     /// What it has said to itself, while that is heard.
     own: Batch,
-    folders: Option<StreamFolders>,
+    folders: Option<AccountsFolder>,
     files: OpenFiles,
     syncer: Syncer,
     /// Where syncs are reported.
@@ -271,16 +269,16 @@ impl<W: Work> Thread<W> {
         self.take_mail();
         self.end_round();
         let now = self.now();
-        self.keeper.with(|work, port| work.close(now, port));
+        self.keeper.with(|work, ports| work.close(now, ports));
         self.post();
         self.report();
     }
 
-    fn tell(&mut self, wanted: OverviewWanted, to: oneshot::Sender<Overview>) {
+    fn tell(&mut self, wanted: OverviewWanted, to: oneshot::Sender<Vec<AccountOverview>>) {
         let now = self.now();
         let told = self
             .keeper
-            .with(|work, port| work.overview(wanted, now, port));
+            .with(|work, ports| work.overview(wanted, now, ports));
         // Whoever asked may have lost patience.
         let _ = to.send(told);
     }
@@ -371,8 +369,8 @@ impl<W: Work> Thread<W> {
     }
 
     fn sync(&mut self, now: Duration) {
-        while let Some(wanted) = self.keeper.with(|work, port| work.next_sync(now, port)) {
-            let (stream, id) = (wanted.stream, wanted.request.id);
+        while let Some(wanted) = self.keeper.with(|work, ports| work.next_sync(now, ports)) {
+            let (whose, id) = (wanted.whose, wanted.request.id);
             let given = self.job(wanted).map(|job| self.syncer.give(job));
             let result = match given {
                 Ok(true) => continue,
@@ -380,18 +378,18 @@ impl<W: Work> Thread<W> {
                 Err(error) => Err(error),
             };
             // Not at once: the work may ask again for as long as it fails.
-            let _ = self.done.send(Synced { stream, id, result });
+            let _ = self.done.send(Synced { whose, id, result });
         }
     }
 
     fn job(&self, wanted: StreamSync) -> Result<Job, DiskError> {
         let request = wanted.request;
         let folders = self.folders.as_ref().filter(|_| request.folder);
-        let folder = folders.map(|folders| folders.folder(&wanted.name));
+        let folder = folders.map(|folders| folders.folder(&wanted.account, &wanted.name));
         // A file that was closed since is no longer needed.
         let files = request.files.iter().filter_map(|id| self.files.get(*id));
         Ok(Job {
-            stream: wanted.stream,
+            whose: wanted.whose,
             id: request.id,
             files: files.collect(),
             folder: folder.transpose()?,
@@ -400,9 +398,9 @@ impl<W: Work> Thread<W> {
 
     fn note_synced(&mut self, done: Synced) {
         let now = self.now();
-        let Synced { stream, id, result } = done;
+        let Synced { whose, id, result } = done;
         self.keeper
-            .with(|work, port| work.handle_synced(stream, id, result, now, port));
+            .with(|work, ports| work.handle_synced(whose, id, result, now, ports));
     }
 
     fn report(&mut self) {

@@ -71,18 +71,47 @@ impl StoreFolder {
         &self.path
     }
 
-    /// The folders of an account's streams.
-    pub(super) fn account(&self, account: &str, files: &OpenFiles) -> io::Result<StreamFolders> {
-        let path = self.path.join(STREAMS).join(account);
+    /// The folders of all accounts.
+    pub(super) fn accounts(&self, files: &OpenFiles) -> io::Result<AccountsFolder> {
+        let path = self.path.join(STREAMS);
         fs::create_dir_all(&path)?;
-        // What is kept in a folder that is forgotten after a power cut is not kept.
-        for folder in path.ancestors().take(3) {
-            File::open(folder)?.sync_all()?;
-        }
-        Ok(StreamFolders {
+        Ok(AccountsFolder {
             path,
             files: files.clone(),
         })
+    }
+}
+
+/// A folder for each account that has streams.
+#[derive(Clone)]
+pub(crate) struct AccountsFolder {
+    path: PathBuf,
+    files: OpenFiles,
+}
+
+impl AccountsFolder {
+    /// Whether an account has one.
+    pub(super) fn has(&self, account: &str) -> bool {
+        child(&self.path, account).is_ok_and(|path| path.is_dir())
+    }
+
+    /// The folders of an account's streams.
+    pub(super) fn account(&self, account: &str) -> Result<StreamFolders, DiskError> {
+        let path = child(&self.path, account)?;
+        fs::create_dir_all(&path).map_err(disk_error)?;
+        // What is kept in a folder that is forgotten after a power cut is not kept.
+        for folder in path.ancestors().take(3) {
+            sync_folder(folder)?;
+        }
+        Ok(StreamFolders {
+            path,
+            files: self.files.clone(),
+        })
+    }
+
+    /// Where a stream is kept.
+    pub(super) fn folder(&self, account: &str, stream: &str) -> Result<PathBuf, DiskError> {
+        child(&child(&self.path, account)?, stream)
     }
 }
 

@@ -10,6 +10,7 @@ use fanline_engine::store::{DiskError, SyncId};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::disk::{disk_error, sync_folder};
+use super::work::Whose;
 use crate::sync::Mutex;
 
 /// How many streams' files are synced at once; the files of others wait. The disk itself brings
@@ -18,7 +19,7 @@ const THREADS: usize = 4;
 
 /// What is to be brought to the disk for a stream.
 pub(super) struct Job {
-    pub(super) stream: u64,
+    pub(super) whose: Whose,
     pub(super) id: SyncId,
     pub(super) files: Vec<Arc<File>>,
     /// To be synced after the files.
@@ -27,7 +28,7 @@ pub(super) struct Job {
 
 /// A job that is done, or has failed.
 pub(super) struct Synced {
-    pub(super) stream: u64,
+    pub(super) whose: Whose,
     pub(super) id: SyncId,
     pub(super) result: Result<(), DiskError>,
 }
@@ -62,7 +63,7 @@ fn work(todo: &Mutex<Receiver<Job>>, done: &UnboundedSender<Synced>) {
         let next = todo.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
         let synced = Synced {
-            stream: job.stream,
+            whose: job.whose,
             id: job.id,
             result: perform(&job),
         };

@@ -6,19 +6,27 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fanline_engine::jetstream::{Handler, Message, Now, Overview, OverviewWanted, Port};
+use fanline_engine::AccountId;
+use fanline_engine::jetstream::{
+    AccountOverview, Handler, Message, Now, OverviewWanted, Port, Ports,
+};
 use fanline_engine::store::{Disk, DiskError, FileId, SyncId, SyncRequest};
 use tokio::time::timeout;
 
 use super::disk::{FolderDisk, OpenFiles};
 use super::store_folder::StoreFolderError;
-use super::work::{StreamSync, Work};
+use super::work::{StreamSync, Whose, Work};
 use super::{Parts, StoreFolder, start};
 use crate::Options;
 use crate::server::{self, Handle};
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 const STREAM: &str = "ECHO";
+const ACCOUNT: &str = "$G";
+const WHOSE: Whose = Whose {
+    account: AccountId::GLOBAL,
+    stream: 7,
+};
 
 /// A folder that is gone when the test is.
 pub(super) struct TempFolder(PathBuf);
@@ -56,9 +64,10 @@ struct Echo {
 impl Echo {
     fn new(parts: Parts<'_>) -> Self {
         let folders = parts.folders.expect("a folder");
-        let mut disk = folders.open(STREAM).expect("opened");
+        let streams = folders.account(ACCOUNT).expect("there");
+        let mut disk = streams.open(STREAM).expect("opened");
         let file = disk.open("log", true).expect("a file");
-        parts.port.subscribe(b"echo.>");
+        parts.ports.of(AccountId::GLOBAL).subscribe(b"echo.>");
         Echo {
             written: disk.len(file).expect("a length"),
             disk,
@@ -81,7 +90,14 @@ fn answer(reply: &[u8], payload: &[u8], port: &mut dyn Port) {
 }
 
 impl Handler for Echo {
-    fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+    fn handle(
+        &mut self,
+        account: AccountId,
+        message: &Message<'_>,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) {
+        let port = ports.of(account);
         let (reply, payload) = (message.reply, message.payload);
         match message.topic {
             b"echo.now" => answer(reply, payload, port),
@@ -103,9 +119,10 @@ impl Handler for Echo {
         }
     }
 
-    fn handle_interest(&mut self, _: &[u8], _: bool, _: Now, _: &mut dyn Port) {}
+    fn handle_interest(&mut self, _: AccountId, _: &[u8], _: bool, _: Now, _: &mut dyn Ports) {}
 
-    fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
+    fn handle_timeout(&mut self, now: Now, ports: &mut dyn Ports) {
+        let port = ports.of(AccountId::GLOBAL);
         while let Some((at, reply, payload)) = self.later.front()
             && *at <= now.since_start
         {
@@ -119,26 +136,27 @@ impl Handler for Echo {
     }
 
     /// Nearly everything may be done on a shard's thread, what is answered later too.
-    fn is_quick(&self, topic: &[u8]) -> bool {
+    fn is_quick(&self, _: AccountId, topic: &[u8]) -> bool {
         topic != b"echo.kept"
     }
 
-    fn settle(&mut self, _: Now, _: &mut dyn Port) {}
+    fn settle(&mut self, _: Now, _: &mut dyn Ports) {}
 }
 
 impl Work for Echo {
-    fn overview(&mut self, _: OverviewWanted, _: Now, _: &mut dyn Port) -> Overview {
-        Overview::default()
+    fn overview(&mut self, _: OverviewWanted, _: Now, _: &mut dyn Ports) -> Vec<AccountOverview> {
+        Vec::new()
     }
 
-    fn next_sync(&mut self, _: Duration, _: &mut dyn Port) -> Option<StreamSync> {
+    fn next_sync(&mut self, _: Duration, _: &mut dyn Ports) -> Option<StreamSync> {
         if self.unsynced.is_empty() || !self.syncing.is_empty() {
             return None;
         }
         self.syncing = std::mem::take(&mut self.unsynced);
         *self.syncs.borrow_mut() += 1;
         Some(StreamSync {
-            stream: 7,
+            whose: WHOSE,
+            account: ACCOUNT.into(),
             name: STREAM.into(),
             request: SyncRequest {
                 id: SyncId(*self.syncs.borrow()),
@@ -150,20 +168,22 @@ impl Work for Echo {
 
     fn handle_synced(
         &mut self,
-        stream: u64,
+        whose: Whose,
         id: SyncId,
         result: Result<(), DiskError>,
         _: Now,
-        port: &mut dyn Port,
+        ports: &mut dyn Ports,
     ) {
-        assert_eq!((stream, id), (7, SyncId(*self.syncs.borrow())));
+        let port = ports.of(whose.account);
+        assert_eq!((whose, id), (WHOSE, SyncId(*self.syncs.borrow())));
         result.expect("synced");
         for (reply, payload) in self.syncing.drain(..) {
             answer(&reply, &payload, port);
         }
     }
 
-    fn close(&mut self, _: Now, port: &mut dyn Port) {
+    fn close(&mut self, _: Now, ports: &mut dyn Ports) {
+        let port = ports.of(AccountId::GLOBAL);
         self.disk.sync_file(self.file).expect("synced");
         for (reply, payload) in self.syncing.drain(..).chain(self.unsynced.drain(..)) {
             answer(&reply, &payload, port);
@@ -242,7 +262,10 @@ fn a_store_folder_belongs_to_one_at_a_time() {
 fn streams_come_and_go_in_folders() {
     let folder = TempFolder::new();
     let store = StoreFolder::open(&folder.0).expect("it is free");
-    let streams = store.account("$G", &OpenFiles::default()).expect("there");
+    let accounts = store.accounts(&OpenFiles::default()).expect("there");
+    assert!(!accounts.has("$G"));
+    let streams = accounts.account("$G").expect("there");
+    assert!(accounts.has("$G"));
     assert_eq!(streams.list(), Ok(Vec::new()));
     let long = "n".repeat(255);
     for name in ["B", "A", &long] {

@@ -2,29 +2,35 @@
 
 use std::time::Duration;
 
-use fanline_engine::jetstream::{Handler, Now, Overview, OverviewWanted, Port};
+use fanline_engine::AccountId;
+use fanline_engine::jetstream::{AccountOverview, Handler, Now, OverviewWanted, Ports};
 use fanline_engine::store::{DiskError, SyncId, SyncRequest};
 
 /// JetStream; something small in tests.
 pub(crate) trait Work: Handler + Send {
     /// What is to be brought to the disk now; asked until there is nothing.
-    fn next_sync(&mut self, now: Duration, port: &mut dyn Port) -> Option<StreamSync>;
+    fn next_sync(&mut self, now: Duration, ports: &mut dyn Ports) -> Option<StreamSync>;
 
     /// The disk has done, or failed to do, what was asked for.
     fn handle_synced(
         &mut self,
-        stream: u64,
+        whose: Whose,
         id: SyncId,
         result: Result<(), DiskError>,
         now: Now,
-        port: &mut dyn Port,
+        ports: &mut dyn Ports,
     );
 
     /// Brings all to the disk, and waits for it: nothing else will be asked.
-    fn close(&mut self, now: Now, port: &mut dyn Port);
+    fn close(&mut self, now: Now, ports: &mut dyn Ports);
 
     /// What there is, for monitoring.
-    fn overview(&mut self, wanted: OverviewWanted, now: Now, port: &mut dyn Port) -> Overview;
+    fn overview(
+        &mut self,
+        wanted: OverviewWanted,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) -> Vec<AccountOverview>;
 
     /// What went wrong where nobody was told, since last time.
     fn take_problems(&mut self) -> Vec<String>;
@@ -32,9 +38,17 @@ pub(crate) trait Work: Handler + Send {
 
 /// What is to be brought to the disk for a stream.
 pub(crate) struct StreamSync {
-    /// Names the stream for as long as it lives.
-    pub(crate) stream: u64,
-    /// Its name, and its folder's.
+    pub(crate) whose: Whose,
+    /// The account's name, and its folder's.
+    pub(crate) account: String,
+    /// The stream's name, and its folder's.
     pub(crate) name: String,
     pub(crate) request: SyncRequest,
+}
+
+/// Names a stream for as long as it lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Whose {
+    pub(crate) account: AccountId,
+    pub(crate) stream: u64,
 }

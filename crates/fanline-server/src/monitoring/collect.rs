@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
-use fanline_engine::jetstream::{Overview, OverviewWanted};
+use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Refusal;
@@ -17,7 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The counts of all shards together.
 pub(super) async fn totals(shared: &Shared) -> Result<ShardStatus, Refusal> {
     let all = ask(&shared.shards, PATIENCE, Command::Status).await?;
-    Ok(sum(&all))
+    let mut sum = ShardStatus::default();
+    all.iter().for_each(|one| sum.add(one));
+    Ok(sum)
 }
 
 /// The connections of all shards.
@@ -31,11 +33,11 @@ pub(super) async fn connections(shared: &Shared, wanted: &Wanted) -> Result<Told
     Ok(all)
 }
 
-/// What there is of JetStream; `None` where it is off.
+/// What there is of JetStream in each account that has it; `None` where it is off.
 pub(super) async fn jetstream(
     shared: &Shared,
     wanted: OverviewWanted,
-) -> Result<Option<Overview>, Refusal> {
+) -> Result<Option<Vec<AccountOverview>>, Refusal> {
     let Some(keeper) = &shared.keeper else {
         return Ok(None);
     };
@@ -43,7 +45,7 @@ pub(super) async fn jetstream(
     // A keeper that is gone drops the command, and the answer fails below.
     let _ = keeper.send(keeper::Command::Tell(wanted, to));
     match tokio::time::timeout(PATIENCE, answer).await {
-        Ok(Ok(overview)) => Ok(Some(overview)),
+        Ok(Ok(accounts)) => Ok(Some(accounts)),
         Ok(Err(_)) | Err(_) => Err(Refusal::KeeperSilent),
     }
 }
@@ -72,29 +74,6 @@ async fn ask<T>(
         Ok(told) => told,
         Err(_) => Err(Refusal::Silent),
     }
-}
-
-fn sum(all: &[ShardStatus]) -> ShardStatus {
-    let mut sum = ShardStatus::default();
-    for one in all {
-        sum.connections += one.connections;
-        sum.total_connections += one.total_connections;
-        sum.subscriptions += one.subscriptions;
-        sum.subscriptions_added += one.subscriptions_added;
-        sum.in_msgs += one.in_msgs;
-        sum.in_bytes += one.in_bytes;
-        sum.out_msgs += one.out_msgs;
-        sum.out_bytes += one.out_bytes;
-        sum.slow_consumers += one.slow_consumers;
-        sum.stale_connections += one.stale_connections;
-        sum.stalled_clients += one.stalled_clients;
-        sum.cached_routes += one.cached_routes;
-        sum.cache_hits += one.cache_hits;
-        sum.cache_misses += one.cache_misses;
-        sum.cached_targets += one.cached_targets;
-        sum.cached_targets_max = sum.cached_targets_max.max(one.cached_targets_max);
-    }
-    sum
 }
 
 #[cfg(test)]

@@ -437,6 +437,7 @@ mod tests {
     fn found(numbers: [u64; 5], end: Option<(u64, CloseReason)>) -> Found {
         let [cid, opened, active, subscriptions, in_msgs] = numbers;
         let status = ConnectionStatus {
+            account: fanline_engine::AccountId::GLOBAL,
             cid,
             ip: String::new(),
             port: 0,

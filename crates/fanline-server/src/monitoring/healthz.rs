@@ -1,11 +1,10 @@
 //! `/healthz`: whether this server, or one of its streams or consumers, can do its work.
 
-use fanline_engine::jetstream::{Overview, OverviewWanted};
+use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
 use hyper::StatusCode;
 use serde::Serialize;
 
 use super::answer::{Answer, Refusal};
-use super::connz::ACCOUNT;
 use super::query::Query;
 use super::{Monitor, collect};
 
@@ -89,7 +88,7 @@ async fn examine<'a>(monitor: &Monitor, patient: &Patient<'a>) -> Option<Problem
     };
     match alive {
         Ok(None) => None,
-        Ok(Some(overview)) => patient.missing_in(&overview),
+        Ok(Some(accounts)) => patient.missing_in(&accounts),
         Err(refusal) => Some(Problem {
             kind: "UNKNOWN",
             error: refusal.to_string(),
@@ -112,7 +111,7 @@ impl<'a> Patient<'a> {
     }
 
     /// What is not there of what is asked for.
-    fn missing_in(&self, overview: &Overview) -> Option<Problem<'a>> {
+    fn missing_in(&self, accounts: &[AccountOverview]) -> Option<Problem<'a>> {
         let Patient {
             account,
             stream,
@@ -128,13 +127,17 @@ impl<'a> Patient<'a> {
                 status: StatusCode::NOT_FOUND,
             })
         };
-        if !account.is_empty() && account != ACCOUNT {
+        if account.is_empty() {
+            return None;
+        }
+        let found = accounts.iter().find(|found| found.name == account);
+        let Some(AccountOverview { overview, .. }) = found else {
             let error = format!("JetStream account {account:?} not found");
             return missing("ACCOUNT", error).map(|problem| Problem {
                 stream: "",
                 ..problem
             });
-        }
+        };
         if stream.is_empty() {
             return None;
         }

@@ -1,6 +1,6 @@
 //! What `/varz` and `/jsz` both tell of JetStream.
 
-use fanline_engine::jetstream::{ApiStats, Overview};
+use fanline_engine::jetstream::{AccountOverview, ApiStats, Overview};
 use fanline_engine::store::SyncMode;
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ impl Stats {
             storage: overview.storage,
             reserved_memory: unsigned(overview.reserved_memory),
             reserved_storage: unsigned(overview.reserved_storage),
-            accounts: 1,
+            accounts: overview.accounts,
             ha_assets: 0,
             api: overview.api,
         }
@@ -79,7 +79,6 @@ impl Stats {
     /// Without JetStream.
     pub(super) fn none() -> Self {
         Stats {
-            accounts: 0,
             api: ApiStats {
                 level: 0,
                 total: 0,
@@ -89,13 +88,15 @@ impl Stats {
         }
     }
 
-    /// Of the one account: it has no limits of its own, and what it has set aside is the server's.
-    pub(super) fn of_account(overview: &Overview) -> Self {
+    /// Of one account. What is set aside for it is what it may use.
+    pub(super) fn of_account(account: &AccountOverview) -> Self {
+        let AccountOverview {
+            limits, overview, ..
+        } = account;
         Stats {
-            // -1, as nats-server writes it here.
-            reserved_memory: u64::MAX,
-            reserved_storage: u64::MAX,
-            accounts: 0,
+            // No limit is -1, which nats-server writes so here.
+            reserved_memory: u64::from_ne_bytes(limits.max_memory.to_ne_bytes()),
+            reserved_storage: u64::from_ne_bytes(limits.max_storage.to_ne_bytes()),
             api: ApiStats {
                 level: 0,
                 ..overview.api

@@ -1,10 +1,9 @@
 //! `/jsz`: JetStream, with its streams and consumers if they are asked for.
 
-use fanline_engine::jetstream::{Overview, OverviewWanted, StreamOverview};
+use fanline_engine::jetstream::{AccountOverview, Overview, OverviewWanted, StreamOverview};
 use serde::Serialize;
 
 use super::answer::{Answer, Refusal};
-use super::connz::ACCOUNT;
 use super::jetstream::{Config, Limits, Stats};
 use super::query::{Query, page};
 use super::{Monitor, collect, now_text};
@@ -38,8 +37,8 @@ struct Jsz<'a> {
 
 #[derive(Serialize)]
 struct Detail {
-    name: &'static str,
-    id: &'static str,
+    name: String,
+    id: String,
     #[serde(flatten)]
     stats: Stats,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -47,16 +46,19 @@ struct Detail {
 }
 
 /// What is asked for.
-struct Asked {
-    account: bool,
+struct Asked<'a> {
+    /// One of them by name.
+    account: &'a str,
+    /// All of them, if none is named.
+    details: bool,
     wanted: OverviewWanted,
     leaders: bool,
     offset: usize,
     limit: usize,
 }
 
-impl Asked {
-    fn parse(query: &Query) -> Result<Self, Refusal> {
+impl<'a> Asked<'a> {
+    fn parse(query: &'a Query) -> Result<Self, Refusal> {
         // One server is the leader of all that it has, so these make no difference but must be right.
         query.flag("leader-only")?;
         query.flag("stream-leader-only")?;
@@ -68,9 +70,9 @@ impl Asked {
         };
         let accounts = query.flag("accounts")?;
         let details = accounts || wanted.streams || wanted.consumers;
-        let name = query.text("acc");
         Ok(Asked {
-            account: name == ACCOUNT || details && name.is_empty(),
+            account: query.text("acc"),
+            details,
             wanted,
             leaders: query.flag("raft")?,
             offset: query.count("offset")?,
@@ -84,12 +86,12 @@ impl Asked {
 
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
     let asked = Asked::parse(query)?;
-    let overview = collect::jetstream(&monitor.shared, asked.wanted).await?;
+    let accounts = collect::jetstream(&monitor.shared, asked.wanted).await?;
     let options = &monitor.shared.options().jetstream;
-    let jsz = match (options, overview) {
-        (Some(options), Some(overview)) => {
-            let config = Config::of(options, &overview);
-            enabled(monitor, &asked, config, overview)
+    let jsz = match (options, accounts) {
+        (Some(options), Some(accounts)) => {
+            let config = Config::of(options, &Overview::sum(&accounts));
+            enabled(monitor, &asked, config, accounts)
         }
         _ => disabled(monitor),
     };
@@ -115,8 +117,13 @@ fn disabled(monitor: &Monitor) -> Jsz<'_> {
     }
 }
 
-fn enabled<'a>(monitor: &'a Monitor, asked: &Asked, config: Config, overview: Overview) -> Jsz<'a> {
-    let mut details = Vec::new();
+fn enabled<'a>(
+    monitor: &'a Monitor,
+    asked: &Asked<'_>,
+    config: Config,
+    mut accounts: Vec<AccountOverview>,
+) -> Jsz<'a> {
+    let overview = Overview::sum(&accounts);
     let (streams, consumers) = (overview.streams, overview.consumers);
     let jsz = Jsz {
         stats: Stats::of(&overview),
@@ -132,18 +139,21 @@ fn enabled<'a>(monitor: &'a Monitor, asked: &Asked, config: Config, overview: Ov
         messages: overview.messages,
         bytes: overview.memory + overview.storage,
         account_details: Vec::new(),
-        total: 1,
+        total: overview.accounts,
     };
-    if asked.account {
-        details.push(Detail {
-            name: ACCOUNT,
-            id: ACCOUNT,
-            stats: Stats::of_account(&overview),
-            stream_detail: overview.stream_detail,
-        });
+    match asked.account {
+        "" if asked.details => {}
+        name => accounts.retain(|account| account.name == name),
     }
+    let details = page(accounts, asked.offset, asked.limit).into_iter();
+    let details = details.map(|account| Detail {
+        stats: Stats::of_account(&account),
+        id: account.name.clone(),
+        name: account.name,
+        stream_detail: account.overview.stream_detail,
+    });
     Jsz {
-        account_details: page(details, asked.offset, asked.limit),
+        account_details: details.collect(),
         ..jsz
     }
 }

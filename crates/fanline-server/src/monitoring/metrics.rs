@@ -35,8 +35,8 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     );
     add_totals(&mut page, &totals);
     add_behind(&mut page, monitor).await?;
-    if let Some(overview) = collect::jetstream(&monitor.shared, OverviewWanted::default()).await? {
-        add_jetstream(&mut page, &overview);
+    if let Some(accounts) = collect::jetstream(&monitor.shared, OverviewWanted::default()).await? {
+        add_jetstream(&mut page, &Overview::sum(&accounts));
     }
     let about = format!("fanline_info{{version={VERSION:?},nats_version={COMPATIBLE_VERSION:?}}}");
     page.metric("fanline_info", "gauge", "What is running", &about, 1);

@@ -140,7 +140,8 @@ struct DiskWaits {
 
 pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     let totals = collect::totals(&monitor.shared).await?;
-    let overview = collect::jetstream(&monitor.shared, OverviewWanted::default()).await?;
+    let accounts = collect::jetstream(&monitor.shared, OverviewWanted::default()).await?;
+    let overview = accounts.as_deref().map(Overview::sum);
     let jetstream = jetstream(monitor, overview.as_ref());
     let by_clients = |clients| ByKind {
         clients,

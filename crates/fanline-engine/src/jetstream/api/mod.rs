@@ -98,6 +98,21 @@ pub(super) fn handle(
     call.answer(endpoint, result);
 }
 
+/// Answers a request of an account that has no JetStream.
+pub(super) fn refuse(path: &[u8], message: &Message<'_>, error: &ApiError, port: &mut dyn Port) {
+    let path = std::str::from_utf8(path).unwrap_or_default();
+    let endpoint = ENDPOINTS
+        .iter()
+        .find(|endpoint| endpoint.names(path).is_some());
+    if let Some(endpoint) = endpoint.filter(|_| !message.reply.is_empty()) {
+        port.publish(&Message {
+            topic: message.reply,
+            payload: &failed_reply(endpoint.kind, error),
+            ..Message::default()
+        });
+    }
+}
+
 impl<'a> Call<'a> {
     fn answer(&mut self, endpoint: &Endpoint, result: Result<Answer, ApiError>) {
         self.js.stats.total += 1;

@@ -121,8 +121,9 @@ pub(super) fn check_beside_others(
     if but.is_none() && limits.max_streams >= 0 && count >= limits.max_streams {
         return Err(ApiError::MAXIMUM_STREAMS_LIMIT);
     }
-    let others = js.reserved(but);
+    let mut others = js.reserved(but);
     limits.check(config, others)?;
+    others.join(js.reserved_elsewhere);
     js.settings.server_limits.check(config, others)
 }
 

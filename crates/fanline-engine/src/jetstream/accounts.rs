@@ -1,0 +1,420 @@
+//! The JetStream of each account: they share a server, and nothing else.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::account::{JetStream, Settings, StreamSync};
+use super::folders::Folders;
+use super::limits::{AccountLimits, Reserved, Used};
+use super::overview::{Overview, OverviewWanted};
+use super::streams::StreamId;
+use super::{ApiError, Handler, Message, Now, Ports, api};
+use crate::access::AccountId;
+use crate::store::{DiskError, SyncId};
+
+/// What is asked of JetStream, in every account.
+const API: &str = "$JS.API.>";
+const API_PREFIX: &[u8] = b"$JS.API.";
+
+/// Where the streams of each account are kept.
+pub trait AccountFolders: Send {
+    /// Whether anything was kept for this account.
+    fn has(&self, account: &str) -> bool;
+
+    /// The folders of this account's streams, which are made room for when there is none.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn of(&mut self, account: &str) -> Result<Box<dyn Folders>, DiskError>;
+}
+
+/// Something to be brought to the disk, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountSync {
+    /// To be given to [`JetStreams::handle_synced`].
+    pub account: AccountId,
+    /// The account's name, and so its folder's.
+    pub account_name: String,
+    /// What of it.
+    pub sync: StreamSync,
+}
+
+/// An account's JetStream in numbers.
+#[derive(Clone, Debug)]
+pub struct AccountOverview {
+    /// Whose it is.
+    pub name: String,
+    /// What it may use.
+    pub limits: AccountLimits,
+    /// What it has.
+    pub overview: Overview,
+}
+
+/// One JetStream for each account that may have one. It is made when it is used for the first time, or
+/// when something was kept for it.
+///
+/// It is called as a [`JetStream`] is.
+pub struct JetStreams {
+    /// What all of them are told; the account and its limits are each one's own.
+    settings: Settings,
+    folders: Option<Box<dyn AccountFolders>>,
+    seed: u64,
+    seats: Vec<Seat>,
+    used: Used,
+    /// Those that something was said to since they were settled.
+    touched: BTreeSet<AccountId>,
+    /// Those that may have something to be brought to the disk.
+    unsynced: BTreeSet<AccountId>,
+    timers: BTreeSet<(Duration, AccountId)>,
+    problems: Vec<String>,
+}
+
+/// An account's place.
+struct Seat {
+    name: String,
+    state: State,
+    used: Used,
+    timer: Option<Duration>,
+}
+
+#[derive(Default)]
+enum State {
+    /// It has no JetStream, and is told so.
+    #[default]
+    Refused,
+    /// It may have one.
+    Granted(AccountLimits),
+    Running(Box<JetStream>),
+}
+
+impl JetStreams {
+    /// No account has any yet. Without folders, streams on disk are refused. `seed` makes the names that
+    /// are drawn differ from those of other runs.
+    pub fn new(settings: Settings, folders: Option<Box<dyn AccountFolders>>, seed: u64) -> Self {
+        JetStreams {
+            settings,
+            folders,
+            seed,
+            seats: Vec::new(),
+            used: Used::default(),
+            touched: BTreeSet::new(),
+            unsynced: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Says what an account may use from now on; `None` is nothing. The streams that it has stay where they
+    /// are, and those that were kept for it are taken back.
+    pub fn grant(
+        &mut self,
+        account: AccountId,
+        name: &str,
+        limits: Option<AccountLimits>,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) {
+        while self.seats.len() <= account.index() {
+            self.seats.push(Seat::default());
+        }
+        let seat = &mut self.seats[account.index()];
+        if seat.name.is_empty() {
+            let port = ports.of(account);
+            port.subscribe(API.as_bytes());
+            if let Some(domain) = &self.settings.domain {
+                port.subscribe(format!("$JS.{domain}.API.>").as_bytes());
+            }
+        }
+        seat.name = name.into();
+        match (&mut seat.state, limits) {
+            (State::Running(jetstream), Some(limits)) => jetstream.set_limits(limits),
+            (State::Running(_), None) => self.close_account(account, now, ports),
+            (state, Some(limits)) => {
+                *state = State::Granted(limits);
+                let folders = self.folders.as_ref();
+                if folders.is_some_and(|folders| folders.has(name)) {
+                    self.start(account, now, ports);
+                }
+            }
+            (state, None) => *state = State::Refused,
+        }
+    }
+
+    /// Makes the JetStream of an account that may have one.
+    fn start(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
+        let seat = &mut self.seats[account.index()];
+        let State::Granted(limits) = &seat.state else {
+            return;
+        };
+        let mut settings = self.settings.clone();
+        settings.account.clone_from(&seat.name);
+        settings.limits = limits.clone();
+        let folders = self
+            .folders
+            .as_mut()
+            .map(|folders| folders.of(&seat.name))
+            .transpose();
+        let folders = folders.unwrap_or_else(|error| {
+            let name = &seat.name;
+            let problem = format!("account {name} has no folder for its streams: {error}");
+            self.problems.push(problem);
+            None
+        });
+        let seed = self.seed ^ u64::from(account.0).rotate_left(32);
+        let jetstream = JetStream::new(settings, folders, seed, now, ports.of(account));
+        seat.state = State::Running(Box::new(jetstream));
+        self.touched.insert(account);
+    }
+
+    /// Brings all to the disk, and forgets it. Nobody hears of it any more.
+    fn close_account(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
+        let seat = &mut self.seats[account.index()];
+        if let State::Running(mut jetstream) = std::mem::take(&mut seat.state) {
+            jetstream.close(now, ports.of(account));
+            self.problems.extend(jetstream.take_problems());
+            seat.set_timer(account, None, &mut self.timers);
+            self.used = self.used.without(std::mem::take(&mut seat.used));
+        }
+    }
+
+    fn running(&self, account: AccountId) -> Option<&JetStream> {
+        match &self.seats.get(account.index())?.state {
+            State::Running(jetstream) => Some(jetstream),
+            _ => None,
+        }
+    }
+
+    /// The JetStream of an account, to be told something.
+    fn touch(&mut self, account: AccountId) -> Option<&mut JetStream> {
+        let seat = self.seats.get_mut(account.index())?;
+        let State::Running(jetstream) = &mut seat.state else {
+            return None;
+        };
+        self.touched.insert(account);
+        jetstream.set_elsewhere(self.used.without(seat.used));
+        Some(jetstream)
+    }
+
+    /// What other accounts have set aside.
+    fn reserved_elsewhere(&self, account: AccountId) -> Reserved {
+        let mut reserved = Reserved::default();
+        for (at, seat) in self.seats.iter().enumerate() {
+            if let State::Running(jetstream) = &seat.state
+                && at != account.index()
+            {
+                reserved.join(jetstream.reserved(None));
+            }
+        }
+        reserved
+    }
+
+    fn settle_account(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
+        let seat = &mut self.seats[account.index()];
+        let State::Running(jetstream) = &mut seat.state else {
+            return;
+        };
+        jetstream.settle(now, ports.of(account));
+        let used = jetstream.used();
+        self.used = self.used.without(seat.used);
+        self.used.add(used);
+        seat.used = used;
+        let timer = jetstream.next_timeout();
+        seat.set_timer(account, timer, &mut self.timers);
+        self.unsynced.insert(account);
+    }
+
+    /// What is to be brought to the disk now; to be asked until there is nothing.
+    pub fn next_sync(&mut self, now: Duration, ports: &mut dyn Ports) -> Option<AccountSync> {
+        while let Some(account) = self.unsynced.last().copied() {
+            let seat = &mut self.seats[account.index()];
+            if let State::Running(jetstream) = &mut seat.state {
+                if let Some(sync) = jetstream.next_sync(now, ports.of(account)) {
+                    return Some(AccountSync {
+                        account,
+                        account_name: seat.name.clone(),
+                        sync,
+                    });
+                }
+                let timer = jetstream.next_timeout();
+                seat.set_timer(account, timer, &mut self.timers);
+            }
+            self.unsynced.pop_last();
+        }
+        None
+    }
+
+    /// The disk has done, or failed to do, what [`next_sync`](Self::next_sync) asked for.
+    pub fn handle_synced(
+        &mut self,
+        account: AccountId,
+        stream: StreamId,
+        id: SyncId,
+        result: Result<(), DiskError>,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) {
+        if let Some(jetstream) = self.touch(account) {
+            jetstream.handle_synced(stream, id, result, now, ports.of(account));
+        }
+    }
+
+    /// Brings all to the disk, and waits for it: to be called once, before the server stops.
+    pub fn close(&mut self, now: Now, ports: &mut dyn Ports) {
+        for account in 0..u32::try_from(self.seats.len()).unwrap_or(u32::MAX) {
+            let account = AccountId(account);
+            if let Some(jetstream) = self.touch(account) {
+                jetstream.close(now, ports.of(account));
+            }
+        }
+    }
+
+    /// What there is, account by account.
+    pub fn overview(
+        &mut self,
+        wanted: OverviewWanted,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) -> Vec<AccountOverview> {
+        let mut all = Vec::new();
+        for (at, seat) in self.seats.iter_mut().enumerate() {
+            let account = AccountId(u32::try_from(at).unwrap_or(u32::MAX));
+            let (limits, overview) = match &mut seat.state {
+                State::Refused => continue,
+                State::Granted(limits) => {
+                    let overview = Overview {
+                        limits: self.settings.server_limits,
+                        ..Overview::default()
+                    };
+                    (limits.clone(), overview)
+                }
+                State::Running(jetstream) => (
+                    jetstream.settings.limits.clone(),
+                    jetstream.overview(wanted, now, ports.of(account)),
+                ),
+            };
+            all.push(AccountOverview {
+                name: seat.name.clone(),
+                limits,
+                overview,
+            });
+        }
+        all
+    }
+
+    /// What went wrong where nobody was told, in words, since last time.
+    pub fn take_problems(&mut self) -> Vec<String> {
+        let mut problems = std::mem::take(&mut self.problems);
+        for seat in &mut self.seats {
+            if let State::Running(jetstream) = &mut seat.state {
+                problems.extend(jetstream.take_problems());
+            }
+        }
+        problems
+    }
+}
+
+impl Default for Seat {
+    fn default() -> Self {
+        Seat {
+            name: String::new(),
+            state: State::Refused,
+            used: Used::default(),
+            timer: None,
+        }
+    }
+}
+
+impl Seat {
+    fn set_timer(
+        &mut self,
+        account: AccountId,
+        timer: Option<Duration>,
+        timers: &mut BTreeSet<(Duration, AccountId)>,
+    ) {
+        if self.timer == timer {
+            return;
+        }
+        if let Some(before) = self.timer {
+            timers.remove(&(before, account));
+        }
+        timers.extend(timer.map(|at| (at, account)));
+        self.timer = timer;
+    }
+}
+
+impl Handler for JetStreams {
+    fn handle(
+        &mut self,
+        account: AccountId,
+        message: &Message<'_>,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) {
+        let Some(seat) = self.seats.get(account.index()) else {
+            return;
+        };
+        match seat.state {
+            State::Refused => {
+                let error = ApiError::NOT_ENABLED_FOR_ACCOUNT;
+                if let Some(path) = message.topic.strip_prefix(API_PREFIX) {
+                    api::refuse(path, message, &error, ports.of(account));
+                }
+                return;
+            }
+            State::Granted(_) => self.start(account, now, ports),
+            State::Running(_) => {}
+        }
+        // Only streams that are made or changed depend on it.
+        if message.topic.starts_with(b"$JS.API.STREAM.") {
+            let reserved = self.reserved_elsewhere(account);
+            if let Some(jetstream) = self.touch(account) {
+                jetstream.set_reserved_elsewhere(reserved);
+            }
+        }
+        if let Some(jetstream) = self.touch(account) {
+            jetstream.handle(message, now, ports.of(account));
+        }
+    }
+
+    fn handle_interest(
+        &mut self,
+        account: AccountId,
+        filter: &[u8],
+        _: bool,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) {
+        if let Some(jetstream) = self.touch(account) {
+            jetstream.handle_interest(filter, now, ports.of(account));
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Now, ports: &mut dyn Ports) {
+        let mut due = Vec::new();
+        let until = self
+            .timers
+            .iter()
+            .take_while(|(at, _)| *at <= now.since_start);
+        due.extend(until.map(|(_, account)| *account));
+        for account in due {
+            if let Some(jetstream) = self.touch(account) {
+                jetstream.handle_timeout(now, ports.of(account));
+            }
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Duration> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    fn is_quick(&self, account: AccountId, topic: &[u8]) -> bool {
+        self.running(account)
+            .is_some_and(|jetstream| jetstream.is_quick(topic))
+    }
+
+    fn settle(&mut self, now: Now, ports: &mut dyn Ports) {
+        while let Some(account) = self.touched.pop_first() {
+            self.settle_account(account, now, ports);
+        }
+    }
+}
