@@ -381,15 +381,17 @@ fn is_end_of_value(c: char) -> bool {
 fn integer(digits: &str, factor: i64, place: Place) -> Result<Value, ConfigError> {
     let number: Option<i64> = digits.parse().ok();
     let number = number.and_then(|number| number.checked_mul(factor));
-    number.map(Value::Integer).ok_or(ConfigError::Syntax {
-        place,
-        reason: format!("integer '{digits}' is out of the range"),
-    })
+    number
+        .map(Value::Integer)
+        .ok_or_else(|| ConfigError::Syntax {
+            place,
+            reason: format!("integer '{digits}' is out of the range"),
+        })
 }
 
 fn float(text: &str, place: Place) -> Result<Value, ConfigError> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite());
-    number.map(Value::Float).ok_or(ConfigError::Syntax {
+    number.map(Value::Float).ok_or_else(|| ConfigError::Syntax {
         place,
         reason: format!("float '{text}' is out of the range"),
     })

@@ -243,7 +243,7 @@ fn variables_and_includes() {
 #[test]
 fn what_would_take_all_memory_is_refused() {
     check_refused(&format!("a: {}", "[".repeat(100)), "at most 64 times");
-    check_refused(&"{".repeat(100), "at most 64 times");
+    check_refused(&"a {".repeat(100), "at most 64 times");
     let mut text = String::from("V0: [1, 1, 1, 1, 1, 1, 1, 1]\n");
     for i in 1..12 {
         let before = format!("$V{}, ", i - 1).repeat(8);

@@ -2,6 +2,7 @@
 
 mod admission;
 mod churn;
+mod configuration;
 mod embedding;
 mod errors;
 mod jetstream;
@@ -12,6 +13,13 @@ mod monitoring;
 mod order;
 mod queue_groups;
 mod raw;
+mod reload;
+#[path = "../../../../fuzz/src/server_checks/mod.rs"]
+#[allow(
+    unreachable_pub,
+    reason = "the fuzz targets are another crate, to which these are public"
+)]
+mod server_checks;
 mod slow_subscriber;
 mod split_writes;
 mod visibility;

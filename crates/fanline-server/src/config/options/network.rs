@@ -110,7 +110,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Address,
         |draft, given| {
             let (host, port) = given.address()?;
-            draft.monitor_host = host.or(draft.monitor_host.take());
+            draft.monitor_host = host.or_else(|| draft.monitor_host.take());
             draft.monitor_port = port;
             Ok(())
         },
@@ -140,7 +140,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Address,
         |draft, given| {
             let (host, port) = given.address()?;
-            draft.monitor_host = host.or(draft.monitor_host.take());
+            draft.monitor_host = host.or_else(|| draft.monitor_host.take());
             draft.monitor_port = port;
             draft.loaded.options.monitoring_tls = port.is_some();
             Ok(())
