@@ -306,6 +306,7 @@ impl Handle {
             lame_duck_duration: options.lame_duck_duration,
             lame_duck_grace_period: options.lame_duck_grace_period,
             pid_file: options.pid_file,
+            origin: options.origin,
             trace_protocol: options.trace_protocol,
             ..Options::clone(&before)
         };

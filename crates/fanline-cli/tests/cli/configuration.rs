@@ -88,7 +88,7 @@ fn settings_are_shown_without_secrets() {
             "{stdout}"
         );
     }
-    assert!(seen(&run(&["config", "show"])).1.contains("127.0.0.1:4222"));
+    assert!(seen(&run(&["config", "show"])).1.contains("\"127.0.0.1\""));
 }
 
 /// One `debug` line more or less tells whether it was obeyed.

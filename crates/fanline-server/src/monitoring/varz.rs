@@ -74,6 +74,8 @@ struct Settings {
     jetstream: JetStream,
     tls_timeout: u8,
     write_deadline: u128,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    config_digest: String,
 }
 
 /// Empty where JetStream is off.
@@ -221,6 +223,10 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
         jetstream,
         tls_timeout: 2,
         write_deadline: limits.write_deadline.as_nanos(),
+        config_digest: options
+            .origin
+            .as_ref()
+            .map_or_else(String::new, |origin| origin.digest.clone()),
     }
 }
 

@@ -26,7 +26,7 @@ fn named(given: &Given<'_>, name: &str) -> Read<Account> {
 }
 
 /// Reads one account, whose name is the key.
-pub(in crate::config) fn account(given: &Given<'_>) -> Read<Account> {
+fn account(given: &Given<'_>) -> Read<Account> {
     let mut account = named(given, given.key)?;
     let Value::Map(_) = given.node.value else {
         return Err(given.fault("Expected map entries for accounts"));

@@ -9,7 +9,7 @@ mod users;
 
 use fanline_engine::access::AccessConfig;
 
-pub(super) use accounts::{account, accounts};
+pub(super) use accounts::accounts;
 pub(super) use mappings::mappings;
 pub(super) use permissions::permissions;
 pub(super) use show::show;

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::{duration_text, text_or_null};
 use crate::config::table::Kind::{Address, Bool, Duration, Integer, Path, Port, Text};
@@ -24,7 +24,8 @@ pub(super) const OPTIONS: &[Entry] = &[
             options.port = port.unwrap_or(PORT_DEFAULT);
             Ok(())
         },
-        |loaded| json!(format!("{}:{}", loaded.options.host, loaded.options.port)),
+        // `host` and `port` show it.
+        |_| Json::Null,
     )
     .default("0.0.0.0:4222")
     .help("Where NATS clients connect, in one: `host` and `port`. Port -1 picks a free one."),
