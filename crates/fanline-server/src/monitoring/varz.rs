@@ -24,7 +24,7 @@ struct Varz<'a> {
     traffic: Traffic,
     http_req_stats: BTreeMap<&'static str, u64>,
     config_load_time: String,
-    config_digest: &'static str,
+    config_digest: String,
     feature_flags: Empty,
     slow_consumer_stats: ByKind,
     stale_connection_stats: ByKind,
@@ -74,8 +74,6 @@ struct Settings {
     jetstream: JetStream,
     tls_timeout: u8,
     write_deadline: u128,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    config_digest: String,
 }
 
 /// Empty where JetStream is off.
@@ -156,7 +154,8 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         traffic: traffic(&totals),
         http_req_stats: monitor.requests.borrow().clone(),
         config_load_time: monitor.date(Duration::ZERO),
-        config_digest: "",
+        config_digest: (monitor.shared.options().origin.as_ref())
+            .map_or_else(String::new, |origin| origin.digest.clone()),
         feature_flags: Empty {},
         slow_consumer_stats: by_clients(totals.slow_consumers),
         stale_connection_stats: by_clients(totals.stale_connections),
@@ -223,10 +222,6 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
         jetstream,
         tls_timeout: 2,
         write_deadline: limits.write_deadline.as_nanos(),
-        config_digest: options
-            .origin
-            .as_ref()
-            .map_or_else(String::new, |origin| origin.digest.clone()),
     }
 }
 
