@@ -103,7 +103,7 @@ _OPTIONS = [
     "server_tags: a", "server_metadata {a: b}", "gateway {foo: 1}", "mqtt {foo: 1}", "zork {a: 1}",
     "max_file_store: 5", "jetstream {port: 5}", "connect_error_reports: 0",
     # What charts and guides begin with.
-    'port: 4222\nmonitor_port: 8222\nserver_name: $FANLINE_TEST_NAME\npid_file: "/var/run/nats/nats.pid"\n'
+    'port: 4222\nmonitor_port: 8222\nserver_name: nats-0\npid_file: "/var/run/nats/nats.pid"\n'
     'lame_duck_grace_period: 10s\nlame_duck_duration: 30s\njetstream {\n  max_file_store: 10Gi\n  max_memory_store: 0\n'
     '  store_dir: /data\n}\n',
     "listen: 127.0.0.1:4222\n\njetstream: {\n    store_dir: \"nats\"\n    max_mem: 1G,\n    max_file: 100G\n}\n",

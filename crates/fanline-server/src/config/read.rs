@@ -151,7 +151,7 @@ impl<'a> Given<'a> {
         Ok(((!host.is_empty()).then(|| host.to_owned()), port))
     }
 
-    /// A duration as text; `None` for a bare number, which counts seconds and is deprecated.
+    /// A duration as text, or a bare number, which counts seconds.
     pub(super) fn duration(&self) -> Read<Duration> {
         match &self.node.value {
             Value::Text(text) => {
@@ -161,6 +161,11 @@ impl<'a> Given<'a> {
             Value::Integer(seconds) => self.seconds(*seconds),
             _ => Err(self.expected("a duration such as \"10s\"")),
         }
+    }
+
+    /// The same where a bare number has never been one.
+    pub(super) fn text_duration(&self) -> Read<Duration> {
+        self.text().and_then(|_| self.duration())
     }
 
     /// Whether the duration is a bare number.

@@ -126,7 +126,7 @@ impl Walk<'_> {
         let advice = table::advice(block, key).map_or_else(String::new, |text| format!("; {text}"));
         self.faults.push(Fault {
             place: Some(place.clone()),
-            reason: format!("unknown field \"{key}\"{advice}"),
+            reason: format!("unknown field {key:?}{advice}"),
         });
     }
 }

@@ -203,7 +203,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "lame_duck_duration",
         Duration,
         |draft, given| {
-            let duration = given.duration()?;
+            let duration = given.text_duration()?;
             if duration.as_secs() < LAME_DUCK_SECONDS_MIN {
                 return Err(given.fault(format!(
                     "invalid lame_duck_duration of {}, minimum is {LAME_DUCK_SECONDS_MIN} seconds",
@@ -223,7 +223,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "lame_duck_grace_period",
         Duration,
         |draft, given| {
-            draft.loaded.options.lame_duck_grace_period = given.duration()?;
+            draft.loaded.options.lame_duck_grace_period = given.text_duration()?;
             Ok(())
         },
         |loaded| duration_text(loaded.options.lame_duck_grace_period),
