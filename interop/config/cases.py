@@ -24,8 +24,10 @@ a\"b 'it''s' "" '' ""x trueish true# true//c on-x truex true- onward yes.no no_ 
 
 _SPACED = [
     "a b", '"a" b', "'a' 'b'", "a #c", "a // c", "t rue", "1,000", '"\\\n"', "'a\nb'", '"a\nb"', '"abc', "'abc",
-    "(\nabc\n)", "(abc\n)", "(abc)\n", "(\nabc\n", "(\n a b\n  c\n)", "(\na)\n)", "(a (b) c\n)", "(\n)\n", "(\n  )\n",
-    "(\nab\n)\nport: 5", "(\nab\n) # c\nport: 5", "(\nab\n),port: 5", "(\\n\n)", "(\nab\r\n)\r\n",
+    # nats-server keeps the `)` in the text when it is the last character of the file.
+    "(\nabc\n)\n", "(abc\n)\n", "(abc)\n", "(\nabc\n", "(\n a b\n  c\n)\n", "(\na)\n)\n", "(a (b) c\n)\n", "(\n)\n",
+    "(\n  )\n", "(\nab\n)\nport: 5", "(\nab\n) # c\nport: 5", "(\nab\n),port: 5", "(\\n\n)\n",
+    "(\nab\r\n)\r\n",
 ]
 
 _STRUCTURE = [
@@ -117,7 +119,7 @@ _OPTIONS = [
 CASES = list(
     dict.fromkeys(
         [f"host: {value}" for value in [*_VALUES, *_SPACED]]
-        + [f"port: {value}" for value in _VALUES]
+        + [f"max_connections: {value}" for value in _VALUES]
         + _STRUCTURE
         + _OPTIONS
     )

@@ -10,6 +10,7 @@ DIFFERENCES = {
     "listen: 0.0.0.0:70000": AT_THE_CHECK,
     "max_payload: -1": "a server that takes messages of any size has no memory left sooner or later",
     "max_payload: 10e": TYPING,
+    "max_connections: -1k": TYPING,
     "host: a\0": TYPING,
     "ping_interval: '-1s'": TYPING,
     "write_timeout: retry": UNSUPPORTED,

@@ -327,7 +327,10 @@ impl Setup {
             options.monitoring = Some((host, port));
         }
         options.trace_protocol = loaded.log.trace;
-        if self.jetstream.unwrap_or(options.jetstream.is_some()) {
+        if self
+            .jetstream
+            .unwrap_or_else(|| options.jetstream.is_some())
+        {
             if loaded.jetstream.store_dir.is_none() {
                 // Where nats-server keeps them, too.
                 self.warnings.push(
