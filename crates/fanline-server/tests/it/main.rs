@@ -21,5 +21,9 @@ mod reload;
 )]
 mod server_checks;
 mod slow_subscriber;
+mod sockets;
 mod split_writes;
+mod tls;
+mod transports;
 mod visibility;
+mod websocket;

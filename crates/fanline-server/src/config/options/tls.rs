@@ -26,8 +26,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .flags("--tls, --tlscert, --tlskey, --tlscacert, --tlsverify")
     .default("off")
-    .reloads()
-    .help("TLS for NATS clients."),
+    .help("TLS for NATS clients. A reload reads its files again."),
     works(
         "allow_non_tls",
         Bool,
