@@ -11,6 +11,7 @@ use fanline_server::{Addresses, Auth, Handle, JetStreamOptions, Server, StartErr
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::log::{self, LogFormat, LogSettings};
+use crate::notify::{self, State};
 use crate::values;
 
 /// Run a server.
@@ -257,6 +258,7 @@ pub(crate) fn run(job: Job) -> ExitCode {
                 welcome(handle.addresses(), handle.store_folder().as_deref())
             );
         }
+        notify::tell(State::Ready);
         tokio::select! {
             () = handle.wait() => {}
             never = signals.obey(&handle, job) => match never {},
@@ -296,10 +298,12 @@ impl Signals {
             tokio::select! {
                 _ = self.interrupt.recv() => {
                     tracing::info!("Trapped \"interrupt\" signal");
+                    notify::tell(State::Stopping);
                     handle.shutdown();
                 }
                 _ = self.terminate.recv() => {
                     tracing::info!("Trapped \"terminated\" signal");
+                    notify::tell(State::Stopping);
                     // A lame duck has its own end, and supervisors like to ask twice.
                     if !is_lame_duck {
                         handle.shutdown();
@@ -311,14 +315,17 @@ impl Signals {
                 }
                 _ = self.lame_duck.recv() => {
                     tracing::info!("Trapped \"user defined signal 2\" signal");
+                    notify::tell(State::Stopping);
                     is_lame_duck = true;
                     handle.lame_duck();
                 }
                 _ = self.reload.recv() => {
                     tracing::info!("Trapped \"hangup\" signal");
+                    notify::tell(State::Reloading);
                     if let Err(why) = reload(handle, &mut job) {
                         tracing::error!("Failed to reload server configuration: {why}");
                     }
+                    notify::tell(State::Ready);
                 }
             }
         }
