@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 use crate::bench::BenchArgs;
 use crate::commands::check::CheckArgs;
 use crate::commands::completions::CompletionsArgs;
+use crate::commands::config::ConfigCommand;
 use crate::commands::consumer::ConsumerCommand;
 use crate::commands::kv::KvCommand;
 use crate::commands::man::ManArgs;
@@ -69,6 +70,9 @@ pub(crate) enum Command {
     #[command(subcommand, visible_alias = "obj", arg_required_else_help = true)]
     Object(ObjectCommand),
     Bench(BenchArgs),
+    /// Configuration files: check them, show what they add up to
+    #[command(subcommand, arg_required_else_help = true)]
+    Config(ConfigCommand),
     Top(TopArgs),
     Check(CheckArgs),
     Completions(CompletionsArgs),
@@ -81,6 +85,7 @@ impl Command {
     pub(crate) fn run(self) -> ExitCode {
         let outcome = match self {
             Command::Serve(args) => return args.run(),
+            Command::Config(command) => return command.run(),
             Command::Check(args) => return check(args),
             Command::Version => {
                 let line = compat::version("fanline");

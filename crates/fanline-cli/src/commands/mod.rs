@@ -3,6 +3,7 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod consumer;
 pub(crate) mod kv;
 pub(crate) mod man;

@@ -147,6 +147,26 @@ impl Access {
         Access::after(&self.accounts, config)
     }
 
+    /// The same directory with the ids that accounts have in `before`.
+    ///
+    /// # Errors
+    /// Says what is wrong, naming it.
+    pub fn in_place_of(&self, before: &Access) -> Result<Self, AccessError> {
+        let no_auth_user = self
+            .no_auth_user
+            .map(|place| match &self.user_at(place).identity {
+                Identity::Name(name, _) => name.clone(),
+                Identity::Nkey(public) => public.clone(),
+            });
+        before.successor(AccessConfig {
+            token: self.token.clone(),
+            accounts: self.accounts.clone(),
+            no_auth_user,
+            system_account: Some(self.accounts[AccountId::SYSTEM.index()].name.clone()),
+            always_nonce: self.always_nonce,
+        })
+    }
+
     fn after(known: &[Account], config: AccessConfig) -> Result<Self, AccessError> {
         let accounts = in_order(known, &config)?;
         let by_name: HashMap<String, AccountId> = (0..)

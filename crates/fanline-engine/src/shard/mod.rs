@@ -7,6 +7,7 @@ mod deliver;
 mod keeper;
 mod pending;
 mod permit;
+mod reload;
 mod replies;
 mod run;
 mod session;
