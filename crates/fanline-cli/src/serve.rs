@@ -145,18 +145,15 @@ impl ServeArgs {
         }
         self.apply_log(&mut loaded.log);
         self.apply_jetstream(&mut loaded);
+        if let Some(token) = &self.auth {
+            loaded.set_token(token.clone());
+        } else if let (Some(name), Some(password)) = (&self.user, &self.pass) {
+            loaded.set_user(name.clone(), password.clone());
+        }
         let options = &mut loaded.options;
         options.trace_protocol = loaded.log.trace;
         if let Some((host, port)) = &self.listen {
             (options.host, options.port) = (host.clone(), *port);
-        }
-        if let Some(token) = &self.auth {
-            options.auth = Auth::Token(token.clone());
-        } else if let (Some(name), Some(password)) = (&self.user, &self.pass) {
-            options.auth = Auth::User {
-                name: name.clone(),
-                password: password.clone(),
-            };
         }
         override_with(&mut options.server_name, &self.name);
         override_with(&mut options.monitoring, &self.monitor);

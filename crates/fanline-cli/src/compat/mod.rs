@@ -345,12 +345,9 @@ impl Setup {
         // A user wins over a token, as in nats-server, and both over what the file says.
         match (self.user, self.password, self.token) {
             (None, None, None) => {}
-            (None, None, Some(token)) => options.auth = Auth::Token(token),
+            (None, None, Some(token)) => loaded.set_token(token),
             (name, password, _) => {
-                options.auth = Auth::User {
-                    name: name.unwrap_or_default(),
-                    password: password.unwrap_or_default(),
-                }
+                loaded.set_user(name.unwrap_or_default(), password.unwrap_or_default());
             }
         }
         Ok((self.loaded, self.warnings))

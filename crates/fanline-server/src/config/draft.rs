@@ -1,10 +1,13 @@
 //! What a configuration adds up to while it is read.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, User};
 
 use super::error::Fault;
 use super::read::{Given, Read};
-use super::{Auth, JetStreamOptions, Loaded};
+use super::{JetStreamOptions, Loaded, access};
 
 /// Settings that become options only together.
 pub(super) struct Draft {
@@ -52,6 +55,7 @@ impl Draft {
     /// Puts together what depends on each other.
     pub(super) fn finish(mut self) -> Result<Loaded, Vec<Fault>> {
         let mut faults = Vec::new();
+        self.finish_access(&mut faults);
         let mut fault = |reason: &str| {
             faults.push(Fault {
                 place: None,
@@ -66,18 +70,6 @@ impl Draft {
         if options.lame_duck_grace_period >= options.lame_duck_duration {
             fault("lame duck grace period must be shorter than the lame duck duration");
         }
-        options.auth = match (self.user, self.password, self.token) {
-            (None, None, None) => options.auth.clone(),
-            (None, None, Some(token)) => Auth::Token(token),
-            (name, password, None) => Auth::User {
-                name: name.unwrap_or_default(),
-                password: password.unwrap_or_default(),
-            },
-            (_, _, Some(_)) => {
-                fault("Cannot have a user/pass and token");
-                Auth::Open
-            }
-        };
         if self.store_dir.is_some() {
             self.jetstream.store_dir = self.store_dir;
         }
@@ -88,6 +80,39 @@ impl Draft {
             Ok(self.loaded)
         } else {
             Err(faults)
+        }
+    }
+
+    /// Who may connect: one token, one user, or users and accounts.
+    fn finish_access(&mut self, faults: &mut Vec<Fault>) {
+        let access = &mut self.loaded.access;
+        let is_single = self.user.is_some() || self.password.is_some();
+        let reason = match (&self.token, is_single, access::has_users(access)) {
+            (Some(_), true, _) => "Cannot have a user/pass and token",
+            (Some(_), _, true) => "Can not have a token and a users array",
+            (_, true, true) => "Can not have a single user/pass and a users array",
+            _ => "",
+        };
+        if !reason.is_empty() {
+            let reason = reason.into();
+            return faults.push(Fault { place: None, reason });
+        }
+        if let Some(token) = self.token.take() {
+            access.token = Some(token.into());
+        } else if is_single {
+            let name = self.user.take().unwrap_or_default();
+            let user = User::new(name, self.password.take().unwrap_or_default());
+            access.account_mut(GLOBAL_ACCOUNT).users.push(user);
+        }
+        if *access == AccessConfig::default() {
+            return;
+        }
+        match Access::new(access.clone()) {
+            Ok(access) => self.loaded.options.access = Arc::new(access),
+            Err(error) => faults.push(Fault {
+                place: None,
+                reason: error.to_string(),
+            }),
         }
     }
 }

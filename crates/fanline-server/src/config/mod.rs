@@ -14,6 +14,7 @@
 //! which unknown keys are found, [`Loaded::settings`] is shown, a reload is decided
 //! ([`Loaded::changes`]) and `docs/configuration.md` is written ([`reference`]).
 
+mod access;
 mod changes;
 mod digest;
 mod draft;
@@ -33,7 +34,9 @@ mod walk;
 
 use std::path::{Path, PathBuf};
 
-use crate::{Auth, JetStreamOptions, Options, Origin};
+use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, Identity, Password, User};
+
+use crate::{JetStreamOptions, Options, Origin};
 
 pub use changes::{Change, NotReloadable};
 pub use error::{ConfigError, Fault, Place};
@@ -48,6 +51,8 @@ pub use value::{Entry, Map, Node, Value};
 pub struct Loaded {
     /// What a server is told.
     pub options: Options,
+    /// Users and accounts, of which [`Options::access`] is made.
+    pub access: AccessConfig,
     /// What the block `jetstream` says, whether it is on or not. When there is no folder in it,
     /// [`Options::jetstream`] has none either: streams are in memory then, unless the caller
     /// chooses a folder.
@@ -64,6 +69,25 @@ impl Loaded {
     /// Everything that should be said loudly at the start.
     pub fn warnings(&self) -> impl Iterator<Item = &Fault> {
         self.unsupported.iter().chain(&self.deprecated)
+    }
+
+    /// One user in place of all that the file says about who may connect.
+    pub fn set_user(&mut self, name: impl Into<String>, password: impl Into<Password>) {
+        self.access = AccessConfig::default();
+        let user = User::new(name, password);
+        self.access.account_mut(GLOBAL_ACCOUNT).users.push(user.clone());
+        let Identity::Name(name, password) = user.identity else {
+            return;
+        };
+        self.options.access = Access::user(name, password).into();
+    }
+
+    /// One token for all in place of it.
+    pub fn set_token(&mut self, token: impl Into<Password>) {
+        let token = token.into();
+        self.access = AccessConfig::default();
+        self.access.token = Some(token.clone());
+        self.options.access = Access::token(token).into();
     }
 }
 

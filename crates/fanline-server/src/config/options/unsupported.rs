@@ -13,7 +13,6 @@ const TRUSTED: &str = "trusted_keys is not supported by Fanline yet: it has no e
 const OPERATOR: &str = "operator mode is not supported by Fanline yet";
 const GATEWAY: &str = "gateways are not supported by Fanline";
 const MQTT: &str = "MQTT is not supported by Fanline yet";
-const MAPPINGS: &str = "subject mappings are not supported by Fanline yet";
 const ALONE: &str = "it is about routes, and Fanline does not make any yet";
 
 pub(super) const OPTIONS: &[Entry] = &[
@@ -149,22 +148,12 @@ pub(super) const OPTIONS: &[Entry] = &[
     refused("resolver_pinned_accounts", Texts, OPERATOR).help("Accounts that are resolved."),
     refused("default_sentinel", Text, OPERATOR).help("The JWT of those who show none."),
     refused(
-        "system_account",
-        Text,
-        "there is one system account, $SYS, so far",
-    )
-    .alias(&["system"])
-    .help("The account of the server itself."),
-    refused(
         "no_system_account",
         Bool,
         "Fanline always has its system account",
     )
     .alias(&["no_system", "no_sys_acc"])
     .help("Do without."),
-    refused("mappings", Block, MAPPINGS)
-        .alias(&["maps"])
-        .help("Subjects that become others."),
     refused(
         "default_js_domain",
         Block,
