@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use fanline_server::config::{self, ConfigError, Loaded, LogOptions};
 use fanline_server::{
-    Addresses, Auth, Cipher, Encryption, Handle, JetStreamOptions, Secret, Server, StartError,
+    Addresses, Cipher, Encryption, Handle, JetStreamOptions, Secret, Server, StartError,
     StoreKeyError, SyncMode,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};

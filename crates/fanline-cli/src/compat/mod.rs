@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use fanline_server::config::{self, Loaded};
-use fanline_server::{Auth, COMPATIBLE_VERSION, Options, VERSION};
+use fanline_server::{COMPATIBLE_VERSION, Options, VERSION};
 
 use flags::{Flag, Given};
 

@@ -8,6 +8,7 @@ use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, User};
 use super::error::Fault;
 use super::read::{Given, Read};
 use super::{JetStreamOptions, Loaded, access};
+use crate::Auth;
 
 /// Settings that become options only together.
 pub(super) struct Draft {
@@ -95,7 +96,10 @@ impl Draft {
         };
         if !reason.is_empty() {
             let reason = reason.into();
-            return faults.push(Fault { place: None, reason });
+            return faults.push(Fault {
+                place: None,
+                reason,
+            });
         }
         if let Some(token) = self.token.take() {
             access.token = Some(token.into());
@@ -108,7 +112,7 @@ impl Draft {
             return;
         }
         match Access::new(access.clone()) {
-            Ok(access) => self.loaded.options.access = Arc::new(access),
+            Ok(access) => self.loaded.options.auth = Auth::Directory(Arc::new(access)),
             Err(error) => faults.push(Fault {
                 place: None,
                 reason: error.to_string(),

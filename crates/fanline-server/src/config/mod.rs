@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 
 use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, Identity, Password, User};
 
-use crate::{JetStreamOptions, Options, Origin};
+use crate::{Auth, JetStreamOptions, Options, Origin};
 
 pub use changes::{Change, NotReloadable};
 pub use error::{ConfigError, Fault, Place};
@@ -75,11 +75,14 @@ impl Loaded {
     pub fn set_user(&mut self, name: impl Into<String>, password: impl Into<Password>) {
         self.access = AccessConfig::default();
         let user = User::new(name, password);
-        self.access.account_mut(GLOBAL_ACCOUNT).users.push(user.clone());
+        self.access
+            .account_mut(GLOBAL_ACCOUNT)
+            .users
+            .push(user.clone());
         let Identity::Name(name, password) = user.identity else {
             return;
         };
-        self.options.access = Access::user(name, password).into();
+        self.options.auth = Auth::Directory(Access::user(name, password).into());
     }
 
     /// One token for all in place of it.
@@ -87,7 +90,7 @@ impl Loaded {
         let token = token.into();
         self.access = AccessConfig::default();
         self.access.token = Some(token.clone());
-        self.options.access = Access::token(token).into();
+        self.options.auth = Auth::Directory(Access::token(token).into());
     }
 }
 

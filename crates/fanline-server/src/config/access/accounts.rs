@@ -13,7 +13,11 @@ use crate::config::value::Value;
 /// Reads the block of accounts.
 pub(in crate::config) fn accounts(given: &Given<'_>) -> Read<Vec<Account>> {
     match given.node.value {
-        Value::List(_) => given.texts()?.iter().map(|name| named(given, name)).collect(),
+        Value::List(_) => given
+            .texts()?
+            .iter()
+            .map(|name| named(given, name))
+            .collect(),
         _ => given.fields()?.iter().map(account).collect(),
     }
 }

@@ -25,5 +25,8 @@ fn fault(given: &Given<'_>, error: impl std::fmt::Display) -> Fault {
 
 /// Whether there is anybody who has to show something.
 pub(super) fn has_users(access: &AccessConfig) -> bool {
-    access.accounts.iter().any(|account| !account.users.is_empty())
+    access
+        .accounts
+        .iter()
+        .any(|account| !account.users.is_empty())
 }

@@ -51,7 +51,9 @@ fn some(patterns: Vec<Pattern>) -> Option<Vec<Pattern>> {
 fn patterns(given: &Given<'_>, parse: Parse) -> Read<Vec<Pattern>> {
     let texts = given.texts()?;
     let parsed = texts.iter().map(|text| parse(text));
-    parsed.collect::<Result<_, _>>().map_err(|e| fault(given, e))
+    parsed
+        .collect::<Result<_, _>>()
+        .map_err(|e| fault(given, e))
 }
 
 fn responses(given: &Given<'_>) -> Read<Option<AllowResponses>> {

@@ -4,10 +4,10 @@ use fanline_engine::access::GLOBAL_ACCOUNT;
 use serde_json::{Value as Json, json};
 
 use super::duration_text;
-use crate::config::{Loaded, access};
 use crate::config::table::Kind::{Any, Block, Blocks, Bool, Duration, Integer, Size, Text, Texts};
 use crate::config::table::{Entry, refused, within, works};
 use crate::config::value::Value;
+use crate::config::{Loaded, access};
 
 const CALLOUT: &str = "auth callout is not supported by Fanline yet";
 

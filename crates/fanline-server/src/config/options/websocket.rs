@@ -1,14 +1,12 @@
 //! NATS over WebSocket.
 
-use std::sync::Arc;
-
 use serde_json::{Value as Json, json};
 
 use super::{duration_text, tls};
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Address, Any, Block, Bool, Duration, Port, Text, Texts};
 use crate::config::table::{Entry, within, works};
-use crate::{Access, WebSocketOptions};
+use crate::{Auth, WebSocketOptions};
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -105,7 +103,7 @@ fn read(given: &Given<'_>, host: String) -> Read<(WebSocketOptions, bool)> {
             | "origin" => options.allowed_origins = field.texts()?,
             "handshake_timeout" => options.handshake_timeout = field.duration()?,
             "compression" => options.compression = field.boolean()?,
-            "authorization" | "authentication" => options.access = authorization(&field)?,
+            "authorization" | "authentication" => options.auth = authorization(&field)?,
             "no_auth_user" => options.no_auth_user = field.some_text()?,
             "jwt_cookie" => options.jwt_cookie = field.some_text()?,
             "user_cookie" => options.user_cookie = field.some_text()?,
@@ -128,7 +126,7 @@ fn read(given: &Given<'_>, host: String) -> Read<(WebSocketOptions, bool)> {
     Ok((options, port.is_some()))
 }
 
-fn authorization(given: &Given<'_>) -> Read<Option<Arc<Access>>> {
+fn authorization(given: &Given<'_>) -> Read<Option<Auth>> {
     let (mut user, mut password, mut token) = (None, None, None);
     for field in given.fields()? {
         match field.key.to_ascii_lowercase().as_str() {
@@ -139,8 +137,11 @@ fn authorization(given: &Given<'_>) -> Read<Option<Arc<Access>>> {
         }
     }
     Ok(match (user, token) {
-        (Some(name), _) => Some(Access::user(name, password.unwrap_or_default()).into()),
-        (None, Some(token)) => Some(Access::token(token).into()),
+        (Some(name), _) => Some(Auth::User {
+            name,
+            password: password.unwrap_or_default(),
+        }),
+        (None, Some(token)) => Some(Auth::Token(token)),
         (None, None) => None,
     })
 }
@@ -156,7 +157,7 @@ fn show(websocket: &WebSocketOptions) -> Json {
         "allowed_origins": websocket.allowed_origins,
         "handshake_timeout": duration_text(websocket.handshake_timeout),
         "compression": websocket.compression,
-        "authorization": websocket.access.as_ref().map(|access| format!("{access:?}")),
+        "authorization": websocket.auth.as_ref().map(|auth| format!("{auth:?}")),
         "no_auth_user": websocket.no_auth_user,
         "jwt_cookie": websocket.jwt_cookie,
         "user_cookie": websocket.user_cookie,
