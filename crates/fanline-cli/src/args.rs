@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 use crate::bench::BenchArgs;
 use crate::commands::check::CheckArgs;
+use crate::commands::auth::AuthCommand;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::consumer::ConsumerCommand;
 use crate::commands::kv::KvCommand;
@@ -89,6 +90,7 @@ impl Command {
                     .map_err(Failure::from)
             }
             Command::Completions(args) => args.run(),
+            Command::Auth(command) => command.run(),
             Command::Man(args) => args.run(),
             Command::Pub(args) => block_on(args.run()),
             Command::Sub(args) => block_on(args.run()),

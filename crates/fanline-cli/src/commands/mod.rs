@@ -2,6 +2,7 @@
 //! kind of thing.
 
 pub(crate) mod check;
+pub(crate) mod auth;
 pub(crate) mod completions;
 pub(crate) mod consumer;
 pub(crate) mod kv;

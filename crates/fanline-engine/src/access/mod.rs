@@ -25,7 +25,7 @@ pub use account::{
     ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling,
 };
 pub use admit::{Credentials, Decision, Grant};
-pub use check::{Check, SALT_BYTES, hash_password};
+pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
 pub use error::AccessError;
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub use rights::Rights;
