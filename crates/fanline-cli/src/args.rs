@@ -70,6 +70,9 @@ pub(crate) enum Command {
     #[command(subcommand, visible_alias = "obj", arg_required_else_help = true)]
     Object(ObjectCommand),
     Bench(BenchArgs),
+    /// Keys and hashes for those who may connect
+    #[command(subcommand, arg_required_else_help = true)]
+    Auth(AuthCommand),
     Top(TopArgs),
     Check(CheckArgs),
     Completions(CompletionsArgs),
