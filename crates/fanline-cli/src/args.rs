@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::bench::BenchArgs;
+use crate::commands::auth::AuthCommand;
 use crate::commands::check::CheckArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::config::ConfigCommand;
@@ -73,6 +74,9 @@ pub(crate) enum Command {
     /// Configuration files: check them, show what they add up to
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
+    /// Keys and hashes for those who may connect
+    #[command(subcommand, arg_required_else_help = true)]
+    Auth(AuthCommand),
     Top(TopArgs),
     Check(CheckArgs),
     Completions(CompletionsArgs),
@@ -94,6 +98,7 @@ impl Command {
                     .map_err(Failure::from)
             }
             Command::Completions(args) => args.run(),
+            Command::Auth(command) => command.run(),
             Command::Man(args) => args.run(),
             Command::Pub(args) => block_on(args.run()),
             Command::Sub(args) => block_on(args.run()),

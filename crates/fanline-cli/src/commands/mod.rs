@@ -1,6 +1,7 @@
 //! The commands that talk to a server: one command, one file, and a folder for those about one
 //! kind of thing.
 
+pub(crate) mod auth;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;

@@ -393,6 +393,7 @@ mod tests {
     use fanline_server::config::LogOptions;
 
     use super::*;
+    use fanline_server::{Auth, access::Access};
 
     fn check<T: std::fmt::Debug + PartialEq>(line: &str, look: impl Fn(Request) -> T, expected: T) {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
@@ -441,11 +442,9 @@ mod tests {
             ("h".into(), 4222, Some(("h".into(), 0))),
         );
         let auth = |request| options(request).0.auth;
-        check("--auth t", auth, Auth::Token("t".into()));
-        let user = Auth::User {
-            name: "a".into(),
-            password: "b".into(),
-        };
+        let directory = |access: Access| Auth::Directory(access.into());
+        check("--auth t", auth, directory(Access::token("t")));
+        let user = directory(Access::user("a", "b"));
         check("--user a --pass b --auth c", auth, user);
         let log = |request| {
             let (options, log, _) = options(request);

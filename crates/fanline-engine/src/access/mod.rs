@@ -5,6 +5,7 @@
 
 mod account;
 mod admit;
+mod auth;
 mod check;
 mod error;
 mod imports;
@@ -25,7 +26,8 @@ pub use account::{
     ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling,
 };
 pub use admit::{Credentials, Decision, Grant};
-pub use check::{Check, SALT_BYTES, hash_password};
+pub use auth::Auth;
+pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
 pub use error::AccessError;
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub use rights::Rights;

@@ -32,8 +32,7 @@ pub use session::{
 };
 pub use status::{Ended, ShardStatus};
 
-use crate::access::{Access, AccountId};
-use crate::auth::Auth;
+use crate::access::{Access, AccountId, Auth};
 use crate::limits::Limits;
 use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::ServerInfo;
