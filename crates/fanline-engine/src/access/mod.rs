@@ -31,7 +31,7 @@ pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
 pub use error::AccessError;
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub use rights::Rights;
-pub(crate) use user::same;
+
 pub use user::{ConnectionKind, Identity, Password, User};
 
 /// What a server is told about accounts and users. The default lets everybody in.

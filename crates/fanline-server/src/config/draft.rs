@@ -8,7 +8,7 @@ use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, User};
 use super::error::Fault;
 use super::read::{Given, Read};
 use super::{JetStreamOptions, Loaded, access};
-use crate::Auth;
+use crate::{Auth, Cipher, Encryption, Secret};
 
 /// Settings that become options only together.
 pub(super) struct Draft {
@@ -18,6 +18,9 @@ pub(super) struct Draft {
     pub(super) has_jetstream: bool,
     pub(super) jetstream: JetStreamOptions,
     pub(super) store_dir: Option<PathBuf>,
+    pub(super) store_key: Option<String>,
+    pub(super) previous_store_key: Option<String>,
+    pub(super) cipher: Cipher,
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
     pub(super) token: Option<String>,
@@ -31,6 +34,9 @@ impl Draft {
             has_jetstream: base.options.jetstream.is_some(),
             jetstream: base.jetstream.clone(),
             store_dir: None,
+            store_key: None,
+            previous_store_key: None,
+            cipher: Cipher::default(),
             user: None,
             password: None,
             token: None,
@@ -73,6 +79,13 @@ impl Draft {
         }
         if self.store_dir.is_some() {
             self.jetstream.store_dir = self.store_dir;
+        }
+        if let Some(key) = self.store_key {
+            self.jetstream.encryption = Some(Encryption {
+                secret: Secret::new(key),
+                previous_secret: self.previous_store_key.map(Secret::new),
+                cipher: self.cipher,
+            });
         }
         options.jetstream = self.has_jetstream.then(|| self.jetstream.clone());
         self.loaded.jetstream = self.jetstream;

@@ -410,7 +410,7 @@ fn a_reload_is_all_or_nothing() {
             "authorization {user: a, password: b}",
             "authorization {user: a, password: c}"
         ),
-        ["authorization", "authorization password"]
+        ["authorization users"]
     );
 }
 

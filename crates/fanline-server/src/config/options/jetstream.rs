@@ -1,12 +1,12 @@
 //! Streams.
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::text_or_null;
-use crate::SyncMode;
 use crate::config::table::Kind::{Any, Block, Bool, Integer, Path, Size, Text};
 use crate::config::table::{Entry, refused, warned, within, works};
 use crate::config::value::Value;
+use crate::{Cipher, SyncMode};
 
 const NO_LIMITS: &str =
     "jetstream.limits is not supported by Fanline yet: nothing in it has effect";
@@ -164,28 +164,56 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("jetstream.limits.batch.max_inflight_total", Integer),
     within("jetstream.limits.batch.max_msgs", Integer),
     within("jetstream.limits.batch.timeout", Any),
-    refused(
+    works(
         "jetstream.key",
         Text,
-        "streams are not encrypted by Fanline yet; leave it out to keep them in clear",
+        |draft, given| {
+            // An empty one is what an unset variable of the environment leaves: no encryption.
+            draft.store_key = given.some_text()?.filter(|key| !key.is_empty());
+            Ok(())
+        },
+        |loaded| json!(loaded.jetstream.encryption.is_some()),
     )
     .alias(&["ek", "encryption_key"])
     .secret()
-    .help("The key that streams are encrypted with."),
-    refused(
+    .help("The secret that what is on disk is encrypted under."),
+    works(
         "jetstream.prev_key",
         Text,
-        "streams are not encrypted by Fanline yet",
+        |draft, given| {
+            draft.previous_store_key = given.some_text()?.filter(|key| !key.is_empty());
+            Ok(())
+        },
+        |loaded| {
+            let encryption = loaded.jetstream.encryption.as_ref();
+            json!(encryption.is_some_and(|known| known.previous_secret.is_some()))
+        },
     )
     .alias(&["prev_ek", "prev_encryption_key"])
     .secret()
-    .help("The key that they were encrypted with before."),
-    refused(
+    .help("The secret that it was encrypted under before; it is changed at the start."),
+    works(
         "jetstream.cipher",
         Text,
-        "streams are not encrypted by Fanline yet",
+        |draft, given| {
+            draft.cipher = match given.text()?.to_ascii_lowercase().as_str() {
+                "aes" => Cipher::Aes,
+                "chacha" | "chachapoly" => Cipher::ChaCha,
+                other => return Err(given.fault(format!("Unknown cipher type: \"{other}\""))),
+            };
+            Ok(())
+        },
+        |loaded| match &loaded.jetstream.encryption {
+            None => Json::Null,
+            Some(known) => match known.cipher {
+                Cipher::ChaCha => json!("chacha"),
+                _ => json!("aes"),
+            },
+        },
     )
-    .help("How they are encrypted."),
+    .default("aes")
+    .limit("`aes` or `chacha`")
+    .help("How records are encrypted from now on."),
     refused(
         "jetstream.tpm",
         Block,
