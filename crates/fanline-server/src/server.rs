@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
+use fanline_engine::access::Access;
 use fanline_engine::{SHARDS_MAX, ServerInfo, ShardConfig};
 use tokio::sync::{mpsc, watch};
 use tracing::info;
@@ -161,6 +162,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         next_shard: AtomicUsize::new(0),
         started_at: SystemTime::now(),
         info,
+        access: Arc::new(Access::open()),
         options,
         addresses,
     });
@@ -177,11 +179,17 @@ pub(crate) struct Shared {
     next_shard: AtomicUsize,
     pub(crate) started_at: SystemTime,
     pub(crate) info: ServerInfo,
+    access: Arc<Access>,
     pub(crate) options: Options,
     pub(crate) addresses: Addresses,
 }
 
 impl Shared {
+    /// The accounts as they are now.
+    pub(crate) fn access(&self) -> Arc<Access> {
+        Arc::clone(&self.access)
+    }
+
     /// Has the shard with the fewest connections serve one more.
     pub(crate) fn assign(&self, transport: Transport) {
         let counts = &self.common.connections;

@@ -18,6 +18,7 @@ pub use account::{
     ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling,
 };
 pub use error::AccessError;
+pub(crate) use imports::{covers, in_order_of_wildcards, overlap};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub(crate) use user::same;
 pub use user::{ConnectionKind, Identity, Password, User};

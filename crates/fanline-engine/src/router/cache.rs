@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use slab::Slab;
 
+use super::bridges::Exit;
 use super::interest::ShardSet;
 use super::subscriptions::SubId;
 use crate::short_bytes::ShortBytes;
@@ -32,6 +33,8 @@ pub(crate) struct Route {
     /// Groups of which one member gets each message; they own parts of `members`.
     groups: Vec<RouteGroup>,
     members: Vec<Member>,
+    /// Where each message goes in other accounts.
+    exits: Vec<Exit>,
     /// Tells a route from another one that takes its place.
     generation: u64,
     node: Option<NodeId>,
@@ -85,8 +88,24 @@ impl Route {
             .map(|g| (g, &self.members[g.first..g.first + g.len]))
     }
 
+    /// Whether there is more than plain subscriptions here.
+    #[inline]
+    pub(crate) fn leads_on(&self) -> bool {
+        !(self.groups.is_empty() && self.plain_remote.is_empty() && self.exits.is_empty())
+    }
+
     pub(crate) fn has_groups(&self) -> bool {
         !self.groups.is_empty()
+    }
+
+    /// Where each message goes in other accounts.
+    pub(crate) fn exits(&self) -> &[Exit] {
+        &self.exits
+    }
+
+    /// Whether nobody gets anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.plain.is_empty() && !self.leads_on()
     }
 
     fn target_count(&self) -> usize {
@@ -119,6 +138,10 @@ impl RouteBuilder {
         self.found.extend(members.map(|m| (group, m)));
     }
 
+    pub(super) fn add_exits(&mut self, exits: impl Iterator<Item = Exit>) {
+        self.route.exits.extend(exits);
+    }
+
     fn start(&mut self, topic: &[u8]) {
         if self.found.capacity() + self.route.plain.capacity() > BUILDER_TARGETS_KEPT {
             *self = RouteBuilder::default();
@@ -129,6 +152,7 @@ impl RouteBuilder {
             plain_remote,
             groups,
             members,
+            exits,
             ..
         } = &mut self.route;
         head.clear();
@@ -139,6 +163,7 @@ impl RouteBuilder {
         *plain_remote = ShardSet::default();
         groups.clear();
         members.clear();
+        exits.clear();
         self.groups.clear();
         self.found.clear();
     }
@@ -270,6 +295,14 @@ impl Cache {
         }
     }
 
+    pub(super) fn exits_mut(&mut self, memo: RouteMemo) -> &mut Vec<Exit> {
+        if memo.generation == UNCACHED {
+            &mut self.builder.route.exits
+        } else {
+            &mut self.routes[memo.at as usize].exits
+        }
+    }
+
     /// The route of a topic: the cached one, or one worked out by `build`.
     pub(super) fn find_or_build(
         &mut self,
@@ -349,6 +382,7 @@ impl Cache {
             plain_remote: built.plain_remote,
             groups: built.groups.clone(),
             members: built.members.clone(),
+            exits: built.exits.clone(),
             generation: self.generation,
             node: Some(node),
         };
@@ -374,8 +408,7 @@ impl Cache {
 
     fn memo(&self, at: u32) -> RouteMemo {
         let route = &self.routes[at as usize];
-        let is_plain =
-            !route.plain.is_empty() && route.plain_remote.is_empty() && route.groups.is_empty();
+        let is_plain = !route.plain.is_empty() && !route.leads_on();
         RouteMemo {
             at,
             is_plain,

@@ -4,12 +4,17 @@
 //! subscription churn costs nobody else. A topic is cached when it is seen for the second time:
 //! the reply subjects of requests, each used once, never displace anything.
 
+mod bridges;
 mod cache;
 mod interest;
 mod matcher;
 mod routers;
 mod subscriptions;
 
+pub(crate) use bridges::{
+    Bridge, BridgeKind, Exit, Listening, REPLIES, Terms, bridges, has_services, listening,
+    replies_of,
+};
 pub(crate) use cache::{Member, Route, RouteMemo};
 pub(crate) use interest::ShardSet;
 pub use matcher::{MatchMemo, Matched, Matcher};
@@ -27,6 +32,8 @@ use crate::trie::{Trie, Vacant};
 pub(crate) struct Router {
     filters: Trie<Interest>,
     cache: Cache,
+    /// What leads out of the account.
+    bridges: Vec<Bridge>,
     /// How many subscriptions are in it, and how many there ever were.
     len: usize,
     added: u64,
@@ -39,6 +46,7 @@ impl Router {
         Router {
             filters: Trie::default(),
             cache: Cache::new(),
+            bridges: Vec::new(),
             len: 0,
             added: 0,
             path: Vec::new(),
@@ -104,6 +112,36 @@ impl Router {
         self.filters.release(node);
     }
 
+    /// Says what leads out of the account from now on.
+    pub(crate) fn set_bridges(&mut self, bridges: Vec<Bridge>) {
+        for bridge in std::mem::take(&mut self.bridges) {
+            if let Some(node) = self.filters.find(&bridge.filter) {
+                self.filters.value_mut(node).clear_bridges();
+                self.filters.release(node);
+            }
+            self.invalidate(&bridge.filter);
+        }
+        for (at, bridge) in bridges.iter().enumerate() {
+            let node = self.filters.insert(&bridge.filter);
+            self.filters.value_mut(node).add_bridge(at);
+            self.invalidate(&bridge.filter);
+        }
+        self.bridges = bridges;
+    }
+
+    /// Takes the exits of the route of a memo, to be given back: they may lead to here again, and then
+    /// nobody follows them.
+    pub(crate) fn take_exits(&mut self, memo: RouteMemo) -> Vec<Exit> {
+        std::mem::take(self.cache.exits_mut(memo))
+    }
+
+    /// Gives back what [`take_exits`](Self::take_exits) has taken, if the route is still there.
+    pub(crate) fn put_exits(&mut self, memo: RouteMemo, topic: &[u8], exits: Vec<Exit>) {
+        if self.cache.holds(memo, topic) {
+            *self.cache.exits_mut(memo) = exits;
+        }
+    }
+
     /// Whether anybody is subscribed to just this filter.
     pub(crate) fn has_filter(&self, filter: &[u8]) -> bool {
         let node = self.filters.find(filter);
@@ -147,9 +185,18 @@ impl Router {
     }
 
     fn route_slow(&mut self, topic: &[u8]) -> RouteMemo {
-        let Router { filters, cache, .. } = self;
+        let Router {
+            filters,
+            cache,
+            bridges,
+            ..
+        } = self;
         cache.find_or_build(topic, |route| {
-            filters.filters_matching(topic, &mut |interest: &Interest| interest.add_to(route));
+            filters.filters_matching(topic, &mut |interest: &Interest| {
+                interest.add_to(route);
+                let ways = interest.bridges().iter();
+                route.add_exits(ways.map(|at| bridges[*at].exit(topic)));
+            });
         })
     }
 

@@ -267,7 +267,8 @@ impl Shard {
         for id in &route.plain {
             delivered |= fan_out.deliver(*id, route, message);
         }
-        if route.has_groups() || !route.plain_remote.is_empty() {
+        if route.leads_on() {
+            let has_exits = !route.exits().is_empty();
             crossings.set_plain(route.plain_remote);
             for (group, members) in route.groups() {
                 let ticket = random.below(group.weight);
@@ -278,6 +279,9 @@ impl Shard {
                 }
             }
             delivered |= crossings.post(outgoing, account, topic, message, 0);
+            if has_exits {
+                delivered |= self.follow_bridges(account, topic, message, origin, *memo);
+            }
         }
         self.settle_if_needed();
         delivered
@@ -342,7 +346,11 @@ impl Shard {
                 crossings.add_group(*shard, name);
             }
         }
+        let has_exits = plain && !route.exits().is_empty();
         crossings.post(outgoing, account, topic, &message, hops + 1);
+        if has_exits {
+            self.follow_answers(account, topic, &message, *memo);
+        }
         self.settle_fan_out();
     }
 

@@ -1,9 +1,14 @@
 //! One shard: its sessions, their subscriptions, and what is to be written to whom.
 
+#[cfg(test)]
+mod account_tests;
+mod bridging;
 mod crossing;
 mod deliver;
 mod keeper;
+mod mappings;
 mod pending;
+mod requests;
 mod run;
 mod session;
 mod status;
@@ -32,6 +37,7 @@ use crate::nats::info::ServerInfo;
 use crate::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
 use crate::outbox::{Chunk, Outbox};
 use crate::router::{RouteMemo, Routers, SubId, Subscriptions};
+use bridging::Bridging;
 use crossing::Said;
 use deliver::RemoteTargets;
 use pending::Pending;
@@ -88,6 +94,9 @@ pub struct Shard {
     random: Random,
     crossings: RemoteTargets,
     run: Run,
+    bridging: Bridging,
+    /// The time of the last input.
+    now: Duration,
     /// Where a message is put together that did not come in the form in which it goes out.
     scratch: Vec<u8>,
 }
@@ -139,6 +148,8 @@ impl Shard {
             random: Random(seed | 1),
             crossings: RemoteTargets::default(),
             run: Run::default(),
+            bridging: Bridging::default(),
+            now: Duration::ZERO,
             scratch: Vec::new(),
         };
         shard.routers.ensure(AccountId::GLOBAL);
@@ -156,6 +167,7 @@ impl Shard {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
         self.begin_batch();
+        self.now = now;
         self.sessions[id.index()].active_at = now;
         let mut intake = self.begin_intake(id, chunk);
         if self.sessions[id.index()].ending.is_some() {
@@ -254,6 +266,9 @@ impl Shard {
                 } => {
                     let router = self.routers.of(account);
                     router.set_remote(from, filter, queue, weight);
+                    if weight == 0 {
+                        self.bridging.requests.note_unsubscribed(self.now);
+                    }
                 }
             }
             if self.pending.produced_bytes > PRODUCED_BYTES_MAX {
@@ -393,6 +408,7 @@ impl Shard {
         let session = &mut self.sessions[self.subs.get(id).session() as usize];
         session.subscriptions -= 1;
         let account = session.account;
+        self.bridging.requests.note_unsubscribed(self.now);
         let Shard {
             routers,
             subs,

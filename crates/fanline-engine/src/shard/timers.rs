@@ -13,12 +13,16 @@ const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);
 impl Shard {
     /// When [`handle_timeout`](Shard::handle_timeout) is wanted next.
     pub fn next_timeout(&self) -> Option<Duration> {
-        self.timers.first().map(|(at, _)| *at)
+        let session = self.timers.first().map(|(at, _)| *at);
+        let reply = self.bridging.requests.next_timeout();
+        [session, reply].into_iter().flatten().min()
     }
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Duration) {
+        self.now = now;
         self.pending.trim();
+        self.expire_requests(now);
         while let Some((at, id)) = self.timers.first().copied() {
             if at > now {
                 return;

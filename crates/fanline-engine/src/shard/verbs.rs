@@ -102,6 +102,7 @@ impl Shard {
             is_admitted: !session.awaits_auth,
             is_answered: session.options.verbose || session.options.pedantic,
             may_run: !session.options.verbose && !session.options.pedantic && !self.pending.traces,
+            is_mapped: self.bridging.is_mapped(session.account),
             msgs: 0,
             bytes: 0,
         }
@@ -252,6 +253,20 @@ impl Shard {
     /// Takes a message. `from` is where its verb begins in the chunk.
     #[inline(always)]
     pub(super) fn publish(&mut self, intake: &mut Intake<'_>, publish: &Publish<'_>, from: usize) {
+        match intake.is_mapped {
+            false => self.publish_as(intake, publish, from),
+            true => self.publish_mapped(intake, publish, from),
+        }
+    }
+
+    /// The same once the topic has the name by which it is known.
+    #[inline(always)]
+    pub(super) fn publish_as(
+        &mut self,
+        intake: &mut Intake<'_>,
+        publish: &Publish<'_>,
+        from: usize,
+    ) {
         let Intake {
             id,
             account,
@@ -259,8 +274,7 @@ impl Shard {
             origin,
             ..
         } = *intake;
-        intake.msgs += 1;
-        intake.bytes += publish.payload_bytes() as u64;
+        intake.count(publish);
         if self.pending.traces {
             self.trace_publish(id, publish, &chunk[from..]);
         }
@@ -434,8 +448,18 @@ pub(super) struct Intake<'a> {
     is_answered: bool,
     /// Nothing has to be said or traced for each single publish.
     may_run: bool,
+    /// Topics of this account may have other names.
+    is_mapped: bool,
     msgs: u64,
     bytes: u64,
+}
+
+impl Intake<'_> {
+    #[inline]
+    pub(super) fn count(&mut self, publish: &Publish<'_>) {
+        self.msgs += 1;
+        self.bytes += publish.payload_bytes() as u64;
+    }
 }
 
 fn parse_limits(limits: &Limits, headers: bool) -> ParseLimits {

@@ -9,7 +9,8 @@ use fanline_engine::jetstream::{
     OverviewWanted, Ports, ServerLimits, Settings, StreamId, Strictness,
 };
 use fanline_engine::store::{Disk, DiskError, SyncId};
-use fanline_engine::{AccountId, ServerInfo};
+use fanline_engine::ServerInfo;
+use fanline_engine::access::Access;
 use tracing::info;
 
 use super::store_folder::{AccountsFolder, OWN, StoreFolder, StoreFolderError, StreamFolders};
@@ -18,9 +19,6 @@ use super::{Parts, machine, start};
 use crate::options::JetStreamOptions;
 use crate::server::{StartError, StartKeeper};
 use crate::shell::Common;
-
-/// The account of everybody who does not name one.
-const GLOBAL: &str = "$G";
 
 /// What starts the keeper of a server that has JetStream. The store folder is this server's from
 /// here on.
@@ -123,11 +121,14 @@ fn granted(
     parts: Parts<'_>,
 ) -> JetStreams {
     let Parts {
-        seed, now, ports, ..
+        seed,
+        now,
+        access,
+        ports,
+        ..
     } = parts;
     let mut jetstreams = JetStreams::new(settings, folders, seed);
-    let limits = Some(AccountLimits::default());
-    jetstreams.grant(AccountId::GLOBAL, GLOBAL, limits, now, ports);
+    jetstreams.set_accounts(access, now, ports);
     jetstreams
 }
 
@@ -168,6 +169,10 @@ impl Work for JetStreams {
 
     fn close(&mut self, now: Now, ports: &mut dyn Ports) {
         self.close(now, ports);
+    }
+
+    fn set_accounts(&mut self, access: &Access, now: Now, ports: &mut dyn Ports) {
+        self.set_accounts(access, now, ports);
     }
 
     fn take_problems(&mut self) -> Vec<String> {

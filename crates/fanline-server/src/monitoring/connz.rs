@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanline_engine::access::{Access, AccountId, GLOBAL_ACCOUNT};
 use fanline_engine::{CloseReason, ConnectionStatus, SubscriptionStatus};
 use serde::Serialize;
 
@@ -12,9 +13,6 @@ use super::query::{Query, page};
 use super::subsz::SubscriptionRow;
 use super::{Monitor, collect, now_text, time};
 use crate::shell::{Told, Wanted};
-
-/// The account that everybody is in.
-pub(super) const ACCOUNT: &str = "$G";
 
 /// Connections in one page when nothing else is asked for.
 const LIMIT_DEFAULT: usize = 1024;
@@ -101,9 +99,9 @@ impl Options {
         })
     }
 
-    fn includes(&self, status: &ConnectionStatus) -> bool {
+    fn includes(&self, status: &ConnectionStatus, account: Option<AccountId>) -> bool {
         let is_user = self.user.is_empty() || self.user == status.user;
-        let is_account = self.account.is_empty() || self.account == ACCOUNT;
+        let is_account = self.account.is_empty() || account == Some(status.account);
         let is_cid = self.cid.is_none_or(|cid| cid == status.cid);
         is_user && is_account && is_cid && self.mqtt_client.is_empty()
     }
@@ -234,7 +232,9 @@ struct Row {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     subscriptions_list_detail: Vec<SubscriptionRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name_tag: Option<&'static str>,
+    account: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name_tag: Option<String>,
 }
 
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
@@ -247,7 +247,9 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     let told = collect::connections(&monitor.shared, &wanted).await?;
     let total = told.open.len() + told.closed.len();
     let mut found = found_in(told);
-    found.retain(|found| options.includes(&found.status));
+    let access = monitor.shared.access();
+    let account = access.account_id(&options.account);
+    found.retain(|found| options.includes(&found.status, account));
     let now = monitor.now();
     sort_by(&mut found, options.sort, now);
     let mut found = page(found, options.offset, options.limit);
@@ -256,7 +258,7 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     }
     let rows = found
         .into_iter()
-        .map(|found| row(monitor, &options, found, now));
+        .map(|found| row(monitor, &access, &options, found, now));
     let connections: Vec<Row> = rows.collect();
     Ok(Answer::json(&Connz {
         server_id: monitor.server_id(),
@@ -305,7 +307,7 @@ async fn list_subscriptions(monitor: &Monitor, found: &mut [Found]) -> Result<()
     Ok(())
 }
 
-fn row(monitor: &Monitor, options: &Options, found: Found, now: Duration) -> Row {
+fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now: Duration) -> Row {
     let is_admitted = !matches!(
         found.end,
         Some((
@@ -313,6 +315,9 @@ fn row(monitor: &Monitor, options: &Options, found: Found, now: Duration) -> Row
             CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
         ))
     );
+    let account = access.account(found.status.account);
+    let account = account.filter(|_| options.auth && is_admitted);
+    let account = account.map(|account| account.name.clone());
     let (uptime, idle) = (found.uptime(now), found.idle(now));
     let Found { status, end } = found;
     let (mut subjects, mut details) = (Vec::new(), Vec::new());
@@ -352,7 +357,8 @@ fn row(monitor: &Monitor, options: &Options, found: Found, now: Duration) -> Row
         },
         subscriptions_list: subjects,
         subscriptions_list_detail: details,
-        name_tag: (options.auth && is_admitted).then_some(ACCOUNT),
+        account: account.clone().filter(|name| name != GLOBAL_ACCOUNT),
+        name_tag: account,
     }
 }
 
