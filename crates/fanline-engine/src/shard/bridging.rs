@@ -48,6 +48,7 @@ impl Shard {
     /// Says what leads from account to account from now on, and which topics have other names.
     pub fn set_accounts(&mut self, access: &Access) {
         let accounts = access.accounts();
+        self.set_quotas(access);
         let ways = bridges(access, self.index);
         for ((id, account), ways) in (0..).map(AccountId).zip(accounts).zip(ways) {
             let router = self.routers.of(id);

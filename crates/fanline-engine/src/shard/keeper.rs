@@ -122,6 +122,8 @@ impl<H: Handler> Keeper<H> {
                     self.handler
                         .handle(crossing.account, &message, now, outside);
                 }
+                // Who connects is no business of the keeper's.
+                Said::Had { .. } => {}
                 Said::Interest {
                     from,
                     account,
@@ -156,7 +158,7 @@ impl<H: Handler> Keeper<H> {
         while let Some(said) = batch.read(&mut place) {
             let is_quick = match said {
                 Said::Message(crossing) => self.handler.is_quick(crossing.account, crossing.topic),
-                Said::Interest { .. } => false,
+                Said::Interest { .. } | Said::Had { .. } => false,
             };
             if !is_quick {
                 return false;

@@ -8,6 +8,7 @@ mod deliver;
 mod keeper;
 mod mappings;
 mod pending;
+mod quotas;
 mod requests;
 mod run;
 mod session;
@@ -41,6 +42,7 @@ use bridging::Bridging;
 use crossing::Said;
 use deliver::RemoteTargets;
 use pending::Pending;
+use quotas::Quotas;
 use run::Run;
 use session::Session;
 use status::Totals;
@@ -95,6 +97,7 @@ pub struct Shard {
     crossings: RemoteTargets,
     run: Run,
     bridging: Bridging,
+    quotas: Quotas,
     /// The time of the last input.
     now: Duration,
     /// Where a message is put together that did not come in the form in which it goes out.
@@ -149,6 +152,7 @@ impl Shard {
             crossings: RemoteTargets::default(),
             run: Run::default(),
             bridging: Bridging::default(),
+            quotas: Quotas::default(),
             now: Duration::ZERO,
             scratch: Vec::new(),
         };
@@ -257,6 +261,7 @@ impl Shard {
         while let Some(said) = batch.read(place) {
             match said {
                 Said::Message(crossing) => self.fan_out_crossing(crossing, &mut memo),
+                Said::Had { from, account, had } => self.quotas.note(from, account, had),
                 Said::Interest {
                     from,
                     account,
@@ -362,6 +367,7 @@ impl Shard {
         }
         let subscriptions = session.subscriptions;
         self.pending.ended.push(id);
+        self.uncount_connection(id);
         self.drop_subscriptions(id);
         // What is told of a connection that has ended is what it had.
         self.sessions[id.index()].subscriptions = subscriptions;
@@ -409,6 +415,7 @@ impl Shard {
         session.subscriptions -= 1;
         let account = session.account;
         self.bridging.requests.note_unsubscribed(self.now);
+        self.count(account, |own| own.subscriptions = own.subscriptions.saturating_sub(1));
         let Shard {
             routers,
             subs,

@@ -38,6 +38,7 @@ impl Shard {
             takes_headers: false,
             cid,
             account: AccountId::GLOBAL,
+            is_counted: false,
             memo: RouteMemo::default(),
             parse_limits: parse_limits(limits, false),
             in_msgs: 0,
@@ -77,6 +78,7 @@ impl Shard {
             return;
         }
         self.drop_subscriptions(id);
+        self.uncount_connection(id);
         self.routers.ensure(account);
         let session = &mut self.sessions[id.index()];
         let before = std::mem::replace(&mut session.account, account);
@@ -194,7 +196,7 @@ impl Shard {
         }
         let session = &self.sessions[id.index()];
         let max = self.config.limits.subscriptions_max.unwrap_or(usize::MAX);
-        if session.subscriptions >= max {
+        if session.subscriptions >= max || !self.quotas.allow_subscription(session.account) {
             return self.send_error(id, &ClientError::SubscriptionsExceeded);
         }
         let account = session.account;
@@ -205,6 +207,7 @@ impl Shard {
             let Shard { routers, subs, .. } = self;
             if let Some((_, weight)) = routers[account].subscribe(subs, id.0, sid, parsed, queue) {
                 self.sessions[id.index()].subscriptions += 1;
+                self.count(account, |own| own.subscriptions += 1);
                 if let Some(weight) = weight {
                     announce(
                         &mut self.outgoing,
