@@ -9,7 +9,7 @@ use clap::Args;
 use fanline_server::{Addresses, Auth, JetStreamOptions, Options, Server, StartError, SyncMode};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::log::{self, LogSettings};
+use crate::log::{self, LogFormat, LogSettings};
 use crate::values;
 
 /// Run a server.
@@ -72,6 +72,21 @@ pub(crate) struct ServeArgs {
     /// Log to a file
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Put the log file aside when it has so many bytes
+    #[arg(long, value_name = "BYTES", requires = "log", value_parser = values::bytes)]
+    log_size_limit: Option<usize>,
+    /// Keep so many log files, the one that is written to included
+    #[arg(long, value_name = "N", requires = "log_size_limit")]
+    log_max_num: Option<usize>,
+    /// Write the log as text, as nats-server does, or as JSON
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    log_format: Option<LogFormat>,
+    /// Log to this machine's syslog
+    #[arg(long, conflicts_with = "log")]
+    syslog: bool,
+    /// Log to another machine's syslog: udp://host:514, tcp://host:514
+    #[arg(long, value_name = "URL", conflicts_with_all = ["log", "syslog"])]
+    remote_syslog: Option<String>,
     /// Log debug lines
     #[arg(long)]
     debug: bool,
@@ -85,6 +100,11 @@ impl ServeArgs {
     pub(crate) fn run(self) -> ExitCode {
         let log = LogSettings {
             file: self.log.clone(),
+            file_bytes_max: self.log_size_limit.unwrap_or(0) as u64,
+            files_max: self.log_max_num.unwrap_or(0),
+            remote_syslog: self.remote_syslog.clone(),
+            syslog: self.syslog,
+            format: self.log_format.unwrap_or_default(),
             debug: self.debug,
             trace: self.trace,
             ..Default::default()
@@ -147,9 +167,8 @@ pub(crate) fn run(
     warnings: &[String],
     style: Style,
 ) -> ExitCode {
-    if let Err(error) = log::install(log) {
-        let path = log.file.clone().unwrap_or_default();
-        eprintln!("error opening file: open {}: {error}", path.display());
+    if let Err(problem) = log::install(log) {
+        eprintln!("{problem}");
         return ExitCode::FAILURE;
     }
     for warning in warnings {
@@ -310,6 +329,7 @@ mod tests {
             let addresses = Addresses {
                 clients,
                 monitoring: None,
+                websocket: None,
             };
             welcome(&addresses, Some(Path::new("/data/fanline")))
         };

@@ -4,8 +4,10 @@
 mod front_end;
 #[path = "cli/jetstream.rs"]
 mod jetstream;
-#[path = "cli/killed.rs"]
+#[path = "cli/killed/mod.rs"]
 mod killed;
+#[path = "cli/logs.rs"]
+mod logs;
 #[path = "cli/round_trips.rs"]
 mod round_trips;
 #[path = "cli/server.rs"]

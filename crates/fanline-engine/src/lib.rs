@@ -39,8 +39,8 @@ pub use nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use router::{MatchMemo, Matched, Matcher};
 pub use shard::{
-    Batch, ConnectionStatus, Ended, Keeper, Peer, Place, Receipt, SHARDS_MAX, SessionId, Shard,
-    ShardConfig, ShardStatus, SubscriptionStatus,
+    Backlog, Batch, ConnectionStatus, Ended, Keeper, Peer, Place, Receipt, SHARDS_MAX, SessionId,
+    Shard, ShardConfig, ShardStatus, SubscriptionStatus,
 };
 pub use topic::{Filter, FilterError, is_literal_topic};
 pub use trie::{NodeId, Trie, Vacant};

@@ -117,6 +117,20 @@ impl Outbox {
         count
     }
 
+    /// Everything that waits, in order, in the pieces in which it is kept.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &[u8]> {
+        let mut from = self.start;
+        let pieces = self.shared.iter().flat_map(move |shared| {
+            let copied = &self.copied[from..shared.at];
+            from = shared.at;
+            [copied, &shared.chunk[shared.range.clone()]]
+        });
+        let last = self.shared.back().map_or(self.start, |shared| shared.at);
+        pieces
+            .chain([&self.copied[last..]])
+            .filter(|piece| !piece.is_empty())
+    }
+
     /// The bytes to write next when no chunk is referred to, which is the common case.
     pub fn plain(&self) -> Option<&[u8]> {
         self.shared.is_empty().then(|| &self.copied[self.start..])
@@ -264,7 +278,9 @@ mod tests {
     fn contents(outbox: &Outbox) -> Vec<u8> {
         let mut parts = [IoSlice::new(&[]); 64];
         let count = outbox.parts(&mut parts);
-        parts[..count].iter().flat_map(|p| p.to_vec()).collect()
+        let parts: Vec<u8> = parts[..count].iter().flat_map(|p| p.to_vec()).collect();
+        assert_eq!(outbox.segments().collect::<Vec<_>>().concat(), parts);
+        parts
     }
 
     proptest! {

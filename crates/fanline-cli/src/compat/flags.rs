@@ -23,6 +23,7 @@ pub(crate) enum Flag {
     LogTime,
     LogTimeUtc,
     LogSizeLimit,
+    LogFormat,
     TracedPayloadMax,
     Syslog,
     RemoteSyslog,
@@ -83,6 +84,9 @@ const FLAGS: &[(&str, Flag, Kind)] = &[
     ("logtime", Flag::LogTime, Kind::Switch),
     ("logtime_utc", Flag::LogTimeUtc, Kind::Switch),
     ("log_size_limit", Flag::LogSizeLimit, Kind::Number),
+    // Fanline's own: nats-server has no other format.
+    ("log_format", Flag::LogFormat, Kind::Text),
+    ("log-format", Flag::LogFormat, Kind::Text),
     ("max_traced_msg_len", Flag::TracedPayloadMax, Kind::Number),
     ("s", Flag::Syslog, Kind::Switch),
     ("syslog", Flag::Syslog, Kind::Switch),

@@ -7,11 +7,12 @@ mod usage;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use fanline_server::{Auth, COMPATIBLE_VERSION, JetStreamOptions, Options, VERSION};
 
 use flags::{Flag, Given};
 
-use crate::log::LogSettings;
+use crate::log::{LogFormat, LogSettings};
 use crate::serve::{self, Style};
 use crate::values;
 
@@ -139,7 +140,6 @@ fn refuse_unsupported(given: &[Given]) -> Result<(), Refusal> {
             Flag::Tls | Flag::HelpTls => "TLS",
             Flag::MonitorTlsPort => "monitoring over HTTPS",
             Flag::Cluster => "clustering",
-            Flag::Syslog | Flag::RemoteSyslog => "logging to syslog",
             Flag::TracedPayloadMax => "a limit for traced payloads",
             Flag::Profile => "profiling over HTTP",
             _ => continue,
@@ -210,6 +210,9 @@ impl Setup {
             Flag::LogSizeLimit => {
                 self.log.file_bytes_max = u64::try_from(value.number()).unwrap_or(0);
             }
+            Flag::Syslog => self.log.syslog = value.is_on(),
+            Flag::RemoteSyslog => self.log.remote_syslog = value.text(),
+            Flag::LogFormat => self.log.format = log_format(value)?,
             Flag::Debug => self.log.debug = value.is_on(),
             Flag::Trace => self.log.trace = value.is_on(),
             Flag::DebugAndTrace => {
@@ -224,7 +227,7 @@ impl Setup {
             // Answered or refused before.
             Flag::Help | Flag::HelpTls | Flag::Version | Flag::Signal | Flag::Config => {}
             Flag::TestConfig | Flag::Tls | Flag::MonitorTlsPort | Flag::Cluster => {}
-            Flag::Syslog | Flag::RemoteSyslog | Flag::TracedPayloadMax | Flag::Profile => {}
+            Flag::TracedPayloadMax | Flag::Profile => {}
         }
         Ok(())
     }
@@ -273,6 +276,15 @@ fn payload_bytes(value: flags::Value) -> Result<usize, Refusal> {
     values::bytes(&text).map_err(|expected| {
         Refusal::Flag(format!(
             "invalid value \"{text}\" for flag -max_payload: {expected}"
+        ))
+    })
+}
+
+fn log_format(value: flags::Value) -> Result<LogFormat, Refusal> {
+    let text = value.text().unwrap_or_default();
+    LogFormat::from_str(&text, true).map_err(|_| {
+        Refusal::Flag(format!(
+            "invalid value \"{text}\" for flag -log_format: expected text or json"
         ))
     })
 }
@@ -395,7 +407,7 @@ mod tests {
             ("-ms 8443", "HTTPS"),
             ("--cluster nats://h:1", "clustering"),
             ("--routes nats://h:1", "clustering"),
-            ("-s", "syslog"),
+            ("--log_format=xml", "expected text or json"),
             ("--profile 1", "profiling"),
             ("--max_traced_msg_len 5", "traced"),
             ("-p 65536", "not a port"),

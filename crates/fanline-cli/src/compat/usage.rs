@@ -28,6 +28,9 @@ Logging options:
     -VV                              As -V
     -DV, -DVV                        Debug and trace
         --log_size_limit <bytes>     Put the log file aside when it is as large
+        --log_format <format>        text (default) or json
+    -s, --syslog                     Log to syslog
+    -r, --remote_syslog <url>        Log to another machine's syslog: udp://host:514
 
 JetStream options:
     -js, --jetstream                 Keep streams
@@ -43,7 +46,7 @@ Common options:
     -v, --version                    Show the version
 
 Known to nats-server, not supported yet:
-    -c, --config, -t, -ms, --https_port, -s, --syslog, -r, --remote_syslog, --max_traced_msg_len,
+    -c, --config, -t, -ms, --https_port, --max_traced_msg_len,
     --tls*, --help_tls, --routes, --cluster*, --no_advertise, --connect_retries, --profile
                                                      are refused with exit code 1
 ";

@@ -12,11 +12,13 @@ pub(super) struct LogFile {
     bytes: u64,
     /// 0 is no limit.
     bytes_max: u64,
+    /// Files that are kept, this one included; 0 is no limit.
+    files_max: usize,
 }
 
 impl LogFile {
     /// Opens the file to append to it; it is made when it is not there.
-    pub(super) fn open(path: &Path, bytes_max: u64) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, bytes_max: u64, files_max: usize) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         let bytes = file.metadata()?.len();
         Ok(LogFile {
@@ -24,12 +26,13 @@ impl LogFile {
             file,
             bytes,
             bytes_max,
+            files_max,
         })
     }
 
     /// Lets go of what may have been renamed, and opens the path again.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
-        *self = Self::open(&self.path, self.bytes_max)?;
+        *self = Self::open(&self.path, self.bytes_max, self.files_max)?;
         Ok(())
     }
 
@@ -54,6 +57,85 @@ impl LogFile {
             self.bytes = 0;
             return None;
         }
+        self.remove_oldest();
         Some(backup)
+    }
+
+    /// Removes the oldest of those put aside, so that as many files are left as may be.
+    fn remove_oldest(&self) {
+        if self.files_max == 0 {
+            return;
+        }
+        let mut backups = self.backups();
+        let kept = self.files_max - 1;
+        // Their names sort by time.
+        backups.sort();
+        for backup in &backups[..backups.len().saturating_sub(kept)] {
+            // One that cannot be removed is one too many, which is better than no log.
+            let _ = fs::remove_file(backup);
+        }
+    }
+
+    /// Files that were put aside: those with this one's name and a time behind it, and nothing else.
+    fn backups(&self) -> Vec<PathBuf> {
+        let folder = match self.path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let Ok(entries) = fs::read_dir(folder) else {
+            return Vec::new();
+        };
+        let found = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+        let is_backup = |path: &PathBuf| {
+            let found = path.file_name().unwrap_or_default().to_string_lossy();
+            let stamp = found
+                .strip_prefix(&*name)
+                .and_then(|rest| rest.strip_prefix('.'));
+            stamp.is_some_and(is_stamp)
+        };
+        found.filter(is_backup).collect()
+    }
+}
+
+/// Whether a text is a time as it is put behind a file's name: seven numbers with dots between.
+fn is_stamp(text: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    text.split('.').count() == 7 && text.split('.').all(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_file_is_put_aside_and_the_oldest_removed() {
+        let name = format!("fanline-log-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).expect("a folder");
+        for other in [
+            "x.log.old",
+            "x.log.2020.01.01.00.00.00.1",
+            "y.log.2020.01.01.00.00.00.1",
+        ] {
+            fs::write(folder.join(other), "").expect("a file");
+        }
+        let mut log = LogFile::open(&folder.join("x.log"), 10, 3).expect("a log");
+        for _ in 0..5 {
+            log.write(b"0123456789\n").expect("written");
+            assert!(log.rotate_when_full().is_some());
+        }
+        log.write(b"short").expect("written");
+        assert_eq!(log.rotate_when_full(), None);
+        assert_eq!(log.backups().len(), 2);
+        for (kept, is_kept) in [
+            ("x.log", true),
+            ("x.log.old", true),
+            ("x.log.2020.01.01.00.00.00.1", false),
+        ] {
+            assert_eq!(folder.join(kept).exists(), is_kept, "{kept}");
+        }
+        assert!(folder.join("y.log.2020.01.01.00.00.00.1").exists());
+        fs::remove_dir_all(&folder).expect("removed");
     }
 }

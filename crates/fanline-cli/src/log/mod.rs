@@ -1,34 +1,48 @@
-//! The server's log, in nats-server's line format: `[pid] 2026/01/31 08:30:00.000000 [INF] text`.
+//! The server's log: nats-server's lines or JSON, to stderr, a file or syslog.
 //!
-//! Harnesses read these lines, so the format is fixed. Events come through `tracing`; one small
-//! subscriber writes them, since filters, spans and layers would be a dozen dependencies for one
-//! line format.
+//! Harnesses read the lines, so their format is fixed. Events come through `tracing`; one small
+//! subscriber writes them, since filters, spans and layers would be a dozen dependencies for two
+//! line formats.
 
 mod file;
+mod line;
+mod repeats;
+mod syslog;
 
-use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::process;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
 
 use jiff::Zoned;
-use jiff::tz::TimeZone;
-use tracing::field::{Field, Visit};
+use tracing::callsite::Identifier;
 use tracing::span;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::terminal::{Colour, stderr_is_colourful};
+use crate::terminal::stderr_is_colourful;
 use file::LogFile;
+pub(crate) use line::LogFormat;
+use line::{LineWriter, Tag, Told};
+use repeats::Repeats;
+use syslog::Syslog;
 
-/// How the server logs.
-#[derive(Clone, Debug)]
+/// How the server logs. A file wins over a remote syslog, that over the local one, and stderr is what is
+/// left.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogSettings {
     /// A file in place of stderr.
     pub(crate) file: Option<PathBuf>,
     /// Bytes after which the file is put aside; 0 is never.
     pub(crate) file_bytes_max: u64,
-    /// Whether lines have a time.
+    /// How many files are kept, the one that is written to included; 0 is all.
+    pub(crate) files_max: usize,
+    /// Where another machine's syslog is: `udp://host:514`, `tcp://host:514` or `unix:///path`.
+    pub(crate) remote_syslog: Option<String>,
+    /// Whether lines go to this machine's syslog.
+    pub(crate) syslog: bool,
+    /// Text or JSON.
+    pub(crate) format: LogFormat,
+    /// Whether lines of text have a time.
     pub(crate) time: bool,
     /// Whether that time is UTC.
     pub(crate) utc: bool,
@@ -43,6 +57,10 @@ impl Default for LogSettings {
         LogSettings {
             file: None,
             file_bytes_max: 0,
+            files_max: 0,
+            remote_syslog: None,
+            syslog: false,
+            format: LogFormat::default(),
             time: true,
             utc: false,
             debug: false,
@@ -52,130 +70,156 @@ impl Default for LogSettings {
 }
 
 /// The log of this process.
-static LOG: OnceLock<Log> = OnceLock::new();
+static LOG: RwLock<Option<Arc<Log>>> = RwLock::new(None);
 
 struct Log {
     settings: LogSettings,
-    time_zone: TimeZone,
-    colourful: bool,
-    /// `None` is stderr.
-    file: Option<Mutex<LogFile>>,
+    lines: LineWriter,
+    state: Mutex<State>,
+    started: Instant,
 }
 
-/// Starts logging, once per process.
-pub(crate) fn install(settings: &LogSettings) -> io::Result<()> {
-    let file = match &settings.file {
-        Some(path) => Some(Mutex::new(LogFile::open(path, settings.file_bytes_max)?)),
-        None => None,
-    };
+struct State {
+    sink: Sink,
+    repeats: Repeats<Identifier>,
+}
+
+enum Sink {
+    Stderr,
+    File(LogFile),
+    Syslog(Syslog),
+}
+
+/// Starts logging, or goes on with other settings, which are left as they were when that fails.
+///
+/// # Errors
+/// What is wrong, in words for the one who set it up.
+pub(crate) fn install(settings: &LogSettings) -> Result<(), String> {
+    let known = current();
+    if known.as_ref().is_some_and(|log| log.settings == *settings) {
+        return Ok(());
+    }
+    let sink = Sink::open(settings)?;
+    let colourful = matches!(sink, Sink::Stderr) && stderr_is_colourful();
     let log = Log {
-        time_zone: if settings.utc {
-            TimeZone::UTC
-        } else {
-            TimeZone::system()
-        },
-        colourful: file.is_none() && stderr_is_colourful(),
         settings: settings.clone(),
-        file,
+        lines: LineWriter::new(settings, colourful),
+        state: Mutex::new(State {
+            sink,
+            repeats: Repeats::new(),
+        }),
+        started: Instant::now(),
     };
-    // Both fail only the second time, when a log is there already.
-    let _ = LOG.set(log);
-    let _ = tracing::subscriber::set_global_default(Writer);
+    *LOG.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(log));
+    match known {
+        // This fails only the second time, when the same is there already.
+        None => drop(tracing::subscriber::set_global_default(Writer)),
+        Some(_) => tracing::callsite::rebuild_interest_cache(),
+    }
     Ok(())
 }
 
 /// Writes the line that says why the server stops or does not start.
 pub(crate) fn fatal(text: &str) {
-    match LOG.get() {
-        Some(log) => log.write(Tag::Fatal, text),
+    match current() {
+        Some(log) => log.write(&mut log.state(), Tag::Fatal, &Told::words(text)),
         None => eprintln!("{text}"),
     }
 }
 
 /// Opens the file again, after it was moved away.
 pub(crate) fn reopen() {
-    let Some(log) = LOG.get() else { return };
-    let Some(file) = &log.file else {
-        tracing::info!("File log re-open ignored, not a file logger");
-        return;
+    let Some(log) = current() else { return };
+    let outcome = match &mut log.state().sink {
+        Sink::File(file) => Some(file.reopen()),
+        Sink::Stderr | Sink::Syslog(_) => None,
     };
-    let outcome = file.lock().unwrap_or_else(PoisonError::into_inner).reopen();
     match outcome {
-        Ok(()) => tracing::info!("File log re-opened"),
+        None => tracing::info!("File log re-open ignored, not a file logger"),
+        Some(Ok(())) => tracing::info!("File log re-opened"),
         // The old file is still written to.
-        Err(error) => tracing::error!("Cannot re-open the log file: {error}"),
+        Some(Err(error)) => tracing::error!("Cannot re-open the log file: {error}"),
     }
 }
 
-#[derive(Clone, Copy)]
-enum Tag {
-    Fatal,
-    Error,
-    Warning,
-    Info,
-    Debug,
-    Trace,
+fn current() -> Option<Arc<Log>> {
+    LOG.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-impl Tag {
-    fn of(level: Level) -> Tag {
-        match level {
-            Level::ERROR => Tag::Error,
-            Level::WARN => Tag::Warning,
-            Level::INFO => Tag::Info,
-            Level::DEBUG => Tag::Debug,
-            _ => Tag::Trace,
+impl Sink {
+    fn open(settings: &LogSettings) -> Result<Self, String> {
+        if let Some(path) = &settings.file {
+            return LogFile::open(path, settings.file_bytes_max, settings.files_max)
+                .map(Sink::File)
+                .map_err(|error| {
+                    format!(
+                        "error opening file: open {}: {}",
+                        path.display(),
+                        plain(&error)
+                    )
+                });
         }
+        let syslog = match &settings.remote_syslog {
+            Some(address) => Syslog::remote(address),
+            None if settings.syslog => Syslog::local(),
+            None => return Ok(Sink::Stderr),
+        };
+        syslog
+            .map(Sink::Syslog)
+            .map_err(|error| format!("error connecting to syslog: {}", plain(&error)))
     }
+}
 
-    fn text(self) -> (&'static str, Colour) {
-        match self {
-            Tag::Fatal => ("FTL", Colour::Red),
-            Tag::Error => ("ERR", Colour::Red),
-            Tag::Warning => ("WRN", Colour::Yellow),
-            Tag::Info => ("INF", Colour::Green),
-            Tag::Debug => ("DBG", Colour::Cyan),
-            Tag::Trace => ("TRC", Colour::Dim),
-        }
-    }
+/// What the system said, without its number.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.to_lowercase()
 }
 
 impl Log {
-    fn write(&self, tag: Tag, text: &str) {
-        let line = self.line(&Zoned::now(), tag, text);
-        // A log that cannot be written has nowhere left to complain.
-        match &self.file {
-            None => {
-                let _ = io::stderr().lock().write_all(line.as_bytes());
-            }
-            Some(file) => {
-                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-                let _ = file.write(line.as_bytes());
-                if let Some(backup) = file.rotate_when_full() {
-                    let text = format!("Rotated log, backup saved as \"{}\"", backup.display());
-                    let _ = file.write(self.line(&Zoned::now(), Tag::Info, &text).as_bytes());
-                }
-            }
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let tag = Tag::of(*event.metadata().level());
+        let told = Told::of(event);
+        let now = self.started.elapsed();
+        let mut state = self.state();
+        for withheld in state.repeats.due(now) {
+            let text = format!("{} more like this: {}", withheld.count, withheld.example);
+            self.write(&mut state, withheld.tag, &Told::words(&text));
+        }
+        let place = event.metadata().callsite();
+        let is_written = !matches!(tag, Tag::Warning | Tag::Error)
+            || state.repeats.admits(place, tag, &told.message, now);
+        if is_written {
+            self.write(&mut state, tag, &told);
         }
     }
 
-    fn line(&self, now: &Zoned, tag: Tag, text: &str) -> String {
-        let mut line = format!("[{}] ", process::id());
-        if self.settings.time {
-            let now = now.with_time_zone(self.time_zone.clone());
-            // Writing to a String does not fail.
-            let _ = write!(line, "{} ", now.strftime("%Y/%m/%d %H:%M:%S%.6f"));
+    fn write(&self, state: &mut State, tag: Tag, told: &Told) {
+        let now = Zoned::now();
+        // A log that cannot be written has nowhere left to complain.
+        match &mut state.sink {
+            Sink::Stderr => {
+                let line = self.lines.line(&now, tag, told);
+                let _ = io::stderr().lock().write_all(line.as_bytes());
+            }
+            Sink::File(file) => {
+                let line = |tag, told| self.lines.line(&now, tag, told);
+                let _ = file.write(line(tag, told).as_bytes());
+                if let Some(backup) = file.rotate_when_full() {
+                    let text = format!("Rotated log, backup saved as \"{}\"", backup.display());
+                    let _ = file.write(line(Tag::Info, &Told::words(&text)).as_bytes());
+                }
+            }
+            Sink::Syslog(syslog) => {
+                let text = self.lines.bare(&now, tag, told);
+                syslog.write(&now, tag, &text);
+            }
         }
-        let (name, colour) = tag.text();
-        let _ = write!(line, "[{}] ", colour.paint(name, self.colourful));
-        // One event is one line: what a client sends cannot forge another.
-        line.extend(
-            text.trim_end()
-                .chars()
-                .map(|c| if c == '\n' || c == '\r' { ' ' } else { c }),
-        );
-        line.push('\n');
-        line
     }
 }
 
@@ -184,7 +228,7 @@ struct Writer;
 
 impl Subscriber for Writer {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let Some(log) = LOG.get() else { return false };
+        let Some(log) = current() else { return false };
         match *metadata.level() {
             // Each has its own switch: `-V` alone does not show `[DBG]` lines.
             Level::TRACE => log.settings.trace,
@@ -194,13 +238,9 @@ impl Subscriber for Writer {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let Some(log) = LOG.get() else { return };
-        let mut text = Text::default();
-        event.record(&mut text);
-        log.write(
-            Tag::of(*event.metadata().level()),
-            &(text.message + &text.fields),
-        );
+        if let Some(log) = current() {
+            log.event(event);
+        }
     }
 
     // Spans say nothing in this format.
@@ -215,62 +255,4 @@ impl Subscriber for Writer {
     fn enter(&self, _: &span::Id) {}
 
     fn exit(&self, _: &span::Id) {}
-}
-
-/// The message of an event, and its other fields as ` name=value`.
-#[derive(Default)]
-struct Text {
-    message: String,
-    fields: String,
-}
-
-impl Visit for Text {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.record_debug(field, &format_args!("{value}"));
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Writing to a String does not fail.
-        let _ = match field.name() {
-            "message" => write!(self.message, "{value:?}"),
-            name => write!(self.fields, " {name}={value:?}"),
-        };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn log(settings: LogSettings) -> Log {
-        Log {
-            settings,
-            time_zone: TimeZone::UTC,
-            colourful: false,
-            file: None,
-        }
-    }
-
-    #[test]
-    fn lines_have_nats_servers_format() {
-        let now: Zoned = "2026-01-31T08:30:00.000042[UTC]".parse().expect("a time");
-        let pid = process::id();
-        let plain = log(LogSettings::default());
-        for (tag, text, expected) in [
-            (Tag::Info, "Server is ready", "[INF] Server is ready\n"),
-            (Tag::Fatal, "no\n", "[FTL] no\n"),
-            (Tag::Trace, "a\r\n[INF] forged", "[TRC] a  [INF] forged\n"),
-        ] {
-            let expected = format!("[{pid}] 2026/01/31 08:30:00.000042 {expected}");
-            assert_eq!(plain.line(&now, tag, text), expected);
-        }
-        let untimed = log(LogSettings {
-            time: false,
-            ..Default::default()
-        });
-        assert_eq!(
-            untimed.line(&now, Tag::Warning, "x"),
-            format!("[{pid}] [WRN] x\n")
-        );
-    }
 }

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod account_tests;
+mod backlog;
 mod bridging;
 mod crossing;
 mod deliver;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use slab::Slab;
 
+pub use backlog::Backlog;
 pub use crossing::{Batch, Place};
 pub use keeper::Keeper;
 pub use session::{ConnectionStatus, Peer, SessionId, SubscriptionStatus};
@@ -362,10 +364,16 @@ impl Shard {
             return;
         }
         session.ending = Some(reason);
-        if !reason.flushes() {
-            session.out.discard();
-        }
         let subscriptions = session.subscriptions;
+        if reason.is_slow_consumer() {
+            let out = std::mem::take(&mut session.out);
+            let backlog = self.backlog_of(id, &out);
+            let session = &mut self.sessions[id.index()];
+            (session.out, session.backlog) = (out, Some(Box::new(backlog)));
+        }
+        if !reason.flushes() {
+            self.sessions[id.index()].out.discard();
+        }
         self.pending.ended.push(id);
         self.uncount_connection(id);
         self.drop_subscriptions(id);

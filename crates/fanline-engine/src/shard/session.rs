@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::backlog::Backlog;
 use crate::access::AccountId;
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::CloseReason;
@@ -68,6 +69,8 @@ pub(super) struct Session {
     pub(super) pings_out: u32,
     pub(super) pinged_at: Duration,
     pub(super) rtt: Option<Duration>,
+    /// What waited for it when it was dropped for reading too slowly.
+    pub(super) backlog: Option<Box<Backlog>>,
     /// Its entry in the shard's timers.
     pub(super) deadline: Duration,
 }
@@ -96,6 +99,8 @@ pub struct ConnectionStatus {
     /// The user's name; `[REDACTED]` for a token, which is all secret.
     pub user: String,
     pub subscriptions_list: Vec<SubscriptionStatus>,
+    /// What waits for it while it is behind, or waited when it was dropped for that.
+    pub backlog: Option<Box<Backlog>>,
 }
 
 /// What monitoring tells of a subscription.
@@ -136,6 +141,7 @@ impl Session {
                 (user, _) => user.clone(),
             },
             subscriptions_list: Vec::new(),
+            backlog: self.backlog.clone(),
         }
     }
 }

@@ -154,7 +154,11 @@ impl Shard {
 
     /// One connection, without the list of its subscriptions.
     pub fn connection(&self, id: SessionId) -> Option<ConnectionStatus> {
-        Some(self.sessions.get(id.index())?.status())
+        let mut status = self.sessions.get(id.index())?.status();
+        if status.backlog.is_none() {
+            status.backlog = self.backlog(id).map(Box::new);
+        }
+        Some(status)
     }
 
     /// The subscriptions of one connection, none when it is gone.

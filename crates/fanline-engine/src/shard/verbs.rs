@@ -56,6 +56,7 @@ impl Shard {
             pings_out: 0,
             pinged_at: now,
             rtt: None,
+            backlog: None,
             deadline,
         };
         let id = SessionId::from_index(self.sessions.insert(session));

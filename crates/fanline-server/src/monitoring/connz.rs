@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::access::{Access, AccountId, GLOBAL_ACCOUNT};
-use fanline_engine::{CloseReason, ConnectionStatus, SubscriptionStatus};
+use fanline_engine::{Backlog, CloseReason, ConnectionStatus, SubscriptionStatus};
 use serde::Serialize;
 
 use super::answer::{Answer, Refusal};
@@ -212,6 +212,9 @@ struct Row {
     uptime: String,
     idle: String,
     pending_bytes: usize,
+    // Our own: nats-server does not tell why somebody is slow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slow_consumer: Option<SlowConsumer>,
     in_msgs: u64,
     out_msgs: u64,
     in_bytes: u64,
@@ -235,6 +238,33 @@ struct Row {
     account: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name_tag: Option<String>,
+}
+
+/// What waits for a connection that takes less than there is, or waited when it was dropped for that.
+#[derive(Serialize)]
+struct SlowConsumer {
+    pending_bytes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waited: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sid: Option<String>,
+}
+
+impl SlowConsumer {
+    fn of(monitor: &Monitor, backlog: Backlog, until: Duration) -> Self {
+        let waited = |since| time::precise(until.saturating_sub(since));
+        SlowConsumer {
+            pending_bytes: backlog.bytes,
+            since: backlog.since.map(|since| monitor.date(since)),
+            waited: backlog.since.map(waited),
+            subject: backlog.subject,
+            sid: backlog.sid,
+        }
+    }
 }
 
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
@@ -319,6 +349,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
     let account = account.filter(|_| options.auth && is_admitted);
     let account = account.map(|account| account.name.clone());
     let (uptime, idle) = (found.uptime(now), found.idle(now));
+    let until = found.until(now);
     let Found { status, end } = found;
     let (mut subjects, mut details) = (Vec::new(), Vec::new());
     let list = status.subscriptions_list.into_iter();
@@ -341,6 +372,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
         uptime: time::uptime(uptime),
         idle: time::uptime(idle),
         pending_bytes: status.pending_bytes,
+        slow_consumer: (status.backlog).map(|backlog| SlowConsumer::of(monitor, *backlog, until)),
         in_msgs: status.in_msgs,
         out_msgs: status.out_msgs,
         in_bytes: status.in_bytes,
@@ -430,6 +462,7 @@ mod tests {
             version: String::new(),
             user: String::new(),
             subscriptions_list: Vec::new(),
+            backlog: None,
         };
         Found {
             status,

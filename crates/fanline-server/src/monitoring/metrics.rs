@@ -1,14 +1,17 @@
 //! `/metrics`: the counts of `/varz` for Prometheus, in its text format 0.0.4.
 
+use std::cmp::Reverse;
 use std::fmt::{Display, Write};
 
-use fanline_engine::ShardStatus;
 use fanline_engine::jetstream::{Overview, OverviewWanted};
+use fanline_engine::{Backlog, ConnectionStatus, ShardStatus};
 use hyper::StatusCode;
 
 use super::answer::{Answer, Refusal};
+use super::connz::ACCOUNT;
 use super::{Monitor, collect, process};
 use crate::server::{COMPATIBLE_VERSION, VERSION};
+use crate::shell::Wanted;
 
 pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     let totals = collect::totals(&monitor.shared).await?;
@@ -31,6 +34,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         monitor.shared.shards.len(),
     );
     add_totals(&mut page, &totals);
+    add_behind(&mut page, monitor).await?;
     if let Some(accounts) = collect::jetstream(&monitor.shared, OverviewWanted::default()).await? {
         add_jetstream(&mut page, &Overview::sum(&accounts));
     }
@@ -106,6 +110,78 @@ fn add_totals(page: &mut Page, totals: &ShardStatus) {
     );
 }
 
+/// The connections that take less than there is for them, by name: who is slow, before it is dropped.
+async fn add_behind(page: &mut Page, monitor: &Monitor) -> Result<(), Refusal> {
+    /// So many are named, those with the most waiting: each has a time series of its own.
+    const NAMED_MAX: usize = 50;
+    let wanted = Wanted {
+        open: true,
+        behind: true,
+        ..Wanted::default()
+    };
+    let mut behind = collect::connections(&monitor.shared, &wanted).await?.open;
+    page.gauge(
+        "connections_behind",
+        "Connections that take less than there is for them",
+        behind.len(),
+    );
+    behind.sort_by_key(|status| Reverse(status.pending_bytes));
+    behind.truncate(NAMED_MAX);
+    let now = monitor.now();
+    let series: Vec<(String, usize, f64)> = (behind.iter())
+        .map(|status| {
+            let backlog = status.backlog.as_deref().cloned().unwrap_or_default();
+            let since = backlog.since.unwrap_or(now);
+            let waited = now.saturating_sub(since).as_secs_f64();
+            (labels(status, &backlog), status.pending_bytes, waited)
+        })
+        .collect();
+    let name = "fanline_connection_pending_bytes";
+    page.heading(
+        name,
+        "gauge",
+        "Bytes that wait for a connection that is behind",
+    );
+    for (labels, bytes, _) in &series {
+        page.line(&format!("{name}{labels}"), bytes);
+    }
+    let name = "fanline_connection_pending_seconds";
+    page.heading(name, "gauge", "How long a connection has been behind");
+    for (labels, _, seconds) in &series {
+        page.line(&format!("{name}{labels}"), seconds);
+    }
+    Ok(())
+}
+
+fn labels(status: &ConnectionStatus, backlog: &Backlog) -> String {
+    let cid = status.cid.to_string();
+    let labels = [
+        ("cid", cid.as_str()),
+        ("name", &status.name),
+        ("account", ACCOUNT),
+        ("user", &status.user),
+        ("subject", backlog.subject.as_deref().unwrap_or_default()),
+    ];
+    let labels = labels.map(|(name, value)| format!("{name}=\"{}\"", label_value(value)));
+    format!("{{{}}}", labels.join(","))
+}
+
+/// A client says what its name is, so everything that could end the value is escaped.
+fn label_value(text: &str) -> String {
+    /// Characters of a value.
+    const CHARACTERS_MAX: usize = 128;
+    let mut value = String::new();
+    for character in text.chars().take(CHARACTERS_MAX) {
+        match character {
+            '\\' => value += "\\\\",
+            '"' => value += "\\\"",
+            '\n' => value += "\\n",
+            other => value.push(other),
+        }
+    }
+    value
+}
+
 fn add_jetstream(page: &mut Page, overview: &Overview) {
     page.gauge("jetstream_streams", "Streams", overview.streams);
     page.gauge(
@@ -174,5 +250,16 @@ impl Page {
 
     fn line(&mut self, series: &str, value: impl Display) {
         let _ = writeln!(self.text, "{series} {value}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_end_its_label() {
+        assert_eq!(label_value("a\"} 1\nb\\"), "a\\\"} 1\\nb\\\\");
+        assert_eq!(label_value(&"é".repeat(200)).chars().count(), 128);
     }
 }

@@ -42,8 +42,10 @@ impl ClosedRing {
             &mut status.version,
             &mut status.user,
         ] {
-            text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
-            text.shrink_to_fit();
+            cut(text);
+        }
+        if let Some(subject) = status.backlog.as_mut().and_then(|b| b.subject.as_mut()) {
+            cut(subject);
         }
         if self.kept.len() == self.kept_max {
             self.kept.pop_front();
@@ -58,4 +60,9 @@ impl ClosedRing {
     pub(super) fn iter(&self) -> impl Iterator<Item = &Closed> {
         self.kept.iter()
     }
+}
+
+fn cut(text: &mut String) {
+    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    text.shrink_to_fit();
 }

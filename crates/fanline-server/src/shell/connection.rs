@@ -13,7 +13,7 @@ use tracing::debug;
 
 use super::chunks::new_chunk;
 use super::link::{Link, Writer, Wrote};
-use super::{BEHIND, Shell, Transport, log_ended};
+use super::{BEHIND, Shell, Transport, farewell};
 use crate::sync::Ordering;
 
 /// How much of what a client still sends is read and dropped after an error, so that the error
@@ -118,12 +118,7 @@ async fn serve(
     shell.links.borrow_mut()[id.index()] = None;
     let limits = &shell.common.config.limits;
     if let Some(ended) = shell.engine.borrow_mut().remove(id, reason) {
-        log_ended(
-            link.name(),
-            ended.reason,
-            limits.pending_bytes_max,
-            limits.write_deadline,
-        );
+        farewell::log(link.name(), &ended, limits, shell.now());
         shell.closed.borrow_mut().push(ended, shell.now());
     }
     // What ended with it may concern others.

@@ -6,6 +6,7 @@
 mod chunks;
 mod closed;
 mod connection;
+mod farewell;
 mod link;
 mod mailbox;
 
@@ -23,7 +24,7 @@ use fanline_engine::{
 };
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tracing::{debug, trace, warn};
+use tracing::trace;
 
 use crate::keeper::Helped;
 use crate::sync::{AtomicUsize, Ordering};
@@ -61,6 +62,8 @@ pub(crate) struct Wanted {
     pub(crate) closed: bool,
     /// Only those with one of these ids, in ascending order.
     pub(crate) cids: Option<Arc<[u64]>>,
+    /// Only those that take less than there is for them.
+    pub(crate) behind: bool,
     /// Whether to list the subscriptions of those that are open.
     pub(crate) subscriptions: bool,
 }
@@ -428,6 +431,9 @@ impl Shell {
         if wanted.open {
             let engine = self.engine.borrow();
             for id in engine.session_ids() {
+                if wanted.behind && !engine.is_behind(id) {
+                    continue;
+                }
                 let Some(mut status) = engine.connection(id) else {
                     continue;
                 };
@@ -505,17 +511,4 @@ pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
         .enable_time()
         .build_local(tokio::runtime::LocalOptions::default())?;
     Ok(runtime.block_on(future))
-}
-
-fn log_ended(name: &str, reason: CloseReason, pending_bytes_max: usize, write_deadline: Duration) {
-    match reason {
-        CloseReason::SlowConsumerPendingBytes => {
-            warn!("{name} - Slow Consumer Detected: MaxPending of {pending_bytes_max} Exceeded");
-        }
-        CloseReason::SlowConsumerWriteDeadline => {
-            warn!("{name} - Slow Consumer Detected: WriteDeadline of {write_deadline:?} exceeded");
-        }
-        _ => {}
-    }
-    debug!("{name} - Client connection closed: {reason}");
 }

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use fanline_server::{Auth, Handle, JetStreamOptions, Options, Server};
+use fanline_server::{Auth, Handle, JetStreamOptions, Limits, Options, Server};
 use serde_json::Value;
 
 /// Nothing here takes anywhere near as long, unless it hangs.
@@ -450,4 +450,57 @@ fn garbage_costs_its_sender_only() {
     let mut answer = String::new();
     unfinished.read_to_string(&mut answer).expect("an answer");
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+}
+
+/// Somebody reads too slowly, and everybody asks who. It is told by name, with what it does not read,
+/// while it is behind and after it was dropped.
+#[test]
+fn who_is_slow_is_told_by_name() {
+    let server = Running::start_with(Options {
+        limits: Limits {
+            write_deadline: Duration::from_secs(1),
+            ..Limits::default()
+        },
+        ..Options::default()
+    });
+    let connect = |name: &str| {
+        let mut stream = TcpStream::connect(server.0.addresses().clients).expect("it listens");
+        let line = format!("CONNECT {{\"verbose\":false,\"name\":\"{name}\"}}\r\n");
+        stream.write_all(line.as_bytes()).expect("it reads");
+        stream
+    };
+    let mut slow = connect("the \\\"slow\\\" one");
+    (slow.write_all(b"SUB quiet.> 1\r\nSUB orders.> 22\r\nPING\r\n")).expect("it reads");
+    let mut buffer = BufReader::new(slow.try_clone().expect("the same"));
+    let mut line = String::new();
+    while !line.starts_with("PONG") {
+        line.clear();
+        buffer.read_line(&mut line).expect("it answers");
+    }
+    let mut publisher = connect("publisher");
+    let payload = "x".repeat(64 * 1024);
+    let publish = format!("PUB orders.new {}\r\n{payload}\r\n", payload.len());
+    for _ in 0..400 {
+        publisher.write_all(publish.as_bytes()).expect("it reads");
+    }
+    let row = |target: &str| loop {
+        let found = server.json(target)["connections"][0].clone();
+        if found["slow_consumer"].is_object() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let behind = row("/connz?sort=pending&limit=1");
+    assert_eq!(behind["name"], "the \"slow\" one", "{behind}");
+    assert_eq!(behind["slow_consumer"]["subject"], "orders.>", "{behind}");
+    assert_eq!(behind["slow_consumer"]["sid"], "22", "{behind}");
+    assert!(behind["slow_consumer"]["since"].is_string(), "{behind}");
+    let dropped = row("/connz?state=closed");
+    assert_eq!(dropped["reason"], "Slow Consumer (Write Deadline)");
+    assert_eq!(dropped["slow_consumer"]["subject"], "orders.>", "{dropped}");
+    let metrics = server.get("/metrics").body;
+    assert!(
+        metrics.contains("\nfanline_connections_behind 0\n"),
+        "{metrics}"
+    );
 }

@@ -1,0 +1,118 @@
+//! Where the server's log goes, and in which form.
+
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::fanline;
+use crate::server::Server;
+
+/// A server that logs elsewhere than to stderr.
+struct Quiet(Child);
+
+impl Quiet {
+    fn start(flags: &[&str]) -> Self {
+        let mut command = fanline();
+        command
+            .args(["-a", "127.0.0.1", "-p", "-1"])
+            .args(flags)
+            .stderr(Stdio::null());
+        Quiet(command.spawn().expect("the program runs"))
+    }
+
+    fn signal(&self, name: &str) {
+        let target = format!("{name}={}", self.0.id());
+        let status = fanline().args(["--signal", &target]).status();
+        assert!(status.expect("the program runs").success());
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // Already gone is fine.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("fanline-{name}-{}", std::process::id()));
+    // What a test that was killed has left.
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// Waits until a file says this.
+fn wait_for(path: &Path, text: &str) {
+    while !std::fs::read_to_string(path).is_ok_and(|log| log.contains(text)) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn json_lines() {
+    let server = Server::start(&["--log_format", "json"]);
+    for line in &server.log {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        assert!(
+            line["time"]
+                .as_str()
+                .is_some_and(|time| time.ends_with('Z'))
+        );
+        assert_eq!(line["level"], "info", "{line}");
+        assert!(line["message"].is_string(), "{line}");
+    }
+}
+
+#[test]
+fn a_moved_file_is_opened_again() {
+    let folder = folder("reopen");
+    let path = folder.join("x.log");
+    let server = Quiet::start(&["-l", &path.display().to_string()]);
+    wait_for(&path, "Server is ready");
+    let moved = folder.join("moved.log");
+    std::fs::rename(&path, &moved).expect("moved");
+    server.signal("reopen");
+    wait_for(&path, "File log re-opened");
+    drop(server);
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn a_full_file_is_put_aside() {
+    let folder = folder("rotate");
+    let path = folder.join("x.log");
+    let file = path.display().to_string();
+    let server = Quiet::start(&["-D", "-l", &file, "--log_size_limit", "150"]);
+    let is_backup = |name: &str| name.starts_with("x.log.2");
+    loop {
+        let entries = std::fs::read_dir(&folder).expect("a folder");
+        let mut names = entries.map(|entry| entry.expect("an entry").file_name());
+        if names.any(|name| is_backup(&name.to_string_lossy())) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(server);
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn lines_go_to_another_machines_syslog() {
+    let collector = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let place = collector.local_addr().expect("an address");
+    let _server = Quiet::start(&["-r", &format!("udp://{place}")]);
+    let mut room = [0; 2048];
+    loop {
+        let length = collector.recv(&mut room).expect("a line");
+        let line = String::from_utf8_lossy(&room[..length]);
+        assert!(line.starts_with("<29>"), "{line}");
+        if line.ends_with(": Server is ready") {
+            return;
+        }
+    }
+}
