@@ -5,9 +5,11 @@
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
-//! use fanline_engine::{Auth, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
+//! use fanline_engine::{Access, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
 //!
-//! let config = ShardConfig { limits: Limits::default(), auth: Auth::Open, shards: 1, traces: false };
+//! let config = ShardConfig {
+//!     limits: Limits::default(), access: Access::open().into(), shards: 1, traces: false,
+//! };
 //! let mut shard = Shard::new(0, Arc::new(config), ServerInfo::default(), 7);
 //! let now = Duration::ZERO;
 //! let client = shard.open(1, Peer::default(), false, now);
@@ -17,7 +19,6 @@
 //! ```
 
 pub mod access;
-mod auth;
 pub mod jetstream;
 mod limits;
 mod nats;
@@ -30,8 +31,7 @@ mod topic;
 pub mod transform;
 mod trie;
 
-pub use access::AccountId;
-pub use auth::Auth;
+pub use access::{Access, AccountId};
 pub use limits::Limits;
 pub use nats::error::{ClientError, CloseReason};
 pub use nats::info::ServerInfo;

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::{
-    Auth, Batch, Chunk, CloseReason, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Access, Batch, Chunk, CloseReason, Limits, Peer, Place, ServerInfo, SessionId, Shard,
+    ShardConfig,
 };
 
 const CLIENTS: usize = 8;
@@ -69,7 +70,7 @@ impl World {
         };
         let config = Arc::new(ShardConfig {
             limits,
-            auth: Auth::Open,
+            access: Access::open().into(),
             shards: SHARDS,
             traces: false,
         });
@@ -176,7 +177,10 @@ impl World {
                 assert!(self.shards[from].outgoing(from).is_empty());
                 is_quiet &= batch.is_empty();
                 let mut place = Place::default();
-                while self.shards[1 - from].apply(&batch, &mut place).must_flush {}
+                while self.shards[1 - from]
+                    .apply(&batch, &mut place, Duration::ZERO)
+                    .must_flush
+                {}
             }
             self.settle();
             if is_quiet {

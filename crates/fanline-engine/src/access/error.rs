@@ -7,8 +7,6 @@
 pub enum AccessError {
     #[error("subject {0:?} is not a valid subject")]
     InvalidSubject(String),
-    #[error("subject {0:?}: a queue is possible for subscriptions only")]
-    QueueInPublish(String),
     #[error("Can not have a token and users")]
     TokenAndUsers,
     #[error("Duplicate user {0:?} detected")]
@@ -21,16 +19,10 @@ pub enum AccessError {
     InvalidAccountNkey(String),
     #[error("Duplicate Account Entry: {0}")]
     DuplicateAccount(String),
-    #[error("{0:?} is a Reserved Account")]
-    ReservedAccount(String),
     #[error(
         "no_auth_user: {0:?} not present as user or nkey in authorization block or account configuration"
     )]
     UnknownNoAuthUser(String),
-    #[error("no_auth_user not compatible with Trusted Operator")]
-    NoAuthUserWithOperator,
-    #[error("{0:?} is no bcrypt hash")]
-    InvalidHash(&'static str),
     #[error(
         "account {account:?} imports {subject:?} from {exporter:?}, an account that is not configured"
     )]

@@ -4,23 +4,32 @@
 //! that all shards share. It never changes: another one takes its place as a whole.
 
 mod account;
+mod admit;
+mod check;
 mod error;
 mod imports;
+pub mod nkey;
 mod permissions;
+mod rights;
 #[cfg(test)]
 mod tests;
 mod user;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use nkey::{KeyKind, PublicKey};
 
 pub use account::{
     Account, AccountId, ClientLimits, Destination, Export, ExportKind, GLOBAL_ACCOUNT, Import,
     ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling,
 };
+pub use admit::{Credentials, Decision, Grant, TlsIdentity};
+pub use check::{Check, SALT_BYTES, hash_password};
 pub use error::AccessError;
 pub(crate) use imports::{covers, in_order_of_wildcards, overlap};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
-pub(crate) use user::same;
+pub use rights::Rights;
 pub use user::{ConnectionKind, Identity, Password, User};
 
 /// What a server is told about accounts and users. The default lets everybody in.
@@ -58,6 +67,8 @@ pub struct Access {
     accounts: Vec<Account>,
     by_name: HashMap<String, AccountId>,
     users: Users,
+    /// Of each user, by account and place; `None` may do everything.
+    rights: Vec<Vec<Option<Arc<Rights>>>>,
     no_auth_user: Option<Place>,
     always_nonce: bool,
 }
@@ -112,7 +123,20 @@ impl Access {
     /// # Errors
     /// Says what is wrong, naming it.
     pub fn new(config: AccessConfig) -> Result<Self, AccessError> {
-        let accounts = in_order(&config)?;
+        Access::in_place_of(&[], config)
+    }
+
+    /// The same for what takes the place of this directory: accounts keep their ids. One that is gone
+    /// leaves an empty account behind, which nobody can enter.
+    ///
+    /// # Errors
+    /// As [`new`](Access::new).
+    pub fn succeeded_by(&self, config: AccessConfig) -> Result<Self, AccessError> {
+        Access::in_place_of(&self.accounts, config)
+    }
+
+    fn in_place_of(before: &[Account], config: AccessConfig) -> Result<Self, AccessError> {
+        let accounts = in_order(before, &config)?;
         let by_name: HashMap<String, AccountId> = (0..)
             .map(AccountId)
             .zip(&accounts)
@@ -134,11 +158,13 @@ impl Access {
             },
         };
         imports::check(&accounts, &by_name)?;
+        let rights = accounts.iter().map(rights_of).collect();
         Ok(Access {
             token: config.token,
             accounts,
             by_name,
             users,
+            rights,
             no_auth_user,
             always_nonce: config.always_nonce,
         })
@@ -173,25 +199,33 @@ impl Access {
         self.token.is_some() || !self.users.by_name.is_empty() || !self.users.by_nkey.is_empty()
     }
 
+    /// Whether clients may do without credentials, though there are users.
+    pub fn has_no_auth_user(&self) -> bool {
+        self.no_auth_user.is_some()
+    }
+
     /// Whether clients are told a nonce to be signed.
     pub fn needs_nonce(&self) -> bool {
         self.always_nonce || !self.users.by_nkey.is_empty()
     }
 }
 
-/// `$G` first, then the system account, then the others as they were given.
-fn in_order(config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
+/// `$G` first, then the system account, then those that were there before, then the others as they
+/// were given.
+fn in_order(before: &[Account], config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
     let system = config.system_account.as_deref().unwrap_or(SYSTEM_ACCOUNT);
     let given = |name: &str| {
         let found = config.accounts.iter().find(|a| a.name == name);
         found.cloned().unwrap_or_else(|| Account::new(name))
     };
-    let others = config.accounts.iter();
-    let others = others.filter(|a| a.name != GLOBAL_ACCOUNT && a.name != system);
-    let accounts: Vec<Account> = [given(GLOBAL_ACCOUNT), given(system)]
-        .into_iter()
-        .chain(others.cloned())
-        .collect();
+    let mut accounts = vec![given(GLOBAL_ACCOUNT), given(system)];
+    let known = before.iter().skip(accounts.len());
+    accounts.extend(known.map(|account| given(&account.name)));
+    for account in &config.accounts {
+        if accounts.iter().all(|known| known.name != account.name) {
+            accounts.push(account.clone());
+        }
+    }
     let mut names = HashSet::new();
     for account in config.accounts.iter() {
         if !names.insert(account.name.as_str()) {
@@ -201,12 +235,31 @@ fn in_order(config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
     Ok(accounts)
 }
 
+/// What each user of an account may do.
+fn rights_of(account: &Account) -> Vec<Option<Arc<Rights>>> {
+    let compile = |permissions: &Permissions| {
+        let is_all = *permissions == Permissions::default();
+        (!is_all).then(|| Arc::new(Rights::new(permissions)))
+    };
+    let default = account.default_permissions.as_ref().and_then(compile);
+    let of_user = |user: &User| match &user.permissions {
+        Some(own) => compile(own),
+        None => default.clone(),
+    };
+    account.users.iter().map(of_user).collect()
+}
+
 impl Users {
     fn new(accounts: &[Account]) -> Result<Self, AccessError> {
         let mut users = Users::default();
         for (id, account) in (0..).map(AccountId).zip(accounts) {
             for (at, user) in account.users.iter().enumerate() {
                 let place = Place { account: id, at };
+                if let Identity::Nkey(public) = &user.identity
+                    && PublicKey::parse_as(KeyKind::User, public).is_none()
+                {
+                    return Err(AccessError::InvalidUserNkey(public.clone()));
+                }
                 let (known, duplicate): (_, fn(String) -> AccessError) = match &user.identity {
                     Identity::Name(..) => (&mut users.by_name, AccessError::DuplicateUser),
                     Identity::Nkey(_) => (&mut users.by_nkey, AccessError::DuplicateNkey),

@@ -73,9 +73,6 @@ impl Pattern {
                 subject: text.into(),
                 queue: None,
             }),
-            Err(_) if text.split_whitespace().count() == 2 => {
-                Err(AccessError::QueueInPublish(text.into()))
-            }
             Err(_) => Err(AccessError::InvalidSubject(text.into())),
         }
     }

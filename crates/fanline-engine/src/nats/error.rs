@@ -52,6 +52,9 @@ pub enum ClientError {
     /// The same with a queue group: the connection stays.
     #[error("Permissions Violation for Subscription to \"{0}\" using queue \"{1}\"")]
     QueueSubscriptionDenied(String, String),
+    /// A subscription is not allowed any more: it is gone, the connection stays.
+    #[error("{0} (sid \"{1}\")")]
+    SubscriptionDropped(String, String),
     /// Pings were not answered: closed.
     #[error("Stale Connection")]
     Stale,

@@ -56,6 +56,8 @@ struct Wire<'a> {
     jetstream: bool,
     client_id: u64,
     client_ip: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    nonce: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     ip: Option<&'a str>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -68,6 +70,21 @@ struct Wire<'a> {
     connect_info: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     remote_account: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_false")]
+    acc_is_sys: bool,
+}
+
+/// Whom INFO is for.
+pub(crate) struct Audience<'a> {
+    pub(crate) client_id: u64,
+    pub(crate) client_ip: &'a str,
+    /// What it has to sign; empty for nothing.
+    pub(crate) nonce: &'a str,
+    /// It is not told that credentials are needed.
+    pub(crate) hides_auth: bool,
+    /// In the form after CONNECT: where it is.
+    pub(crate) account: Option<&'a str>,
+    pub(crate) is_system: bool,
 }
 
 #[allow(
@@ -79,9 +96,8 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl ServerInfo {
-    /// The whole INFO line for one client. `connected` is the form after CONNECT, which tells the
-    /// account as well.
-    pub(crate) fn line(&self, client_id: u64, client_ip: &str, connected: bool) -> Vec<u8> {
+    /// The whole INFO line for one client.
+    pub(crate) fn line(&self, audience: &Audience<'_>) -> Vec<u8> {
         let wire = Wire {
             server_id: &self.server_id,
             server_name: &self.server_name,
@@ -93,17 +109,19 @@ impl ServerInfo {
             port: self.port,
             headers: self.headers,
             api_lvl: 5,
-            auth_required: self.auth_required,
+            auth_required: self.auth_required && !audience.hides_auth,
             max_payload: self.max_payload,
             jetstream: self.jetstream,
-            client_id,
-            client_ip,
+            client_id: audience.client_id,
+            client_ip: audience.client_ip,
+            nonce: audience.nonce,
             ip: self.ip.as_deref(),
             connect_urls: &self.connect_urls,
             domain: self.domain.as_deref(),
             ldm: self.lame_duck,
-            connect_info: connected,
-            remote_account: connected.then_some("$G"),
+            connect_info: audience.account.is_some(),
+            remote_account: audience.account,
+            acc_is_sys: audience.is_system,
         };
         let mut line = b"INFO ".to_vec();
         serde_json::to_writer(&mut line, &wire).expect("strings and numbers are always JSON");

@@ -29,6 +29,8 @@ pub(crate) struct Subscription {
     next: SubId,
     previous: SubId,
     queue: Option<Box<[u8]>>,
+    /// Its client may not have all that matches.
+    is_filtered: bool,
 }
 
 impl Subscription {
@@ -50,6 +52,16 @@ impl Subscription {
 
     pub(crate) fn queue(&self) -> &[u8] {
         self.queue.as_deref().unwrap_or_default()
+    }
+
+    /// Whether each message has to be looked at, since its client may not have all that matches.
+    #[inline]
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.is_filtered
+    }
+
+    pub(crate) fn set_filtered(&mut self, is_filtered: bool) {
+        self.is_filtered = is_filtered;
     }
 
     pub(crate) fn delivered(&self) -> u64 {
@@ -151,6 +163,7 @@ impl Subscriptions {
             next,
             previous: NONE,
             queue: (!queue.is_empty()).then(|| queue.into()),
+            is_filtered: false,
         });
         let id = SubId(u32::try_from(id).expect("fewer than 2^32 subscriptions"));
         self.heads[at] = id;

@@ -173,7 +173,7 @@ impl Shard {
                 terms,
             };
             let requests = &mut self.bridging.requests;
-            let at = requests.expect(request, self.random.next(), self.now);
+            let at = requests.expect(request, self.random.next(), self.pending.now);
             requests.write_topic(at, self.index, &mut frame);
             waiting = Some(at);
         }

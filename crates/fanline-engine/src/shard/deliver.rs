@@ -15,7 +15,7 @@ use super::session::{Session, SessionId};
 use super::{Pending, Shard};
 use crate::access::AccountId;
 use crate::outbox::{Chunk, Outbox};
-use crate::router::{Member, Route, RouteMemo, ShardSet, SubId, Subscriptions};
+use crate::router::{Member, Route, RouteMemo, ShardSet, SubId, Subscription, Subscriptions};
 
 /// A message without its topic.
 pub(super) struct Message<'a> {
@@ -137,6 +137,14 @@ impl FanOut<'_> {
         if !self.origin.reaches(sub.session(), session) {
             return false;
         }
+        if sub.is_filtered() && !passes(session, sub, route, message.head) {
+            return false;
+        }
+        if message.reply_bytes > 0
+            && let Some(restriction) = &mut session.restriction
+        {
+            restriction.note_reply(&message.args[..message.reply_bytes], self.pending.now);
+        }
         self.pending.mark_dirty(sub.session(), session);
         let before = session.out.pending_bytes();
         let mut payload_bytes = message.payload_bytes();
@@ -183,6 +191,9 @@ impl FanOut<'_> {
         if !self.origin.reaches(sub.session(), session) {
             return;
         }
+        if sub.is_filtered() && !passes(session, sub, route, &[]) {
+            return;
+        }
         self.pending.mark_dirty(sub.session(), session);
         let before = session.out.pending_bytes();
         for waiting in run {
@@ -226,6 +237,21 @@ impl FanOut<'_> {
         }
         Picked::Nobody
     }
+}
+
+/// Whether a client may have a message that its subscription matches: neither the topic by which it
+/// is found may be denied to it, nor the one that it is shown, if that is another.
+#[cold]
+fn passes(session: &Session, sub: &Subscription, route: &Route, head: &[u8]) -> bool {
+    let Some(restriction) = &session.restriction else {
+        return true;
+    };
+    let topic = |head: &[u8]| {
+        let head = head.strip_prefix(b"HMSG ").unwrap_or_default();
+        let topic = head.strip_suffix(b" ").unwrap_or_default();
+        restriction.may_receive(topic, sub.queue())
+    };
+    topic(route.hmsg_head()) && (head.is_empty() || topic(head))
 }
 
 enum Picked {

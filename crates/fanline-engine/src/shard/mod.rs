@@ -4,6 +4,7 @@
 mod account_tests;
 mod backlog;
 mod bridging;
+mod connect;
 mod crossing;
 mod deliver;
 mod keeper;
@@ -11,6 +12,8 @@ mod mappings;
 mod pending;
 mod quotas;
 mod requests;
+mod permit;
+mod replies;
 mod run;
 mod session;
 mod status;
@@ -32,8 +35,7 @@ pub use keeper::Keeper;
 pub use session::{ConnectionStatus, Peer, SessionId, SubscriptionStatus};
 pub use status::{Ended, ShardStatus};
 
-use crate::access::AccountId;
-use crate::auth::Auth;
+use crate::access::{Access, AccountId};
 use crate::limits::Limits;
 use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::ServerInfo;
@@ -63,7 +65,7 @@ pub struct ShardConfig {
     /// What clients are granted.
     pub limits: Limits,
     /// What clients must show.
-    pub auth: Auth,
+    pub access: Arc<Access>,
     /// How many shards there are; at most [`SHARDS_MAX`].
     pub shards: usize,
     /// Whether each protocol line is reported by [`Shard::take_traces`].
@@ -100,8 +102,6 @@ pub struct Shard {
     run: Run,
     bridging: Bridging,
     quotas: Quotas,
-    /// The time of the last input.
-    now: Duration,
     /// Where a message is put together that did not come in the form in which it goes out.
     scratch: Vec<u8>,
 }
@@ -115,6 +115,9 @@ pub struct Receipt {
     pub frame_bytes: usize,
     /// The input was left because much is to be written: write, then hand the rest in again.
     pub must_flush: bool,
+    /// The input was left because it is to be decided whether its client may connect:
+    /// [`Shard::take_check`] first, then hand the rest in again.
+    pub awaits_check: bool,
     /// How many bytes were queued for connections.
     pub produced_bytes: usize,
     /// A subscriber of what was published has much waiting: hold the publisher back a little.
@@ -128,6 +131,8 @@ enum Taken {
     Partial {
         frame_bytes: usize,
     },
+    /// The rest has to wait for [`Shard::decided`].
+    AwaitsCheck(usize),
 }
 
 impl Shard {
@@ -155,10 +160,11 @@ impl Shard {
             run: Run::default(),
             bridging: Bridging::default(),
             quotas: Quotas::default(),
-            now: Duration::ZERO,
             scratch: Vec::new(),
         };
         shard.routers.ensure(AccountId::GLOBAL);
+        let access = Arc::clone(&shard.config.access);
+        shard.set_accounts(&access);
         shard
     }
 
@@ -173,7 +179,7 @@ impl Shard {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
         self.begin_batch();
-        self.now = now;
+        self.pending.now = now;
         self.sessions[id.index()].active_at = now;
         let mut intake = self.begin_intake(id, chunk);
         if self.sessions[id.index()].ending.is_some() {
@@ -193,6 +199,11 @@ impl Shard {
                     Taken::Bytes(taken) => receipt.consumed += taken,
                     Taken::Partial { frame_bytes } => {
                         receipt.frame_bytes = frame_bytes;
+                        break;
+                    }
+                    Taken::AwaitsCheck(taken) => {
+                        receipt.consumed += taken;
+                        receipt.awaits_check = true;
                         break;
                     }
                 }
@@ -228,12 +239,11 @@ impl Shard {
     ) -> Taken {
         let id = intake.id;
         if !intake.is_admitted && !b"cC".contains(&input[0]) {
-            self.refuse(
-                id,
-                Some(ClientError::Authorization),
-                CloseReason::AuthenticationFailure,
-            );
-            return Taken::Bytes(input.len());
+            if !self.admit_without_connect(id) {
+                self.refuse_credentials(id);
+                return Taken::Bytes(input.len());
+            }
+            *intake = self.begin_intake(id, intake.chunk);
         }
         match parse(input, intake.limits) {
             Parsed::Verb(Verb::Publish(publish), taken) => {
@@ -244,7 +254,10 @@ impl Shard {
                 self.end_intake(intake);
                 self.handle(id, verb, &input[..taken], now);
                 *intake = self.begin_intake(id, intake.chunk);
-                Taken::Bytes(taken)
+                match self.sessions[id.index()].check {
+                    Some(_) => Taken::AwaitsCheck(taken),
+                    None => Taken::Bytes(taken),
+                }
             }
             Parsed::Partial { frame_bytes } => Taken::Partial { frame_bytes },
             Parsed::Wrong(fault) => {
@@ -256,8 +269,9 @@ impl Shard {
 
     /// Takes what other shards said, from `place` on. When the receipt says
     /// [`must_flush`](Receipt::must_flush), there is more: write, then call again.
-    pub fn apply(&mut self, batch: &Batch, place: &mut Place) -> Receipt {
+    pub fn apply(&mut self, batch: &Batch, place: &mut Place, now: Duration) -> Receipt {
         self.begin_batch();
+        self.pending.now = now;
         let mut receipt = Receipt::default();
         let mut memo = RouteMemo::default();
         while let Some(said) = batch.read(place) {
@@ -274,7 +288,7 @@ impl Shard {
                     let router = self.routers.of(account);
                     router.set_remote(from, filter, queue, weight);
                     if weight == 0 {
-                        self.bridging.requests.note_unsubscribed(self.now);
+                        self.bridging.requests.note_unsubscribed(self.pending.now);
                     }
                 }
             }
@@ -350,6 +364,11 @@ impl Shard {
         Some((id, reason))
     }
 
+    /// Lines for the log since the last call, each about a session: who was refused, and what.
+    pub fn take_notices(&mut self) -> Vec<(SessionId, String)> {
+        std::mem::take(&mut self.pending.notices)
+    }
+
     /// Lines for a protocol trace since the last call, each with its session.
     pub fn take_traces(&mut self) -> Vec<(SessionId, String)> {
         std::mem::take(&mut self.pending.trace_lines)
@@ -422,7 +441,7 @@ impl Shard {
         let session = &mut self.sessions[self.subs.get(id).session() as usize];
         session.subscriptions -= 1;
         let account = session.account;
-        self.bridging.requests.note_unsubscribed(self.now);
+        self.bridging.requests.note_unsubscribed(self.pending.now);
         self.count(account, |own| own.subscriptions = own.subscriptions.saturating_sub(1));
         let Shard {
             routers,

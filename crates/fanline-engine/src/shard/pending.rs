@@ -1,6 +1,7 @@
 //! What a shard has decided and the shell has yet to do.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use super::deliver::Message;
 use super::session::{Session, SessionId};
@@ -17,8 +18,14 @@ const SPARE_BUFFERS_MAX: usize = 4096;
 const SPARE_BUFFER_BYTES_MAX: usize = 256 * 1024;
 const SPARE_BYTES_MAX: usize = 2 * super::PRODUCED_BYTES_MAX;
 
+/// Lines for the log that are kept until the shell takes them; more are dropped, since each was told
+/// to its client as well.
+const NOTICES_MAX: usize = 256;
+
 #[derive(Default)]
 pub(super) struct Pending {
+    /// The time that the shard was told last.
+    pub(super) now: Duration,
     /// Sessions with something to write that the shell was not told of yet.
     pub(super) dirty: Vec<SessionId>,
     /// Sessions that have ended and wait to be closed.
@@ -35,6 +42,8 @@ pub(super) struct Pending {
     pub(super) produced_bytes: usize,
     pub(super) traces: bool,
     pub(super) trace_lines: Vec<(SessionId, String)>,
+    /// What the log is to say.
+    pub(super) notices: Vec<(SessionId, String)>,
     spare: Vec<Vec<u8>>,
     spare_bytes: usize,
 }
@@ -46,6 +55,13 @@ impl Pending {
             overflow_bytes: limits.pending_bytes_max,
             traces,
             ..Pending::default()
+        }
+    }
+
+    /// Notes what the log is to say of a session.
+    pub(super) fn notice(&mut self, id: SessionId, line: impl FnOnce() -> String) {
+        if self.notices.len() < NOTICES_MAX {
+            self.notices.push((id, line()));
         }
     }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::backlog::Backlog;
-use crate::access::AccountId;
+use super::permit::Restriction;
+use crate::access::{AccountId, Check, ConnectionKind, Grant, TlsIdentity};
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::CloseReason;
 use crate::nats::parse::ParseLimits;
@@ -33,6 +34,12 @@ pub struct Peer {
     pub ip: String,
     /// Its port, 0 when there is none.
     pub port: u16,
+    /// The way by which it came.
+    pub kind: ConnectionKind,
+    /// Who its certificate says that it is, where that takes the place of a password.
+    pub tls: Option<TlsIdentity>,
+    /// What it has to sign, never the same twice; empty when nobody asks for a signature.
+    pub nonce: String,
 }
 
 /// Everything about one connection. What a delivery touches comes first.
@@ -46,6 +53,8 @@ pub(super) struct Session {
     pub(super) is_dirty: bool,
     /// Whether it understands HMSG.
     pub(super) takes_headers: bool,
+    /// What it may do, unless that is everything.
+    pub(super) restriction: Option<Box<Restriction>>,
     pub(super) cid: u64,
     /// Where it publishes and subscribes.
     pub(super) account: AccountId,
@@ -58,6 +67,9 @@ pub(super) struct Session {
     pub(super) subscriptions: usize,
     pub(super) stalls: u64,
     pub(super) awaits_auth: bool,
+    /// The work that it takes to know whether it may connect.
+    pub(super) check: Option<Check>,
+    pub(super) grant: Grant,
     pub(super) has_connected: bool,
     /// Whether it was sent the second INFO, which follows its first PING after CONNECT.
     pub(super) was_told_account: bool,
@@ -117,6 +129,17 @@ pub struct SubscriptionStatus {
 }
 
 impl Session {
+    /// The user's name; `[REDACTED]` for a token, which is all secret.
+    pub(super) fn user(&self) -> &str {
+        let options = &self.options;
+        match &*self.grant.user {
+            "" if !options.nkey.is_empty() => &options.nkey,
+            "" if !options.user.is_empty() => &options.user,
+            "" if !options.auth_token.is_empty() => "[REDACTED]",
+            user => user,
+        }
+    }
+
     pub(super) fn status(&self) -> ConnectionStatus {
         ConnectionStatus {
             cid: self.cid,
@@ -136,10 +159,7 @@ impl Session {
             name: self.options.name.clone(),
             lang: self.options.lang.clone(),
             version: self.options.version.clone(),
-            user: match (&self.options.user, &self.options.auth_token) {
-                (user, token) if user.is_empty() && !token.is_empty() => "[REDACTED]".into(),
-                (user, _) => user.clone(),
-            },
+            user: self.user().into(),
             subscriptions_list: Vec::new(),
             backlog: self.backlog.clone(),
         }

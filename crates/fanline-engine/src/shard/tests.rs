@@ -18,13 +18,13 @@ const QUIET: &str =
 
 impl World {
     pub(super) fn new(shards: usize) -> Self {
-        World::with(shards, Limits::default(), Auth::Open)
+        World::with(shards, Limits::default(), Access::open())
     }
 
-    fn with(shards: usize, limits: Limits, auth: Auth) -> Self {
+    fn with(shards: usize, limits: Limits, access: Access) -> Self {
         let config = Arc::new(ShardConfig {
             limits,
-            auth,
+            access: access.into(),
             shards,
             traces: false,
         });
@@ -87,7 +87,7 @@ impl World {
                     let mut batch = std::mem::take(self.shards[from].outgoing(to));
                     moved |= !batch.is_empty();
                     let mut place = Place::default();
-                    while self.shards[to].apply(&batch, &mut place).must_flush {}
+                    while self.shards[to].apply(&batch, &mut place, self.now).must_flush {}
                     batch.clear();
                 }
             }
@@ -408,10 +408,6 @@ fn echo_can_be_off() {
 
 #[test]
 fn credentials_are_asked_for_first() {
-    let auth = Auth::User {
-        name: "ada".into(),
-        password: "x".into(),
-    };
     for (input, answer) in [
         ("PUB a 0\r\n\r\n", "-ERR 'Authorization Violation'\r\n"),
         ("PING\r\n", "-ERR 'Authorization Violation'\r\n"),
@@ -424,7 +420,7 @@ fn credentials_are_asked_for_first() {
             "+OK\r\nPONG\r\n",
         ),
     ] {
-        let mut world = World::with(1, Limits::default(), auth.clone());
+        let mut world = World::with(1, Limits::default(), Access::user("ada", "x"));
         let client = world.open(0);
         world.read(client);
         world.send(client, input.as_bytes());
@@ -490,7 +486,7 @@ fn a_subscriber_that_does_not_read_is_dropped_and_the_others_get_everything() {
         pending_bytes_max: 10_000,
         ..Limits::default()
     };
-    let mut world = World::with(1, limits, Auth::Open);
+    let mut world = World::with(1, limits, Access::open());
     let (slow, good, publisher) = (world.client(0), world.client(0), world.client(0));
     world.say(slow, "SUB a 1\r\n");
     world.say(good, "SUB a 1\r\n");
@@ -532,7 +528,7 @@ fn subscriptions_have_a_limit() {
         subscriptions_max: Some(2),
         ..Limits::default()
     };
-    let mut world = World::with(1, limits, Auth::Open);
+    let mut world = World::with(1, limits, Access::open());
     let client = world.client(0);
     world.say(
         client,
@@ -625,7 +621,7 @@ fn a_message_for_a_group_follows_its_members() {
     let mut under_way = std::mem::take(world.shards[0].outgoing(1));
     assert!(!under_way.is_empty());
     world.say(leaves, "UNSUB 1\r\n");
-    world.shards[1].apply(&under_way, &mut Place::default());
+    world.shards[1].apply(&under_way, &mut Place::default(), Duration::ZERO);
     under_way.clear();
     world.exchange();
     assert_eq!(world.read(leaves), "");

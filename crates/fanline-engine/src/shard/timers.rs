@@ -20,7 +20,7 @@ impl Shard {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Duration) {
-        self.now = now;
+        self.pending.now = now;
         self.pending.trim();
         self.expire_requests(now);
         while let Some((at, id)) = self.timers.first().copied() {

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use super::deliver::{Message, Origin};
+use super::permit::Permit;
 use super::session::{Peer, Session, SessionId};
 use super::{Shard, announce};
-use crate::access::AccountId;
+use crate::access::{AccountId, Grant};
 use crate::limits::Limits;
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::{ClientError, CloseReason};
+use crate::nats::info::Audience;
 use crate::nats::parse::{ParseLimits, Publish, Verb};
 use crate::outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 use crate::router::RouteMemo;
@@ -22,7 +24,7 @@ impl Shard {
     pub fn open(&mut self, cid: u64, peer: Peer, is_full: bool, now: Duration) -> SessionId {
         let jitter = Duration::from_millis(u64::from(self.random.below(400)));
         let limits = &self.config.limits;
-        let awaits_auth = self.config.auth.is_required();
+        let awaits_auth = self.config.access.is_required();
         let ping_at = now + FIRST_PING.min(limits.ping_interval) + jitter;
         let deadline = if awaits_auth {
             now + limits.auth_timeout
@@ -36,6 +38,7 @@ impl Shard {
             ending: None,
             is_dirty: false,
             takes_headers: false,
+            restriction: None,
             cid,
             account: AccountId::GLOBAL,
             is_counted: false,
@@ -46,6 +49,8 @@ impl Shard {
             subscriptions: 0,
             stalls: 0,
             awaits_auth,
+            check: None,
+            grant: Grant::default(),
             has_connected: false,
             was_told_account: false,
             options: ConnectOptions::default(),
@@ -103,6 +108,7 @@ impl Shard {
             limits: session.parse_limits,
             memo: session.memo,
             is_admitted: !session.awaits_auth,
+            is_restricted: session.restriction.is_some(),
             is_answered: session.options.verbose || session.options.pedantic,
             may_run: !session.options.verbose && !session.options.pedantic && !self.pending.traces,
             is_mapped: self.bridging.is_mapped(session.account),
@@ -143,57 +149,13 @@ impl Shard {
         }
     }
 
-    fn connect(&mut self, id: SessionId, json: &[u8]) {
-        let session = &mut self.sessions[id.index()];
-        if session.options.merge(json).is_err() {
-            return self.end(id, CloseReason::ProtocolViolation);
-        }
-        let options = &session.options;
-        let refusal = if !options.account.is_empty()
-            || !self
-                .config
-                .auth
-                .admits(&options.user, &options.pass, &options.auth_token)
-        {
-            Some((
-                ClientError::Authorization,
-                CloseReason::AuthenticationFailure,
-            ))
-        } else if !matches!(options.protocol, 0 | 1) {
-            Some((
-                ClientError::BadProtocolVersion,
-                CloseReason::BadClientProtocolVersion,
-            ))
-        } else if options.no_responders && !options.headers {
-            Some((
-                ClientError::NoRespondersWithoutHeaders,
-                CloseReason::NoRespondersRequiresHeaders,
-            ))
-        } else {
-            None
-        };
-        if let Some((error, reason)) = refusal {
-            return self.refuse(id, Some(error), reason);
-        }
-        let headers = options.headers && self.config.limits.headers;
-        session.takes_headers = headers;
-        session.parse_limits = parse_limits(&self.config.limits, headers);
-        if std::mem::replace(&mut session.has_connected, true) {
-            // Who connects anew may be somebody else: what was subscribed before is gone.
-            self.drop_subscriptions(id);
-        }
-        let session = &mut self.sessions[id.index()];
-        if std::mem::take(&mut session.awaits_auth) {
-            let ping_at = session.ping_at;
-            self.rearm(id, ping_at);
-        }
-        self.acknowledge(id);
-    }
-
     fn subscribe(&mut self, id: SessionId, filter: &[u8], queue: &[u8], sid: &[u8]) {
         if queue == b"_sys_" {
             let error = ClientError::QueueSubscriptionDenied(text(filter), text(queue));
             return self.send_error(id, &error);
+        }
+        if !self.permit_subscribe(id, filter, queue, sid) {
+            return;
         }
         let session = &self.sessions[id.index()];
         let max = self.config.limits.subscriptions_max.unwrap_or(usize::MAX);
@@ -205,8 +167,11 @@ impl Shard {
             let Ok(parsed) = Filter::parse(filter) else {
                 return self.send_error(id, &ClientError::InvalidSubject);
             };
+            let is_filtered = self.is_filtered(id, filter);
             let Shard { routers, subs, .. } = self;
-            if let Some((_, weight)) = routers[account].subscribe(subs, id.0, sid, parsed, queue) {
+            if let Some((sub, weight)) = routers[account].subscribe(subs, id.0, sid, parsed, queue)
+            {
+                subs.get_mut(sub).set_filtered(is_filtered);
                 self.sessions[id.index()].subscriptions += 1;
                 self.count(account, |own| own.subscriptions += 1);
                 if let Some(weight) = weight {
@@ -290,6 +255,15 @@ impl Shard {
             }
             self.end_run(intake);
         }
+        // What the memo holds was permitted when it came for the first time.
+        let mut is_reply = false;
+        if intake.is_restricted && !self.routers[account].holds(intake.memo, publish.topic) {
+            match self.permit_publish(id, publish.topic) {
+                Permit::Granted => {}
+                Permit::AsReply => is_reply = true,
+                Permit::Denied => return,
+            }
+        }
         if is_reserved && !self.may_publish(id, publish) {
             return;
         }
@@ -307,6 +281,11 @@ impl Shard {
             tail: &chunk[from + publish.args.start..body.end],
             shared: is_shared.then_some((chunk, body)),
         };
+        let mut for_once = RouteMemo::default();
+        let memo = match is_reply {
+            true => &mut for_once,
+            false => &mut intake.memo,
+        };
         let delivered = if message.args.is_empty() {
             // Written in an unusual way: put into the usual one first.
             let mut scratch = std::mem::take(&mut self.scratch);
@@ -318,12 +297,11 @@ impl Shard {
             }
             message.args = &scratch[..args_bytes];
             message.tail = &scratch;
-            let delivered =
-                self.fan_out(account, publish.topic, &message, origin, &mut intake.memo);
+            let delivered = self.fan_out(account, publish.topic, &message, origin, memo);
             self.scratch = scratch;
             delivered
         } else {
-            self.fan_out(account, publish.topic, &message, origin, &mut intake.memo)
+            self.fan_out(account, publish.topic, &message, origin, memo)
         };
         if !delivered && !publish.reply.is_empty() {
             self.tell_no_responders(id, publish);
@@ -347,7 +325,7 @@ impl Shard {
             .iter()
             .any(|prefix| publish.topic.starts_with(prefix))
         {
-            self.send_error(id, &ClientError::PublishDenied(text(publish.topic)));
+            self.deny_publish(id, publish.topic);
             return false;
         }
         true
@@ -392,7 +370,7 @@ impl Shard {
         self.send(id, &line);
     }
 
-    fn acknowledge(&mut self, id: SessionId) {
+    pub(super) fn acknowledge(&mut self, id: SessionId) {
         if self.sessions[id.index()].options.verbose {
             self.send(id, b"+OK\r\n");
         }
@@ -400,7 +378,19 @@ impl Shard {
 
     pub(super) fn send_info(&mut self, id: SessionId, connected: bool) {
         let session = &self.sessions[id.index()];
-        let line = self.info.line(session.cid, &session.peer.ip, connected);
+        let account = self.config.access.account(session.account);
+        let audience = Audience {
+            client_id: session.cid,
+            client_ip: &session.peer.ip,
+            nonce: &session.peer.nonce,
+            // Who may come without credentials is not told at first that others need some.
+            hides_auth: !connected && self.config.access.has_no_auth_user(),
+            account: account
+                .filter(|_| connected)
+                .map(|account| account.name.as_str()),
+            is_system: connected && session.account == AccountId::SYSTEM,
+        };
+        let line = self.info.line(&audience);
         self.send(id, &line);
     }
 
@@ -448,6 +438,8 @@ pub(super) struct Intake<'a> {
     pub(super) limits: ParseLimits,
     pub(super) memo: RouteMemo,
     pub(super) is_admitted: bool,
+    /// Not everything may be published.
+    is_restricted: bool,
     /// Verbose and pedantic clients are told about their publishes.
     is_answered: bool,
     /// Nothing has to be said or traced for each single publish.
@@ -466,7 +458,7 @@ impl Intake<'_> {
     }
 }
 
-fn parse_limits(limits: &Limits, headers: bool) -> ParseLimits {
+pub(super) fn parse_limits(limits: &Limits, headers: bool) -> ParseLimits {
     ParseLimits {
         control_line_bytes_max: limits.control_line_bytes_max,
         payload_bytes_max: limits.payload_bytes_max,

@@ -1,0 +1,243 @@
+//! Whether somebody may connect.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::account::AccountId;
+use super::check::{Check, Proof};
+use super::nkey::{KeyKind, PublicKey};
+use super::rights::Rights;
+use super::user::{ConnectionKind, Identity, Password, User, same};
+use super::{Access, Place};
+use crate::shard::Peer;
+
+/// What a client shows when it connects; what it does not show is empty.
+#[derive(Clone, Default)]
+#[allow(missing_docs, reason = "named as in CONNECT")]
+pub struct Credentials<'a> {
+    pub user: &'a str,
+    pub pass: &'a str,
+    pub auth_token: &'a str,
+    pub nkey: &'a str,
+    pub sig: &'a str,
+    pub jwt: &'a str,
+}
+
+/// Who a certificate says that its owner is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsIdentity {
+    /// Alternative names: of mail first, then DNS, then URIs.
+    pub names: Vec<String>,
+    /// The subject, as RFC 2253 writes it.
+    pub subject: Option<String>,
+}
+
+/// What becomes of a client that wants to connect.
+#[derive(Debug)]
+pub enum Decision {
+    /// It may.
+    Admitted(Grant),
+    /// It may not.
+    Refused,
+    /// It takes work to know, which is not for the thread of a shard.
+    Later(Check),
+}
+
+/// What a client that was let in may do.
+#[derive(Clone, Debug, Default)]
+pub struct Grant {
+    /// Where it is.
+    pub account: AccountId,
+    /// By which name it is known to the server; empty when it did not need one.
+    pub user: Arc<str>,
+    /// What it may do; everything when `None`.
+    pub rights: Option<Arc<Rights>>,
+    /// For how long, from the moment of the decision.
+    pub expires_in: Option<Duration>,
+    pub(super) key: Option<Key>,
+}
+
+/// By what a client was let in, to see at a reload whether that still holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Token(Password),
+    User(Identity, Vec<ConnectionKind>),
+}
+
+impl Access {
+    /// Decides by what a client shows, and by whence it comes.
+    pub fn admit(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
+        if !self.is_required() {
+            return Decision::Admitted(Grant::default());
+        }
+        if let Some(token) = &self.token {
+            let grant = Grant {
+                key: Some(Key::Token(token.clone())),
+                ..Grant::default()
+            };
+            return decide_by_password(token, shown.auth_token, Some(grant));
+        }
+        if !shown.nkey.is_empty() && !self.users.by_nkey.is_empty() {
+            return self.admit_by_nkey(shown, peer);
+        }
+        if let Some(identity) = &peer.tls {
+            let found = self.find_by_certificate(identity);
+            return match found.filter(|place| self.user_at(*place).takes(peer)) {
+                Some(place) => Decision::Admitted(self.grant(place)),
+                None => Decision::Refused,
+            };
+        }
+        let shows_nothing = [shown.user, shown.pass, shown.auth_token, shown.jwt];
+        if let Some(place) = self.no_auth_user
+            && shows_nothing.iter().all(|text| text.is_empty())
+        {
+            return match self.user_at(place).takes(peer) {
+                true => Decision::Admitted(self.grant(place)),
+                false => Decision::Refused,
+            };
+        }
+        self.admit_by_password(shown, peer)
+    }
+
+    fn admit_by_nkey(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
+        let place = self.users.by_nkey.get(shown.nkey).copied();
+        let place = place.filter(|place| self.user_at(*place).takes(peer));
+        let key = PublicKey::parse_as(KeyKind::User, shown.nkey);
+        match (place, key) {
+            (Some(place), Some(key)) if !shown.sig.is_empty() => Decision::Later(Check {
+                proof: Proof::Signature {
+                    key,
+                    nonce: peer.nonce.clone(),
+                    signature: shown.sig.into(),
+                },
+                grant: Some(self.grant(place)),
+            }),
+            _ => Decision::Refused,
+        }
+    }
+
+    fn admit_by_password(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
+        let place = self.users.by_name.get(shown.user).copied();
+        let place = place.filter(|place| self.user_at(*place).takes(peer));
+        let password = place.and_then(|place| self.user_at(place).password());
+        match (place, password) {
+            (Some(place), Some(password)) if !shown.user.is_empty() => {
+                decide_by_password(password, shown.pass, Some(self.grant(place)))
+            }
+            // Who is not known waits as long as if he were.
+            _ => match self.decoy() {
+                Some(password) => decide_by_password(password, shown.pass, None),
+                None => Decision::Refused,
+            },
+        }
+    }
+
+    /// A password to compare with where there is none. If any is hashed, a hashed one.
+    fn decoy(&self) -> Option<&Password> {
+        let all = || self.accounts.iter().flat_map(|a| &a.users);
+        let hashed = all().filter_map(User::password);
+        let mut hashed = hashed.filter(|p| matches!(p, Password::Bcrypt(_)));
+        hashed.next().or_else(|| all().find_map(User::password))
+    }
+
+    /// The user whose name is one of a certificate's, the first that is known.
+    fn find_by_certificate(&self, identity: &TlsIdentity) -> Option<Place> {
+        let known = &self.users.by_name;
+        let mut names = identity.names.iter();
+        if let Some(place) = names.find_map(|name| known.get(name)) {
+            return Some(*place);
+        }
+        let subject = identity.subject.as_ref()?;
+        known.get(subject).copied().or_else(|| {
+            // The parts of a distinguished name count in any order.
+            let wanted = parts(subject);
+            let mut all = known.iter();
+            all.find(|(name, _)| name.contains('=') && parts(name) == wanted)
+                .map(|(_, place)| *place)
+        })
+    }
+
+    fn grant(&self, place: Place) -> Grant {
+        let user = self.user_at(place);
+        Grant {
+            account: place.account,
+            user: user.name().into(),
+            rights: self.rights[place.account.index()][place.at].clone(),
+            expires_in: None,
+            key: Some(Key::User(
+                user.identity.clone(),
+                user.connection_kinds.clone(),
+            )),
+        }
+    }
+
+    /// What a client that was let in by another directory has by this one; `None` when it would not
+    /// be let in.
+    pub fn renew(&self, grant: &Grant) -> Option<Grant> {
+        match &grant.key {
+            None => (!self.is_required()).then(|| grant.clone()),
+            Some(Key::Token(token)) => (self.token.as_ref() == Some(token)).then(|| grant.clone()),
+            Some(Key::User(identity, kinds)) => {
+                let place = match identity {
+                    Identity::Name(name, _) => *self.users.by_name.get(name)?,
+                    Identity::Nkey(public) => *self.users.by_nkey.get(public)?,
+                };
+                let now = self.user_at(place);
+                let is_same = place.account == grant.account
+                    && now.identity == *identity
+                    && now.connection_kinds == *kinds;
+                is_same.then(|| self.grant(place))
+            }
+        }
+    }
+}
+
+impl User {
+    /// Whether it may come this way.
+    fn takes(&self, peer: &Peer) -> bool {
+        self.connection_kinds.is_empty() || self.connection_kinds.contains(&peer.kind)
+    }
+
+    fn password(&self) -> Option<&Password> {
+        match &self.identity {
+            Identity::Name(_, password) => Some(password),
+            Identity::Nkey(_) => None,
+        }
+    }
+}
+
+/// Compares, or leaves it for later. Without a grant nobody is let in, but it takes as long.
+fn decide_by_password(expected: &Password, given: &str, grant: Option<Grant>) -> Decision {
+    match expected {
+        Password::Plain(expected) => match (same(expected, given), grant) {
+            (true, Some(grant)) => Decision::Admitted(grant),
+            _ => Decision::Refused,
+        },
+        Password::Bcrypt(hash) => Decision::Later(Check {
+            proof: Proof::Password {
+                hash: hash.clone(),
+                given: given.into(),
+            },
+            grant,
+        }),
+    }
+}
+
+/// The parts of a distinguished name in a fixed order.
+fn parts(name: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut part = String::new();
+    let mut escaped = false;
+    for letter in name.chars() {
+        if !escaped && matches!(letter, ',' | '+') {
+            parts.push(part.trim().to_owned());
+            part.clear();
+        } else {
+            part.push(letter);
+        }
+        escaped = letter == '\\' && !escaped;
+    }
+    parts.push(part.trim().to_owned());
+    parts.sort();
+    parts
+}

@@ -1,0 +1,166 @@
+//! The work that it takes to know whether somebody may connect.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{GeneralPurpose, general_purpose};
+
+use super::admit::Grant;
+use super::nkey::PublicKey;
+use super::user::same;
+
+/// Work of a millisecond or many, to be done on a thread that has nothing else to do.
+pub struct Check {
+    pub(super) proof: Proof,
+    /// What is granted if it succeeds; nothing when it is done for the sake of the time it takes.
+    pub(super) grant: Option<Grant>,
+}
+
+pub(super) enum Proof {
+    /// bcrypt's hash of a password.
+    Password { hash: String, given: String },
+    /// A signature of the nonce.
+    Signature {
+        key: PublicKey,
+        nonce: String,
+        signature: String,
+    },
+}
+
+// What was given is secret.
+impl std::fmt::Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Check").finish_non_exhaustive()
+    }
+}
+
+impl Check {
+    /// Does the work. `None`: not let in.
+    pub fn perform(self) -> Option<Grant> {
+        let is_proved = match &self.proof {
+            Proof::Password { hash, given } => is_hash_of(hash, given),
+            Proof::Signature {
+                key,
+                nonce,
+                signature,
+            } => decode(signature).is_some_and(|sig| key.verifies(nonce.as_bytes(), &sig)),
+        };
+        self.grant.filter(|_| is_proved)
+    }
+}
+
+/// Base64 of either alphabet, with padding or without.
+pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim_end_matches('=');
+    general_purpose::URL_SAFE_NO_PAD
+        .decode(text)
+        .or_else(|_| general_purpose::STANDARD_NO_PAD.decode(text))
+        .ok()
+}
+
+/// How bcrypt writes bytes.
+const BCRYPT_BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::BCRYPT,
+    general_purpose::NO_PAD.with_decode_allow_trailing_bits(true),
+);
+/// Characters of salt; those of the hash follow.
+const SALT_CHARS: usize = 22;
+/// More of a password has no effect.
+const PASSWORD_BYTES_MAX: usize = 72;
+const COSTS: std::ops::RangeInclusive<u32> = 4..=31;
+
+/// The salt as bytes.
+pub const SALT_BYTES: usize = 16;
+
+/// Whether `hash` is bcrypt's of `password`.
+fn is_hash_of(hash: &str, password: &str) -> bool {
+    hash_again(hash, password).is_some_and(|again| same(&again, hash.get(4..).unwrap_or_default()))
+}
+
+/// The hash of `password` with the cost and the salt of `hash`, without its version; `None` when
+/// `hash` is none.
+fn hash_again(hash: &str, password: &str) -> Option<String> {
+    let rest = hash.get(4..)?;
+    let (cost, rest) = rest.split_once('$')?;
+    let salt = BCRYPT_BASE64.decode(rest.get(..SALT_CHARS)?).ok()?;
+    let cost = cost.parse().ok().filter(|cost| COSTS.contains(cost))?;
+    let salt = salt.try_into().ok()?;
+    Some(hash_with(cost, salt, password))
+}
+
+/// `<cost>$<salt><hash>`.
+fn hash_with(cost: u32, salt: [u8; SALT_BYTES], password: &str) -> String {
+    let mut bytes = password.as_bytes().to_vec();
+    bytes.push(0);
+    bytes.truncate(PASSWORD_BYTES_MAX);
+    let hash = bcrypt::bcrypt(cost, salt, &bytes);
+    let salt = BCRYPT_BASE64.encode(salt);
+    // The last of the 24 bytes is not part of what is written.
+    format!("{cost:02}${salt}{}", BCRYPT_BASE64.encode(&hash[..23]))
+}
+
+/// bcrypt's hash of a password; `None` when the cost is not one from 4 to 31.
+pub fn hash_password(cost: u32, salt: [u8; SALT_BYTES], password: &str) -> Option<String> {
+    COSTS
+        .contains(&cost)
+        .then(|| format!("$2a${}", hash_with(cost, salt, password)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Vectors that are found wherever bcrypt is.
+    #[test]
+    fn hashes_as_everybody_does() {
+        for (password, hash) in [
+            (
+                "",
+                "$2a$06$DCq7YPn5Rq63x1Lad4cll.TV4S6ytwfsfvkY8jIucDrjc8deX1s.",
+            ),
+            (
+                "a",
+                "$2a$06$m0CrhHm10qJ3lXRY.5zDGO3rS2KdeeWLuGmsfGlMfOxih58VYVfxe",
+            ),
+            (
+                "abc",
+                "$2a$06$If6bvum7DFjUnE9p2uDeDu0YHzrHM6tf.iqN8.yx.jNN1ILEf7h0i",
+            ),
+        ] {
+            assert!(is_hash_of(hash, password), "{password:?}");
+            assert!(!is_hash_of(hash, "b"), "{password:?}");
+        }
+    }
+
+    #[test]
+    fn makes_what_it_takes() {
+        let long = "x".repeat(100);
+        for password in ["", "s3cret", "pässword", &long] {
+            let hash = hash_password(4, [7; SALT_BYTES], password).unwrap();
+            assert!(hash.len() == 60 && is_hash_of(&hash, password), "{hash}");
+            assert!(!is_hash_of(&hash, "other"));
+            assert!(is_hash_of(&hash.replacen("$2a", "$2y", 1), password));
+        }
+        assert_eq!(hash_password(3, [0; SALT_BYTES], ""), None);
+    }
+
+    #[test]
+    fn what_is_no_hash_fits_nothing() {
+        for hash in [
+            "",
+            "$2a$",
+            "$2a$99$abc",
+            "$2a$04$",
+            "$2a$04$é",
+            "$2a$04$...............",
+        ] {
+            assert!(!is_hash_of(hash, "") && !is_hash_of(hash, "a"), "{hash}");
+        }
+    }
+
+    #[test]
+    fn signatures_come_in_both_alphabets() {
+        assert_eq!(decode("-_8="), Some(vec![0xfb, 0xff]));
+        assert_eq!(decode("+/8"), Some(vec![0xfb, 0xff]));
+        assert_eq!(decode("?"), None);
+    }
+}

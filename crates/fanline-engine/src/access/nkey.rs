@@ -1,0 +1,252 @@
+//! Keys as NATS writes them: a letter for what they are for, the key and a checksum, in base32.
+
+use ring::signature::{ED25519, UnparsedPublicKey};
+
+/// What a key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "named as NATS names them")]
+pub enum KeyKind {
+    Operator,
+    Account,
+    User,
+    Server,
+    Cluster,
+    Curve,
+}
+
+/// Bytes of a key.
+pub const KEY_BYTES: usize = 32;
+
+/// The byte whose first five bits make the letter `S`.
+const SEED: u8 = 18 << 3;
+
+impl KeyKind {
+    const ALL: [(KeyKind, u8); 6] = [
+        (KeyKind::Account, 0),
+        (KeyKind::Cluster, 2 << 3),
+        (KeyKind::Server, 13 << 3),
+        (KeyKind::Operator, 14 << 3),
+        (KeyKind::User, 20 << 3),
+        (KeyKind::Curve, 23 << 3),
+    ];
+
+    fn prefix(self) -> u8 {
+        let mut all = Self::ALL.iter();
+        all.find(|(kind, _)| *kind == self).map_or(0, |(_, p)| *p)
+    }
+
+    fn of_prefix(prefix: u8) -> Option<Self> {
+        let mut all = Self::ALL.iter();
+        all.find(|(_, p)| *p == prefix).map(|(kind, _)| *kind)
+    }
+}
+
+/// A public key: `U…` for users, `A…` for accounts, `O…` for operators.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PublicKey {
+    kind: KeyKind,
+    key: [u8; KEY_BYTES],
+}
+
+impl std::fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.encode())
+    }
+}
+
+impl PublicKey {
+    /// A key of this kind.
+    pub fn new(kind: KeyKind, key: [u8; KEY_BYTES]) -> Self {
+        PublicKey { kind, key }
+    }
+
+    /// Reads its text; `None` when it is none, or a seed.
+    pub fn parse(text: &str) -> Option<Self> {
+        let [prefix, key @ ..] = &*checked(text)? else {
+            return None;
+        };
+        Some(PublicKey {
+            kind: KeyKind::of_prefix(*prefix)?,
+            key: key.try_into().ok()?,
+        })
+    }
+
+    /// The same, and it has to be of this kind.
+    pub fn parse_as(kind: KeyKind, text: &str) -> Option<Self> {
+        PublicKey::parse(text).filter(|key| key.kind == kind)
+    }
+
+    /// What it is for.
+    pub fn kind(&self) -> KeyKind {
+        self.kind
+    }
+
+    /// Its text.
+    pub fn encode(&self) -> String {
+        let mut bytes = vec![self.kind.prefix()];
+        bytes.extend_from_slice(&self.key);
+        encode_checked(bytes)
+    }
+
+    /// Whether `signature` is one of `message` by the owner of this key.
+    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+        UnparsedPublicKey::new(&ED25519, &self.key)
+            .verify(message, signature)
+            .is_ok()
+    }
+}
+
+/// The text of a secret key (`SU…`, `SA…`, `SO…`).
+pub fn encode_seed(kind: KeyKind, seed: &[u8; KEY_BYTES]) -> String {
+    let prefix = kind.prefix();
+    let mut bytes = vec![SEED | (prefix >> 5), (prefix & 31) << 3];
+    bytes.extend_from_slice(seed);
+    encode_checked(bytes)
+}
+
+/// Reads the text of a secret key.
+pub fn decode_seed(text: &str) -> Option<(KeyKind, [u8; KEY_BYTES])> {
+    let [first, second, seed @ ..] = &*checked(text)? else {
+        return None;
+    };
+    if first & 0xf8 != SEED {
+        return None;
+    }
+    let kind = KeyKind::of_prefix(((first & 7) << 5) | ((second & 0xf8) >> 3))?;
+    Some((kind, seed.try_into().ok()?))
+}
+
+fn encode_checked(mut bytes: Vec<u8>) -> String {
+    let sum = crc16(&bytes);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    base32(&bytes)
+}
+
+/// The bytes of a key's text without their checksum, which has to be right.
+fn checked(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = from_base32(text)?;
+    let at = bytes.len().checked_sub(2)?;
+    let sum: [u8; 2] = bytes[at..].try_into().ok()?;
+    bytes.truncate(at);
+    (crc16(&bytes) == u16::from_le_bytes(sum)).then_some(bytes)
+}
+
+const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/// Base32 (RFC 4648) without padding.
+fn base32(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    let (mut held, mut bits) = (0u32, 0);
+    for byte in bytes {
+        held = (held << 8) | u32::from(*byte);
+        bits += 8;
+        while bits >= 5 {
+            bits -= 5;
+            text.push(char::from(ALPHABET[(held >> bits) as usize & 31]));
+        }
+        held &= (1 << bits) - 1;
+    }
+    if bits > 0 {
+        text.push(char::from(ALPHABET[(held << (5 - bits)) as usize & 31]));
+    }
+    text
+}
+
+fn from_base32(text: &str) -> Option<Vec<u8>> {
+    /// No key is longer; what peers send may be.
+    const TEXT_BYTES_MAX: usize = 64;
+    if text.len() > TEXT_BYTES_MAX {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let (mut held, mut bits) = (0u32, 0);
+    for letter in text.bytes() {
+        let five = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'2'..=b'7' => letter - b'2' + 26,
+            _ => return None,
+        };
+        held = (held << 5) | u32::from(five);
+        bits += 5;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push(u8::try_from((held >> bits) & 0xff).ok()?);
+            held &= (1 << bits) - 1;
+        }
+    }
+    Some(bytes)
+}
+
+/// CRC-16 as XMODEM has it.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0u16, |sum, byte| {
+        (0..8).fold(sum ^ (u16::from(*byte) << 8), |sum, _| match sum & 0x8000 {
+            0 => sum << 1,
+            _ => (sum << 1) ^ 0x1021,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use ring::signature::{Ed25519KeyPair, KeyPair};
+
+    proptest! {
+        #[test]
+        fn texts_come_back(key: [u8; KEY_BYTES], at in 0..KeyKind::ALL.len()) {
+            let kind = KeyKind::ALL[at].0;
+            let public = PublicKey::new(kind, key);
+            prop_assert_eq!(PublicKey::parse(&public.encode()), Some(public));
+            let seed = encode_seed(kind, &key);
+            prop_assert_eq!(decode_seed(&seed), Some((kind, key)));
+            prop_assert!(PublicKey::parse(&seed).is_none());
+        }
+
+        #[test]
+        fn a_wrong_letter_is_seen(key: [u8; KEY_BYTES], at in 0..56usize, letter in "[A-Z2-7]") {
+            let text = PublicKey::new(KeyKind::User, key).encode();
+            let mut wrong = text.clone();
+            wrong.replace_range(at..=at, &letter);
+            prop_assert!(wrong == text || PublicKey::parse(&wrong).is_none());
+        }
+
+        #[test]
+        fn any_text_is_read_without_harm(text in ".{0,80}") {
+            let _ = (PublicKey::parse(&text), decode_seed(&text));
+        }
+    }
+
+    #[test]
+    fn kinds_have_letters() {
+        for (kind, letter) in [
+            (KeyKind::User, 'U'),
+            (KeyKind::Account, 'A'),
+            (KeyKind::Operator, 'O'),
+            (KeyKind::Server, 'N'),
+            (KeyKind::Cluster, 'C'),
+            (KeyKind::Curve, 'X'),
+        ] {
+            let public = PublicKey::new(kind, [7; KEY_BYTES]).encode();
+            assert!(public.starts_with(letter) && public.len() == 56, "{public}");
+            let seed = encode_seed(kind, &[7; KEY_BYTES]);
+            assert_eq!(
+                seed.chars().take(2).collect::<String>(),
+                format!("S{letter}")
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_owner_signs() {
+        let pair = Ed25519KeyPair::from_seed_unchecked(&[9; KEY_BYTES]).unwrap();
+        let key = pair.public_key().as_ref().try_into().unwrap();
+        let public = PublicKey::new(KeyKind::User, key);
+        let signature = pair.sign(b"nonce");
+        assert!(public.verifies(b"nonce", signature.as_ref()));
+        assert!(!public.verifies(b"other", signature.as_ref()));
+        assert!(!public.verifies(b"nonce", &signature.as_ref()[1..]));
+        assert!(!public.verifies(b"nonce", b""));
+    }
+}

@@ -1,0 +1,161 @@
+//! CONNECT: who a client is, and whether it may come in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Shard;
+use super::permit::Restriction;
+use super::session::SessionId;
+use super::verbs::parse_limits;
+use crate::access::{Access, Check, Credentials, Decision, Grant};
+use crate::nats::connect::ConnectOptions;
+use crate::nats::error::{ClientError, CloseReason};
+use crate::router::RouteMemo;
+
+impl Shard {
+    pub(super) fn connect(&mut self, id: SessionId, json: &[u8]) {
+        let session = &mut self.sessions[id.index()];
+        if session.options.merge(json).is_err() {
+            return self.end(id, CloseReason::ProtocolViolation);
+        }
+        if !session.options.account.is_empty() {
+            return self.refuse_credentials(id);
+        }
+        match self.decide(id) {
+            Decision::Admitted(grant) => self.finish_connect(id, grant),
+            Decision::Refused => self.refuse_credentials(id),
+            Decision::Later(check) => self.sessions[id.index()].check = Some(check),
+        }
+    }
+
+    fn decide(&self, id: SessionId) -> Decision {
+        let session = &self.sessions[id.index()];
+        let shown = credentials(&session.options);
+        self.config.access.admit(&shown, &session.peer)
+    }
+
+    /// Work that is to be done elsewhere to know whether a client may connect. Until it is
+    /// [`decided`](Shard::decided), nothing more is to be read from that client.
+    pub fn take_check(&mut self, id: SessionId) -> Option<Check> {
+        self.sessions.get_mut(id.index())?.check.take()
+    }
+
+    /// Tells what came of a check: what the client was granted, if anything.
+    pub fn decided(&mut self, id: SessionId, outcome: Option<Grant>) {
+        let Some(session) = self.sessions.get(id.index()) else {
+            return;
+        };
+        if session.ending.is_some() {
+            return;
+        }
+        // Meanwhile the directory may have changed.
+        match outcome.and_then(|grant| self.config.access.renew(&grant)) {
+            Some(grant) => self.finish_connect(id, grant),
+            None => self.refuse_credentials(id),
+        }
+    }
+
+    /// Lets a client in that speaks before it has connected, if those who show nothing may come in.
+    pub(super) fn admit_without_connect(&mut self, id: SessionId) -> bool {
+        if !self.config.access.has_no_auth_user() {
+            return false;
+        }
+        let Decision::Admitted(grant) = self.decide(id) else {
+            return false;
+        };
+        self.settle_in(id, grant);
+        self.sessions[id.index()].ending.is_none()
+    }
+
+    fn finish_connect(&mut self, id: SessionId, grant: Grant) {
+        let options = &self.sessions[id.index()].options;
+        if !matches!(options.protocol, 0 | 1) {
+            let error = Some(ClientError::BadProtocolVersion);
+            return self.refuse(id, error, CloseReason::BadClientProtocolVersion);
+        }
+        if options.no_responders && !options.headers {
+            let error = Some(ClientError::NoRespondersWithoutHeaders);
+            return self.refuse(id, error, CloseReason::NoRespondersRequiresHeaders);
+        }
+        let headers = options.headers && self.config.limits.headers;
+        let session = &mut self.sessions[id.index()];
+        session.takes_headers = headers;
+        session.parse_limits = parse_limits(&self.config.limits, headers);
+        if std::mem::replace(&mut session.has_connected, true) {
+            // Who connects anew may be somebody else: what was subscribed before is gone.
+            self.drop_subscriptions(id);
+        }
+        self.settle_in(id, grant);
+        if self.sessions[id.index()].ending.is_none() {
+            self.acknowledge(id);
+        }
+    }
+
+    /// Gives a client what it was granted.
+    fn settle_in(&mut self, id: SessionId, grant: Grant) {
+        self.bind(id, grant.account);
+        let session = &mut self.sessions[id.index()];
+        session.restriction = Restriction::new(&grant);
+        session.grant = grant;
+        // It says where the last message went, which was for somebody else to say.
+        session.memo = RouteMemo::default();
+        session.parse_limits = parse_limits(&self.config.limits, session.takes_headers);
+        if std::mem::take(&mut session.awaits_auth) {
+            let ping_at = session.ping_at;
+            self.rearm(id, ping_at);
+        }
+        self.count_connection(id);
+    }
+
+    /// Tells a client that what it showed is not enough, and ends the connection.
+    pub(super) fn refuse_credentials(&mut self, id: SessionId) {
+        let options = &self.sessions[id.index()].options;
+        let shown = match options {
+            o if !o.nkey.is_empty() => format!("Nkey {:?}", o.nkey),
+            o if !o.user.is_empty() => format!("User {:?}", o.user),
+            o if !o.jwt.is_empty() => "JWT \"[REDACTED]\"".into(),
+            o if !o.auth_token.is_empty() => "Token \"[REDACTED]\"".into(),
+            _ => "User \"N/A\"".into(),
+        };
+        self.pending
+            .notice(id, || format!("authentication error - {shown}"));
+        let error = Some(ClientError::Authorization);
+        self.refuse(id, error, CloseReason::AuthenticationFailure);
+    }
+
+    /// Puts another directory in the place of the one before. Who would not be let in by it is sent
+    /// away, the others keep their connections with the rights that they have now; subscriptions that
+    /// these do not allow are dropped.
+    pub fn replace_access(&mut self, access: Arc<Access>, now: Duration) {
+        self.pending.now = now;
+        let mut config = (*self.config).clone();
+        config.access = Arc::clone(&access);
+        self.config = Arc::new(config);
+        self.info.auth_required = access.is_required();
+        self.set_accounts(&access);
+        let ids: Vec<SessionId> = (self.sessions.iter())
+            .filter(|(_, session)| session.ending.is_none() && !session.awaits_auth)
+            .map(|(index, _)| SessionId::from_index(index))
+            .collect();
+        for id in ids {
+            match access.renew(&self.sessions[id.index()].grant) {
+                Some(grant) => {
+                    self.settle_in(id, grant);
+                    self.drop_denied_subscriptions(id);
+                }
+                None => self.refuse_credentials(id),
+            }
+        }
+    }
+}
+
+fn credentials(options: &ConnectOptions) -> Credentials<'_> {
+    Credentials {
+        user: &options.user,
+        pass: &options.pass,
+        auth_token: &options.auth_token,
+        nkey: &options.nkey,
+        sig: &options.sig,
+        jwt: &options.jwt,
+    }
+}

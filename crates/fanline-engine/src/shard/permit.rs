@@ -1,0 +1,156 @@
+//! Whether what a client does is allowed to it.
+//!
+//! Sessions without restrictions have none of this: they pay for a look at one field.
+
+use std::sync::Arc;
+
+use super::Shard;
+use super::replies::Replies;
+use super::session::SessionId;
+use super::verbs::text;
+use crate::access::{Grant, Rights};
+use crate::nats::error::ClientError;
+use crate::router::SubId;
+
+/// What a session with permissions has beside others.
+pub(super) struct Restriction {
+    rights: Arc<Rights>,
+    /// Where it may answer.
+    replies: Replies,
+}
+
+/// Whether, and why, a topic may be published to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Permit {
+    Granted,
+    /// This once, as an answer.
+    AsReply,
+    Denied,
+}
+
+impl Restriction {
+    pub(super) fn new(grant: &Grant) -> Option<Box<Self>> {
+        grant.rights.as_ref().map(|rights| {
+            Box::new(Restriction {
+                rights: Arc::clone(rights),
+                replies: Replies::default(),
+            })
+        })
+    }
+
+    /// Takes note of where an answer to a message may go.
+    #[cold]
+    pub(super) fn note_reply(&mut self, reply: &[u8], now: std::time::Duration) {
+        if let Some(rule) = self.rights.responses() {
+            self.replies.note(reply, rule, now);
+        }
+    }
+
+    /// Whether a message may be given to a subscription that matches more than it may have.
+    #[cold]
+    pub(super) fn may_receive(&self, topic: &[u8], queue: &[u8]) -> bool {
+        self.rights.may_receive(topic, queue)
+    }
+}
+
+impl Shard {
+    /// Whether a client may publish to a topic; tells it when not.
+    #[inline(never)]
+    pub(super) fn permit_publish(&mut self, id: SessionId, topic: &[u8]) -> Permit {
+        let now = self.pending.now;
+        let session = &mut self.sessions[id.index()];
+        let Some(restriction) = &mut session.restriction else {
+            return Permit::Granted;
+        };
+        if restriction.rights.may_publish(topic) {
+            return Permit::Granted;
+        }
+        if let Some(rule) = restriction.rights.responses()
+            && restriction.replies.use_up(topic, rule, now)
+        {
+            return Permit::AsReply;
+        }
+        self.deny_publish(id, topic);
+        Permit::Denied
+    }
+
+    /// Who a session is, for the log.
+    fn who(&self, id: SessionId) -> String {
+        let session = &self.sessions[id.index()];
+        let account = self.config.access.account(session.account);
+        let account = account.map_or("", |account| &account.name);
+        let who = format!("{account}/user:{}", session.user());
+        format!("{who:?}")
+    }
+
+    pub(super) fn deny_publish(&mut self, id: SessionId, topic: &[u8]) {
+        let topic = text(topic);
+        let who = self.who(id);
+        self.pending.notice(id, || {
+            format!("{who} - Publish Violation - Subject {topic:?}")
+        });
+        self.send_error(id, &ClientError::PublishDenied(topic));
+    }
+
+    /// Whether a client may subscribe; tells it when not.
+    pub(super) fn permit_subscribe(
+        &mut self,
+        id: SessionId,
+        filter: &[u8],
+        queue: &[u8],
+        sid: &[u8],
+    ) -> bool {
+        let session = &self.sessions[id.index()];
+        let Some(restriction) = &session.restriction else {
+            return true;
+        };
+        if restriction.rights.may_subscribe(filter, queue) {
+            return true;
+        }
+        let (who, sid) = (self.who(id), text(sid));
+        let error = denied(filter, queue);
+        self.pending.notice(id, || {
+            let filter = text(filter);
+            let queue = match queue {
+                [] => String::new(),
+                queue => format!(", Queue: {:?}", text(queue)),
+            };
+            format!("{who} - Subscription Violation - Subject {filter:?}{queue}, SID {sid}")
+        });
+        self.send_error(id, &error);
+        false
+    }
+
+    /// Whether single messages of a subscription are to be kept from its client.
+    pub(super) fn is_filtered(&self, id: SessionId, filter: &[u8]) -> bool {
+        let restriction = self.sessions[id.index()].restriction.as_ref();
+        restriction.is_some_and(|restriction| restriction.rights.filters(filter))
+    }
+
+    /// Drops what a client has subscribed to and may not any more, and tells it.
+    pub(super) fn drop_denied_subscriptions(&mut self, id: SessionId) {
+        let account = self.sessions[id.index()].account;
+        let all: Vec<SubId> = self.subs.of_session(id.0).collect();
+        for sub in all {
+            let subscription = self.subs.get(sub);
+            let filter = self.routers[account].filter_of(subscription);
+            let (queue, sid) = (subscription.queue().to_vec(), text(subscription.sid()));
+            let restriction = self.sessions[id.index()].restriction.as_ref();
+            if restriction.is_none_or(|r| r.rights.may_subscribe(&filter, &queue)) {
+                let is_filtered = self.is_filtered(id, &filter);
+                self.subs.get_mut(sub).set_filtered(is_filtered);
+                continue;
+            }
+            self.drop_subscription(sub);
+            let error = ClientError::SubscriptionDropped(denied(&filter, &queue).to_string(), sid);
+            self.send_error(id, &error);
+        }
+    }
+}
+
+fn denied(filter: &[u8], queue: &[u8]) -> ClientError {
+    match queue {
+        [] => ClientError::SubscriptionDenied(text(filter)),
+        queue => ClientError::QueueSubscriptionDenied(text(filter), text(queue)),
+    }
+}

@@ -1,0 +1,130 @@
+//! Where a client may answer, though it may not publish there otherwise (`allow_responses`).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use hashbrown::HashMap;
+
+use crate::access::AllowResponses;
+
+/// How many requests may wait for an answer of one client. The oldest is forgotten beyond.
+const REPLIES_MAX: usize = 64 * 1024;
+
+/// The reply topics of what a client received.
+#[derive(Default)]
+pub(super) struct Replies {
+    by_topic: HashMap<Box<[u8]>, Reply>,
+    /// In the order in which they came; some may be gone, or have come again.
+    order: VecDeque<(Duration, Box<[u8]>)>,
+}
+
+struct Reply {
+    since: Duration,
+    answers: u64,
+}
+
+impl Replies {
+    /// A message came with this reply topic.
+    pub(super) fn note(&mut self, topic: &[u8], rule: AllowResponses, now: Duration) {
+        self.forget_old(rule, now);
+        let reply = Reply {
+            since: now,
+            answers: 0,
+        };
+        self.by_topic.insert(topic.into(), reply);
+        self.order.push_back((now, topic.into()));
+    }
+
+    /// Whether there may be an answer to a topic, which is then counted.
+    pub(super) fn use_up(&mut self, topic: &[u8], rule: AllowResponses, now: Duration) -> bool {
+        let Some(reply) = self.by_topic.get_mut(topic) else {
+            return false;
+        };
+        reply.answers += 1;
+        let is_spent = rule.max.is_some_and(|max| reply.answers > max);
+        let is_late = is_late(reply.since, rule, now);
+        if is_spent || is_late {
+            self.by_topic.remove(topic);
+        }
+        !is_spent && !is_late
+    }
+
+    fn forget_old(&mut self, rule: AllowResponses, now: Duration) {
+        while let Some((since, topic)) = self.order.front() {
+            let is_full = self.order.len() >= REPLIES_MAX;
+            // What was used up is in the order only.
+            let is_gone = !self.by_topic.contains_key(topic);
+            if !is_full && !is_gone && !is_late(*since, rule, now) {
+                return;
+            }
+            if (self.by_topic.get(topic)).is_some_and(|reply| reply.since == *since) {
+                self.by_topic.remove(topic);
+            }
+            self.order.pop_front();
+        }
+    }
+}
+
+fn is_late(since: Duration, rule: AllowResponses, now: Duration) -> bool {
+    let age = now.saturating_sub(since);
+    rule.expires.is_some_and(|expires| age > expires)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn rule(max: Option<u64>, seconds: Option<u32>) -> AllowResponses {
+        AllowResponses {
+            max,
+            expires: seconds.map(|s| SECOND * s),
+        }
+    }
+
+    #[test]
+    fn so_many_answers_for_so_long() {
+        let check = |rule, tries: &[(u32, bool)]| {
+            let mut replies = Replies::default();
+            assert!(!replies.use_up(b"r", rule, Duration::ZERO));
+            replies.note(b"r", rule, Duration::ZERO);
+            for (second, expected) in tries {
+                let now = SECOND * *second;
+                assert_eq!(
+                    replies.use_up(b"r", rule, now),
+                    *expected,
+                    "{rule:?} {second}"
+                );
+            }
+            assert!(!replies.use_up(b"other", rule, Duration::ZERO));
+        };
+        check(rule(Some(1), Some(2)), &[(1, true), (1, false)]);
+        check(rule(Some(2), Some(2)), &[(1, true), (2, true), (2, false)]);
+        check(rule(Some(2), Some(2)), &[(3, false), (0, false)]);
+        check(rule(None, None), &[(1, true), (9999, true)]);
+    }
+
+    #[test]
+    fn asking_again_begins_anew() {
+        let rule = rule(Some(1), Some(2));
+        let mut replies = Replies::default();
+        for second in 0..10 {
+            replies.note(b"r", rule, SECOND * second);
+            assert!(replies.use_up(b"r", rule, SECOND * second));
+        }
+        assert!(replies.order.len() <= 2);
+    }
+
+    #[test]
+    fn requests_that_nobody_answers_are_forgotten() {
+        let rule = rule(None, None);
+        let mut replies = Replies::default();
+        for n in 0..REPLIES_MAX + 10 {
+            replies.note(n.to_string().as_bytes(), rule, Duration::ZERO);
+        }
+        assert!(replies.by_topic.len() <= REPLIES_MAX && replies.order.len() <= REPLIES_MAX);
+        assert!(!replies.use_up(b"3", rule, Duration::ZERO));
+        assert!(replies.use_up(b"70", rule, Duration::ZERO));
+    }
+}
