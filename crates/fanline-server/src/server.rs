@@ -162,7 +162,6 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         next_shard: AtomicUsize::new(0),
         started_at: SystemTime::now(),
         info,
-        access: Arc::new(Access::open()),
         options,
         addresses,
     });
@@ -179,7 +178,6 @@ pub(crate) struct Shared {
     next_shard: AtomicUsize,
     pub(crate) started_at: SystemTime,
     pub(crate) info: ServerInfo,
-    access: Arc<Access>,
     pub(crate) options: Options,
     pub(crate) addresses: Addresses,
 }
@@ -187,7 +185,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// The accounts as they are now.
     pub(crate) fn access(&self) -> Arc<Access> {
-        Arc::clone(&self.access)
+        Arc::clone(&self.common.config.access)
     }
 
     /// Has the shard with the fewest connections serve one more.

@@ -57,7 +57,7 @@ pub(crate) struct Interest {
     /// Boxed because most filters have none.
     groups: Option<Box<HashMap<ShortBytes, Group>>>,
     /// Places in the router's list of bridges; most filters have none.
-    bridges: Option<Box<Vec<usize>>>,
+    bridges: Option<Box<[usize]>>,
 }
 
 /// A queue group under one filter.
@@ -129,7 +129,9 @@ impl Interest {
 
     /// A bridge hangs here.
     pub(super) fn add_bridge(&mut self, at: usize) {
-        self.bridges.get_or_insert_default().push(at);
+        let mut all = self.bridges.take().map_or_else(Vec::new, Vec::from);
+        all.push(at);
+        self.bridges = Some(all.into());
     }
 
     /// No bridge hangs here any more.
@@ -139,7 +141,7 @@ impl Interest {
 
     /// The bridges that hang here.
     pub(super) fn bridges(&self) -> &[usize] {
-        self.bridges.as_deref().map_or(&[], Vec::as_slice)
+        self.bridges.as_deref().unwrap_or_default()
     }
 
     /// Adds what is wanted here to a route.

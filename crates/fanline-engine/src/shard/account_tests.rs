@@ -8,6 +8,7 @@ use super::tests::{Client, World};
 use crate::access::{
     Access, AccessConfig, AccountId, Export, ExportKind, Import, ImportKind, Mapping, ResponseKind,
 };
+use crate::limits::Limits;
 use crate::topic::Filter;
 
 const SERVICE: ExportKind = ExportKind::Service {
@@ -46,11 +47,8 @@ fn read(account: &str, subject: &str, to: Option<&str>) -> Import {
 
 /// Shards of a server with these accounts.
 fn world(shards: usize, config: AccessConfig) -> (World, Access) {
-    let access = Access::new(config).unwrap();
-    let mut world = World::new(shards);
-    for shard in &mut world.shards {
-        shard.set_accounts(&access);
-    }
+    let access = Access::new(config.clone()).unwrap();
+    let world = World::with(shards, Limits::default(), Access::new(config).unwrap());
     (world, access)
 }
 
@@ -393,8 +391,18 @@ proptest! {
 }
 
 #[test]
-fn ids_are_the_places_of_accounts() {
+fn accounts_keep_their_ids() {
     let access = Access::new(two_accounts()).unwrap();
     assert_eq!(access.account_id("$G"), Some(AccountId::GLOBAL));
     assert_eq!(access.account_id("$SYS"), Some(AccountId::SYSTEM));
+    let before = access.account_id("B");
+    let mut config = AccessConfig::default();
+    for name in ["0", "B", "A"] {
+        config.account_mut(name);
+    }
+    let after = access.succeeded_by(config).unwrap();
+    assert_eq!(after.account_id("B"), before);
+    assert_eq!(after.account_id("A"), access.account_id("A"));
+    assert!(after.account(before.unwrap()).unwrap().imports.is_empty());
+    assert!(after.account_id("0") > access.account_id("C"));
 }

@@ -24,8 +24,6 @@ const REQUEST_INFO: &str = "Nats-Request-Info: ";
 #[derive(Default)]
 pub(super) struct Bridging {
     pub(super) requests: Requests,
-    /// The accounts' names.
-    names: Vec<String>,
     /// By account.
     mappings: Vec<Option<Box<Mappings>>>,
     /// Over how many bridges the message at hand has gone.
@@ -46,7 +44,7 @@ impl Bridging {
 
 impl Shard {
     /// Says what leads from account to account from now on, and which topics have other names.
-    pub fn set_accounts(&mut self, access: &Access) {
+    pub(super) fn set_accounts(&mut self, access: &Access) {
         let accounts = access.accounts();
         self.set_quotas(access);
         let ways = bridges(access, self.index);
@@ -60,13 +58,9 @@ impl Shard {
                 }
             }
         }
-        let Bridging {
-            names, mappings, ..
-        } = &mut self.bridging;
-        *names = accounts.iter().map(|a| a.name.clone()).collect();
-        *mappings = accounts
+        self.bridging.mappings = accounts
             .iter()
-            .map(|a| Mappings::new(&a.mappings))
+            .map(|account| Mappings::new(&account.mappings))
             .collect();
     }
 
@@ -235,9 +229,9 @@ impl Shard {
     /// Who asks, as JSON; nothing when it is nobody of this shard.
     fn request_info(&self, importer: AccountId, terms: Terms, origin: Origin) -> Option<String> {
         let session = self.sessions.get(origin.session? as usize)?;
-        let name = self.bridging.names.get(importer.index())?;
+        let account = self.config.access.account(importer)?;
         let mut info = RequestInfo {
-            acc: name,
+            acc: &account.name,
             rtt: session.rtt.map(|rtt| rtt.as_nanos()),
             ..RequestInfo::default()
         };
@@ -245,7 +239,7 @@ impl Shard {
             info = RequestInfo {
                 host: Some(&session.peer.ip),
                 id: Some(session.cid),
-                user: Some(&session.options.user),
+                user: Some(session.user()),
                 name: Some(&session.options.name),
                 lang: Some(&session.options.lang),
                 ver: Some(&session.options.version),

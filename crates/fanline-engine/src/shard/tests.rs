@@ -21,7 +21,7 @@ impl World {
         World::with(shards, Limits::default(), Access::open())
     }
 
-    fn with(shards: usize, limits: Limits, access: Access) -> Self {
+    pub(super) fn with(shards: usize, limits: Limits, access: Access) -> Self {
         let config = Arc::new(ShardConfig {
             limits,
             access: access.into(),

@@ -107,7 +107,7 @@ async fn run<W: Work + 'static>(
     let index = common.mailboxes.len() - 1;
     let at = u16::try_from(index).expect("at most SHARDS_MAX shards");
     let seed = crate::identity::random_u64();
-    let access = Arc::new(Access::open());
+    let access = Arc::clone(&common.config.access);
     let mut keeper = Keeper::new(at, &common.config, seed, |ports| {
         make(Parts {
             folders: folders.clone(),
