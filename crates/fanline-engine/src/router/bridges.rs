@@ -62,6 +62,8 @@ pub(crate) struct Exit {
     pub(crate) topic: Vec<u8>,
     /// Where that was found last.
     pub(crate) memo: RouteMemo,
+    /// As long as the router there has changed just so often, nobody gets anything.
+    pub(crate) unheard_at: u64,
 }
 
 impl Bridge {
@@ -85,6 +87,7 @@ impl Bridge {
             account: self.account,
             topic: if is_made { made } else { topic.to_vec() },
             memo: RouteMemo::default(),
+            unheard_at: 0,
         }
     }
 }

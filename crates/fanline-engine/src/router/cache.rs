@@ -98,6 +98,11 @@ impl Route {
         !self.groups.is_empty()
     }
 
+    #[inline]
+    pub(crate) fn has_exits(&self) -> bool {
+        !self.exits.is_empty()
+    }
+
     /// Where each message goes in other accounts.
     pub(crate) fn exits(&self) -> &[Exit] {
         &self.exits

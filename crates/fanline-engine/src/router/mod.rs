@@ -37,6 +37,8 @@ pub(crate) struct Router {
     /// How many subscriptions are in it, and how many there ever were.
     len: usize,
     added: u64,
+    /// How often what is wanted has changed.
+    changes: u64,
     /// Room for the path of a filter that goes.
     path: Vec<u8>,
 }
@@ -49,6 +51,7 @@ impl Router {
             bridges: Vec::new(),
             len: 0,
             added: 0,
+            changes: 1,
             path: Vec::new(),
         }
     }
@@ -72,6 +75,7 @@ impl Router {
         subs.get_mut(id).set_slot(slot);
         self.len += 1;
         self.added += 1;
+        self.changes += 1;
         self.cache.invalidate(filter);
         Some((id, weight))
     }
@@ -135,6 +139,11 @@ impl Router {
         std::mem::take(self.cache.exits_mut(memo))
     }
 
+    /// Gives them back when nothing has happened since.
+    pub(crate) fn restore_exits(&mut self, memo: RouteMemo, exits: Vec<Exit>) {
+        *self.cache.exits_mut(memo) = exits;
+    }
+
     /// Gives back what [`take_exits`](Self::take_exits) has taken, if the route is still there.
     pub(crate) fn put_exits(&mut self, memo: RouteMemo, topic: &[u8], exits: Vec<Exit>) {
         if self.cache.holds(memo, topic) {
@@ -179,6 +188,11 @@ impl Router {
         self.len
     }
 
+    /// How often what is wanted here has changed; never 0.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// How many there ever were.
     pub(crate) fn added(&self) -> u64 {
         self.added
@@ -201,6 +215,7 @@ impl Router {
     }
 
     fn invalidate(&mut self, filter: &[u8]) {
+        self.changes += 1;
         // Only what was checked when it came in is stored or announced.
         if let Ok(filter) = Filter::parse(filter) {
             self.cache.invalidate(filter);

@@ -266,33 +266,26 @@ const LINKS: [(&str, &str); 4] = [("a.*", "p.*"), ("b", "q.b"), (">", "all.>"), 
 /// What an account is asked for: its subscriptions by account, filter and whether in a group.
 type Wanted = Vec<(usize, String, bool)>;
 
-/// Who gets a message: the naive way. Counts by subscription; a group counts as its first member.
+/// Who gets a message: the naive way. Counts by subscription and topic; a group counts by itself, and once
+/// for all accounts that a stream leads through.
 fn deliver(
     wanted: &Wanted,
     links: &[Link],
-    account: usize,
-    topic: &str,
+    (account, topic): (usize, &str),
+    is_served: &mut bool,
     counts: &mut BTreeMap<(usize, String), usize>,
 ) {
-    let is_match = |filter: &str| {
-        Filter::parse(filter.as_bytes())
-            .unwrap()
-            .matches(topic.as_bytes())
-    };
-    let mut has_group = false;
-    for (at, (_, filter, queue)) in wanted
-        .iter()
-        .enumerate()
-        .filter(|(_, (of, ..))| *of == account)
-    {
-        if !is_match(filter) {
+    let is_match =
+        |filter: &str| Filter::parse(filter.as_bytes()).unwrap().matches(topic.as_bytes());
+    for (at, (of, filter, queue)) in wanted.iter().enumerate() {
+        if *of != account || !is_match(filter) {
             continue;
         }
-        let at = if *queue { usize::MAX - account } else { at };
-        if !(*queue && has_group) {
+        if !queue {
             *counts.entry((at, topic.into())).or_default() += 1;
+        } else if !std::mem::replace(is_served, true) {
+            *counts.entry(GROUP).or_default() += 1;
         }
-        has_group |= *queue;
     }
     for (is_service, exporter, importer, subject, is_renamed) in links {
         let (subject, name) = LINKS[*subject];
@@ -309,10 +302,16 @@ fn deliver(
                 Some(stem) => format!("{stem}{rest}"),
                 None => to.into(),
             };
-            deliver(wanted, links, there, &made, counts);
+            match is_service {
+                true => deliver(wanted, links, (there, &made), &mut false, counts),
+                false => deliver(wanted, links, (there, &made), is_served, counts),
+            }
         }
     }
 }
+
+/// Where the group is counted.
+const GROUP: (usize, String) = (usize::MAX, String::new());
 
 fn filter() -> impl Strategy<Value = String> {
     let filters = ["a.*", "a.x", "b", ">", "p.>", "q.*", "all.>", "*.*.*"];
@@ -374,15 +373,15 @@ proptest! {
             let publisher = client(&mut world, &access, at % shards, NAMES[*account]);
             world.say(publisher, &format!("PUB {topic} 0\r\n\r\n"));
             let mut expected = BTreeMap::new();
-            deliver(&wanted, &links, *account, topic, &mut expected);
+            deliver(&wanted, &links, (*account, topic), &mut false, &mut expected);
             let mut counts: BTreeMap<(usize, String), usize> = BTreeMap::new();
             for (at, client) in clients.iter().enumerate() {
-                let (account, _, queue) = &wanted[at];
-                let at = if *queue { usize::MAX - account } else { at };
+                let is_member = wanted[at].2;
                 let sent = world.read(*client);
                 for line in sent.lines().filter(|line| line.contains("MSG ")) {
                     let topic = line.split(' ').nth(1).unwrap();
-                    *counts.entry((at, topic.into())).or_default() += 1;
+                    let entry = if is_member { GROUP } else { (at, topic.into()) };
+                    *counts.entry(entry).or_default() += 1;
                 }
             }
             prop_assert_eq!(counts, expected, "{} to {}", topic, NAMES[*account]);

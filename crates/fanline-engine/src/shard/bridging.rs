@@ -28,6 +28,8 @@ pub(super) struct Bridging {
     mappings: Vec<Option<Box<Mappings>>>,
     /// Over how many bridges the message at hand has gone.
     depth: u8,
+    /// Groups that have it already, in the accounts where it was before.
+    served: Vec<Vec<u8>>,
     /// Where requests are put together.
     frame: Vec<u8>,
     /// Where topics are given other names.
@@ -35,6 +37,17 @@ pub(super) struct Bridging {
 }
 
 impl Bridging {
+    /// Whether a group has had the message at hand in another account.
+    #[inline]
+    pub(super) fn is_served(&self, group: &[u8]) -> bool {
+        !self.served.is_empty() && self.served.iter().any(|name| name == group)
+    }
+
+    /// These groups have had it.
+    pub(super) fn note_served(&mut self, groups: impl IntoIterator<Item = Vec<u8>>) {
+        self.served.extend(groups);
+    }
+
     /// Whether what is published in an account may have other names.
     pub(super) fn is_mapped(&self, account: AccountId) -> bool {
         let found = self.mappings.get(account.index());
@@ -43,6 +56,32 @@ impl Bridging {
 }
 
 impl Shard {
+    /// The groups of a route that are served here this time, and those that are left to their members in
+    /// the accounts that it leads to.
+    pub(super) fn share_groups(
+        &mut self,
+        account: AccountId,
+        memo: RouteMemo,
+    ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let (mut kept, mut left) = (Vec::new(), Vec::new());
+        let groups = self.routers[account].held_route(memo).groups();
+        let own: Vec<_> = groups.map(|(g, _)| (g.name.as_slice().to_vec(), g.weight)).collect();
+        if own.is_empty() {
+            return (kept, left);
+        }
+        let mut exits = self.routers[account].take_exits(memo);
+        for (name, weight) in own {
+            let streams = exits.iter_mut().filter(|exit| exit.kind == BridgeKind::Stream);
+            let beyond: u32 = streams.map(|exit| self.routers.weight_of(exit, &name)).sum();
+            match self.random.below(weight.saturating_add(beyond)) < weight {
+                true => kept.push(name),
+                false => left.push(name),
+            }
+        }
+        self.routers[account].restore_exits(memo, exits);
+        (kept, left)
+    }
+
     /// Says what leads from account to account from now on, and which topics have other names.
     pub(super) fn set_accounts(&mut self, access: &Access) {
         let accounts = access.accounts();
@@ -111,20 +150,47 @@ impl Shard {
         let mut exits = self.routers[account].take_exits(memo);
         let mut delivered = false;
         for exit in &mut exits {
-            delivered |= match exit.kind {
-                BridgeKind::Stream => self.fan_out(
-                    exit.account,
-                    &exit.topic,
-                    message,
-                    Origin::ELSEWHERE,
-                    &mut exit.memo,
-                ),
-                BridgeKind::Service(terms) => self.ask(account, exit, terms, message, origin),
-                BridgeKind::Replies => self.pass_answer(account, topic, message),
+            let is_heard = match exit.kind {
+                BridgeKind::Stream => self.pass_on(exit, message),
+                // Another message begins, with groups of its own.
+                BridgeKind::Service(terms) => self.without_served(|shard| {
+                    shard.ask(account, exit, terms, message, origin)
+                }),
+                BridgeKind::Replies => {
+                    self.without_served(|shard| shard.pass_answer(account, topic, message))
+                }
             };
+            if !is_heard && exit.kind != BridgeKind::Replies {
+                self.routers.note_unheard(exit);
+            }
+            delivered |= is_heard;
         }
         self.routers[account].put_exits(memo, topic, exits);
         self.bridging.depth -= 1;
+        if self.bridging.depth == 0 {
+            self.bridging.served.clear();
+        }
+        delivered
+    }
+
+    fn without_served(&mut self, act: impl FnOnce(&mut Shard) -> bool) -> bool {
+        let served = std::mem::take(&mut self.bridging.served);
+        let delivered = act(self);
+        self.bridging.served = served;
+        delivered
+    }
+
+    /// Publishes a message as it is in the account of an exit.
+    fn pass_on(&mut self, exit: &mut Exit, message: &Message<'_>) -> bool {
+        let delivered = self.fan_out(
+            exit.account,
+            &exit.topic,
+            message,
+            Origin::ELSEWHERE,
+            &mut exit.memo,
+        );
+        let groups = self.routers.groups_of(exit);
+        self.bridging.note_served(groups);
         delivered
     }
 
