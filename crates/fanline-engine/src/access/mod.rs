@@ -123,20 +123,7 @@ impl Access {
     /// # Errors
     /// Says what is wrong, naming it.
     pub fn new(config: AccessConfig) -> Result<Self, AccessError> {
-        Access::in_place_of(&[], config)
-    }
-
-    /// The same for what takes the place of this directory: accounts keep their ids. One that is gone
-    /// leaves an empty account behind, which nobody can enter.
-    ///
-    /// # Errors
-    /// As [`new`](Access::new).
-    pub fn succeeded_by(&self, config: AccessConfig) -> Result<Self, AccessError> {
-        Access::in_place_of(&self.accounts, config)
-    }
-
-    fn in_place_of(before: &[Account], config: AccessConfig) -> Result<Self, AccessError> {
-        let accounts = in_order(before, &config)?;
+        let accounts = in_order(&config)?;
         let by_name: HashMap<String, AccountId> = (0..)
             .map(AccountId)
             .zip(&accounts)
@@ -210,22 +197,19 @@ impl Access {
     }
 }
 
-/// `$G` first, then the system account, then those that were there before, then the others as they
-/// were given.
-fn in_order(before: &[Account], config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
+/// `$G` first, then the system account, then the others as they were given.
+fn in_order(config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
     let system = config.system_account.as_deref().unwrap_or(SYSTEM_ACCOUNT);
     let given = |name: &str| {
         let found = config.accounts.iter().find(|a| a.name == name);
         found.cloned().unwrap_or_else(|| Account::new(name))
     };
-    let mut accounts = vec![given(GLOBAL_ACCOUNT), given(system)];
-    let known = before.iter().skip(accounts.len());
-    accounts.extend(known.map(|account| given(&account.name)));
-    for account in &config.accounts {
-        if accounts.iter().all(|known| known.name != account.name) {
-            accounts.push(account.clone());
-        }
-    }
+    let others = config.accounts.iter();
+    let others = others.filter(|a| a.name != GLOBAL_ACCOUNT && a.name != system);
+    let accounts: Vec<Account> = [given(GLOBAL_ACCOUNT), given(system)]
+        .into_iter()
+        .chain(others.cloned())
+        .collect();
     let mut names = HashSet::new();
     for account in config.accounts.iter() {
         if !names.insert(account.name.as_str()) {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::tests::{Client, World};
 use crate::access::{
-    Access, AccessConfig, AccountId, Export, ExportKind, Import, ImportKind, Mapping, ResponseKind,
+    Access, AccessConfig, Export, ExportKind, Import, ImportKind, Mapping, ResponseKind,
 };
 use crate::limits::Limits;
 use crate::topic::Filter;
@@ -387,21 +387,4 @@ proptest! {
             prop_assert_eq!(counts, expected, "{} to {}", topic, NAMES[*account]);
         }
     }
-}
-
-#[test]
-fn accounts_keep_their_ids() {
-    let access = Access::new(two_accounts()).unwrap();
-    assert_eq!(access.account_id("$G"), Some(AccountId::GLOBAL));
-    assert_eq!(access.account_id("$SYS"), Some(AccountId::SYSTEM));
-    let before = access.account_id("B");
-    let mut config = AccessConfig::default();
-    for name in ["0", "B", "A"] {
-        config.account_mut(name);
-    }
-    let after = access.succeeded_by(config).unwrap();
-    assert_eq!(after.account_id("B"), before);
-    assert_eq!(after.account_id("A"), access.account_id("A"));
-    assert!(after.account(before.unwrap()).unwrap().imports.is_empty());
-    assert!(after.account_id("0") > access.account_id("C"));
 }
