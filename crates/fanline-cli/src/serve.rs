@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use fanline_server::{Addresses, Auth, JetStreamOptions, Options, Server, StartError, SyncMode};
+use fanline_server::{Access, Addresses, JetStreamOptions, Options, Server, StartError, SyncMode};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::log::{self, LogFormat, LogSettings};
@@ -131,9 +131,9 @@ impl ServeArgs {
             (options.host, options.port) = (host, port);
         }
         if let Some(token) = self.auth {
-            options.auth = Auth::Token(token);
+            options.access = Access::token(token).into();
         } else if let (Some(name), Some(password)) = (self.user, self.pass) {
-            options.auth = Auth::User { name, password };
+            options.access = Access::user(name, password).into();
         }
         let limits = &mut options.limits;
         limits.payload_bytes_max = self.max_payload.unwrap_or(limits.payload_bytes_max);

@@ -2,9 +2,23 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::{SecureRandom, SystemRandom};
+
 /// A number that differs from call to call and run to run; not a secret.
 pub(crate) fn random_u64() -> u64 {
     RandomState::new().build_hasher().finish()
+}
+
+/// What a client has to sign: fifteen characters that nobody can foresee.
+pub(crate) fn new_nonce() -> String {
+    let mut bytes = [0; 11];
+    // Without randomness there is no nonce, and who has to sign one cannot.
+    match SystemRandom::new().fill(&mut bytes) {
+        Ok(()) => URL_SAFE_NO_PAD.encode(bytes),
+        Err(_) => String::new(),
+    }
 }
 
 /// An id in the form of a server's public nkey: `N`, and 55 more characters of base32.

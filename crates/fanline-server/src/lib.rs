@@ -32,6 +32,7 @@
 //! the caller's tokio runtime. [`Options`] says everything that a server can be told before it
 //! starts, [`client`] everything about the client.
 
+mod checks;
 pub mod client;
 mod control;
 mod identity;
@@ -45,9 +46,12 @@ mod shell;
 mod sync;
 
 pub use options::{
-    Addresses, Auth, Certificate, ClientCertificates, JetStreamOptions, Limits, Options, SyncMode,
+    Access, Addresses, Certificate, ClientCertificates, JetStreamOptions, Limits, Options, SyncMode,
     TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
+/// Who may connect, and what they may do.
+pub use fanline_engine::access;
+
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 
 /// The Rust code in the README compiles and runs as part of the tests.

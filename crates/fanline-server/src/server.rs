@@ -4,19 +4,20 @@ use std::io;
 use std::net::TcpListener;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use fanline_engine::access::Access;
-use fanline_engine::{SHARDS_MAX, ServerInfo, ShardConfig};
+use fanline_engine::access::{AccessConfig, AccessError};
+use fanline_engine::{Access, SHARDS_MAX, ServerInfo, ShardConfig};
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
+use crate::checks::Checks;
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
 use crate::options::{Addresses, Options};
 use crate::shell::{self, Command, Common, Mailbox, Transport};
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::{identity, keeper, listen, ports_file};
 
 /// The nats-server version that clients are told, because they branch on it.
@@ -145,12 +146,13 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
     let common = Arc::new(Common {
         config: Arc::new(ShardConfig {
             limits: options.limits.clone(),
-            auth: options.auth.clone(),
+            access: Arc::clone(&options.access),
             shards: shards + keepers,
             traces: options.trace_protocol,
         }),
         mailboxes: (0..shards + keepers).map(|_| Mailbox::default()).collect(),
         keeper: OnceLock::new(),
+        checks: Checks::default(),
         started: Instant::now(),
         connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
     });
@@ -158,6 +160,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         common,
         shards: Vec::new(),
         keeper: None,
+        access: Mutex::new(Arc::clone(&options.access)),
         next_cid: AtomicU64::new(1),
         next_shard: AtomicUsize::new(0),
         started_at: SystemTime::now(),
@@ -174,6 +177,8 @@ pub(crate) struct Shared {
     pub(crate) shards: Vec<mpsc::UnboundedSender<Command>>,
     /// The keeper, if there is JetStream.
     pub(crate) keeper: Option<mpsc::UnboundedSender<keeper::Command>>,
+    /// Who may connect, and what they may do.
+    access: Mutex<Arc<Access>>,
     next_cid: AtomicU64,
     next_shard: AtomicUsize,
     pub(crate) started_at: SystemTime,
@@ -183,9 +188,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The accounts as they are now.
+    /// Who may connect, and what they may do.
     pub(crate) fn access(&self) -> Arc<Access> {
-        Arc::clone(&self.common.config.access)
+        let current = self.access.lock();
+        Arc::clone(&current.unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Has the shard with the fewest connections serve one more.
@@ -265,6 +271,27 @@ impl Handle {
     /// grace period they are closed one by one. The server stops when none is left.
     pub fn lame_duck(&self) {
         let _ = self.orders.send(Order::LameDuck);
+    }
+
+    /// Has the server admit clients by other users, accounts and permissions from now on. Clients whose
+    /// user is gone or has other credentials are sent away with `Authorization Violation`; the others
+    /// stay, and what they are subscribed to and may not be any more is dropped.
+    ///
+    /// # Errors
+    /// When something is wrong with them: then everything stays as it is.
+    pub fn replace_access(&self, config: AccessConfig) -> Result<(), AccessError> {
+        let Ok(mut current) = self.shared.access.lock() else {
+            return Ok(());
+        };
+        let next = Arc::new(current.successor(config)?);
+        *current = Arc::clone(&next);
+        // Under the lock, so that all shards hear of several in the same order.
+        if let Some(keeper) = &self.shared.keeper {
+            // One that is gone has nothing to keep.
+            let _ = keeper.send(keeper::Command::SetAccounts(Arc::clone(&next)));
+        }
+        (self.shared).tell_all(|| Command::ReplaceAccess(Arc::clone(&next)));
+        Ok(())
     }
 
     /// Waits until the server has stopped. Cancel safe.
@@ -367,7 +394,7 @@ fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
         fanline: VERSION.into(),
         host,
         port,
-        auth_required: options.auth.is_required(),
+        auth_required: options.access.is_required(),
         headers: options.limits.headers,
         max_payload: options.limits.payload_bytes_max,
         jetstream: options.jetstream.is_some(),

@@ -104,7 +104,7 @@ impl Access {
         let place = place.filter(|place| self.user_at(*place).takes(peer));
         let key = PublicKey::parse_as(KeyKind::User, shown.nkey);
         match (place, key) {
-            (Some(place), Some(key)) if !shown.sig.is_empty() => Decision::Later(Check {
+            (Some(place), Some(key)) if !shown.sig.is_empty() && !peer.nonce.is_empty() => Decision::Later(Check {
                 proof: Proof::Signature {
                     key,
                     nonce: peer.nonce.clone(),

@@ -86,6 +86,16 @@ struct Users {
     by_nkey: HashMap<String, Place>,
 }
 
+/// Whether they were made of the same.
+impl PartialEq for Access {
+    fn eq(&self, other: &Self) -> bool {
+        self.token == other.token
+            && self.accounts == other.accounts
+            && self.no_auth_user == other.no_auth_user
+            && self.always_nonce == other.always_nonce
+    }
+}
+
 impl Default for Access {
     fn default() -> Self {
         Access::open()
@@ -123,7 +133,20 @@ impl Access {
     /// # Errors
     /// Says what is wrong, naming it.
     pub fn new(config: AccessConfig) -> Result<Self, AccessError> {
-        let accounts = in_order(&config)?;
+        Access::after(&[], config)
+    }
+
+    /// The same, to take the place of this one: accounts keep their ids. Those that are not there any
+    /// more keep theirs too, without users.
+    ///
+    /// # Errors
+    /// Says what is wrong, naming it.
+    pub fn successor(&self, config: AccessConfig) -> Result<Self, AccessError> {
+        Access::after(&self.accounts, config)
+    }
+
+    fn after(known: &[Account], config: AccessConfig) -> Result<Self, AccessError> {
+        let accounts = in_order(known, &config)?;
         let by_name: HashMap<String, AccountId> = (0..)
             .map(AccountId)
             .zip(&accounts)
@@ -197,19 +220,19 @@ impl Access {
     }
 }
 
-/// `$G` first, then the system account, then the others as they were given.
-fn in_order(config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
+/// `$G` first, then the system account, then those known before, then the others as they were given.
+fn in_order(known: &[Account], config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
     let system = config.system_account.as_deref().unwrap_or(SYSTEM_ACCOUNT);
     let given = |name: &str| {
         let found = config.accounts.iter().find(|a| a.name == name);
         found.cloned().unwrap_or_else(|| Account::new(name))
     };
-    let others = config.accounts.iter();
-    let others = others.filter(|a| a.name != GLOBAL_ACCOUNT && a.name != system);
-    let accounts: Vec<Account> = [given(GLOBAL_ACCOUNT), given(system)]
-        .into_iter()
-        .chain(others.cloned())
-        .collect();
+    let mut accounts = vec![given(GLOBAL_ACCOUNT), given(system)];
+    for name in known.iter().chain(&config.accounts).map(|account| &account.name) {
+        if !accounts.iter().any(|account| account.name == *name) {
+            accounts.push(given(name));
+        }
+    }
     let mut names = HashSet::new();
     for account in config.accounts.iter() {
         if !names.insert(account.name.as_str()) {

@@ -51,6 +51,19 @@ fn accounts_have_their_places() {
 }
 
 #[test]
+fn a_successor_keeps_the_places_of_accounts() {
+    let with = |names: &[&str]| {
+        config(|config| config.accounts = names.iter().map(|name| Account::new(*name)).collect())
+    };
+    let first = Access::new(with(&["A", "B"])).unwrap();
+    let second = first.successor(with(&["C", "B"])).unwrap();
+    for name in ["$G", "$SYS", "A", "B"] {
+        assert_eq!(second.account_id(name), first.account_id(name), "{name}");
+    }
+    assert_eq!(second.account_id("C"), Some(AccountId(4)));
+}
+
+#[test]
 fn says_what_is_wrong() {
     let check = |change: fn(&mut AccessConfig), expected: &str| {
         let error = Access::new(config(change)).unwrap_err();

@@ -364,6 +364,16 @@ impl Shard {
         Some((id, reason))
     }
 
+    /// Who may connect, and what they may do.
+    pub fn access(&self) -> &Arc<Access> {
+        &self.config.access
+    }
+
+    /// Whether there are lines for [`take_notices`](Shard::take_notices).
+    pub fn has_notices(&self) -> bool {
+        !self.pending.notices.is_empty()
+    }
+
     /// Lines for the log since the last call, each about a session: who was refused, and what.
     pub fn take_notices(&mut self) -> Vec<(SessionId, String)> {
         std::mem::take(&mut self.pending.notices)

@@ -230,12 +230,12 @@ struct Row {
     version: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     authorized_user: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     subscriptions_list: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     subscriptions_list_detail: Vec<SubscriptionRow>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    account: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name_tag: Option<String>,
 }

@@ -6,10 +6,11 @@ mod websocket;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use fanline_engine::store::SyncMode;
-pub use fanline_engine::{Auth, Limits};
+pub use fanline_engine::{Access, Limits};
 pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 pub use websocket::WebSocketOptions;
 
@@ -50,8 +51,8 @@ pub struct Options {
     pub proxy_protocol: bool,
     /// How many shards (threads) share the connections; the measured default when `None`.
     pub shards: Option<NonZeroUsize>,
-    /// What clients must show.
-    pub auth: Auth,
+    /// Who may connect, and what they may do.
+    pub access: Arc<Access>,
     /// What clients are granted.
     pub limits: Limits,
     /// Over how long the clients are closed in lame duck mode.
@@ -85,7 +86,7 @@ impl Default for Options {
             unix_socket: None,
             proxy_protocol: false,
             shards: None,
-            auth: Auth::Open,
+            access: Access::open().into(),
             limits: Limits::default(),
             lame_duck_duration: Duration::from_secs(120),
             lame_duck_grace_period: Duration::from_secs(10),

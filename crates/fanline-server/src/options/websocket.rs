@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Auth, TlsOptions};
+use std::sync::Arc;
+
+use super::{Access, TlsOptions};
 
 /// A listener for WebSocket connections.
 ///
@@ -33,8 +35,8 @@ pub struct WebSocketOptions {
     pub handshake_timeout: Duration,
     /// Offer permessage-deflate.
     pub compression: bool,
-    /// What WebSocket clients must show, instead of [`Options::auth`](super::Options::auth).
-    pub auth: Option<Auth>,
+    /// What WebSocket clients must show, instead of [`Options::access`](super::Options::access).
+    pub access: Option<Arc<Access>>,
     /// User of WebSocket clients that show no credentials.
     pub no_auth_user: Option<String>,
     /// Cookie with a user's JWT, for clients whose CONNECT has none.
@@ -63,7 +65,7 @@ impl Default for WebSocketOptions {
             allowed_origins: Vec::new(),
             handshake_timeout: Duration::from_secs(2),
             compression: false,
-            auth: None,
+            access: None,
             no_auth_user: None,
             jwt_cookie: None,
             user_cookie: None,

@@ -1,12 +1,13 @@
 //! The task of one connection: it reads, hands what came to the engine, and closes at the end.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use fanline_engine::access::ConnectionKind;
 use fanline_engine::{Chunk, CloseReason, Peer, SessionId};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tracing::debug;
@@ -51,7 +52,11 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
                 let (read, write) = tokio::io::split(stream);
                 let name = format!("in-process - cid:{cid}");
                 let link = Link::new(Writer::InProcess(write.into()), name);
-                serve(&shell, read, link, Peer::default(), cid, is_full).await;
+                let peer = Peer {
+                    kind: ConnectionKind::InProcess,
+                    ..Peer::default()
+                };
+                serve(&shell, read, link, peer, cid, is_full).await;
             }
         }
         // Only a count for limits and reports.
@@ -76,6 +81,7 @@ async fn serve_tcp(
     let peer = Peer {
         ip: address.ip().to_canonical().to_string(),
         port: address.port(),
+        ..Peer::default()
     };
     serve(shell, read, link, peer, cid, is_full).await;
     Ok(())
@@ -257,7 +263,9 @@ impl Connection<'_> {
                     .await;
             }
             self.while_writing(self.wait_for_room()).await;
-            if !receipt.must_flush {
+            if receipt.awaits_check {
+                self.let_check().await;
+            } else if !receipt.must_flush {
                 break receipt;
             }
         };
@@ -270,6 +278,27 @@ impl Connection<'_> {
         } else {
             self.hold(chunk, from..filled);
         }
+    }
+
+    /// Has it found out elsewhere whether the client may connect. Meanwhile it may lose patience, or
+    /// the server.
+    async fn let_check(&self) {
+        let Some(check) = self.shell.engine.borrow_mut().take_check(self.id) else {
+            return;
+        };
+        let mut told = self.shell.common.checks.perform(check);
+        let outcome = poll_fn(|context| {
+            self.link.register(context);
+            match self.link.ended() {
+                Some(_) => Poll::Ready(None),
+                None => Pin::new(&mut told)
+                    .poll(context)
+                    .map(|told| told.ok().flatten()),
+            }
+        })
+        .await;
+        self.shell.engine.borrow_mut().decided(self.id, outcome);
+        self.shell.settle(0);
     }
 
     /// Waits for something, and meanwhile writes on where a write had stopped.

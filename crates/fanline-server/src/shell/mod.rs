@@ -19,13 +19,14 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use fanline_engine::{
-    Batch, CloseReason, ConnectionStatus, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Access, Batch, CloseReason, ConnectionStatus, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
     ShardStatus,
 };
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tracing::trace;
+use tracing::{error, trace};
 
+use crate::checks::Checks;
 use crate::keeper::Helped;
 use crate::sync::{AtomicUsize, Ordering};
 use chunks::ChunkPool;
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Connections(Wanted, oneshot::Sender<Told>),
     /// Tell all clients that the server is going away.
     AnnounceLameDuck,
+    /// Let this say from now on who may connect, and what they may do.
+    ReplaceAccess(Arc<Access>),
     /// Close this many connections.
     CloseSome(usize),
     /// Close everything and end.
@@ -96,6 +99,8 @@ pub(crate) struct Common {
     pub(crate) mailboxes: Vec<Mailbox>,
     /// The keeper, once there is one, for shards that have little for it.
     pub(crate) keeper: OnceLock<Weak<dyn Helped>>,
+    /// Whatever takes long before a client is let in.
+    pub(crate) checks: Checks,
     pub(crate) started: Instant,
     /// Open connections, counted from accept to close, of each shard.
     pub(crate) connections: Vec<AtomicUsize>,
@@ -212,6 +217,11 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 shell.engine.borrow_mut().announce_lame_duck();
                 shell.flush();
             }
+            Command::ReplaceAccess(access) => {
+                let now = shell.now();
+                shell.engine.borrow_mut().replace_access(access, now);
+                shell.settle(usize::MAX);
+            }
             Command::CloseSome(count) => shell.end_sessions(count),
             Command::Stop => {
                 // What was published before the order to stop is still delivered.
@@ -277,10 +287,11 @@ impl Shell {
     /// Lets the engine know what other shards have said so far.
     fn take_mail(&self) {
         let mailbox = &self.common.mailboxes[self.index];
+        let now = self.now();
         mailbox.take(|batch| {
             let mut place = Place::default();
             loop {
-                let receipt = self.engine.borrow_mut().apply(batch, &mut place);
+                let receipt = self.engine.borrow_mut().apply(batch, &mut place, now);
                 if receipt.must_flush || receipt.congested.is_some() {
                     self.flush();
                 }
@@ -338,7 +349,11 @@ impl Shell {
         let engine = self.engine.borrow();
         let next = engine.next_timeout();
         let has_work = engine.has_work();
+        let has_notices = engine.has_notices();
         drop(engine);
+        if has_notices {
+            self.log_notices();
+        }
         if next.is_some_and(|at| at < self.sleeps_until.get()) {
             self.deadline_moved.notify_one();
         }
@@ -456,9 +471,24 @@ impl Shell {
         told
     }
 
-    fn open(&self, cid: u64, peer: Peer, is_full: bool) -> SessionId {
+    fn open(&self, cid: u64, mut peer: Peer, is_full: bool) -> SessionId {
         let now = self.now();
-        self.engine.borrow_mut().open(cid, peer, is_full, now)
+        let mut engine = self.engine.borrow_mut();
+        if engine.access().needs_nonce() {
+            peer.nonce = crate::identity::new_nonce();
+        }
+        engine.open(cid, peer, is_full, now)
+    }
+
+    /// Logs who was refused, and what.
+    #[cold]
+    fn log_notices(&self) {
+        let notices = self.engine.borrow_mut().take_notices();
+        for (id, line) in notices {
+            if let Some(link) = self.link(id) {
+                error!("{} - {line}", link.name());
+            }
+        }
     }
 
     fn emit_traces(&self) {

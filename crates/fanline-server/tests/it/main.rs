@@ -1,5 +1,6 @@
 //! The server over real sockets: each hazard of the design has its test here.
 
+mod access;
 mod accounts;
 mod admission;
 mod churn;

@@ -1,0 +1,357 @@
+//! What must not pass does not, and what may does: credentials and permissions over real sockets.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fanline_server::access::nkey::{KEY_BYTES, KeyKind, PublicKey};
+use fanline_server::access::{
+    Access, AccessConfig, AllowResponses, Allowed, ConnectionKind, Permissions, SALT_BYTES, User,
+    hash_password,
+};
+use fanline_server::{Limits, Options};
+use ring::signature::{Ed25519KeyPair, KeyPair};
+
+use crate::raw::{RawClient, TestServer, options};
+
+const REFUSAL: &str = "-ERR 'Authorization Violation'";
+
+fn server(config: AccessConfig) -> TestServer {
+    TestServer::with(Options {
+        access: Access::new(config).unwrap().into(),
+        ..options(2)
+    })
+}
+
+fn with_users(users: Vec<User>) -> AccessConfig {
+    let mut config = AccessConfig::default();
+    config.account_mut("$G").users = users;
+    config
+}
+
+/// Connects with these fields of CONNECT, quiet.
+fn connect(server: &TestServer, fields: &str) -> RawClient {
+    let mut client = RawClient::open(server.address());
+    client.expect_info();
+    client.send(format!(
+        "CONNECT {{\"verbose\":false,\"pedantic\":false,\"headers\":true{fields}}}\r\n"
+    ));
+    client
+}
+
+fn as_user(server: &TestServer, name: &str) -> RawClient {
+    let mut client = connect(server, &format!(",\"user\":\"{name}\",\"pass\":\"pw\""));
+    client.settle();
+    client
+}
+
+fn check(server: &TestServer, fields: &str, is_admitted: bool) {
+    let mut client = connect(server, fields);
+    client.send("PING\r\n");
+    match is_admitted {
+        true => assert_eq!(client.line(), "PONG", "{fields}"),
+        false => assert_eq!(client.lines_to_end(), [REFUSAL], "{fields}"),
+    }
+}
+
+#[test]
+fn tokens() {
+    let hash = hash_password(4, [3; SALT_BYTES], "t0ken").unwrap();
+    for token in ["t0ken", &hash] {
+        let server = server(AccessConfig {
+            token: Some(token.into()),
+            ..AccessConfig::default()
+        });
+        check(&server, ",\"auth_token\":\"t0ken\"", true);
+        for fields in [
+            "",
+            ",\"auth_token\":\"\"",
+            ",\"auth_token\":\"other\"",
+            ",\"auth_token\":\"t0ken2\"",
+            ",\"user\":\"t0ken\"",
+            ",\"user\":\"t0ken\",\"pass\":\"t0ken\"",
+            &format!(",\"auth_token\":\"{hash}\""),
+        ] {
+            check(&server, fields, false);
+        }
+    }
+}
+
+#[test]
+fn passwords_plain_and_hashed() {
+    let hash = hash_password(4, [3; SALT_BYTES], "pw").unwrap();
+    let server = server(with_users(vec![
+        User::new("ada", "pw"),
+        User::new("bob", hash.as_str()),
+    ]));
+    for name in ["ada", "bob"] {
+        check(&server, &format!(",\"user\":\"{name}\",\"pass\":\"pw\""), true);
+        for pass in ["", "pW", "pw2", &hash] {
+            check(&server, &format!(",\"user\":\"{name}\",\"pass\":\"{pass}\""), false);
+        }
+    }
+    for fields in [
+        "",
+        ",\"user\":\"\",\"pass\":\"pw\"",
+        ",\"user\":\"eve\",\"pass\":\"pw\"",
+        ",\"auth_token\":\"pw\"",
+        ",\"user\":\"ada\",\"pass\":\"pw\",\"account\":\"$G\"",
+        ",\"nkey\":\"ada\",\"sig\":\"pw\"",
+    ] {
+        check(&server, fields, false);
+    }
+}
+
+/// What comes after CONNECT in the same packet waits for the decision, and is not lost.
+#[test]
+fn what_follows_a_connect_that_takes_time_waits() {
+    let hash = hash_password(6, [3; SALT_BYTES], "pw").unwrap();
+    let server = server(with_users(vec![User::new("bob", hash.as_str())]));
+    for (pass, expected) in [("pw", vec!["PONG", "PONG"]), ("no", vec![REFUSAL])] {
+        let mut client = RawClient::open(server.address());
+        client.expect_info();
+        client.send(format!(
+            "CONNECT {{\"verbose\":false,\"user\":\"bob\",\"pass\":\"{pass}\"}}\r\nSUB a 1\r\nPING\r\nPING\r\n"
+        ));
+        let lines: Vec<String> = expected.iter().map(|_| client.line()).collect();
+        assert_eq!(lines, expected);
+    }
+}
+
+#[test]
+fn nkeys() {
+    let pair = Ed25519KeyPair::from_seed_unchecked(&[5; KEY_BYTES]).unwrap();
+    let other = Ed25519KeyPair::from_seed_unchecked(&[6; KEY_BYTES]).unwrap();
+    let public = |pair: &Ed25519KeyPair| {
+        let key = pair.public_key().as_ref().try_into().unwrap();
+        PublicKey::new(KeyKind::User, key).encode()
+    };
+    let server = server(with_users(vec![User::nkey(public(&pair))]));
+    let mut stolen = String::new();
+    for (shown, signer, uses_nonce, is_admitted) in [
+        (&pair, &pair, true, true),
+        (&pair, &other, true, false),
+        (&other, &other, true, false),
+        (&pair, &pair, false, false),
+    ] {
+        let mut client = RawClient::open(server.address());
+        let info = client.expect_info();
+        let info: serde_json::Value = serde_json::from_str(&info["INFO ".len()..]).unwrap();
+        let nonce = info["nonce"].as_str().unwrap().to_owned();
+        assert_eq!(nonce.len(), 15);
+        let signed = if uses_nonce { nonce.as_str() } else { "another" };
+        let signature = URL_SAFE_NO_PAD.encode(signer.sign(signed.as_bytes()));
+        if is_admitted {
+            stolen.clone_from(&signature);
+        }
+        let nkey = public(shown);
+        client.send(format!(
+            "CONNECT {{\"verbose\":false,\"nkey\":\"{nkey}\",\"sig\":\"{signature}\"}}\r\nPING\r\n"
+        ));
+        let expected = if is_admitted { "PONG" } else { REFUSAL };
+        assert_eq!(client.line(), expected);
+    }
+    let nkey = public(&pair);
+    // A signature is good for one connection.
+    check(&server, &format!(",\"nkey\":\"{nkey}\",\"sig\":\"{stolen}\""), false);
+    check(&server, &format!(",\"nkey\":\"{nkey}\""), false);
+    check(&server, &format!(",\"user\":\"{nkey}\",\"pass\":\"\""), false);
+}
+
+#[test]
+fn who_shows_nothing_is_the_user_named_for_it() {
+    let mut guest = User::new("guest", "pw");
+    guest.permissions = Some(Permissions {
+        publish: Allowed::publish(Some(&["open.>"]), &[]).unwrap(),
+        ..Permissions::default()
+    });
+    let mut config = with_users(vec![guest, User::new("ada", "pw")]);
+    config.no_auth_user = Some("guest".into());
+    let server = server(config);
+    check(&server, "", true);
+    check(&server, ",\"user\":\"guest\",\"pass\":\"no\"", false);
+    check(&server, ",\"auth_token\":\"x\"", false);
+    let mut bare = RawClient::open(server.address());
+    assert!(!bare.expect_info().contains("auth_required"));
+    bare.send("PUB closed 0\r\n\r\nPING\r\n");
+    assert_eq!(bare.line(), "-ERR 'Permissions Violation for Publish to \"closed\"'");
+    assert_eq!(bare.line(), "PONG");
+}
+
+#[test]
+fn users_come_the_way_they_may() {
+    let mut web = User::new("web", "pw");
+    web.connection_kinds = vec![ConnectionKind::WebSocket];
+    let mut tcp = User::new("tcp", "pw");
+    tcp.connection_kinds = vec![ConnectionKind::Standard];
+    let server = server(with_users(vec![web, tcp]));
+    check(&server, ",\"user\":\"web\",\"pass\":\"pw\"", false);
+    check(&server, ",\"user\":\"tcp\",\"pass\":\"pw\"", true);
+}
+
+#[test]
+fn who_says_nothing_is_sent_away() {
+    let server = TestServer::with(Options {
+        access: Access::user("ada", "pw").into(),
+        limits: Limits {
+            auth_timeout: std::time::Duration::from_millis(50),
+            ..Limits::default()
+        },
+        ..options(1)
+    });
+    let mut client = RawClient::open(server.address());
+    client.expect_info();
+    assert_eq!(client.lines_to_end(), ["-ERR 'Authentication Timeout'"]);
+}
+
+fn limited() -> TestServer {
+    let mut ada = User::new("ada", "pw");
+    ada.permissions = Some(Permissions {
+        publish: Allowed::publish(Some(&["a.*", "$JS.API.INFO"]), &["a.secret"]).unwrap(),
+        subscribe: Allowed::subscribe(None, &["in.secret", "jobs", "work night"]).unwrap(),
+        responses: None,
+    });
+    let mut answers = User::new("answers", "pw");
+    answers.permissions = Some(Permissions {
+        subscribe: Allowed::subscribe(Some(&["ask"]), &[]).unwrap(),
+        responses: Some(AllowResponses::default()),
+        ..Permissions::default()
+    });
+    server(with_users(vec![ada, answers, User::new("all", "pw")]))
+}
+
+#[test]
+fn publishing() {
+    let server = limited();
+    let mut all = as_user(&server, "all");
+    all.subscribe(">", "1");
+    let mut ada = as_user(&server, "ada");
+    let denied = |topic: &str| format!("-ERR 'Permissions Violation for Publish to \"{topic}\"'");
+    for topic in ["a.secret", "b", "a", "a.b.c", "$JS.API.STREAM.LIST", "_INBOX.x", "$SYS.x"] {
+        for frame in [
+            format!("PUB {topic} 1\r\nx\r\n"),
+            format!("PUB {topic} reply 1\r\nx\r\n"),
+            format!("HPUB {topic} 12 13\r\nNATS/1.0\r\n\r\nx\r\n"),
+            format!("pub\t{topic}  1\r\nx\r\n"),
+        ] {
+            // Twice: what was refused once is not remembered as allowed.
+            ada.send(format!("{frame}{frame}PING\r\n"));
+            assert_eq!(ada.line(), denied(topic));
+            assert_eq!(ada.line(), denied(topic));
+            assert_eq!(ada.line(), "PONG");
+        }
+    }
+    // What is allowed goes on, in between and many times over.
+    ada.send("PUB a.1 0\r\n\r\nPUB a.1 0\r\n\r\nPUB a.secret 0\r\n\r\nPUB a.1 0\r\n\r\nPUB a.1 0\r\n\r\nPING\r\n");
+    assert_eq!(ada.line(), denied("a.secret"));
+    assert_eq!(ada.line(), "PONG");
+    let got: Vec<String> = all.settle().into_iter().map(|m| m.subject).collect();
+    assert_eq!(got, ["a.1"; 4]);
+}
+
+#[test]
+fn subscribing() {
+    let server = limited();
+    let mut all = as_user(&server, "all");
+    let mut ada = as_user(&server, "ada");
+    for (arguments, expected) in [
+        ("in.secret", "\"in.secret\""),
+        ("jobs", "\"jobs\""),
+        ("jobs any", "\"jobs\" using queue \"any\""),
+        ("work night", "\"work\" using queue \"night\""),
+    ] {
+        ada.send(format!("SUB {arguments} 1\r\nPING\r\n"));
+        let expected = format!("-ERR 'Permissions Violation for Subscription to {expected}'");
+        assert_eq!(ada.line(), expected);
+        assert_eq!(ada.line(), "PONG");
+    }
+    ada.send("SUB in.* 1\r\nSUB > 2\r\nSUB in.> crew 3\r\nSUB work day 4\r\n");
+    ada.settle();
+    // Runs of one topic and single messages, from this shard and another.
+    for publisher in [&mut all, &mut as_user(&server, "all")] {
+        for topic in ["in.secret", "in.open", "jobs", "in.secret", "in.secret"] {
+            publisher.publish(topic, "x");
+            publisher.send(format!("PUB {topic} r 1\r\ny\r\n"));
+        }
+        publisher.settle();
+        let mut got: Vec<(String, String)> = (ada.settle().into_iter())
+            .map(|m| (m.subject, m.sid))
+            .collect();
+        got.sort();
+        let expected = [("in.open", "1"), ("in.open", "2"), ("in.open", "3")];
+        let twice = expected.iter().flat_map(|(t, s)| [(*t, *s), (*t, *s)]);
+        let expected: Vec<(String, String)> = twice.map(|(t, s)| (t.into(), s.into())).collect();
+        assert_eq!(got, expected);
+    }
+}
+
+#[test]
+fn answering() {
+    let server = limited();
+    let mut all = as_user(&server, "all");
+    let mut answers = as_user(&server, "answers");
+    answers.subscribe("ask", "1");
+    all.subscribe("inbox.*", "1");
+    let denied = "-ERR 'Permissions Violation for Publish to \"inbox.1\"'";
+    answers.send("PUB inbox.1 0\r\n\r\n");
+    assert_eq!(answers.line(), denied);
+    all.send("PUB ask inbox.1 0\r\n\r\n");
+    assert_eq!(answers.message().reply.as_deref(), Some("inbox.1"));
+    answers.send("PUB inbox.1 1\r\n1\r\nPUB inbox.1 1\r\n2\r\n");
+    assert_eq!(answers.line(), denied);
+    assert_eq!(all.message().payload, b"1");
+    answers.settle();
+    assert_eq!(all.settle(), []);
+}
+
+#[test]
+fn accounts_keep_to_themselves() {
+    let mut config = AccessConfig::default();
+    config.account_mut("A").users.push(User::new("ada", "pw"));
+    config.account_mut("B").users.push(User::new("bob", "pw"));
+    let server = server(config);
+    let (mut ada, mut bob) = (as_user(&server, "ada"), as_user(&server, "bob"));
+    ada.subscribe(">", "1");
+    bob.publish("x", "secret");
+    bob.settle();
+    assert_eq!(ada.settle(), []);
+    ada.publish("x", "own");
+    assert_eq!(ada.message().payload, b"own");
+}
+
+#[test]
+fn another_directory_takes_the_place_of_the_first() {
+    let open = || User::new("ada", "pw");
+    let server = server(with_users(vec![
+        open(),
+        User::new("bob", "pw"),
+        User::new("eve", "pw"),
+    ]));
+    let (mut ada, mut bob, mut eve) = (
+        as_user(&server, "ada"),
+        as_user(&server, "bob"),
+        as_user(&server, "eve"),
+    );
+    for client in [&mut ada, &mut bob, &mut eve] {
+        client.send("SUB news 1\r\nSUB other 2\r\n");
+        client.settle();
+    }
+    let mut limited = User::new("bob", "pw");
+    limited.permissions = Some(Permissions {
+        subscribe: Allowed::subscribe(None, &["news"]).unwrap(),
+        ..Permissions::default()
+    });
+    let changed = User::new("eve", "another");
+    let replaced = server.handle.replace_access(with_users(vec![open(), limited, changed]));
+    replaced.unwrap();
+    assert_eq!(eve.lines_to_end(), [REFUSAL]);
+    let dropped = "-ERR 'Permissions Violation for Subscription to \"news\" (sid \"1\")'";
+    assert_eq!(bob.line(), dropped);
+    ada.settle();
+    ada.send("PUB news 0\r\n\r\nPUB other 0\r\n\r\n");
+    assert_eq!(ada.settle().len(), 2);
+    let got: Vec<String> = bob.settle().into_iter().map(|m| m.sid).collect();
+    assert_eq!(got, ["2"]);
+    // What is wrong changes nothing.
+    let twice = with_users(vec![open(), open()]);
+    assert!(server.handle.replace_access(twice).is_err());
+    ada.settle();
+}
