@@ -384,7 +384,8 @@ async fn an_account_has_only_what_it_may_have() {
         two.flush().await.expect("flushed");
         let nothing = timeout(std::time::Duration::from_millis(50), fourth.next()).await;
         assert!(!matches!(nothing, Ok(Some(_))), "it was refused");
-        drop(one);
+        drop(held);
+        one.drain().await.expect("drained");
         // There is a place again, soon.
         let mut again = Client::connect(user.as_ref().expect("an address")).await;
         while again.is_err() {
