@@ -45,12 +45,12 @@ mod server;
 mod shell;
 mod sync;
 
-pub use options::{
-    Access, Addresses, Certificate, ClientCertificates, JetStreamOptions, Limits, Options, SyncMode,
-    TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
-};
 /// Who may connect, and what they may do.
 pub use fanline_engine::access;
+pub use options::{
+    Access, Addresses, Certificate, ClientCertificates, JetStreamOptions, Limits, Options,
+    SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
+};
 
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 

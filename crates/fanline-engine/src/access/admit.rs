@@ -104,14 +104,16 @@ impl Access {
         let place = place.filter(|place| self.user_at(*place).takes(peer));
         let key = PublicKey::parse_as(KeyKind::User, shown.nkey);
         match (place, key) {
-            (Some(place), Some(key)) if !shown.sig.is_empty() && !peer.nonce.is_empty() => Decision::Later(Check {
-                proof: Proof::Signature {
-                    key,
-                    nonce: peer.nonce.clone(),
-                    signature: shown.sig.into(),
-                },
-                grant: Some(self.grant(place)),
-            }),
+            (Some(place), Some(key)) if !shown.sig.is_empty() && !peer.nonce.is_empty() => {
+                Decision::Later(Check {
+                    proof: Proof::Signature {
+                        key,
+                        nonce: peer.nonce.clone(),
+                        signature: shown.sig.into(),
+                    },
+                    grant: Some(self.grant(place)),
+                })
+            }
             _ => Decision::Refused,
         }
     }

@@ -228,7 +228,11 @@ fn in_order(known: &[Account], config: &AccessConfig) -> Result<Vec<Account>, Ac
         found.cloned().unwrap_or_else(|| Account::new(name))
     };
     let mut accounts = vec![given(GLOBAL_ACCOUNT), given(system)];
-    for name in known.iter().chain(&config.accounts).map(|account| &account.name) {
+    for name in known
+        .iter()
+        .chain(&config.accounts)
+        .map(|account| &account.name)
+    {
         if !accounts.iter().any(|account| account.name == *name) {
             accounts.push(given(name));
         }

@@ -87,7 +87,10 @@ impl World {
                     let mut batch = std::mem::take(self.shards[from].outgoing(to));
                     moved |= !batch.is_empty();
                     let mut place = Place::default();
-                    while self.shards[to].apply(&batch, &mut place, self.now).must_flush {}
+                    while self.shards[to]
+                        .apply(&batch, &mut place, self.now)
+                        .must_flush
+                    {}
                     batch.clear();
                 }
             }

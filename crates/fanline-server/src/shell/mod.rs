@@ -19,8 +19,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use fanline_engine::{
-    Access, Batch, CloseReason, ConnectionStatus, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
-    ShardStatus,
+    Access, Batch, CloseReason, ConnectionStatus, Peer, Place, ServerInfo, SessionId, Shard,
+    ShardConfig, ShardStatus,
 };
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};

@@ -83,9 +83,17 @@ fn passwords_plain_and_hashed() {
         User::new("bob", hash.as_str()),
     ]));
     for name in ["ada", "bob"] {
-        check(&server, &format!(",\"user\":\"{name}\",\"pass\":\"pw\""), true);
+        check(
+            &server,
+            &format!(",\"user\":\"{name}\",\"pass\":\"pw\""),
+            true,
+        );
         for pass in ["", "pW", "pw2", &hash] {
-            check(&server, &format!(",\"user\":\"{name}\",\"pass\":\"{pass}\""), false);
+            check(
+                &server,
+                &format!(",\"user\":\"{name}\",\"pass\":\"{pass}\""),
+                false,
+            );
         }
     }
     for fields in [
@@ -137,7 +145,11 @@ fn nkeys() {
         let info: serde_json::Value = serde_json::from_str(&info["INFO ".len()..]).unwrap();
         let nonce = info["nonce"].as_str().unwrap().to_owned();
         assert_eq!(nonce.len(), 15);
-        let signed = if uses_nonce { nonce.as_str() } else { "another" };
+        let signed = if uses_nonce {
+            nonce.as_str()
+        } else {
+            "another"
+        };
         let signature = URL_SAFE_NO_PAD.encode(signer.sign(signed.as_bytes()));
         if is_admitted {
             stolen.clone_from(&signature);
@@ -151,9 +163,17 @@ fn nkeys() {
     }
     let nkey = public(&pair);
     // A signature is good for one connection.
-    check(&server, &format!(",\"nkey\":\"{nkey}\",\"sig\":\"{stolen}\""), false);
+    check(
+        &server,
+        &format!(",\"nkey\":\"{nkey}\",\"sig\":\"{stolen}\""),
+        false,
+    );
     check(&server, &format!(",\"nkey\":\"{nkey}\""), false);
-    check(&server, &format!(",\"user\":\"{nkey}\",\"pass\":\"\""), false);
+    check(
+        &server,
+        &format!(",\"user\":\"{nkey}\",\"pass\":\"\""),
+        false,
+    );
 }
 
 #[test]
@@ -172,7 +192,10 @@ fn who_shows_nothing_is_the_user_named_for_it() {
     let mut bare = RawClient::open(server.address());
     assert!(!bare.expect_info().contains("auth_required"));
     bare.send("PUB closed 0\r\n\r\nPING\r\n");
-    assert_eq!(bare.line(), "-ERR 'Permissions Violation for Publish to \"closed\"'");
+    assert_eq!(
+        bare.line(),
+        "-ERR 'Permissions Violation for Publish to \"closed\"'"
+    );
     assert_eq!(bare.line(), "PONG");
 }
 
@@ -225,7 +248,15 @@ fn publishing() {
     all.subscribe(">", "1");
     let mut ada = as_user(&server, "ada");
     let denied = |topic: &str| format!("-ERR 'Permissions Violation for Publish to \"{topic}\"'");
-    for topic in ["a.secret", "b", "a", "a.b.c", "$JS.API.STREAM.LIST", "_INBOX.x", "$SYS.x"] {
+    for topic in [
+        "a.secret",
+        "b",
+        "a",
+        "a.b.c",
+        "$JS.API.STREAM.LIST",
+        "_INBOX.x",
+        "$SYS.x",
+    ] {
         for frame in [
             format!("PUB {topic} 1\r\nx\r\n"),
             format!("PUB {topic} reply 1\r\nx\r\n"),
@@ -340,7 +371,9 @@ fn another_directory_takes_the_place_of_the_first() {
         ..Permissions::default()
     });
     let changed = User::new("eve", "another");
-    let replaced = server.handle.replace_access(with_users(vec![open(), limited, changed]));
+    let replaced = server
+        .handle
+        .replace_access(with_users(vec![open(), limited, changed]));
     replaced.unwrap();
     assert_eq!(eve.lines_to_end(), [REFUSAL]);
     let dropped = "-ERR 'Permissions Violation for Subscription to \"news\" (sid \"1\")'";
