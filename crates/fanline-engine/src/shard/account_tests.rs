@@ -303,8 +303,8 @@ fn deliver(
                 None => to.into(),
             };
             match is_service {
-                true => deliver(wanted, links, (there, &made), &mut false, counts),
-                false => deliver(wanted, links, (there, &made), is_served, counts),
+                true => deliver(wanted, links, (there, made.as_str()), &mut false, counts),
+                false => deliver(wanted, links, (there, made.as_str()), is_served, counts),
             }
         }
     }
@@ -373,7 +373,7 @@ proptest! {
             let publisher = client(&mut world, &access, at % shards, NAMES[*account]);
             world.say(publisher, &format!("PUB {topic} 0\r\n\r\n"));
             let mut expected = BTreeMap::new();
-            deliver(&wanted, &links, (*account, topic), &mut false, &mut expected);
+            deliver(&wanted, &links, (*account, *topic), &mut false, &mut expected);
             let mut counts: BTreeMap<(usize, String), usize> = BTreeMap::new();
             for (at, client) in clients.iter().enumerate() {
                 let is_member = wanted[at].2;

@@ -65,13 +65,17 @@ impl Shard {
     ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let (mut kept, mut left) = (Vec::new(), Vec::new());
         let groups = self.routers[account].held_route(memo).groups();
-        let own: Vec<_> = groups.map(|(g, _)| (g.name.as_slice().to_vec(), g.weight)).collect();
+        let own: Vec<_> = groups
+            .map(|(group, _)| (group.name.as_slice().to_vec(), group.weight))
+            .collect();
         if own.is_empty() {
             return (kept, left);
         }
         let mut exits = self.routers[account].take_exits(memo);
         for (name, weight) in own {
-            let streams = exits.iter_mut().filter(|exit| exit.kind == BridgeKind::Stream);
+            let streams = exits
+                .iter_mut()
+                .filter(|exit| exit.kind == BridgeKind::Stream);
             let beyond: u32 = streams.map(|exit| self.routers.weight_of(exit, &name)).sum();
             match self.random.below(weight.saturating_add(beyond)) < weight {
                 true => kept.push(name),
@@ -153,9 +157,9 @@ impl Shard {
             let is_heard = match exit.kind {
                 BridgeKind::Stream => self.pass_on(exit, message),
                 // Another message begins, with groups of its own.
-                BridgeKind::Service(terms) => self.without_served(|shard| {
-                    shard.ask(account, exit, terms, message, origin)
-                }),
+                BridgeKind::Service(terms) => {
+                    self.without_served(|shard| shard.ask(account, exit, terms, message, origin))
+                }
                 BridgeKind::Replies => {
                     self.without_served(|shard| shard.pass_answer(account, topic, message))
                 }

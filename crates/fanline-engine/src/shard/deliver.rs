@@ -364,14 +364,12 @@ impl Shard {
             origin,
         };
         crossings.set_plain(route.plain_remote);
-        let is_served = |group: &[u8]| {
-            left.iter().any(|name| name == group) || bridging.is_served(group)
-        };
-        let mut delivered =
-            fan_out.deliver_to_groups(route, message, random, crossings, is_served);
+        let is_left = |group: &[u8]| left.iter().any(|name| name == group);
+        let is_served = |group: &[u8]| is_left(group) || bridging.is_served(group);
+        let mut delivered = fan_out.deliver_to_groups(route, message, random, crossings, is_served);
         delivered |= crossings.post(outgoing, account, topic, message, 0);
-        bridging.note_served(kept);
         if !self.routers.is_dead_end(account, memo) {
+            self.bridging.note_served(kept);
             delivered |= self.follow_bridges(account, topic, message, origin, memo);
         }
         delivered

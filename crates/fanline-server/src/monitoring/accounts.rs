@@ -132,7 +132,7 @@ pub(super) async fn accountz(monitor: &Monitor, query: &Query) -> Result<Answer,
     Ok(Answer::json(&Accountz {
         server_id: monitor.server_id(),
         now: now_text(),
-        system_account: system.map_or("", |account| &account.name),
+        system_account: system.map_or("", |account| account.name.as_str()),
         accounts,
         account_detail,
     }))
