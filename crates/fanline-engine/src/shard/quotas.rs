@@ -31,7 +31,11 @@ struct Quota {
 
 impl Quota {
     fn has_room_for(&self, limit: Option<u64>, count: impl Fn(&Had) -> u32) -> bool {
-        let elsewhere: u64 = self.elsewhere.values().map(|had| u64::from(count(had))).sum();
+        let elsewhere: u64 = self
+            .elsewhere
+            .values()
+            .map(|had| u64::from(count(had)))
+            .sum();
         limit.is_none_or(|limit| u64::from(count(&self.own)) + elsewhere < limit)
     }
 }
@@ -113,7 +117,9 @@ impl Shard {
         let session = &mut self.sessions[id.index()];
         let account = session.account;
         if std::mem::take(&mut session.is_counted) {
-            self.count(account, |own| own.connections = own.connections.saturating_sub(1));
+            self.count(account, |own| {
+                own.connections = own.connections.saturating_sub(1)
+            });
         }
     }
 

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanline_engine::ServerInfo;
+use fanline_engine::access::Access;
 use fanline_engine::jetstream::{
     API_LEVEL, AccountFolders, AccountLimits, AccountOverview, Folders, JetStreams, Now,
     OverviewWanted, Ports, ServerLimits, Settings, StreamId, Strictness,
 };
 use fanline_engine::store::{Disk, DiskError, SyncId};
-use fanline_engine::ServerInfo;
-use fanline_engine::access::Access;
 use tracing::info;
 
 use super::store_folder::{AccountsFolder, OWN, StoreFolder, StoreFolderError, StreamFolders};
