@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::bench::BenchArgs;
+use crate::commands::check::CheckArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::consumer::ConsumerCommand;
 use crate::commands::kv::KvCommand;
+use crate::commands::man::ManArgs;
 use crate::commands::object::ObjectCommand;
 use crate::commands::publish::PubArgs;
 use crate::commands::reply::ReplyArgs;
@@ -16,6 +18,7 @@ use crate::commands::request::RequestArgs;
 use crate::commands::rtt::RttArgs;
 use crate::commands::stream::StreamCommand;
 use crate::commands::subscribe::SubArgs;
+use crate::commands::top::TopArgs;
 use crate::compat;
 use crate::failure::Failure;
 use crate::serve::ServeArgs;
@@ -37,7 +40,7 @@ Try it in three terminals:
 under the name nats-server, it behaves as nats-server does; its exit codes are then 0 and 1.
 
 Exit codes: 0 done, 1 an error, 2 wrong usage of a tool (1 when starting a server, as there),
-3 nobody answered (timeout, no responders).
+3 nobody answered (timeout, no responders). `fanline check` has those of Nagios.
 The server is $FANLINE_URL, then $NATS_URL, then nats://127.0.0.1:4222, or what --server says.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -66,7 +69,10 @@ pub(crate) enum Command {
     #[command(subcommand, visible_alias = "obj", arg_required_else_help = true)]
     Object(ObjectCommand),
     Bench(BenchArgs),
+    Top(TopArgs),
+    Check(CheckArgs),
     Completions(CompletionsArgs),
+    Man(ManArgs),
     /// Print the version
     Version,
 }
@@ -75,6 +81,7 @@ impl Command {
     pub(crate) fn run(self) -> ExitCode {
         let outcome = match self {
             Command::Serve(args) => return args.run(),
+            Command::Check(args) => return check(args),
             Command::Version => {
                 let line = compat::version("fanline");
                 std::io::stdout()
@@ -82,6 +89,7 @@ impl Command {
                     .map_err(Failure::from)
             }
             Command::Completions(args) => args.run(),
+            Command::Man(args) => args.run(),
             Command::Pub(args) => block_on(args.run()),
             Command::Sub(args) => block_on(args.run()),
             Command::Request(args) => block_on(args.run()),
@@ -91,11 +99,28 @@ impl Command {
             Command::Consumer(command) => block_on(command.run()),
             Command::Kv(command) => block_on(command.run()),
             Command::Object(command) => block_on(command.run()),
+            Command::Top(args) => block_on(args.run()),
             Command::Bench(args) => block_on_all_cores(args.run()),
         };
         match outcome {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => failure.report("fanline"),
+        }
+    }
+}
+
+/// Checks have exit codes of their own.
+fn check(args: CheckArgs) -> ExitCode {
+    let mut code = ExitCode::from(3);
+    let outcome = block_on(async {
+        code = args.run().await;
+        Ok(())
+    });
+    match outcome {
+        Ok(()) => code,
+        Err(failure) => {
+            failure.report("fanline");
+            code
         }
     }
 }

@@ -10,6 +10,8 @@ mod failure;
 mod files;
 mod jetstream;
 mod log;
+mod monitor;
+mod notify;
 mod output;
 mod payload;
 mod record;
@@ -61,6 +63,8 @@ fn refuse(error: &clap::Error, first: &str) -> ExitCode {
     let starts_server = first.starts_with('-') || first == "serve";
     match error.use_stderr() {
         true if starts_server => ExitCode::from(1),
+        // Whoever watches takes 2 for "critical"; nobody knows how it is.
+        true if first == "check" => ExitCode::from(3),
         true => ExitCode::from(2),
         false => ExitCode::SUCCESS,
     }

@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use fanline_server::{Access, Addresses, JetStreamOptions, Options, Server, StartError, SyncMode};
+use fanline_server::{
+    Addresses, Auth, Cipher, Encryption, JetStreamOptions, Options, Secret, Server, StartError,
+    StoreKeyError, SyncMode,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::log::{self, LogFormat, LogSettings};
+use crate::notify::{self, State};
 use crate::values;
 
 /// Run a server.
@@ -54,7 +58,7 @@ pub(crate) struct ServeArgs {
     #[arg(long = "jetstream", id = "jetstream", hide = true)]
     _jetstream: bool,
     /// Do without streams (JetStream)
-    #[arg(long, conflicts_with_all = ["jetstream", "store_dir", "sync", "domain"])]
+    #[arg(long, conflicts_with_all = ["jetstream", "store_dir", "sync", "domain", "encryption_key_file"])]
     no_jetstream: bool,
     /// Where streams are kept: in a folder `fanline` there [default: $XDG_DATA_HOME, ~/.local/share]
     #[arg(long, value_name = "FOLDER")]
@@ -63,6 +67,15 @@ pub(crate) struct ServeArgs {
     /// the disk is synced [default: commit]
     #[arg(long, value_name = "MODE", value_parser = values::sync_mode)]
     sync: Option<SyncMode>,
+    /// Encrypt streams on disk with what this file holds, but for a line break at its end
+    #[arg(long, value_name = "FILE", value_parser = values::secret_file)]
+    encryption_key_file: Option<Secret>,
+    /// What they were encrypted with so far, to change it
+    #[arg(long, value_name = "FILE", value_parser = values::secret_file, requires = "encryption_key_file")]
+    previous_encryption_key_file: Option<Secret>,
+    /// How records are encrypted from now on: `aes` or `chachapoly` [default: aes]
+    #[arg(long, value_name = "CIPHER", value_parser = values::cipher, requires = "encryption_key_file")]
+    cipher: Option<Cipher>,
     /// Domain of the streams
     #[arg(long, value_name = "NAME")]
     domain: Option<String>,
@@ -125,15 +138,20 @@ impl ServeArgs {
             store_dir: Some(self.store_dir.unwrap_or_else(store_dir)),
             sync: self.sync.unwrap_or_default(),
             domain: self.domain,
+            encryption: self.encryption_key_file.map(|secret| Encryption {
+                secret,
+                previous_secret: self.previous_encryption_key_file,
+                cipher: self.cipher.unwrap_or_default(),
+            }),
             ..JetStreamOptions::default()
         });
         if let Some((host, port)) = self.listen {
             (options.host, options.port) = (host, port);
         }
         if let Some(token) = self.auth {
-            options.access = Access::token(token).into();
+            options.auth = Auth::Token(token);
         } else if let (Some(name), Some(password)) = (self.user, self.pass) {
-            options.access = Access::user(name, password).into();
+            options.auth = Auth::User { name, password };
         }
         let limits = &mut options.limits;
         limits.payload_bytes_max = self.max_payload.unwrap_or(limits.payload_bytes_max);
@@ -198,6 +216,7 @@ pub(crate) fn run(
                 welcome(handle.addresses(), handle.store_folder().as_deref())
             );
         }
+        notify::tell(State::Ready);
         tokio::select! {
             () = handle.wait() => {}
             never = signals.obey(&handle) => match never {},
@@ -237,10 +256,12 @@ impl Signals {
             tokio::select! {
                 _ = self.interrupt.recv() => {
                     tracing::info!("Trapped \"interrupt\" signal");
+                    notify::tell(State::Stopping);
                     handle.shutdown();
                 }
                 _ = self.terminate.recv() => {
                     tracing::info!("Trapped \"terminated\" signal");
+                    notify::tell(State::Stopping);
                     // A lame duck has its own end, and supervisors like to ask twice.
                     if !is_lame_duck {
                         handle.shutdown();
@@ -252,11 +273,13 @@ impl Signals {
                 }
                 _ = self.lame_duck.recv() => {
                     tracing::info!("Trapped \"user defined signal 2\" signal");
+                    notify::tell(State::Stopping);
                     is_lame_duck = true;
                     handle.lame_duck();
                 }
                 _ = self.reload.recv() => {
                     tracing::info!("Trapped \"hangup\" signal");
+                    notify::tell(State::Reloading);
                     tracing::error!(
                         "Failed to reload server configuration: reload is not supported yet"
                     );
@@ -272,6 +295,10 @@ fn with_advice(error: &StartError) -> String {
         StartError::StoreInUse { .. } | StartError::StoreFolder { .. } => format!(
             "{error}; --store-dir keeps streams elsewhere, --no-jetstream does without them"
         ),
+        StartError::StoreKey {
+            source: StoreKeyError::Missing,
+            ..
+        } => format!("{error}; --encryption-key-file names the file that holds it"),
         _ => error.to_string(),
     }
 }

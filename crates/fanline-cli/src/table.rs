@@ -51,7 +51,7 @@ impl Table {
     }
 
     /// Headings, a line under them, and the rows.
-    fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let widths: Vec<usize> = (0..self.headings.len())
             .map(|column| {
                 let cells = self.rows.iter().filter_map(|row| row.get(column));

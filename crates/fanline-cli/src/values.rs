@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fanline_server::SyncMode;
 use fanline_server::client::jetstream::{Nanos, Timestamp};
+use fanline_server::{Cipher, Secret, SyncMode};
 use serde::de::DeserializeOwned;
 
 /// `500ms`, `2s`, `1.5s`, `1m`, `1h`; a bare number counts seconds.
@@ -33,6 +33,30 @@ pub(crate) fn sync_mode(text: &str) -> Result<SyncMode, String> {
         _ => duration(text)
             .map(SyncMode::Interval)
             .map_err(|_| "expected `commit`, `none`, or a duration such as 2s".into()),
+    }
+}
+
+/// What a file holds, without the line break that editors leave at its end.
+pub(crate) fn secret_file(path: &str) -> Result<Secret, String> {
+    let mut bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    if bytes.ends_with(b"\n") {
+        bytes.truncate(bytes.len() - 1);
+    }
+    if bytes.ends_with(b"\r") {
+        bytes.truncate(bytes.len() - 1);
+    }
+    match bytes.is_empty() {
+        true => Err("the file is empty".into()),
+        false => Ok(Secret::new(bytes)),
+    }
+}
+
+/// `aes` or `chachapoly`, as in nats-server's configuration; `chacha` is taken too.
+pub(crate) fn cipher(text: &str) -> Result<Cipher, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "aes" => Ok(Cipher::Aes),
+        "chachapoly" | "chacha" => Ok(Cipher::ChaCha),
+        _ => Err("expected `aes` or `chachapoly`".into()),
     }
 }
 

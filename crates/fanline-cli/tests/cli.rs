@@ -8,6 +8,8 @@ mod jetstream;
 mod killed;
 #[path = "cli/logs.rs"]
 mod logs;
+#[path = "cli/operations.rs"]
+mod operations;
 #[path = "cli/round_trips.rs"]
 mod round_trips;
 #[path = "cli/server.rs"]

@@ -5,11 +5,9 @@
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
-//! use fanline_engine::{Access, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
+//! use fanline_engine::{Auth, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
 //!
-//! let config = ShardConfig {
-//!     limits: Limits::default(), access: Access::open().into(), shards: 1, traces: false,
-//! };
+//! let config = ShardConfig { limits: Limits::default(), auth: Auth::Open, shards: 1, traces: false };
 //! let mut shard = Shard::new(0, Arc::new(config), ServerInfo::default(), 7);
 //! let now = Duration::ZERO;
 //! let client = shard.open(1, Peer::default(), false, now);
@@ -19,10 +17,13 @@
 //! ```
 
 pub mod access;
+mod auth;
+pub mod certificate;
 pub mod jetstream;
 mod limits;
 mod nats;
 mod outbox;
+pub mod proxy;
 mod router;
 mod shard;
 mod short_bytes;
@@ -30,17 +31,19 @@ pub mod store;
 mod topic;
 pub mod transform;
 mod trie;
+pub mod websocket;
 
 pub use access::{Access, AccountId};
+pub use auth::Auth;
 pub use limits::Limits;
 pub use nats::error::{ClientError, CloseReason};
-pub use nats::info::ServerInfo;
+pub use nats::info::{ListenerInfo, ServerInfo, TlsTold};
 pub use nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use router::{MatchMemo, Matched, Matcher};
 pub use shard::{
-    Backlog, Batch, ConnectionStatus, Ended, Keeper, Peer, Place, Receipt, SHARDS_MAX, SessionId,
-    Shard, ShardConfig, ShardStatus, SubscriptionStatus,
+    Backlog, Batch, ConnectionStatus, CookieCredentials, Ended, Keeper, Peer, Place, Receipt,
+    SHARDS_MAX, SessionId, Shard, ShardConfig, ShardStatus, SubscriptionStatus, TlsPeer,
 };
 pub use topic::{Filter, FilterError, is_literal_topic};
 pub use trie::{NodeId, Trie, Vacant};

@@ -164,6 +164,13 @@ impl<V: Vacant> Trie<V> {
         self.walk_filters(ROOT, topic, found);
     }
 
+    /// Whether filters that name a last token are among those that could match this topic with another
+    /// one: if not, all topics that differ in it match the same filters. One with an empty token matches
+    /// nothing, unlike others.
+    pub fn decides_on_last_token(&self, topic: &[u8]) -> bool {
+        topic.is_empty() || has_empty_token(topic) || self.walk_to_last(ROOT, topic)
+    }
+
     /// Calls `found` with each stored path that `filter` matches, wildcards in the stored path
     /// being plain characters.
     pub fn topics_matching(&self, filter: Filter<'_>, found: &mut impl FnMut(NodeId, &V)) {
@@ -186,6 +193,28 @@ impl<V: Vacant> Trie<V> {
                 None => found(&self.node(child).value),
             }
         }
+    }
+
+    fn walk_to_last(&self, at: NodeId, rest: &[u8]) -> bool {
+        let node = self.node(at);
+        let is_literal = |child: &NodeId| *child != node.star && *child != node.full;
+        let (token, rest) = split_token(rest);
+        match rest {
+            None => self.children(at).any(|child| is_literal(&child)),
+            Some(rest) => {
+                let literal = self.child(at, token).filter(is_literal);
+                let steps = [literal, some(node.star)];
+                steps
+                    .into_iter()
+                    .flatten()
+                    .any(|child| self.walk_to_last(child, rest))
+            }
+        }
+    }
+
+    fn children(&self, at: NodeId) -> impl Iterator<Item = NodeId> {
+        let first = some(self.node(at).first_child);
+        std::iter::successors(first, |child| some(self.node(*child).next_sibling))
     }
 
     fn walk_topics(&self, at: NodeId, rest: &[u8], found: &mut impl FnMut(NodeId, &V)) {
@@ -218,11 +247,7 @@ impl<V: Vacant> Trie<V> {
     }
 
     fn each_child(&self, at: NodeId, visit: &mut dyn FnMut(NodeId)) {
-        let mut child = self.node(at).first_child;
-        while child != NONE {
-            visit(child);
-            child = self.node(child).next_sibling;
-        }
+        self.children(at).for_each(visit);
     }
 
     fn child(&self, parent: NodeId, token: &[u8]) -> Option<NodeId> {

@@ -2,18 +2,23 @@
 
 use std::io;
 use std::net::TcpListener;
+#[cfg(unix)]
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{error, info, warn};
 
 use crate::keeper;
 use crate::monitoring;
-use crate::server::Shared;
-use crate::shell::{Command, Transport};
+use crate::server::{Shared, Sockets};
+use crate::shell::{Command, Incoming, Listener, Transport};
+
+/// How long it is waited for the keeper to tell clients that the server stops.
+const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
 /// What a handle asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +39,10 @@ pub(crate) struct Control {
 impl Control {
     pub(crate) async fn run(
         mut self,
-        clients: TcpListener,
-        monitoring: Option<TcpListener>,
+        sockets: Sockets,
         mut orders: mpsc::UnboundedReceiver<Order>,
     ) {
-        if let Some(listener) = monitoring {
+        if let Some(listener) = sockets.monitoring {
             let shared = Arc::clone(&self.shared);
             tokio::task::spawn_local(async move {
                 if let Err(error) = monitoring::serve(listener, shared).await {
@@ -47,12 +51,15 @@ impl Control {
             });
         }
         let order = tokio::select! {
-            order = orders.recv() => order,
-            error = accept(clients, &self.shared) => {
-                error!("Accepting connections ended: {error}");
-                Some(Order::Stop)
-            }
+            order = orders.recv() => Ok(order),
+            error = accept(sockets.clients, &self.shared, Listener::Clients) => Err(error),
+            error = accept_websocket(sockets.websocket, &self.shared) => Err(error),
+            error = accept_unix(sockets.unix, &self.shared) => Err(error),
         };
+        let order = order.unwrap_or_else(|error: io::Error| {
+            error!("Accepting connections ended: {error}");
+            Some(Order::Stop)
+        });
         // Every handle may be gone: then only a signal to the process ends the server.
         if order.is_none() {
             std::future::pending::<()>().await;
@@ -95,6 +102,12 @@ impl Control {
 
     async fn stop(&mut self) {
         info!("Initiating Shutdown...");
+        if let Some(keeper) = &self.keeper {
+            let (done, is_done) = oneshot::channel();
+            let _ = keeper.commands.send(keeper::Command::SayGoodbye(done));
+            // A keeper that is held up by its disk does not hold up the rest.
+            let _ = tokio::time::timeout(GOODBYE_MAX, is_done).await;
+        }
         self.shared.tell_all(|| Command::Stop);
         for thread in self.threads.drain(..) {
             join("A shard", thread).await;
@@ -138,26 +151,63 @@ async fn stop_ordered(orders: &mut mpsc::UnboundedReceiver<Order>) {
     }
 }
 
+/// How long to wait when the process has no descriptor left.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
+
 /// Accepts until that is no longer possible.
-async fn accept(listener: TcpListener, shared: &Shared) -> io::Error {
-    /// How long to wait when the process has no descriptor left.
-    const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
-    let listener = match tokio::net::TcpListener::from_std(listener) {
-        Ok(listener) => listener,
+async fn accept(socket: TcpListener, shared: &Shared, listener: Listener) -> io::Error {
+    let socket = match tokio::net::TcpListener::from_std(socket) {
+        Ok(socket) => socket,
+        Err(error) => return error,
+    };
+    let is_plain = listener == Listener::Clients && shared.common.listeners.is_plain();
+    loop {
+        match socket
+            .accept()
+            .await
+            .and_then(|(stream, _)| stream.into_std())
+        {
+            Ok(stream) if is_plain => shared.assign(Transport::Tcp(stream)),
+            Ok(stream) => shared.assign(Transport::Wire(Incoming::Tcp(stream), listener)),
+            Err(error) => pause_after(&error).await,
+        }
+    }
+}
+
+async fn accept_websocket(socket: Option<TcpListener>, shared: &Shared) -> io::Error {
+    match socket {
+        Some(socket) => accept(socket, shared, Listener::WebSocket).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(unix)]
+async fn accept_unix(socket: Option<UnixListener>, shared: &Shared) -> io::Error {
+    let Some(socket) = socket else {
+        return std::future::pending().await;
+    };
+    let socket = match tokio::net::UnixListener::from_std(socket) {
+        Ok(socket) => socket,
         Err(error) => return error,
     };
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => match stream.into_std() {
-                Ok(stream) => shared.assign(Transport::Tcp(stream)),
-                Err(error) => warn!("A connection could not be taken over: {error}"),
-            },
-            // The peer gave up between the handshake and now.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(error) => {
-                warn!("Temporary accept error: {error}");
-                tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+        match socket
+            .accept()
+            .await
+            .and_then(|(stream, _)| stream.into_std())
+        {
+            Ok(stream) => {
+                shared.assign(Transport::Wire(Incoming::Unix(stream), Listener::Clients));
             }
+            Err(error) => pause_after(&error).await,
         }
+    }
+}
+
+async fn pause_after(error: &io::Error) {
+    // The peer gave up between the handshake and now.
+    if error.kind() != io::ErrorKind::ConnectionAborted {
+        warn!("Temporary accept error: {error}");
+        tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
     }
 }

@@ -44,14 +44,15 @@ mod ports_file;
 mod server;
 mod shell;
 mod sync;
+mod tls;
 
 /// Who may connect, and what they may do.
 pub use fanline_engine::access;
+pub use keeper::StoreKeyError;
 pub use options::{
-    Access, Addresses, Certificate, ClientCertificates, JetStreamOptions, Limits, Options,
-    SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
+    Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,
+    Options, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
-
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 
 /// The Rust code in the README compiles and runs as part of the tests.

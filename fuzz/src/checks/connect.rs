@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::{Access, Chunk, CloseReason, Limits, Peer, ServerInfo, Shard, ShardConfig};
+use fanline_engine::{Auth, Chunk, CloseReason, Limits, Peer, ServerInfo, Shard, ShardConfig};
 use serde_json::Value;
 
 const TEXTS: [&str; 11] = [
@@ -38,7 +38,7 @@ pub fn check(data: &[u8]) {
     }
     let config = ShardConfig {
         limits,
-        access: Access::open().into(),
+        auth: Auth::Open,
         shards: 1,
         traces: true,
     };

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::{
-    Access, Batch, Chunk, CloseReason, Limits, Peer, Place, ServerInfo, SessionId, Shard,
-    ShardConfig,
+    Auth, Batch, Chunk, CloseReason, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
 };
 
 const CLIENTS: usize = 8;
@@ -70,7 +69,7 @@ impl World {
         };
         let config = Arc::new(ShardConfig {
             limits,
-            access: Access::open().into(),
+            auth: Auth::Open,
             shards: SHARDS,
             traces: false,
         });
@@ -177,10 +176,7 @@ impl World {
                 assert!(self.shards[from].outgoing(from).is_empty());
                 is_quiet &= batch.is_empty();
                 let mut place = Place::default();
-                while self.shards[1 - from]
-                    .apply(&batch, &mut place, Duration::ZERO)
-                    .must_flush
-                {}
+                while self.shards[1 - from].apply(&batch, &mut place).must_flush {}
             }
             self.settle();
             if is_quiet {

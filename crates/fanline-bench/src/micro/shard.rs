@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::{
-    Access, Batch, Chunk, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, Batch, Chunk, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
 };
 
 use super::cases::{Case, Target, Work};
@@ -58,7 +58,7 @@ const CONNECT: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\"
 fn shards(count: usize) -> Vec<Shard> {
     let config = Arc::new(ShardConfig {
         limits: Limits::default(),
-        access: Access::open().into(),
+        auth: Auth::Open,
         shards: count,
         traces: false,
     });
@@ -159,9 +159,6 @@ fn exchange(shards: &mut [Shard], from: usize, to: usize, crossed: &mut Batch) {
         "the benchmark's shards have nothing to say"
     );
     let mut place = Place::default();
-    while shards[to]
-        .apply(crossed, &mut place, Duration::ZERO)
-        .must_flush
-    {}
+    while shards[to].apply(crossed, &mut place).must_flush {}
     crossed.clear();
 }

@@ -1,9 +1,11 @@
 //! The commands that talk to a server: one command, one file, and a folder for those about one
 //! kind of thing.
 
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod consumer;
 pub(crate) mod kv;
+pub(crate) mod man;
 pub(crate) mod object;
 pub(crate) mod publish;
 pub(crate) mod reply;
@@ -11,3 +13,4 @@ pub(crate) mod request;
 pub(crate) mod rtt;
 pub(crate) mod stream;
 pub(crate) mod subscribe;
+pub(crate) mod top;

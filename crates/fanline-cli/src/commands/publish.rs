@@ -1,10 +1,12 @@
 //! `fanline pub`: publish from an argument, a file or stdin.
 
+use std::io::{Write, stdout};
 use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
+use fanline_server::client::jetstream::{JetStream, PublishAck};
 use fanline_server::client::{Client, Event, OutgoingMessage};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader};
 use tokio::sync::broadcast;
@@ -21,6 +23,7 @@ Examples:
   fanline pub orders.new 'one coffee'
   fanline pub orders.new --count 1000 --sleep 10ms 'one coffee'
   fanline pub orders.new -H 'Priority: high' --file order.json
+  fanline pub orders.new --jetstream 'one coffee'
   tail -f app.log | fanline pub logs.app --lines")]
 pub(crate) struct PubArgs {
     /// Subject to publish to
@@ -37,6 +40,9 @@ pub(crate) struct PubArgs {
     /// Wait between two messages
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     sleep: Option<Duration>,
+    /// Wait until a stream has stored each message, and say where it stands there
+    #[arg(short = 'J', long, conflicts_with = "reply")]
+    jetstream: bool,
     /// Subject where answers should go
     #[arg(long, value_name = "SUBJECT")]
     reply: Option<String>,
@@ -106,7 +112,12 @@ impl PubArgs {
             client.flush().await?;
             tokio::time::sleep(pause).await;
         }
-        client.publish_message(message).await?;
+        if self.jetstream {
+            let ack = JetStream::new(client).publish_message(message).await?;
+            writeln!(stdout(), "{}", stored(&ack))?;
+        } else {
+            client.publish_message(message).await?;
+        }
         published.messages += 1;
         published.bytes += message.payload.len() as u64;
         Ok(())
@@ -130,6 +141,15 @@ impl PubArgs {
         }
         Ok(())
     }
+}
+
+fn stored(ack: &PublishAck) -> String {
+    let known = if ack.duplicate {
+        ", which it was before"
+    } else {
+        ""
+    };
+    format!("Stored in stream {} as {}{known}", ack.stream, ack.seq)
 }
 
 async fn open_lines(file: Option<&Path>) -> Result<Box<dyn AsyncBufRead + Unpin>, Failure> {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use fanline_server::{Access, COMPATIBLE_VERSION, JetStreamOptions, Options, VERSION};
+use fanline_server::{Auth, COMPATIBLE_VERSION, JetStreamOptions, Options, VERSION};
 
 use flags::{Flag, Given};
 
@@ -258,14 +258,14 @@ impl Setup {
             });
         }
         // A user wins over a token, as in nats-server.
-        let access = match (self.user, self.password, self.token) {
-            (None, None, None) => Access::open(),
-            (None, None, Some(token)) => Access::token(token),
-            (name, password, _) => {
-                Access::user(name.unwrap_or_default(), password.unwrap_or_default())
-            }
+        self.options.auth = match (self.user, self.password, self.token) {
+            (None, None, None) => Auth::Open,
+            (None, None, Some(token)) => Auth::Token(token),
+            (name, password, _) => Auth::User {
+                name: name.unwrap_or_default(),
+                password: password.unwrap_or_default(),
+            },
         };
-        self.options.access = access.into();
         Ok((self.options, self.log, self.warnings))
     }
 }
@@ -345,10 +345,13 @@ mod tests {
             place,
             ("h".into(), 4222, Some(("h".into(), 0))),
         );
-        let access = |request| options(request).0.access;
-        check("--auth t", access, Access::token("t").into());
-        let user = Access::user("a", "b").into();
-        check("--user a --pass b --auth c", access, user);
+        let auth = |request| options(request).0.auth;
+        check("--auth t", auth, Auth::Token("t".into()));
+        let user = Auth::User {
+            name: "a".into(),
+            password: "b".into(),
+        };
+        check("--user a --pass b --auth c", auth, user);
         let log = |request| {
             let (options, log, _) = options(request);
             (options.trace_protocol, log.debug, log.trace, log.time)

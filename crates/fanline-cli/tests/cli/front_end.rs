@@ -47,6 +47,9 @@ fn help_teaches_by_example() {
         "rtt",
         "bench",
         "completions",
+        "man",
+        "top",
+        "check",
     ] {
         check(&[command, "--help"], 0, "Example", "");
     }
@@ -160,4 +163,17 @@ fn completions() {
     for shell in ["bash", "zsh", "fish"] {
         check(&["completions", shell], 0, "request", "");
     }
+}
+
+#[test]
+fn the_manual() {
+    check(&["man"], 0, ".TH fanline 1", "");
+    let name = format!("fanline-man-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    let place = folder.display().to_string();
+    check(&["man", "--folder", &place], 0, "", "");
+    for page in ["fanline.1", "fanline-serve.1", "fanline-check-stream.1"] {
+        assert!(folder.join(page).is_file(), "{page}");
+    }
+    std::fs::remove_dir_all(&folder).expect("removed");
 }

@@ -102,6 +102,22 @@ fn streams_are_made_changed_and_removed() {
 }
 
 #[test]
+fn publishing_tells_where_it_was_stored() {
+    let at = Fixture::new("stored");
+    at.ok("stream add ORDERS --subjects orders.>");
+    let told = at.ok("pub orders.new --jetstream --count 2 --quiet tea");
+    assert_eq!(
+        told,
+        "Stored in stream ORDERS as 1\nStored in stream ORDERS as 2\n"
+    );
+    let once = "pub orders.new -J --quiet -H Nats-Msg-Id:7 tea";
+    assert_eq!(at.ok(once), "Stored in stream ORDERS as 3\n");
+    let again = "Stored in stream ORDERS as 3, which it was before\n";
+    assert_eq!(at.ok(once), again);
+    at.fails(3, "pub elsewhere --jetstream tea");
+}
+
+#[test]
 fn streams_are_backed_up_and_restored() {
     let at = Fixture::new("backup");
     at.ok("stream add S --subjects s.*");

@@ -10,6 +10,8 @@ pub(crate) struct Server {
     child: Child,
     /// `host:port` for clients.
     pub(crate) address: String,
+    /// `host:port` of monitoring, when it is on.
+    pub(crate) monitoring: String,
     /// What it logged up to "Server is ready".
     pub(crate) log: Vec<String>,
     stderr: BufReader<std::process::ChildStderr>,
@@ -28,6 +30,7 @@ impl Server {
         let mut server = Server {
             child,
             address: String::new(),
+            monitoring: String::new(),
             log: Vec::new(),
             stderr,
         };
@@ -39,6 +42,9 @@ impl Server {
             let line = server.read_line();
             if let Some((_, place)) = line.split_once("Listening for client connections on ") {
                 server.address = place.trim().to_owned();
+            }
+            if let Some((_, place)) = line.split_once("Starting http monitor on ") {
+                server.monitoring = place.trim().to_owned();
             }
             server.log.push(line);
         }

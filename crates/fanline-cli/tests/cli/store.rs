@@ -112,3 +112,46 @@ fn a_folder_that_cannot_be_made_is_named() {
     assert!(said.contains("--no-jetstream"), "{said}");
     std::fs::remove_file(&data.0).expect("removed");
 }
+
+#[test]
+fn streams_are_encrypted_with_what_a_file_holds() {
+    let data = Data::new("encrypted");
+    std::fs::create_dir_all(&data.0).expect("made");
+    let file = |name: &str, content: &str| {
+        let path = data.0.join(name);
+        std::fs::write(&path, content).expect("written");
+        path
+    };
+    let with = |flag: &str, path: &Path| {
+        let mut command = data.serve();
+        command.arg(flag).arg(path);
+        command
+    };
+    const FLAG: &str = "--encryption-key-file";
+    drop(started(with(FLAG, &file("key", "swordfish\n")), "Try it"));
+    // An editor may put a line break there, or not.
+    drop(started(with(FLAG, &file("same", "swordfish")), "Try it"));
+    let said = refused(&mut data.serve());
+    assert!(
+        said.contains("--encryption-key-file names the file"),
+        "{said}"
+    );
+    let said = refused(&mut with(FLAG, &file("other", "haddock")));
+    assert!(
+        said.contains("encrypted with another encryption key"),
+        "{said}"
+    );
+    let mut changed = with(FLAG, &file("other", "haddock"));
+    changed
+        .arg("--previous-encryption-key-file")
+        .arg(file("key", "swordfish"));
+    drop(started(changed, "Try it"));
+    drop(started(with(FLAG, &file("other", "haddock")), "Try it"));
+    for (path, why) in [
+        (file("none", "\n"), "the file is empty"),
+        (data.0.join("gone"), "No such"),
+    ] {
+        let said = refused(&mut with(FLAG, &path));
+        assert!(said.contains(why), "{said}");
+    }
+}

@@ -9,6 +9,7 @@ use super::nkey::{KeyKind, PublicKey};
 use super::rights::Rights;
 use super::user::{ConnectionKind, Identity, Password, User, same};
 use super::{Access, Place};
+use crate::certificate::CertificateNames;
 use crate::shard::Peer;
 
 /// What a client shows when it connects; what it does not show is empty.
@@ -21,15 +22,6 @@ pub struct Credentials<'a> {
     pub nkey: &'a str,
     pub sig: &'a str,
     pub jwt: &'a str,
-}
-
-/// Who a certificate says that its owner is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TlsIdentity {
-    /// Alternative names: of mail first, then DNS, then URIs.
-    pub names: Vec<String>,
-    /// The subject, as RFC 2253 writes it.
-    pub subject: Option<String>,
 }
 
 /// What becomes of a client that wants to connect.
@@ -80,7 +72,7 @@ impl Access {
         if !shown.nkey.is_empty() && !self.users.by_nkey.is_empty() {
             return self.admit_by_nkey(shown, peer);
         }
-        if let Some(identity) = &peer.tls {
+        if let Some(identity) = peer.tls.as_ref().and_then(|tls| tls.names.as_ref()) {
             let found = self.find_by_certificate(identity);
             return match found.filter(|place| self.user_at(*place).takes(peer)) {
                 Some(place) => Decision::Admitted(self.grant(place)),
@@ -143,13 +135,14 @@ impl Access {
     }
 
     /// The user whose name is one of a certificate's, the first that is known.
-    fn find_by_certificate(&self, identity: &TlsIdentity) -> Option<Place> {
+    fn find_by_certificate(&self, identity: &CertificateNames) -> Option<Place> {
         let known = &self.users.by_name;
-        let mut names = identity.names.iter();
+        let names = identity.emails.iter().chain(&identity.dns_names);
+        let mut names = names.chain(&identity.uris);
         if let Some(place) = names.find_map(|name| known.get(name)) {
             return Some(*place);
         }
-        let subject = identity.subject.as_ref()?;
+        let subject = &identity.subject;
         known.get(subject).copied().or_else(|| {
             // The parts of a distinguished name count in any order.
             let wanted = parts(subject);

@@ -24,12 +24,13 @@ pub use account::{
     Account, AccountId, ClientLimits, Destination, Export, ExportKind, GLOBAL_ACCOUNT, Import,
     ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling,
 };
-pub use admit::{Credentials, Decision, Grant, TlsIdentity};
+pub use admit::{Credentials, Decision, Grant};
 pub use check::{Check, SALT_BYTES, hash_password};
 pub use error::AccessError;
 pub(crate) use imports::{covers, in_order_of_wildcards, overlap};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub use rights::Rights;
+pub(crate) use user::same;
 pub use user::{ConnectionKind, Identity, Password, User};
 
 /// What a server is told about accounts and users. The default lets everybody in.
@@ -85,6 +86,8 @@ struct Users {
     by_name: HashMap<String, Place>,
     by_nkey: HashMap<String, Place>,
 }
+
+impl Eq for Access {}
 
 /// Whether they were made of the same.
 impl PartialEq for Access {

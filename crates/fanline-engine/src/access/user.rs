@@ -102,7 +102,7 @@ fn is_bcrypt(text: &str) -> bool {
 }
 
 /// Compares in a time that depends on the lengths only.
-pub(super) fn same(expected: &str, given: &str) -> bool {
+pub(crate) fn same(expected: &str, given: &str) -> bool {
     let given = given.as_bytes();
     let expected = expected.as_bytes();
     let mut difference = expected.len() ^ given.len();

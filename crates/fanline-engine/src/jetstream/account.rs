@@ -15,7 +15,7 @@ use super::streams::{Key, StreamId, Streams};
 use super::transfer::Transfers;
 use super::{Message, Now, Port, Storage, Strictness, api};
 use crate::store::documents::Documents;
-use crate::store::{DiskError, SyncId, SyncMode, SyncRequest};
+use crate::store::{self, DiskError, SyncId, SyncMode, SyncRequest};
 use crate::topic::Filter;
 
 /// Set in the ids of syncs of documents, which are counted apart from those of logs.
@@ -48,6 +48,8 @@ pub struct Settings {
     pub server_limits: ServerLimits,
     /// When records are brought to the disk, if their stream does not say.
     pub sync: SyncMode,
+    /// What everything on disk is sealed with.
+    pub key: Option<store::Key>,
 }
 
 /// Something to be brought to the disk, and whose it is.
@@ -144,7 +146,7 @@ impl JetStream {
         if message.topic.starts_with(b"$JS.") {
             self.handle_own(message, now, port);
         }
-        if let Some(key) = self.streams.holder(message.topic)
+        if let Some(key) = self.streams.find_holder(message.topic)
             && let Some(stream) = self.streams.touch(key)
         {
             let storage = stream.config().storage;
@@ -411,6 +413,18 @@ impl JetStream {
         };
         self.note_disk(key, failure, now);
         sync
+    }
+
+    /// Tells those who wait for records that the server stops: to be called before connections end.
+    pub fn say_goodbye(&mut self, now: Now, port: &mut dyn Port) {
+        let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            if let Some(stream) = self.streams.touch(key) {
+                stream.with_consumers(now, port, |consumers, context| {
+                    consumers.say_goodbye(context);
+                });
+            }
+        }
     }
 
     /// Brings all to the disk, and waits for it: to be called once, before the server stops. Streams that

@@ -269,6 +269,16 @@ impl JetStreams {
         }
     }
 
+    /// Tells those who wait for records that the server stops: to be called before connections end.
+    pub fn say_goodbye(&mut self, now: Now, ports: &mut dyn Ports) {
+        for account in 0..u32::try_from(self.seats.len()).unwrap_or(u32::MAX) {
+            let account = AccountId(account);
+            if let Some(jetstream) = self.touch(account) {
+                jetstream.say_goodbye(now, ports.of(account));
+            }
+        }
+    }
+
     /// Brings all to the disk, and waits for it: to be called once, before the server stops.
     pub fn close(&mut self, now: Now, ports: &mut dyn Ports) {
         for account in 0..u32::try_from(self.seats.len()).unwrap_or(u32::MAX) {

@@ -37,7 +37,7 @@ impl JetStream {
         port: &mut dyn Port,
     ) -> Result<(), ApiError> {
         // How the log is opened is written beside it.
-        let found = self.read_documents(name)?;
+        let (_, found) = self.open_documents(name)?;
         if found.documents.is_empty() && found.damaged.is_empty() {
             // Nobody was told that there is such a stream: the server stopped while making it.
             let folders = self.folders.as_mut();
@@ -51,8 +51,7 @@ impl JetStream {
         if config.name != name {
             return Err(ApiError::STREAM_MISMATCH);
         }
-        let mode = self.sync_mode(&config);
-        let (home, found, recovery) = self.open_home(name, mode)?;
+        let (home, found, recovery) = self.open_home(&config)?;
         let mut problems = problems(&found, &recovery);
         let key = self.add_stream(home, config, created, now, port)?;
         let Some(stream) = self.streams.touch(key) else {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::account::JetStream;
-use super::{ApiError, PersistMode, Storage, StreamConfig, SyncMode as Asked};
+use super::{ApiError, Compression, PersistMode, Storage, StreamConfig, SyncMode as Asked};
 use crate::store::documents::{Documents, Found};
-use crate::store::{FileOptions, Recovery, Store, StoreLimits, SyncMode};
+use crate::store::{self, FileOptions, Recovery, Store, StoreLimits, SyncMode};
 
 /// How often records of a stream with `sync: interval` are brought to the disk, if the server does not
 /// say.
@@ -29,27 +29,31 @@ impl JetStream {
         }
         // What a crash has left of another stream of this name is not this one's.
         self.remove_folder(config)?;
-        let (home, _, _) = self.open_home(&config.name, self.sync_mode(config))?;
+        let (home, _, _) = self.open_home(config)?;
         Ok(home)
     }
 
     /// The place of a folder, what its documents say, and what was wrong with its log.
     pub(super) fn open_home(
         &mut self,
-        name: &str,
-        mode: SyncMode,
+        config: &StreamConfig,
     ) -> Result<(Home, Found, Recovery), ApiError> {
-        let seed = self.random.number();
-        let folders = self.folders.as_mut();
-        let folders = folders.ok_or(ApiError::INSUFFICIENT_RESOURCES)?;
-        let beside = folders.open(name).map_err(ApiError::stream_create)?;
-        let (documents, found) = Documents::open(beside).map_err(ApiError::stream_create)?;
-        let disk = folders.open(name).map_err(ApiError::stream_create)?;
         let options = FileOptions {
-            mode,
-            seed,
+            mode: self.sync_mode(config),
+            compression: match config.compression {
+                Compression::None => store::Compression::None,
+                Compression::S2 => store::Compression::Lz4,
+            },
+            key: self.settings.key.clone(),
+            seed: self.random.number(),
             ..FileOptions::default()
         };
+        let (documents, found) = self.open_documents(&config.name)?;
+        let folders = self.folders.as_mut();
+        let folders = folders.ok_or(ApiError::INSUFFICIENT_RESOURCES)?;
+        let disk = folders
+            .open(&config.name)
+            .map_err(ApiError::stream_create)?;
         let (store, recovery) = Store::file(disk, &options, &StoreLimits::default())
             .map_err(ApiError::stream_create)?;
         let home = Home {
@@ -59,13 +63,14 @@ impl JetStream {
         Ok((home, found, recovery))
     }
 
-    /// What a folder's documents say, without its log.
-    pub(super) fn read_documents(&mut self, name: &str) -> Result<Found, ApiError> {
+    /// The documents of a folder and what they say, without its log.
+    pub(super) fn open_documents(&mut self, name: &str) -> Result<(Documents, Found), ApiError> {
+        let seed = self.random.number();
         let folders = self.folders.as_mut();
         let folders = folders.ok_or(ApiError::INSUFFICIENT_RESOURCES)?;
         let disk = folders.open(name).map_err(ApiError::stream_create)?;
-        let (_, found) = Documents::open(disk).map_err(ApiError::stream_create)?;
-        Ok(found)
+        let key = self.settings.key.as_ref();
+        Documents::open_sealed(disk, key, seed).map_err(ApiError::stream_create)
     }
 
     /// When the records of a stream are brought to the disk.

@@ -1,8 +1,9 @@
 //! The streams of an account: by name, by subject, by when they are due.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use hashbrown::HashMap;
 use slab::Slab;
 
 use super::held::Held;
@@ -26,6 +27,8 @@ pub(super) struct Streams {
     by_name: HashMap<Box<str>, Key>,
     by_id: HashMap<StreamId, Key>,
     by_subject: Trie<Holder>,
+    /// The topic that was looked up last, and who stores it: publishers stay with one for a while.
+    last_held: (Vec<u8>, Option<Key>),
     /// Who copies from a stream of this name, whether it exists or not.
     readers: HashMap<Box<str>, Vec<Key>>,
     timers: BTreeSet<(Duration, Key)>,
@@ -130,8 +133,24 @@ impl Streams {
         self.entries.iter().map(|(key, entry)| (key, &entry.stream))
     }
 
+    /// The stream that stores what is published to a topic; that is remembered for the next time.
+    pub(super) fn find_holder(&mut self, topic: &[u8]) -> Option<Key> {
+        let found = self.holder(topic);
+        let (last, holder) = &mut self.last_held;
+        if last != topic {
+            last.clear();
+            last.extend_from_slice(topic);
+            *holder = found;
+        }
+        found
+    }
+
     /// The stream that stores what is published to a topic.
     pub(super) fn holder(&self, topic: &[u8]) -> Option<Key> {
+        let (last, holder) = &self.last_held;
+        if last == topic && !topic.is_empty() {
+            return *holder;
+        }
         let mut found = None;
         self.by_subject.filters_matching(topic, &mut |holder| {
             found = found.or(holder.0);
@@ -178,6 +197,7 @@ impl Streams {
 
     /// Takes a stream's subjects and origins out of the tables, before they change.
     pub(super) fn leave(&mut self, key: Key) {
+        self.last_held.0.clear();
         let Some(entry) = self.entries.get(key) else {
             return;
         };
@@ -195,6 +215,7 @@ impl Streams {
 
     /// Puts a stream's subjects and origins into the tables.
     pub(super) fn enter(&mut self, key: Key) {
+        self.last_held.0.clear();
         let Some(entry) = self.entries.get(key) else {
             return;
         };

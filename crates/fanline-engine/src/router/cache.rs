@@ -1,16 +1,19 @@
 //! Matches that were worked out before.
 
+mod siblings;
+
 use std::hash::{BuildHasher, Hasher};
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use slab::Slab;
 
-use super::bridges::Exit;
-use super::interest::ShardSet;
+use super::bridges::{Bridge, Exit};
+use super::interest::{Interest, ShardSet};
 use super::subscriptions::SubId;
 use crate::short_bytes::ShortBytes;
 use crate::topic::Filter;
 use crate::trie::{NodeId, Trie, Vacant};
+use siblings::Siblings;
 
 /// Topics whose match is kept. The oldest goes when there are more.
 const ROUTES_MAX: usize = 32 * 1024;
@@ -116,6 +119,15 @@ impl Route {
     fn target_count(&self) -> usize {
         self.plain.len() + self.members.len()
     }
+
+    /// Takes the place of what was there, with all that `other` says, in the room that there is.
+    fn clone_targets(&mut self, other: &Route) {
+        self.head.clone_from(&other.head);
+        self.plain.clone_from(&other.plain);
+        self.plain_remote = other.plain_remote;
+        self.groups.clone_from(&other.groups);
+        self.members.clone_from(&other.members);
+    }
 }
 
 /// Collects a route from the filters that match. Its room is used again for the next one.
@@ -211,6 +223,7 @@ impl RouteBuilder {
 /// The default one stands for nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RouteMemo {
+    /// When it is not cached, 0 is where it was worked out, and others are one above siblings' places.
     at: u32,
     /// Somebody gets each message, and all who do have plain subscriptions on this shard: there is
     /// nothing to choose, and nothing crosses.
@@ -244,6 +257,7 @@ pub(super) struct Cache {
     routes: Slab<Route>,
     /// Where routes are worked out, and where one stays that is not cached.
     builder: RouteBuilder,
+    siblings: Siblings,
     by_topic: HashTable<u32>,
     topics: Trie<CachedAt>,
     hash_builder: DefaultHashBuilder,
@@ -271,6 +285,7 @@ impl Cache {
         Cache {
             routes: Slab::new(),
             builder: RouteBuilder::default(),
+            siblings: Siblings::new(),
             by_topic: HashTable::new(),
             topics: Trie::default(),
             hash_builder: DefaultHashBuilder::default(),
@@ -294,25 +309,35 @@ impl Cache {
     #[inline]
     pub(super) fn get(&self, memo: RouteMemo) -> &Route {
         if memo.generation == UNCACHED {
-            &self.builder.route
+            self.uncached(memo)
         } else {
             &self.routes[memo.at as usize]
         }
     }
 
-    pub(super) fn exits_mut(&mut self, memo: RouteMemo) -> &mut Vec<Exit> {
-        if memo.generation == UNCACHED {
-            &mut self.builder.route.exits
-        } else {
-            &mut self.routes[memo.at as usize].exits
+    fn uncached(&self, memo: RouteMemo) -> &Route {
+        match memo.at.checked_sub(1) {
+            None => &self.builder.route,
+            Some(at) => self.siblings.route(at),
         }
     }
 
-    /// The route of a topic: the cached one, or one worked out by `build`.
+    pub(super) fn exits_mut(&mut self, memo: RouteMemo) -> &mut Vec<Exit> {
+        if memo.generation != UNCACHED {
+            return &mut self.routes[memo.at as usize].exits;
+        }
+        match memo.at.checked_sub(1) {
+            None => &mut self.builder.route.exits,
+            Some(at) => self.siblings.exits_mut(at),
+        }
+    }
+
+    /// The route of a topic: the cached one, that of its siblings, or one worked out by the filters.
     pub(super) fn find_or_build(
         &mut self,
         topic: &[u8],
-        build: impl FnOnce(&mut RouteBuilder),
+        filters: &Trie<Interest>,
+        bridges: &[Bridge],
     ) -> RouteMemo {
         let hash = self.hash(topic);
         let same = |at: &u32| self.routes[*at as usize].topic() == topic;
@@ -320,19 +345,34 @@ impl Cache {
             self.hits += 1;
             return self.memo(at);
         }
-        self.misses += 1;
-        self.builder.start(topic);
-        build(&mut self.builder);
-        self.builder.finish();
-        if self.was_seen(hash) {
-            self.keep(hash, topic)
-        } else {
-            RouteMemo::default()
+        let was_seen = self.was_seen(hash);
+        if !was_seen && let Some(at) = self.siblings.find(topic) {
+            self.hits += 1;
+            return RouteMemo {
+                at: at + 1,
+                ..RouteMemo::default()
+            };
         }
+        self.misses += 1;
+        let builder = &mut self.builder;
+        builder.start(topic);
+        filters.filters_matching(topic, &mut |interest: &Interest| {
+            interest.add_to(builder);
+            let ways = interest.bridges().iter();
+            builder.add_exits(ways.map(|at| bridges[*at].exit(topic)));
+        });
+        builder.finish();
+        if was_seen {
+            return self.keep(hash, topic);
+        }
+        let is_apart = || filters.decides_on_last_token(topic);
+        self.siblings.note(topic, &self.builder.route, is_apart);
+        RouteMemo::default()
     }
 
     /// Forgets the routes of all topics that a filter matches.
     pub(super) fn invalidate(&mut self, filter: Filter<'_>) {
+        self.siblings.invalidate();
         if self.by_topic.is_empty() {
             return;
         }

@@ -2,7 +2,8 @@
 //!
 //! A change of a filter takes away exactly the cached routes of topics that it matches, so that
 //! subscription churn costs nobody else. A topic is cached when it is seen for the second time:
-//! the reply subjects of requests, each used once, never displace anything.
+//! the reply subjects of requests, each used once, never displace anything, and share one route as
+//! long as no filter changes.
 
 mod bridges;
 mod cache;
@@ -205,13 +206,7 @@ impl Router {
             bridges,
             ..
         } = self;
-        cache.find_or_build(topic, |route| {
-            filters.filters_matching(topic, &mut |interest: &Interest| {
-                interest.add_to(route);
-                let ways = interest.bridges().iter();
-                route.add_exits(ways.map(|at| bridges[*at].exit(topic)));
-            });
-        })
+        cache.find_or_build(topic, filters, bridges)
     }
 
     fn invalidate(&mut self, filter: &[u8]) {

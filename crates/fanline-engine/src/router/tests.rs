@@ -48,6 +48,8 @@ fn step() -> impl Strategy<Value = Step> {
         }),
         path().prop_map(Step::Ask),
         path().prop_map(Step::Ask),
+        (path(), 0u8..50).prop_map(|(path, name)| Step::Ask(format!("{path}.{name}"))),
+        (path(), 0u8..50).prop_map(|(path, name)| Step::Ask(format!("{path}.{name}"))),
     ]
 }
 
@@ -171,4 +173,39 @@ fn the_cache_is_bounded() {
         }
     }
     assert_eq!(router.cache_counts().cached, 32 * 1024);
+}
+
+/// Each of a million acknowledgements once had its route worked out, at the keeper and at a shard.
+#[test]
+fn siblings_share_a_route() {
+    let mut router = Router::new();
+    let mut subs = Subscriptions::default();
+    let filter = |f: &'static str| Filter::parse(f.as_bytes()).unwrap();
+    let mut number = 0;
+    let mut misses = |router: &mut Router, inbox: &str| {
+        let before = router.cache_counts().misses;
+        for _ in 0..100 {
+            number += 1;
+            let topic = format!("_INBOX.{inbox}.{number}");
+            let route = router.route(topic.as_bytes(), &mut RouteMemo::default());
+            assert_eq!(route.msg_head(), format!("MSG {topic} ").as_bytes());
+            assert_eq!(route.plain.len(), 1, "{topic}");
+        }
+        router.cache_counts().misses - before
+    };
+    for inbox in ["_INBOX.one.*", "_INBOX.two.*"] {
+        router
+            .subscribe(&mut subs, 1, inbox.as_bytes(), filter(inbox), b"")
+            .unwrap();
+    }
+    for inbox in ["one", "two"] {
+        assert_eq!(misses(&mut router, inbox), 2);
+        assert_eq!(misses(&mut router, inbox), 0);
+    }
+    // Who subscribes to one by its name sets it apart, and has nothing to do with the other inbox.
+    router
+        .subscribe(&mut subs, 2, b"1", filter("_INBOX.one.none"), b"")
+        .unwrap();
+    assert_eq!(misses(&mut router, "two"), 2);
+    assert_eq!(misses(&mut router, "one"), 100);
 }

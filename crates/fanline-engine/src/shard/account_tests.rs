@@ -8,6 +8,7 @@ use super::tests::{Client, World};
 use crate::access::{
     Access, AccessConfig, Export, ExportKind, Import, ImportKind, Mapping, ResponseKind,
 };
+use crate::auth::Auth;
 use crate::limits::Limits;
 use crate::topic::Filter;
 
@@ -48,7 +49,11 @@ fn read(account: &str, subject: &str, to: Option<&str>) -> Import {
 /// Shards of a server with these accounts.
 fn world(shards: usize, config: AccessConfig) -> (World, Access) {
     let access = Access::new(config.clone()).unwrap();
-    let world = World::with(shards, Limits::default(), Access::new(config).unwrap());
+    let world = World::with(
+        shards,
+        Limits::default(),
+        Auth::Directory(Access::new(config).unwrap().into()),
+    );
     (world, access)
 }
 
@@ -275,8 +280,11 @@ fn deliver(
     is_served: &mut bool,
     counts: &mut BTreeMap<(usize, String), usize>,
 ) {
-    let is_match =
-        |filter: &str| Filter::parse(filter.as_bytes()).unwrap().matches(topic.as_bytes());
+    let is_match = |filter: &str| {
+        Filter::parse(filter.as_bytes())
+            .unwrap()
+            .matches(topic.as_bytes())
+    };
     for (at, (of, filter, queue)) in wanted.iter().enumerate() {
         if *of != account || !is_match(filter) {
             continue;

@@ -76,7 +76,9 @@ impl Shard {
             let streams = exits
                 .iter_mut()
                 .filter(|exit| exit.kind == BridgeKind::Stream);
-            let beyond: u32 = streams.map(|exit| self.routers.weight_of(exit, &name)).sum();
+            let beyond: u32 = streams
+                .map(|exit| self.routers.weight_of(exit, &name))
+                .sum();
             match self.random.below(weight.saturating_add(beyond)) < weight {
                 true => kept.push(name),
                 false => left.push(name),
@@ -299,7 +301,7 @@ impl Shard {
     /// Who asks, as JSON; nothing when it is nobody of this shard.
     fn request_info(&self, importer: AccountId, terms: Terms, origin: Origin) -> Option<String> {
         let session = self.sessions.get(origin.session? as usize)?;
-        let account = self.config.access.account(importer)?;
+        let account = self.access.account(importer)?;
         let mut info = RequestInfo {
             acc: &account.name,
             rtt: session.rtt.map(|rtt| rtt.as_nanos()),

@@ -18,6 +18,7 @@ impl Shard {
         if session.options.merge(json).is_err() {
             return self.end(id, CloseReason::ProtocolViolation);
         }
+        session.options.complete(&session.peer.cookies);
         if !session.options.account.is_empty() {
             return self.refuse_credentials(id);
         }
@@ -31,7 +32,7 @@ impl Shard {
     fn decide(&self, id: SessionId) -> Decision {
         let session = &self.sessions[id.index()];
         let shown = credentials(&session.options);
-        self.config.access.admit(&shown, &session.peer)
+        self.access.admit(&shown, &session.peer)
     }
 
     /// Work that is to be done elsewhere to know whether a client may connect. Until it is
@@ -49,7 +50,7 @@ impl Shard {
             return;
         }
         // Meanwhile the directory may have changed.
-        match outcome.and_then(|grant| self.config.access.renew(&grant)) {
+        match outcome.and_then(|grant| self.access.renew(&grant)) {
             Some(grant) => self.finish_connect(id, grant),
             None => self.refuse_credentials(id),
         }
@@ -57,7 +58,7 @@ impl Shard {
 
     /// Lets a client in that speaks before it has connected, if those who show nothing may come in.
     pub(super) fn admit_without_connect(&mut self, id: SessionId) -> bool {
-        if !self.config.access.has_no_auth_user() {
+        if !self.access.has_no_auth_user() {
             return false;
         }
         let Decision::Admitted(grant) = self.decide(id) else {
@@ -128,9 +129,7 @@ impl Shard {
     /// these do not allow are dropped.
     pub fn replace_access(&mut self, access: Arc<Access>, now: Duration) {
         self.pending.now = now;
-        let mut config = (*self.config).clone();
-        config.access = Arc::clone(&access);
-        self.config = Arc::new(config);
+        self.access = Arc::clone(&access);
         self.info.auth_required = access.is_required();
         self.set_accounts(&access);
         let ids: Vec<SessionId> = (self.sessions.iter())

@@ -32,10 +32,13 @@ use slab::Slab;
 pub use backlog::Backlog;
 pub use crossing::{Batch, Place};
 pub use keeper::Keeper;
-pub use session::{ConnectionStatus, Peer, SessionId, SubscriptionStatus};
+pub use session::{
+    ConnectionStatus, CookieCredentials, Peer, SessionId, SubscriptionStatus, TlsPeer,
+};
 pub use status::{Ended, ShardStatus};
 
 use crate::access::{Access, AccountId};
+use crate::auth::Auth;
 use crate::limits::Limits;
 use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::ServerInfo;
@@ -65,7 +68,7 @@ pub struct ShardConfig {
     /// What clients are granted.
     pub limits: Limits,
     /// What clients must show.
-    pub access: Arc<Access>,
+    pub auth: Auth,
     /// How many shards there are; at most [`SHARDS_MAX`].
     pub shards: usize,
     /// Whether each protocol line is reported by [`Shard::take_traces`].
@@ -87,6 +90,8 @@ pub struct ShardConfig {
 pub struct Shard {
     index: u16,
     config: Arc<ShardConfig>,
+    /// What `config.auth` says, or what took its place.
+    access: Arc<Access>,
     info: ServerInfo,
     sessions: Slab<Session>,
     /// Who gets what in each account.
@@ -146,6 +151,7 @@ impl Shard {
         let pending = Pending::new(&config.limits, config.traces);
         let mut shard = Shard {
             index,
+            access: config.auth.directory(),
             config,
             info,
             sessions: Slab::new(),
@@ -163,7 +169,7 @@ impl Shard {
             scratch: Vec::new(),
         };
         shard.routers.ensure(AccountId::GLOBAL);
-        let access = Arc::clone(&shard.config.access);
+        let access = Arc::clone(&shard.access);
         shard.set_accounts(&access);
         shard
     }
@@ -269,9 +275,8 @@ impl Shard {
 
     /// Takes what other shards said, from `place` on. When the receipt says
     /// [`must_flush`](Receipt::must_flush), there is more: write, then call again.
-    pub fn apply(&mut self, batch: &Batch, place: &mut Place, now: Duration) -> Receipt {
+    pub fn apply(&mut self, batch: &Batch, place: &mut Place) -> Receipt {
         self.begin_batch();
-        self.pending.now = now;
         let mut receipt = Receipt::default();
         let mut memo = RouteMemo::default();
         while let Some(said) = batch.read(place) {
@@ -364,9 +369,15 @@ impl Shard {
         Some((id, reason))
     }
 
+    /// Tells the time, before [`apply`](Shard::apply): from then on an answer to what it brings is
+    /// allowed for so long.
+    pub fn note_time(&mut self, now: Duration) {
+        self.pending.now = now;
+    }
+
     /// Who may connect, and what they may do.
     pub fn access(&self) -> &Arc<Access> {
-        &self.config.access
+        &self.access
     }
 
     /// Whether there are lines for [`take_notices`](Shard::take_notices).
@@ -452,7 +463,9 @@ impl Shard {
         session.subscriptions -= 1;
         let account = session.account;
         self.bridging.requests.note_unsubscribed(self.pending.now);
-        self.count(account, |own| own.subscriptions = own.subscriptions.saturating_sub(1));
+        self.count(account, |own| {
+            own.subscriptions = own.subscriptions.saturating_sub(1)
+        });
         let Shard {
             routers,
             subs,

@@ -77,7 +77,7 @@ impl Shard {
     /// Who a session is, for the log.
     fn who(&self, id: SessionId) -> String {
         let session = &self.sessions[id.index()];
-        let account = self.config.access.account(session.account);
+        let account = self.access.account(session.account);
         let account = account.map_or("", |account| &account.name);
         let who = format!("{account}/user:{}", session.user());
         format!("{who:?}")

@@ -52,12 +52,13 @@ impl Replies {
     fn forget_old(&mut self, rule: AllowResponses, now: Duration) {
         while let Some((since, topic)) = self.order.front() {
             let is_full = self.order.len() >= REPLIES_MAX;
-            // What was used up is in the order only.
-            let is_gone = !self.by_topic.contains_key(topic);
-            if !is_full && !is_gone && !is_late(*since, rule, now) {
+            // What was used up, or has come again, is in the order only.
+            let reply = self.by_topic.get(topic);
+            let is_held = reply.is_some_and(|reply| reply.since == *since);
+            if is_held && !is_full && !is_late(*since, rule, now) {
                 return;
             }
-            if (self.by_topic.get(topic)).is_some_and(|reply| reply.since == *since) {
+            if is_held {
                 self.by_topic.remove(topic);
             }
             self.order.pop_front();

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::backlog::Backlog;
 use super::permit::Restriction;
-use crate::access::{AccountId, Check, ConnectionKind, Grant, TlsIdentity};
+use crate::access::{AccountId, Check, ConnectionKind, Grant};
+use crate::certificate::CertificateNames;
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::CloseReason;
 use crate::nats::parse::ParseLimits;
@@ -34,12 +35,46 @@ pub struct Peer {
     pub ip: String,
     /// Its port, 0 when there is none.
     pub port: u16,
-    /// The way by which it came.
+    /// How it comes.
     pub kind: ConnectionKind,
-    /// Who its certificate says that it is, where that takes the place of a password.
-    pub tls: Option<TlsIdentity>,
+    /// What TLS says of it, when it comes over TLS.
+    pub tls: Option<Box<TlsPeer>>,
+    /// Credentials of its cookies, for what its CONNECT leaves out.
+    pub cookies: CookieCredentials,
     /// What it has to sign, never the same twice; empty when nobody asks for a signature.
     pub nonce: String,
+    /// It was sent INFO before TLS began, and gets no other.
+    pub is_greeted: bool,
+}
+
+/// What TLS says of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsPeer {
+    /// `1.2` or `1.3`.
+    pub version: &'static str,
+    /// The cipher suite's name.
+    pub cipher_suite: String,
+    /// Whether the handshake came before INFO.
+    pub is_first: bool,
+    /// The names of the client's certificate, when it had to show one that says who it is.
+    pub names: Option<CertificateNames>,
+}
+
+/// Credentials that came in cookies; empty where there was none.
+#[derive(Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each holds what its name says")]
+pub struct CookieCredentials {
+    pub jwt: String,
+    pub user: String,
+    pub password: String,
+    pub token: String,
+}
+
+// Secrets never reach a log, not even through `{:?}`.
+impl std::fmt::Debug for CookieCredentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CookieCredentials(..)")
+    }
 }
 
 /// Everything about one connection. What a delivery touches comes first.
@@ -110,6 +145,8 @@ pub struct ConnectionStatus {
     pub version: String,
     /// The user's name; `[REDACTED]` for a token, which is all secret.
     pub user: String,
+    pub kind: ConnectionKind,
+    pub tls: Option<Box<TlsPeer>>,
     pub subscriptions_list: Vec<SubscriptionStatus>,
     /// What waits for it while it is behind, or waited when it was dropped for that.
     pub backlog: Option<Box<Backlog>>,
@@ -160,6 +197,8 @@ impl Session {
             lang: self.options.lang.clone(),
             version: self.options.version.clone(),
             user: self.user().into(),
+            kind: self.peer.kind,
+            tls: self.peer.tls.clone(),
             subscriptions_list: Vec::new(),
             backlog: self.backlog.clone(),
         }

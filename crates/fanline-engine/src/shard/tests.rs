@@ -18,13 +18,13 @@ const QUIET: &str =
 
 impl World {
     pub(super) fn new(shards: usize) -> Self {
-        World::with(shards, Limits::default(), Access::open())
+        World::with(shards, Limits::default(), Auth::Open)
     }
 
-    pub(super) fn with(shards: usize, limits: Limits, access: Access) -> Self {
+    pub(super) fn with(shards: usize, limits: Limits, auth: Auth) -> Self {
         let config = Arc::new(ShardConfig {
             limits,
-            access: access.into(),
+            auth,
             shards,
             traces: false,
         });
@@ -87,10 +87,7 @@ impl World {
                     let mut batch = std::mem::take(self.shards[from].outgoing(to));
                     moved |= !batch.is_empty();
                     let mut place = Place::default();
-                    while self.shards[to]
-                        .apply(&batch, &mut place, self.now)
-                        .must_flush
-                    {}
+                    while self.shards[to].apply(&batch, &mut place).must_flush {}
                     batch.clear();
                 }
             }
@@ -411,6 +408,10 @@ fn echo_can_be_off() {
 
 #[test]
 fn credentials_are_asked_for_first() {
+    let auth = Auth::User {
+        name: "ada".into(),
+        password: "x".into(),
+    };
     for (input, answer) in [
         ("PUB a 0\r\n\r\n", "-ERR 'Authorization Violation'\r\n"),
         ("PING\r\n", "-ERR 'Authorization Violation'\r\n"),
@@ -423,7 +424,7 @@ fn credentials_are_asked_for_first() {
             "+OK\r\nPONG\r\n",
         ),
     ] {
-        let mut world = World::with(1, Limits::default(), Access::user("ada", "x"));
+        let mut world = World::with(1, Limits::default(), auth.clone());
         let client = world.open(0);
         world.read(client);
         world.send(client, input.as_bytes());
@@ -489,7 +490,7 @@ fn a_subscriber_that_does_not_read_is_dropped_and_the_others_get_everything() {
         pending_bytes_max: 10_000,
         ..Limits::default()
     };
-    let mut world = World::with(1, limits, Access::open());
+    let mut world = World::with(1, limits, Auth::Open);
     let (slow, good, publisher) = (world.client(0), world.client(0), world.client(0));
     world.say(slow, "SUB a 1\r\n");
     world.say(good, "SUB a 1\r\n");
@@ -531,7 +532,7 @@ fn subscriptions_have_a_limit() {
         subscriptions_max: Some(2),
         ..Limits::default()
     };
-    let mut world = World::with(1, limits, Access::open());
+    let mut world = World::with(1, limits, Auth::Open);
     let client = world.client(0);
     world.say(
         client,
@@ -624,7 +625,7 @@ fn a_message_for_a_group_follows_its_members() {
     let mut under_way = std::mem::take(world.shards[0].outgoing(1));
     assert!(!under_way.is_empty());
     world.say(leaves, "UNSUB 1\r\n");
-    world.shards[1].apply(&under_way, &mut Place::default(), Duration::ZERO);
+    world.shards[1].apply(&under_way, &mut Place::default());
     under_way.clear();
     world.exchange();
     assert_eq!(world.read(leaves), "");

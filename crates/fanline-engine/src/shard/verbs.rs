@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::deliver::{Message, Origin};
 use super::permit::Permit;
 use super::session::{Peer, Session, SessionId};
+use super::timers::ping_interval;
 use super::{Shard, announce};
 use crate::access::{AccountId, Grant};
 use crate::limits::Limits;
@@ -24,8 +25,8 @@ impl Shard {
     pub fn open(&mut self, cid: u64, peer: Peer, is_full: bool, now: Duration) -> SessionId {
         let jitter = Duration::from_millis(u64::from(self.random.below(400)));
         let limits = &self.config.limits;
-        let awaits_auth = self.config.access.is_required();
-        let ping_at = now + FIRST_PING.min(limits.ping_interval) + jitter;
+        let awaits_auth = self.access.is_required();
+        let ping_at = now + FIRST_PING.min(ping_interval(limits, &peer)) + jitter;
         let deadline = if awaits_auth {
             now + limits.auth_timeout
         } else {
@@ -67,7 +68,9 @@ impl Shard {
         let id = SessionId::from_index(self.sessions.insert(session));
         self.timers.insert((deadline, id));
         self.totals_of(AccountId::GLOBAL).opened += 1;
-        self.send_info(id, false);
+        if !self.sessions[id.index()].peer.is_greeted {
+            self.send_info(id, false);
+        }
         if is_full {
             self.refuse(
                 id,
@@ -378,13 +381,11 @@ impl Shard {
 
     pub(super) fn send_info(&mut self, id: SessionId, connected: bool) {
         let session = &self.sessions[id.index()];
-        let account = self.config.access.account(session.account);
+        let account = self.access.account(session.account);
         let audience = Audience {
             client_id: session.cid,
-            client_ip: &session.peer.ip,
-            nonce: &session.peer.nonce,
-            // Who may come without credentials is not told at first that others need some.
-            hides_auth: !connected && self.config.access.has_no_auth_user(),
+            peer: &session.peer,
+            hides_auth: !connected && self.access.has_no_auth_user(),
             account: account
                 .filter(|_| connected)
                 .map(|account| account.name.as_str()),
@@ -392,6 +393,17 @@ impl Shard {
         };
         let line = self.info.line(&audience);
         self.send(id, &line);
+    }
+
+    /// The INFO that a connection begins with, for those who get it before their TLS begins.
+    pub fn greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
+        self.info.line(&Audience {
+            client_id: cid,
+            peer,
+            hides_auth: self.access.has_no_auth_user(),
+            account: None,
+            is_system: false,
+        })
     }
 
     /// Tells every client that understands it that this server is going away.

@@ -79,6 +79,7 @@ impl Store {
             generation: generations.max().unwrap_or(0) + 1,
             through: next.number - 1,
             salt: self.files.as_ref().map_or(0, |files| files.salt),
+            key_check: self.files.as_ref().map_or(0, |f| f.packing.key_check()),
             first: self.segments[run.start].first,
         };
         let mut file = SegmentFile {
@@ -170,7 +171,11 @@ impl Store {
                 return Ok(false);
             };
             if segment.is_dead(number) {
-                out.keep_deed_of(record);
+                if head.has_replaced()
+                    && let Some(plain) = files.plain(record)
+                {
+                    out.keep_deed_of(plain);
+                }
             } else {
                 out.held.push(hash_name(self.subjects.name(slot.subject)));
                 out.push(&head, record, *slot);
@@ -187,8 +192,11 @@ impl Compacted {
         if self.segment.records == 0 {
             self.slots.reset(head.sequence);
         }
-        self.slots
-            .push(head.sequence, Slot::new(offset, head, slot.subject));
+        self.slots.push(
+            head.sequence,
+            Slot::new(offset, head, slot.subject),
+            head.bytes,
+        );
         self.segment
             .note_added(head.sequence, head.bytes, head.unix_nanos);
         self.bytes.extend_from_slice(record);

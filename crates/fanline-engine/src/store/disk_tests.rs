@@ -24,8 +24,25 @@ fn options() -> FileOptions {
     }
 }
 
+/// Half of all seeds pack what they write.
+fn packing(seed: u64) -> FileOptions {
+    FileOptions {
+        compression: match seed % 8 {
+            1 | 3 => Compression::Lz4,
+            _ => Compression::None,
+        },
+        key: matches!(seed % 8, 3 | 5).then(|| Key::new([7; 32])),
+        seed,
+        ..options()
+    }
+}
+
 fn open(disk: &Faulty, limits: &StoreLimits) -> (Store, Recovery) {
-    Store::file(Box::new(disk.clone()), &options(), limits).unwrap()
+    open_with(disk, limits, &options())
+}
+
+fn open_with(disk: &Faulty, limits: &StoreLimits, options: &FileOptions) -> (Store, Recovery) {
+    Store::file(Box::new(disk.clone()), options, limits).unwrap()
 }
 
 /// Syncs until there is nothing to sync.
@@ -61,7 +78,7 @@ struct Rounds {
 impl Rounds {
     fn new(seed: u64) -> Self {
         let disk = Faulty::new();
-        let (store, _) = open(&disk, &StoreLimits::default());
+        let (store, _) = open_with(&disk, &StoreLimits::default(), &packing(seed));
         Rounds {
             seed,
             disk,
@@ -105,7 +122,12 @@ impl Rounds {
             self.disk.kill();
         }
         self.asked = None;
-        let (store, recovery) = open(&self.disk, &self.model.limits);
+        // What was sealed so far is numbered anew: the random number is another one each time.
+        let options = FileOptions {
+            seed: self.seed + 1_000_000 * u64::try_from(self.now).unwrap(),
+            ..packing(self.seed)
+        };
+        let (store, recovery) = open_with(&self.disk, &self.model.limits, &options);
         assert!(!recovery.index_was_bad, "{recovery:?}");
         self.store = store;
         self.store.check_numbers();
@@ -180,7 +202,7 @@ fn a_flipped_bit_costs_at_most_one_record_and_is_told() {
             // A deed that is lost brings records back, and they make others go.
             continue;
         }
-        let whole = Model::read_from(&mut open(&disk.copy(), &model.limits).0);
+        let whole = Model::read_from(&mut open_with(&disk.copy(), &model.limits, &packing(seed)).0);
         let same = (vec![], vec![], model.last, model.last);
         assert_eq!(
             whole.difference(&model),
@@ -190,7 +212,7 @@ fn a_flipped_bit_costs_at_most_one_record_and_is_told() {
         );
         let mut dice = Dice::new(seed);
         let (file, at) = disk.flip(&mut dice);
-        let (mut store, recovery) = open(&disk, &model.limits);
+        let (mut store, recovery) = open_with(&disk, &model.limits, &packing(seed));
         let mut missing = Vec::new();
         for sequence in model.first()..=model.last {
             let record = match store.read(sequence) {
@@ -219,7 +241,7 @@ fn without_an_index_everything_is_found_again() {
     for seed in 0..SEEDS / 3 {
         let (mut disk, model) = aged(seed, true);
         disk.remove(index::NAME).unwrap();
-        let (mut store, recovery) = open(&disk, &model.limits);
+        let (mut store, recovery) = open_with(&disk, &model.limits, &packing(seed));
         assert_eq!(recovery.lost, Lost::default());
         let found = Model::read_from(&mut store);
         let expected = (vec![], vec![], model.last, model.last);
@@ -237,7 +259,7 @@ fn without_an_index_everything_is_found_again() {
 fn after_a_close_nothing_is_replayed() {
     for seed in 0..SEEDS / 10 {
         let (disk, model) = aged(seed, true);
-        let (mut store, recovery) = open(&disk, &model.limits);
+        let (mut store, recovery) = open_with(&disk, &model.limits, &packing(seed));
         assert_eq!(recovery, Recovery::default());
         compare(&mut store, &model, &mut compiled());
     }
@@ -344,6 +366,84 @@ fn deeds_alone_fill_segments_too() {
     disk.crash(&mut dice);
     let (store, _) = open(&disk, &StoreLimits::default());
     assert_eq!(store.messages(), 2);
+}
+
+#[test]
+fn sealed_records_are_read_with_their_key_alone() {
+    let key = |byte| Some(Key::new([byte; 32]));
+    let with = |key, compression| FileOptions {
+        key,
+        compression,
+        ..options()
+    };
+    let limits = StoreLimits::default();
+    let secret =
+        b"meet me at the old mill, the old mill, the old mill, the old mill at noon".repeat(3);
+    for compression in [Compression::None, Compression::Lz4] {
+        let disk = Faulty::new();
+        let append = |options: &FileOptions, subject: &[u8]| {
+            let (mut store, recovery) = open_with(&disk, &limits, options);
+            let record = NewRecord {
+                subject,
+                payload: &secret,
+                ..NewRecord::default()
+            };
+            store.append(&record).unwrap();
+            store.close().unwrap();
+            recovery
+        };
+        // Sealed from the second record on.
+        append(&with(None, compression), b"plain");
+        append(&with(key(1), compression), b"sealed.one");
+        append(&with(key(1), compression), b"sealed.two");
+        assert!(!disk.contains(b"sealed.") && disk.contains(b"FSea"));
+        for wrong in [None, key(2)] {
+            let options = with(wrong, compression);
+            let opened = Store::file(Box::new(disk.copy()), &options, &limits);
+            assert_eq!(opened.err(), Some(StoreError::WrongKey));
+            let without_index = disk.copy();
+            without_index.clone().remove(index::NAME).unwrap();
+            let opened = Store::file(Box::new(without_index), &options, &limits);
+            assert_eq!(opened.err(), Some(StoreError::WrongKey));
+        }
+        let recovery = append(&with(key(1), compression), b"sealed.three");
+        assert_eq!(recovery, Recovery::default());
+        let (mut store, _) = open_with(&disk, &limits, &with(key(1), compression));
+        for (sequence, subject) in (1..).zip(["plain", "sealed.one", "sealed.two", "sealed.three"])
+        {
+            let record = store.read(sequence).unwrap().unwrap();
+            assert_eq!(record.subject, subject.as_bytes());
+            assert_eq!(record.payload, secret);
+        }
+        assert_eq!(store.last_matching(b"sealed.*"), Ok(Some(4)));
+    }
+}
+
+#[test]
+fn compressed_records_take_less_and_count_the_same() {
+    let text = b"all the same words again and again, ".repeat(100);
+    let used = [Compression::None, Compression::Lz4].map(|compression| {
+        let disk = Faulty::new();
+        let options = FileOptions {
+            compression,
+            ..options()
+        };
+        let limits = StoreLimits::default();
+        let (mut store, _) = open_with(&disk, &limits, &options);
+        for _ in 0..20 {
+            let record = NewRecord {
+                subject: b"words",
+                payload: &text,
+                ..NewRecord::default()
+            };
+            store.append(&record).unwrap();
+        }
+        store.close().unwrap();
+        let bytes = store.state().bytes;
+        assert_eq!(bytes, 20 * (text.len() as u64 + 5 + 30));
+        disk.used_bytes()
+    });
+    assert!(used[1] * 5 < used[0], "{used:?}");
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::cipher::{self, Cipher, Closed, Key, Purpose};
 use super::disk::{Disk, DiskError, FileId};
 use super::files::read_whole;
 use super::sync::{SyncId, SyncRequest};
+use super::types::StoreError;
 
 const MAGIC: &[u8; 4] = b"FDoc";
 const VERSION: u16 = 1;
@@ -16,6 +18,7 @@ const NEW_SUFFIX: &str = ".doc.new";
 /// safe once [`durable`](Self::durable) has reached the ticket that [`put`](Self::put) gave.
 pub struct Documents {
     disk: Box<dyn Disk>,
+    cipher: Option<Cipher>,
     /// To be written; `None` is to be removed.
     waiting: BTreeMap<String, Option<Vec<u8>>>,
     /// Written beside the old ones, to be synced and renamed.
@@ -48,12 +51,38 @@ pub struct Found {
 }
 
 impl Documents {
-    /// All documents of a folder.
+    /// All documents of a folder, sealed or not.
     ///
     /// # Errors
-    /// The disk fails. Damage is no error: it is told.
-    pub fn open(mut disk: Box<dyn Disk>) -> Result<(Self, Found), DiskError> {
+    /// The disk fails, or some document is sealed. Damage is no error: it is told.
+    pub fn open(disk: Box<dyn Disk>) -> Result<(Self, Found), StoreError> {
+        Self::open_sealed(disk, None, 0)
+    }
+
+    /// The same with a key: what is written from now on is sealed, but for names. The seed is a random
+    /// number, another one each time.
+    ///
+    /// # Errors
+    /// The disk fails, or some document is sealed with another key.
+    pub fn open_sealed(
+        disk: Box<dyn Disk>,
+        key: Option<&Key>,
+        seed: u64,
+    ) -> Result<(Self, Found), StoreError> {
+        let cipher = key.map(|key| Cipher::new(key, Purpose::Documents, seed));
+        match Self::read(disk, cipher)? {
+            (documents, found, false) => Ok((documents, found)),
+            (_, _, true) => Err(StoreError::WrongKey),
+        }
+    }
+
+    /// Says besides whether the key was another.
+    fn read(
+        mut disk: Box<dyn Disk>,
+        mut cipher: Option<Cipher>,
+    ) -> Result<(Self, Found, bool), DiskError> {
         let mut found = Found::default();
+        let mut is_key_wrong = false;
         let mut names = disk.list()?;
         names.sort_unstable();
         for file_name in names {
@@ -69,16 +98,21 @@ impl Documents {
             let read = read_whole(&mut *disk, file, &mut bytes);
             disk.close(file);
             read?;
-            match name
-                .as_deref()
-                .and_then(|name| decode(name, &bytes).map(<[u8]>::to_vec))
-            {
+            let mut opened = Vec::new();
+            let plain = cipher::open_file(cipher.as_mut(), &bytes, &mut opened);
+            is_key_wrong |= plain == Err(Closed::WrongKey);
+            let decoded = match (name.as_deref(), plain) {
+                (Some(name), Ok(plain)) => decode(name, plain).map(<[u8]>::to_vec),
+                _ => None,
+            };
+            match decoded {
                 Some(content) => found.documents.push((name.unwrap_or_default(), content)),
                 None => found.damaged.push(name.unwrap_or(file_name)),
             }
         }
         let documents = Documents {
             disk,
+            cipher,
             waiting: BTreeMap::new(),
             written: Vec::new(),
             is_folder_dirty: false,
@@ -90,7 +124,7 @@ impl Documents {
             durable: 0,
             failure: None,
         };
-        Ok((documents, found))
+        Ok((documents, found, is_key_wrong))
     }
 
     /// Puts a document in the place of what has its name. Of several before the next sync the last
@@ -220,7 +254,10 @@ impl Documents {
     }
 
     fn write_one(&mut self, name: &str, content: &[u8]) -> Result<FileId, DiskError> {
-        let bytes = encode(name, content);
+        let mut bytes = encode(name, content);
+        if let Some(cipher) = &mut self.cipher {
+            bytes = cipher.seal_file(&bytes);
+        }
         let file = self.disk.open(&(escape(name) + NEW_SUFFIX), true)?;
         let written = self
             .disk
@@ -330,6 +367,7 @@ fn unescape(escaped: &str) -> Option<String> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use super::super::cipher::Algorithm;
     use super::super::faulty::{Dice, Faulty};
     use super::*;
 
@@ -398,6 +436,37 @@ mod tests {
                 disk.crash(&mut dice);
             }
         }
+    }
+
+    #[test]
+    fn sealed_ones_are_read_with_their_key_alone() {
+        let disk = Faulty::new();
+        let (mut plain, _) = open(&disk);
+        plain.put("old", b"known to all".to_vec());
+        plain.sync_now().unwrap();
+        let key = Key::new([1; 32]);
+        let open_sealed =
+            |key: &Key, seed| Documents::open_sealed(Box::new(disk.clone()), Some(key), seed);
+        let (mut documents, _) = open_sealed(&key, 1).unwrap();
+        documents.put("new", b"for your eyes only".to_vec());
+        documents.sync_now().unwrap();
+        assert!(!disk.contains(b"eyes"));
+        let (_, found) = open_sealed(&key, 2).unwrap();
+        let expected = [("new", "for your eyes only"), ("old", "known to all")];
+        let expected = expected.map(|(name, content)| (name.to_owned(), content.into()));
+        assert_eq!(found.documents, expected);
+        let other = open_sealed(&Key::new([2; 32]), 3);
+        assert_eq!(other.err(), Some(StoreError::WrongKey));
+        let without = Documents::open(Box::new(disk.clone()));
+        assert_eq!(without.err(), Some(StoreError::WrongKey));
+        // With the other algorithm it is the same key.
+        let key = key.sealing_with(Algorithm::ChaCha);
+        let (mut documents, same) = open_sealed(&key, 4).unwrap();
+        assert_eq!(same, found);
+        documents.put("new", b"for her eyes only".to_vec());
+        documents.sync_now().unwrap();
+        let (_, found) = open_sealed(&key.sealing_with(Algorithm::Aes), 5).unwrap();
+        assert_eq!(found.documents[0].1, b"for her eyes only");
     }
 
     #[test]

@@ -105,6 +105,13 @@ impl Faulty {
         self.world().used_bytes()
     }
 
+    /// Whether some file holds these bytes.
+    pub(crate) fn contains(&self, bytes: &[u8]) -> bool {
+        let world = self.world();
+        let mut files = world.names.values().map(|file| &world.files[*file].bytes);
+        files.any(|file| file.windows(bytes.len()).any(|part| part == bytes))
+    }
+
     pub(crate) fn names(&self) -> Vec<String> {
         self.world().names.keys().cloned().collect()
     }

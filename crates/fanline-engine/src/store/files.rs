@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::disk::{Disk, DiskError, FileId};
+use super::packing::Packing;
 use super::record::{self, Head, Stamp};
 use super::sync::{SyncId, SyncMode, SyncRequest};
 use super::types::{NewRecord, StoreError};
@@ -57,6 +58,8 @@ pub(super) struct SegmentHead {
     pub(super) through: u32,
     pub(super) salt: u32,
     pub(super) first: u64,
+    /// What its records are sealed with; 0 when they are not.
+    pub(super) key_check: u64,
 }
 
 impl SegmentHead {
@@ -69,6 +72,7 @@ impl SegmentHead {
         bytes[16..20].copy_from_slice(&self.through.to_le_bytes());
         bytes[20..24].copy_from_slice(&self.salt.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.first.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.key_check.to_le_bytes());
         let sum = crc32fast::hash(&bytes[..HEAD_COPY_BYTES - 4]);
         bytes[HEAD_COPY_BYTES - 4..HEAD_COPY_BYTES].copy_from_slice(&sum.to_le_bytes());
         bytes.copy_within(..HEAD_COPY_BYTES, HEAD_COPY_BYTES);
@@ -91,6 +95,7 @@ impl SegmentHead {
             through: number(16)?,
             salt: number(20)?,
             first: u64::from_le_bytes(sound[24..32].try_into().ok()?),
+            key_check: u64::from_le_bytes(sound[32..40].try_into().ok()?),
         })
     }
 }
@@ -114,17 +119,24 @@ struct Window {
 /// Where the bytes of a record are in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Located {
-    /// Which window; the tail when there is none.
-    window: Option<usize>,
+    source: Source,
     from: usize,
     to: usize,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Tail,
+    Window(usize),
+    /// What was packed.
+    Unpacked,
+}
+
 impl Located {
-    fn clamped(window: Option<usize>, from: usize, bytes: usize, end: usize) -> Self {
+    fn clamped(source: Source, from: usize, bytes: usize, end: usize) -> Self {
         let to = from.saturating_add(bytes).min(end);
         Located {
-            window,
+            source,
             from: from.min(to),
             to,
         }
@@ -132,7 +144,7 @@ impl Located {
 
     /// Whether they came from the disk, so that they are to be checked.
     pub(super) fn is_from_disk(&self) -> bool {
-        self.window.is_some()
+        matches!(self.source, Source::Window(_))
     }
 }
 
@@ -157,6 +169,9 @@ pub(super) struct Files {
     pub(super) disk: Box<dyn Disk>,
     pub(super) salt: u32,
     pub(super) mode: SyncMode,
+    pub(super) packing: Packing,
+    /// A record before it is packed, or after it was unpacked.
+    plain: Vec<u8>,
     active: FileId,
     /// Of the file that is written, from `tail_from` on: what is not synced, and some before.
     tail: Vec<u8>,
@@ -184,11 +199,13 @@ pub(super) struct Files {
 
 impl Files {
     /// Without a file to write to, until [`begin`](Self::begin).
-    pub(super) fn new(disk: Box<dyn Disk>, mode: SyncMode) -> Self {
+    pub(super) fn new(disk: Box<dyn Disk>, mode: SyncMode, packing: Packing) -> Self {
         Files {
             disk,
             salt: 0,
             mode,
+            packing,
+            plain: Vec::new(),
             active: FileId(u32::MAX),
             tail: Vec::new(),
             tail_from: 0,
@@ -239,11 +256,43 @@ impl Files {
 
     /// Adds a record behind the others; it is written with the next batch.
     pub(super) fn push(&mut self, stamp: &Stamp, record: &NewRecord<'_>, bytes: u32) -> Head {
-        let stamp = Stamp {
-            salt: Some(self.salt),
-            ..*stamp
+        if self.packing.is_off() {
+            let stamp = Stamp {
+                salt: Some(self.salt),
+                ..*stamp
+            };
+            return record::encode(&mut self.tail, &stamp, record, bytes);
+        }
+        self.plain.clear();
+        let head = record::encode(&mut self.plain, stamp, record, bytes);
+        self.packing
+            .pack(&self.plain, &head, self.salt, &mut self.tail)
+    }
+
+    /// A record as it was before it was packed; `None` when it cannot be unpacked.
+    pub(super) fn plain<'a>(&'a mut self, record: &'a [u8]) -> Option<&'a [u8]> {
+        if !Head::peek(record)?.is_packed() {
+            return Some(record);
+        }
+        self.packing.unpack(record, &mut self.plain)?;
+        Some(&self.plain)
+    }
+
+    /// The same for a record that was located.
+    pub(super) fn unpack(&mut self, located: &Located) -> Option<Located> {
+        let mut plain = std::mem::take(&mut self.plain);
+        let record = self.bytes(located);
+        let unpacked = match Head::peek(record) {
+            Some(head) if head.is_packed() => {
+                let mut packing = std::mem::take(&mut self.packing);
+                let done = packing.unpack(self.bytes(located), &mut plain);
+                self.packing = packing;
+                done.map(|()| Located::clamped(Source::Unpacked, 0, plain.len(), plain.len()))
+            }
+            _ => Some(*located),
         };
-        record::encode(&mut self.tail, &stamp, record, bytes)
+        self.plain = plain;
+        unpacked
     }
 
     /// Where the next record goes.
@@ -478,7 +527,7 @@ impl Files {
     ) -> Result<Located, DiskError> {
         if segment.file == Some(self.active) && offset >= self.tail_from {
             let from = usize::try_from(offset - self.tail_from).unwrap_or(usize::MAX);
-            return Ok(Located::clamped(None, from, bytes, self.tail.len()));
+            return Ok(Located::clamped(Source::Tail, from, bytes, self.tail.len()));
         }
         let file = self.open(segment)?;
         self.reads += 1;
@@ -493,14 +542,16 @@ impl Files {
         let window = &mut self.windows[at];
         window.used = self.reads;
         let from = usize::try_from(offset - window.from).unwrap_or(usize::MAX);
-        Ok(Located::clamped(Some(at), from, bytes, window.bytes.len()))
+        let source = Source::Window(at);
+        Ok(Located::clamped(source, from, bytes, window.bytes.len()))
     }
 
     /// What was located, as long as nothing else was.
     pub(super) fn bytes(&self, located: &Located) -> &[u8] {
-        let all = match located.window {
-            None => &self.tail,
-            Some(at) => &self.windows[at].bytes,
+        let all = match located.source {
+            Source::Tail => &self.tail,
+            Source::Window(at) => &self.windows[at].bytes,
+            Source::Unpacked => &self.plain,
         };
         &all[located.from..located.to]
     }

@@ -1,6 +1,7 @@
 //! A set of filters, with what it remembers between questions.
 
-use super::subjects::{SubjectId, Subjects};
+use super::segment::hash_name;
+use super::subjects::{Subject, SubjectId, Subjects};
 use crate::topic::{Filter, FilterError};
 
 /// Above this many matching subjects the log is read on in order instead of subject by subject.
@@ -21,14 +22,73 @@ pub struct Filters {
 enum Known {
     #[default]
     Nothing,
-    /// In order of ids.
     Few {
-        ids: Vec<SubjectId>,
+        few: Few,
         as_of: u64,
     },
     Many {
         as_of: u64,
     },
+}
+
+/// A few subjects, in order of ids. They may be gone.
+#[derive(Clone, Debug)]
+pub(super) struct Few {
+    pub(super) ids: Vec<SubjectId>,
+    /// Their names, hashed.
+    pub(super) hashes: Vec<u64>,
+    /// A bit for each id, by its lowest bits: most others are told from these in no time.
+    marks: Box<[u64; MARK_WORDS]>,
+}
+
+const MARK_WORDS: usize = 128;
+
+impl Few {
+    fn new(ids: Vec<SubjectId>, subjects: &Subjects) -> Self {
+        let hashes = ids.iter().map(|id| hash_name(subjects.name(*id)));
+        let mut few = Few {
+            hashes: hashes.collect(),
+            ids: Vec::new(),
+            marks: Box::new([0; MARK_WORDS]),
+        };
+        for id in &ids {
+            few.mark(*id);
+        }
+        few.ids = ids;
+        few
+    }
+
+    pub(super) fn contains(&self, id: SubjectId) -> bool {
+        let (word, bit) = Few::mark_of(id);
+        self.marks[word] >> bit & 1 == 1 && self.ids.binary_search(&id).is_ok()
+    }
+
+    fn mark(&mut self, id: SubjectId) {
+        let (word, bit) = Few::mark_of(id);
+        self.marks[word] |= 1 << bit;
+    }
+
+    fn mark_of(id: SubjectId) -> (usize, usize) {
+        let place = id as usize % (MARK_WORDS * 64);
+        (place / 64, place % 64)
+    }
+
+    /// An id that was given out since: it may be another subject's than before.
+    fn note(&mut self, id: SubjectId, hash: Option<u64>) {
+        match (self.ids.binary_search(&id), hash) {
+            (Err(place), Some(hash)) => {
+                self.ids.insert(place, id);
+                self.hashes.insert(place, hash);
+                self.mark(id);
+            }
+            (Ok(place), Some(hash)) => self.hashes[place] = hash,
+            (Ok(place), None) => {
+                self.ids.remove(place);
+                self.hashes.remove(place);
+            }
+            (Err(_), None) => {}
+        }
+    }
 }
 
 impl Filters {
@@ -84,11 +144,11 @@ impl Filters {
         }
     }
 
-    /// The matching subjects when there are few. Their ids may be of subjects that are gone.
-    pub(super) fn few(&mut self, subjects: &Subjects) -> Option<&[SubjectId]> {
+    /// The matching subjects when there are few.
+    pub(super) fn few(&mut self, subjects: &Subjects) -> Option<&Few> {
         self.update(subjects);
         match &self.known {
-            Known::Few { ids, .. } => Some(ids),
+            Known::Few { few, .. } => Some(few),
             _ => None,
         }
     }
@@ -98,14 +158,16 @@ impl Filters {
         let is_right = match &mut known {
             Known::Nothing => false,
             Known::Many { as_of } => subjects.added() - *as_of < VISITS_MAX as u64,
-            Known::Few { ids, as_of } => match subjects.added_since(*as_of) {
+            Known::Few { few, as_of } => match subjects.added_since(*as_of) {
                 None => false,
                 Some(added) => {
                     for id in added {
-                        self.note(ids, id, subjects);
+                        let subject = subjects.get(id).map(Subject::name);
+                        let matching = subject.filter(|name| self.matches(name));
+                        few.note(id, matching.map(hash_name));
                     }
                     *as_of = subjects.added();
-                    ids.len() <= SUBJECTS_MAX
+                    few.ids.len() <= SUBJECTS_MAX
                 }
             },
         };
@@ -114,18 +176,6 @@ impl Filters {
         } else {
             self.resolve(subjects)
         };
-    }
-
-    /// An id that was given out since: it may be another subject's than before.
-    fn note(&self, ids: &mut Vec<SubjectId>, id: SubjectId, subjects: &Subjects) {
-        let matches = subjects.get(id).is_some_and(|s| self.matches(s.name()));
-        match (ids.binary_search(&id), matches) {
-            (Err(place), true) => ids.insert(place, id),
-            (Ok(place), false) => {
-                ids.remove(place);
-            }
-            _ => {}
-        }
     }
 
     fn resolve(&self, subjects: &Subjects) -> Known {
@@ -147,6 +197,7 @@ impl Filters {
             }
         }
         ids.sort_unstable();
-        Known::Few { ids, as_of }
+        let few = Few::new(ids, subjects);
+        Known::Few { few, as_of }
     }
 }

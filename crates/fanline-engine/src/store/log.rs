@@ -98,7 +98,7 @@ impl Store {
                 let parts = self.parts(&at).ok_or(StoreError::Damaged(sequence))?;
                 Ok(Some(parts.record))
             }
-            Err(StoreError::Damaged(sequence)) => {
+            Err(StoreError::Damaged(_)) => {
                 self.give_up(&place)?;
                 Err(StoreError::Damaged(sequence))
             }
@@ -185,7 +185,7 @@ impl Store {
             if active.records == 0 {
                 slots.reset(head.sequence);
             }
-            slots.push(head.sequence, slot);
+            slots.push(head.sequence, slot, head.bytes);
         }
         let known = self.subjects.get_mut(id);
         if known.last < active.first || known.messages == 0 {
@@ -215,39 +215,46 @@ impl Store {
         if at >= self.segments.len() || sequence < self.segments[at].first {
             return Ok(None);
         }
-        let slots = self.load(at)?;
-        let Some(slot) = slots.find(sequence) else {
+        self.load(at)?;
+        let segment = &self.segments[at];
+        let Some(slots) = &segment.slots else {
             return Ok(None);
         };
-        let subject = slots.entries[slot].subject;
-        if self.segments[at].is_dead(slot) {
+        let found = slots.find(sequence);
+        // One whose head is damaged may have any sequence between its neighbours'.
+        let found = found.or_else(|| slots.lost_beside(sequence, |slot| segment.is_dead(slot)));
+        let Some(slot) = found.filter(|slot| !segment.is_dead(*slot)) else {
             return Ok(None);
-        }
+        };
         Ok(Some(Place {
             segment: at,
             slot,
-            sequence,
-            subject,
+            sequence: slots.sequence(slot),
+            subject: slots.entries[slot].subject,
         }))
     }
 
     /// Gets the bytes of a record into memory, and checks them if they were on disk.
     pub(super) fn locate(&mut self, place: &Place) -> Result<At, StoreError> {
-        let slot = self.load(place.segment)?.entries[place.slot];
-        let offset = slot.offset as usize;
+        let slots = self.load(place.segment)?;
+        let offset = slots.entries[place.slot].offset as usize;
+        let bytes = slots.stored_bytes(place.slot) as usize;
         let (Body::File(file), Some(files)) =
             (&mut self.segments[place.segment].body, &mut self.files)
         else {
             return Ok(At::Memory(place.segment, offset));
         };
-        let located = files.locate(file, offset as u64, slot.bytes() as usize)?;
+        let located = files.locate(file, offset as u64, bytes)?;
         if located.is_from_disk() && !record::is_sound(files.bytes(&located), files.salt) {
             return Err(match files.distrust() {
                 Some(failure) => failure.into(),
                 None => StoreError::Damaged(place.sequence),
             });
         }
-        Ok(At::Files(located))
+        match files.unpack(&located) {
+            Some(located) => Ok(At::Files(located)),
+            None => Err(StoreError::WrongKey),
+        }
     }
 
     /// The record that was located, taken apart.
@@ -268,7 +275,7 @@ impl Store {
         let head = match (&mut segment.body, &mut self.files) {
             (Body::Memory(buffer), _) => buffer.get(offset..).and_then(Head::peek),
             (Body::File(file), Some(files)) => {
-                let located = files.locate(file, offset as u64, record::HEAD_BYTES)?;
+                let located = files.locate(file, offset as u64, record::PACKED_HEAD_BYTES)?;
                 Head::parse(files.bytes(&located), files.salt)
             }
             (Body::File(_), None) => None,
@@ -278,9 +285,9 @@ impl Store {
 
     /// Drops what is damaged, and counts it.
     fn give_up(&mut self, place: &Place) -> Result<(), StoreError> {
-        let slot = self.load(place.segment)?.entries[place.slot];
+        let bytes = self.load(place.segment)?.stored_bytes(place.slot);
         self.lost.messages += 1;
-        self.lost.bytes += u64::from(slot.bytes());
+        self.lost.bytes += u64::from(bytes);
         self.log_deed(Kind::Remove, place.sequence, b"");
         self.drop_at(place, Some(Cause::Damage))
     }
@@ -304,8 +311,9 @@ impl Store {
         place: &Place,
         cause: Option<Cause>,
     ) -> Result<(), StoreError> {
-        let slot = self.load(place.segment)?.entries[place.slot];
-        self.segments[place.segment].kill(place.slot, slot.bytes());
+        let slots = self.load(place.segment)?;
+        let (slot, bytes) = (slots.entries[place.slot], slots.stored_bytes(place.slot));
+        self.segments[place.segment].kill(place.slot, bytes);
         self.messages -= 1;
         self.bytes -= self.counted_bytes(slot.content_bytes(), slot.has_headers());
         let newest = self.drop_from_subject(place, cause);

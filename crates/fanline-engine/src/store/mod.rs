@@ -19,6 +19,7 @@
 //! assert_eq!(store.next_matching(&mut europe, 1), Ok(Some(1)));
 //! ```
 
+mod cipher;
 mod compaction;
 mod disk;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod filters;
 mod index;
 mod limits;
 mod log;
+mod packing;
 mod query;
 mod record;
 mod recovery;
@@ -47,11 +49,14 @@ mod sync;
 mod tests;
 mod types;
 mod upkeep;
+pub mod wrapped;
 
 use std::collections::VecDeque;
 
+pub use cipher::{Algorithm, Key};
 pub use disk::{Disk, DiskError, FileId};
 pub use filters::Filters;
+pub use packing::Compression;
 pub use recovery::{Damage, FileOptions, Recovery};
 pub use sync::{SyncId, SyncMode, SyncRequest};
 pub use types::{

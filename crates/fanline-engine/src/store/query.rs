@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use super::filters::Few;
 use super::segment::hash_name;
 use super::subjects::SubjectId;
 use super::types::{StoreError, StoreState, SubjectState};
@@ -140,7 +141,7 @@ impl Store {
         if filters.matches_all() {
             return self.next_where(from, |_| true, |_, _| true);
         }
-        let Some(ids) = filters.few(&self.subjects) else {
+        let Some(few) = filters.few(&self.subjects) else {
             let filters = &*filters;
             return self.next_where(
                 from,
@@ -148,23 +149,36 @@ impl Store {
                 |store, id| filters.matches(store.subjects.name(id)),
             );
         };
-        match *ids {
+        match *few.ids {
             [] => Ok(None),
             [only] => self.next_of(only, from),
-            _ => {
-                let subjects = &self.subjects;
-                let newest = ids
-                    .iter()
-                    .filter_map(|id| subjects.get(*id))
-                    .map(|s| s.last);
-                if newest.max().is_none_or(|newest| newest < from) {
-                    return Ok(None);
-                }
-                let hashes: Vec<u64> = ids.iter().map(|id| hash_name(subjects.name(*id))).collect();
-                let may_hold = |hash: &dyn Fn(u64) -> bool| hashes.iter().any(|h| hash(*h));
-                self.next_where(from, may_hold, |_, id| ids.binary_search(&id).is_ok())
-            }
+            _ => self.next_of_few(few, from),
         }
+    }
+
+    fn next_of_few(&mut self, few: &Few, from: u64) -> Result<Option<u64>, StoreError> {
+        let is_wanted = |_: &Store, id| few.contains(id);
+        // Mostly it is near.
+        let at = self.segment_at_or_after(from);
+        let Some(near) = self.segments.get(at) else {
+            return Ok(None);
+        };
+        let near_last = near.last;
+        if near.live() > 0
+            && let Some(found) = self.next_in(at, from, &is_wanted)?
+        {
+            return Ok(Some(found));
+        }
+        let known = few.ids.iter().filter_map(|id| self.subjects.get(*id));
+        if known
+            .map(|s| s.last)
+            .max()
+            .is_none_or(|newest| newest < from)
+        {
+            return Ok(None);
+        }
+        let may_hold = |hash: &dyn Fn(u64) -> bool| few.hashes.iter().any(|h| hash(*h));
+        self.next_where(near_last + 1, may_hold, is_wanted)
     }
 
     /// How many live records from a sequence on the filters match. From the first on it is told by
@@ -367,18 +381,31 @@ impl Store {
             {
                 continue;
             }
-            self.load(at)?;
-            let segment = &self.segments[at];
-            let Some(slots) = &segment.slots else {
-                continue;
-            };
-            let mut slot = slots.at_or_after(from);
-            while let Some(live) = segment.next_live(slot) {
-                if is_wanted(self, slots.entries[live].subject) {
-                    return Ok(Some(slots.sequence(live)));
-                }
-                slot = live + 1;
+            if let Some(found) = self.next_in(at, from, &is_wanted)? {
+                return Ok(Some(found));
             }
+        }
+        Ok(None)
+    }
+
+    /// The same in one segment.
+    fn next_in(
+        &mut self,
+        at: usize,
+        from: u64,
+        is_wanted: &impl Fn(&Store, SubjectId) -> bool,
+    ) -> Result<Option<u64>, StoreError> {
+        self.load(at)?;
+        let segment = &self.segments[at];
+        let Some(slots) = &segment.slots else {
+            return Ok(None);
+        };
+        let mut slot = slots.at_or_after(from);
+        while let Some(live) = segment.next_live(slot) {
+            if is_wanted(self, slots.entries[live].subject) {
+                return Ok(Some(slots.sequence(live)));
+            }
+            slot = live + 1;
         }
         Ok(None)
     }

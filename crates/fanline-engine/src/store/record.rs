@@ -1,11 +1,16 @@
 //! A record as bytes; the layout is in `docs/formats/log.md`.
 
+use super::cipher::SEAL_BYTES;
 use super::types::{NewRecord, Record};
 
 /// Bytes of the part that every record has.
 pub(super) const HEAD_BYTES: usize = 32;
+/// The same of a packed record, which also has the length that it had before.
+pub(super) const PACKED_HEAD_BYTES: usize = HEAD_BYTES + 4;
 /// The longest record, head included.
 pub(super) const RECORD_BYTES_MAX: usize = (1 << 29) - 1;
+/// The longest that is not packed: sealing makes it longer.
+const PLAIN_BYTES_MAX: usize = RECORD_BYTES_MAX - 4 - SEAL_BYTES;
 
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +58,17 @@ impl Kind {
 const HAS_HEADERS: u8 = 1;
 const HAS_EXPIRY: u8 = 2;
 const HAS_REPLACED: u8 = 4;
-const FLAGS: u8 = HAS_HEADERS | HAS_EXPIRY | HAS_REPLACED;
+const IS_COMPRESSED: u8 = 8;
+const IS_SEALED: u8 = 16;
+const PACKED: u8 = IS_COMPRESSED | IS_SEALED;
+const FLAGS: u8 = HAS_HEADERS | HAS_EXPIRY | HAS_REPLACED | PACKED;
 
 /// The fixed part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) bytes: u32,
+    /// What `bytes` was before it was packed.
+    pub(super) plain_bytes: u32,
     pub(super) body_sum: u32,
     pub(super) subject_bytes: u16,
     pub(super) kind: Kind,
@@ -71,22 +81,32 @@ impl Head {
     /// Reads a head whose checksum is right, and which can be one.
     pub(super) fn parse(bytes: &[u8], salt: u32) -> Option<Self> {
         let head = Head::peek(bytes)?;
-        (read_u32(bytes, 0)? == sum(salt, &bytes[4..HEAD_BYTES])).then_some(head)
+        let summed = bytes.get(4..head.head_len())?;
+        (read_u32(bytes, 0)? == sum(salt, summed)).then_some(head)
     }
 
     /// Reads a head without its checksum.
     pub(super) fn peek(bytes: &[u8]) -> Option<Self> {
         let flags = *bytes.get(15)?;
+        let length = read_u32(bytes, 8)?;
         let head = Head {
             body_sum: read_u32(bytes, 4)?,
-            bytes: read_u32(bytes, 8)?,
+            bytes: length,
+            plain_bytes: match flags & PACKED {
+                0 => length,
+                _ => read_u32(bytes, HEAD_BYTES)?,
+            },
             subject_bytes: u16::from_le_bytes(bytes.get(12..14)?.try_into().ok()?),
             kind: Kind::from_byte(*bytes.get(14)?)?,
             flags,
             sequence: read_u64(bytes, 16)?,
             unix_nanos: i64::from_le_bytes(bytes.get(24..32)?.try_into().ok()?),
         };
-        let least = HEAD_BYTES + extra_bytes(flags) + usize::from(head.subject_bytes);
+        let least = match flags & PACKED {
+            0 => HEAD_BYTES + extra_bytes(flags) + usize::from(head.subject_bytes),
+            IS_COMPRESSED => PACKED_HEAD_BYTES,
+            _ => PACKED_HEAD_BYTES + SEAL_BYTES,
+        };
         let bytes = usize::try_from(head.bytes).ok()?;
         (flags & !FLAGS == 0 && (least..=RECORD_BYTES_MAX).contains(&bytes)).then_some(head)
     }
@@ -102,8 +122,63 @@ impl Head {
         bytes
     }
 
+    /// Appends it, without checksums.
+    pub(super) fn write_to(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.to_bytes());
+        if self.is_packed() {
+            out.extend_from_slice(&self.plain_bytes.to_le_bytes());
+        }
+    }
+
+    /// The same record with another body; `None` when nothing is done to it.
+    pub(super) fn packed(
+        self,
+        content_bytes: usize,
+        is_compressed: bool,
+        is_sealed: bool,
+    ) -> Option<Self> {
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let packed = flag(is_compressed, IS_COMPRESSED) | flag(is_sealed, IS_SEALED);
+        let sealing = if is_sealed { SEAL_BYTES } else { 0 };
+        let bytes = u32::try_from(PACKED_HEAD_BYTES + content_bytes + sealing).ok()?;
+        (packed != 0).then_some(Head {
+            bytes,
+            flags: self.flags | packed,
+            ..self
+        })
+    }
+
+    /// The same record as it was before it was packed.
+    pub(super) fn unpacked(self) -> Self {
+        Head {
+            bytes: self.plain_bytes,
+            flags: self.flags & !PACKED,
+            ..self
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.bytes as usize
+    }
+
+    /// How long the part is that has a checksum of its own.
+    fn head_len(&self) -> usize {
+        match self.is_packed() {
+            true => PACKED_HEAD_BYTES,
+            false => HEAD_BYTES,
+        }
+    }
+
+    pub(super) fn is_packed(&self) -> bool {
+        self.flags & PACKED != 0
+    }
+
+    pub(super) fn is_compressed(&self) -> bool {
+        self.flags & IS_COMPRESSED != 0
+    }
+
+    pub(super) fn is_sealed(&self) -> bool {
+        self.flags & IS_SEALED != 0
     }
 
     pub(super) fn has_headers(&self) -> bool {
@@ -152,7 +227,7 @@ pub(super) fn encoded_bytes(record: &NewRecord<'_>, has_replaced: bool) -> Optio
         + record.subject.len()
         + record.headers.len()
         + record.payload.len();
-    if bytes > RECORD_BYTES_MAX {
+    if bytes > PLAIN_BYTES_MAX {
         return None;
     }
     u32::try_from(bytes).ok()
@@ -178,6 +253,7 @@ pub(super) fn encode(out: &mut Vec<u8>, stamp: &Stamp, record: &NewRecord<'_>, b
     let from = out.len();
     let head = Head {
         bytes,
+        plain_bytes: bytes,
         body_sum: 0,
         subject_bytes: u16::try_from(record.subject.len()).unwrap_or(u16::MAX),
         kind: stamp.kind,
@@ -206,16 +282,26 @@ pub(super) fn encode(out: &mut Vec<u8>, stamp: &Stamp, record: &NewRecord<'_>, b
 }
 
 /// Writes the checksums of a record.
-fn seal(bytes: &mut [u8], salt: u32) {
-    let body_sum = sum(salt, &bytes[HEAD_BYTES..]);
+pub(super) fn seal(bytes: &mut [u8], salt: u32) {
+    let head_len = match bytes[15] & PACKED {
+        0 => HEAD_BYTES,
+        _ => PACKED_HEAD_BYTES,
+    };
+    let body_sum = sum(salt, &bytes[head_len..]);
     bytes[4..8].copy_from_slice(&body_sum.to_le_bytes());
-    let head_sum = sum(salt, &bytes[4..HEAD_BYTES]);
+    let head_sum = sum(salt, &bytes[4..head_len]);
     bytes[..4].copy_from_slice(&head_sum.to_le_bytes());
 }
 
-/// The sequence in a head of which nothing else can be trusted.
-pub(super) fn sequence_unchecked(bytes: &[u8]) -> Option<u64> {
-    read_u64(bytes, 16)
+/// The head of which one bit has become another.
+pub(super) fn mend(bytes: &[u8], salt: u32) -> Option<Head> {
+    let mut head = bytes[..bytes.len().min(PACKED_HEAD_BYTES)].to_vec();
+    (0..head.len() * 8).find_map(|bit| {
+        head[bit / 8] ^= 1 << (bit % 8);
+        let mended = Head::parse(&head, salt);
+        head[bit / 8] ^= 1 << (bit % 8);
+        mended
+    })
 }
 
 /// Overwrites headers and payload with zeros. The head stays as it is, so that nothing can go wrong
@@ -224,7 +310,10 @@ pub(super) fn erase(bytes: &mut [u8]) {
     let Some(head) = Head::peek(bytes) else {
         return;
     };
-    let from = HEAD_BYTES + extra_bytes(head.flags) + usize::from(head.subject_bytes);
+    let from = match head.is_packed() {
+        true => PACKED_HEAD_BYTES,
+        false => HEAD_BYTES + extra_bytes(head.flags) + usize::from(head.subject_bytes),
+    };
     if let Some(content) = bytes.get_mut(from..) {
         content.fill(0);
     }
@@ -239,13 +328,22 @@ pub(super) fn is_sound(bytes: &[u8], salt: u32) -> bool {
 /// Whether the body's checksum is right; the head's is known to be.
 pub(super) fn is_body_sound(head: &Head, bytes: &[u8], salt: u32) -> bool {
     bytes
-        .get(HEAD_BYTES..head.len())
+        .get(head.head_len()..head.len())
         .is_some_and(|body| sum(salt, body) == head.body_sum)
 }
 
-/// Takes a record apart; `None` when its parts do not add up.
+/// What of a packed record's head its seal covers: all but the checksums.
+pub(super) fn sealed_with(bytes: &[u8]) -> [u8; PACKED_HEAD_BYTES - 8] {
+    let mut covered = [0; PACKED_HEAD_BYTES - 8];
+    if let Some(head) = bytes.get(8..PACKED_HEAD_BYTES) {
+        covered.copy_from_slice(head);
+    }
+    covered
+}
+
+/// Takes a record apart that is not packed; `None` when its parts do not add up.
 pub(super) fn decode(bytes: &[u8]) -> Option<Parts<'_>> {
-    let head = Head::peek(bytes)?;
+    let head = Head::peek(bytes).filter(|head| !head.is_packed())?;
     let bytes = bytes.get(..head.len())?;
     let mut at = HEAD_BYTES;
     let mut take = |count: usize| {

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::cipher::{self, Cipher, Closed, Key, Purpose};
 use super::disk::Disk;
 use super::files::{Files, SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead, read_whole};
 use super::index::{self, Reader};
+use super::packing::{Compression, Packing};
 use super::record::{self, Head, Kind, Parts};
 use super::scan::{Found, Scanner};
 use super::segment::{Body, Segment, hash_name};
@@ -25,8 +27,12 @@ const SEGMENT_BYTES_MAX: usize = 1 << 30;
 pub struct FileOptions {
     /// When an acknowledgement may be sent.
     pub mode: SyncMode,
-    /// A random number, for the salt of a store that is new.
+    /// A random number, another one each time: for the salt of a store that is new, and for sealing.
     pub seed: u64,
+    /// How records are made smaller from now on.
+    pub compression: Compression,
+    /// What everything is sealed with from now on; what is sealed already needs the same key.
+    pub key: Option<Key>,
     /// A segment grows to this, or to one record; at most 1 GiB.
     pub segment_bytes: usize,
 }
@@ -36,6 +42,8 @@ impl Default for FileOptions {
         FileOptions {
             mode: SyncMode::Commit,
             seed: 0,
+            compression: Compression::None,
+            key: None,
             segment_bytes: FILE_SEGMENT_BYTES,
         }
     }
@@ -74,20 +82,23 @@ impl Store {
     /// A store in a folder, with all that it held when it was last synced, and perhaps more.
     ///
     /// # Errors
-    /// The disk fails. Damage is no error: it is told.
+    /// The disk fails, or the key is another. Damage is no error: it is told.
     pub fn file(
         disk: Box<dyn Disk>,
         options: &FileOptions,
         limits: &StoreLimits,
     ) -> Result<(Self, Recovery), StoreError> {
         let mut recovery = Recovery::default();
-        let mut files = Files::new(disk, options.mode);
+        let cipher = options.key.as_ref();
+        let cipher = cipher.map(|key| Cipher::new(key, Purpose::Log, options.seed));
+        let packing = Packing::new(options.compression, cipher);
+        let mut files = Files::new(disk, options.mode, packing);
         let names = files.disk.list()?;
         let folder = Folder::new(&names);
         let has_index = names.iter().any(|name| name == index::NAME);
         let mut store = Store::of_files(options);
         let covered = match has_index {
-            true => restore(&mut store, &mut *files.disk, &folder)?,
+            true => restore(&mut store, &mut files, &folder)?,
             false => None,
         };
         recovery.index_was_bad = has_index && covered.is_none();
@@ -105,9 +116,11 @@ impl Store {
         let salt = covered.as_ref().map(|covered| covered.salt).or(plan.salt);
         files.salt = salt.unwrap_or_else(|| spread(options.seed));
         store.files = Some(Box::new(files));
-        store.replay(covered, plan.segments, &mut recovery)?;
+        let key_check = store.replay(covered, plan.segments, &mut recovery)?;
         recovery.damages.truncate(DAMAGES_MAX);
-        store.go_on()?;
+        store.go_on(key_check)?;
+        // A packed record that was erased does not tell its subject to the deed that removes it again.
+        store.recount()?;
         store.lost = recovery.lost;
         store.set_limits(limits)?;
         Ok((store, recovery))
@@ -119,18 +132,20 @@ impl Store {
         store
     }
 
+    /// Gives what the newest segment says of its key.
     fn replay(
         &mut self,
         covered: Option<Covered>,
         mut segments: Vec<SegmentFile>,
         recovery: &mut Recovery,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
         let mut bytes = Vec::new();
+        let mut key_check = 0;
         // A file that was begun when the power went: nothing in it was acknowledged, as its head is
         // synced with its first record. Where the log ends is then in the one before.
         while let Some(newest) = segments.last_mut() {
             self.read_file(newest, &mut bytes)?;
-            if SegmentHead::parse(&bytes).is_some() {
+            if self.head_of(&bytes)?.is_some() {
                 break;
             }
             recovery.torn_bytes += bytes.len() as u64;
@@ -140,22 +155,27 @@ impl Store {
         if let Some(covered) = covered {
             let at = self.segments.len() - 1;
             self.load(at)?;
+            // A packed record that was erased since does not tell its subject: the subject is not held
+            // because of it.
+            self.recount()?;
             self.held = self.held_by(at);
             let Body::File(mut file) = self.segments[at].body else {
-                return Ok(());
+                return Ok(key_check);
             };
             self.read_file(&mut file, &mut bytes)?;
+            key_check = self.head_of(&bytes)?.map_or(0, |head| head.key_check);
             let is_newest = segments.is_empty();
             self.replay_records(&bytes, covered.offset, is_newest, recovery)?;
         }
         let count = segments.len();
         for (number, mut file) in segments.into_iter().enumerate() {
             self.read_file(&mut file, &mut bytes)?;
-            let Some(head) = SegmentHead::parse(&bytes) else {
+            let Some(head) = self.head_of(&bytes)? else {
                 recovery.note(&file, 0, bytes.len(), None);
                 self.remove_file(&mut file)?;
                 continue;
             };
+            key_check = head.key_check;
             file.bytes = bytes.len() as u64;
             self.seal();
             self.last = self.last.max(head.first.saturating_sub(1));
@@ -166,7 +186,17 @@ impl Store {
             let is_newest = number + 1 == count;
             self.replay_records(&bytes, from, is_newest, recovery)?;
         }
-        Ok(())
+        Ok(key_check)
+    }
+
+    /// What a segment says of itself, if its key is there.
+    fn head_of(&self, bytes: &[u8]) -> Result<Option<SegmentHead>, StoreError> {
+        let head = SegmentHead::parse(bytes);
+        let key_check = head.map_or(0, |head| head.key_check);
+        match &self.files {
+            Some(files) if !files.packing.can_open(key_check) => Err(StoreError::WrongKey),
+            _ => Ok(head),
+        }
     }
 
     fn remove_file(&mut self, file: &mut SegmentFile) -> Result<(), StoreError> {
@@ -204,12 +234,16 @@ impl Store {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         // What is read anew at each start is read until there is a checkpoint.
         self.upkeep.written += bytes.len().saturating_sub(from) as u64;
+        let mut unpacked = Vec::new();
         let mut scanner = Scanner::new(bytes, from, salt, true);
         while let Some((offset, found)) = scanner.next() {
             recovery.replayed += 1;
             match found {
                 Found::Sound(head) => {
-                    if let Some(parts) = record::decode(&bytes[offset..]) {
+                    let record = &bytes[offset..offset + head.len()];
+                    let plain = self.plain(&head, record, &mut unpacked);
+                    if let Some(parts) = plain.and_then(record::decode) {
+                        let parts = Parts { head, ..parts };
                         if parts.head.kind == Kind::Remove {
                             recovery.forgive(head.sequence);
                         }
@@ -242,6 +276,21 @@ impl Store {
             *body = Body::File(file);
         }
         Ok(())
+    }
+
+    /// A record as it was before it was packed.
+    fn plain<'a>(
+        &mut self,
+        head: &Head,
+        record: &'a [u8],
+        unpacked: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        if !head.is_packed() {
+            return Some(record);
+        }
+        let files = self.files.as_mut()?;
+        files.packing.unpack(record, unpacked)?;
+        Some(unpacked)
     }
 
     fn replay_record(&mut self, parts: &Parts<'_>, offset: usize) -> Result<(), StoreError> {
@@ -290,7 +339,7 @@ impl Store {
             if active.records == 0 {
                 slots.reset(head.sequence);
             }
-            slots.push(head.sequence, Slot::new(offset, head, UNKNOWN));
+            slots.push(head.sequence, Slot::new(offset, head, UNKNOWN), head.bytes);
         }
         active.note_added(head.sequence, head.bytes, head.unix_nanos);
         active.kill(active.records as usize - 1, head.bytes);
@@ -305,18 +354,21 @@ impl Store {
     }
 
     /// Goes on writing behind what was found.
-    fn go_on(&mut self) -> Result<(), StoreError> {
+    fn go_on(&mut self, key_check: u64) -> Result<(), StoreError> {
         let last = self.last;
         let Some(files) = &mut self.files else {
             return Ok(());
         };
-        if self.segments.is_empty() {
+        let is_new = self.segments.is_empty();
+        let must_roll = !is_new && key_check != files.packing.key_check();
+        if is_new {
             let head = SegmentHead {
                 number: 1,
                 generation: 0,
                 through: 1,
                 salt: files.salt,
                 first: last + 1,
+                key_check: files.packing.key_check(),
             };
             let mut file = file_of(1, 0);
             let id = files.disk.open(&file.name(), true)?;
@@ -347,6 +399,10 @@ impl Store {
             files.begin(id, active.bytes, last);
         }
         files.take_floor();
+        if must_roll {
+            // No segment says less of its key than its records need.
+            self.roll(last + 1)?;
+        }
         self.evict(usize::MAX);
         Ok(())
     }
@@ -399,15 +455,22 @@ struct Covered {
 /// Fills an empty store from the index; `None` when it cannot be used.
 fn restore(
     store: &mut Store,
-    disk: &mut dyn Disk,
+    files: &mut Files,
     folder: &Folder,
 ) -> Result<Option<Covered>, StoreError> {
+    let disk = &mut *files.disk;
     let mut bytes = Vec::new();
     let file = disk.open(index::NAME, false)?;
     let read = read_whole(disk, file, &mut bytes);
     disk.close(file);
     read?;
-    let Some(covered) = restore_from(store, &bytes) else {
+    let mut opened = Vec::new();
+    let content = match cipher::open_file(files.packing.cipher.as_mut(), &bytes, &mut opened) {
+        Ok(content) => content,
+        Err(Closed::Damaged) => return Ok(None),
+        Err(Closed::WrongKey) => return Err(StoreError::WrongKey),
+    };
+    let Some(covered) = restore_from(store, content) else {
         return Ok(None);
     };
     let are_there = covered
@@ -521,6 +584,7 @@ impl Folder {
                 through: *number,
                 salt: 0,
                 first: 0,
+                key_check: 0,
             }));
         }
         let is_whole = |compacted: &SegmentHead| {

@@ -42,7 +42,9 @@ impl Store {
     /// Overwrites the bytes of a record; on disk once its removal is there, which a crash must not
     /// undo. What the record says of another one is said again, as it cannot be trusted afterwards.
     fn erase(&mut self, place: &Place) -> Result<(), StoreError> {
-        let slot = self.load(place.segment)?.entries[place.slot];
+        let slots = self.load(place.segment)?;
+        let offset = slots.entries[place.slot].offset as usize;
+        let bytes = slots.stored_bytes(place.slot) as usize;
         let replaced = match self.locate(place) {
             Ok(at) => self.parts(&at).and_then(|parts| parts.replaced),
             Err(StoreError::Damaged(_)) => None,
@@ -51,7 +53,6 @@ impl Store {
         if let Some(replaced) = replaced {
             self.log_deed(Kind::Remove, replaced, b"");
         }
-        let (offset, bytes) = (slot.offset as usize, slot.bytes() as usize);
         match &mut self.segments[place.segment].body {
             Body::Memory(buffer) => {
                 if let Some(record) = buffer.get_mut(offset..offset + bytes) {

@@ -71,13 +71,14 @@ impl Store {
         let body = match (&mut self.files, self.segments.back().map(|s| &s.body)) {
             (Some(files), Some(Body::File(active))) => {
                 let number = active.number + 1;
-                let salt = files.salt;
+                let (salt, key_check) = (files.salt, files.packing.key_check());
                 Body::File(files.roll(&SegmentHead {
                     number,
                     generation: 0,
                     through: number,
                     salt,
                     first,
+                    key_check,
                 })?)
             }
             _ => Body::Memory(self.spare.buffers.pop().unwrap_or_default()),
@@ -180,12 +181,12 @@ impl Store {
         files.read_all(file, &mut bytes)?;
         bytes.truncate(usize::try_from(file.bytes).unwrap_or(usize::MAX));
         let mut scanner = Scanner::new(&bytes, SEGMENT_HEAD_BYTES, files.salt, false);
-        let mut found: Vec<(u64, Slot)> = Vec::with_capacity(segment.records as usize);
+        let mut found: Vec<FoundSlot> = Vec::with_capacity(segment.records as usize);
         let mut holes = Vec::new();
         while let Some((offset, what)) = scanner.next() {
             let head = match what {
-                Found::Hole { .. } => {
-                    holes.push(Hole::new(found.len(), &bytes[offset..]));
+                Found::Hole { bytes: len } => {
+                    holes.push(Hole::new(found.len(), len, &bytes[offset..], files.salt));
                     continue;
                 }
                 Found::Sound(head) | Found::Damaged(head) if head.kind.is_message() => head,
@@ -194,19 +195,22 @@ impl Store {
             if found.len() >= segment.records as usize {
                 break;
             }
-            let subject = record::decode(&bytes[offset..])
+            let plain = files.plain(&bytes[offset..offset + head.len()]);
+            let subject = plain
+                .and_then(record::decode)
                 .and_then(|parts| self.subjects.find(parts.record.subject));
             let offset = u32::try_from(offset).unwrap_or(u32::MAX);
             let slot = Slot::new(offset, &head, subject.unwrap_or(UNKNOWN));
-            found.push((head.sequence, slot));
+            found.push((head.sequence, slot, head.bytes));
         }
         if scanner.end() < bytes.len() {
-            holes.push(Hole::new(found.len(), &bytes[scanner.end()..]));
+            let rest = &bytes[scanner.end()..];
+            holes.push(Hole::new(found.len(), rest.len(), rest, files.salt));
         }
-        fill_holes(&mut found, &holes, segment, self.first);
-        for (number, (sequence, slot)) in found.into_iter().enumerate() {
+        fill_holes(&mut found, &holes, segment);
+        for (number, (sequence, slot, stored)) in found.into_iter().enumerate() {
             self.must_recount |= slot.subject == UNKNOWN && !segment.is_dead(number);
-            slots.push(sequence, slot);
+            slots.push(sequence, slot, stored);
         }
         Ok(slots)
     }
@@ -282,58 +286,71 @@ impl Store {
     }
 }
 
+/// A record with its sequence, and how many bytes it takes.
+type FoundSlot = (u64, Slot, u32);
+
+/// What is put in the place of a record that is not found.
+fn lost(sequence: u64) -> FoundSlot {
+    (sequence, Slot::lost(), Slot::LOST_BYTES)
+}
+
 /// Bytes that are no record.
 struct Hole {
     /// Behind so many records,
     behind: usize,
-    /// the first of which seems to have this sequence.
+    bytes: usize,
+    /// the first of which had this sequence, if that can be told.
     sequence: Option<u64>,
 }
 
 impl Hole {
-    fn new(behind: usize, bytes: &[u8]) -> Self {
+    fn new(behind: usize, bytes: usize, from: &[u8], salt: u32) -> Self {
         Hole {
             behind,
-            sequence: record::sequence_unchecked(bytes),
+            bytes,
+            sequence: record::mend(from, salt).map(|head| head.sequence),
         }
     }
 }
 
 /// Each record keeps its number, also when the head of one before it has become unreadable since. What
-/// its sequence was is told by its neighbours, or else by the damaged head itself.
-fn fill_holes(found: &mut Vec<(u64, Slot)>, holes: &[Hole], segment: &Segment, first_live: u64) {
+/// its sequence was is told by its neighbours, or else by the damaged head itself; where neither does
+/// it is taken for the highest that it can be: what is dropped below a sequence does not drop it then.
+fn fill_holes(found: &mut Vec<FoundSlot>, holes: &[Hole], segment: &Segment) {
     let records = segment.records as usize;
-    if found.len() >= records {
-        return;
-    }
-    if segment.last + 1 - segment.first == u64::from(segment.records) {
+    let mut missing = records.saturating_sub(found.len());
+    if segment.last + 1 - segment.first == u64::from(segment.records) && missing > 0 {
         for (number, sequence) in (segment.first..=segment.last).enumerate() {
-            if found.get(number).is_none_or(|(s, _)| *s != sequence) {
-                found.insert(number, (sequence, Slot::lost()));
+            if found.get(number).is_none_or(|(s, ..)| *s != sequence) {
+                found.insert(number, lost(sequence));
             }
         }
         return;
     }
-    for (before, hole) in holes.iter().enumerate() {
-        if found.len() >= records {
-            return;
-        }
-        let at = hole.behind + before;
-        let previous = at.checked_sub(1).map(|p| found[p].0 + 1);
-        let least = match segment.is_dead(at) {
-            true => previous.unwrap_or(segment.first),
-            // What lives is not below all that lives.
-            false => previous.unwrap_or(segment.first).max(first_live),
+    let largest = holes.iter().map(|hole| hole.bytes).max();
+    let mut filled = 0;
+    for (number, hole) in holes.iter().enumerate() {
+        let wanted = match Some(hole.bytes) == largest {
+            true => missing.saturating_sub(holes.len() - number - 1).max(1),
+            false => 1,
         };
-        let end = found.get(at).map_or(segment.last + 1, |(next, _)| *next);
-        let seems = hole.sequence.filter(|s| (least..end).contains(s));
-        if least < end {
-            found.insert(at, (seems.unwrap_or(least), Slot::lost()));
+        let at = hole.behind + filled;
+        let previous = at.checked_sub(1).and_then(|previous| found.get(previous));
+        let least = previous.map_or(segment.first, |(sequence, ..)| sequence + 1);
+        let end = found.get(at).map_or(segment.last + 1, |(next, ..)| *next);
+        let room = usize::try_from(end.saturating_sub(least)).unwrap_or(usize::MAX);
+        let count = wanted.min(missing).min(room);
+        match hole.sequence.filter(|s| (least..end).contains(s)) {
+            Some(sequence) if count == 1 => found.insert(at, lost(sequence)),
+            _ => drop(found.splice(at..at, (end - count as u64..end).map(lost))),
         }
+        missing -= count;
+        filled += count;
     }
-    // The rest was at the end, and the last of it is known.
+    // What the file is too short for.
     while found.len() < records {
-        let sequence = segment.last - (records - found.len() - 1) as u64;
-        found.push((sequence, Slot::lost()));
+        let least = found.last().map_or(segment.first, |(last, ..)| last + 1);
+        let left = (records - found.len() - 1) as u64;
+        found.push(lost(least.max(segment.last.saturating_sub(left))));
     }
 }

@@ -11,7 +11,8 @@ const _: () = assert!(HEAD_BYTES_32 as usize == HEAD_BYTES);
 pub(super) struct Slot {
     /// Where it begins in the segment.
     pub(super) offset: u32,
-    /// How long it is, with flags in the three highest bits, which no length reaches.
+    /// How long it is when it is not packed, with flags in the three highest bits, which no length
+    /// reaches.
     bytes_and_flags: u32,
     /// Meaningless when it is dead.
     pub(super) subject: SubjectId,
@@ -31,18 +32,24 @@ impl Slot {
             | flag(head.has_replaced(), HAS_REPLACED);
         Slot {
             offset,
-            bytes_and_flags: head.bytes & !FLAGS | flags,
+            bytes_and_flags: head.plain_bytes & !FLAGS | flags,
             subject,
         }
     }
+
+    pub(super) const LOST_BYTES: u32 = HEAD_BYTES_32;
 
     /// The slot of a record that cannot be found any more.
     pub(super) fn lost() -> Self {
         Slot {
             offset: 0,
-            bytes_and_flags: HEAD_BYTES_32,
+            bytes_and_flags: Self::LOST_BYTES,
             subject: UNKNOWN,
         }
+    }
+
+    fn is_lost(self) -> bool {
+        self.offset == 0 && self.subject == UNKNOWN
     }
 
     /// Bytes of subject, headers and payload together.
@@ -52,7 +59,7 @@ impl Slot {
         u64::from(self.bytes()) - HEAD_BYTES as u64 - extra
     }
 
-    pub(super) fn bytes(self) -> u32 {
+    fn bytes(self) -> u32 {
         self.bytes_and_flags & !FLAGS
     }
 
@@ -73,6 +80,8 @@ pub(super) struct Slots {
     pub(super) entries: Vec<Slot>,
     /// Sequences less `base`, once there is a gap between two of them.
     gaps: Vec<u32>,
+    /// How long each is on disk, once there is one that is packed.
+    stored: Vec<u32>,
 }
 
 impl Slots {
@@ -81,6 +90,7 @@ impl Slots {
         self.base = base;
         self.entries.clear();
         self.gaps.clear();
+        self.stored.clear();
     }
 
     pub(super) fn with_base(base: u64) -> Self {
@@ -95,9 +105,14 @@ impl Slots {
         u32::try_from(sequence.saturating_sub(self.base)).is_ok()
     }
 
-    /// Adds a record above all others.
-    pub(super) fn push(&mut self, sequence: u64, slot: Slot) {
+    /// Adds a record above all others, which takes so many bytes.
+    pub(super) fn push(&mut self, sequence: u64, slot: Slot, stored: u32) {
         let number = self.entries.len() as u64;
+        if !self.stored.is_empty() || stored != slot.bytes() {
+            let before = &self.entries[self.stored.len()..];
+            self.stored.extend(before.iter().map(|slot| slot.bytes()));
+            self.stored.push(stored);
+        }
         if self.gaps.is_empty() && sequence != self.base + number {
             let before = u32::try_from(number).unwrap_or(u32::MAX);
             self.gaps.extend(0..before);
@@ -110,6 +125,12 @@ impl Slots {
 
     fn distance(&self, sequence: u64) -> u32 {
         u32::try_from(sequence - self.base).unwrap_or(u32::MAX)
+    }
+
+    /// How many bytes a record takes.
+    pub(super) fn stored_bytes(&self, slot: usize) -> u32 {
+        let stored = self.stored.get(slot).copied();
+        stored.unwrap_or_else(|| self.entries[slot].bytes())
     }
 
     pub(super) fn sequence(&self, slot: usize) -> u64 {
@@ -133,12 +154,25 @@ impl Slots {
         (slot < self.len() && self.sequence(slot) == sequence).then_some(slot)
     }
 
+    /// The slot of a record that cannot be found any more, and that may be the one of this sequence,
+    /// which has none.
+    pub(super) fn lost_beside(
+        &self,
+        sequence: u64,
+        is_dead: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let above = self.at_or_after(sequence);
+        let mut beside = [Some(above), above.checked_sub(1)].into_iter().flatten();
+        beside.find(|slot| self.entries.get(*slot).is_some_and(|s| s.is_lost()) && !is_dead(*slot))
+    }
+
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Bytes of memory.
     pub(super) fn room_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Slot>() + self.gaps.capacity() * size_of::<u32>()
+        self.entries.capacity() * size_of::<Slot>()
+            + (self.gaps.capacity() + self.stored.capacity()) * size_of::<u32>()
     }
 }

@@ -615,7 +615,7 @@ impl Store {
             while let Some(live) = segment.next_live(slot) {
                 let entry = slots.entries[live];
                 messages += 1;
-                live_bytes += u64::from(entry.bytes());
+                live_bytes += u64::from(slots.stored_bytes(live));
                 bytes += self.counted_bytes(entry.content_bytes(), entry.has_headers());
                 slot = live + 1;
             }

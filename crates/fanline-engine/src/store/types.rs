@@ -163,6 +163,9 @@ pub enum StoreError {
     /// The record is on disk but its checksum is wrong. It has been given up and counted.
     #[error("record {0} is damaged on disk")]
     Damaged(u64),
+    /// What is on disk was sealed with another key, or with one where none was given.
+    #[error("it is encrypted with another key")]
+    WrongKey,
     /// The disk failed. Reads go on where they can; appends are refused until a write succeeds.
     #[error(transparent)]
     Disk(#[from] DiskError),

@@ -231,12 +231,15 @@ impl Store {
             return Ok(());
         };
         files.write()?;
-        let Some(bytes) = self.encode_index() else {
+        let Some(mut bytes) = self.encode_index() else {
             return Ok(());
         };
         let Some(files) = &mut self.files else {
             return Ok(());
         };
+        if let Some(cipher) = &mut files.packing.cipher {
+            bytes = cipher.seal_file(&bytes);
+        }
         let file = files.disk.open(index::NEW_NAME, true)?;
         let written = files
             .disk

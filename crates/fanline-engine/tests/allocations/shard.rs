@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::{
-    Access, Chunk, Limits, Peer, Place, SHARED_BYTES_MIN, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, Chunk, Limits, Peer, Place, SHARED_BYTES_MIN, ServerInfo, SessionId, Shard, ShardConfig,
 };
 
 use crate::allocations;
@@ -23,7 +23,7 @@ impl World {
     fn new(shards: usize, subscribers: &[&str]) -> Self {
         let config = Arc::new(ShardConfig {
             limits: Limits::default(),
-            access: Access::open().into(),
+            auth: Auth::Open,
             shards,
             traces: false,
         });
@@ -62,10 +62,7 @@ impl World {
             for to in 0..self.shards.len() {
                 let mut batch = std::mem::take(self.shards[from].outgoing(to));
                 let mut place = Place::default();
-                while self.shards[to]
-                    .apply(&batch, &mut place, Duration::ZERO)
-                    .must_flush
-                {}
+                while self.shards[to].apply(&batch, &mut place).must_flush {}
                 batch.clear();
                 *self.shards[from].outgoing(to) = batch;
             }

@@ -1,10 +1,12 @@
 //! How to connect.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::address::{ServerAddress, parse_list};
 use super::error::ClientError;
+use super::tls::TlsSettings;
 
 /// Where to connect, and as whom.
 ///
@@ -22,6 +24,7 @@ pub struct ConnectOptions {
     pub(super) token: Option<String>,
     pub(super) echo: bool,
     pub(super) connect_timeout: Duration,
+    pub(super) tls: TlsSettings,
 }
 
 impl ConnectOptions {
@@ -67,6 +70,32 @@ impl ConnectOptions {
         self
     }
 
+    /// Speaks TLS, and accepts servers whose certificate comes from an authority in this PEM file
+    /// alone. `tls://` speaks it with the authorities that the system trusts.
+    #[must_use]
+    pub fn tls_ca(mut self, file: impl Into<PathBuf>) -> Self {
+        self.tls.ca_file = Some(file.into());
+        self.tls.is_wanted = true;
+        self
+    }
+
+    /// Speaks TLS, and shows this certificate where the server asks for one: PEM files of the
+    /// chain and of its key.
+    #[must_use]
+    pub fn tls_certificate(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.tls.certificate = Some((chain.into(), key.into()));
+        self.tls.is_wanted = true;
+        self
+    }
+
+    /// Whether TLS begins before the server has said anything (`handshake_first`).
+    #[must_use]
+    pub fn tls_first(mut self, is_first: bool) -> Self {
+        self.tls.is_first = is_first;
+        self.tls.is_wanted |= is_first;
+        self
+    }
+
     /// How long opening the connection and being accepted may take, per server; two seconds by
     /// default.
     #[must_use]
@@ -90,6 +119,7 @@ impl Default for ConnectOptions {
             token: None,
             echo: true,
             connect_timeout: Duration::from_secs(2),
+            tls: TlsSettings::default(),
         }
     }
 }

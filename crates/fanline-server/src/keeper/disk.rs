@@ -32,6 +32,12 @@ impl OpenFiles {
         self.lock().files.get(&id).cloned()
     }
 
+    /// Puts a file in the place of another one.
+    #[cfg(test)]
+    pub(super) fn replace(&self, id: FileId, file: Arc<File>) -> Option<Arc<File>> {
+        self.lock().files.insert(id, file)
+    }
+
     fn insert(&self, file: File) -> FileId {
         let mut table = self.lock();
         // There are far fewer open files than numbers.

@@ -1,5 +1,7 @@
 //! Streams on a disk that fails while clients publish.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -7,7 +9,7 @@ use std::time::Duration;
 use fanline_engine::jetstream::{AccountFolders, Folders};
 use fanline_engine::store::{Disk, DiskError, FileId};
 
-use super::disk::EIO;
+use super::disk::{EIO, OpenFiles};
 use super::jetstream::streams_over;
 use super::store_folder::{AccountsFolder, StreamFolders};
 use super::tests::{PATIENCE, TempFolder, server_of, stop};
@@ -16,6 +18,8 @@ use crate::client::Client;
 const WORKS: u8 = 0;
 const FULL: u8 = 1;
 const BROKEN: u8 = 2;
+/// It takes what is written, but cannot bring it to where it lasts.
+const UNSYNCED: u8 = 3;
 
 /// Real folders of accounts, whose disk fails when it is told to.
 struct FailingAccounts {
@@ -50,6 +54,8 @@ impl Folders for Failing {
     fn open(&mut self, stream: &str) -> Result<Box<dyn Disk>, DiskError> {
         Ok(Box::new(FailingDisk {
             disk: self.folders.open(stream)?,
+            files: self.folders.open_files(),
+            unsynced: None,
             how: Arc::clone(&self.how),
         }))
     }
@@ -61,6 +67,9 @@ impl Folders for Failing {
 
 struct FailingDisk {
     disk: Box<dyn Disk>,
+    files: OpenFiles,
+    /// The file that was written, while what is synced in its place fails.
+    unsynced: Option<(FileId, Arc<File>)>,
     how: Arc<AtomicU8>,
 }
 
@@ -70,6 +79,19 @@ impl FailingDisk {
             FULL => Err(DiskError::Full),
             BROKEN => Err(DiskError::Other(EIO)),
             _ => Ok(()),
+        }
+    }
+
+    /// Has the syncs of a file fail from now on, in the kernel: `/dev/null` knows no such thing.
+    fn unsync(&mut self, file: FileId) {
+        let null = Arc::new(File::open("/dev/null").expect("there"));
+        let written = self.files.replace(file, null);
+        self.unsynced = written.map(|written| (file, written));
+    }
+
+    fn end_unsync(&mut self) {
+        if let Some((file, written)) = self.unsynced.take() {
+            self.files.replace(file, written);
         }
     }
 }
@@ -84,16 +106,28 @@ impl Disk for FailingDisk {
     }
 
     fn close(&mut self, file: FileId) {
+        self.end_unsync();
         self.disk.close(file);
     }
 
     fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        self.end_unsync();
         self.check()?;
-        self.disk.write_at(file, offset, bytes)
+        self.disk.write_at(file, offset, bytes)?;
+        if self.how.load(Ordering::Relaxed) == UNSYNCED {
+            self.unsync(file);
+        }
+        Ok(())
     }
 
     fn read_at(&mut self, file: FileId, offset: u64, bytes: &mut [u8]) -> Result<usize, DiskError> {
-        self.disk.read_at(file, offset, bytes)
+        match &self.unsynced {
+            Some((unsynced, written)) if *unsynced == file => {
+                let read = written.read_at(bytes, offset);
+                read.map_err(|_| DiskError::Other(EIO))
+            }
+            _ => self.disk.read_at(file, offset, bytes),
+        }
     }
 
     fn len(&mut self, file: FileId) -> Result<u64, DiskError> {
@@ -101,6 +135,7 @@ impl Disk for FailingDisk {
     }
 
     fn truncate(&mut self, file: FileId, bytes: u64) -> Result<(), DiskError> {
+        self.end_unsync();
         self.disk.truncate(file, bytes)
     }
 
@@ -113,6 +148,7 @@ impl Disk for FailingDisk {
     }
 
     fn sync_file(&mut self, file: FileId) -> Result<(), DiskError> {
+        self.end_unsync();
         self.check()?;
         self.disk.sync_file(file)
     }
@@ -143,7 +179,7 @@ async fn publishes_are_refused_until_there_is_room() {
     let made = ask(&client, "$JS.API.STREAM.CREATE.S", config).await;
     assert!(made.contains("did_create"), "{made}");
     let mut acked = 0;
-    for (failure, code) in [(FULL, "10023"), (BROKEN, "10077")] {
+    for (failure, code) in [(FULL, "10023"), (BROKEN, "10077"), (UNSYNCED, "10077")] {
         let ack = ask(&client, "s", "tea").await;
         assert!(ack.contains(r#""seq":"#) && !ack.contains("error"), "{ack}");
         acked += 1;

@@ -10,13 +10,13 @@ use fanline_engine::jetstream::{
     API_LEVEL, AccountFolders, AccountLimits, AccountOverview, Folders, JetStreams, Now,
     OverviewWanted, Ports, ServerLimits, Settings, StreamId, Strictness,
 };
-use fanline_engine::store::{Disk, DiskError, SyncId};
+use fanline_engine::store::{Disk, DiskError, Key, SyncId};
 use tracing::info;
 
 use super::store_folder::{AccountsFolder, OWN, StoreFolder, StoreFolderError, StreamFolders};
 use super::work::{StreamSync, Whose, Work};
-use super::{Parts, machine, start};
-use crate::options::JetStreamOptions;
+use super::{Parts, machine, start, store_key};
+use crate::options::{Cipher, JetStreamOptions};
 use crate::server::{StartError, StartKeeper};
 use crate::shell::Common;
 
@@ -25,10 +25,15 @@ use crate::shell::Common;
 pub(crate) fn starter(options: &JetStreamOptions) -> Result<StartKeeper, StartError> {
     let options = options.clone();
     let store = options.store_dir.as_deref().map(take).transpose()?;
+    let key = store.as_ref().map(|store| key_of(store, &options));
+    let key = key.transpose()?.flatten();
     Ok(Box::new(move |common: &Arc<Common>, info: &ServerInfo| {
         let limits = limits(&options, store.as_ref());
         log_start(&options, limits, store.as_ref());
-        let settings = settings(&options, limits, info);
+        let settings = Settings {
+            key,
+            ..settings(&options, limits, info)
+        };
         start(common, store, move |parts| streams(settings, parts))
     }))
 }
@@ -51,6 +56,14 @@ fn take(store_dir: &Path) -> Result<StoreFolder, StartError> {
     })
 }
 
+fn key_of(store: &StoreFolder, options: &JetStreamOptions) -> Result<Option<Key>, StartError> {
+    let key = store_key::open(store.path(), options.encryption.as_ref());
+    key.map_err(|source| StartError::StoreKey {
+        path: store.path().to_owned(),
+        source,
+    })
+}
+
 fn settings(options: &JetStreamOptions, limits: ServerLimits, info: &ServerInfo) -> Settings {
     Settings {
         account: String::new(),
@@ -65,6 +78,7 @@ fn settings(options: &JetStreamOptions, limits: ServerLimits, info: &ServerInfo)
         limits: AccountLimits::default(),
         server_limits: limits,
         sync: options.sync,
+        key: None,
     }
 }
 
@@ -89,6 +103,13 @@ fn log_start(options: &JetStreamOptions, limits: ServerLimits, store: Option<&St
     info!("  Max Storage:     {}", bytes(limits.storage_bytes_max));
     if let Some(store) = store {
         info!("  Store Directory: {:?}", store.path());
+    }
+    if let Some(encryption) = options.encryption.as_ref().filter(|_| store.is_some()) {
+        let cipher = match encryption.cipher {
+            Cipher::Aes => "AES-GCM",
+            Cipher::ChaCha => "ChaCha20-Poly1305",
+        };
+        info!("  Encryption:      {cipher}");
     }
     if let Some(domain) = &options.domain {
         info!("  Domain:          {domain}");
@@ -165,6 +186,10 @@ impl Work for JetStreams {
     ) {
         let stream = StreamId(whose.stream);
         self.handle_synced(whose.account, stream, id, result, now, ports);
+    }
+
+    fn say_goodbye(&mut self, now: Now, ports: &mut dyn Ports) {
+        self.say_goodbye(now, ports);
     }
 
     fn close(&mut self, now: Now, ports: &mut dyn Ports) {

@@ -7,6 +7,7 @@ mod help;
 mod jetstream;
 mod machine;
 mod store_folder;
+mod store_key;
 mod syncer;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ use help::Shared;
 pub(crate) use jetstream::{starter, store_folder};
 use store_folder::AccountsFolder;
 use store_folder::StoreFolder;
+pub use store_key::StoreKeyError;
 use syncer::{Job, Synced, Syncer};
 use work::{StreamSync, Work};
 
@@ -43,6 +45,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// What the control thread asks of the keeper.
 pub(crate) enum Command {
+    /// Tell clients that the server stops, while they can be told; answered when it is on its way.
+    SayGoodbye(oneshot::Sender<()>),
     /// Take what has come so far, bring everything to the disk, and end.
     Stop,
     /// There are other accounts from now on.
@@ -107,7 +111,7 @@ async fn run<W: Work + 'static>(
     let index = common.mailboxes.len() - 1;
     let at = u16::try_from(index).expect("at most SHARDS_MAX shards");
     let seed = crate::identity::random_u64();
-    let access = Arc::clone(&common.config.access);
+    let access = common.config.auth.directory();
     let mut keeper = Keeper::new(at, &common.config, seed, |ports| {
         make(Parts {
             folders: folders.clone(),
@@ -184,6 +188,7 @@ async fn work<W: Work>(
             command = commands.recv() => match command {
                 Some(Command::Tell(wanted, to)) => shared.lock().tell(wanted, to),
                 Some(Command::SetAccounts(access)) => shared.lock().set_accounts(&access),
+                Some(Command::SayGoodbye(done)) => shared.lock().say_goodbye(done),
                 // Without a control thread there is nobody to work for.
                 Some(Command::Stop) | None => break,
             },
@@ -280,6 +285,14 @@ impl<W: Work> Thread<W> {
         self.keeper.with(|work, ports| work.close(now, ports));
         self.post();
         self.report();
+    }
+
+    fn say_goodbye(&mut self, done: oneshot::Sender<()>) {
+        let now = self.now();
+        self.keeper.with(|work, ports| work.say_goodbye(now, ports));
+        self.post();
+        // Whoever stops the server may have lost patience.
+        let _ = done.send(());
     }
 
     fn tell(&mut self, wanted: OverviewWanted, to: oneshot::Sender<Vec<AccountOverview>>) {

@@ -123,6 +123,12 @@ pub(crate) struct StreamFolders {
 }
 
 impl StreamFolders {
+    /// What is open of them.
+    #[cfg(test)]
+    pub(super) fn open_files(&self) -> OpenFiles {
+        self.files.clone()
+    }
+
     /// Where a stream is kept.
     pub(super) fn folder(&self, stream: &str) -> Result<PathBuf, DiskError> {
         child(&self.path, stream)

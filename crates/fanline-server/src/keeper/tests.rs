@@ -182,6 +182,8 @@ impl Work for Echo {
         }
     }
 
+    fn say_goodbye(&mut self, _: Now, _: &mut dyn Ports) {}
+
     fn close(&mut self, _: Now, ports: &mut dyn Ports) {
         let port = ports.of(AccountId::GLOBAL);
         self.disk.sync_file(self.file).expect("synced");

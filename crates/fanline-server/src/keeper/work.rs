@@ -21,6 +21,9 @@ pub(crate) trait Work: Handler + Send {
         ports: &mut dyn Ports,
     );
 
+    /// Tells those who wait for something that the server stops.
+    fn say_goodbye(&mut self, now: Now, ports: &mut dyn Ports);
+
     /// Brings all to the disk, and waits for it: nothing else will be asked.
     fn close(&mut self, now: Now, ports: &mut dyn Ports);
 

@@ -1,16 +1,17 @@
 //! Everything that a server can be told before it starts.
 
+mod encryption;
 mod tls;
 mod websocket;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
+pub use encryption::{Cipher, Encryption, Secret};
 pub use fanline_engine::store::SyncMode;
-pub use fanline_engine::{Access, Limits};
+pub use fanline_engine::{Auth, Limits};
 pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 pub use websocket::WebSocketOptions;
 
@@ -51,8 +52,8 @@ pub struct Options {
     pub proxy_protocol: bool,
     /// How many shards (threads) share the connections; the measured default when `None`.
     pub shards: Option<NonZeroUsize>,
-    /// Who may connect, and what they may do.
-    pub access: Arc<Access>,
+    /// What clients must show.
+    pub auth: Auth,
     /// What clients are granted.
     pub limits: Limits,
     /// Over how long the clients are closed in lame duck mode.
@@ -86,7 +87,7 @@ impl Default for Options {
             unix_socket: None,
             proxy_protocol: false,
             shards: None,
-            access: Access::open().into(),
+            auth: Auth::Open,
             limits: Limits::default(),
             lame_duck_duration: Duration::from_secs(120),
             lame_duck_grace_period: Duration::from_secs(10),
@@ -128,6 +129,8 @@ pub struct JetStreamOptions {
     pub domain: Option<String>,
     /// Refuse requests with fields that nobody knows, as nats-server does.
     pub strict: bool,
+    /// How streams on disk are encrypted; not at all when `None`.
+    pub encryption: Option<Encryption>,
 }
 
 impl Default for JetStreamOptions {
@@ -139,6 +142,7 @@ impl Default for JetStreamOptions {
             sync: SyncMode::default(),
             domain: None,
             strict: true,
+            encryption: None,
         }
     }
 }

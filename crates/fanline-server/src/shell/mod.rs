@@ -9,15 +9,17 @@ mod connection;
 mod farewell;
 mod link;
 mod mailbox;
+mod wire;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use fanline_engine::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
     Access, Batch, CloseReason, ConnectionStatus, Peer, Place, ServerInfo, SessionId, Shard,
     ShardConfig, ShardStatus,
@@ -29,11 +31,13 @@ use tracing::{error, trace};
 use crate::checks::Checks;
 use crate::keeper::Helped;
 use crate::sync::{AtomicUsize, Ordering};
+use crate::tls::Tls;
 use chunks::ChunkPool;
 pub(crate) use closed::Closed;
 use closed::ClosedRing;
 use link::{Link, Wrote};
 pub(crate) use mailbox::Mailbox;
+use wire::SharedRoom;
 
 /// What the control thread asks of a shard.
 pub(crate) enum Command {
@@ -90,6 +94,48 @@ pub(crate) struct Told {
 pub(crate) enum Transport {
     Tcp(TcpStream),
     InProcess(DuplexStream),
+    /// Anything else, by the listener that it came to.
+    Wire(Incoming, Listener),
+}
+
+/// A connection as accepted.
+pub(crate) enum Incoming {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(std::os::unix::net::UnixStream),
+    /// One that was upgraded elsewhere already: what it was told, what came behind its request,
+    /// and its address.
+    Upgraded(DuplexStream, Box<Upgrade>, SocketAddr),
+}
+
+/// What a connection came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listener {
+    Clients,
+    WebSocket,
+}
+
+/// What listeners do before a session begins.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) allow_non_tls: bool,
+    pub(crate) proxy_protocol: bool,
+    pub(crate) websocket: Option<WebSocketListener>,
+}
+
+#[derive(Debug)]
+pub(crate) struct WebSocketListener {
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) rules: UpgradeRules,
+    pub(crate) handshake_timeout: Duration,
+}
+
+impl Listeners {
+    /// Whether a client's connection is plain TCP and nothing else.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.tls.is_none() && !self.proxy_protocol
+    }
 }
 
 /// What all shards of a server share.
@@ -102,6 +148,7 @@ pub(crate) struct Common {
     /// Whatever takes long before a client is let in.
     pub(crate) checks: Checks,
     pub(crate) started: Instant,
+    pub(crate) listeners: Listeners,
     /// Open connections, counted from accept to close, of each shard.
     pub(crate) connections: Vec<AtomicUsize>,
 }
@@ -165,6 +212,8 @@ pub(crate) struct Shell {
     /// Something was posted to a shard that asks for publishers to be held back.
     posted_to_congested: Cell<bool>,
     closed: RefCell<ClosedRing>,
+    /// Where connections that are not plain TCP work.
+    room: SharedRoom,
 }
 
 /// Runs a shard until it is told to stop.
@@ -190,6 +239,7 @@ pub(crate) async fn run(
         congestion: Cell::new(None),
         posted_to_congested: Cell::new(false),
         closed: closed.into(),
+        room: SharedRoom::default(),
     });
     // Tasks of their own, and not parts of this future: the runtime looks for new events before
     // it polls this one again, which would cost a system call for each turn.
@@ -287,11 +337,11 @@ impl Shell {
     /// Lets the engine know what other shards have said so far.
     fn take_mail(&self) {
         let mailbox = &self.common.mailboxes[self.index];
-        let now = self.now();
+        self.engine.borrow_mut().note_time(self.now());
         mailbox.take(|batch| {
             let mut place = Place::default();
             loop {
-                let receipt = self.engine.borrow_mut().apply(batch, &mut place, now);
+                let receipt = self.engine.borrow_mut().apply(batch, &mut place);
                 if receipt.must_flush || receipt.congested.is_some() {
                     self.flush();
                 }
@@ -472,12 +522,16 @@ impl Shell {
     }
 
     fn open(&self, cid: u64, mut peer: Peer, is_full: bool) -> SessionId {
+        self.give_nonce(&mut peer);
         let now = self.now();
-        let mut engine = self.engine.borrow_mut();
-        if engine.access().needs_nonce() {
+        self.engine.borrow_mut().open(cid, peer, is_full, now)
+    }
+
+    /// What a client has to sign, if anybody asks for it and it has none yet.
+    fn give_nonce(&self, peer: &mut Peer) {
+        if peer.nonce.is_empty() && self.engine.borrow().access().needs_nonce() {
             peer.nonce = crate::identity::new_nonce();
         }
-        engine.open(cid, peer, is_full, now)
     }
 
     /// Logs who was refused, and what.

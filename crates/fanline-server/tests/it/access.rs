@@ -7,7 +7,7 @@ use fanline_server::access::{
     Access, AccessConfig, AllowResponses, Allowed, ConnectionKind, Permissions, SALT_BYTES, User,
     hash_password,
 };
-use fanline_server::{Limits, Options};
+use fanline_server::{Auth, Limits, Options};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 
 use crate::raw::{RawClient, TestServer, options};
@@ -16,7 +16,7 @@ const REFUSAL: &str = "-ERR 'Authorization Violation'";
 
 fn server(config: AccessConfig) -> TestServer {
     TestServer::with(Options {
-        access: Access::new(config).unwrap().into(),
+        auth: Auth::Directory(Access::new(config).expect("a directory").into()),
         ..options(2)
     })
 }
@@ -213,7 +213,7 @@ fn users_come_the_way_they_may() {
 #[test]
 fn who_says_nothing_is_sent_away() {
     let server = TestServer::with(Options {
-        access: Access::user("ada", "pw").into(),
+        auth: Auth::Directory(Access::user("ada", "pw").into()),
         limits: Limits {
             auth_timeout: std::time::Duration::from_millis(50),
             ..Limits::default()
@@ -228,13 +228,14 @@ fn who_says_nothing_is_sent_away() {
 fn limited() -> TestServer {
     let mut ada = User::new("ada", "pw");
     ada.permissions = Some(Permissions {
-        publish: Allowed::publish(Some(&["a.*", "$JS.API.INFO"]), &["a.secret"]).unwrap(),
-        subscribe: Allowed::subscribe(None, &["in.secret", "jobs", "work night"]).unwrap(),
+        publish: Allowed::publish(Some(&["a.*", "$JS.API.INFO"]), &["a.secret"]).expect("subjects"),
+        subscribe: Allowed::subscribe(None, &["in.secret", "jobs", "work night"])
+            .expect("subjects"),
         responses: None,
     });
     let mut answers = User::new("answers", "pw");
     answers.permissions = Some(Permissions {
-        subscribe: Allowed::subscribe(Some(&["ask"]), &[]).unwrap(),
+        subscribe: Allowed::subscribe(Some(&["ask"]), &[]).expect("subjects"),
         responses: Some(AllowResponses::default()),
         ..Permissions::default()
     });

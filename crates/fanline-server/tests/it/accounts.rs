@@ -11,7 +11,7 @@ use fanline_engine::access::{
 };
 use fanline_engine::jetstream::AccountLimits;
 use fanline_server::client::{Client, ConnectOptions, Message, OutgoingMessage, Subscription};
-use fanline_server::{Handle, JetStreamOptions, Options, Server};
+use fanline_server::{Auth, Handle, JetStreamOptions, Options, Server};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -34,7 +34,7 @@ impl Running {
     fn with(config: AccessConfig, options: Options) -> Self {
         let access = Access::new(config).expect("a directory");
         let options = Options {
-            access: Arc::new(access),
+            auth: Auth::Directory(Arc::new(access)),
             monitoring: Some(("127.0.0.1".into(), 0)),
             ..options
         };
@@ -143,13 +143,23 @@ async fn nothing_crosses_without_an_import() {
         for account in ["B", "C", "B", "C", "B", "C"] {
             let client = server.client(account).await;
             let all = client.subscribe(">").await.expect("subscribed");
-            let group = client.queue_subscribe("secret", "g").await.expect("a group");
+            let group = client
+                .queue_subscribe("secret", "g")
+                .await
+                .expect("a group");
             client.flush().await.expect("flushed");
             others.push((client, all, group));
         }
         for _ in 0..shards {
             let a = server.client("A").await;
-            for topic in ["secret", "from.a.news.x", "clock.x", "$JS.API.INFO", "_R_.0.1", "time.x"] {
+            for topic in [
+                "secret",
+                "from.a.news.x",
+                "clock.x",
+                "$JS.API.INFO",
+                "_R_.0.1",
+                "time.x",
+            ] {
                 let message = OutgoingMessage {
                     topic: topic.into(),
                     reply: Some("back".into()),
@@ -186,7 +196,10 @@ async fn imports_lead_there_and_back() {
             b.flush().await.expect("flushed");
             a.publish("news.one.two", "hi").await.expect("published");
             let got = next(&mut news).await;
-            assert_eq!((got.topic(), got.payload()), ("from.a.news.one.two", &b"hi"[..]));
+            assert_eq!(
+                (got.topic(), got.payload()),
+                ("from.a.news.one.two", &b"hi"[..])
+            );
             a.flush().await.expect("flushed");
             let answerer = a.clone();
             let answers = tokio::spawn(async move {
@@ -260,7 +273,10 @@ async fn each_account_has_streams_of_its_own() {
     let refused = ask(&b, "$JS.API.STREAM.CREATE.T", &another).await;
     assert!(refused.contains(r#""err_code":10027"#), "{refused}");
     let info = ask(&b, "$JS.API.INFO", "").await;
-    assert!(info.contains(r#""max_streams":1"#) && info.contains(r#""streams":1"#), "{info}");
+    assert!(
+        info.contains(r#""max_streams":1"#) && info.contains(r#""streams":1"#),
+        "{info}"
+    );
     // Over the import B sees what A has, and can read it.
     let theirs = ask(&b, "A.API.STREAM.INFO.S", "").await;
     assert!(theirs.contains(r#""messages":2"#), "{theirs}");
@@ -280,11 +296,20 @@ async fn each_account_has_streams_of_its_own() {
     for (account, messages) in [("A", 2), ("B", 1)] {
         let client = server.client(account).await;
         let info = ask(&client, "$JS.API.STREAM.INFO.S", "").await;
-        assert!(info.contains(&format!(r#""messages":{messages}"#)), "{account}: {info}");
+        assert!(
+            info.contains(&format!(r#""messages":{messages}"#)),
+            "{account}: {info}"
+        );
     }
     server.stop().await;
     for account in ["A", "B"] {
-        assert!(folder.join("fanline/streams").join(account).join("S").is_dir());
+        assert!(
+            folder
+                .join("fanline/streams")
+                .join(account)
+                .join("S")
+                .is_dir()
+        );
     }
     assert!(!folder.join("fanline/streams/C").exists());
     let _ = fs::remove_dir_all(&folder);
@@ -300,7 +325,12 @@ async fn records_are_pulled_over_an_import() {
     };
     let server = Running::with(config, options);
     let (a, b) = (server.client("A").await, server.client("B").await);
-    ask(&a, "$JS.API.STREAM.CREATE.S", &STREAM.replace("file", "memory")).await;
+    ask(
+        &a,
+        "$JS.API.STREAM.CREATE.S",
+        &STREAM.replace("file", "memory"),
+    )
+    .await;
     for n in 0..3 {
         ask(&a, &format!("s.{n}"), "hi").await;
     }
@@ -333,8 +363,18 @@ async fn accounts_are_told_apart_in_monitoring() {
     a.flush().await.expect("flushed");
     b.flush().await.expect("flushed");
     let names = server.monitoring("/accountz")["accounts"].clone();
-    let names: Vec<&str> = names.as_array().expect("a list").iter().filter_map(Value::as_str).collect();
-    assert!(["$G", "$SYS", "A", "B", "C"].iter().all(|name| names.contains(name)), "{names:?}");
+    let names: Vec<&str> = names
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert!(
+        ["$G", "$SYS", "A", "B", "C"]
+            .iter()
+            .all(|name| names.contains(name)),
+        "{names:?}"
+    );
     let detail = server.monitoring("/accountz?acc=B")["account_detail"].clone();
     assert_eq!(detail["client_connections"], 1);
     assert_eq!(detail["subscriptions"], 1);
@@ -342,7 +382,10 @@ async fn accounts_are_told_apart_in_monitoring() {
     let statistics = server.monitoring("/accstatz")["account_statz"].clone();
     let of = |name: &str| {
         let all = statistics.as_array().expect("a list");
-        all.iter().find(|one| one["acc"] == name).cloned().unwrap_or_default()
+        all.iter()
+            .find(|one| one["acc"] == name)
+            .cloned()
+            .unwrap_or_default()
     };
     assert_eq!(of("A")["received"]["msgs"], 1);
     assert_eq!(of("A")["sent"]["msgs"], 0);
@@ -373,7 +416,10 @@ async fn an_account_has_only_what_it_may_have() {
         let user = ConnectOptions::new(&format!("nats://b:pw@{}", server.0.addresses().clients));
         let third = Client::connect(user.as_ref().expect("an address")).await;
         let error = third.err().expect("it is refused").to_string();
-        assert!(error.contains("maximum account active connections exceeded"), "{error}");
+        assert!(
+            error.contains("maximum account active connections exceeded"),
+            "{error}"
+        );
         let mut held = Vec::new();
         for client in [&one, &two, &one] {
             held.push(client.subscribe("x").await.expect("subscribed"));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fanline_server::{Access, Limits};
+use fanline_server::{Auth, Limits};
 
 use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer, options};
 
@@ -79,7 +79,7 @@ fn a_thousand_that_connect_at_once_get_in() {
 fn a_client_that_does_not_authenticate_in_time_is_told_so() {
     for shards in SHARD_COUNTS {
         let server = TestServer::with(fanline_server::Options {
-            access: Access::token("s3cret").into(),
+            auth: Auth::Token("s3cret".into()),
             limits: Limits {
                 auth_timeout: Duration::from_millis(50),
                 ..Limits::default()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanline_server::client::{Client, ClientError, ConnectOptions, Disconnect};
-use fanline_server::{Access, Handle, Options, Server};
+use fanline_server::{Auth, Handle, Options, Server};
 use tokio::time::timeout;
 
 use crate::raw::{PATIENCE, SHARD_COUNTS, options};
@@ -147,7 +147,7 @@ async fn a_client_learns_that_its_server_has_stopped() {
 #[tokio::test]
 async fn credentials_are_asked_of_clients_in_process_too() {
     let server = Server::start(Options {
-        access: Access::token("s3cret").into(),
+        auth: Auth::Token("s3cret".into()),
         ..options(2)
     });
     let server = server.expect("the server starts");

@@ -10,10 +10,10 @@ use tokio::time::timeout;
 use crate::raw::{PATIENCE, SHARD_COUNTS, options};
 
 /// A folder that is gone when the test is.
-struct TempFolder(PathBuf);
+pub(crate) struct TempFolder(pub(crate) PathBuf);
 
 impl TempFolder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let name = format!("fanline-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         // What an earlier process of this number left.
@@ -39,7 +39,7 @@ fn with_store(shards: usize, folder: &TempFolder) -> Options {
     }
 }
 
-async fn ask(client: &Client, topic: &str, payload: &str) -> String {
+pub(crate) async fn ask(client: &Client, topic: &str, payload: &str) -> String {
     let reply = client.request(topic, payload.to_owned(), PATIENCE).await;
     let reply = reply.unwrap_or_else(|error| panic!("{topic}: {error}"));
     String::from_utf8_lossy(reply.payload()).into_owned()
@@ -60,7 +60,7 @@ async fn next(client: &Client, stream: &str) -> Message {
     next.expect("a record")
 }
 
-async fn stop(server: &Handle) {
+pub(crate) async fn stop(server: &Handle) {
     server.shutdown();
     let stopped = timeout(PATIENCE, server.wait()).await;
     stopped.expect("the server stops");
@@ -103,6 +103,39 @@ async fn what_is_published_is_kept_and_given_out() {
             assert_eq!(next.topic(), format!("{storage}.cup"));
         }
         stop(&server).await;
+    }
+}
+
+/// As nats-server tells them, so that they need not wait for a heartbeat that does not come.
+#[tokio::test]
+async fn who_waits_for_records_is_told_that_the_server_stops() {
+    for shards in SHARD_COUNTS {
+        let folder = TempFolder::new(&format!("goodbye-{shards}"));
+        let server = Server::start(with_store(shards, &folder)).expect("the server starts");
+        let client = server.client().await.expect("connected");
+        let config = r#"{"name":"S","storage":"memory"}"#;
+        ask(&client, "$JS.API.STREAM.CREATE.S", config).await;
+        let config = r#"{"stream_name":"S","config":{"durable_name":"d","ack_policy":"explicit"}}"#;
+        ask(&client, "$JS.API.CONSUMER.DURABLE.CREATE.S.d", config).await;
+        let inbox = client.new_inbox();
+        let mut records = client.subscribe(&inbox).await.expect("subscribed");
+        let pull = OutgoingMessage {
+            topic: "$JS.API.CONSUMER.MSG.NEXT.S.d".into(),
+            reply: Some(inbox),
+            payload: r#"{"batch":5,"expires":60000000000}"#.into(),
+            ..OutgoingMessage::default()
+        };
+        client.publish_message(&pull).await.expect("published");
+        let info = ask(&client, "$JS.API.CONSUMER.INFO.S.d", "").await;
+        assert!(info.contains(r#""num_waiting":1"#), "{info}");
+        stop(&server).await;
+        let told = timeout(PATIENCE, records.next()).await.expect("in time");
+        let told = told.expect("a last word");
+        assert_eq!(told.status(), Some(409));
+        let left = told
+            .headers()
+            .and_then(|headers| headers.get("Nats-Pending-Messages"));
+        assert_eq!(left, Some("5"));
     }
 }
 

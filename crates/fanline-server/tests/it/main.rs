@@ -3,6 +3,7 @@
 mod access;
 mod accounts;
 mod admission;
+mod at_rest;
 mod churn;
 mod embedding;
 mod errors;
@@ -15,5 +16,9 @@ mod order;
 mod queue_groups;
 mod raw;
 mod slow_subscriber;
+mod sockets;
 mod split_writes;
+mod tls;
+mod transports;
 mod visibility;
+mod websocket;

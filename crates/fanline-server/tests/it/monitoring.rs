@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use fanline_server::{Access, Handle, JetStreamOptions, Limits, Options, Server};
+use fanline_server::{Auth, Handle, JetStreamOptions, Limits, Options, Server};
 use serde_json::Value;
 
 /// Nothing here takes anywhere near as long, unless it hangs.
@@ -27,9 +27,9 @@ struct Reply {
 }
 
 impl Running {
-    fn start(access: Access) -> Self {
+    fn start(auth: Auth) -> Self {
         Running::start_with(Options {
-            access: access.into(),
+            auth,
             ..Options::default()
         })
     }
@@ -120,7 +120,7 @@ fn keys(body: &str, depth: usize) -> Vec<&str> {
 
 #[test]
 fn varz_tells_of_the_server_in_the_known_order() {
-    let server = Running::start(Access::open());
+    let server = Running::start(Auth::Open);
     let _client = server.client(QUIET, "SUB a.* 1\r\nPUB a.b 2\r\nhi\r\n");
     let reply = server.get("/varz");
     let expected = "server_id server_name version proto go fanline host port max_connections \
@@ -157,7 +157,7 @@ fn varz_tells_of_the_server_in_the_known_order() {
 
 #[test]
 fn connz_tells_of_open_connections() {
-    let server = Running::start(Access::open());
+    let server = Running::start(Auth::Open);
     let _one = server.client(
         QUIET,
         "SUB a.* 1\r\nSUB b q 2\r\nUNSUB 2 9\r\nPUB a.b 2\r\nhi\r\n",
@@ -209,7 +209,10 @@ fn connz_tells_of_open_connections() {
 
 #[test]
 fn connz_remembers_who_closed_and_why() {
-    let server = Running::start(Access::user("ada", "s3cret"));
+    let server = Running::start(Auth::User {
+        name: "ada".into(),
+        password: "s3cret".into(),
+    });
     let ada = r#"{"verbose":false,"user":"ada","pass":"s3cret"}"#;
     let mut bad = server.client(ada, "SUB a 1\r\n");
     let _good = server.client(ada, "");
@@ -242,7 +245,7 @@ fn connz_remembers_who_closed_and_why() {
 
 #[test]
 fn subsz_lists_pages_and_tests_subscriptions() {
-    let server = Running::start(Access::open());
+    let server = Running::start(Auth::Open);
     let _one = server.client(QUIET, "SUB a.* 1\r\nSUB b q 2\r\nSUB c 3\r\nUNSUB 3\r\n");
     let _two = server.client(QUIET, "SUB a.> 1\r\n");
     let counts = server.json("/subsz");
@@ -272,7 +275,7 @@ fn subsz_lists_pages_and_tests_subscriptions() {
 
 #[test]
 fn every_path_answers_as_it_should() {
-    let server = Running::start(Access::open());
+    let server = Running::start(Auth::Open);
     for (target, status, part) in [
         ("/", 200, "<h1>Fanline</h1>"),
         ("/healthz", 200, r#"{"status":"ok"}"#),
@@ -416,7 +419,7 @@ async fn jetstream_is_told_of() {
 /// What is not HTTP, too long or never finished costs nobody but its sender.
 #[test]
 fn garbage_costs_its_sender_only() {
-    let server = Running::start(Access::open());
+    let server = Running::start(Auth::Open);
     let mut unfinished = server.connect_http();
     unfinished
         .write_all(b"GET /varz HTTP/1.1\r\nHost:")

@@ -13,6 +13,7 @@ mod replaying;
 
 use std::any::Any;
 use std::mem::needs_drop;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
@@ -26,7 +27,7 @@ use super::store::Store;
 use crate::clock::Time;
 use crate::fence::Fences;
 use crate::guard::{Guard, Registry};
-use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock};
 use replaying::Replaying;
 
 /// How long a waiting unsubscribe sleeps before it looks again, for the case that the emission it
@@ -59,6 +60,8 @@ pub(super) struct Core<T, E, P, L> {
     this: Weak<Self>,
     gate: Gate<Store<T>, List<L>>,
     policy: P,
+    /// Whether something happened while observers were called, so that the emitter has to tidy up.
+    stirred: AtomicBool,
     /// Observers that have not left, for whoever asks without the lock.
     observers: AtomicUsize,
     control: Mutex<Control<E, L>>,
@@ -84,11 +87,9 @@ struct Control<E, L> {
     fenced: bool,
 }
 
-/// Whether something happened while observers were called, so that the emitter has to tidy up.
-type Stirred = bool;
-
 /// Has the code that follows begin a cache line. A loop of a few instructions around an indirect call
-/// takes up to a quarter longer when it lies across two of them, and where it lies is chance.
+/// takes up to a quarter longer when it lies across two of them, and where it lies is chance. It belongs
+/// before a loop: within one, what fills the line up would be run each time.
 #[inline(always)]
 fn begin_on_a_cache_line() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -116,6 +117,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             this: this.clone(),
             gate: Gate::new(Store::new(&policy), List::new(), fences),
             policy,
+            stirred: AtomicBool::new(false),
             observers: AtomicUsize::new(0),
             control: Mutex::new(Control {
                 waiting: List::new(),
@@ -179,8 +181,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     #[inline(always)]
     fn pass_on(&self, value: T, now: Time) -> Option<Panic> {
         if !P::STORES {
-            let stirred = self.fan_out(|entry| entry.next(&value));
-            return self.leave(stirred);
+            self.fan_out(|entry| entry.next(&value));
+            return self.leave();
         }
         // SAFETY: the emitter is storing.
         let store = unsafe { &mut *self.gate.store() };
@@ -193,13 +195,13 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.gate.call();
         // SAFETY: the value stays where it is until the emitter has left: nobody gives up values while
         // observers are called.
-        let stirred = self.fan_out(|entry| entry.next(unsafe { slot.as_ref() }));
-        let unretained = P::COUNTED && needs_drop::<T>() && self.policy.count_max() == 0;
-        if unretained {
+        self.fan_out(|entry| entry.next(unsafe { slot.as_ref() }));
+        if P::COUNTED && needs_drop::<T>() && self.policy.count_max() == 0 {
             // It goes as soon as it has been passed on.
             lock(&self.control).to_give_up = true;
+            return self.leave_tidily();
         }
-        self.leave(stirred || unretained)
+        self.leave()
     }
 
     /// Emits values in order, in one go. `scratch` is empty, and is left so.
@@ -225,8 +227,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             Some(self.enter_slowly(Self::try_enter)?)
         };
         if !P::STORES {
-            let stirred = self.fan_out(|entry| entry.next_slice(values));
-            return self.leave(stirred);
+            self.fan_out(|entry| entry.next_slice(values));
+            return self.leave();
         }
         // SAFETY: the emitter is storing.
         let store = unsafe { &mut *self.gate.store() };
@@ -237,8 +239,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             return None;
         }
         self.gate.call();
-        let stirred = self.fan_out(|entry| entry.next_slice(values));
-        self.leave(stirred)
+        self.fan_out(|entry| entry.next_slice(values));
+        self.leave()
     }
 
     /// Emits values that nobody else has.
@@ -256,7 +258,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let now = self.policy.now_exact();
         let _debris = self.enter_slowly(|core| core.gate.try_call())?;
         let Some(last) = self.close(&end, now) else {
-            return self.leave(true);
+            return self.leave_tidily();
         };
         self.fan_out(|entry| {
             if let Some(last) = last {
@@ -272,7 +274,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             }
             true
         });
-        self.leave(true)
+        self.leave_tidily()
     }
 
     /// From now on the subject has ended; who comes gets the end at once. None when it was disposed of
@@ -347,51 +349,33 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     /// Calls each observer that was there when it began, unless it has left meanwhile. One that says it
     /// is closed, and one that panics, is taken out.
+    // What is rare finds out by itself what it needs to know, and says with a flag in memory that it was
+    // there: all that the loop keeps in registers is where it is and where it ends.
     #[inline(always)]
-    fn fan_out(&self, mut call: impl FnMut(&mut L) -> bool) -> Stirred {
-        let list = self.gate.list();
-        // SAFETY: the emitter is calling, so the list is its own; the reference ends here.
-        let count = unsafe { (*list).len() };
-        if count != 1 {
-            // Said to be rare so that what follows lies in line: a jump shows only there.
-            std::hint::cold_path();
-            return self.fan_out_to_many(count, call);
-        }
-        // Without the loop there is half as much to do, which shows when there is one to call.
-        // SAFETY: as above; there is one entry, and no other reference to it is alive.
-        let entry = unsafe { &mut *(*list).as_mut_ptr() };
-        match catch_unwind(AssertUnwindSafe(|| call(entry))) {
-            Ok(closed) if u8::from(closed) | self.gate.signal_byte() == 0 => false,
-            Ok(closed) => {
-                self.stir(closed.then_some(0));
-                true
-            }
-            Err(panic) => {
-                self.stir_after(panic, 0);
-                true
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn fan_out_to_many(&self, count: usize, mut call: impl FnMut(&mut L) -> bool) -> Stirred {
+    fn fan_out(&self, mut call: impl FnMut(&mut L) -> bool) {
         let list = self.gate.list();
         // SAFETY: the emitter is calling, so the list is its own; nothing joins it meanwhile, so the
         // entries stay where they are.
-        let entries = unsafe { (*list).as_mut_ptr() };
-        // SAFETY: there are so many of them.
-        let end = unsafe { entries.add(count) };
-        let mut stirred = false;
-        let mut entry = entries;
+        let Range { start, end } = unsafe { (*list).as_mut_ptr_range() };
+        let mut entry = start;
+        if start.wrapping_add(1) == end {
+            // Without the loop there is half as much to do, which shows when there is one to call.
+            // SAFETY: the only entry, and no other reference to it is alive.
+            match catch_unwind(AssertUnwindSafe(|| call(unsafe { &mut *entry }))) {
+                Ok(closed) if u8::from(closed) | self.gate.signal_byte() == 0 => {}
+                Ok(closed) => self.stir_at(entry, closed),
+                Err(panic) => self.stir_after(panic, entry),
+            }
+            return;
+        }
         while entry != end {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
+                begin_on_a_cache_line();
                 loop {
-                    begin_on_a_cache_line();
                     // SAFETY: before the end, and no other reference to an entry is alive.
                     let closed = call(unsafe { &mut *entry });
                     if u8::from(closed) | self.gate.signal_byte() != 0 {
-                        stirred = true;
-                        self.stir_at(closed.then_some(entry));
+                        self.stir_at(entry, closed);
                     }
                     // SAFETY: before the end.
                     entry = unsafe { entry.add(1) };
@@ -401,20 +385,16 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 }
             }));
             if let Err(panic) = outcome {
-                stirred = true;
-                // SAFETY: of the same entries.
-                let index = unsafe { entry.offset_from_unsigned(entries) };
-                self.stir_after(panic, index);
+                self.stir_after(panic, entry);
                 // SAFETY: before the end.
                 entry = unsafe { entry.add(1) };
             }
         }
-        stirred
     }
 
     /// An observer has panicked: it is taken out, and the panic kept until all have been called.
     #[cold]
-    fn stir_after(&self, panic: Panic, index: usize) {
+    fn stir_after(&self, panic: Panic, entry: *mut L) {
         let mut control = lock(&self.control);
         // The first counts. Another is dropped without the lock: what was thrown is the user's.
         let another = match control.panic {
@@ -426,20 +406,20 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         };
         drop(control);
         discard(another);
-        self.stir(Some(index));
+        self.stir_at(entry, true);
     }
 
-    /// [`stir`](Self::stir), knowing where the closed one lies. It finds out by itself which one that is,
-    /// so that the loop over the observers need not count them.
+    /// [`stir`](Self::stir), knowing where the observer lies that was called last.
     #[cold]
     #[inline(never)]
-    fn stir_at(&self, closed: Option<*mut L>) {
-        self.stir(closed.map(|entry| {
-            // SAFETY: the emitter is calling, so the list is its own.
-            let entries = unsafe { (*self.gate.list()).as_mut_ptr() };
-            // SAFETY: of the same entries, which have not moved: nothing joins or is closed up meanwhile.
-            unsafe { entry.offset_from_unsigned(entries) }
-        }));
+    fn stir_at(&self, entry: *mut L, closed: bool) {
+        // SAFETY: the emitter is calling, so the list is its own.
+        let entries = unsafe { (*self.gate.list()).as_mut_ptr_range().start };
+        // SAFETY: of the same entries, which have not moved: nothing joins or is closed up meanwhile.
+        let index = unsafe { entry.offset_from_unsigned(entries) };
+        self.stir(closed.then_some(index));
+        // Relaxed: the emitter's own.
+        self.stirred.store(true, Ordering::Relaxed);
     }
 
     /// Between two calls: takes out the observer at `closed` and those who have left. Who has come is
@@ -479,8 +459,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     /// The emitter is done calling.
     #[inline(always)]
-    fn leave(&self, stirred: Stirred) -> Option<Panic> {
-        if stirred {
+    fn leave(&self) -> Option<Panic> {
+        // Relaxed: the emitter's own.
+        if self.stirred.load(Ordering::Relaxed) {
             return self.leave_tidily();
         }
         self.gate.leave();
@@ -492,6 +473,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let mut control = lock(&self.control);
         let debris = self.tidy(&mut control);
         let panic = control.panic.take();
+        self.stirred.store(false, Ordering::Relaxed);
         self.gate.leave();
         drop(control);
         drop(debris);
@@ -537,12 +519,21 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             return Guard::closed();
         }
         let mut replay = Replaying::new(self);
-        let now = self.policy.now_exact();
+        let mut now = self.now();
+        let mut exact = !P::TIMED;
         loop {
             let mut control = lock(&self.control);
             if let Some(End::Disposed) = control.end {
                 break;
             }
+            if P::STORES && !exact && self.may_expire(&mut control, now) {
+                drop(control);
+                // Without the lock: a clock is the user's code.
+                now = self.policy.now_exact();
+                exact = true;
+                continue;
+            }
+            exact = true;
             if P::STORES
                 && let Some(values) = replay.advance(&mut control, now)
             {
@@ -573,6 +564,14 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             return Guard::registered_weakly(self.this.clone(), key);
         }
         Guard::closed()
+    }
+
+    /// Whether a reading that is late could keep a value that an exact one would let go.
+    fn may_expire(&self, control: &mut Control<E, L>, now: Time) -> bool {
+        self.gate.halt(&mut control.fenced);
+        // SAFETY: halted, with the lock held.
+        let store = unsafe { &*self.gate.store() };
+        store.has_expired(&self.policy, now + self.policy.late_max())
     }
 
     /// Shows what is retained at this moment to `visit`, in order.
@@ -886,7 +885,7 @@ mod tests {
         core.dispose();
         assert!(core.close(&End::Completed, Time::ZERO).is_none());
         assert!(matches!(core.end_so_far(), Some(End::Disposed)));
-        let _ = core.leave(true);
+        let _ = core.leave_tidily();
         assert_eq!(Arc::strong_count(&seen), 1);
         drop(guards);
     }

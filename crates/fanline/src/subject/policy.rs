@@ -41,6 +41,11 @@ pub trait Rules: Send + Sync + 'static {
         Time::ZERO
     }
 
+    /// How much later than [`now`](Self::now) it is at most.
+    fn late_max(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// The time at which a window is looked at.
     fn now_exact(&self) -> Time {
         Time::ZERO
@@ -51,6 +56,11 @@ pub trait Rules: Send + Sync + 'static {
         false
     }
 }
+
+/// A clock's reading is taken to be no later than this, or than the clock says when that is more: what
+/// keeps it up to date may have to wait for its turn. Whoever subscribes to a window that loses nothing by then
+/// is spared the exact reading, which costs a third of a subscription.
+const LATE_MAX: Duration = Duration::from_millis(100);
 
 /// Keeps nothing: a plain subject.
 #[derive(Clone, Copy, Debug, Default)]
@@ -138,6 +148,10 @@ impl<C: Clock> Rules for Within<C> {
         self.window.clock.now()
     }
 
+    fn late_max(&self) -> Duration {
+        LATE_MAX.max(self.window.keep.saturating_sub(self.window.length))
+    }
+
     fn now_exact(&self) -> Time {
         self.window.clock.now_exact()
     }
@@ -168,6 +182,10 @@ impl<C: Clock> Rules for ManyWithin<C> {
 
     fn now(&self) -> Time {
         self.window.clock.now()
+    }
+
+    fn late_max(&self) -> Duration {
+        LATE_MAX.max(self.window.keep.saturating_sub(self.window.length))
     }
 
     fn now_exact(&self) -> Time {

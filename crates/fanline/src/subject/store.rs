@@ -107,6 +107,12 @@ impl<T> Store<T> {
         }
     }
 
+    /// Whether a value would be too old at `now`.
+    pub(super) fn has_expired<P: Rules>(&self, policy: &P, now: Time) -> bool {
+        let oldest = self.runs.front();
+        oldest.is_some_and(|run| now.since(run.time) > policy.keep())
+    }
+
     /// Lets go of everything.
     pub(super) fn clear(&mut self) {
         self.log.retain_from(self.log.end());

@@ -85,10 +85,14 @@ impl Consumer {
             .remove_where(|request| !round.port.has_interest(&request.reply));
     }
 
-    /// Ends all requests with a last word.
-    pub(super) fn end_requests(&mut self, status: Status<'_>, round: &mut Round<'_>) {
+    /// Ends all requests with a last word, which may tell what is left of each.
+    pub(super) fn end_requests(
+        &mut self,
+        last: fn(Left) -> Status<'static>,
+        round: &mut Round<'_>,
+    ) {
         while let Some(request) = self.requests.remove(0) {
-            round.send(&request.reply, b"", status);
+            round.send(&request.reply, b"", last(request.left()));
         }
     }
 }

@@ -230,9 +230,19 @@ impl Consumers {
     /// Takes a consumer away. Those who wait for it are told; those it pushes to are not.
     pub fn delete(&mut self, id: ConsumerId, context: &mut Context<'_>) -> Option<Consumer> {
         self.with(id, context, |consumer, work| {
-            consumer.end_requests(Status::ConsumerDeleted, &mut work.round);
+            consumer.end_requests(|_| Status::ConsumerDeleted, &mut work.round);
         });
         self.remove(id)
+    }
+
+    /// Tells those who wait that the server stops.
+    pub fn say_goodbye(&mut self, context: &mut Context<'_>) {
+        let ids: Vec<ConsumerId> = self.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            self.with(id, context, |consumer, work| {
+                consumer.end_requests(Status::ServerShutdown, &mut work.round);
+            });
+        }
     }
 
     fn remove(&mut self, id: ConsumerId) -> Option<Consumer> {

@@ -31,6 +31,8 @@ pub(super) enum Status<'a> {
     ExceededMaxRequestMaxBytes(i64),
     /// Its last word.
     ConsumerDeleted,
+    /// Its last word before the server stops.
+    ServerShutdown(Left),
     /// It pushes, and cannot be pulled.
     ConsumerIsPushBased,
     /// A request that is not one.
@@ -81,6 +83,7 @@ impl Status<'_> {
                 return write!(out, "409 Exceeded MaxRequestMaxBytes of {most}");
             }
             Status::ConsumerDeleted => "409 Consumer Deleted",
+            Status::ServerShutdown(_) => "409 Server Shutdown",
             Status::ConsumerIsPushBased => "409 Consumer is push based",
             Status::BadRequest(why) => return write!(out, "400 Bad Request - {why}"),
             Status::RequiredApiLevel => "412 Required Api Level",
@@ -110,6 +113,7 @@ impl Status<'_> {
                 Ok(())
             }
             Status::RequestTimeout(left)
+            | Status::ServerShutdown(left)
             | Status::MessageSizeExceedsMaxBytes(left)
             | Status::WrongPinId(left) => write!(
                 out,
@@ -173,6 +177,10 @@ mod tests {
         check(
             Status::RequestTimeout(LEFT),
             &format!("408 Request Timeout{left}"),
+        );
+        check(
+            Status::ServerShutdown(LEFT),
+            &format!("409 Server Shutdown{left}"),
         );
         let too_large = format!("409 Message Size Exceeds MaxBytes{left}");
         check(Status::MessageSizeExceedsMaxBytes(LEFT), &too_large);

@@ -1,0 +1,302 @@
+//! What a check has found, and how it is told.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use serde_json::json;
+
+/// How well it is, in the order of what matters more. Its exit code is that of Nagios' plugins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    #[default]
+    Ok,
+    Warning,
+    Critical,
+    Unknown,
+}
+
+impl Level {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Level::Ok => "OK",
+            Level::Warning => "WARNING",
+            Level::Critical => "CRITICAL",
+            Level::Unknown => "UNKNOWN",
+        }
+    }
+
+    /// 0 to 3.
+    pub(super) fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+/// How a check is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One line, as Nagios and its kin read it
+    Nagios,
+    /// An object
+    Json,
+    /// Metrics for the textfile collector of Prometheus
+    Prometheus,
+}
+
+/// From where on a number is worth a warning, and from where on it is critical.
+///
+/// More is worse, unless the critical one is lower than the warning: then less is worse.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Bounds {
+    pub(super) warning: Option<f64>,
+    pub(super) critical: Option<f64>,
+}
+
+impl Bounds {
+    pub(super) fn new(warning: Option<f64>, critical: Option<f64>) -> Self {
+        Bounds { warning, critical }
+    }
+
+    fn level(self, value: f64) -> Level {
+        let less_is_worse = matches!(
+            (self.warning, self.critical),
+            (Some(warning), Some(critical)) if critical < warning
+        );
+        let is_reached = |bound: Option<f64>| match bound {
+            Some(bound) if less_is_worse => value <= bound,
+            Some(bound) => value >= bound,
+            None => false,
+        };
+        match (is_reached(self.critical), is_reached(self.warning)) {
+            (true, _) => Level::Critical,
+            (_, true) => Level::Warning,
+            _ => Level::Ok,
+        }
+    }
+}
+
+/// A number that was measured.
+#[derive(Clone, Debug, Serialize)]
+struct Measured {
+    name: &'static str,
+    value: f64,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    unit: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    critical: Option<f64>,
+    #[serde(skip)]
+    help: &'static str,
+}
+
+/// What was found.
+pub(super) struct Report {
+    check: &'static str,
+    /// What was looked at, such as a stream's name.
+    item: String,
+    /// In the order in which they were found.
+    findings: Vec<(Level, String)>,
+    measured: Vec<Measured>,
+}
+
+impl Report {
+    pub(super) fn new(check: &'static str, item: &str) -> Self {
+        Report {
+            check,
+            item: item.to_owned(),
+            findings: Vec::new(),
+            measured: Vec::new(),
+        }
+    }
+
+    pub(super) fn found(&mut self, level: Level, text: impl Into<String>) {
+        self.findings.push((level, text.into()));
+    }
+
+    /// Compares a number with its bounds.
+    pub(super) fn measure(
+        &mut self,
+        (name, unit, help): (&'static str, &'static str, &'static str),
+        value: f64,
+        bounds: Bounds,
+    ) {
+        self.measured.push(Measured {
+            name,
+            value,
+            unit,
+            warning: bounds.warning,
+            critical: bounds.critical,
+            help,
+        });
+        if bounds != Bounds::default() {
+            let level = bounds.level(value);
+            self.found(level, format!("{name} {}{unit}", number(value)));
+        }
+    }
+
+    pub(super) fn level(&self) -> Level {
+        let levels = self.findings.iter().map(|(level, _)| *level);
+        levels.max().unwrap_or_default()
+    }
+
+    pub(super) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.level().code())
+    }
+
+    pub(super) fn text(&self, format: Format) -> String {
+        match format {
+            Format::Nagios => self.nagios(),
+            Format::Json => self.json(),
+            Format::Prometheus => self.prometheus(),
+        }
+    }
+
+    /// What is wrong comes first: pagers cut off the end.
+    fn nagios(&self) -> String {
+        let level = self.level();
+        let mut line = format!("{} {}", self.check.to_uppercase(), level.word());
+        if !self.item.is_empty() {
+            let _ = write!(line, " {}", self.item);
+        }
+        let mut findings: Vec<_> = self.findings.iter().collect();
+        findings.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
+        let texts: Vec<String> = (findings.iter())
+            .map(|(found, text)| match found {
+                Level::Ok => one_line(text),
+                worse => format!("{}: {}", worse.word(), one_line(text)),
+            })
+            .collect();
+        if !texts.is_empty() {
+            let _ = write!(line, " - {}", texts.join("; "));
+        }
+        let measured: Vec<String> = self.measured.iter().map(performance).collect();
+        if !measured.is_empty() {
+            let _ = write!(line, " | {}", measured.join(" "));
+        }
+        line + "\n"
+    }
+
+    fn json(&self) -> String {
+        let of = |level: Level| -> Vec<&str> {
+            let those = self.findings.iter().filter(|(found, _)| *found == level);
+            those.map(|(_, text)| text.as_str()).collect()
+        };
+        let object = json!({
+            "check": self.check,
+            "item": self.item,
+            "status": self.level().word(),
+            "exit_code": self.level().code(),
+            "unknown": of(Level::Unknown),
+            "critical": of(Level::Critical),
+            "warning": of(Level::Warning),
+            "ok": of(Level::Ok),
+            "measured": self.measured,
+        });
+        format!("{object:#}\n")
+    }
+
+    fn prometheus(&self) -> String {
+        let mut text = String::new();
+        let labels = format!("{{item=\"{}\"}}", escaped(&self.item));
+        let mut add = |name: &str, help: &str, value: f64| {
+            // Writing to a String does not fail.
+            let _ = writeln!(
+                text,
+                "# HELP {name} {help}.\n# TYPE {name} gauge\n{name}{labels} {}",
+                number(value)
+            );
+        };
+        let prefix = format!("fanline_check_{}", self.check);
+        let code = f64::from(self.level().code());
+        let help = "0 is well, 1 a warning, 2 critical, 3 unknown";
+        add(&format!("{prefix}_status_code"), help, code);
+        for measured in &self.measured {
+            add(
+                &format!("{prefix}_{}", measured.name),
+                measured.help,
+                measured.value,
+            );
+        }
+        text
+    }
+}
+
+/// `name=value[unit];warning;critical`, as Nagios' plugins tell what they have measured.
+fn performance(measured: &Measured) -> String {
+    let bound = |bound: Option<f64>| bound.map_or_else(String::new, number);
+    let Measured {
+        name,
+        value,
+        unit,
+        warning,
+        critical,
+        ..
+    } = measured;
+    let all = format!(
+        "{name}={}{unit};{};{}",
+        number(*value),
+        bound(*warning),
+        bound(*critical)
+    );
+    all.trim_end_matches(';').to_owned()
+}
+
+/// Up to six digits behind the point, and none that say nothing.
+fn number(value: f64) -> String {
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r', '|'], " ")
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+    text.replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds() {
+        let check = |warning, critical, value, expected| {
+            let bounds = Bounds::new(warning, critical);
+            assert_eq!(bounds.level(value), expected, "{bounds:?} {value}");
+        };
+        check(None, None, 5.0, Level::Ok);
+        check(Some(5.0), Some(10.0), 4.0, Level::Ok);
+        check(Some(5.0), Some(10.0), 5.0, Level::Warning);
+        check(Some(5.0), Some(10.0), 10.0, Level::Critical);
+        check(None, Some(1.0), 1.0, Level::Critical);
+        // The other way round: fewer are worse.
+        check(Some(10.0), Some(5.0), 11.0, Level::Ok);
+        check(Some(10.0), Some(5.0), 10.0, Level::Warning);
+        check(Some(10.0), Some(5.0), 5.0, Level::Critical);
+    }
+
+    #[test]
+    fn the_worst_is_told_first() {
+        let mut report = Report::new("stream", "ORDERS");
+        report.found(Level::Ok, "it is there");
+        let messages = ("messages", "", "Messages kept");
+        report.measure(messages, 7.0, Bounds::new(Some(5.0), Some(10.0)));
+        report.measure(("lag", "s", "Lag"), 0.25, Bounds::default());
+        assert_eq!(report.level(), Level::Warning);
+        assert_eq!(
+            report.text(Format::Nagios),
+            "STREAM WARNING ORDERS - WARNING: messages 7; it is there | messages=7;5;10 lag=0.25s\n"
+        );
+        let json: serde_json::Value =
+            serde_json::from_str(&report.text(Format::Json)).expect("JSON");
+        assert_eq!(json["exit_code"], 1);
+        assert_eq!(json["warning"][0], "messages 7");
+        let metrics = report.text(Format::Prometheus);
+        assert!(metrics.contains("fanline_check_stream_status_code{item=\"ORDERS\"} 1\n"));
+        assert!(metrics.contains("\nfanline_check_stream_lag{item=\"ORDERS\"} 0.25\n"));
+    }
+}

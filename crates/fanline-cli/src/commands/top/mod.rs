@@ -1,0 +1,206 @@
+//! `fanline top`: who is connected, and who does how much, as it happens.
+
+mod sample;
+mod screen;
+
+use std::cmp::{Ordering, Reverse};
+use std::io::{IsTerminal, Write, stdin, stdout};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::connection::interrupted;
+use crate::failure::Failure;
+use crate::monitor::{Monitor, MonitorArgs};
+use crate::values;
+use sample::{Row, Sample, View};
+use screen::{Key, Screen};
+
+/// Longer than this no answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Connections that are asked for: those that are most in the server's order.
+const ASKED_MAX: usize = 10_000;
+
+/// Watch a server: its connections, what they do, and who is slow.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+It reads the server's monitoring over HTTP, of Fanline or nats-server (-m).
+While it runs: q ends it, c cid, n name, s subscriptions, p pending, i in msgs, o out msgs, I in bytes,
+O out bytes, r rtt sort by these.
+
+Examples:
+  fanline top
+  fanline top --monitor http://10.0.0.7:8222 --sort pending
+  fanline top --once --json | jq '.connections[] | select(.pending_bytes > 0)'")]
+pub(crate) struct TopArgs {
+    #[command(flatten)]
+    monitor: MonitorArgs,
+    /// What the connections are sorted by
+    #[arg(long, value_name = "KEY", value_enum, default_value = "out-msgs")]
+    sort: Sort,
+    /// Connections to show
+    #[arg(short = 'n', long, value_name = "N", default_value = "50")]
+    limit: usize,
+    /// Time between two looks
+    #[arg(short, long, value_name = "DURATION", default_value = "1s", value_parser = values::duration)]
+    interval: Duration,
+    /// Connections of this account only
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
+    /// Connections of this user only
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Look once (twice, an interval apart, for the rates) and end
+    #[arg(long)]
+    once: bool,
+    /// Print JSON for programs, an object on a line for each look
+    #[arg(long)]
+    json: bool,
+}
+
+/// What connections are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sort {
+    Cid,
+    Name,
+    #[value(alias = "subs")]
+    Subscriptions,
+    Pending,
+    #[value(alias = "msgs_from")]
+    InMsgs,
+    #[value(alias = "msgs_to")]
+    OutMsgs,
+    #[value(alias = "bytes_from")]
+    InBytes,
+    #[value(alias = "bytes_to")]
+    OutBytes,
+    Rtt,
+}
+
+impl TopArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        tokio::select! {
+            outcome = self.watch() => outcome,
+            () = interrupted() => Ok(()),
+        }
+    }
+
+    async fn watch(&self) -> Result<(), Failure> {
+        let monitor = self.monitor.monitor(PATIENCE)?;
+        let mut sort = self.sort;
+        let mut before = self.sample(&monitor).await?;
+        let is_live = !self.once && !self.json && stdout().is_terminal() && stdin().is_terminal();
+        let mut screen = is_live.then(Screen::open).transpose()?;
+        loop {
+            match &mut screen {
+                None => sleep(self.interval).await,
+                Some(screen) => match screen.key_within(self.interval).await {
+                    Some(Key::Quit) => return Ok(()),
+                    Some(Key::Sort(by)) => sort = by,
+                    None => {}
+                },
+            }
+            let after = self.sample(&monitor).await?;
+            let mut view = View::between(&before, &after);
+            sort_by(&mut view.rows, sort);
+            view.rows.truncate(self.limit);
+            match &mut screen {
+                Some(screen) => screen.draw(&screen::lines(&view, sort))?,
+                None => self.print(&view, sort)?,
+            }
+            if self.once {
+                return Ok(());
+            }
+            before = after;
+        }
+    }
+
+    async fn sample(&self, monitor: &Monitor) -> Result<Sample, Failure> {
+        let mut path = format!("/connz?auth=1&limit={ASKED_MAX}");
+        for (name, value) in [("acc", &self.account), ("user", &self.user)] {
+            if let Some(value) = value {
+                path += &format!("&{name}={}", encode(value));
+            }
+        }
+        Sample::take(monitor, &path).await
+    }
+
+    fn print(&self, view: &View, sort: Sort) -> Result<(), Failure> {
+        let text = match self.json {
+            true => to_json(view).to_string(),
+            false => screen::lines(view, sort).join("\n") + "\n",
+        };
+        writeln!(stdout(), "{text}")?;
+        Ok(())
+    }
+}
+
+/// What must not end a parameter.
+fn encode(text: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+    let encoded = text.bytes().map(|byte| match plain(&byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    encoded.collect()
+}
+
+fn sort_by(rows: &mut [Row], sort: Sort) {
+    let most = |a: f64, b: f64| b.total_cmp(&a);
+    rows.sort_by(|a, b| {
+        let (left, right) = (&a.connection, &b.connection);
+        let order = match sort {
+            Sort::Cid => Ordering::Equal,
+            Sort::Name => left.name.cmp(&right.name),
+            Sort::Subscriptions => Reverse(left.subscriptions).cmp(&Reverse(right.subscriptions)),
+            Sort::Pending => Reverse(left.pending_bytes).cmp(&Reverse(right.pending_bytes)),
+            Sort::InMsgs => most(a.rates.in_msgs, b.rates.in_msgs),
+            Sort::OutMsgs => most(a.rates.out_msgs, b.rates.out_msgs),
+            Sort::InBytes => most(a.rates.in_bytes, b.rates.in_bytes),
+            Sort::OutBytes => most(a.rates.out_bytes, b.rates.out_bytes),
+            Sort::Rtt => most(screen::seconds(&left.rtt), screen::seconds(&right.rtt)),
+        };
+        order.then(left.cid.cmp(&right.cid))
+    });
+}
+
+fn to_json(view: &View) -> Value {
+    let server = &view.server;
+    let connections = view.rows.iter().map(|row| {
+        let connection = &row.connection;
+        json!({
+            "cid": connection.cid,
+            "ip": connection.ip,
+            "port": connection.port,
+            "name": connection.name,
+            "lang": connection.lang,
+            "version": connection.version,
+            "account": connection.account,
+            "user": connection.authorized_user,
+            "subscriptions": connection.subscriptions,
+            "pending_bytes": connection.pending_bytes,
+            "slow_consumer": connection.slow_consumer,
+            "rtt": connection.rtt,
+            "uptime": connection.uptime,
+            "idle": connection.idle,
+            "rates": row.rates,
+        })
+    });
+    json!({
+        "server": {
+            "id": server.server_id,
+            "name": server.server_name,
+            "version": server.version,
+            "uptime": server.uptime,
+            "memory_bytes": server.mem,
+            "cpu_percent": server.cpu,
+            "connections": server.connections,
+            "subscriptions": server.subscriptions,
+            "slow_consumers": server.slow_consumers,
+            "rates": view.rates,
+        },
+        "connections": connections.collect::<Vec<_>>(),
+    })
+}

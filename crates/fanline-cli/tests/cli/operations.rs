@@ -1,0 +1,159 @@
+//! Watching a server: `top`, `check`, and what it tells its service manager.
+
+use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::server::Server;
+use crate::{fanline, seen};
+
+/// Runs a check, and looks at its exit code and a piece of its line.
+fn check(mut command: Command, code: i32, text: &str) {
+    let (seen_code, stdout, stderr) = seen(&command.output().expect("the program runs"));
+    assert_eq!(seen_code, Some(code), "{stdout}{stderr}");
+    assert!(stdout.contains(text), "{stdout}{stderr}");
+}
+
+/// What is asked, the exit code, and a piece of what is said.
+const CHECKS: &[(&str, i32, &str)] = &[
+    ("check connection", 0, "CONNECTION OK - connected to "),
+    (
+        "check connection --rtt-warn 0s --rtt-critical 1m",
+        1,
+        "WARNING: rtt",
+    ),
+    (
+        "check connection --rtt-critical 0s --rtt-warn 0s",
+        2,
+        "CRITICAL: rtt",
+    ),
+    ("check connection -s 127.0.0.1:1", 2, "CONNECTION CRITICAL"),
+    ("check jetstream", 0, "JETSTREAM OK - JetStream answers"),
+    (
+        "check stream S",
+        0,
+        "STREAM OK S - it is there | messages=1 bytes=",
+    ),
+    ("check stream S --msgs-warn 1", 1, "WARNING: messages 1"),
+    (
+        "check stream --stream S --msgs-critical 1",
+        2,
+        "messages=1;;1",
+    ),
+    (
+        "check stream S --msgs-warn 5 --msgs-critical 2",
+        2,
+        "CRITICAL: messages 1",
+    ),
+    ("check stream NONE", 2, "STREAM CRITICAL NONE"),
+    ("check stream S --format json", 0, "\"exit_code\": 0"),
+    ("check stream S --no-such-flag", 3, ""),
+    ("check consumer S c", 0, "unprocessed=1"),
+    (
+        "check consumer S c --unprocessed-critical 1",
+        2,
+        "CRITICAL: unprocessed 1",
+    ),
+    (
+        "check consumer S c --last-ack-critical 1m",
+        2,
+        "last_ack_age: never",
+    ),
+    ("check server MONITOR --js-required", 0, "JetStream is on"),
+    (
+        "check server MONITOR --conn-critical 0",
+        2,
+        "CRITICAL: connections",
+    ),
+    (
+        "check server MONITOR --name other",
+        2,
+        "SERVER CRITICAL other",
+    ),
+    ("check server MONITOR --tls-required", 2, "CRITICAL: no TLS"),
+    (
+        "check server MONITOR --format prometheus",
+        0,
+        "fanline_check_server_status_code",
+    ),
+];
+
+#[test]
+fn checks_have_the_exit_codes_of_nagios() {
+    let folder = std::env::temp_dir().join(format!("fanline-check-{}", std::process::id()));
+    let store = folder.display().to_string();
+    let server = Server::start(&["-m", "-1", "-js", "-sd", &store]);
+    let tool = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        server.tool(&words)
+    };
+    let made = tool("stream add S --subjects s.> --defaults")
+        .output()
+        .expect("the program runs");
+    assert!(made.status.success(), "{:?}", seen(&made));
+    let published = tool("pub s.a hello").output().expect("the program runs");
+    assert!(published.status.success());
+    let added = tool("consumer add S c --defaults")
+        .output()
+        .expect("the program runs");
+    assert!(added.status.success(), "{:?}", seen(&added));
+    for (line, code, text) in CHECKS {
+        let line = line.replace(
+            "MONITOR",
+            &format!("--monitor http://{}", server.monitoring),
+        );
+        check(tool(&line), *code, text);
+    }
+    drop(server);
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn top_looks_once() {
+    let server = Server::start(&["-m", "-1"]);
+    let monitor = format!("http://{}", server.monitoring);
+    let mut sub = server.tool(&["sub", "a", "--connection-name", "reader"]);
+    let mut sub = sub.stderr(Stdio::null()).spawn().expect("the program runs");
+    let once = ["top", "--once", "--interval", "50ms", "--monitor", &monitor];
+    let text = loop {
+        let (code, stdout, stderr) = seen(&server.tool(&once).output().expect("it runs"));
+        assert_eq!(code, Some(0), "{stderr}");
+        if stdout.contains("reader") {
+            break stdout;
+        }
+    };
+    assert!(text.contains("sorted by out-msgs"), "{text}");
+    let json = [&once[..], &["--json", "--sort", "pending"]].concat();
+    let (_, stdout, _) = seen(&server.tool(&json).output().expect("it runs"));
+    let view: Value = serde_json::from_str(&stdout).expect("JSON");
+    assert_eq!(view["connections"][0]["name"], "reader", "{view}");
+    assert_eq!(view["connections"][0]["subscriptions"], 1, "{view}");
+    assert!(view["server"]["rates"]["in_msgs"].is_number(), "{view}");
+    sub.kill().expect("it runs");
+    sub.wait().expect("a child");
+}
+
+#[test]
+fn the_service_manager_is_told() {
+    let path = std::env::temp_dir().join(format!("fanline-manager-{}", std::process::id()));
+    let manager = UnixDatagram::bind(&path).expect("free");
+    let mut command = fanline();
+    command
+        .args(["-a", "127.0.0.1", "-p", "-1"])
+        .env("NOTIFY_SOCKET", &path)
+        .stderr(Stdio::null());
+    let mut server = command.spawn().expect("the program runs");
+    let told = || {
+        let mut room = [0; 256];
+        let length = manager.recv(&mut room).expect("a datagram");
+        String::from_utf8_lossy(&room[..length]).into_owned()
+    };
+    assert!(told().starts_with("READY=1"));
+    let target = format!("term={}", server.id());
+    let status = fanline().args(["--signal", &target]).status();
+    assert!(status.expect("the program runs").success());
+    assert!(told().starts_with("STOPPING=1"));
+    assert!(server.wait().expect("a child").success());
+    std::fs::remove_file(path).expect("removed");
+}

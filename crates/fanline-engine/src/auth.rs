@@ -1,0 +1,104 @@
+//! Who may connect.
+
+use std::sync::Arc;
+
+use crate::access::{Access, same};
+
+/// The credentials that this server asks for.
+#[derive(Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Auth {
+    /// Everybody may connect.
+    #[default]
+    Open,
+    /// One shared token (`auth_token`).
+    Token(String),
+    /// One user and password (`user`, `pass`).
+    User {
+        /// The user's name.
+        name: String,
+        /// The password, in clear.
+        password: String,
+    },
+    /// Users and accounts, each with what it may do.
+    Directory(Arc<Access>),
+}
+
+// Secrets never reach a log, not even through `{:?}`.
+impl std::fmt::Debug for Auth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Auth::Open => f.write_str("Open"),
+            Auth::Token(_) => f.write_str("Token(..)"),
+            Auth::User { name, .. } => write!(f, "User({name}, ..)"),
+            Auth::Directory(_) => f.write_str("Directory(..)"),
+        }
+    }
+}
+
+impl Auth {
+    /// Whether a client has to show credentials.
+    pub fn is_required(&self) -> bool {
+        match self {
+            Auth::Open => false,
+            Auth::Token(_) | Auth::User { .. } => true,
+            Auth::Directory(access) => access.is_required(),
+        }
+    }
+
+    /// The directory that says the same.
+    pub fn directory(&self) -> Arc<Access> {
+        match self {
+            Auth::Open => Access::open().into(),
+            Auth::Token(token) => Access::token(token.as_str()).into(),
+            Auth::User { name, password } => Access::user(name.as_str(), password.as_str()).into(),
+            Auth::Directory(access) => Arc::clone(access),
+        }
+    }
+
+    /// Whether these credentials open the door.
+    pub fn admits(&self, user: &str, password: &str, token: &str) -> bool {
+        match self {
+            // A directory decides by more than these.
+            Auth::Open | Auth::Directory(_) => true,
+            Auth::Token(expected) => same(expected, token),
+            Auth::User {
+                name,
+                password: expected,
+            } => {
+                // Both are compared whatever the first says, so that time tells nothing.
+                same(name, user) & same(expected, password)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn admits_only_the_exact_credentials() {
+        let user = Auth::User {
+            name: "ada".into(),
+            password: "s3cret".into(),
+        };
+        for (name, password, expected) in [
+            ("ada", "s3cret", true),
+            ("ada", "s3cre", false),
+            ("ada", "s3cret0", false),
+            ("bob", "s3cret", false),
+            ("ada", "", false),
+            ("", "", false),
+        ] {
+            assert_eq!(
+                user.admits(name, password, ""),
+                expected,
+                "{name:?} {password:?}"
+            );
+        }
+        assert!(Auth::Token("t".into()).admits("", "", "t"));
+        assert!(!Auth::Token("t".into()).admits("t", "", ""));
+        assert!(Auth::Open.admits("", "", ""));
+    }
+}

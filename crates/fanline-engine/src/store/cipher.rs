@@ -1,0 +1,252 @@
+//! Sealing with a key: AES-256-GCM or ChaCha20-Poly1305.
+//!
+//! Each start of a store seals with a key of its own, which is derived from the one that it was given
+//! and a random number, its *epoch*; in it the nonces count. So no nonce is used twice, whatever a
+//! crash has made of what was written.
+
+use ring::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::hkdf;
+
+/// Before what is sealed: epoch and nonce; behind it: the tag.
+pub(super) const SEAL_BYTES: usize = NUMBERS_BYTES + TAG_BYTES;
+const NUMBERS_BYTES: usize = 16;
+const TAG_BYTES: usize = 16;
+const NONCE_BYTES: usize = 12;
+/// So many keys of earlier starts are kept at hand.
+const KNOWN_MAX: usize = 16;
+
+const FILE_MAGIC: &[u8; 4] = b"FSea";
+const FILE_VERSION: u16 = 1;
+const FILE_HEAD_BYTES: usize = 16;
+
+/// How bytes are sealed. What is sealed already is opened either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Algorithm {
+    /// AES-256-GCM: the faster one where the processor has instructions for it.
+    #[default]
+    Aes,
+    /// ChaCha20-Poly1305.
+    ChaCha,
+}
+
+impl Algorithm {
+    /// The lowest bit of an epoch.
+    fn bit(self) -> u64 {
+        match self {
+            Algorithm::Aes => 0,
+            Algorithm::ChaCha => 1,
+        }
+    }
+
+    fn of_epoch(epoch: u64) -> &'static aead::Algorithm {
+        match epoch & 1 {
+            0 => &aead::AES_256_GCM,
+            _ => &aead::CHACHA20_POLY1305,
+        }
+    }
+}
+
+/// What a store's files are sealed with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key {
+    secret: [u8; 32],
+    algorithm: Algorithm,
+}
+
+impl Key {
+    /// Takes 32 bytes that are hard to guess.
+    pub fn new(secret: [u8; 32]) -> Self {
+        Key {
+            secret,
+            algorithm: Algorithm::default(),
+        }
+    }
+
+    /// The same key, with which is sealed so from now on.
+    #[must_use]
+    pub fn sealing_with(self, algorithm: Algorithm) -> Self {
+        Key { algorithm, ..self }
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+/// What two users of the same key and random number are kept apart by.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    Log,
+    Documents,
+}
+
+impl Purpose {
+    fn label(self) -> &'static [u8] {
+        match self {
+            Purpose::Log => b"log",
+            Purpose::Documents => b"documents",
+        }
+    }
+}
+
+/// Why sealed bytes cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closed {
+    WrongKey,
+    Damaged,
+}
+
+/// Seals and opens.
+pub(super) struct Cipher {
+    derived: hkdf::Prk,
+    purpose: Purpose,
+    key_check: u64,
+    epoch: u64,
+    next_nonce: u64,
+    /// Keys by epoch, the own one first.
+    known: Vec<(u64, LessSafeKey)>,
+}
+
+impl Cipher {
+    /// The `epoch` is to be another one each time.
+    pub(super) fn new(key: &Key, purpose: Purpose, epoch: u64) -> Self {
+        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"fanline store");
+        let derived = salt.extract(&key.secret);
+        let epoch = epoch & !1 | key.algorithm.bit();
+        let mut cipher = Cipher {
+            key_check: key_check(&derived),
+            derived,
+            purpose,
+            epoch,
+            next_nonce: 0,
+            known: Vec::new(),
+        };
+        let own = cipher.derive(epoch);
+        cipher.known.extend(own.map(|own| (epoch, own)));
+        cipher
+    }
+
+    /// Tells keys from each other, and nothing of them. Never 0.
+    pub(super) fn key_check(&self) -> u64 {
+        self.key_check
+    }
+
+    /// Appends `content`, sealed together with what is known of it.
+    pub(super) fn seal(&mut self, known: [u8; 28], content: &[u8], out: &mut Vec<u8>) {
+        let number = self.next_nonce;
+        self.next_nonce += 1;
+        out.extend_from_slice(&self.epoch.to_le_bytes());
+        out.extend_from_slice(&number.to_le_bytes());
+        let from = out.len();
+        out.extend_from_slice(content);
+        let (_, own) = self.known.first().expect("made with it");
+        let tag = own
+            .seal_in_place_separate_tag(nonce(number), Aad::from(known), &mut out[from..])
+            .expect("shorter than 64 GiB");
+        out.extend_from_slice(tag.as_ref());
+    }
+
+    /// Gives what was sealed; `None` when it was not so.
+    pub(super) fn open<'a>(
+        &mut self,
+        known: [u8; 28],
+        sealed: &[u8],
+        out: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        let (numbers, content) = sealed.split_at_checked(NUMBERS_BYTES)?;
+        let epoch = u64::from_le_bytes(numbers[..8].try_into().ok()?);
+        let number = u64::from_le_bytes(numbers[8..].try_into().ok()?);
+        let at = self.key_of(epoch)?;
+        out.clear();
+        out.extend_from_slice(content);
+        let (_, key) = &self.known[at];
+        let opened = key.open_in_place(nonce(number), Aad::from(known), out);
+        opened.ok().map(|plain| &*plain)
+    }
+
+    fn key_of(&mut self, epoch: u64) -> Option<usize> {
+        let known = self.known.iter().position(|(known, _)| *known == epoch);
+        if known.is_some() {
+            return known;
+        }
+        let key = self.derive(epoch)?;
+        if self.known.len() >= KNOWN_MAX {
+            self.known.remove(1);
+        }
+        self.known.push((epoch, key));
+        Some(self.known.len() - 1)
+    }
+
+    fn derive(&self, epoch: u64) -> Option<LessSafeKey> {
+        let bytes = epoch.to_le_bytes();
+        let info = [self.purpose.label(), &bytes[..]];
+        let algorithm = Algorithm::of_epoch(epoch);
+        let derived = self.derived.expand(&info, algorithm).ok()?;
+        Some(LessSafeKey::new(UnboundKey::from(derived)))
+    }
+
+    /// A whole file, sealed.
+    pub(super) fn seal_file(&mut self, content: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FILE_HEAD_BYTES + SEAL_BYTES + content.len() + 4);
+        out.extend_from_slice(FILE_MAGIC);
+        out.extend_from_slice(&FILE_VERSION.to_le_bytes());
+        out.extend_from_slice(&[0; 2]);
+        out.extend_from_slice(&self.key_check.to_le_bytes());
+        self.seal([0; 28], content, &mut out);
+        let sum = crc32fast::hash(&out);
+        out.extend_from_slice(&sum.to_le_bytes());
+        out
+    }
+}
+
+/// Whether a file is sealed. One bit that is wrong makes it damaged, not open.
+fn is_sealed_file(bytes: &[u8]) -> bool {
+    bytes.starts_with(FILE_MAGIC)
+}
+
+/// The content of a file that was sealed; a file that is not is given as it is.
+pub(super) fn open_file<'a>(
+    cipher: Option<&mut Cipher>,
+    bytes: &'a [u8],
+    out: &'a mut Vec<u8>,
+) -> Result<&'a [u8], Closed> {
+    if !is_sealed_file(bytes) {
+        return Ok(bytes);
+    }
+    let (content, sum) = bytes.split_last_chunk::<4>().ok_or(Closed::Damaged)?;
+    if crc32fast::hash(content) != u32::from_le_bytes(*sum) {
+        return Err(Closed::Damaged);
+    }
+    let (head, sealed) = content
+        .split_at_checked(FILE_HEAD_BYTES)
+        .ok_or(Closed::Damaged)?;
+    let cipher = cipher.ok_or(Closed::WrongKey)?;
+    if head[8..] != cipher.key_check.to_le_bytes() {
+        return Err(Closed::WrongKey);
+    }
+    cipher.open([0; 28], sealed, out).ok_or(Closed::Damaged)
+}
+
+fn key_check(derived: &hkdf::Prk) -> u64 {
+    struct Bytes;
+    impl hkdf::KeyType for Bytes {
+        fn len(&self) -> usize {
+            8
+        }
+    }
+    let mut check = [0; 8];
+    let filled = derived
+        .expand(&[&b"check"[..]], Bytes)
+        .and_then(|okm| okm.fill(&mut check));
+    // A derivation of so few bytes does not fail.
+    debug_assert!(filled.is_ok());
+    u64::from_le_bytes(check).max(1)
+}
+
+fn nonce(number: u64) -> Nonce {
+    let mut bytes = [0; NONCE_BYTES];
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    Nonce::assume_unique_for_key(bytes)
+}

@@ -1,0 +1,109 @@
+//! The key of a store, which nobody knows, sealed with what somebody knows. So that can be changed
+//! without sealing anything else anew.
+//!
+//! The bytes are described in `docs/formats/log.md`.
+
+use std::num::NonZeroU32;
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::pbkdf2;
+
+const MAGIC: &[u8; 4] = b"FKey";
+const VERSION: u16 = 1;
+const HEAD_BYTES: usize = 8;
+const SALT_BYTES: usize = 16;
+const KEY_BYTES: usize = 32;
+const TAG_BYTES: usize = 16;
+const SUM_BYTES: usize = 4;
+const WRAPPED_BYTES: usize = HEAD_BYTES + SALT_BYTES + KEY_BYTES + TAG_BYTES + SUM_BYTES;
+/// What is easy to remember is hard to guess at least in time: some hundredths of a second each.
+const ROUNDS: NonZeroU32 = NonZeroU32::new(200_000).expect("not 0");
+
+/// Why a wrapped key cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnwrapError {
+    /// It is wrapped with another secret.
+    #[error("it is wrapped with another secret")]
+    WrongSecret,
+    /// It is not what was written.
+    #[error("it is damaged")]
+    Damaged,
+}
+
+#[expect(
+    clippy::missing_panics_doc,
+    reason = "32 bytes are not too many to be sealed"
+)]
+/// Seals the key of a store with a secret; the salt is a random number, another one each time.
+pub fn wrap(secret: &[u8], key: &[u8; KEY_BYTES], salt: [u8; SALT_BYTES]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(WRAPPED_BYTES);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&[0; 2]);
+    out.extend_from_slice(&salt);
+    let from = out.len();
+    out.extend_from_slice(key);
+    let tag = sealing(secret, salt)
+        .seal_in_place_separate_tag(nonce(), Aad::empty(), &mut out[from..])
+        .expect("shorter than 64 GiB");
+    out.extend_from_slice(tag.as_ref());
+    let sum = crc32fast::hash(&out);
+    out.extend_from_slice(&sum.to_le_bytes());
+    out
+}
+
+/// The key that was wrapped.
+///
+/// # Errors
+/// The secret is another, or the bytes are damaged.
+pub fn unwrap(secret: &[u8], wrapped: &[u8]) -> Result<[u8; KEY_BYTES], UnwrapError> {
+    let damaged = || UnwrapError::Damaged;
+    let (content, sum) = wrapped
+        .split_last_chunk::<SUM_BYTES>()
+        .ok_or_else(damaged)?;
+    let is_sound = wrapped.len() == WRAPPED_BYTES
+        && crc32fast::hash(content) == u32::from_le_bytes(*sum)
+        && content.starts_with(MAGIC)
+        && content[4..6] == VERSION.to_le_bytes();
+    let rest = content.get(HEAD_BYTES..).filter(|_| is_sound);
+    let (salt, sealed) = rest
+        .and_then(|rest| rest.split_first_chunk::<SALT_BYTES>())
+        .ok_or_else(damaged)?;
+    let mut sealed = sealed.to_vec();
+    let opened = sealing(secret, *salt).open_in_place(nonce(), Aad::empty(), &mut sealed);
+    let key = opened.map_err(|_| UnwrapError::WrongSecret)?;
+    (&*key).try_into().map_err(|_| UnwrapError::Damaged)
+}
+
+/// A key that seals one thing only, so that any nonce does.
+fn sealing(secret: &[u8], salt: [u8; SALT_BYTES]) -> LessSafeKey {
+    let mut key = [0; KEY_BYTES];
+    pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ROUNDS, &salt, secret, &mut key);
+    LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).expect("of the right length"))
+}
+
+fn nonce() -> Nonce {
+    Nonce::assume_unique_for_key([0; NONCE_LEN])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_had_with_its_secret_alone() {
+        let wrapped = wrap(b"open sesame", &[7; 32], [1; 16]);
+        assert_eq!(wrapped.len(), WRAPPED_BYTES);
+        assert_eq!(unwrap(b"open sesame", &wrapped), Ok([7; 32]));
+        let wrong = unwrap(b"open barley", &wrapped);
+        assert_eq!(wrong, Err(UnwrapError::WrongSecret));
+        for at in 0..wrapped.len() {
+            let mut flipped = wrapped.clone();
+            flipped[at] ^= 4;
+            let damaged = unwrap(b"open sesame", &flipped);
+            assert_eq!(damaged, Err(UnwrapError::Damaged), "{at}");
+        }
+        let cut = unwrap(b"open sesame", &wrapped[..50]);
+        assert_eq!(cut, Err(UnwrapError::Damaged));
+    }
+}

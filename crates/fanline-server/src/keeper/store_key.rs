@@ -1,0 +1,127 @@
+//! The key that everything in a store folder is sealed with. It is drawn once, and kept there sealed
+//! with the secret that the server is given, in two copies.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use fanline_engine::store::Key;
+use fanline_engine::store::wrapped::{self, UnwrapError};
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::options::Encryption;
+
+const NAMES: [&str; 2] = ["key", "key.copy"];
+const NEW_SUFFIX: &str = ".new";
+
+/// Why a store folder is not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreKeyError {
+    /// It is encrypted, and no secret was given.
+    #[error("it is encrypted, and no encryption key was given")]
+    Missing,
+    /// It is encrypted with another secret.
+    #[error("it is encrypted with another encryption key")]
+    Wrong,
+    /// An empty secret keeps nothing secret.
+    #[error("the encryption key is empty")]
+    Empty,
+    /// Both copies of the store's own key are damaged.
+    #[error("both copies of its own key, `key` and `key.copy`, are damaged")]
+    Damaged,
+    /// The files cannot be read or written, or there are no random numbers.
+    #[error("its own key cannot be read or written: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The key of a store folder; none when it is not encrypted. Nothing is written unless the secret is
+/// right.
+pub(super) fn open(
+    folder: &Path,
+    encryption: Option<&Encryption>,
+) -> Result<Option<Key>, StoreKeyError> {
+    let mut copies = Vec::new();
+    for name in NAMES {
+        match fs::read(folder.join(name)) {
+            Ok(bytes) => copies.push(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => copies.push(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let is_sealed = copies.iter().any(Option::is_some);
+    let Some(encryption) = encryption else {
+        return match is_sealed {
+            true => Err(StoreKeyError::Missing),
+            false => Ok(None),
+        };
+    };
+    if encryption.secret.bytes().is_empty() {
+        return Err(StoreKeyError::Empty);
+    }
+    let key = match is_sealed {
+        true => unwrap(folder, &copies, encryption)?,
+        false => {
+            let key = random()?;
+            let bytes = wrapped::wrap(encryption.secret.bytes(), &key, random()?);
+            write(folder, &copies, &bytes)?;
+            key
+        }
+    };
+    Ok(Some(Key::new(key).sealing_with(encryption.cipher)))
+}
+
+/// The key from the first copy that a secret opens; the others are made to be the same.
+fn unwrap(
+    folder: &Path,
+    copies: &[Option<Vec<u8>>],
+    encryption: &Encryption,
+) -> Result<[u8; 32], StoreKeyError> {
+    let mut different: Vec<&Vec<u8>> = copies.iter().flatten().collect();
+    different.dedup();
+    let mut is_wrong = false;
+    let secret = &encryption.secret;
+    for tried in [secret].into_iter().chain(&encryption.previous_secret) {
+        for copy in &different {
+            match wrapped::unwrap(tried.bytes(), copy) {
+                Ok(key) => {
+                    let bytes = match tried == secret {
+                        true => (*copy).clone(),
+                        false => wrapped::wrap(secret.bytes(), &key, random()?),
+                    };
+                    write(folder, copies, &bytes)?;
+                    return Ok(key);
+                }
+                Err(UnwrapError::WrongSecret) => is_wrong = true,
+                Err(UnwrapError::Damaged) => {}
+            }
+        }
+    }
+    Err(match is_wrong {
+        true => StoreKeyError::Wrong,
+        false => StoreKeyError::Damaged,
+    })
+}
+
+/// Makes both copies these bytes, one after the other, so that there is a good one at any time.
+fn write(folder: &Path, copies: &[Option<Vec<u8>>], bytes: &[u8]) -> Result<(), StoreKeyError> {
+    for (name, copy) in NAMES.iter().zip(copies) {
+        if copy.as_deref() == Some(bytes) {
+            continue;
+        }
+        let new = folder.join(format!("{name}{NEW_SUFFIX}"));
+        let mut file = File::create(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&new, folder.join(name))?;
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+fn random<const BYTES: usize>() -> Result<[u8; BYTES], StoreKeyError> {
+    let mut bytes = [0; BYTES];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| io::Error::other("the system gives no random numbers"))?;
+    Ok(bytes)
+}
