@@ -6,8 +6,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::bench::BenchArgs;
+use crate::commands::auth::AuthCommand;
 use crate::commands::check::CheckArgs;
 use crate::commands::completions::CompletionsArgs;
+use crate::commands::config::ConfigCommand;
 use crate::commands::consumer::ConsumerCommand;
 use crate::commands::kv::KvCommand;
 use crate::commands::man::ManArgs;
@@ -69,6 +71,12 @@ pub(crate) enum Command {
     #[command(subcommand, visible_alias = "obj", arg_required_else_help = true)]
     Object(ObjectCommand),
     Bench(BenchArgs),
+    /// Configuration files: check them, show what they add up to
+    #[command(subcommand, arg_required_else_help = true)]
+    Config(ConfigCommand),
+    /// Keys and hashes for those who may connect
+    #[command(subcommand, arg_required_else_help = true)]
+    Auth(AuthCommand),
     Top(TopArgs),
     Check(CheckArgs),
     Completions(CompletionsArgs),
@@ -81,6 +89,7 @@ impl Command {
     pub(crate) fn run(self) -> ExitCode {
         let outcome = match self {
             Command::Serve(args) => return args.run(),
+            Command::Config(command) => return command.run(),
             Command::Check(args) => return check(args),
             Command::Version => {
                 let line = compat::version("fanline");
@@ -89,6 +98,7 @@ impl Command {
                     .map_err(Failure::from)
             }
             Command::Completions(args) => args.run(),
+            Command::Auth(command) => command.run(),
             Command::Man(args) => args.run(),
             Command::Pub(args) => block_on(args.run()),
             Command::Sub(args) => block_on(args.run()),

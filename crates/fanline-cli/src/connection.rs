@@ -1,6 +1,6 @@
 //! Which server the tools talk to, and coming back when it went away.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -47,6 +47,12 @@ pub(crate) struct ConnectionArgs {
     /// Begin with TLS before the server says anything
     #[arg(long, alias = "tls-first")]
     tlsfirst: bool,
+    /// File with the seed of an nkey, where the server asks for a signature
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["user", "token"])]
+    nkey: Option<PathBuf>,
+    /// Credentials file: a user's JWT and the seed of its key
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["user", "token", "nkey"])]
+    creds: Option<PathBuf>,
     /// Name that the server shows for this connection
     #[arg(long, value_name = "NAME", default_value = "fanline CLI")]
     connection_name: String,
@@ -63,7 +69,7 @@ impl ConnectionArgs {
             .unwrap_or_else(|| SERVER_DEFAULT.to_owned())
     }
 
-    fn options(&self) -> Result<ConnectOptions, ClientError> {
+    fn options(&self) -> Result<ConnectOptions, Failure> {
         let mut options = ConnectOptions::new(&self.server())?.name(&self.connection_name);
         if let Some(user) = &self.user {
             options = options.user(user, self.password.as_deref().unwrap_or_default());
@@ -79,6 +85,12 @@ impl ConnectionArgs {
         }
         if self.tlsfirst {
             options = options.tls_first(true);
+        }
+        if let Some(path) = &self.nkey {
+            options = options.nkey(&read(path)?)?;
+        }
+        if let Some(path) = &self.creds {
+            options = options.credentials(&read(path)?)?;
         }
         Ok(options)
     }
@@ -115,6 +127,11 @@ impl ConnectionArgs {
             }
         }
     }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::Error(format!("{}: {error}", path.display())))
 }
 
 /// Waits for Ctrl-C or SIGTERM.

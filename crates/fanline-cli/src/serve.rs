@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use fanline_server::config::{self, ConfigError, Loaded, LogOptions};
 use fanline_server::{
-    Addresses, Auth, Cipher, Encryption, JetStreamOptions, Options, Secret, Server, StartError,
+    Addresses, Cipher, Encryption, Handle, JetStreamOptions, Secret, Server, StartError,
     StoreKeyError, SyncMode,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -17,16 +18,24 @@ use crate::notify::{self, State};
 use crate::values;
 
 /// Run a server.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:
   fanline serve
   fanline serve --listen 0.0.0.0:4222 --auth s3cret --monitor 127.0.0.1:8222
   fanline serve --store-dir /var/lib    streams are kept in /var/lib/fanline
+  fanline serve --config fanline.conf   a configuration file; flags override it
   fanline -p 4222 -m 8222 -D          nats-server's own flags work too
 
-Ctrl-C and SIGTERM stop it, SIGUSR2 sends the clients away first, SIGUSR1 opens the log file again.")]
+Ctrl-C and SIGTERM stop it, SIGUSR2 sends the clients away first, SIGUSR1 opens the log file again,
+SIGHUP has it read the configuration file again.")]
 pub(crate) struct ServeArgs {
+    /// Read a configuration file, in nats-server's grammar: docs/configuration.md
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Say whether the configuration file is in order, and end
+    #[arg(long, requires = "config")]
+    check: bool,
     /// Where clients connect; port 0 picks a free one [default: 127.0.0.1:4222]
     #[arg(long, value_name = "HOST:PORT", value_parser = values::host_and_port)]
     listen: Option<(String, u16)>,
@@ -111,52 +120,89 @@ pub(crate) struct ServeArgs {
 impl ServeArgs {
     /// Runs the server until it is stopped.
     pub(crate) fn run(self) -> ExitCode {
-        let log = LogSettings {
-            file: self.log.clone(),
-            file_bytes_max: self.log_size_limit.unwrap_or(0) as u64,
-            files_max: self.log_max_num.unwrap_or(0),
-            remote_syslog: self.remote_syslog.clone(),
-            syslog: self.syslog,
-            format: self.log_format.unwrap_or_default(),
-            debug: self.debug,
-            trace: self.trace,
-            ..Default::default()
+        let loaded = match self.loaded() {
+            Ok(loaded) => loaded,
+            Err(error) => return fail(&format!("fanline: {error}")),
         };
-        run(self.options(), &log, &[], Style::Own)
+        if self.check {
+            return crate::commands::config::report(&loaded);
+        }
+        let reread: Reread = Box::new(move || self.loaded().map_err(|error| error.to_string()));
+        run(Job {
+            reread: loaded.options.origin.is_some().then_some(reread),
+            loaded,
+            warnings: Vec::new(),
+            style: Style::Own,
+        })
     }
 
-    fn options(self) -> Options {
-        let mut options = Options {
-            server_name: self.name,
-            monitoring: self.monitor,
-            shards: self.shards,
-            pid_file: self.pid,
-            trace_protocol: self.trace,
-            ..Options::default()
-        };
-        options.jetstream = (!self.no_jetstream).then(|| JetStreamOptions {
-            store_dir: Some(self.store_dir.unwrap_or_else(store_dir)),
-            sync: self.sync.unwrap_or_default(),
-            domain: self.domain,
-            encryption: self.encryption_key_file.map(|secret| Encryption {
-                secret,
-                previous_secret: self.previous_encryption_key_file,
-                cipher: self.cipher.unwrap_or_default(),
-            }),
-            ..JetStreamOptions::default()
-        });
-        if let Some((host, port)) = self.listen {
-            (options.host, options.port) = (host, port);
+    /// What file and flags add up to.
+    pub(crate) fn loaded(&self) -> Result<Loaded, ConfigError> {
+        let mut loaded = Loaded::default();
+        loaded.options.jetstream = Some(JetStreamOptions::default());
+        if let Some(path) = &self.config {
+            loaded = config::load_over(path, loaded, &config::Machine)?;
         }
-        if let Some(token) = self.auth {
-            options.auth = Auth::Token(token);
-        } else if let (Some(name), Some(password)) = (self.user, self.pass) {
-            options.auth = Auth::User { name, password };
+        self.apply_log(&mut loaded.log);
+        self.apply_jetstream(&mut loaded);
+        if let Some(token) = &self.auth {
+            loaded.set_token(token.clone());
+        } else if let (Some(name), Some(password)) = (&self.user, &self.pass) {
+            loaded.set_user(name.clone(), password.clone());
         }
+        let options = &mut loaded.options;
+        options.trace_protocol = loaded.log.trace;
+        if let Some((host, port)) = &self.listen {
+            (options.host, options.port) = (host.clone(), *port);
+        }
+        override_with(&mut options.server_name, &self.name);
+        override_with(&mut options.monitoring, &self.monitor);
+        override_with(&mut options.shards, &self.shards);
+        override_with(&mut options.pid_file, &self.pid);
         let limits = &mut options.limits;
         limits.payload_bytes_max = self.max_payload.unwrap_or(limits.payload_bytes_max);
         limits.connections_max = self.max_connections.unwrap_or(limits.connections_max);
-        options
+        Ok(loaded)
+    }
+
+    fn apply_log(&self, log: &mut LogOptions) {
+        override_with(&mut log.file, &self.log);
+        override_with(&mut log.remote_syslog, &self.remote_syslog);
+        log.file_bytes_max = self
+            .log_size_limit
+            .map_or(log.file_bytes_max, |bytes| bytes as u64);
+        log.files_max = self.log_max_num.unwrap_or(log.files_max);
+        log.json = self
+            .log_format
+            .map_or(log.json, |format| format == LogFormat::Json);
+        log.syslog |= self.syslog;
+        log.debug |= self.debug;
+        log.trace |= self.trace;
+    }
+
+    fn apply_jetstream(&self, loaded: &mut Loaded) {
+        let jetstream = &mut loaded.jetstream;
+        override_with(&mut jetstream.store_dir, &self.store_dir);
+        override_with(&mut jetstream.domain, &self.domain);
+        jetstream.sync = self.sync.unwrap_or(jetstream.sync);
+        if let Some(secret) = &self.encryption_key_file {
+            jetstream.encryption = Some(Encryption {
+                secret: secret.clone(),
+                previous_secret: self.previous_encryption_key_file.clone(),
+                cipher: self.cipher.unwrap_or_default(),
+            });
+        }
+        let asks = self.store_dir.is_some() || self.domain.is_some() || self.sync.is_some();
+        let is_on = !self.no_jetstream && (asks || loaded.options.jetstream.is_some());
+        jetstream.store_dir.get_or_insert_with(store_dir);
+        loaded.options.jetstream = is_on.then(|| jetstream.clone());
+    }
+}
+
+/// What a flag says, if it was given.
+fn override_with<T: Clone>(option: &mut Option<T>, flag: &Option<T>) {
+    if flag.is_some() {
+        option.clone_from(flag);
     }
 }
 
@@ -178,18 +224,29 @@ pub(crate) enum Style {
     NatsServer,
 }
 
+/// Reads configuration and flags again.
+pub(crate) type Reread = Box<dyn Fn() -> Result<Loaded, String>>;
+
+/// A server to be run.
+pub(crate) struct Job {
+    pub(crate) loaded: Loaded,
+    /// What is to be said of the flags.
+    pub(crate) warnings: Vec<String>,
+    pub(crate) style: Style,
+    /// Only with a configuration file there is something to be read again.
+    pub(crate) reread: Option<Reread>,
+}
+
 /// Runs a server until it is stopped.
-pub(crate) fn run(
-    options: Options,
-    log: &LogSettings,
-    warnings: &[String],
-    style: Style,
-) -> ExitCode {
-    if let Err(problem) = log::install(log) {
+pub(crate) fn run(job: Job) -> ExitCode {
+    if let Err(problem) = log::install(&LogSettings::from(&job.loaded.log)) {
         eprintln!("{problem}");
         return ExitCode::FAILURE;
     }
-    for warning in warnings {
+    for warning in &job.warnings {
+        tracing::warn!("{warning}");
+    }
+    for warning in job.loaded.warnings() {
         tracing::warn!("{warning}");
     }
     let runtime = match tokio::runtime::Builder::new_current_thread()
@@ -205,7 +262,8 @@ pub(crate) fn run(
             Ok(signals) => signals,
             Err(error) => return fail(&format!("Cannot listen to signals: {error}")),
         };
-        let handle = match Server::start(options) {
+        let style = job.style;
+        let handle = match Server::start(job.loaded.options.clone()) {
             Ok(handle) => handle,
             Err(error) if style == Style::Own => return fail(&with_advice(&error)),
             Err(error) => return fail(&error.to_string()),
@@ -219,7 +277,7 @@ pub(crate) fn run(
         notify::tell(State::Ready);
         tokio::select! {
             () = handle.wait() => {}
-            never = signals.obey(&handle) => match never {},
+            never = signals.obey(&handle, job) => match never {},
         }
         ExitCode::SUCCESS
     })
@@ -250,7 +308,7 @@ impl Signals {
     }
 
     /// Does what signals ask for, until the server has stopped and nobody polls it any more.
-    async fn obey(mut self, handle: &fanline_server::Handle) -> std::convert::Infallible {
+    async fn obey(mut self, handle: &Handle, mut job: Job) -> std::convert::Infallible {
         let mut is_lame_duck = false;
         loop {
             tokio::select! {
@@ -280,13 +338,43 @@ impl Signals {
                 _ = self.reload.recv() => {
                     tracing::info!("Trapped \"hangup\" signal");
                     notify::tell(State::Reloading);
-                    tracing::error!(
-                        "Failed to reload server configuration: reload is not supported yet"
-                    );
+                    if let Err(why) = reload(handle, &mut job) {
+                        tracing::error!("Failed to reload server configuration: {why}");
+                    }
+                    notify::tell(State::Ready);
                 }
             }
         }
     }
+}
+
+/// Reads the configuration again and goes on with it: with all of it, or with none of it.
+fn reload(handle: &Handle, job: &mut Job) -> Result<(), String> {
+    let reread = job
+        .reread
+        .as_ref()
+        .ok_or("can only reload config when a file is provided using -c or --config")?;
+    let new = reread()?;
+    let changes = job
+        .loaded
+        .changes(&new)
+        .map_err(|error| error.to_string())?;
+    log::install(&LogSettings::from(&new.log))?;
+    if let Err(error) = handle.reload(new.options.clone()) {
+        // It worked before, and nothing better is left to be done when it does not now.
+        let _ = log::install(&LogSettings::from(&job.loaded.log));
+        return Err(error.to_string());
+    }
+    for change in changes {
+        tracing::info!("Reloaded: {change}");
+    }
+    let digest = new.options.origin.as_ref().map(|origin| &*origin.digest);
+    tracing::info!(
+        "Reloaded server configuration ({})",
+        digest.unwrap_or_default()
+    );
+    job.loaded = new;
+    Ok(())
 }
 
 /// What went wrong, and what can be done about it.

@@ -1,5 +1,9 @@
 //! The program `fanline` as its users see it: arguments in, text and exit codes out.
 
+#[path = "cli/auth.rs"]
+mod auth;
+#[path = "cli/configuration.rs"]
+mod configuration;
 #[path = "cli/front_end.rs"]
 mod front_end;
 #[path = "cli/jetstream.rs"]

@@ -17,7 +17,6 @@
 //! ```
 
 pub mod access;
-mod auth;
 pub mod certificate;
 pub mod jetstream;
 mod limits;
@@ -33,8 +32,7 @@ pub mod transform;
 mod trie;
 pub mod websocket;
 
-pub use access::{Access, AccountId};
-pub use auth::Auth;
+pub use access::{Access, AccountId, Auth};
 pub use limits::Limits;
 pub use nats::error::{ClientError, CloseReason};
 pub use nats::info::{ListenerInfo, ServerInfo, TlsTold};

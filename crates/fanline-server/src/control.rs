@@ -81,7 +81,7 @@ impl Control {
         if shared.common.connection_count() == 0 {
             return;
         }
-        let options = &shared.options;
+        let options = shared.options();
         tokio::time::sleep(options.lame_duck_grace_period).await;
         let clients = shared.common.connection_count().max(1);
         let span = options

@@ -34,6 +34,7 @@
 
 mod checks;
 pub mod client;
+pub mod config;
 mod control;
 mod identity;
 mod keeper;
@@ -51,7 +52,7 @@ pub use fanline_engine::access;
 pub use keeper::StoreKeyError;
 pub use options::{
     Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,
-    Options, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
+    Options, Origin, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 

@@ -180,7 +180,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         next_shard: AtomicUsize::new(0),
         started_at: SystemTime::now(),
         info,
-        options,
+        options: Mutex::new(Arc::new(options)),
         addresses,
     });
     launch(shared, keeper, sockets, files)
@@ -269,7 +269,7 @@ pub(crate) struct Shared {
     next_shard: AtomicUsize,
     pub(crate) started_at: SystemTime,
     pub(crate) info: ServerInfo,
-    pub(crate) options: Options,
+    options: Mutex<Arc<Options>>,
     pub(crate) addresses: Addresses,
 }
 
@@ -278,6 +278,20 @@ impl Shared {
     pub(crate) fn access(&self) -> Arc<Access> {
         let current = self.access.lock();
         Arc::clone(&current.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What the server goes by now.
+    pub(crate) fn options(&self) -> Arc<Options> {
+        let options = self.options.lock();
+        Arc::clone(&options.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has the keeper go by other accounts.
+    fn tell_keeper(&self, access: &Arc<Access>) {
+        if let Some(keeper) = &self.keeper {
+            // One that is gone has nothing to keep.
+            let _ = keeper.send(keeper::Command::SetAccounts(Arc::clone(access)));
+        }
     }
 
     /// Has the shard with the fewest connections serve one more.
@@ -290,7 +304,7 @@ impl Shared {
             .min_by_key(|i| counts[*i].load(Ordering::Relaxed))
             .unwrap_or(0);
         let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
-        let is_full = self.common.connection_count() >= self.options.limits.connections_max;
+        let is_full = self.common.connection_count() >= self.options().limits.connections_max;
         // One that is refused takes no place while it lingers.
         counts[shard].fetch_add(usize::from(!is_full), Ordering::Relaxed);
         // A shard that is gone has ended with the server; the connection is dropped with it.
@@ -338,7 +352,8 @@ impl std::fmt::Debug for Handle {
 impl Handle {
     /// The folder that streams are kept in; `None` when there are none, or in memory only.
     pub fn store_folder(&self) -> Option<PathBuf> {
-        let jetstream = self.shared.options.jetstream.as_ref()?;
+        let options = self.shared.options();
+        let jetstream = options.jetstream.as_ref()?;
         jetstream.store_dir.as_deref().map(keeper::store_folder)
     }
 
@@ -371,11 +386,8 @@ impl Handle {
         };
         let next = Arc::new(current.successor(config)?);
         *current = Arc::clone(&next);
-        // Under the lock, so that all shards hear of several in the same order.
-        if let Some(keeper) = &self.shared.keeper {
-            // One that is gone has nothing to keep.
-            let _ = keeper.send(keeper::Command::SetAccounts(Arc::clone(&next)));
-        }
+        // Under the lock, so that all hear of several in the same order.
+        self.shared.tell_keeper(&next);
         (self.shared).tell_all(|| Command::ReplaceAccess(Arc::clone(&next)));
         Ok(())
     }
@@ -385,6 +397,71 @@ impl Handle {
         let mut stopped = self.stopped.clone();
         // An error means that the control thread is gone, which is as good as stopped.
         let _ = stopped.wait_for(|stopped| *stopped).await;
+    }
+
+    /// Goes on with other options: limits, credentials, the lame duck mode's times, the file with
+    /// the process id, tracing. Connections stay open, except those whose credentials do not hold
+    /// any more. What takes a restart, as the addresses, stays as it is;
+    /// [`Loaded::changes`](crate::config::Loaded::changes) tells for a file whether there is such.
+    ///
+    /// # Errors
+    /// When an option makes no sense or a file cannot be written. Everything stays as it was then.
+    pub fn reload(&self, options: Options) -> Result<(), StartError> {
+        let shared = &self.shared;
+        check(&options, SHARDS_MAX)?;
+        let before = shared.options();
+        if let Some(path) = &options.pid_file
+            && before.pid_file.as_ref() != Some(path)
+        {
+            let failed = |source| StartError::File {
+                path: path.clone(),
+                source,
+            };
+            ports_file::write_pid(path).map_err(failed)?;
+        }
+        let Ok(mut current) = shared.access.lock() else {
+            return Ok(());
+        };
+        let access = options.auth.directory().in_place_of(&current);
+        let access = Arc::new(access.map_err(|error| StartError::Option(error.to_string()))?);
+        self.reload_tls()?;
+        let options = Options {
+            limits: Limits {
+                // Connections know from the start whether there are headers.
+                headers: before.limits.headers,
+                ..options.limits
+            },
+            auth: options.auth,
+            lame_duck_duration: options.lame_duck_duration,
+            lame_duck_grace_period: options.lame_duck_grace_period,
+            pid_file: options.pid_file,
+            origin: options.origin,
+            trace_protocol: options.trace_protocol,
+            ..Options::clone(&before)
+        };
+        let config = Arc::new(ShardConfig {
+            limits: limits(&options),
+            auth: options.auth.clone(),
+            traces: options.trace_protocol,
+            ..ShardConfig::clone(&shared.common.config)
+        });
+        let info = ServerInfo {
+            auth_required: options.auth.is_required(),
+            max_payload: options.limits.payload_bytes_max,
+            ..shared.info.clone()
+        };
+        *shared
+            .options
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(options);
+        *current = Arc::clone(&access);
+        // Under the lock, so that all hear of several in the same order.
+        shared.tell_keeper(&access);
+        shared.tell_all(|| {
+            let access = Arc::clone(&access);
+            Command::Reload(Arc::clone(&config), Box::new(info.clone()), access)
+        });
+        Ok(())
     }
 
     /// Reads the certificates, keys and authorities of all listeners again, for the connections
@@ -551,6 +628,10 @@ fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
     info!("  Version:  {COMPATIBLE_VERSION} (Fanline {VERSION})");
     info!("  Name:     {}", info.server_name);
     info!("  ID:       {}", info.server_id);
+    if let Some(origin) = &options.origin {
+        let path = origin.path.display();
+        info!("Using configuration file: {path} ({})", origin.digest);
+    }
     if let Some(monitoring) = addresses.monitoring {
         let scheme = if options.monitoring_tls {
             "https"
@@ -623,7 +704,7 @@ fn launch(
         let run = move || shell::block_on(shell::run(index, info, common, inbox)).map(drop);
         threads.push(thread.spawn(run).map_err(StartError::Thread)?);
     }
-    log_ready(&shared.options, &shared.addresses);
+    log_ready(&shared.options(), &shared.addresses);
     let (orders, inbox) = mpsc::unbounded_channel();
     let (stop, stopped) = watch::channel(false);
     let control = control::Control {

@@ -1,8 +1,10 @@
 //! The commands that talk to a server: one command, one file, and a folder for those about one
 //! kind of thing.
 
+pub(crate) mod auth;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod consumer;
 pub(crate) mod kv;
 pub(crate) mod man;

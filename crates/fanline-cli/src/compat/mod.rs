@@ -4,16 +4,15 @@ mod flags;
 mod signal;
 mod usage;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::ValueEnum;
-use fanline_server::{Auth, COMPATIBLE_VERSION, JetStreamOptions, Options, VERSION};
+use fanline_server::config::{self, Loaded};
+use fanline_server::{COMPATIBLE_VERSION, Options, VERSION};
 
 use flags::{Flag, Given};
 
-use crate::log::{LogFormat, LogSettings};
-use crate::serve::{self, Style};
+use crate::serve::{self, Job, Reread, Style};
 use crate::values;
 
 /// nats-server's name: started under it, the program speaks as nats-server does.
@@ -28,7 +27,16 @@ enum Request {
     Print(String),
     /// Send a signal to another process.
     Signal(String),
-    Serve(Box<(Options, LogSettings, Vec<String>)>),
+    /// Check a configuration file.
+    Test(PathBuf),
+    Serve(CommandLine),
+}
+
+/// What is left of a command line that starts a server.
+#[derive(Clone, Debug)]
+struct CommandLine {
+    config: Option<PathBuf>,
+    given: Vec<Given>,
 }
 
 /// Why a command line is not obeyed.
@@ -38,6 +46,14 @@ enum Refusal {
     Flag(String),
     /// Anything else: one line with the program's name.
     Other(String),
+}
+
+impl Refusal {
+    fn text(self) -> String {
+        match self {
+            Refusal::Flag(text) | Refusal::Other(text) => text,
+        }
+    }
 }
 
 /// Runs with nats-server's command line.
@@ -51,11 +67,23 @@ pub(crate) fn run(program: &str, arguments: &[String]) -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(text) => refuse(program, &text),
         },
-        Ok(Request::Serve(request)) => {
-            let (options, log, warnings) = *request;
-            serve::run(options, &log, &warnings, Style::NatsServer)
-        }
-        Err(Refusal::Flag(text)) => {
+        Ok(Request::Test(path)) => test(program, &path),
+        Ok(Request::Serve(line)) => match line.assemble() {
+            Ok((loaded, warnings)) => serve::run(Job {
+                loaded,
+                warnings,
+                style: Style::NatsServer,
+                reread: line.config.is_some().then(|| reread(line)),
+            }),
+            Err(refusal) => refuse_line(program, &refusal),
+        },
+        Err(refusal) => refuse_line(program, &refusal),
+    }
+}
+
+fn refuse_line(program: &str, refusal: &Refusal) -> ExitCode {
+    match refusal {
+        Refusal::Flag(text) => {
             eprintln!("{text}");
             if program != NATS_SERVER {
                 eprintln!(
@@ -66,8 +94,45 @@ pub(crate) fn run(program: &str, arguments: &[String]) -> ExitCode {
             // nats-server ends with 0 here, which lets a typing error pass for a success.
             ExitCode::FAILURE
         }
-        Err(Refusal::Other(text)) => refuse(program, &text),
+        Refusal::Other(text) => refuse(program, text),
     }
+}
+
+/// `-t`: whether a server would take this file. What is deprecated does not pass, as in
+/// nats-server.
+fn test(program: &str, path: &Path) -> ExitCode {
+    let loaded = match config::load_over(path, defaults(), &config::Machine) {
+        Ok(loaded) => loaded,
+        Err(error) => return refuse(program, &error.to_string()),
+    };
+    if !loaded.deprecated.is_empty() {
+        let lines: Vec<String> = loaded.deprecated.iter().map(ToString::to_string).collect();
+        return refuse(program, &lines.join("\n"));
+    }
+    for warning in &loaded.unsupported {
+        eprintln!("{program}: warning: {warning}");
+    }
+    let digest = loaded.options.origin.map_or_else(String::new, |o| o.digest);
+    let path = path.display();
+    eprintln!("{program}: configuration file {path} is valid ({digest})");
+    ExitCode::SUCCESS
+}
+
+/// What `fanline config show` shows of a file: what a server started with it would go by.
+pub(crate) fn effective(path: &Path) -> Result<Loaded, String> {
+    let line = CommandLine {
+        config: Some(path.to_owned()),
+        given: Vec::new(),
+    };
+    let assembled = line.assemble();
+    assembled.map(|(loaded, _)| loaded).map_err(Refusal::text)
+}
+
+fn reread(line: CommandLine) -> Reread {
+    Box::new(move || {
+        let (loaded, _) = line.assemble().map_err(Refusal::text)?;
+        Ok(loaded)
+    })
 }
 
 /// The line that says which version this is.
@@ -114,29 +179,55 @@ fn read(program: &str, arguments: &[String]) -> Result<Request, Refusal> {
     if let Some(argument) = signal.and_then(|given| given.value.clone().text()) {
         return Ok(Request::Signal(argument));
     }
-    refuse_unsupported(&given)?;
-    let mut setup = Setup::default();
-    for one in given {
-        setup.apply(one)?;
+    let config = given.iter().rfind(|given| given.flag == Flag::Config);
+    let config = config.and_then(|given| given.value.clone().text());
+    let config = config.map(PathBuf::from);
+    if is_on(Flag::TestConfig) {
+        let nothing = "must specify [-c, --config] option to check configuration file syntax";
+        return config
+            .map(Request::Test)
+            .ok_or_else(|| Refusal::Other(nothing.into()));
     }
-    let (options, log, warnings) = setup.finish()?;
-    Ok(Request::Serve(Box::new((options, log, warnings))))
+    refuse_unsupported(&given)?;
+    Ok(Request::Serve(CommandLine { config, given }))
+}
+
+impl CommandLine {
+    /// What the file says, with what the flags say on top. Gives warnings about the flags, too.
+    fn assemble(&self) -> Result<(Loaded, Vec<String>), Refusal> {
+        let defaults = defaults();
+        let loaded = match &self.config {
+            Some(path) => config::load_over(path, defaults, &config::Machine)
+                .map_err(|error| Refusal::Other(error.to_string()))?,
+            None => defaults,
+        };
+        let mut setup = Setup::new(loaded);
+        for one in &self.given {
+            setup.apply(one.clone())?;
+        }
+        setup.finish()
+    }
+}
+
+/// What holds when nobody says anything: as nats-server, open to the network.
+fn defaults() -> Loaded {
+    let mut loaded = Loaded::default();
+    loaded.options = Options {
+        program_name: NATS_SERVER.into(),
+        host: "0.0.0.0".into(),
+        port: PORT_DEFAULT,
+        ..Options::default()
+    };
+    loaded
 }
 
 /// Refuses what would otherwise be silently missing.
 fn refuse_unsupported(given: &[Given]) -> Result<(), Refusal> {
-    let has_config = given.iter().any(|given| given.flag == Flag::Config);
     for Given { flag, name, value } in given {
         if *value == flags::Value::Switch(false) {
             continue;
         }
         let what = match flag {
-            Flag::TestConfig if !has_config => {
-                return Err(Refusal::Other(
-                    "must specify [-c, --config] option to check configuration file syntax".into(),
-                ));
-            }
-            Flag::Config | Flag::TestConfig => "a configuration file",
             Flag::Tls | Flag::HelpTls => "TLS",
             Flag::MonitorTlsPort => "monitoring over HTTPS",
             Flag::Cluster => "clustering",
@@ -151,79 +242,67 @@ fn refuse_unsupported(given: &[Given]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What the flags add up to. A later flag overrides an earlier one.
+/// What file and flags add up to. A later flag overrides an earlier one.
 struct Setup {
-    options: Options,
-    log: LogSettings,
+    loaded: Loaded,
     warnings: Vec<String>,
     /// The monitoring port, before the host is known.
     monitor: Option<u16>,
     user: Option<String>,
     password: Option<String>,
     token: Option<String>,
-    jetstream: bool,
-    store_dir: Option<PathBuf>,
+    jetstream: Option<bool>,
 }
 
-impl Default for Setup {
-    fn default() -> Self {
-        // As nats-server: open to the network.
-        let options = Options {
-            program_name: NATS_SERVER.into(),
-            host: "0.0.0.0".into(),
-            port: PORT_DEFAULT,
-            ..Options::default()
-        };
+impl Setup {
+    fn new(loaded: Loaded) -> Self {
         Setup {
-            options,
-            log: LogSettings::default(),
+            loaded,
             warnings: Vec::new(),
             monitor: None,
             user: None,
             password: None,
             token: None,
-            jetstream: false,
-            store_dir: None,
+            jetstream: None,
         }
     }
-}
 
-impl Setup {
     fn apply(&mut self, Given { flag, name, value }: Given) -> Result<(), Refusal> {
+        let Loaded { options, log, .. } = &mut self.loaded;
         match flag {
-            Flag::Host => self.options.host = value.text().unwrap_or_else(|| "0.0.0.0".into()),
+            Flag::Host => options.host = value.text().unwrap_or_else(|| "0.0.0.0".into()),
             Flag::Port => {
-                self.options.port = match port(name, value.number())? {
+                options.port = match port(name, value.number())? {
                     None => PORT_DEFAULT,
                     Some(port) => port,
                 }
             }
-            Flag::Name => self.options.server_name = value.text(),
+            Flag::Name => options.server_name = value.text(),
             Flag::MonitorPort => self.monitor = port(name, value.number())?,
-            Flag::PidFile => self.options.pid_file = value.text().map(Into::into),
-            Flag::PortsFileDir => self.options.ports_file_dir = value.text().map(Into::into),
-            Flag::ClientAdvertise => self.options.client_advertise = value.text(),
-            Flag::PayloadMax => self.options.limits.payload_bytes_max = payload_bytes(value)?,
-            Flag::LogFile => self.log.file = value.text().map(Into::into),
-            Flag::LogTime => self.log.time = value.is_on(),
-            Flag::LogTimeUtc => self.log.utc = value.is_on(),
+            Flag::PidFile => options.pid_file = value.text().map(Into::into),
+            Flag::PortsFileDir => options.ports_file_dir = value.text().map(Into::into),
+            Flag::ClientAdvertise => options.client_advertise = value.text(),
+            Flag::PayloadMax => options.limits.payload_bytes_max = payload_bytes(value)?,
+            Flag::LogFile => log.file = value.text().map(Into::into),
+            Flag::LogTime => log.time = value.is_on(),
+            Flag::LogTimeUtc => log.utc = value.is_on(),
             Flag::LogSizeLimit => {
-                self.log.file_bytes_max = u64::try_from(value.number()).unwrap_or(0);
+                log.file_bytes_max = u64::try_from(value.number()).unwrap_or(0);
             }
-            Flag::Syslog => self.log.syslog = value.is_on(),
-            Flag::RemoteSyslog => self.log.remote_syslog = value.text(),
-            Flag::LogFormat => self.log.format = log_format(value)?,
-            Flag::Debug => self.log.debug = value.is_on(),
-            Flag::Trace => self.log.trace = value.is_on(),
+            Flag::Syslog => log.syslog = value.is_on(),
+            Flag::RemoteSyslog => log.remote_syslog = value.text(),
+            Flag::LogFormat => log.json = is_json(value)?,
+            Flag::Debug => log.debug = value.is_on(),
+            Flag::Trace => log.trace = value.is_on(),
             Flag::DebugAndTrace => {
-                self.log.debug = value.is_on();
-                self.log.trace = value.is_on();
+                log.debug = value.is_on();
+                log.trace = value.is_on();
             }
             Flag::User => self.user = value.text(),
             Flag::Password => self.password = value.text(),
             Flag::Token => self.token = value.text(),
-            Flag::JetStream => self.jetstream = value.is_on(),
-            Flag::StoreDir => self.store_dir = value.text().map(Into::into),
+            Flag::JetStream => self.jetstream = Some(value.is_on()),
+            Flag::StoreDir => self.loaded.jetstream.store_dir = value.text().map(Into::into),
             // Answered or refused before.
             Flag::Help | Flag::HelpTls | Flag::Version | Flag::Signal | Flag::Config => {}
             Flag::TestConfig | Flag::Tls | Flag::MonitorTlsPort | Flag::Cluster => {}
@@ -232,41 +311,46 @@ impl Setup {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<(Options, LogSettings, Vec<String>), Refusal> {
-        if self
-            .options
+    fn finish(mut self) -> Result<(Loaded, Vec<String>), Refusal> {
+        let loaded = &mut self.loaded;
+        let options = &mut loaded.options;
+        if options
             .server_name
             .as_ref()
-            .is_some_and(|name| name.contains(' '))
+            .is_some_and(|n| n.contains(' '))
         {
             return Err(Refusal::Other("server name cannot contain spaces".into()));
         }
-        let host = self.options.host.clone();
-        self.options.monitoring = self.monitor.map(|port| (host, port));
-        self.options.trace_protocol = self.log.trace;
-        if self.jetstream {
-            let store_dir = self.store_dir.unwrap_or_else(|| {
+        if let Some(port) = self.monitor {
+            let known = options.monitoring.take().map(|(host, _)| host);
+            let host = known.unwrap_or_else(|| options.host.clone());
+            options.monitoring = Some((host, port));
+        }
+        options.trace_protocol = loaded.log.trace;
+        if self
+            .jetstream
+            .unwrap_or_else(|| options.jetstream.is_some())
+        {
+            if loaded.jetstream.store_dir.is_none() {
                 // Where nats-server keeps them, too.
                 self.warnings.push(
                     "Temporary storage directory used, data could be lost on system reboot".into(),
                 );
-                std::env::temp_dir().join("nats")
-            });
-            self.options.jetstream = Some(JetStreamOptions {
-                store_dir: Some(store_dir),
-                ..JetStreamOptions::default()
-            });
+                loaded.jetstream.store_dir = Some(std::env::temp_dir().join("nats"));
+            }
+            options.jetstream = Some(loaded.jetstream.clone());
+        } else {
+            options.jetstream = None;
         }
-        // A user wins over a token, as in nats-server.
-        self.options.auth = match (self.user, self.password, self.token) {
-            (None, None, None) => Auth::Open,
-            (None, None, Some(token)) => Auth::Token(token),
-            (name, password, _) => Auth::User {
-                name: name.unwrap_or_default(),
-                password: password.unwrap_or_default(),
-            },
-        };
-        Ok((self.options, self.log, self.warnings))
+        // A user wins over a token, as in nats-server, and both over what the file says.
+        match (self.user, self.password, self.token) {
+            (None, None, None) => {}
+            (None, None, Some(token)) => loaded.set_token(token),
+            (name, password, _) => {
+                loaded.set_user(name.unwrap_or_default(), password.unwrap_or_default());
+            }
+        }
+        Ok((self.loaded, self.warnings))
     }
 }
 
@@ -280,13 +364,15 @@ fn payload_bytes(value: flags::Value) -> Result<usize, Refusal> {
     })
 }
 
-fn log_format(value: flags::Value) -> Result<LogFormat, Refusal> {
-    let text = value.text().unwrap_or_default();
-    LogFormat::from_str(&text, true).map_err(|_| {
-        Refusal::Flag(format!(
-            "invalid value \"{text}\" for flag -log_format: expected text or json"
-        ))
-    })
+/// Whether the log is JSON.
+fn is_json(value: flags::Value) -> Result<bool, Refusal> {
+    match value.text().unwrap_or_default().as_str() {
+        "text" => Ok(false),
+        "json" => Ok(true),
+        other => Err(Refusal::Flag(format!(
+            "invalid value \"{other}\" for flag -log_format: expected text or json"
+        ))),
+    }
 }
 
 /// `None` for 0, which is "not given"; -1 lets the system choose, which is 0 in [`Options`].
@@ -304,7 +390,10 @@ fn port(name: &str, number: i64) -> Result<Option<u16>, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use fanline_server::config::LogOptions;
+
     use super::*;
+    use fanline_server::{Auth, access::Access};
 
     fn check<T: std::fmt::Debug + PartialEq>(line: &str, look: impl Fn(Request) -> T, expected: T) {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
@@ -312,18 +401,25 @@ mod tests {
         assert_eq!(look(request), expected, "{line}");
     }
 
-    fn options(request: Request) -> (Options, LogSettings, Vec<String>) {
+    fn options(request: Request) -> (Options, LogOptions, Vec<String>) {
         match request {
-            Request::Serve(request) => *request,
+            Request::Serve(line) => match line.assemble() {
+                Ok((loaded, warnings)) => (loaded.options, loaded.log, warnings),
+                Err(why) => panic!("{line:?}: {why:?}"),
+            },
             other => panic!("{other:?}"),
         }
     }
 
     fn refused(line: &str) -> String {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        match read(NATS_SERVER, &arguments) {
+        let assembled = read(NATS_SERVER, &arguments).and_then(|request| match request {
+            Request::Serve(line) => line.assemble(),
+            other => panic!("{line}: {other:?}"),
+        });
+        match assembled {
             Err(Refusal::Other(text) | Refusal::Flag(text)) => text,
-            Ok(request) => panic!("{line}: {request:?}"),
+            Ok((loaded, _)) => panic!("{line}: {loaded:?}"),
         }
     }
 
@@ -346,11 +442,9 @@ mod tests {
             ("h".into(), 4222, Some(("h".into(), 0))),
         );
         let auth = |request| options(request).0.auth;
-        check("--auth t", auth, Auth::Token("t".into()));
-        let user = Auth::User {
-            name: "a".into(),
-            password: "b".into(),
-        };
+        let directory = |access: Access| Auth::Directory(access.into());
+        check("--auth t", auth, directory(Access::token("t")));
+        let user = directory(Access::user("a", "b"));
         check("--user a --pass b --auth c", auth, user);
         let log = |request| {
             let (options, log, _) = options(request);
@@ -400,7 +494,7 @@ mod tests {
     #[test]
     fn what_is_not_supported_is_refused() {
         for (line, expected) in [
-            ("-c x.conf", "configuration file"),
+            ("-c none.conf", "open none.conf: no such file or directory"),
             ("-t", "must specify [-c, --config]"),
             ("--tls", "TLS"),
             ("--tlscert f", "TLS"),

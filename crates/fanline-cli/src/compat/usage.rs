@@ -14,6 +14,8 @@ Server options:
     -P, --pid <file>                 Write the process id to a file
         --max_payload <size>         Largest message, headers included: 65536, 64KB (default: 1MB)
     -m, --http_port <port>           Port for monitoring over HTTP (-1 picks a free one)
+    -c, --config <file>              Configuration file: docs/configuration.md
+    -t                               Check the configuration file, and end
     -sl,--signal <signal>[=<pid>]    Signal a running server: ldm, stop, quit, term, reopen, reload
                                      <pid> is a process id, one that ends with *, or a pid file
         --client_advertise <string>  Address told to clients in place of the one listened on
@@ -46,7 +48,7 @@ Common options:
     -v, --version                    Show the version
 
 Known to nats-server, not supported yet:
-    -c, --config, -t, -ms, --https_port, --max_traced_msg_len,
+    -ms, --https_port, --max_traced_msg_len,
     --tls*, --help_tls, --routes, --cluster*, --no_advertise, --connect_retries, --profile
                                                      are refused with exit code 1
 ";

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
+use fanline_server::config::LogOptions;
 use jiff::Zoned;
 use tracing::callsite::Identifier;
 use tracing::span;
@@ -65,6 +66,27 @@ impl Default for LogSettings {
             utc: false,
             debug: false,
             trace: false,
+        }
+    }
+}
+
+impl From<&LogOptions> for LogSettings {
+    fn from(options: &LogOptions) -> Self {
+        LogSettings {
+            file: options.file.clone(),
+            file_bytes_max: options.file_bytes_max,
+            files_max: options.files_max,
+            remote_syslog: options.remote_syslog.clone(),
+            syslog: options.syslog,
+            format: if options.json {
+                LogFormat::Json
+            } else {
+                LogFormat::Text
+            },
+            time: options.time,
+            utc: options.utc,
+            debug: options.debug,
+            trace: options.trace,
         }
     }
 }

@@ -122,7 +122,7 @@ fn nats_servers_flags_are_obeyed_or_refused() {
         &["-c", "some.conf"],
         1,
         "",
-        "fanline: -c: a configuration file is not supported",
+        "fanline: open some.conf: no such file or directory",
     );
     let unknown = "flag provided but not defined: -zz\n";
     check_as_nats_server(&["-zz"], 1, "Usage: nats-server", unknown);

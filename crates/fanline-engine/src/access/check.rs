@@ -72,7 +72,7 @@ const COSTS: std::ops::RangeInclusive<u32> = 4..=31;
 pub const SALT_BYTES: usize = 16;
 
 /// Whether `hash` is bcrypt's of `password`.
-fn is_hash_of(hash: &str, password: &str) -> bool {
+pub fn is_hash_of(hash: &str, password: &str) -> bool {
     hash_again(hash, password).is_some_and(|again| same(&again, hash.get(4..).unwrap_or_default()))
 }
 

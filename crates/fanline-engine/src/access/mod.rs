@@ -5,6 +5,7 @@
 
 mod account;
 mod admit;
+mod auth;
 mod check;
 mod error;
 mod imports;
@@ -25,12 +26,12 @@ pub use account::{
     ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling,
 };
 pub use admit::{Credentials, Decision, Grant};
-pub use check::{Check, SALT_BYTES, hash_password};
+pub use auth::Auth;
+pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
 pub use error::AccessError;
 pub(crate) use imports::{covers, in_order_of_wildcards, overlap};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub use rights::Rights;
-pub(crate) use user::same;
 pub use user::{ConnectionKind, Identity, Password, User};
 
 /// What a server is told about accounts and users. The default lets everybody in.
@@ -146,6 +147,26 @@ impl Access {
     /// Says what is wrong, naming it.
     pub fn successor(&self, config: AccessConfig) -> Result<Self, AccessError> {
         Access::after(&self.accounts, config)
+    }
+
+    /// The same directory with the ids that accounts have in `before`.
+    ///
+    /// # Errors
+    /// Says what is wrong, naming it.
+    pub fn in_place_of(&self, before: &Access) -> Result<Self, AccessError> {
+        let no_auth_user = self
+            .no_auth_user
+            .map(|place| match &self.user_at(place).identity {
+                Identity::Name(name, _) => name.clone(),
+                Identity::Nkey(public) => public.clone(),
+            });
+        before.successor(AccessConfig {
+            token: self.token.clone(),
+            accounts: self.accounts.clone(),
+            no_auth_user,
+            system_account: Some(self.accounts[AccountId::SYSTEM.index()].name.clone()),
+            always_nonce: self.always_nonce,
+        })
     }
 
     fn after(known: &[Account], config: AccessConfig) -> Result<Self, AccessError> {

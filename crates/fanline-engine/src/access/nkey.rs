@@ -1,6 +1,6 @@
 //! Keys as NATS writes them: a letter for what they are for, the key and a checksum, in base32.
 
-use ring::signature::{ED25519, UnparsedPublicKey};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 
 /// What a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,8 +96,55 @@ impl PublicKey {
     }
 }
 
-/// The text of a secret key (`SU…`, `SA…`, `SO…`).
-pub fn encode_seed(kind: KeyKind, seed: &[u8; KEY_BYTES]) -> String {
+/// A secret key, that its owner signs with: `SU…`, `SA…`, `SO…`. Never shown by `{:?}`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretKey {
+    kind: KeyKind,
+    seed: [u8; KEY_BYTES],
+}
+
+impl std::fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SecretKey").finish_non_exhaustive()
+    }
+}
+
+impl SecretKey {
+    /// The key made of a seed, which has to be random.
+    pub fn new(kind: KeyKind, seed: [u8; KEY_BYTES]) -> Self {
+        SecretKey { kind, seed }
+    }
+
+    /// Reads its text; `None` when it is none, or that of a public key.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (kind, seed) = decode_seed(text)?;
+        Some(SecretKey { kind, seed })
+    }
+
+    /// Its text.
+    pub fn encode(&self) -> String {
+        encode_seed(self.kind, &self.seed)
+    }
+
+    /// What others know it by.
+    pub fn public(&self) -> PublicKey {
+        let mut key = [0; KEY_BYTES];
+        key.copy_from_slice(self.pair().public_key().as_ref());
+        PublicKey::new(self.kind, key)
+    }
+
+    /// The signature of a message.
+    pub fn sign(&self, message: &[u8]) -> Vec<u8> {
+        self.pair().sign(message).as_ref().to_vec()
+    }
+
+    fn pair(&self) -> Ed25519KeyPair {
+        Ed25519KeyPair::from_seed_unchecked(&self.seed).expect("every 32 bytes are a seed")
+    }
+}
+
+/// The text of a secret key.
+fn encode_seed(kind: KeyKind, seed: &[u8; KEY_BYTES]) -> String {
     let prefix = kind.prefix();
     let mut bytes = vec![SEED | (prefix >> 5), (prefix & 31) << 3];
     bytes.extend_from_slice(seed);
@@ -105,7 +152,7 @@ pub fn encode_seed(kind: KeyKind, seed: &[u8; KEY_BYTES]) -> String {
 }
 
 /// Reads the text of a secret key.
-pub fn decode_seed(text: &str) -> Option<(KeyKind, [u8; KEY_BYTES])> {
+fn decode_seed(text: &str) -> Option<(KeyKind, [u8; KEY_BYTES])> {
     let [first, second, seed @ ..] = &*checked(text)? else {
         return None;
     };
@@ -191,7 +238,6 @@ fn crc16(bytes: &[u8]) -> u16 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use ring::signature::{Ed25519KeyPair, KeyPair};
 
     proptest! {
         #[test]
@@ -240,13 +286,14 @@ mod tests {
 
     #[test]
     fn only_the_owner_signs() {
-        let pair = Ed25519KeyPair::from_seed_unchecked(&[9; KEY_BYTES]).unwrap();
-        let key = pair.public_key().as_ref().try_into().unwrap();
-        let public = PublicKey::new(KeyKind::User, key);
-        let signature = pair.sign(b"nonce");
-        assert!(public.verifies(b"nonce", signature.as_ref()));
-        assert!(!public.verifies(b"other", signature.as_ref()));
-        assert!(!public.verifies(b"nonce", &signature.as_ref()[1..]));
+        let secret = SecretKey::new(KeyKind::User, [9; KEY_BYTES]);
+        assert_eq!(SecretKey::parse(&secret.encode()), Some(secret.clone()));
+        assert!(!format!("{secret:?}").contains(&secret.encode()));
+        let public = secret.public();
+        let signature = secret.sign(b"nonce");
+        assert!(public.verifies(b"nonce", &signature));
+        assert!(!public.verifies(b"other", &signature));
+        assert!(!public.verifies(b"nonce", &signature[1..]));
         assert!(!public.verifies(b"nonce", b""));
     }
 }

@@ -6,9 +6,8 @@ use proptest::prelude::*;
 
 use super::tests::{Client, World};
 use crate::access::{
-    Access, AccessConfig, Export, ExportKind, Import, ImportKind, Mapping, ResponseKind,
+    Access, AccessConfig, Auth, Export, ExportKind, Import, ImportKind, Mapping, ResponseKind,
 };
-use crate::auth::Auth;
 use crate::limits::Limits;
 use crate::topic::Filter;
 

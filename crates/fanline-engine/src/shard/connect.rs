@@ -133,10 +133,20 @@ impl Shard {
         self.info.auth_required = access.is_required();
         self.set_accounts(&access);
         let ids: Vec<SessionId> = (self.sessions.iter())
-            .filter(|(_, session)| session.ending.is_none() && !session.awaits_auth)
+            .filter(|(_, session)| session.ending.is_none())
             .map(|(index, _)| SessionId::from_index(index))
             .collect();
         for id in ids {
+            let session = &mut self.sessions[id.index()];
+            if !session.has_connected {
+                // Who has said nothing yet is asked when he does.
+                let awaited = std::mem::replace(&mut session.awaits_auth, access.is_required());
+                if session.awaits_auth && !awaited {
+                    let deadline = now + self.config.limits.auth_timeout;
+                    self.arm_before(id, deadline);
+                }
+                continue;
+            }
             match access.renew(&self.sessions[id.index()].grant) {
                 Some(grant) => {
                     self.settle_in(id, grant);

@@ -12,6 +12,7 @@ mod mappings;
 mod pending;
 mod permit;
 mod quotas;
+mod reload;
 mod replies;
 mod requests;
 mod run;
@@ -37,8 +38,7 @@ pub use session::{
 };
 pub use status::{Ended, ShardStatus};
 
-use crate::access::{Access, AccountId};
-use crate::auth::Auth;
+use crate::access::{Access, AccountId, Auth};
 use crate::limits::Limits;
 use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::ServerInfo;

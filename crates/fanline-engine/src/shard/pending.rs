@@ -50,12 +50,15 @@ pub(super) struct Pending {
 
 impl Pending {
     pub(super) fn new(limits: &Limits, traces: bool) -> Self {
-        Pending {
-            congested_bytes: CONGESTED_BYTES.min(limits.pending_bytes_max / 2),
-            overflow_bytes: limits.pending_bytes_max,
-            traces,
-            ..Pending::default()
-        }
+        let mut pending = Pending::default();
+        pending.set_limits(limits, traces);
+        pending
+    }
+
+    pub(super) fn set_limits(&mut self, limits: &Limits, traces: bool) {
+        self.congested_bytes = CONGESTED_BYTES.min(limits.pending_bytes_max / 2);
+        self.overflow_bytes = limits.pending_bytes_max;
+        self.traces = traces;
     }
 
     /// Notes what the log is to say of a session.

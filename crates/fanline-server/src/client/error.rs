@@ -14,6 +14,9 @@ pub enum ClientError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A key or a credentials file that cannot be used.
+    #[error("invalid credentials: {0}")]
+    InvalidCredentials(&'static str),
     /// No connection could be opened.
     #[error("cannot connect to {address}: {source}")]
     Unreachable {

@@ -1,5 +1,7 @@
 //! From an open stream to a connection that the server has accepted.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::address::ServerAddress;
@@ -29,7 +31,7 @@ pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     options: &ConnectOptions,
     address: &ServerAddress,
 ) -> Result<(ServerInfo, Decoder), ClientError> {
-    let mut hello = connect_line(options, address);
+    let mut hello = connect_line(options, address, &info.nonce);
     hello.extend_from_slice(b"PING\r\n");
     stream.write_all(&hello).await.map_err(disconnected)?;
     stream.flush().await.map_err(disconnected)?;
@@ -44,7 +46,7 @@ pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-fn connect_line(options: &ConnectOptions, address: &ServerAddress) -> Vec<u8> {
+fn connect_line(options: &ConnectOptions, address: &ServerAddress, nonce: &str) -> Vec<u8> {
     // What was set on purpose wins over what stands in the address.
     let (user, pass, auth_token) = match (&options.user, &options.token) {
         (None, None) => (
@@ -59,6 +61,7 @@ fn connect_line(options: &ConnectOptions, address: &ServerAddress) -> Vec<u8> {
         ),
         (None, token) => (None, None, token.as_deref()),
     };
+    let key = options.key.as_ref().filter(|_| !nonce.is_empty());
     let connect = Connect {
         verbose: false,
         pedantic: false,
@@ -73,6 +76,12 @@ fn connect_line(options: &ConnectOptions, address: &ServerAddress) -> Vec<u8> {
         user,
         pass,
         auth_token,
+        jwt: options.jwt.as_deref(),
+        // A JWT says which key it is for.
+        nkey: key
+            .filter(|_| options.jwt.is_none())
+            .map(|key| key.public().encode()),
+        sig: key.map(|key| URL_SAFE_NO_PAD.encode(key.sign(nonce.as_bytes()))),
     };
     let mut line = b"CONNECT ".to_vec();
     // Strings and booleans always serialise.

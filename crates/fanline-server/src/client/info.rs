@@ -27,6 +27,8 @@ pub struct ServerInfo {
     pub client_ip: String,
     /// Whether credentials are asked for.
     pub auth_required: bool,
+    /// What a client with a key signs.
+    pub nonce: String,
     /// Whether the connection must be encrypted.
     pub tls_required: bool,
     /// Whether streams can be stored.
@@ -58,4 +60,10 @@ pub(super) struct Connect<'a> {
     pub(super) pass: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) auth_token: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) jwt: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) nkey: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sig: Option<String>,
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::address::{ServerAddress, parse_list};
 use super::error::ClientError;
 use super::tls::TlsSettings;
+use crate::access::nkey::SecretKey;
 
 /// Where to connect, and as whom.
 ///
@@ -22,6 +23,8 @@ pub struct ConnectOptions {
     pub(super) name: Option<String>,
     pub(super) user: Option<(String, String)>,
     pub(super) token: Option<String>,
+    pub(super) key: Option<SecretKey>,
+    pub(super) jwt: Option<String>,
     pub(super) echo: bool,
     pub(super) connect_timeout: Duration,
     pub(super) tls: TlsSettings,
@@ -61,6 +64,33 @@ impl ConnectOptions {
     pub fn token(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
         self
+    }
+
+    /// The seed of an nkey (`SU…`), with which the server's nonce is signed. Other lines of the text,
+    /// as files of keys have them, are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::InvalidCredentials`] when there is no seed in it.
+    pub fn nkey(mut self, text: &str) -> Result<Self, ClientError> {
+        let mut lines = text.lines();
+        let key = lines.find_map(|line| SecretKey::parse(line.trim()));
+        self.key = Some(key.ok_or(ClientError::InvalidCredentials("no seed of an nkey in it"))?);
+        Ok(self)
+    }
+
+    /// The content of a credentials file (`.creds`): a user's JWT, and the seed of its key.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::InvalidCredentials`] when one of the two is not in it.
+    pub fn credentials(self, text: &str) -> Result<Self, ClientError> {
+        let mut lines = text.lines().map(str::trim);
+        let jwt = lines.find(|line| line.matches('.').count() == 2 && line.starts_with("ey"));
+        let jwt = jwt.ok_or(ClientError::InvalidCredentials("no JWT in it"))?;
+        let mut options = self.nkey(text)?;
+        options.jwt = Some(jwt.to_owned());
+        Ok(options)
     }
 
     /// Whether this client's subscriptions get what it publishes itself; they do by default.
@@ -117,6 +147,8 @@ impl Default for ConnectOptions {
             name: None,
             user: None,
             token: None,
+            key: None,
+            jwt: None,
             echo: true,
             connect_timeout: Duration::from_secs(2),
             tls: TlsSettings::default(),

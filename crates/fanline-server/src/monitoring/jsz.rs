@@ -87,7 +87,7 @@ impl<'a> Asked<'a> {
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
     let asked = Asked::parse(query)?;
     let accounts = collect::jetstream(&monitor.shared, asked.wanted).await?;
-    let options = &monitor.shared.options.jetstream;
+    let options = &monitor.shared.options().jetstream;
     let jsz = match (options, accounts) {
         (Some(options), Some(accounts)) => {
             let config = Config::of(options, &Overview::sum(&accounts));

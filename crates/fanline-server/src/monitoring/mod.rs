@@ -141,7 +141,7 @@ impl Monitor {
     fn https(&self) -> Option<TlsAcceptor> {
         let shared = &self.shared;
         let tls = shared.common.listeners.tls.as_ref();
-        let tls = tls.filter(|_| shared.options.monitoring_tls)?;
+        let tls = tls.filter(|_| shared.options().monitoring_tls)?;
         Some(TlsAcceptor::from(tls.current()))
     }
 

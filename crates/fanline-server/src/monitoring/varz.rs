@@ -17,14 +17,14 @@ struct Varz<'a> {
     #[serde(flatten)]
     who: Who<'a>,
     #[serde(flatten)]
-    settings: Settings<'a>,
+    settings: Settings,
     #[serde(flatten)]
     process: Process,
     #[serde(flatten)]
     traffic: Traffic,
     http_req_stats: BTreeMap<&'static str, u64>,
     config_load_time: String,
-    config_digest: &'static str,
+    config_digest: String,
     feature_flags: Empty,
     slow_consumer_stats: ByKind,
     stale_connection_stats: ByKind,
@@ -52,13 +52,13 @@ struct Who<'a> {
 
 /// Durations are in nanoseconds, but for `auth_timeout` and `tls_timeout`: those are in seconds.
 #[derive(Serialize)]
-struct Settings<'a> {
+struct Settings {
     max_connections: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_subscriptions: Option<usize>,
     ping_interval: u128,
     ping_max: u32,
-    http_host: &'a str,
+    http_host: String,
     http_port: u16,
     http_base_path: &'static str,
     https_port: u16,
@@ -154,7 +154,8 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         traffic: traffic(&totals),
         http_req_stats: monitor.requests.borrow().clone(),
         config_load_time: monitor.date(Duration::ZERO),
-        config_digest: "",
+        config_digest: (monitor.shared.options().origin.as_ref())
+            .map_or_else(String::new, |origin| origin.digest.clone()),
         feature_flags: Empty {},
         slow_consumer_stats: by_clients(totals.slow_consumers),
         stale_connection_stats: by_clients(totals.stale_connections),
@@ -163,7 +164,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
 }
 
 fn jetstream(monitor: &Monitor, overview: Option<&Overview>) -> JetStream {
-    match (&monitor.shared.options.jetstream, overview) {
+    match (&monitor.shared.options().jetstream, overview) {
         (Some(options), Some(overview)) => JetStream {
             config: Some(jetstream::Config::of(options, overview)),
             stats: Some(jetstream::Stats::of(overview)),
@@ -190,19 +191,19 @@ fn who(monitor: &Monitor) -> Who<'_> {
     }
 }
 
-fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings<'_> {
+fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
     let shared = &monitor.shared;
-    let limits = &shared.options.limits;
+    let options = shared.options();
+    let limits = &options.limits;
     Settings {
         max_connections: limits.connections_max,
         max_subscriptions: limits.subscriptions_max,
         ping_interval: limits.ping_interval.as_nanos(),
         ping_max: limits.pings_out_max,
-        http_host: shared
-            .options
+        http_host: options
             .monitoring
             .as_ref()
-            .map_or("", |(host, _)| host),
+            .map_or_else(String::new, |(host, _)| host.clone()),
         http_port: shared
             .addresses
             .monitoring

@@ -68,6 +68,8 @@ pub struct Options {
     pub pid_file: Option<PathBuf>,
     /// Streams that keep what is published; none when `None`.
     pub jetstream: Option<JetStreamOptions>,
+    /// The file that this was read from, for the log.
+    pub origin: Option<Origin>,
     /// Emit a `tracing` event at TRACE for every protocol line (nats-server's `-V`).
     pub trace_protocol: bool,
 }
@@ -95,9 +97,19 @@ impl Default for Options {
             ports_file_dir: None,
             pid_file: None,
             jetstream: None,
+            origin: None,
             trace_protocol: false,
         }
     }
+}
+
+/// A configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The file, as it was named.
+    pub path: PathBuf,
+    /// `sha256:…` of its values, the same as nats-server's.
+    pub digest: String,
 }
 
 /// How JetStream is set up.

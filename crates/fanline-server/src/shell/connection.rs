@@ -156,7 +156,8 @@ async fn serve(
     let reason = connection.read_until_end(&mut read).await;
     connection.close(&mut read, reason).await;
     shell.links.borrow_mut()[id.index()] = None;
-    let limits = &shell.common.config.limits;
+    let config = shell.config();
+    let limits = &config.limits;
     if let Some(ended) = shell.engine.borrow_mut().remove(id, reason) {
         farewell::log(link.name(), &ended, limits, shell.now());
         shell.closed.borrow_mut().push(ended, shell.now());
@@ -290,7 +291,7 @@ impl Connection<'_> {
                 self.while_writing(shell.hold_back(slow)).await;
             }
             if shell.posted_to_congested.take()
-                && !shell.common.config.limits.no_fast_producer_stall
+                && !shell.config.borrow().limits.no_fast_producer_stall
             {
                 self.while_writing(wait_while(BEHIND, || shell.is_any_mailbox_congested()))
                     .await;

@@ -56,6 +56,8 @@ pub(crate) enum Command {
     AnnounceLameDuck,
     /// Let this say from now on who may connect, and what they may do.
     ReplaceAccess(Arc<Access>),
+    /// Go on with other limits and credentials.
+    Reload(Arc<ShardConfig>, Box<ServerInfo>, Arc<Access>),
     /// Close this many connections.
     CloseSome(usize),
     /// Close everything and end.
@@ -140,6 +142,7 @@ impl Listeners {
 
 /// What all shards of a server share.
 pub(crate) struct Common {
+    /// What shards begin with.
     pub(crate) config: Arc<ShardConfig>,
     /// One for each shard, and the keeper's after them when there is one.
     pub(crate) mailboxes: Vec<Mailbox>,
@@ -200,6 +203,8 @@ pub(crate) struct Shell {
     links: RefCell<Vec<Option<Rc<Link>>>>,
     chunks: RefCell<ChunkPool>,
     common: Arc<Common>,
+    /// What the engine goes by.
+    config: RefCell<Arc<ShardConfig>>,
     /// Something is to be written once all that is ready now has been read.
     flush_wanted: Notify,
     /// A deadline was set that comes before the one slept for.
@@ -231,6 +236,7 @@ pub(crate) async fn run(
         engine: RefCell::new(Shard::new(shard, Arc::clone(&common.config), info, seed)),
         links: RefCell::new(Vec::new()),
         chunks: RefCell::new(ChunkPool::default()),
+        config: RefCell::new(Arc::clone(&common.config)),
         common,
         flush_wanted: Notify::new(),
         deadline_moved: Notify::new(),
@@ -270,6 +276,12 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
             Command::ReplaceAccess(access) => {
                 let now = shell.now();
                 shell.engine.borrow_mut().replace_access(access, now);
+                shell.settle(usize::MAX);
+            }
+            Command::Reload(config, info, access) => {
+                let now = shell.now();
+                shell.config.replace(Arc::clone(&config));
+                shell.engine.borrow_mut().reload(config, *info, access, now);
                 shell.settle(usize::MAX);
             }
             Command::CloseSome(count) => shell.end_sessions(count),
@@ -328,6 +340,10 @@ async fn read_mail(shell: Rc<Shell>) {
 impl Shell {
     fn now(&self) -> Duration {
         self.common.started.elapsed()
+    }
+
+    fn config(&self) -> Arc<ShardConfig> {
+        Arc::clone(&self.config.borrow())
     }
 
     fn link(&self, id: SessionId) -> Option<Rc<Link>> {
@@ -546,7 +562,7 @@ impl Shell {
     }
 
     fn emit_traces(&self) {
-        if !self.common.config.traces {
+        if !self.config.borrow().traces {
             return;
         }
         let lines = self.engine.borrow_mut().take_traces();
@@ -560,7 +576,8 @@ impl Shell {
     /// Waits a little, as long as a subscriber of what was just published has too much waiting
     /// and is taking it.
     async fn hold_back(&self, slow: SessionId) {
-        let limits = &self.common.config.limits;
+        let config = self.config();
+        let limits = &config.limits;
         if limits.no_fast_producer_stall {
             return;
         }

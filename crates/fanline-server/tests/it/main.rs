@@ -5,6 +5,7 @@ mod accounts;
 mod admission;
 mod at_rest;
 mod churn;
+mod configuration;
 mod embedding;
 mod errors;
 mod jetstream;
@@ -15,6 +16,13 @@ mod monitoring;
 mod order;
 mod queue_groups;
 mod raw;
+mod reload;
+#[path = "../../../../fuzz/src/server_checks/mod.rs"]
+#[allow(
+    unreachable_pub,
+    reason = "the fuzz targets are another crate, to which these are public"
+)]
+mod server_checks;
 mod slow_subscriber;
 mod sockets;
 mod split_writes;

@@ -269,7 +269,7 @@ impl Opening<'_> {
 
     /// What comes from now on are frames; these bytes of them have come already.
     fn begin_frames(&mut self, agreed: &Upgrade, early: Vec<u8>) {
-        let payload_bytes_max = self.shell.common.config.limits.payload_bytes_max;
+        let payload_bytes_max = self.shell.config().limits.payload_bytes_max;
         let frames = Frames::new(agreed, payload_bytes_max, early);
         self.wire.layers.get_mut().frames = Some(Box::new(frames));
         self.peer.kind = ConnectionKind::WebSocket;

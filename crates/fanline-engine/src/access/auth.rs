@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::access::{Access, same};
+use super::Access;
 
 /// The credentials that this server asks for.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -54,51 +54,5 @@ impl Auth {
             Auth::User { name, password } => Access::user(name.as_str(), password.as_str()).into(),
             Auth::Directory(access) => Arc::clone(access),
         }
-    }
-
-    /// Whether these credentials open the door.
-    pub fn admits(&self, user: &str, password: &str, token: &str) -> bool {
-        match self {
-            // A directory decides by more than these.
-            Auth::Open | Auth::Directory(_) => true,
-            Auth::Token(expected) => same(expected, token),
-            Auth::User {
-                name,
-                password: expected,
-            } => {
-                // Both are compared whatever the first says, so that time tells nothing.
-                same(name, user) & same(expected, password)
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn admits_only_the_exact_credentials() {
-        let user = Auth::User {
-            name: "ada".into(),
-            password: "s3cret".into(),
-        };
-        for (name, password, expected) in [
-            ("ada", "s3cret", true),
-            ("ada", "s3cre", false),
-            ("ada", "s3cret0", false),
-            ("bob", "s3cret", false),
-            ("ada", "", false),
-            ("", "", false),
-        ] {
-            assert_eq!(
-                user.admits(name, password, ""),
-                expected,
-                "{name:?} {password:?}"
-            );
-        }
-        assert!(Auth::Token("t".into()).admits("", "", "t"));
-        assert!(!Auth::Token("t".into()).admits("t", "", ""));
-        assert!(Auth::Open.admits("", "", ""));
     }
 }

@@ -1,0 +1,127 @@
+//! `fanline auth`: keys and hashes for those who may connect. None of it talks to a server.
+
+use std::io::{IsTerminal, Read, Write};
+
+use clap::{Args, Subcommand, ValueEnum};
+use fanline_server::access::nkey::{KeyKind, SecretKey};
+use fanline_server::access::{SALT_BYTES, hash_password, is_hash_of};
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::failure::Failure;
+
+/// Longest password that is read from standard input.
+const PASSWORD_BYTES_MAX: u64 = 64 * 1024;
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum AuthCommand {
+    /// Make a key pair: the secret seed, and the public key for the server's configuration
+    #[command(
+        after_help = "Example:\n  fanline auth nkey > ada.nk   # keep the seed, configure the key"
+    )]
+    Nkey(NkeyArgs),
+    /// Hash a password with bcrypt, for the server's configuration
+    #[command(after_help = "Example:\n  printf s3cret | fanline auth hash")]
+    Hash(HashArgs),
+    /// Say whether a password is that of a bcrypt hash
+    #[command(after_help = "Example:\n  printf s3cret | fanline auth check '$2a$11$…'")]
+    Check(CheckArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct NkeyArgs {
+    /// What the key is for
+    #[arg(long, value_enum, default_value = "user")]
+    kind: Kind,
+    /// Print the public key of this file's seed, and make none
+    #[arg(long, value_name = "FILE")]
+    public_of: Option<std::path::PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    User,
+    Account,
+    Operator,
+    Server,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct HashArgs {
+    /// Work that one try costs: each step doubles it
+    #[arg(long, default_value = "11", value_parser = clap::value_parser!(u32).range(4..=31))]
+    cost: u32,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// The hash
+    hash: String,
+}
+
+impl AuthCommand {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let mut out = std::io::stdout();
+        match self {
+            AuthCommand::Nkey(args) => {
+                let key = match &args.public_of {
+                    Some(path) => read_seed(path)?,
+                    None => SecretKey::new(args.kind.into(), random()?),
+                };
+                if args.public_of.is_none() {
+                    writeln!(out, "{}", key.encode())?;
+                }
+                writeln!(out, "{}", key.public().encode())?;
+            }
+            AuthCommand::Hash(args) => {
+                let hash = hash_password(args.cost, random::<SALT_BYTES>()?, &read_password()?);
+                let impossible = || Failure::Usage("a cost is a number from 4 to 31".into());
+                writeln!(out, "{}", hash.ok_or_else(impossible)?)?;
+            }
+            AuthCommand::Check(args) => match is_hash_of(&args.hash, &read_password()?) {
+                true => writeln!(out, "the password fits")?,
+                false => return Err(Failure::Error("the password does not fit".into())),
+            },
+        }
+        Ok(())
+    }
+}
+
+impl From<Kind> for KeyKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::User => KeyKind::User,
+            Kind::Account => KeyKind::Account,
+            Kind::Operator => KeyKind::Operator,
+            Kind::Server => KeyKind::Server,
+        }
+    }
+}
+
+/// The first line of a file that is a seed.
+fn read_seed(path: &std::path::Path) -> Result<SecretKey, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Error(format!("{}: {error}", path.display())))?;
+    text.lines()
+        .find_map(|line| SecretKey::parse(line.trim()))
+        .ok_or_else(|| Failure::Error(format!("{}: no seed of an nkey in it", path.display())))
+}
+
+/// From standard input, without the end of its line: what stands on a command line is seen by others.
+fn read_password() -> Result<String, Failure> {
+    if std::io::stdin().is_terminal() {
+        eprintln!("Password (it will be seen; end with Ctrl-D):");
+    }
+    let mut text = String::new();
+    std::io::stdin()
+        .take(PASSWORD_BYTES_MAX)
+        .read_to_string(&mut text)?;
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
+}
+
+fn random<const BYTES: usize>() -> Result<[u8; BYTES], Failure> {
+    let mut bytes = [0; BYTES];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Failure::Error("the system gives no random numbers".into()))?;
+    Ok(bytes)
+}

@@ -1,0 +1,150 @@
+//! Configuration files on the command line: `-c`, `-t`, `fanline config`, reload.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::server::Server;
+use crate::{run, seen};
+
+/// A file that goes away with the test.
+struct Config(PathBuf);
+
+impl Config {
+    fn new(text: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("fanline-config-{}-{number}.conf", std::process::id());
+        let config = Config(std::env::temp_dir().join(name));
+        config.write(text);
+        config
+    }
+
+    fn write(&self, text: &str) {
+        fs::write(&self.0, text).expect("a temporary file can be written");
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("UTF-8")
+    }
+}
+
+impl Drop for Config {
+    fn drop(&mut self) {
+        // It is in the temporary folder anyway.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_file_is_checked() {
+    let good = Config::new("port: 4222\ncluster { name: c }");
+    let (code, stdout, stderr) = seen(&run(&["-t", "-c", good.path()]));
+    assert_eq!((code, stdout.as_str()), (Some(0), ""), "{stderr}");
+    assert!(stderr.contains(".conf is valid (sha256:"), "{stderr}");
+    assert!(stderr.contains("warning: "), "{stderr}");
+    let bad = Config::new("prot: 4222");
+    let expected = format!(
+        "{}:1:1: unknown field \"prot\"; did you mean \"port\"?\n",
+        bad.path()
+    );
+    for arguments in [
+        ["-t", "-c", bad.path()].as_slice(),
+        &["config", "check", bad.path()],
+        &["serve", "--check", "--config", bad.path()],
+        &["-c", bad.path()],
+    ] {
+        let (code, stdout, stderr) = seen(&run(arguments));
+        assert_eq!((code, stdout.as_str()), (Some(1), ""), "{arguments:?}");
+        assert_eq!(stderr, format!("fanline: {expected}"), "{arguments:?}");
+    }
+    let (code, _, stderr) = seen(&run(&["-t"]));
+    let words = "fanline: must specify [-c, --config] option to check configuration file syntax\n";
+    assert_eq!((code, stderr.as_str()), (Some(1), words));
+    let number = Config::new("ping_interval: 5");
+    let (code, _, stderr) = seen(&run(&["-t", "-c", number.path()]));
+    assert_eq!(code, Some(1));
+    assert!(
+        stderr.contains("ping_interval should be converted to a duration"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn settings_are_shown_without_secrets() {
+    let config = Config::new("max_payload: 2KB\nauthorization { user: ada, password: s3cret }");
+    for arguments in [
+        ["config", "show", config.path()].as_slice(),
+        &["config", "show", "--config", config.path(), "--json"],
+    ] {
+        let (code, stdout, stderr) = seen(&run(arguments));
+        assert_eq!(code, Some(0), "{stderr}");
+        assert!(
+            stdout.contains("2048") && stdout.contains("ada"),
+            "{stdout}"
+        );
+        assert!(
+            !stdout.contains("s3cret") && stdout.contains("********"),
+            "{stdout}"
+        );
+    }
+    assert!(seen(&run(&["config", "show"])).1.contains("\"127.0.0.1\""));
+}
+
+/// One `debug` line more or less tells whether it was obeyed.
+#[test]
+fn a_server_reads_its_file_again() {
+    let config = Config::new("debug: false\nmax_payload: 100");
+    let mut server = Server::start(&["-c", config.path()]);
+    let publish = |payload: &str| {
+        let output = server.tool(&["pub", "x", payload]).output();
+        output.expect("the program runs").status.success()
+    };
+    let large = "x".repeat(200);
+    assert!(!publish(&large));
+    config.write("debug: true\nmax_payload: 300");
+    server.signal("reload");
+    server.expect_log("Reloaded: max_payload = 300");
+    server.expect_log("Reloaded: debug = true");
+    server.expect_log("Reloaded server configuration (sha256:");
+    let output = server.tool(&["pub", "x", &large]).output();
+    assert!(output.expect("the program runs").status.success());
+    config.write("debug: false\nserver_name: other");
+    server.signal("reload");
+    server.expect_log("Failed to reload server configuration: config reload not supported for ServerName: old=, new=other");
+    config.write("debug: false\nzork: 1");
+    server.signal("reload");
+    server.expect_log(":2:1: unknown field \"zork\"");
+    // None of it was obeyed.
+    assert!(
+        server
+            .tool(&["rtt"])
+            .output()
+            .expect("the program runs")
+            .status
+            .success()
+    );
+    server.expect_log("[DBG]");
+    server.signal("quit");
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn without_a_file_there_is_nothing_to_read_again() {
+    let mut server = Server::start(&[]);
+    server.signal("reload");
+    server.expect_log("can only reload config when a file is provided using -c or --config");
+    server.signal("term");
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn flags_override_the_file() {
+    // Server::start says `-a 127.0.0.1 -p -1`.
+    let config = Config::new("listen: 192.0.2.1:1\nserver_name: from_the_file");
+    let server = Server::start(&["-c", config.path(), "-n", "from_the_flag"]);
+    let log = server.log.join("");
+    assert!(server.address.starts_with("127.0.0.1:"), "{log}");
+    assert!(log.contains("Name:     from_the_flag"), "{log}");
+    assert!(log.contains("Using configuration file: "), "{log}");
+}

@@ -1,0 +1,41 @@
+//! Other limits and credentials while connections are open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::session::SessionId;
+use super::verbs::parse_limits;
+use super::{Shard, ShardConfig};
+use crate::access::Access;
+use crate::nats::info::ServerInfo;
+
+impl Shard {
+    /// Goes on with another configuration, for the connections that are open, too. Those that `access`
+    /// would not let in are closed; nobody else is.
+    ///
+    /// The number of shards stays what it was, whatever `config` says; `access` decides in place of
+    /// `config.auth`, because its accounts have the ids that they had.
+    pub fn reload(
+        &mut self,
+        config: Arc<ShardConfig>,
+        info: ServerInfo,
+        access: Arc<Access>,
+        now: Duration,
+    ) {
+        let before = std::mem::replace(&mut self.config, config);
+        self.info = info;
+        let limits = self.config.limits.clone();
+        self.pending.set_limits(&limits, self.config.traces);
+        let ids: Vec<SessionId> = self.session_ids().collect();
+        for id in ids {
+            let session = &mut self.sessions[id.index()];
+            session.parse_limits = parse_limits(&limits, session.takes_headers);
+            if session.has_connected && limits.ping_interval != before.limits.ping_interval {
+                let ping_at = session.ping_at.min(now + limits.ping_interval);
+                session.ping_at = ping_at;
+                self.arm_before(id, ping_at);
+            }
+        }
+        self.replace_access(access, now);
+    }
+}

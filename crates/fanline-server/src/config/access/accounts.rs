@@ -1,0 +1,123 @@
+//! Accounts: `{ A { users: [ … ], exports: [ … ] }, B { … } }`, or only their names in a list.
+
+use fanline_engine::access::{Account, GLOBAL_ACCOUNT};
+use fanline_engine::jetstream::AccountLimits;
+
+use super::exports::{exports, imports};
+use super::mappings::mappings;
+use super::permissions::permissions;
+use super::users::users;
+use crate::config::read::{Given, Read};
+use crate::config::value::Value;
+
+/// Reads the block of accounts.
+pub(in crate::config) fn accounts(given: &Given<'_>) -> Read<Vec<Account>> {
+    match given.node.value {
+        Value::List(_) => given
+            .texts()?
+            .iter()
+            .map(|name| named(given, name))
+            .collect(),
+        _ => given.fields()?.iter().map(account).collect(),
+    }
+}
+
+fn named(given: &Given<'_>, name: &str) -> Read<Account> {
+    if name == GLOBAL_ACCOUNT {
+        return Err(given.fault(format!("\"{name}\" is a Reserved Account")));
+    }
+    Ok(Account::new(name))
+}
+
+/// Reads one account, whose name is the key.
+fn account(given: &Given<'_>) -> Read<Account> {
+    let mut account = named(given, given.key)?;
+    let Value::Map(_) = given.node.value else {
+        return Err(given.fault("Expected map entries for accounts"));
+    };
+    for field in given.fields()? {
+        match field.key.to_ascii_lowercase().as_str() {
+            "nkey" => account.nkey = field.some_text()?,
+            "users" => account.users = users(&field)?,
+            "default_permissions" => account.default_permissions = Some(permissions(&field)?),
+            "jetstream" => account.jetstream = jetstream(&field)?,
+            "limits" => limits(&field, &mut account)?,
+            "exports" => account.exports = exports(&field)?,
+            "imports" => account.imports = imports(&field)?,
+            "mappings" | "maps" => account.mappings = mappings(&field)?,
+            _ => account.trace_dest = trace(&field)?,
+        }
+    }
+    Ok(account)
+}
+
+/// `"topic"` or `{ dest: "topic" }`.
+fn trace(given: &Given<'_>) -> Read<Option<String>> {
+    if let Value::Text(_) = given.node.value {
+        return given.some_text();
+    }
+    let fields = given.fields()?;
+    let dest = fields.iter().find(|f| f.key.eq_ignore_ascii_case("dest"));
+    dest.map_or(Ok(None), Given::some_text)
+}
+
+fn limits(given: &Given<'_>, account: &mut Account) -> Read<()> {
+    let limits = &mut account.limits;
+    for field in given.fields()? {
+        // A negative number is no limit.
+        let max = u64::try_from(field.integer()?).ok();
+        match field.key.to_ascii_lowercase().as_str() {
+            "max_connections" | "max_conn" => limits.connections_max = max,
+            "max_subscriptions" | "max_subs" => limits.subscriptions_max = max,
+            "max_payload" | "max_pay" => limits.payload_bytes_max = max,
+            _ => limits.leafnodes_max = max,
+        }
+    }
+    Ok(())
+}
+
+fn jetstream(given: &Given<'_>) -> Read<Option<AccountLimits>> {
+    let mut limits = AccountLimits::default();
+    match &given.node.value {
+        Value::Bool(is_on) => return Ok(is_on.then_some(limits)),
+        Value::Text(text) => {
+            return match text.to_ascii_lowercase().as_str() {
+                "enabled" | "enable" => Ok(Some(limits)),
+                "disabled" | "disable" => Ok(None),
+                _ => Err(given.fault(format!(
+                    "Expected 'enabled' or 'disabled' for string value, got '{text}'"
+                ))),
+            };
+        }
+        _ => {}
+    }
+    for field in given.fields()? {
+        match field.key.to_ascii_lowercase().as_str() {
+            "max_memory" | "max_mem" | "mem" | "memory" => limits.max_memory = bytes(&field)?,
+            "max_store" | "max_file" | "max_disk" | "store" | "disk" => {
+                limits.max_storage = bytes(&field)?;
+            }
+            "max_streams" | "streams" => limits.max_streams = field.integer()?,
+            "max_consumers" | "consumers" => limits.max_consumers = field.integer()?,
+            "max_bytes_required" | "max_stream_bytes" | "max_bytes" => {
+                limits.max_bytes_required = field.boolean()?;
+            }
+            "mem_max_stream_bytes" | "memory_max_stream_bytes" => {
+                limits.memory_max_stream_bytes = bytes(&field)?;
+            }
+            "disk_max_stream_bytes" | "store_max_stream_bytes" => {
+                limits.storage_max_stream_bytes = bytes(&field)?;
+            }
+            "max_ack_pending" => limits.max_ack_pending = field.integer()?,
+            // Where an account's traffic flows in a cluster, of which there is none.
+            _ => {}
+        }
+    }
+    Ok(Some(limits))
+}
+
+/// -1 is no limit.
+fn bytes(field: &Given<'_>) -> Read<i64> {
+    let bytes = field.storage()?;
+    Ok(bytes.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX)))
+}

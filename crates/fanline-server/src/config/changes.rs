@@ -1,0 +1,97 @@
+//! What a reload changes, and whether it may.
+
+use serde_json::Value as Json;
+
+use super::Loaded;
+use super::show::{MASK, masked, value};
+use super::table;
+
+/// An option that has another value than before.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Change {
+    /// Where it stands, as in `authorization.users`.
+    pub key: &'static str,
+    /// The new value, secrets masked.
+    pub value: Json,
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let key = self.key.replace('.', " ");
+        match &self.value {
+            // Blocks would fill the log, and a secret says nothing.
+            Json::Object(_) | Json::Array(_) => f.write_str(&key),
+            Json::String(text) if text == MASK => f.write_str(&key),
+            value => write!(f, "{key} = {}", plain(value)),
+        }
+    }
+}
+
+/// An option that only a restart can change.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "config reload not supported for {}: old={}, new={}",
+    field(key),
+    plain(old),
+    plain(new)
+)]
+#[non_exhaustive]
+pub struct NotReloadable {
+    /// Which one.
+    pub key: &'static str,
+    /// Its value, secrets masked.
+    pub old: Json,
+    /// The value that was asked for, secrets masked.
+    pub new: Json,
+}
+
+/// The option as nats-server calls it in this message: `server_name` is `ServerName`.
+fn field(key: &str) -> String {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    name.split('_')
+        .filter_map(|word| {
+            let (first, rest) = word.split_at_checked(1)?;
+            Some(first.to_ascii_uppercase() + rest)
+        })
+        .collect()
+}
+
+/// A value without quotes; nothing for what is not set.
+fn plain(value: &Json) -> String {
+    match value {
+        Json::Null => String::new(),
+        Json::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+impl Loaded {
+    /// What is different in `new`, if all of it can change while the server runs.
+    ///
+    /// # Errors
+    /// When something in it cannot.
+    pub fn changes(&self, new: &Loaded) -> Result<Vec<Change>, NotReloadable> {
+        let mut changes = Vec::new();
+        for entry in table::all() {
+            let (Some(before), Some(after)) = (value(entry, self), value(entry, new)) else {
+                continue;
+            };
+            if before == after {
+                continue;
+            }
+            if !entry.reloads {
+                return Err(NotReloadable {
+                    key: entry.key,
+                    old: masked(entry, before),
+                    new: masked(entry, after),
+                });
+            }
+            changes.push(Change {
+                key: entry.key,
+                value: masked(entry, after),
+            });
+        }
+        Ok(changes)
+    }
+}

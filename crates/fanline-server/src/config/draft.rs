@@ -1,0 +1,122 @@
+//! What a configuration adds up to while it is read.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, User};
+
+use super::error::Fault;
+use super::read::{Given, Read};
+use super::{JetStreamOptions, Loaded, access};
+use crate::Auth;
+
+/// Settings that become options only together.
+pub(super) struct Draft {
+    pub(super) loaded: Loaded,
+    pub(super) monitor_host: Option<String>,
+    pub(super) monitor_port: Option<u16>,
+    pub(super) has_jetstream: bool,
+    pub(super) jetstream: JetStreamOptions,
+    pub(super) store_dir: Option<PathBuf>,
+    pub(super) user: Option<String>,
+    pub(super) password: Option<String>,
+    pub(super) token: Option<String>,
+}
+
+impl Draft {
+    pub(super) fn new(base: Loaded) -> Self {
+        Draft {
+            monitor_host: None,
+            monitor_port: None,
+            has_jetstream: base.options.jetstream.is_some(),
+            jetstream: base.jetstream.clone(),
+            store_dir: None,
+            user: None,
+            password: None,
+            token: None,
+            loaded: base,
+        }
+    }
+
+    /// A duration; a bare number is taken as seconds, which nats-server deprecates.
+    pub(super) fn duration(&mut self, given: &Given<'_>) -> Read<std::time::Duration> {
+        let duration = given.duration()?;
+        if given.is_number() {
+            let key = given.key;
+            self.loaded.deprecated.push(Fault {
+                place: Some(given.node.place.clone()),
+                reason: format!(
+                    "invalid use of field \"{key}\": {key} should be converted to a duration"
+                ),
+            });
+        }
+        Ok(duration)
+    }
+
+    /// Puts together what depends on each other.
+    pub(super) fn finish(mut self) -> Result<Loaded, Vec<Fault>> {
+        let mut faults = Vec::new();
+        self.finish_access(&mut faults);
+        let mut fault = |reason: &str| {
+            faults.push(Fault {
+                place: None,
+                reason: reason.into(),
+            });
+        };
+        let options = &mut self.loaded.options;
+        if let Some(port) = self.monitor_port {
+            let host = self.monitor_host.unwrap_or_else(|| options.host.clone());
+            options.monitoring = Some((host, port));
+        }
+        if options.lame_duck_grace_period >= options.lame_duck_duration {
+            fault("lame duck grace period must be shorter than the lame duck duration");
+        }
+        if self.store_dir.is_some() {
+            self.jetstream.store_dir = self.store_dir;
+        }
+        options.jetstream = self.has_jetstream.then(|| self.jetstream.clone());
+        self.loaded.jetstream = self.jetstream;
+        options.trace_protocol = self.loaded.log.trace;
+        if faults.is_empty() {
+            Ok(self.loaded)
+        } else {
+            Err(faults)
+        }
+    }
+
+    /// Who may connect: one token, one user, or users and accounts.
+    fn finish_access(&mut self, faults: &mut Vec<Fault>) {
+        let access = &mut self.loaded.access;
+        let is_single = self.user.is_some() || self.password.is_some();
+        let reason = match (&self.token, is_single, access::has_users(access)) {
+            (Some(_), true, _) => "Cannot have a user/pass and token",
+            (Some(_), _, true) => "Can not have a token and a users array",
+            (_, true, true) => "Can not have a single user/pass and a users array",
+            _ => "",
+        };
+        if !reason.is_empty() {
+            let reason = reason.into();
+            return faults.push(Fault {
+                place: None,
+                reason,
+            });
+        }
+        if let Some(token) = self.token.take() {
+            access.token = Some(token.into());
+        } else if is_single {
+            let name = self.user.take().unwrap_or_default();
+            let user = User::new(name, self.password.take().unwrap_or_default());
+            access.account_mut(GLOBAL_ACCOUNT).users.push(user);
+        }
+        if *access == AccessConfig::default() {
+            return;
+        }
+        match Access::new(access.clone()) {
+            Ok(access) => self.loaded.options.auth = Auth::Directory(Arc::new(access)),
+            Err(error) => faults.push(Fault {
+                place: None,
+                reason: error.to_string(),
+            }),
+        }
+    }
+}

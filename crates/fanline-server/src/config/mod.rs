@@ -1,0 +1,176 @@
+//! Configuration files, in nats-server's grammar.
+//!
+//! ```no_run
+//! let loaded = fanline_server::config::load("/etc/fanline.conf".as_ref())?;
+//! for warning in loaded.warnings() {
+//!     eprintln!("{warning}");
+//! }
+//! let server = fanline_server::Server::start(loaded.options)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`parse`] reads the grammar (`lexer.rs`, `parser.rs`) and gives values that know their place.
+//! What they mean is in one table with an entry for each option (`table.rs`, `options/`), from
+//! which unknown keys are found, [`Loaded::settings`] is shown, a reload is decided
+//! ([`Loaded::changes`]) and `docs/configuration.md` is written ([`reference`]).
+
+mod access;
+mod changes;
+mod digest;
+mod draft;
+mod error;
+mod lexer;
+mod options;
+mod parser;
+mod read;
+mod reference;
+mod show;
+mod source;
+mod table;
+#[cfg(test)]
+mod tests;
+mod value;
+mod walk;
+
+use std::path::{Path, PathBuf};
+
+use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, Identity, Password, User};
+
+use crate::{Auth, JetStreamOptions, Options, Origin};
+
+pub use changes::{Change, NotReloadable};
+pub use error::{ConfigError, Fault, Place};
+pub use reference::reference;
+pub use show::Setting;
+pub use source::{Machine, Source};
+pub use value::{Entry, Map, Node, Value};
+
+/// What a configuration says.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// What a server is told.
+    pub options: Options,
+    /// Users and accounts, of which [`Options::access`] is made.
+    pub access: AccessConfig,
+    /// What the block `jetstream` says, whether it is on or not. When there is no folder in it,
+    /// [`Options::jetstream`] has none either: streams are in memory then, unless the caller
+    /// chooses a folder.
+    pub jetstream: JetStreamOptions,
+    /// How the process logs.
+    pub log: LogOptions,
+    /// Blocks that have no effect yet.
+    pub unsupported: Vec<Fault>,
+    /// What should be written otherwise, which nats-server does not let pass with `-t`.
+    pub deprecated: Vec<Fault>,
+}
+
+impl Loaded {
+    /// Everything that should be said loudly at the start.
+    pub fn warnings(&self) -> impl Iterator<Item = &Fault> {
+        self.unsupported.iter().chain(&self.deprecated)
+    }
+
+    /// One user in place of all that the file says about who may connect.
+    pub fn set_user(&mut self, name: impl Into<String>, password: impl Into<Password>) {
+        self.access = AccessConfig::default();
+        let user = User::new(name, password);
+        self.access
+            .account_mut(GLOBAL_ACCOUNT)
+            .users
+            .push(user.clone());
+        let Identity::Name(name, password) = user.identity else {
+            return;
+        };
+        self.options.auth = Auth::Directory(Access::user(name, password).into());
+    }
+
+    /// One token for all in place of it.
+    pub fn set_token(&mut self, token: impl Into<Password>) {
+        let token = token.into();
+        self.access = AccessConfig::default();
+        self.access.token = Some(token.clone());
+        self.options.auth = Auth::Directory(Access::token(token).into());
+    }
+}
+
+/// How a process logs. A server only emits events; who runs it decides what becomes of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogOptions {
+    /// A file in place of stderr.
+    pub file: Option<PathBuf>,
+    /// Bytes after which the file is put aside; 0 is never.
+    pub file_bytes_max: u64,
+    /// How many log files are kept, the one that is written to included; 0 is all.
+    pub files_max: usize,
+    /// Lines as JSON in place of nats-server's text (`log_format`).
+    pub json: bool,
+    /// Log to this machine's syslog.
+    pub syslog: bool,
+    /// Where another machine's syslog is: `udp://host:514`, `tcp://host:514` or `unix:///path`.
+    pub remote_syslog: Option<String>,
+    /// Whether lines have a time.
+    pub time: bool,
+    /// Whether that time is UTC.
+    pub utc: bool,
+    /// Whether debug lines are written.
+    pub debug: bool,
+    /// Whether every protocol line is written.
+    pub trace: bool,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        LogOptions {
+            file: None,
+            file_bytes_max: 0,
+            files_max: 0,
+            json: false,
+            syslog: false,
+            remote_syslog: None,
+            time: true,
+            utc: false,
+            debug: false,
+            trace: false,
+        }
+    }
+}
+
+/// Reads a file and all that it includes, on top of [`Options::default`].
+///
+/// # Errors
+/// When the file cannot be read, breaks the grammar, or says what makes no sense.
+pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
+    load_over(path, Loaded::default(), &Machine)
+}
+
+/// The same on top of other defaults, with files and environment from elsewhere.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_over(
+    path: &Path,
+    defaults: Loaded,
+    source: &dyn Source,
+) -> Result<Loaded, ConfigError> {
+    let map = parse(path, source)?;
+    let mut draft = draft::Draft::new(defaults);
+    draft.loaded.options.origin = Some(Origin {
+        path: path.to_owned(),
+        digest: digest::of(&map),
+    });
+    let faults = walk::apply(&mut draft, &map);
+    if !faults.is_empty() {
+        return Err(ConfigError::Values(faults));
+    }
+    draft.finish().map_err(ConfigError::Values)
+}
+
+/// Reads a file and all that it includes, without asking what it means.
+///
+/// # Errors
+/// When the file cannot be read or breaks the grammar.
+pub fn parse(path: &Path, source: &dyn Source) -> Result<Map, ConfigError> {
+    parser::parse_file(path, source)
+}

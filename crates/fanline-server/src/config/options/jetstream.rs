@@ -1,0 +1,261 @@
+//! Streams.
+
+use serde_json::json;
+
+use super::text_or_null;
+use crate::SyncMode;
+use crate::config::table::Kind::{Any, Block, Bool, Integer, Path, Size, Text};
+use crate::config::table::{Entry, refused, warned, within, works};
+use crate::config::value::Value;
+
+const NO_LIMITS: &str =
+    "jetstream.limits is not supported by Fanline yet: nothing in it has effect";
+
+pub(super) const OPTIONS: &[Entry] = &[
+    works(
+        "jetstream",
+        Block,
+        |draft, given| {
+            draft.has_jetstream = match &given.node.value {
+                Value::Map(_) => true,
+                Value::Bool(is_on) => *is_on,
+                Value::Text(text) if text.eq_ignore_ascii_case("enabled") => true,
+                Value::Text(text) if text.eq_ignore_ascii_case("disabled") => false,
+                Value::Text(text) => {
+                    return Err(given.fault(format!(
+                        "Expected 'enabled' or 'disabled' for string value, got '{text}'"
+                    )));
+                }
+                other => {
+                    return Err(given.fault(format!(
+                        "Expected map, bool or string to define JetStream, got {}",
+                        other.kind()
+                    )));
+                }
+            };
+            Ok(())
+        },
+        |loaded| json!(loaded.options.jetstream.is_some()),
+    )
+    .flags("-js, --jetstream")
+    .default("off")
+    .help("Keep streams: a block, `true`, `false`, `enabled` or `disabled`."),
+    works(
+        "jetstream.enabled",
+        Bool,
+        |draft, given| {
+            draft.has_jetstream = given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.options.jetstream.is_some()),
+    )
+    .alias(&["enable"])
+    .default("true")
+    .help("Whether the block counts."),
+    works(
+        "jetstream.store_dir",
+        Path,
+        |draft, given| {
+            if draft.store_dir.is_some() {
+                return Err(given.fault("Duplicate 'store_dir' configuration"));
+            }
+            draft.store_dir = given.path()?;
+            Ok(())
+        },
+        |loaded| text_or_null(loaded.jetstream.store_dir.as_deref()),
+    )
+    .alias(&["store", "storedir"])
+    .flags("-sd, --store_dir")
+    .help("Where streams are kept: in a folder `fanline` there."),
+    works(
+        "store_dir",
+        Path,
+        |draft, given| {
+            if draft.store_dir.is_some() {
+                return Err(given.fault("Duplicate 'store_dir' configuration"));
+            }
+            draft.store_dir = given.path()?;
+            Ok(())
+        },
+        |loaded| text_or_null(loaded.jetstream.store_dir.as_deref()),
+    )
+    .alias(&["storedir"])
+    .flags("-sd, --store_dir")
+    .help("The same outside of the block; both is an error."),
+    works(
+        "jetstream.max_memory_store",
+        Size,
+        |draft, given| {
+            draft.jetstream.memory_bytes_max = given.storage()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.jetstream.memory_bytes_max),
+    )
+    .alias(&["max_mem_store", "max_mem"])
+    .default("three quarters of the machine's memory")
+    .limit("-1 is the default")
+    .help("Bytes of all streams in memory."),
+    works(
+        "jetstream.max_file_store",
+        Size,
+        |draft, given| {
+            draft.jetstream.file_bytes_max = given.storage()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.jetstream.file_bytes_max),
+    )
+    .alias(&["max_file"])
+    .default("three quarters of what is free on the disk")
+    .limit("-1 is the default")
+    .help("Bytes of all streams on disk."),
+    works(
+        "jetstream.sync_interval",
+        Text,
+        |draft, given| {
+            draft.jetstream.sync = match &given.node.value {
+                Value::Text(text) if text == "always" => SyncMode::Commit,
+                _ => SyncMode::Interval(draft.duration(given)?),
+            };
+            Ok(())
+        },
+        |loaded| match loaded.jetstream.sync {
+            SyncMode::Interval(every) => super::duration_text(every),
+            SyncMode::None => json!("none"),
+            _ => json!("always"),
+        },
+    )
+    .alias(&["sync"])
+    .default("always")
+    .limit("`always` or a duration")
+    .help(
+        "When an acknowledgement may be sent: when its record is on the disk, or at once, with \
+         the disk synced now and then.",
+    ),
+    works(
+        "jetstream.domain",
+        Text,
+        |draft, given| {
+            draft.jetstream.domain = given.some_text()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.jetstream.domain),
+    )
+    .limit("no `.`, `*`, `>` or space")
+    .help("The domain: `$JS.<domain>.API.>` is answered too."),
+    works(
+        "jetstream.strict",
+        Bool,
+        |draft, given| {
+            draft.jetstream.strict = given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.jetstream.strict),
+    )
+    .default("true")
+    .help("Requests with fields that nobody knows are refused."),
+    warned("jetstream.limits", Block, NO_LIMITS).help("Limits for all streams and consumers."),
+    within("jetstream.limits.max_ack_pending", Integer),
+    within("jetstream.limits.max_ha_assets", Integer),
+    within("jetstream.limits.max_request_batch", Integer),
+    within("jetstream.limits.duplicate_window", Any),
+    within("jetstream.limits.default_max_consumers", Integer),
+    within("jetstream.limits.batch", Block),
+    within("jetstream.limits.batch.max_inflight_per_stream", Integer),
+    within("jetstream.limits.batch.max_inflight_total", Integer),
+    within("jetstream.limits.batch.max_msgs", Integer),
+    within("jetstream.limits.batch.timeout", Any),
+    refused(
+        "jetstream.key",
+        Text,
+        "streams are not encrypted by Fanline yet; leave it out to keep them in clear",
+    )
+    .alias(&["ek", "encryption_key"])
+    .secret()
+    .help("The key that streams are encrypted with."),
+    refused(
+        "jetstream.prev_key",
+        Text,
+        "streams are not encrypted by Fanline yet",
+    )
+    .alias(&["prev_ek", "prev_encryption_key"])
+    .secret()
+    .help("The key that they were encrypted with before."),
+    refused(
+        "jetstream.cipher",
+        Text,
+        "streams are not encrypted by Fanline yet",
+    )
+    .help("How they are encrypted."),
+    refused(
+        "jetstream.tpm",
+        Block,
+        "keys in a TPM are not supported by Fanline",
+    )
+    .help("A key that a TPM keeps."),
+    refused(
+        "jetstream.extension_hint",
+        Text,
+        "leaf nodes are not supported by Fanline yet",
+    )
+    .help("Whether a leaf node extends the domain."),
+    refused(
+        "jetstream.unique_tag",
+        Text,
+        "clustering is not supported by Fanline yet",
+    )
+    .help("The tag by which replicas are kept apart."),
+    refused(
+        "jetstream.max_outstanding_catchup",
+        Size,
+        "clustering is not supported by Fanline yet",
+    )
+    .help("Bytes on their way to a replica that catches up."),
+    refused(
+        "jetstream.max_buffered_msgs",
+        Integer,
+        "Fanline holds publishers back instead of buffering for a stream",
+    )
+    .help("Messages that wait for one stream."),
+    refused(
+        "jetstream.max_buffered_size",
+        Size,
+        "Fanline holds publishers back instead of buffering for a stream",
+    )
+    .help("Bytes that wait for one stream."),
+    refused(
+        "jetstream.request_queue_limit",
+        Integer,
+        "requests are not queued by Fanline",
+    )
+    .help("Requests that wait."),
+    refused(
+        "jetstream.info_queue_limit",
+        Integer,
+        "requests are not queued by Fanline",
+    )
+    .help("Requests for information that wait."),
+    refused(
+        "jetstream.meta_compact",
+        Integer,
+        "clustering is not supported by Fanline yet",
+    )
+    .help("When the cluster's metadata is compacted."),
+    refused(
+        "jetstream.meta_compact_size",
+        Size,
+        "clustering is not supported by Fanline yet",
+    )
+    .help("The same in bytes."),
+    refused(
+        "jetstream.meta_compact_sync",
+        Bool,
+        "clustering is not supported by Fanline yet",
+    )
+    .help("Whether that waits for the disk."),
+    refused(
+        "jetstream.max_concurrent_io",
+        Integer,
+        "Fanline's keeper reads and writes on threads of its own number",
+    )
+    .help("Reads and writes of the disk at a time."),
+];

@@ -1,0 +1,184 @@
+//! What clients are granted.
+
+use serde_json::json;
+
+use super::duration_text;
+use crate::Limits;
+use crate::config::table::Kind::{Bool, Duration, Integer, Size, Text};
+use crate::config::table::{Entry, works};
+
+pub(super) const OPTIONS: &[Entry] = &[
+    works(
+        "max_connections",
+        Integer,
+        |draft, given| {
+            draft.loaded.options.limits.connections_max = match given.integer()? {
+                0 => Limits::default().connections_max,
+                -1 => usize::MAX,
+                _ => given.count()?,
+            };
+            Ok(())
+        },
+        |loaded| match loaded.options.limits.connections_max {
+            usize::MAX => json!(-1),
+            count => json!(count),
+        },
+    )
+    .alias(&["max_conn"])
+    .default("65536")
+    .limit("-1 is any number")
+    .reloads()
+    .help("Client connections at a time. One more gets `maximum connections exceeded`."),
+    works(
+        "max_subscriptions",
+        Integer,
+        |draft, given| {
+            draft.loaded.options.limits.subscriptions_max = match given.integer()? {
+                0 | -1 => None,
+                _ => Some(given.count()?),
+            };
+            Ok(())
+        },
+        |loaded| json!(loaded.options.limits.subscriptions_max.unwrap_or(0)),
+    )
+    .alias(&["max_subs"])
+    .default("0")
+    .limit("0 is any number")
+    .help("Subscriptions of one connection. One more gets `maximum subscriptions exceeded`."),
+    works(
+        "max_control_line",
+        Size,
+        |draft, given| {
+            draft.loaded.options.limits.control_line_bytes_max = match given.integer()? {
+                0 => Limits::default().control_line_bytes_max,
+                _ => given.count()?,
+            };
+            Ok(())
+        },
+        |loaded| json!(loaded.options.limits.control_line_bytes_max),
+    )
+    .default("4KB")
+    .limit("at most 64KB")
+    .reloads()
+    .help("The longest protocol line without payload."),
+    works(
+        "max_payload",
+        Size,
+        |draft, given| {
+            draft.loaded.options.limits.payload_bytes_max = match given.integer()? {
+                0 => Limits::default().payload_bytes_max,
+                -1 => {
+                    return Err(given.fault(
+                        "max_payload: a server that takes messages of any size has no memory left \
+                         sooner or later; Fanline wants a number",
+                    ));
+                }
+                _ => given.count()?,
+            };
+            Ok(())
+        },
+        |loaded| json!(loaded.options.limits.payload_bytes_max),
+    )
+    .flags("--max_payload")
+    .default("1MB")
+    .limit("at most `max_pending`, and less than 1,000,000,000")
+    .reloads()
+    .help("The largest message, headers included."),
+    works(
+        "max_pending",
+        Size,
+        |draft, given| {
+            draft.loaded.options.limits.pending_bytes_max = match given.integer()? {
+                0 => Limits::default().pending_bytes_max,
+                _ => given.count()?,
+            };
+            Ok(())
+        },
+        |loaded| json!(loaded.options.limits.pending_bytes_max),
+    )
+    .default("64MB")
+    .help("Bytes that may wait for one connection. More: it is dropped as a slow consumer."),
+    works(
+        "write_deadline",
+        Duration,
+        |draft, given| {
+            draft.loaded.options.limits.write_deadline = draft.duration(given)?;
+            Ok(())
+        },
+        |loaded| duration_text(loaded.options.limits.write_deadline),
+    )
+    .default("10s")
+    .reloads()
+    .help("How long a write may wait for its peer. Longer: dropped as a slow consumer."),
+    works(
+        "write_timeout",
+        Text,
+        |_, given| match given.text()? {
+            "default" | "close" => Ok(()),
+            "retry" => Err(given.fault(
+                "write_timeout: Fanline closes a connection that takes nothing until the write \
+                 deadline, and does not retry",
+            )),
+            _ => Err(given.fault("write_timeout must be 'default', 'close' or 'retry'")),
+        },
+        |_| json!("close"),
+    )
+    .default("close")
+    .limit("`default`, `close`")
+    .help("What happens to a client at its write deadline: it is closed."),
+    works(
+        "ping_interval",
+        Duration,
+        |draft, given| {
+            let interval = draft.duration(given)?;
+            draft.loaded.options.limits.ping_interval = if interval.is_zero() {
+                Limits::default().ping_interval
+            } else {
+                interval
+            };
+            Ok(())
+        },
+        |loaded| duration_text(loaded.options.limits.ping_interval),
+    )
+    .default("2m")
+    .reloads()
+    .help("Silence after which a client is pinged."),
+    works(
+        "ping_max",
+        Integer,
+        |draft, given| {
+            draft.loaded.options.limits.pings_out_max = match given.integer()? {
+                0 => Limits::default().pings_out_max,
+                _ => given.count()?,
+            };
+            Ok(())
+        },
+        |loaded| json!(loaded.options.limits.pings_out_max),
+    )
+    .default("2")
+    .reloads()
+    .help("Pings that may be unanswered; one more and the client gets `Stale Connection`."),
+    works(
+        "no_fast_producer_stall",
+        Bool,
+        |draft, given| {
+            draft.loaded.options.limits.no_fast_producer_stall = given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.options.limits.no_fast_producer_stall),
+    )
+    .default("false")
+    .reloads()
+    .help("Publishers are not held back for slow subscribers, which are dropped all the sooner."),
+    works(
+        "no_header_support",
+        Bool,
+        |draft, given| {
+            draft.loaded.options.limits.headers = !given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(!loaded.options.limits.headers),
+    )
+    .default("false")
+    .help("Headers are not offered."),
+];

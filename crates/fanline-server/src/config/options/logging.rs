@@ -1,0 +1,159 @@
+//! What is logged, and where.
+
+use serde_json::json;
+
+use super::text_or_null;
+use crate::config::table::Kind::{Bool, Integer, Path, Size, Text};
+use crate::config::table::{Entry, works};
+
+pub(super) const OPTIONS: &[Entry] = &[
+    works(
+        "debug",
+        Bool,
+        |draft, given| {
+            draft.loaded.log.debug = given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.log.debug),
+    )
+    .flags("-D, --debug, -DV, -DVV")
+    .default("false")
+    .reloads()
+    .help("Log debug lines."),
+    works(
+        "trace",
+        Bool,
+        |draft, given| {
+            draft.loaded.log.trace = given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.log.trace),
+    )
+    .flags("-V, --trace, -VV, -DV, -DVV")
+    .default("false")
+    .reloads()
+    .help("Log every protocol line."),
+    works(
+        "trace_verbose",
+        Bool,
+        |draft, given| {
+            draft.loaded.log.trace |= given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.log.trace),
+    )
+    .flags("-VV, -DVV")
+    .default("false")
+    .reloads()
+    .help("As `trace`."),
+    works(
+        "logtime",
+        Bool,
+        |draft, given| {
+            draft.loaded.log.time = given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.log.time),
+    )
+    .flags("-T, --logtime")
+    .default("true")
+    .reloads()
+    .help("Lines have a time."),
+    works(
+        "logtime_utc",
+        Bool,
+        |draft, given| {
+            draft.loaded.log.utc = given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.log.utc),
+    )
+    .flags("--logtime_utc")
+    .default("false")
+    .reloads()
+    .help("That time is UTC."),
+    works(
+        "log_file",
+        Path,
+        |draft, given| {
+            draft.loaded.log.file = given.path()?;
+            Ok(())
+        },
+        |loaded| text_or_null(loaded.log.file.as_deref()),
+    )
+    .alias(&["logfile"])
+    .flags("-l, --log")
+    .default("stderr")
+    .reloads()
+    .help("Log to a file."),
+    works(
+        "logfile_size_limit",
+        Size,
+        |draft, given| {
+            draft.loaded.log.file_bytes_max = given.count()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.log.file_bytes_max),
+    )
+    .alias(&["log_size_limit"])
+    .flags("--log_size_limit")
+    .default("0")
+    .reloads()
+    .help("Put the log file aside when it is as large; 0 is never."),
+    works(
+        "logfile_max_num",
+        Integer,
+        |draft, given| {
+            draft.loaded.log.files_max = given.count()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.log.files_max),
+    )
+    .alias(&["log_max_num"])
+    .default("0")
+    .reloads()
+    .help("Log files that are kept, the one that is written to included; 0 is all."),
+    works(
+        "log_format",
+        Text,
+        |draft, given| {
+            draft.loaded.log.json = match given.text()? {
+                "text" => false,
+                "json" => true,
+                _ => return Err(given.fault("log_format: expected text or json")),
+            };
+            Ok(())
+        },
+        |loaded| json!(if loaded.log.json { "json" } else { "text" }),
+    )
+    .flags("--log_format")
+    .default("text")
+    .limit("`text`, `json`")
+    .reloads()
+    .help("Lines as nats-server writes them, or JSON. nats-server does not have it."),
+    works(
+        "syslog",
+        Bool,
+        |draft, given| {
+            draft.loaded.log.syslog = given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.log.syslog),
+    )
+    .flags("-s, --syslog")
+    .default("false")
+    .reloads()
+    .help("Log to this machine's syslog."),
+    works(
+        "remote_syslog",
+        Text,
+        |draft, given| {
+            draft.loaded.log.remote_syslog = given.some_text()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.log.remote_syslog),
+    )
+    .flags("-r, --remote_syslog")
+    .reloads()
+    .help("Log to another machine's syslog: `udp://host:514`."),
+];

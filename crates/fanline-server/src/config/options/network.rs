@@ -1,0 +1,235 @@
+//! Where the server listens, who it is, and what it leaves behind for others to find it.
+
+use std::num::NonZeroUsize;
+
+use serde_json::{Value as Json, json};
+
+use super::{duration_text, text_or_null};
+use crate::config::table::Kind::{Address, Bool, Duration, Integer, Path, Port, Text};
+use crate::config::table::{Entry, works};
+
+/// The port when none is given, or 0.
+const PORT_DEFAULT: u16 = 4222;
+/// Lame duck mode takes at least as long.
+const LAME_DUCK_SECONDS_MIN: u64 = 30;
+
+pub(super) const OPTIONS: &[Entry] = &[
+    works(
+        "listen",
+        Address,
+        |draft, given| {
+            let (host, port) = given.address()?;
+            let options = &mut draft.loaded.options;
+            options.host = host.unwrap_or_else(|| options.host.clone());
+            options.port = port.unwrap_or(PORT_DEFAULT);
+            Ok(())
+        },
+        // `host` and `port` show it.
+        |_| Json::Null,
+    )
+    .default("0.0.0.0:4222")
+    .help("Where NATS clients connect, in one: `host` and `port`. Port -1 picks a free one."),
+    works(
+        "host",
+        Text,
+        |draft, given| {
+            if let Some(host) = given.some_text()? {
+                draft.loaded.options.host = host;
+            }
+            Ok(())
+        },
+        |loaded| json!(loaded.options.host),
+    )
+    .alias(&["net"])
+    .flags("-a, --addr, --net")
+    .default("0.0.0.0")
+    .help("The address to listen on; under `fanline serve` 127.0.0.1 unless the file says so."),
+    works(
+        "port",
+        Port,
+        |draft, given| {
+            draft.loaded.options.port = given.port()?.unwrap_or(PORT_DEFAULT);
+            Ok(())
+        },
+        |loaded| json!(loaded.options.port),
+    )
+    .flags("-p, --port")
+    .default("4222")
+    .limit("-1 to 65535")
+    .help("The port for NATS clients; -1 picks a free one."),
+    works(
+        "server_name",
+        Text,
+        |draft, given| {
+            let name = given.some_text()?;
+            if name.as_ref().is_some_and(|name| name.contains(' ')) {
+                return Err(given.fault("server name cannot contain spaces"));
+            }
+            draft.loaded.options.server_name = name;
+            Ok(())
+        },
+        |loaded| json!(loaded.options.server_name),
+    )
+    .flags("-n, --name, --server_name")
+    .default("the server's id")
+    .limit("no spaces")
+    .help("The server's name, as clients and monitoring see it."),
+    works(
+        "client_advertise",
+        Text,
+        |draft, given| {
+            draft.loaded.options.client_advertise = given.some_text()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.options.client_advertise),
+    )
+    .flags("--client_advertise")
+    .help("The address that clients are told in place of the one listened on."),
+    works(
+        "unix_socket",
+        Path,
+        |draft, given| {
+            draft.loaded.options.unix_socket = given.path()?;
+            Ok(())
+        },
+        |loaded| text_or_null(loaded.options.unix_socket.as_deref()),
+    )
+    .help("A unix socket to listen on as well. nats-server does not have it."),
+    works(
+        "proxy_protocol",
+        Bool,
+        |draft, given| {
+            draft.loaded.options.proxy_protocol = given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.options.proxy_protocol),
+    )
+    .default("false")
+    .help("Connections begin with a line of the PROXY protocol, 1 or 2, which is believed."),
+    works(
+        "http",
+        Address,
+        |draft, given| {
+            let (host, port) = given.address()?;
+            draft.monitor_host = host.or_else(|| draft.monitor_host.take());
+            draft.monitor_port = port;
+            Ok(())
+        },
+        |loaded| {
+            let monitoring = loaded.options.monitoring.as_ref();
+            json!(monitoring.map(|(host, port)| format!("{host}:{port}")))
+        },
+    )
+    .default("off")
+    .help("Where monitoring is served over HTTP; with a port alone, on `host`."),
+    works(
+        "http_port",
+        Port,
+        |draft, given| {
+            draft.monitor_port = given.port()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.options.monitoring.as_ref().map(|(_, port)| port)),
+    )
+    .alias(&["monitor_port"])
+    .flags("-m, --http_port")
+    .default("off")
+    .limit("-1 to 65535")
+    .help("The port of monitoring over HTTP."),
+    works(
+        "https",
+        Address,
+        |draft, given| {
+            let (host, port) = given.address()?;
+            draft.monitor_host = host.or_else(|| draft.monitor_host.take());
+            draft.monitor_port = port;
+            draft.loaded.options.monitoring_tls = port.is_some();
+            Ok(())
+        },
+        |loaded| json!(loaded.options.monitoring_tls),
+    )
+    .default("off")
+    .help("Where monitoring is served over HTTPS, with the certificates of `tls`."),
+    works(
+        "https_port",
+        Port,
+        |draft, given| {
+            draft.monitor_port = given.port()?;
+            draft.loaded.options.monitoring_tls = draft.monitor_port.is_some();
+            Ok(())
+        },
+        |loaded| json!(loaded.options.monitoring_tls),
+    )
+    .flags("-ms, --https_port")
+    .default("off")
+    .limit("-1 to 65535")
+    .help("The port of monitoring over HTTPS."),
+    works(
+        "ports_file_dir",
+        Path,
+        |draft, given| {
+            draft.loaded.options.ports_file_dir = given.path()?;
+            Ok(())
+        },
+        |loaded| text_or_null(loaded.options.ports_file_dir.as_deref()),
+    )
+    .flags("--ports_file_dir")
+    .help("The folder for `<program>_<pid>.ports`, with the ports in use."),
+    works(
+        "pid_file",
+        Path,
+        |draft, given| {
+            draft.loaded.options.pid_file = given.path()?;
+            Ok(())
+        },
+        |loaded| text_or_null(loaded.options.pid_file.as_deref()),
+    )
+    .alias(&["pidfile"])
+    .flags("-P, --pid")
+    .reloads()
+    .help("The file for the process id."),
+    works(
+        "shards",
+        Integer,
+        |draft, given| {
+            draft.loaded.options.shards = NonZeroUsize::new(given.count()?);
+            Ok(())
+        },
+        |loaded| json!(loaded.options.shards),
+    )
+    .default("half as many as cores")
+    .help("Threads that share the connections. nats-server does not have it."),
+    works(
+        "lame_duck_duration",
+        Duration,
+        |draft, given| {
+            let duration = given.text_duration()?;
+            if duration.as_secs() < LAME_DUCK_SECONDS_MIN {
+                return Err(given.fault(format!(
+                    "invalid lame_duck_duration of {}, minimum is {LAME_DUCK_SECONDS_MIN} seconds",
+                    crate::config::show::duration(duration)
+                )));
+            }
+            draft.loaded.options.lame_duck_duration = duration;
+            Ok(())
+        },
+        |loaded| duration_text(loaded.options.lame_duck_duration),
+    )
+    .default("2m")
+    .limit("at least 30s")
+    .reloads()
+    .help("Over how long the clients are sent away in lame duck mode."),
+    works(
+        "lame_duck_grace_period",
+        Duration,
+        |draft, given| {
+            draft.loaded.options.lame_duck_grace_period = given.text_duration()?;
+            Ok(())
+        },
+        |loaded| duration_text(loaded.options.lame_duck_grace_period),
+    )
+    .default("10s")
+    .limit("less than `lame_duck_duration`")
+    .reloads()
+    .help("How long lame duck mode waits before it sends the first client away."),
+];

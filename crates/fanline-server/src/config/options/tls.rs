@@ -1,0 +1,252 @@
+//! TLS: one block, used by several listeners.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use super::duration_text;
+use crate::config::read::{Given, Read, go_duration};
+use crate::config::table::Kind::{Any, Block, Blocks, Bool, Integer, Path, Text, Texts};
+use crate::config::table::{Entry, refused, within, works};
+use crate::config::value::Value;
+use crate::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
+
+/// How long a client has for `handshake_first: auto`.
+const HANDSHAKE_AUTO: Duration = Duration::from_millis(50);
+
+pub(super) const OPTIONS: &[Entry] = &[
+    works(
+        "tls",
+        Block,
+        |draft, given| {
+            draft.loaded.options.tls = Some(read(given)?);
+            Ok(())
+        },
+        |loaded| loaded.options.tls.as_ref().map_or(Json::Null, show),
+    )
+    .flags("--tls, --tlscert, --tlskey, --tlscacert, --tlsverify")
+    .default("off")
+    .help("TLS for NATS clients. A reload reads its files again."),
+    works(
+        "allow_non_tls",
+        Bool,
+        |draft, given| {
+            draft.loaded.options.allow_non_tls = given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.options.allow_non_tls),
+    )
+    .default("false")
+    .help("Clients may come without TLS although there is some."),
+    within("tls.cert_file", Path).help("The certificates, the server's own first (PEM)."),
+    within("tls.key_file", Path).help("The key of the first one (PEM)."),
+    within("tls.certs", Blocks).help("Several pairs; the client's SNI says which."),
+    within("tls.certs.cert_file", Path).help("As `tls.cert_file`."),
+    within("tls.certs.key_file", Path).help("As `tls.key_file`."),
+    within("tls.ca_file", Path).help("The authorities of client certificates (PEM)."),
+    within("tls.verify", Bool)
+        .default("false")
+        .help("Clients must show a valid certificate."),
+    within("tls.verify_and_map", Bool)
+        .default("false")
+        .help("The same, and it says which user they are."),
+    within("tls.timeout", Any)
+        .default("2s")
+        .help("How long a handshake may take: seconds or a duration."),
+    within("tls.min_version", Text)
+        .default("1.2")
+        .limit("1.2, 1.3")
+        .help("The oldest version that is spoken."),
+    within("tls.cipher_suites", Texts).help("Cipher suites by name, best first."),
+    within("tls.curve_preferences", Texts).help("Curves by name, best first."),
+    within("tls.pinned_certs", Texts)
+        .limit("64 hexadecimal digits each")
+        .help("SHA-256 of the keys of the client certificates that are let in."),
+    within("tls.handshake_first", Any)
+        .alias(&["first", "immediate"])
+        .default("false")
+        .limit("a boolean, `auto` or a duration")
+        .help("Whether the handshake comes before INFO."),
+    within("tls.connection_rate_limit", Integer).help("Handshakes in a second, at most."),
+    within("tls.insecure", Bool)
+        .default("false")
+        .help("For connections that the server makes; Fanline makes none."),
+    refused(
+        "tls.allow_insecure_cipher_suites",
+        Bool,
+        "Fanline has no cipher suites that are insecure",
+    )
+    .help("Insecure cipher suites may be named."),
+    refused(
+        "tls.verify_cert_and_check_known_urls",
+        Bool,
+        "clustering is not supported by Fanline yet",
+    )
+    .help("For routes and gateways."),
+    refused("tls.ocsp_peer", Any, "OCSP is not supported by Fanline")
+        .help("Whether client certificates were revoked."),
+    refused("tls.cert_store", Text, "it is for Windows").help("A certificate store of Windows."),
+    refused("tls.cert_match_by", Text, "it is for Windows").help("The same."),
+    refused("tls.cert_match", Text, "it is for Windows").help("The same."),
+    refused("tls.cert_match_skip_invalid", Bool, "it is for Windows").help("The same."),
+    refused("tls.ca_certs_match", Texts, "it is for Windows").help("The same."),
+];
+
+/// Reads a block `tls`.
+pub(super) fn read(given: &Given<'_>) -> Read<TlsOptions> {
+    let mut tls = TlsOptions::default();
+    let (mut cert_file, mut key_file) = (None, None);
+    for field in given.fields()? {
+        match field.key.to_ascii_lowercase().as_str() {
+            "cert_file" => cert_file = field.path()?,
+            "key_file" => key_file = field.path()?,
+            "certs" => {
+                for pair in field.items()? {
+                    tls.certificates.push(certificate(&pair)?);
+                }
+            }
+            "ca_file" => tls.ca_file = field.path()?,
+            "verify" if field.boolean()? => {
+                tls.client_certificates = match tls.client_certificates {
+                    ClientCertificates::NotAsked => ClientCertificates::Required,
+                    more => more,
+                }
+            }
+            "verify_and_map" if field.boolean()? => {
+                tls.client_certificates = ClientCertificates::RequiredAndMapped;
+            }
+            "timeout" => tls.timeout = timeout(&field)?,
+            "min_version" => {
+                tls.min_version = match field.text()? {
+                    "1.2" => TlsVersion::V1_2,
+                    "1.3" => TlsVersion::V1_3,
+                    other => {
+                        return Err(
+                            field.fault(format!("unsupported minimum TLS version: {other}"))
+                        );
+                    }
+                }
+            }
+            "cipher_suites" => tls.cipher_suites = field.texts()?,
+            "curve_preferences" => tls.curve_preferences = field.texts()?,
+            "pinned_certs" => {
+                for item in field.items()? {
+                    tls.pinned_certs.insert(pin(&item)?);
+                }
+            }
+            "handshake_first" | "first" | "immediate" => tls.handshake = handshake(&field)?,
+            "connection_rate_limit" => {
+                tls.connection_rate_limit = Some(field.count()?).filter(|rate| *rate > 0);
+            }
+            // A switch that is off, or what was refused before.
+            _ => {}
+        }
+    }
+    match (cert_file, key_file) {
+        (Some(cert_file), Some(key_file)) => {
+            let first = Certificate {
+                cert_file,
+                key_file,
+            };
+            tls.certificates.insert(0, first);
+        }
+        (None, None) => {}
+        (None, Some(_)) => return Err(given.fault("missing 'cert_file' in TLS configuration")),
+        (Some(_), None) => return Err(given.fault("missing 'key_file' in TLS configuration")),
+    }
+    Ok(tls)
+}
+
+fn certificate(pair: &Given<'_>) -> Read<Certificate> {
+    let (mut cert_file, mut key_file) = (None, None);
+    for field in pair.fields()? {
+        match field.key.to_ascii_lowercase().as_str() {
+            "cert_file" => cert_file = field.path()?,
+            _ => key_file = field.path()?,
+        }
+    }
+    match (cert_file, key_file) {
+        (Some(cert_file), Some(key_file)) => Ok(Certificate {
+            cert_file,
+            key_file,
+        }),
+        _ => {
+            Err(pair
+                .fault("error parsing certificates config: both cert_file and key_file are needed"))
+        }
+    }
+}
+
+fn pin(item: &Given<'_>) -> Read<[u8; 32]> {
+    let text = item.text()?;
+    let wrong = || {
+        item.fault(format!(
+            "error parsing 'pinned_certs' key {text}: it has 64 hexadecimal digits"
+        ))
+    };
+    if text.len() != 64 || !text.is_ascii() {
+        return Err(wrong());
+    }
+    let mut hash = [0; 32];
+    for (i, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| wrong())?;
+    }
+    Ok(hash)
+}
+
+fn handshake(field: &Given<'_>) -> Read<TlsHandshake> {
+    match &field.node.value {
+        Value::Bool(false) => Ok(TlsHandshake::AfterInfo),
+        Value::Bool(true) => Ok(TlsHandshake::First),
+        Value::Text(text) if text.eq_ignore_ascii_case("auto") => {
+            Ok(TlsHandshake::FirstWithin(HANDSHAKE_AUTO))
+        }
+        Value::Text(text) => go_duration(text)
+            .map(TlsHandshake::FirstWithin)
+            .map_err(|_| field.fault(format!("field's value \"{text}\" is invalid"))),
+        _ => Err(field.fault("field should be a boolean or a string, got neither")),
+    }
+}
+
+/// Seconds, with a fraction or without, or a duration.
+pub(super) fn timeout(field: &Given<'_>) -> Read<Duration> {
+    match field.node.value {
+        Value::Float(seconds) => Duration::try_from_secs_f64(seconds)
+            .map_err(|_| field.fault(format!("{}: {seconds} is no duration", field.key))),
+        _ => field.duration(),
+    }
+}
+
+/// Shows a block `tls`.
+pub(super) fn show(tls: &TlsOptions) -> Json {
+    let certificates: Vec<Json> = tls
+        .certificates
+        .iter()
+        .map(|pair| json!({ "cert_file": pair.cert_file, "key_file": pair.key_file }))
+        .collect();
+    let pinned: Vec<String> = tls
+        .pinned_certs
+        .iter()
+        .map(|hash| hash.iter().map(|byte| format!("{byte:02x}")).collect())
+        .collect();
+    json!({
+        "certs": certificates,
+        "ca_file": tls.ca_file,
+        "verify": tls.client_certificates.is_required(),
+        "verify_and_map": tls.client_certificates == ClientCertificates::RequiredAndMapped,
+        "timeout": duration_text(tls.timeout),
+        "min_version": match tls.min_version {
+            TlsVersion::V1_2 => "1.2",
+            TlsVersion::V1_3 => "1.3",
+        },
+        "cipher_suites": tls.cipher_suites,
+        "curve_preferences": tls.curve_preferences,
+        "pinned_certs": pinned,
+        "handshake_first": match tls.handshake {
+            TlsHandshake::AfterInfo => json!(false),
+            TlsHandshake::First => json!(true),
+            TlsHandshake::FirstWithin(time) => duration_text(time),
+        },
+        "connection_rate_limit": tls.connection_rate_limit,
+    })
+}

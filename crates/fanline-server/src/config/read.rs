@@ -1,0 +1,344 @@
+//! Values as options want them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::error::{Fault, Place};
+use super::value::{Map, Node, Value};
+
+/// A value that was wanted, or what is wrong with what was given.
+pub(super) type Read<T> = Result<T, Fault>;
+
+/// A key with its value, as an option gets it.
+pub(super) struct Given<'a> {
+    /// As it was written.
+    pub(super) key: &'a str,
+    /// Where the key stands.
+    pub(super) place: &'a Place,
+    pub(super) node: &'a Node,
+}
+
+impl<'a> Given<'a> {
+    /// What is wrong, at the place of the value.
+    pub(super) fn fault(&self, reason: impl Into<String>) -> Fault {
+        Fault {
+            place: Some(self.node.place.clone()),
+            reason: reason.into(),
+        }
+    }
+
+    fn expected(&self, what: &str) -> Fault {
+        let kind = self.node.value.kind();
+        self.fault(format!("{}: expected {what}, got {kind}", self.key))
+    }
+
+    pub(super) fn boolean(&self) -> Read<bool> {
+        match self.node.value {
+            Value::Bool(value) => Ok(value),
+            _ => Err(self.expected("true or false")),
+        }
+    }
+
+    pub(super) fn integer(&self) -> Read<i64> {
+        match self.node.value {
+            Value::Integer(value) => Ok(value),
+            _ => Err(self.expected("a number")),
+        }
+    }
+
+    pub(super) fn text(&self) -> Read<&'a str> {
+        match &self.node.value {
+            Value::Text(value) => Ok(value),
+            Value::Integer(_) | Value::Float(_) => {
+                Err(self.expected("text (put it in quotes if it is meant)"))
+            }
+            _ => Err(self.expected("text")),
+        }
+    }
+
+    /// A text; `None` when it is empty, which is as good as not given.
+    pub(super) fn some_text(&self) -> Read<Option<String>> {
+        let text = self.text()?;
+        Ok((!text.is_empty()).then(|| text.to_owned()))
+    }
+
+    pub(super) fn path(&self) -> Read<Option<PathBuf>> {
+        Ok(self.some_text()?.map(PathBuf::from))
+    }
+
+    /// One text or a list of them.
+    pub(super) fn texts(&self) -> Read<Vec<String>> {
+        match &self.node.value {
+            Value::Text(text) => Ok(vec![text.clone()]),
+            Value::List(_) => self
+                .items()?
+                .iter()
+                .map(|item| item.text().map(str::to_owned))
+                .collect(),
+            _ => Err(self.expected("text or a list of texts")),
+        }
+    }
+
+    /// The values of a list, each under the key of the list.
+    pub(super) fn items(&self) -> Read<Vec<Given<'a>>> {
+        match &self.node.value {
+            Value::List(nodes) => Ok(nodes
+                .iter()
+                .map(|node| Given {
+                    key: self.key,
+                    place: &node.place,
+                    node,
+                })
+                .collect()),
+            _ => Err(self.expected("a list")),
+        }
+    }
+
+    pub(super) fn map(&self) -> Read<&'a Map> {
+        match &self.node.value {
+            Value::Map(map) => Ok(map),
+            _ => Err(self.expected("a block")),
+        }
+    }
+
+    /// The keys of a block with their values.
+    pub(super) fn fields(&self) -> Read<Vec<Given<'a>>> {
+        Ok(fields(self.map()?).collect())
+    }
+
+    /// A number that is not negative.
+    pub(super) fn count<T: TryFrom<i64>>(&self) -> Read<T> {
+        let number = self.integer()?;
+        T::try_from(number).map_err(|_| {
+            self.fault(format!(
+                "{}: {number} is not in the range of this option",
+                self.key
+            ))
+        })
+    }
+
+    /// A port; `None` for 0, which is "not given", and 0 for -1: the system chooses.
+    pub(super) fn port(&self) -> Read<Option<u16>> {
+        let number = self.integer()?;
+        port(number).ok_or_else(|| self.not_a_port(&number.to_string()))
+    }
+
+    fn not_a_port(&self, text: &str) -> Fault {
+        let key = self.key;
+        self.fault(format!(
+            "{key}: {text} is not a port: 1 to 65535, or -1 for any"
+        ))
+    }
+
+    /// `host:port` or a port alone.
+    pub(super) fn address(&self) -> Read<(Option<String>, Option<u16>)> {
+        let text = match &self.node.value {
+            Value::Integer(_) => return Ok((None, self.port()?)),
+            Value::Text(text) => text,
+            _ => return Err(self.expected("a port or host:port")),
+        };
+        let unreadable = || self.fault(format!("could not parse address string \"{text}\""));
+        let (host, number) = text.rsplit_once(':').ok_or_else(unreadable)?;
+        let host = match host.strip_prefix('[') {
+            Some(host) => host.strip_suffix(']').ok_or_else(unreadable)?,
+            None if host.contains([':', ']']) => return Err(unreadable()),
+            None => host,
+        };
+        let number: i64 = number
+            .parse()
+            .map_err(|_| self.fault(format!("could not parse port \"{number}\"")))?;
+        let port = port(number).ok_or_else(|| self.not_a_port(&number.to_string()))?;
+        Ok(((!host.is_empty()).then(|| host.to_owned()), port))
+    }
+
+    /// A duration as text, or a bare number, which counts seconds.
+    pub(super) fn duration(&self) -> Read<Duration> {
+        match &self.node.value {
+            Value::Text(text) => {
+                let parsed = go_duration(text);
+                parsed.map_err(|why| self.fault(format!("error parsing {}: {why}", self.key)))
+            }
+            Value::Integer(seconds) => self.seconds(*seconds),
+            _ => Err(self.expected("a duration such as \"10s\"")),
+        }
+    }
+
+    /// The same where a bare number has never been one.
+    pub(super) fn text_duration(&self) -> Read<Duration> {
+        self.text().and_then(|_| self.duration())
+    }
+
+    /// Whether the duration is a bare number.
+    pub(super) fn is_number(&self) -> bool {
+        matches!(self.node.value, Value::Integer(_))
+    }
+
+    fn seconds(&self, seconds: i64) -> Read<Duration> {
+        let seconds = u64::try_from(seconds);
+        seconds
+            .map(Duration::from_secs)
+            .map_err(|_| self.fault(format!("{}: a duration is not negative", self.key)))
+    }
+
+    /// Bytes: a number with a unit, or a text that ends in K, M, G or T; `None` for -1.
+    pub(super) fn storage(&self) -> Read<Option<u64>> {
+        let wrong = || {
+            self.fault(format!(
+                "{}: sizes defined as strings must end in K, M, G, T",
+                self.key
+            ))
+        };
+        let number = match &self.node.value {
+            Value::Integer(number) => *number,
+            Value::Text(text) if text.is_empty() => return Ok(None),
+            Value::Text(text) => {
+                let (digits, unit) = text.split_at(text.len() - last_char_bytes(text));
+                let shift = match unit.to_ascii_uppercase().as_str() {
+                    "K" => 10,
+                    "M" => 20,
+                    "G" => 30,
+                    "T" => 40,
+                    _ => return Err(wrong()),
+                };
+                let number: i64 = digits.parse().map_err(|_| wrong())?;
+                number.checked_mul(1 << shift).ok_or_else(wrong)?
+            }
+            _ => return Err(self.expected("a size")),
+        };
+        match number {
+            -1 => Ok(None),
+            _ => u64::try_from(number)
+                .map(Some)
+                .map_err(|_| self.fault(format!("{}: {number} is not a size", self.key))),
+        }
+    }
+}
+
+/// The keys of a block with their values.
+pub(super) fn fields(map: &Map) -> impl Iterator<Item = Given<'_>> {
+    map.entries().iter().map(|entry| Given {
+        key: &entry.key,
+        place: &entry.place,
+        node: &entry.node,
+    })
+}
+
+fn last_char_bytes(text: &str) -> usize {
+    text.chars().next_back().map_or(0, char::len_utf8)
+}
+
+#[expect(clippy::option_option, reason = "not a port, no port, a port")]
+fn port(number: i64) -> Option<Option<u16>> {
+    match number {
+        0 => Some(None),
+        -1 => Some(Some(0)),
+        _ => u16::try_from(number).ok().map(Some),
+    }
+}
+
+/// A duration as Go writes it: `1h30m`, `1.5s`, `100ms`, `0`; with Go's words for what is wrong.
+pub(super) fn go_duration(text: &str) -> Result<Duration, String> {
+    let invalid = || format!("time: invalid duration \"{text}\"");
+    let (is_negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let mut nanos: u64 = 0;
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, after) = rest.split_at(end.unwrap_or(rest.len()));
+        if !number.contains(|c: char| c.is_ascii_digit()) || number.matches('.').count() > 1 {
+            return Err(invalid());
+        }
+        let end = after.find(|c: char| c.is_ascii_digit() || c == '.');
+        let (unit, after) = after.split_at(end.unwrap_or(after.len()));
+        let nanos_per_unit: u32 = match unit {
+            "" => return Err(format!("time: missing unit in duration \"{text}\"")),
+            "ns" => 1,
+            "us" | "µs" | "μs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" | "h" => 0,
+            _ => {
+                return Err(format!(
+                    "time: unknown unit \"{unit}\" in duration \"{text}\""
+                ));
+            }
+        };
+        let part = match (unit, nanos_per_unit) {
+            ("m", _) => scale(number, 60_000_000_000),
+            ("h", _) => scale(number, 3_600_000_000_000),
+            (_, nanos_per_unit) => scale(number, u64::from(nanos_per_unit)),
+        };
+        nanos = part
+            .and_then(|part| nanos.checked_add(part))
+            .filter(|nanos| i64::try_from(*nanos).is_ok())
+            .ok_or_else(invalid)?;
+        rest = after;
+    }
+    if is_negative && nanos > 0 {
+        return Err(format!("\"{text}\": a duration is not negative here"));
+    }
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// A decimal number times a whole one, rounded down.
+fn scale(number: &str, factor: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let whole: u64 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().ok()?
+    };
+    let mut sum = whole.checked_mul(factor)?;
+    let mut unit = factor;
+    for digit in fraction.bytes() {
+        unit /= 10;
+        sum = sum.checked_add(unit * u64::from(digit - b'0'))?;
+    }
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_reads_them() {
+        for (text, millis) in [
+            ("0", 0),
+            ("1s", 1_000),
+            ("1.5s", 1_500),
+            (".5s", 500),
+            ("1h30m", 5_400_000),
+            ("+2m0s", 120_000),
+            ("100ms", 100),
+            ("1000us", 1),
+            ("-0s", 0),
+        ] {
+            assert_eq!(
+                go_duration(text),
+                Ok(Duration::from_millis(millis)),
+                "{text}"
+            );
+        }
+        for (text, why) in [
+            ("", "time: invalid duration \"\""),
+            ("x", "time: invalid duration \"x\""),
+            ("5", "time: missing unit in duration \"5\""),
+            ("5x", "time: unknown unit \"x\" in duration \"5x\""),
+            ("1s 2s", "time: unknown unit \"s \" in duration \"1s 2s\""),
+            ("1.2.3s", "time: invalid duration \"1.2.3s\""),
+            ("9999999999h", "time: invalid duration \"9999999999h\""),
+            ("-1s", "\"-1s\": a duration is not negative here"),
+        ] {
+            assert_eq!(go_duration(text), Err(why.into()), "{text}");
+        }
+    }
+}

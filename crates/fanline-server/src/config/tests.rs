@@ -1,0 +1,480 @@
+//! Configurations as texts, and what becomes of them.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::{ConfigError, Loaded, Map, Source, Value, load_over, parse, reference};
+
+/// Files and an environment that exist in the test only; the first file is the one that is read.
+struct Files(HashMap<String, String>);
+
+impl Files {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        Files(files.iter().map(own).collect())
+    }
+}
+
+impl Source for Files {
+    fn file(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let text = self.0.get(&path.display().to_string());
+        let text = text.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        Ok(text.clone().into_bytes())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.0.get(&format!("${name}")).cloned()
+    }
+}
+
+fn read(text: &str, more: &[(&str, &str)]) -> Result<Map, ConfigError> {
+    let mut files = Files::new(more);
+    files.0.insert("c.conf".into(), text.into());
+    parse("c.conf".as_ref(), &files)
+}
+
+fn loaded(text: &str) -> Result<Loaded, ConfigError> {
+    let files = Files::new(&[("c.conf", text)]);
+    load_over("c.conf".as_ref(), Loaded::default(), &files)
+}
+
+/// A value as text: strings in quotes, lists and blocks in brackets.
+fn show(value: &Value) -> String {
+    match value {
+        Value::Bool(value) => value.to_string(),
+        Value::Integer(value) => value.to_string(),
+        Value::Float(value) => format!("{value:?}"),
+        Value::Date(value) => value.to_string(),
+        Value::Text(value) => format!("{value:?}"),
+        Value::List(nodes) => {
+            let shown: Vec<String> = nodes.iter().map(|node| show(&node.value)).collect();
+            format!("[{}]", shown.join(" "))
+        }
+        Value::Map(map) => show_map(map),
+    }
+}
+
+fn show_map(map: &Map) -> String {
+    let shown: Vec<String> = map
+        .entries()
+        .iter()
+        .map(|entry| format!("{}={}", entry.key, show(&entry.node.value)))
+        .collect();
+    format!("{{{}}}", shown.join(" "))
+}
+
+fn check(text: &str, expected: &str) {
+    match read(text, &[]) {
+        Ok(map) => assert_eq!(show_map(&map), expected, "{text:?}"),
+        Err(error) => panic!("{text:?}: {error}"),
+    }
+}
+
+fn check_refused(text: &str, expected: &str) {
+    match read(text, &[]) {
+        Ok(map) => panic!("{text:?} is {}", show_map(&map)),
+        Err(error) => assert!(error.to_string().contains(expected), "{text:?}: {error}"),
+    }
+}
+
+#[test]
+fn keys_separators_and_comments() {
+    for text in [
+        "a: 1\nb: x",
+        "a 1\nb x",
+        "a = 1; b = x",
+        "a:1,b:x",
+        "'a': 1\n\"b\": 'x'",
+        "'a'1\n'b''x'",
+        "a\n1\nb\nx",
+        "{a: 1, b: x}",
+        "{\"a\":1,\n \"b\":\"x\"}",
+        "# c\na: 1 # c\n// c\nb: x // c",
+        "\ta:\t1\r\nb: x\r\n",
+        "a: 1\nb: x}",
+        "{a: 1}\nb: x",
+    ] {
+        check(text, "{a=1 b=\"x\"}");
+    }
+    check("a: 1\na: 2", "{a=2}");
+    check(
+        "a {b {c: 1}, d: 2\n e = 3; f [x\n y, z]}",
+        "{a={b={c=1} d=2 e=3 f=[\"x\" \"y\" \"z\"]}}",
+    );
+    check("a: []\nb [ # c\n]\nc {}", "{a=[] b=[] c={}}");
+    check("a: [[1], {b: 2}]", "{a=[[1] {b=2}]}");
+    for (text, expected) in [
+        ("a", "c.conf:1:2: expected a value, but the file ends here"),
+        (
+            "a:\n1",
+            "c.conf:1:3: expected a value, but the line ends here",
+        ),
+        ("a: 1 b: 2", "c.conf:1:6: expected the value to end"),
+        (": 1", "c.conf:1:1: expected a key before the separator ':'"),
+        (
+            "\n  / c",
+            "c.conf:2:3: expected a key; a comment begins with //",
+        ),
+        ("a {b: 1", "expected a comma, a new line or a `}`"),
+        (
+            "a {b: 1\n",
+            "c.conf:2:1: expected a `}` at the end of the block",
+        ),
+        (
+            "a: [1 2]",
+            "c.conf:1:7: expected a comma, a new line or a `]`",
+        ),
+        ("a: [1,,2]", "c.conf:1:7: expected a value, but got ','"),
+        ("}\na: 1", "c.conf:1:1: this `}` closes nothing"),
+        ("", "c.conf: config has no values or is empty"),
+        ("# c", "c.conf: config has no values or is empty"),
+        ("a: \0", "c.conf:1:4: a NUL byte"),
+    ] {
+        check_refused(text, expected);
+    }
+}
+
+#[test]
+fn scalars() {
+    for (text, expected) in [
+        ("1", "1"),
+        ("-1", "-1"),
+        ("007", "7"),
+        ("1k", "1000"),
+        ("2K", "2000"),
+        ("1kb", "1024"),
+        ("1Ki", "1024"),
+        ("1KiB", "1024"),
+        ("1m", "1000000"),
+        ("3MB", "3145728"),
+        ("1gib", "1073741824"),
+        ("-2k", "-2000"),
+        ("1e", "1000000000000000000"),
+        ("1.5", "1.5"),
+        ("-1.5", "-1.5"),
+        ("5e7bcd", "\"5e7bcd\""),
+        ("1h30m", "\"1h30m\""),
+        ("1_000", "\"1_000\""),
+        ("1.2.3", "\"1.2.3\""),
+        ("127.0.0.1:4222", "\"127.0.0.1:4222\""),
+        ("+1", "\"+1\""),
+        ("TRUE", "true"),
+        ("yes", "true"),
+        ("On", "true"),
+        ("false", "false"),
+        ("No", "false"),
+        ("off", "false"),
+        ("'yes'", "\"yes\""),
+        ("yesterday", "\"yesterday\""),
+        ("null", "\"null\""),
+        ("2026-01-31T08:30:00Z", "2026-01-31T08:30:00Z"),
+        ("nats://h:1", "\"nats://h:1\""),
+        ("a#b", "\"a#b\""),
+        ("a\\tb", "\"a\\tb\""),
+        ("\"a\\x41\\n\\\"\\\\\"", "\"aA\\n\\\"\\\\\""),
+        ("'a\\n'", "\"a\\\\n\""),
+        ("'a\nb'", "\"a\\nb\""),
+        ("$2a$11$abc", "\"$2a$11$abc\""),
+        ("(\na\n  b)\n)", "\"\\na\\n  b)\\n\""),
+        ("''", "\"\""),
+    ] {
+        check(&format!("k: {text}"), &format!("{{k={expected}}}"));
+    }
+    for (text, expected) in [
+        ("-", "expected a digit"),
+        ("-5s", "expected the value to end"),
+        ("1.", "expected a digit after the point"),
+        (".5", "a number must begin with a digit"),
+        ("1.5k", "expected the value to end"),
+        (
+            "9223372036854775808",
+            "integer '9223372036854775808' is out of the range",
+        ),
+        ("10e", "integer '10' is out of the range"),
+        ("2026-01-31", "a date must look like"),
+        ("2026-13-31T08:30:00Z", "a date must look like"),
+        ("12-31", "a date must look like"),
+        ("'a", "c.conf:1:4: this quote is never closed"),
+        ("\"\\q\"", "c.conf:1:5: no such escape"),
+        ("\"\\x4\"", "two hexadecimal digits"),
+        ("\"\\xff\"", "the bytes of this text are not UTF-8"),
+        ("(a)", "c.conf:1:4: this block of text is never closed"),
+    ] {
+        check_refused(&format!("k: {text}"), expected);
+    }
+}
+
+#[test]
+fn variables_and_includes() {
+    check("V: 5\na: $V", "{V=5 a=5}");
+    check("V: 5\nb {V: 6, a: $V}", "{V=5 b={V=6 a=6}}");
+    check("V: {x: 1}\nb: [$V]", "{V={x=1} b=[{x=1}]}");
+    check_refused(
+        "b {V: 6}\na: $V",
+        "variable reference for 'V' can not be found",
+    );
+    check_refused("a: $V\nV: 1", "c.conf:1:4: variable reference for 'V'");
+    check_refused("V: $V", "variable reference for 'V'");
+
+    let more = [
+        ("$PORT", "5k"),
+        ("$NAME", "'a b'"),
+        ("$A", "$B"),
+        ("$B", "$A"),
+        ("inc/a.conf", "include b.conf\nx: 1"),
+        ("inc/b.conf", "y: 2"),
+        ("inc/variable.conf", "x: $OUTSIDE"),
+        ("circle.conf", "include circle.conf"),
+    ];
+    let show_with = |text: &str| read(text, &more).map_or_else(|e| e.to_string(), |m| show_map(&m));
+    assert_eq!(show_with("a: $PORT\nb: $NAME"), "{a=5000 b=\"a b\"}");
+    assert!(show_with("a: $A").contains("variable reference cycle"));
+    assert_eq!(show_with("x: 0\ninclude 'inc/a.conf'"), "{x=1 y=2}");
+    assert_eq!(show_with("a {INCLUDE inc/b.conf; z: 3}"), "{a={y=2 z=3}}");
+    assert_eq!(show_with("include: 1"), "{include=1}");
+    assert!(show_with("OUTSIDE: 1\ninclude inc/variable.conf").contains("'OUTSIDE'"));
+    assert!(show_with("include circle.conf").contains("at most 16 times"));
+    assert!(show_with("include none.conf").starts_with("c.conf:1:1: error parsing include file"));
+}
+
+#[test]
+fn what_would_take_all_memory_is_refused() {
+    check_refused(&format!("a: {}", "[".repeat(100)), "at most 64 times");
+    check_refused(&"a {".repeat(100), "at most 64 times");
+    let mut text = String::from("V0: [1, 1, 1, 1, 1, 1, 1, 1]\n");
+    for i in 1..12 {
+        let before = format!("$V{}, ", i - 1).repeat(8);
+        text += &format!("V{i}: [{before}]\n");
+    }
+    check_refused(&text, "at most 4000000 values");
+}
+
+/// Digests that nats-server 2.15.2 prints for the same texts.
+#[test]
+fn the_digest_is_nats_servers() {
+    for (text, expected) in [
+        (
+            "port: 4222",
+            "sha256:797533ebd0dfba7d34a0f9337ecf147e442871f48ddfd07ed751575a5737267e",
+        ),
+        (
+            "port=4222;host=h",
+            "sha256:01fb2fc66127ef84e067da4bba8d60476b9447fa3f5a2b9842115b7b9f6826eb",
+        ),
+        (
+            "server_name: 'a<b&c>'",
+            "sha256:f40819549dc79ef2f47abf2368e7c8e0bf828b9b3720277c2d50b5d8aede9599",
+        ),
+        (
+            "x: 3\nport: $x",
+            "sha256:40ed10f33767e394dd957602b18d61b77b6b90ce3c4bf243e4d4b344c043208c",
+        ),
+    ] {
+        let origin = loaded(text).expect(text).options.origin.expect("a file");
+        assert_eq!(origin.digest, expected, "{text}");
+    }
+}
+
+fn check_faults(text: &str, expected: &str) {
+    match loaded(text) {
+        Ok(_) => panic!("{text:?} is taken"),
+        Err(error) => assert_eq!(error.to_string(), expected, "{text:?}"),
+    }
+}
+
+#[test]
+fn wrong_values_are_told_with_their_place() {
+    check_faults(
+        "prot: 1",
+        "c.conf:1:1: unknown field \"prot\"; did you mean \"port\"?",
+    );
+    check_faults(
+        "max_file_store: 1\n\njetstream {\n  prot: 1\n  host: x }",
+        "c.conf:1:1: unknown field \"max_file_store\"; it belongs into jetstream { }\n\
+         c.conf:4:3: unknown field \"prot\"\n\
+         c.conf:5:3: unknown field \"host\"; it belongs at the top, outside of all blocks",
+    );
+    check_faults("port: x", "c.conf:1:7: port: expected a number, got text");
+    check_faults(
+        "port: 70000",
+        "c.conf:1:7: port: 70000 is not a port: 1 to 65535, or -1 for any",
+    );
+    check_faults(
+        "listen: h",
+        "c.conf:1:9: could not parse address string \"h\"",
+    );
+    check_faults("V: 5", "c.conf:1:1: unknown field \"V\"");
+    check_faults(
+        "debug: 'yes'",
+        "c.conf:1:8: debug: expected true or false, got text",
+    );
+    check_faults(
+        "mqtt { port: 1883 }",
+        "c.conf:1:1: mqtt: MQTT is not supported by Fanline yet",
+    );
+    check_faults(
+        "authorization {user: a, token: b}",
+        "Cannot have a user/pass and token",
+    );
+    check_faults(
+        "cluster {nam: x}",
+        "c.conf:1:10: unknown field \"nam\"; did you mean \"name\"?",
+    );
+    check_faults(
+        "tls {cert_file: x}",
+        "c.conf:1:5: missing 'key_file' in TLS configuration",
+    );
+}
+
+#[test]
+fn what_deployments_carry_starts_with_a_warning() {
+    let text = "
+        host: 0.0.0.0, port: -1, http: '127.0.0.1:-1', ports_file_dir: '/tmp'
+        server_tags: [ a, b ], no_header_support: false, trusted_keys: []
+        leafnodes { listen: '127.0.0.1:-1' }
+        cluster { name: c, listen: '0.0.0.0:6222', routes: [ 'nats://a:6222' ], pool_size: 3 }
+        websocket { port: -1, no_tls: true }
+        jetstream { store_dir: '/s', max_memory_store: 1G, max_file_store: 10GB, strict: true
+                    domain: d, limits { max_ack_pending: 5 } }";
+    let loaded = loaded(text).expect(text);
+    let blocks: Vec<&str> = loaded
+        .warnings()
+        .filter_map(|fault| fault.reason.split(' ').next())
+        .collect();
+    assert_eq!(
+        blocks,
+        [
+            "server_tags",
+            "trusted_keys",
+            "leafnodes",
+            "cluster",
+            "jetstream.limits"
+        ]
+    );
+    let jetstream = loaded.options.jetstream.expect("JetStream is on");
+    assert_eq!(jetstream.memory_bytes_max, Some(1_000_000_000));
+    assert_eq!(jetstream.file_bytes_max, Some(10 << 30));
+    assert_eq!(jetstream.store_dir, Some("/s".into()));
+    assert_eq!(loaded.options.monitoring, Some(("127.0.0.1".into(), 0)));
+}
+
+#[test]
+fn numbers_for_durations_are_deprecated() {
+    let loaded = loaded("ping_interval: 5").expect("it is taken");
+    assert_eq!(loaded.options.limits.ping_interval.as_secs(), 5);
+    assert_eq!(
+        loaded.deprecated[0].to_string(),
+        "c.conf:1:16: invalid use of field \"ping_interval\": ping_interval should be converted \
+         to a duration"
+    );
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    for text in [
+        "authorization {user: a, password: s3cret}",
+        "authorization {token: s3cret}",
+        "websocket {port: 1, authorization {user: a, password: s3cret}}",
+        "websocket {port: 1, authorization {token: s3cret}}",
+    ] {
+        let loaded = loaded(text).expect(text);
+        let shown = format!("{:?}", loaded.settings());
+        assert!(!shown.contains("s3cret"), "{text}: {shown}");
+    }
+}
+
+#[test]
+fn a_reload_is_all_or_nothing() {
+    let changes = |before: &str, after: &str| {
+        let (before, after) = (loaded(before).expect(before), loaded(after).expect(after));
+        match before.changes(&after) {
+            Ok(changes) => changes.iter().map(ToString::to_string).collect(),
+            Err(error) => vec![error.to_string()],
+        }
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(changes("port: 4222", "debug: false"), none);
+    assert_eq!(
+        changes("debug: no", "debug: yes\nping_interval: '5s'"),
+        ["ping_interval = 5s", "debug = true"]
+    );
+    assert_eq!(
+        changes("debug: no", "debug: yes\nserver_name: x"),
+        ["config reload not supported for ServerName: old=, new=x"]
+    );
+    assert_eq!(
+        changes(
+            "authorization {user: a, password: b}",
+            "authorization {user: a, password: c}"
+        ),
+        ["authorization", "authorization password"]
+    );
+}
+
+/// `docs/configuration.md` is what the table of options gives.
+#[test]
+fn the_reference_page_is_up_to_date() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    assert!(
+        page == reference(),
+        "write it again: cargo run -p fanline-cli -- config reference > docs/configuration.md"
+    );
+}
+
+/// Values of all kinds, with a way to write each.
+fn value() -> impl Strategy<Value = (String, String)> {
+    let scalar = prop_oneof![
+        any::<i32>().prop_map(|n| (n.to_string(), n.to_string())),
+        any::<bool>().prop_map(|b| (b.to_string(), b.to_string())),
+        "[a-z]{1,5}x".prop_map(|text| (text.clone(), format!("{text:?}"))),
+        "[a-z #/,;:{}$=]{0,8}".prop_map(|text| (format!("'{text}'"), format!("{text:?}"))),
+        "[a-z \t\n\"\\\\]{0,8}".prop_map(|text| (format!("{text:?}"), format!("{text:?}"))),
+    ];
+    scalar.prop_recursive(4, 30, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(|values| {
+                let (texts, shown): (Vec<_>, Vec<_>) = values.into_iter().unzip();
+                (
+                    format!("[ {} ]", texts.join("\n , ").replace("\n ,", ",\n")),
+                    format!("[{}]", shown.join(" ")),
+                )
+            }),
+            prop::collection::btree_map("[a-z_]{1,6}", inner, 0..5).prop_map(|pairs| {
+                let separators = [": ", " = ", " "];
+                let (texts, shown): (Vec<_>, Vec<_>) = pairs
+                    .into_iter()
+                    .filter(|(key, _)| key != "include")
+                    .enumerate()
+                    .map(|(i, (key, (text, shown)))| {
+                        (
+                            format!("{key}{}{text}", separators[i % 3]),
+                            format!("{key}={shown}"),
+                        )
+                    })
+                    .unzip();
+                (
+                    format!("{{ {} }}", texts.join("\n")),
+                    format!("{{{}}}", shown.join(" ")),
+                )
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(pair in value()) {
+        let (text, expected) = pair;
+        let map = read(&format!("k: {text}\nl: 1"), &[]);
+        prop_assert_eq!(map.map(|map| show_map(&map)), Ok(format!("{{k={expected} l=1}}")));
+    }
+
+    #[test]
+    fn no_text_brings_it_down(text in "[ab:= \n\t\\[\\]{}(),;'\"\\\\#/$0-9.x-]{0,60}|include \\PC{0,20}|\\PC{0,60}") {
+        let _ = loaded(&text);
+    }
+}

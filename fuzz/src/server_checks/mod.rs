@@ -1,0 +1,3 @@
+//! As `checks`, for what `fanline-server` decides.
+
+pub mod config;

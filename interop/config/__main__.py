@@ -1,0 +1,74 @@
+"""Has both programs check each configuration with `-t`, and compares: whether it is taken, and the digest of its
+values, so that what is taken is also read as the same."""
+
+import os
+import re
+import subprocess
+import tempfile
+
+from config.cases import CASES, FILES
+from config.differences import DIFFERENCES
+from harness.report import Report, check, equal, reference_server, server_under_test
+
+SECONDS_MAX = 20
+ENVIRONMENT = {"FANLINE_TEST_PORT": "4333", "FANLINE_TEST_SIZE": "2k", "FANLINE_TEST_NAME": "'a b'"}
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+UNKNOWN = re.compile(r'nknown field "([^"]*)"')
+
+
+class Answer:
+    def __init__(self, binary: str, directory: str):
+        environment = {**os.environ, **ENVIRONMENT}
+        done = subprocess.run(
+            [binary, "-t", "-c", "case.conf"],
+            cwd=directory,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS_MAX,
+        )
+        self.text = (done.stdout + done.stderr).strip()
+        self.code = done.returncode
+        digests = DIGEST.findall(self.text)
+        self.digest = digests[-1] if digests else ""
+        unknown = UNKNOWN.search(self.text)
+        self.unknown = unknown.group(1) if unknown else ""
+
+    def verdict(self) -> str:
+        return "taken" if self.code == 0 else "refused"
+
+
+def compare(text: str, ours: str, theirs: str):
+    with tempfile.TemporaryDirectory() as directory:
+        for name, content in {**FILES, "case.conf": text}.items():
+            path = os.path.join(directory, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", newline="") as file:
+                file.write(content)
+        link = os.path.join(directory, "nats-server")
+        os.symlink(ours, link)
+        fanline = Answer(link, directory)
+        reference = Answer(theirs, directory)
+    told = f"\nFanline: {fanline.text}\nnats-server: {reference.text}"
+    check(fanline.code in (0, 1), f"exit code {fanline.code}{told}")
+    if text in DIFFERENCES:
+        check(ours == theirs or fanline.verdict() != reference.verdict(), f"they do not differ any more{told}")
+        return
+    check(fanline.verdict() == reference.verdict(), f"they differ{told}")
+    equal(fanline.digest, reference.digest, f"digest{told}")
+    if reference.unknown:
+        equal(fanline.unknown, reference.unknown, f"the unknown field{told}")
+    if fanline.code == 1 and fanline.unknown:
+        check(re.search(r"\w+\.conf:\d+:\d+: ", fanline.text), f"no place{told}")
+
+
+def main():
+    report = Report("config")
+    ours, theirs = server_under_test(), reference_server()
+    for text in [*CASES, *(text for text in DIFFERENCES if text not in CASES)]:
+        report.run(repr(text)[1:-1], compare, text, ours, theirs)
+    report.end()
+
+
+main()
