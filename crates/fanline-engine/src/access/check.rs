@@ -115,7 +115,7 @@ mod tests {
         for (password, hash) in [
             (
                 "",
-                "$2a$06$DCq7YPn5Rq63x1Lad4cll.TV4S6ytwfsfvkY8jIucDrjc8deX1s.",
+                "$2a$06$DCq7YPn5Rq63x1Lad4cll.TV4S6ytwfsfvkgY8jIucDrjc8deX1s.",
             ),
             (
                 "a",
