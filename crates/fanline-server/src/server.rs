@@ -286,6 +286,14 @@ impl Shared {
         Arc::clone(&options.unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Has the keeper go by other accounts.
+    fn tell_keeper(&self, access: &Arc<Access>) {
+        if let Some(keeper) = &self.keeper {
+            // One that is gone has nothing to keep.
+            let _ = keeper.send(keeper::Command::SetAccounts(Arc::clone(access)));
+        }
+    }
+
     /// Has the shard with the fewest connections serve one more.
     pub(crate) fn assign(&self, transport: Transport) {
         let counts = &self.common.connections;
@@ -378,7 +386,8 @@ impl Handle {
         };
         let next = Arc::new(current.successor(config)?);
         *current = Arc::clone(&next);
-        // Under the lock, so that all shards hear of several in the same order.
+        // Under the lock, so that all hear of several in the same order.
+        self.shared.tell_keeper(&next);
         (self.shared).tell_all(|| Command::ReplaceAccess(Arc::clone(&next)));
         Ok(())
     }
@@ -446,7 +455,8 @@ impl Handle {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Arc::new(options);
         *current = Arc::clone(&access);
-        // Under the lock, so that all shards hear of several in the same order.
+        // Under the lock, so that all hear of several in the same order.
+        shared.tell_keeper(&access);
         shared.tell_all(|| {
             let access = Arc::clone(&access);
             Command::Reload(Arc::clone(&config), Box::new(info.clone()), access)

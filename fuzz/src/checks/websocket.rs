@@ -75,11 +75,11 @@ fn inflate(
             break;
         }
     }
-    while ends_message {
-        match inflater.finish(&mut room)? {
-            Some(written) => data.extend_from_slice(&room[..written]),
-            None => break,
-        }
+    if !ends_message {
+        return Ok(());
+    }
+    while let Some(written) = inflater.finish(&mut room)? {
+        data.extend_from_slice(&room[..written]);
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ fn check_import(
 }
 
 /// `a.*.b.*` as `a.$1.b.$2`: the wildcards of an import's name stand for those of its subject, in order.
-pub(super) fn in_order_of_wildcards(to: &str) -> String {
+pub(crate) fn in_order_of_wildcards(to: &str) -> String {
     let mut count = 0;
     let number = |token: &str| match token {
         "*" => {
@@ -143,7 +143,7 @@ fn permits(export: &Export, import: &Import, importer: &Account) -> bool {
 }
 
 /// Whether every topic that `narrow` matches is matched by `wide`.
-pub(super) fn covers(wide: &str, narrow: &str) -> bool {
+pub(crate) fn covers(wide: &str, narrow: &str) -> bool {
     let mut wide = wide.split('.');
     let mut narrow = narrow.split('.');
     loop {
@@ -159,7 +159,7 @@ pub(super) fn covers(wide: &str, narrow: &str) -> bool {
 }
 
 /// Whether some topic is matched by both.
-pub(super) fn overlap(a: &str, b: &str) -> bool {
+pub(crate) fn overlap(a: &str, b: &str) -> bool {
     let mut a = a.split('.');
     let mut b = b.split('.');
     loop {

@@ -29,9 +29,9 @@ pub use admit::{Credentials, Decision, Grant};
 pub use auth::Auth;
 pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
 pub use error::AccessError;
+pub(crate) use imports::{covers, in_order_of_wildcards, overlap};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub use rights::Rights;
-
 pub use user::{ConnectionKind, Identity, Password, User};
 
 /// What a server is told about accounts and users. The default lets everybody in.

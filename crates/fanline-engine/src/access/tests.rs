@@ -204,8 +204,8 @@ fn filters_cover_and_overlap() {
         ("*.b", "a.c", false, false),
         (">", "a.>", true, true),
     ] {
-        assert_eq!(imports::covers(a, b), covered, "{a} covers {b}");
-        assert_eq!(imports::overlap(a, b), overlapping, "{a} overlaps {b}");
-        assert_eq!(imports::overlap(b, a), overlapping, "{b} overlaps {a}");
+        assert_eq!(covers(a, b), covered, "{a} covers {b}");
+        assert_eq!(overlap(a, b), overlapping, "{a} overlaps {b}");
+        assert_eq!(overlap(b, a), overlapping, "{b} overlaps {a}");
     }
 }

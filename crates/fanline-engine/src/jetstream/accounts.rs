@@ -9,7 +9,7 @@ use super::limits::{AccountLimits, Reserved, Used};
 use super::overview::{Overview, OverviewWanted};
 use super::streams::StreamId;
 use super::{ApiError, Handler, Message, Now, Ports, api};
-use crate::access::AccountId;
+use crate::access::{Access, AccountId};
 use crate::store::{DiskError, SyncId};
 
 /// What is asked of JetStream, in every account.
@@ -104,9 +104,20 @@ impl JetStreams {
         }
     }
 
+    /// Says which accounts there are from now on, and what each may use. As long as there is none beside
+    /// `$G`, that one may use everything.
+    pub fn set_accounts(&mut self, access: &Access, now: Now, ports: &mut dyn Ports) {
+        let is_alone = access.accounts().len() <= AccountId::SYSTEM.index() + 1;
+        for (id, account) in (0..).map(AccountId).zip(access.accounts()) {
+            let all = || (is_alone && id == AccountId::GLOBAL).then(AccountLimits::default);
+            let limits = account.jetstream.clone().or_else(all);
+            self.grant(id, &account.name, limits, now, ports);
+        }
+    }
+
     /// Says what an account may use from now on; `None` is nothing. The streams that it has stay where they
     /// are, and those that were kept for it are taken back.
-    pub fn grant(
+    fn grant(
         &mut self,
         account: AccountId,
         name: &str,

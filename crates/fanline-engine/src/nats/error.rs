@@ -16,6 +16,9 @@ pub enum ClientError {
     /// The server is full: closed.
     #[error("maximum connections exceeded")]
     ConnectionsExceeded,
+    /// The account has all the connections that it may have: closed.
+    #[error("maximum account active connections exceeded")]
+    AccountConnectionsExceeded,
     /// The connection has all the subscriptions that it may have: it stays.
     #[error("maximum subscriptions exceeded")]
     SubscriptionsExceeded,
@@ -86,6 +89,8 @@ pub enum CloseReason {
     BadClientProtocolVersion,
     #[error("Maximum Connections Exceeded")]
     MaximumConnectionsExceeded,
+    #[error("Maximum Account Connections Exceeded")]
+    MaximumAccountConnectionsExceeded,
     #[error("Maximum Message Payload Exceeded")]
     MaximumPayloadExceeded,
     #[error("Maximum Control Line Exceeded")]

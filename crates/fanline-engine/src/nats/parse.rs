@@ -75,7 +75,7 @@ pub enum Verb<'a> {
 /// The bytes after the subject of a publish are, when written the usual way, exactly those that
 /// a delivery needs after the sid: `[reply ][header_bytes ]total_bytes\r\n` and the payload. So
 /// they are passed on as they are; `args` is empty when they are not in that form.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publish<'a> {
     /// Where it goes, unchecked.
     pub topic: &'a [u8],

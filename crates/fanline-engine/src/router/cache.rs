@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, Hasher};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use slab::Slab;
 
+use super::bridges::{Bridge, Exit};
 use super::interest::{Interest, ShardSet};
 use super::subscriptions::SubId;
 use crate::short_bytes::ShortBytes;
@@ -35,6 +36,8 @@ pub(crate) struct Route {
     /// Groups of which one member gets each message; they own parts of `members`.
     groups: Vec<RouteGroup>,
     members: Vec<Member>,
+    /// Where each message goes in other accounts.
+    exits: Vec<Exit>,
     /// Tells a route from another one that takes its place.
     generation: u64,
     node: Option<NodeId>,
@@ -88,8 +91,29 @@ impl Route {
             .map(|g| (g, &self.members[g.first..g.first + g.len]))
     }
 
+    /// Whether there is more than plain subscriptions here.
+    #[inline]
+    pub(crate) fn leads_on(&self) -> bool {
+        !(self.groups.is_empty() && self.plain_remote.is_empty() && self.exits.is_empty())
+    }
+
     pub(crate) fn has_groups(&self) -> bool {
         !self.groups.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn has_exits(&self) -> bool {
+        !self.exits.is_empty()
+    }
+
+    /// Where each message goes in other accounts.
+    pub(crate) fn exits(&self) -> &[Exit] {
+        &self.exits
+    }
+
+    /// Whether nobody gets anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.plain.is_empty() && !self.leads_on()
     }
 
     fn target_count(&self) -> usize {
@@ -131,6 +155,10 @@ impl RouteBuilder {
         self.found.extend(members.map(|m| (group, m)));
     }
 
+    pub(super) fn add_exits(&mut self, exits: impl Iterator<Item = Exit>) {
+        self.route.exits.extend(exits);
+    }
+
     fn start(&mut self, topic: &[u8]) {
         if self.found.capacity() + self.route.plain.capacity() > BUILDER_TARGETS_KEPT {
             *self = RouteBuilder::default();
@@ -141,6 +169,7 @@ impl RouteBuilder {
             plain_remote,
             groups,
             members,
+            exits,
             ..
         } = &mut self.route;
         head.clear();
@@ -151,6 +180,7 @@ impl RouteBuilder {
         *plain_remote = ShardSet::default();
         groups.clear();
         members.clear();
+        exits.clear();
         self.groups.clear();
         self.found.clear();
     }
@@ -292,8 +322,23 @@ impl Cache {
         }
     }
 
+    pub(super) fn exits_mut(&mut self, memo: RouteMemo) -> &mut Vec<Exit> {
+        if memo.generation != UNCACHED {
+            return &mut self.routes[memo.at as usize].exits;
+        }
+        match memo.at.checked_sub(1) {
+            None => &mut self.builder.route.exits,
+            Some(at) => self.siblings.exits_mut(at),
+        }
+    }
+
     /// The route of a topic: the cached one, that of its siblings, or one worked out by the filters.
-    pub(super) fn find_or_build(&mut self, topic: &[u8], filters: &Trie<Interest>) -> RouteMemo {
+    pub(super) fn find_or_build(
+        &mut self,
+        topic: &[u8],
+        filters: &Trie<Interest>,
+        bridges: &[Bridge],
+    ) -> RouteMemo {
         let hash = self.hash(topic);
         let same = |at: &u32| self.routes[*at as usize].topic() == topic;
         if let Some(at) = self.by_topic.find(hash, same).copied() {
@@ -311,7 +356,11 @@ impl Cache {
         self.misses += 1;
         let builder = &mut self.builder;
         builder.start(topic);
-        filters.filters_matching(topic, &mut |interest: &Interest| interest.add_to(builder));
+        filters.filters_matching(topic, &mut |interest: &Interest| {
+            interest.add_to(builder);
+            let ways = interest.bridges().iter();
+            builder.add_exits(ways.map(|at| bridges[*at].exit(topic)));
+        });
         builder.finish();
         if was_seen {
             return self.keep(hash, topic);
@@ -378,6 +427,7 @@ impl Cache {
             plain_remote: built.plain_remote,
             groups: built.groups.clone(),
             members: built.members.clone(),
+            exits: built.exits.clone(),
             generation: self.generation,
             node: Some(node),
         };
@@ -403,8 +453,7 @@ impl Cache {
 
     fn memo(&self, at: u32) -> RouteMemo {
         let route = &self.routes[at as usize];
-        let is_plain =
-            !route.plain.is_empty() && route.plain_remote.is_empty() && route.groups.is_empty();
+        let is_plain = !route.plain.is_empty() && !route.leads_on();
         RouteMemo {
             at,
             is_plain,

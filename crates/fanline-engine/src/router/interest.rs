@@ -56,6 +56,8 @@ pub(crate) struct Interest {
     plain_remote: ShardSet,
     /// Boxed because most filters have none.
     groups: Option<Box<HashMap<ShortBytes, Group>>>,
+    /// Places in the router's list of bridges; most filters have none.
+    bridges: Option<Box<[usize]>>,
 }
 
 /// A queue group under one filter.
@@ -68,7 +70,10 @@ struct Group {
 
 impl Vacant for Interest {
     fn is_vacant(&self) -> bool {
-        self.plain.is_empty() && self.plain_remote.is_empty() && self.groups.is_none()
+        self.plain.is_empty()
+            && self.plain_remote.is_empty()
+            && self.groups.is_none()
+            && self.bridges.is_none()
     }
 }
 
@@ -120,6 +125,23 @@ impl Interest {
             remote.push((shard, weight));
         }
         self.drop_if_empty(queue);
+    }
+
+    /// A bridge hangs here.
+    pub(super) fn add_bridge(&mut self, at: usize) {
+        let mut all = self.bridges.take().map_or_else(Vec::new, Vec::from);
+        all.push(at);
+        self.bridges = Some(all.into());
+    }
+
+    /// No bridge hangs here any more.
+    pub(super) fn clear_bridges(&mut self) {
+        self.bridges = None;
+    }
+
+    /// The bridges that hang here.
+    pub(super) fn bridges(&self) -> &[usize] {
+        self.bridges.as_deref().unwrap_or_default()
     }
 
     /// Adds what is wanted here to a route.

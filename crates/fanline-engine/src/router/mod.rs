@@ -5,12 +5,17 @@
 //! the reply subjects of requests, each used once, never displace anything, and share one route as
 //! long as no filter changes.
 
+mod bridges;
 mod cache;
 mod interest;
 mod matcher;
 mod routers;
 mod subscriptions;
 
+pub(crate) use bridges::{
+    Bridge, BridgeKind, Exit, Listening, REPLIES, Terms, bridges, has_services, listening,
+    replies_of,
+};
 pub(crate) use cache::{Member, Route, RouteMemo};
 pub(crate) use interest::ShardSet;
 pub use matcher::{MatchMemo, Matched, Matcher};
@@ -28,9 +33,13 @@ use crate::trie::{Trie, Vacant};
 pub(crate) struct Router {
     filters: Trie<Interest>,
     cache: Cache,
+    /// What leads out of the account.
+    bridges: Vec<Bridge>,
     /// How many subscriptions are in it, and how many there ever were.
     len: usize,
     added: u64,
+    /// How often what is wanted has changed.
+    changes: u64,
     /// Room for the path of a filter that goes.
     path: Vec<u8>,
 }
@@ -40,8 +49,10 @@ impl Router {
         Router {
             filters: Trie::default(),
             cache: Cache::new(),
+            bridges: Vec::new(),
             len: 0,
             added: 0,
+            changes: 1,
             path: Vec::new(),
         }
     }
@@ -65,6 +76,7 @@ impl Router {
         subs.get_mut(id).set_slot(slot);
         self.len += 1;
         self.added += 1;
+        self.changes += 1;
         self.cache.invalidate(filter);
         Some((id, weight))
     }
@@ -105,6 +117,41 @@ impl Router {
         self.filters.release(node);
     }
 
+    /// Says what leads out of the account from now on.
+    pub(crate) fn set_bridges(&mut self, bridges: Vec<Bridge>) {
+        for bridge in std::mem::take(&mut self.bridges) {
+            if let Some(node) = self.filters.find(&bridge.filter) {
+                self.filters.value_mut(node).clear_bridges();
+                self.filters.release(node);
+            }
+            self.invalidate(&bridge.filter);
+        }
+        for (at, bridge) in bridges.iter().enumerate() {
+            let node = self.filters.insert(&bridge.filter);
+            self.filters.value_mut(node).add_bridge(at);
+            self.invalidate(&bridge.filter);
+        }
+        self.bridges = bridges;
+    }
+
+    /// Takes the exits of the route of a memo, to be given back: they may lead to here again, and then
+    /// nobody follows them.
+    pub(crate) fn take_exits(&mut self, memo: RouteMemo) -> Vec<Exit> {
+        std::mem::take(self.cache.exits_mut(memo))
+    }
+
+    /// Gives them back when nothing has happened since.
+    pub(crate) fn restore_exits(&mut self, memo: RouteMemo, exits: Vec<Exit>) {
+        *self.cache.exits_mut(memo) = exits;
+    }
+
+    /// Gives back what [`take_exits`](Self::take_exits) has taken, if the route is still there.
+    pub(crate) fn put_exits(&mut self, memo: RouteMemo, topic: &[u8], exits: Vec<Exit>) {
+        if self.cache.holds(memo, topic) {
+            *self.cache.exits_mut(memo) = exits;
+        }
+    }
+
     /// Whether anybody is subscribed to just this filter.
     pub(crate) fn has_filter(&self, filter: &[u8]) -> bool {
         let node = self.filters.find(filter);
@@ -142,16 +189,28 @@ impl Router {
         self.len
     }
 
+    /// How often what is wanted here has changed; never 0.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// How many there ever were.
     pub(crate) fn added(&self) -> u64 {
         self.added
     }
 
     fn route_slow(&mut self, topic: &[u8]) -> RouteMemo {
-        self.cache.find_or_build(topic, &self.filters)
+        let Router {
+            filters,
+            cache,
+            bridges,
+            ..
+        } = self;
+        cache.find_or_build(topic, filters, bridges)
     }
 
     fn invalidate(&mut self, filter: &[u8]) {
+        self.changes += 1;
         // Only what was checked when it came in is stored or announced.
         if let Ok(filter) = Filter::parse(filter) {
             self.cache.invalidate(filter);

@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use super::Router;
+use super::{Exit, RouteMemo, Router};
 use crate::access::AccountId;
 
 /// One router for each account that was heard of.
@@ -22,6 +22,34 @@ impl Routers {
         if self.0.len() <= at {
             self.0.resize_with(at + 1, Router::new);
         }
+    }
+
+    /// Whether nobody gets anything over the bridges of a route, as far as was found out before.
+    pub(crate) fn is_dead_end(&self, account: AccountId, memo: RouteMemo) -> bool {
+        let mut exits = self[account].held_route(memo).exits().iter();
+        exits.all(|exit| exit.unheard_at == self[exit.account].changes())
+    }
+
+    /// Takes note of an exit behind which there is nobody.
+    pub(crate) fn note_unheard(&mut self, exit: &mut Exit) {
+        let router = self.of(exit.account);
+        if router.route(&exit.topic, &mut exit.memo).is_empty() {
+            exit.unheard_at = router.changes();
+        }
+    }
+
+    /// How many members a group has behind an exit.
+    pub(crate) fn weight_of(&mut self, exit: &mut Exit, group: &[u8]) -> u32 {
+        let route = self.of(exit.account).route(&exit.topic, &mut exit.memo);
+        let same = route.groups().filter(|(g, _)| g.name.as_slice() == group);
+        same.map(|(g, _)| g.weight).sum()
+    }
+
+    /// The groups behind an exit.
+    pub(crate) fn groups_of(&mut self, exit: &mut Exit) -> Vec<Vec<u8>> {
+        let route = self.of(exit.account).route(&exit.topic, &mut exit.memo);
+        let groups = route.groups();
+        groups.map(|(g, _)| g.name.as_slice().to_vec()).collect()
     }
 
     /// How many accounts were heard of.

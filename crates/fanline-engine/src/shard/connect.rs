@@ -65,7 +65,7 @@ impl Shard {
             return false;
         };
         self.settle_in(id, grant);
-        true
+        self.sessions[id.index()].ending.is_none()
     }
 
     fn finish_connect(&mut self, id: SessionId, grant: Grant) {
@@ -87,7 +87,9 @@ impl Shard {
             self.drop_subscriptions(id);
         }
         self.settle_in(id, grant);
-        self.acknowledge(id);
+        if self.sessions[id.index()].ending.is_none() {
+            self.acknowledge(id);
+        }
     }
 
     /// Gives a client what it was granted.
@@ -98,10 +100,12 @@ impl Shard {
         session.grant = grant;
         // It says where the last message went, which was for somebody else to say.
         session.memo = RouteMemo::default();
+        session.parse_limits = parse_limits(&self.config.limits, session.takes_headers);
         if std::mem::take(&mut session.awaits_auth) {
             let ping_at = session.ping_at;
             self.rearm(id, ping_at);
         }
+        self.count_connection(id);
     }
 
     /// Tells a client that what it showed is not enough, and ends the connection.
@@ -127,6 +131,7 @@ impl Shard {
         self.pending.now = now;
         self.access = Arc::clone(&access);
         self.info.auth_required = access.is_required();
+        self.set_accounts(&access);
         let ids: Vec<SessionId> = (self.sessions.iter())
             .filter(|(_, session)| session.ending.is_none())
             .map(|(index, _)| SessionId::from_index(index))

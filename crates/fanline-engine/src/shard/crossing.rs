@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::quotas::Had;
 use crate::access::AccountId;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
@@ -48,6 +49,11 @@ enum Record {
         queue: usize,
         weight: u32,
     },
+    Had {
+        from: u16,
+        account: AccountId,
+        had: Had,
+    },
 }
 
 /// A message as it crosses.
@@ -71,6 +77,12 @@ pub(super) enum Said<'a> {
         filter: &'a [u8],
         queue: &'a [u8],
         weight: u32,
+    },
+    /// What a shard has of an account that is limited.
+    Had {
+        from: u16,
+        account: AccountId,
+        had: Had,
     },
 }
 
@@ -124,6 +136,10 @@ impl Batch {
         });
     }
 
+    pub(super) fn push_had(&mut self, from: u16, account: AccountId, had: Had) {
+        self.records.push(Record::Had { from, account, had });
+    }
+
     pub(super) fn push_message(&mut self, crossing: &Crossing<'_>) {
         let message = &crossing.message;
         self.bytes.extend_from_slice(crossing.topic);
@@ -168,6 +184,7 @@ impl Batch {
             place.bytes - len..place.bytes
         };
         match *record {
+            Record::Had { from, account, had } => Some(Said::Had { from, account, had }),
             Record::Interest {
                 from,
                 account,

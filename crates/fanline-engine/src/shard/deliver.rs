@@ -12,7 +12,7 @@ use slab::Slab;
 use super::crossing::{Batch, Crossing, HOPS_MAX};
 use super::run::Waiting;
 use super::session::{Session, SessionId};
-use super::{Pending, Shard};
+use super::{Pending, Random, Shard};
 use crate::access::AccountId;
 use crate::outbox::{Chunk, Outbox};
 use crate::router::{Member, Route, RouteMemo, ShardSet, SubId, Subscription, Subscriptions};
@@ -211,6 +211,32 @@ impl FanOut<'_> {
         self.pending.count_produced(sub.session(), session, before);
     }
 
+    /// Delivers to one member of each group; those on other shards are noted in `crossings`.
+    #[inline]
+    fn deliver_to_groups(
+        &mut self,
+        route: &Route,
+        message: &Message<'_>,
+        random: &mut Random,
+        crossings: &mut RemoteTargets,
+        is_served: impl Fn(&[u8]) -> bool,
+    ) -> bool {
+        let mut delivered = false;
+        for (group, members) in route.groups() {
+            let name = group.name.as_slice();
+            if is_served(name) {
+                continue;
+            }
+            let ticket = random.below(group.weight);
+            match self.deliver_to_one(members, route, message, ticket) {
+                Picked::Delivered => delivered = true,
+                Picked::Remote(shard) => crossings.add_group(shard, name),
+                Picked::Nobody => {}
+            }
+        }
+        delivered
+    }
+
     /// Delivers to one of these members, starting at a random one; those that cannot get it are
     /// passed over. Returns the other shard when the message has to go there.
     fn deliver_to_one(
@@ -280,6 +306,7 @@ impl Shard {
             random,
             outgoing,
             crossings,
+            bridging,
             ..
         } = self;
         let route = routers[account].route(topic, memo);
@@ -293,19 +320,58 @@ impl Shard {
         for id in &route.plain {
             delivered |= fan_out.deliver(*id, route, message);
         }
-        if route.has_groups() || !route.plain_remote.is_empty() {
+        if route.has_exits() {
+            delivered |= self.fan_out_across(account, topic, message, origin, *memo);
+        } else if route.leads_on() {
             crossings.set_plain(route.plain_remote);
-            for (group, members) in route.groups() {
-                let ticket = random.below(group.weight);
-                match fan_out.deliver_to_one(members, route, message, ticket) {
-                    Picked::Delivered => delivered = true,
-                    Picked::Remote(shard) => crossings.add_group(shard, group.name.as_slice()),
-                    Picked::Nobody => {}
-                }
-            }
+            let is_served = |group: &[u8]| bridging.is_served(group);
+            delivered |= fan_out.deliver_to_groups(route, message, random, crossings, is_served);
             delivered |= crossings.post(outgoing, account, topic, message, 0);
         }
         self.settle_if_needed();
+        delivered
+    }
+
+    /// The part of a fan-out beyond plain subscriptions, for a topic that leads to other accounts. A
+    /// group that has members in several of them is one group.
+    #[cold]
+    #[inline(never)]
+    fn fan_out_across(
+        &mut self,
+        account: AccountId,
+        topic: &[u8],
+        message: &Message<'_>,
+        origin: Origin,
+        memo: RouteMemo,
+    ) -> bool {
+        let (kept, left) = self.share_groups(account, memo);
+        let Shard {
+            routers,
+            subs,
+            sessions,
+            pending,
+            random,
+            outgoing,
+            crossings,
+            bridging,
+            ..
+        } = self;
+        let route = routers[account].held_route(memo);
+        let mut fan_out = FanOut {
+            sessions,
+            subs,
+            pending,
+            origin,
+        };
+        crossings.set_plain(route.plain_remote);
+        let is_left = |group: &[u8]| left.iter().any(|name| name == group);
+        let is_served = |group: &[u8]| is_left(group) || bridging.is_served(group);
+        let mut delivered = fan_out.deliver_to_groups(route, message, random, crossings, is_served);
+        delivered |= crossings.post(outgoing, account, topic, message, 0);
+        if !self.routers.is_dead_end(account, memo) {
+            self.bridging.note_served(kept);
+            delivered |= self.follow_bridges(account, topic, message, origin, memo);
+        }
         delivered
     }
 
@@ -368,7 +434,11 @@ impl Shard {
                 crossings.add_group(*shard, name);
             }
         }
+        let has_exits = plain && route.has_exits();
         crossings.post(outgoing, account, topic, &message, hops + 1);
+        if has_exits {
+            self.follow_answers(account, topic, &message, *memo);
+        }
         self.settle_fan_out();
     }
 

@@ -7,12 +7,16 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
+use super::bridging::BRIDGES_MAX;
 use super::crossing::{Batch, Place, Said};
 use super::deliver::{Message as Framed, RemoteTargets};
 use super::{Random, Receipt, SHARDS_MAX, ShardConfig, announce};
-use crate::access::AccountId;
+use crate::access::{Access, AccountId, overlap};
 use crate::jetstream::{Handler, Message, Now, Port, Ports};
-use crate::router::{Member, RouteMemo, Router, Routers};
+use crate::router::{
+    BridgeKind, Listening, Member, Route, RouteMemo, Router, Routers, bridges, has_services,
+    listening, replies_of,
+};
 
 /// How much may be posted before a round ends, so that what goes out does not pile up.
 const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -38,6 +42,8 @@ struct Outside {
     account: AccountId,
     /// What the shards want, and the keeper itself, which is one of them.
     routers: Routers,
+    /// Imports of streams, by which a consumer's deliver subject may be listened to.
+    listening: Vec<Listening>,
     /// How often each filter of each account was asked for here.
     filters: HashMap<(AccountId, Vec<u8>), u32>,
     outgoing: Vec<Batch>,
@@ -66,6 +72,7 @@ impl<H: Handler> Keeper<H> {
             index,
             account: AccountId::GLOBAL,
             routers: Routers::default(),
+            listening: Vec::new(),
             filters: HashMap::new(),
             outgoing: (0..config.shards).map(|_| Batch::default()).collect(),
             announcements: (0..config.shards).map(|_| Batch::default()).collect(),
@@ -83,6 +90,11 @@ impl<H: Handler> Keeper<H> {
     /// Has the handler do something of its own, as when the disk is done.
     pub fn with<R>(&mut self, act: impl FnOnce(&mut H, &mut dyn Ports) -> R) -> R {
         act(&mut self.handler, &mut self.outside)
+    }
+
+    /// Says what leads from account to account from now on.
+    pub fn set_accounts(&mut self, access: &Access) {
+        self.outside.set_accounts(access);
     }
 
     /// What the work is done for.
@@ -110,6 +122,8 @@ impl<H: Handler> Keeper<H> {
                     self.handler
                         .handle(crossing.account, &message, now, outside);
                 }
+                // Who connects is no business of the keeper's.
+                Said::Had { .. } => {}
                 Said::Interest {
                     from,
                     account,
@@ -122,6 +136,11 @@ impl<H: Handler> Keeper<H> {
                     router.set_remote(from, filter, queue, weight);
                     self.handler
                         .handle_interest(account, filter, weight > 0, now, outside);
+                    for (exporter, subject) in self.outside.listened_by(account, filter) {
+                        let outside = &mut self.outside;
+                        self.handler
+                            .handle_interest(exporter, &subject, weight > 0, now, outside);
+                    }
                 }
             }
             if self.outside.produced_bytes > PRODUCED_BYTES_MAX {
@@ -139,7 +158,7 @@ impl<H: Handler> Keeper<H> {
         while let Some(said) = batch.read(&mut place) {
             let is_quick = match said {
                 Said::Message(crossing) => self.handler.is_quick(crossing.account, crossing.topic),
-                Said::Interest { .. } => false,
+                Said::Interest { .. } | Said::Had { .. } => false,
             };
             if !is_quick {
                 return false;
@@ -177,6 +196,31 @@ impl<H: Handler> Keeper<H> {
 }
 
 impl Outside {
+    /// Says what leads from account to account from now on.
+    fn set_accounts(&mut self, access: &Access) {
+        let ways = bridges(access, self.index);
+        for ((id, account), ways) in (0..).map(AccountId).zip(access.accounts()).zip(ways) {
+            let router = self.routers.of(id);
+            router.set_bridges(ways);
+            let weight = u32::from(has_services(account));
+            for shard in 0..self.index {
+                router.set_remote(shard, &replies_of(shard), b"", weight);
+            }
+        }
+        self.listening = listening(access);
+    }
+
+    /// What an interest in a filter means in the accounts that it is imported from.
+    fn listened_by(&self, account: AccountId, filter: &[u8]) -> Vec<(AccountId, Vec<u8>)> {
+        let text = std::str::from_utf8;
+        let same = |a, b| matches!((text(a), text(b)), (Ok(a), Ok(b)) if overlap(a, b));
+        let imports = self.listening.iter();
+        imports
+            .filter(|import| import.importer == account && same(&import.local, filter))
+            .map(|import| (import.exporter, import.subject.clone()))
+            .collect()
+    }
+
     /// Tells everybody whether a filter is wanted here.
     fn announce(&mut self, filter: &[u8], weight: u32) {
         let (index, account) = (self.index, self.account);
@@ -188,15 +232,13 @@ impl Outside {
         self.routers.of(self.account)
     }
 
-    /// Puts the message into the batch of everybody in the account who is subscribed to `to`.
-    fn post(&mut self, to: &[u8], message: &Message<'_>) {
-        let account = self.account;
+    /// Puts the message into the batch of everybody who is subscribed to `to` in an account, and in those
+    /// that import it. `bridges` is how many have led here.
+    fn post(&mut self, account: AccountId, to: &[u8], message: &Message<'_>, bridges: u8) {
         let Outside {
             routers,
-            outgoing,
             crossings,
             random,
-            frame,
             ..
         } = self;
         let route = routers.of(account).route(to, &mut RouteMemo::default());
@@ -218,9 +260,38 @@ impl Outside {
                 crossings.add_group(shard, group.name.as_slice());
             }
         }
-        if crossings.is_empty() {
-            return;
+        let exits = route.exits().to_vec();
+        if !self.crossings.is_empty() {
+            self.post_frame(account, to, message);
         }
+        for exit in exits.iter().filter(|_| bridges < BRIDGES_MAX) {
+            let message = Message {
+                topic: if to == message.topic {
+                    &exit.topic
+                } else {
+                    message.topic
+                },
+                reply: match exit.kind {
+                    BridgeKind::Stream => message.reply,
+                    // What is said here is no question.
+                    BridgeKind::Service(_) | BridgeKind::Replies => b"",
+                },
+                ..*message
+            };
+            if exit.kind != BridgeKind::Replies {
+                self.post(exit.account, &exit.topic, &message, bridges + 1);
+            }
+        }
+    }
+
+    /// Puts the message into the batches of those that were found.
+    fn post_frame(&mut self, account: AccountId, to: &[u8], message: &Message<'_>) {
+        let Outside {
+            outgoing,
+            crossings,
+            frame,
+            ..
+        } = self;
         frame.clear();
         if to != message.topic {
             for part in [&b"HMSG "[..], message.topic, b" "] {
@@ -245,6 +316,27 @@ impl Outside {
             shared: None,
         };
         crossings.post(outgoing, account, to, &framed, 0);
+    }
+
+    /// Whether there is such a route where a topic leads, in this account and in those that import it.
+    fn is_there(
+        &mut self,
+        account: AccountId,
+        topic: &[u8],
+        bridges: u8,
+        is_such: &dyn Fn(&Route) -> bool,
+    ) -> bool {
+        let router = self.routers.of(account);
+        let route = router.route(topic, &mut RouteMemo::default());
+        if is_such(route) {
+            return true;
+        }
+        let exits = route.exits().to_vec();
+        bridges < BRIDGES_MAX
+            && exits.iter().any(|exit| {
+                exit.kind != BridgeKind::Replies
+                    && self.is_there(exit.account, &exit.topic, bridges + 1, is_such)
+            })
     }
 }
 
@@ -274,26 +366,25 @@ impl Ports for Outside {
 
 impl Port for Outside {
     fn publish(&mut self, message: &Message<'_>) {
-        self.post(message.topic, message);
+        self.post(self.account, message.topic, message, 0);
     }
 
     fn deliver(&mut self, to: &[u8], message: &Message<'_>) {
-        self.post(to, message);
+        self.post(self.account, to, message, 0);
     }
 
     fn has_interest(&mut self, topic: &[u8]) -> bool {
-        let route = self.router().route(topic, &mut RouteMemo::default());
-        !route.plain_remote.is_empty() || route.has_groups()
+        let is_wanted = |route: &Route| !route.plain_remote.is_empty() || route.has_groups();
+        self.is_there(self.account, topic, 0, &is_wanted)
     }
 
     fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
-        let route = self.router().route(topic, &mut RouteMemo::default());
-        match group {
+        self.is_there(self.account, topic, 0, &|route: &Route| match group {
             b"" => !route.plain_remote.is_empty(),
             group => route
                 .groups()
                 .any(|(found, _)| found.name.as_slice() == group),
-        }
+        })
     }
 
     fn is_subscribed(&mut self, filter: &[u8]) -> bool {

@@ -1,14 +1,20 @@
 //! One shard: its sessions, their subscriptions, and what is to be written to whom.
 
+#[cfg(test)]
+mod account_tests;
 mod backlog;
+mod bridging;
 mod connect;
 mod crossing;
 mod deliver;
 mod keeper;
+mod mappings;
 mod pending;
 mod permit;
+mod quotas;
 mod reload;
 mod replies;
+mod requests;
 mod run;
 mod session;
 mod status;
@@ -39,9 +45,11 @@ use crate::nats::info::ServerInfo;
 use crate::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
 use crate::outbox::{Chunk, Outbox};
 use crate::router::{RouteMemo, Routers, SubId, Subscriptions};
+use bridging::Bridging;
 use crossing::Said;
 use deliver::RemoteTargets;
 use pending::Pending;
+use quotas::Quotas;
 use run::Run;
 use session::Session;
 use status::Totals;
@@ -97,6 +105,8 @@ pub struct Shard {
     random: Random,
     crossings: RemoteTargets,
     run: Run,
+    bridging: Bridging,
+    quotas: Quotas,
     /// Where a message is put together that did not come in the form in which it goes out.
     scratch: Vec<u8>,
 }
@@ -154,9 +164,13 @@ impl Shard {
             random: Random(seed | 1),
             crossings: RemoteTargets::default(),
             run: Run::default(),
+            bridging: Bridging::default(),
+            quotas: Quotas::default(),
             scratch: Vec::new(),
         };
         shard.routers.ensure(AccountId::GLOBAL);
+        let access = Arc::clone(&shard.access);
+        shard.set_accounts(&access);
         shard
     }
 
@@ -268,6 +282,7 @@ impl Shard {
         while let Some(said) = batch.read(place) {
             match said {
                 Said::Message(crossing) => self.fan_out_crossing(crossing, &mut memo),
+                Said::Had { from, account, had } => self.quotas.note(from, account, had),
                 Said::Interest {
                     from,
                     account,
@@ -277,6 +292,9 @@ impl Shard {
                 } => {
                     let router = self.routers.of(account);
                     router.set_remote(from, filter, queue, weight);
+                    if weight == 0 {
+                        self.bridging.requests.note_unsubscribed(self.pending.now);
+                    }
                 }
             }
             if self.pending.produced_bytes > PRODUCED_BYTES_MAX {
@@ -397,6 +415,7 @@ impl Shard {
             self.sessions[id.index()].out.discard();
         }
         self.pending.ended.push(id);
+        self.uncount_connection(id);
         self.drop_subscriptions(id);
         // What is told of a connection that has ended is what it had.
         self.sessions[id.index()].subscriptions = subscriptions;
@@ -443,6 +462,10 @@ impl Shard {
         let session = &mut self.sessions[self.subs.get(id).session() as usize];
         session.subscriptions -= 1;
         let account = session.account;
+        self.bridging.requests.note_unsubscribed(self.pending.now);
+        self.count(account, |own| {
+            own.subscriptions = own.subscriptions.saturating_sub(1)
+        });
         let Shard {
             routers,
             subs,

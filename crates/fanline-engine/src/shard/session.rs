@@ -93,6 +93,8 @@ pub(super) struct Session {
     pub(super) cid: u64,
     /// Where it publishes and subscribes.
     pub(super) account: AccountId,
+    /// Whether it is counted among those of its account.
+    pub(super) is_counted: bool,
     pub(super) memo: RouteMemo,
     pub(super) parse_limits: ParseLimits,
     pub(super) in_msgs: u64,

@@ -1,27 +1,27 @@
 use super::*;
 
 /// Shards that are driven by hand, and what each of their clients was sent.
-struct World {
-    shards: Vec<Shard>,
+pub(super) struct World {
+    pub(super) shards: Vec<Shard>,
     now: Duration,
     next_cid: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Client {
-    shard: usize,
-    id: SessionId,
+pub(super) struct Client {
+    pub(super) shard: usize,
+    pub(super) id: SessionId,
 }
 
 const QUIET: &str =
     "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true,\"no_responders\":true}\r\n";
 
 impl World {
-    fn new(shards: usize) -> Self {
+    pub(super) fn new(shards: usize) -> Self {
         World::with(shards, Limits::default(), Auth::Open)
     }
 
-    fn with(shards: usize, limits: Limits, auth: Auth) -> Self {
+    pub(super) fn with(shards: usize, limits: Limits, auth: Auth) -> Self {
         let config = Arc::new(ShardConfig {
             limits,
             auth,
@@ -48,7 +48,7 @@ impl World {
     }
 
     /// A client that has connected and read what it was sent at first.
-    fn client(&mut self, shard: usize) -> Client {
+    pub(super) fn client(&mut self, shard: usize) -> Client {
         let client = self.open(shard);
         self.say(client, QUIET);
         self.read(client);
@@ -73,7 +73,7 @@ impl World {
         receipt
     }
 
-    fn say(&mut self, client: Client, text: &str) {
+    pub(super) fn say(&mut self, client: Client, text: &str) {
         let receipt = self.send(client, text.as_bytes());
         assert_eq!(receipt.consumed, text.len(), "{text:?}");
     }
@@ -98,7 +98,7 @@ impl World {
     }
 
     /// Takes what waits for a client.
-    fn read(&mut self, client: Client) -> String {
+    pub(super) fn read(&mut self, client: Client) -> String {
         let shard = &mut self.shards[client.shard];
         let out = shard.outbox(client.id);
         let mut bytes = Vec::new();

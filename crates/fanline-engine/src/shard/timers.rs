@@ -23,12 +23,16 @@ pub(super) fn ping_interval(limits: &Limits, peer: &Peer) -> Duration {
 impl Shard {
     /// When [`handle_timeout`](Shard::handle_timeout) is wanted next.
     pub fn next_timeout(&self) -> Option<Duration> {
-        self.timers.first().map(|(at, _)| *at)
+        let session = self.timers.first().map(|(at, _)| *at);
+        let reply = self.bridging.requests.next_timeout();
+        [session, reply].into_iter().flatten().min()
     }
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Duration) {
+        self.pending.now = now;
         self.pending.trim();
+        self.expire_requests(now);
         while let Some((at, id)) = self.timers.first().copied() {
             if at > now {
                 return;

@@ -42,6 +42,7 @@ impl Shard {
             restriction: None,
             cid,
             account: AccountId::GLOBAL,
+            is_counted: false,
             memo: RouteMemo::default(),
             parse_limits: parse_limits(limits, false),
             in_msgs: 0,
@@ -86,6 +87,7 @@ impl Shard {
             return;
         }
         self.drop_subscriptions(id);
+        self.uncount_connection(id);
         self.routers.ensure(account);
         let session = &mut self.sessions[id.index()];
         let before = std::mem::replace(&mut session.account, account);
@@ -112,6 +114,7 @@ impl Shard {
             is_restricted: session.restriction.is_some(),
             is_answered: session.options.verbose || session.options.pedantic,
             may_run: !session.options.verbose && !session.options.pedantic && !self.pending.traces,
+            is_mapped: self.bridging.is_mapped(session.account),
             msgs: 0,
             bytes: 0,
         }
@@ -159,7 +162,7 @@ impl Shard {
         }
         let session = &self.sessions[id.index()];
         let max = self.config.limits.subscriptions_max.unwrap_or(usize::MAX);
-        if session.subscriptions >= max {
+        if session.subscriptions >= max || !self.quotas.allow_subscription(session.account) {
             return self.send_error(id, &ClientError::SubscriptionsExceeded);
         }
         let account = session.account;
@@ -173,6 +176,7 @@ impl Shard {
             {
                 subs.get_mut(sub).set_filtered(is_filtered);
                 self.sessions[id.index()].subscriptions += 1;
+                self.count(account, |own| own.subscriptions += 1);
                 if let Some(weight) = weight {
                     announce(
                         &mut self.outgoing,
@@ -221,6 +225,20 @@ impl Shard {
     /// Takes a message. `from` is where its verb begins in the chunk.
     #[inline(always)]
     pub(super) fn publish(&mut self, intake: &mut Intake<'_>, publish: &Publish<'_>, from: usize) {
+        match intake.is_mapped {
+            false => self.publish_as(intake, publish, from),
+            true => self.publish_mapped(intake, publish, from),
+        }
+    }
+
+    /// The same once the topic has the name by which it is known.
+    #[inline(always)]
+    pub(super) fn publish_as(
+        &mut self,
+        intake: &mut Intake<'_>,
+        publish: &Publish<'_>,
+        from: usize,
+    ) {
         let Intake {
             id,
             account,
@@ -228,8 +246,7 @@ impl Shard {
             origin,
             ..
         } = *intake;
-        intake.msgs += 1;
-        intake.bytes += publish.payload_bytes() as u64;
+        intake.count(publish);
         if self.pending.traces {
             self.trace_publish(id, publish, &chunk[from..]);
         }
@@ -439,8 +456,18 @@ pub(super) struct Intake<'a> {
     is_answered: bool,
     /// Nothing has to be said or traced for each single publish.
     may_run: bool,
+    /// Topics of this account may have other names.
+    is_mapped: bool,
     msgs: u64,
     bytes: u64,
+}
+
+impl Intake<'_> {
+    #[inline]
+    pub(super) fn count(&mut self, publish: &Publish<'_>) {
+        self.msgs += 1;
+        self.bytes += publish.payload_bytes() as u64;
+    }
 }
 
 pub(super) fn parse_limits(limits: &Limits, headers: bool) -> ParseLimits {

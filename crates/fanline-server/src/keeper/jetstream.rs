@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanline_engine::ServerInfo;
+use fanline_engine::access::Access;
 use fanline_engine::jetstream::{
     API_LEVEL, AccountFolders, AccountLimits, AccountOverview, Folders, JetStreams, Now,
     OverviewWanted, Ports, ServerLimits, Settings, StreamId, Strictness,
 };
 use fanline_engine::store::{Disk, DiskError, Key, SyncId};
-use fanline_engine::{AccountId, ServerInfo};
 use tracing::info;
 
 use super::store_folder::{AccountsFolder, OWN, StoreFolder, StoreFolderError, StreamFolders};
@@ -18,9 +19,6 @@ use super::{Parts, machine, start, store_key};
 use crate::options::{Cipher, JetStreamOptions};
 use crate::server::{StartError, StartKeeper};
 use crate::shell::Common;
-
-/// The account of everybody who does not name one.
-const GLOBAL: &str = "$G";
 
 /// What starts the keeper of a server that has JetStream. The store folder is this server's from
 /// here on.
@@ -144,11 +142,14 @@ fn granted(
     parts: Parts<'_>,
 ) -> JetStreams {
     let Parts {
-        seed, now, ports, ..
+        seed,
+        now,
+        access,
+        ports,
+        ..
     } = parts;
     let mut jetstreams = JetStreams::new(settings, folders, seed);
-    let limits = Some(AccountLimits::default());
-    jetstreams.grant(AccountId::GLOBAL, GLOBAL, limits, now, ports);
+    jetstreams.set_accounts(access, now, ports);
     jetstreams
 }
 
@@ -193,6 +194,10 @@ impl Work for JetStreams {
 
     fn close(&mut self, now: Now, ports: &mut dyn Ports) {
         self.close(now, ports);
+    }
+
+    fn set_accounts(&mut self, access: &Access, now: Now, ports: &mut dyn Ports) {
+        self.set_accounts(access, now, ports);
     }
 
     fn take_problems(&mut self) -> Vec<String> {

@@ -19,6 +19,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use fanline_engine::access::Access;
 use fanline_engine::jetstream::{AccountOverview, Now, OverviewWanted, Ports};
 use fanline_engine::store::DiskError;
 use fanline_engine::{Batch, Keeper, Place};
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     SayGoodbye(oneshot::Sender<()>),
     /// Take what has come so far, bring everything to the disk, and end.
     Stop,
+    /// There are other accounts from now on.
+    SetAccounts(Arc<Access>),
     /// Tell what there is.
     Tell(OverviewWanted, oneshot::Sender<Vec<AccountOverview>>),
 }
@@ -65,6 +68,7 @@ pub(crate) struct Parts<'a> {
     /// Differs from run to run.
     pub(crate) seed: u64,
     pub(crate) now: Now,
+    pub(crate) access: &'a Access,
     pub(crate) ports: &'a mut dyn Ports,
 }
 
@@ -107,14 +111,17 @@ async fn run<W: Work + 'static>(
     let index = common.mailboxes.len() - 1;
     let at = u16::try_from(index).expect("at most SHARDS_MAX shards");
     let seed = crate::identity::random_u64();
-    let keeper = Keeper::new(at, &common.config, seed, |ports| {
+    let access = common.config.auth.directory();
+    let mut keeper = Keeper::new(at, &common.config, seed, |ports| {
         make(Parts {
             folders: folders.clone(),
             seed,
             now: now(&common),
+            access: &access,
             ports,
         })
     });
+    keeper.set_accounts(&access);
     let mut thread = Thread {
         index,
         keeper,
@@ -180,6 +187,7 @@ async fn work<W: Work>(
             biased;
             command = commands.recv() => match command {
                 Some(Command::Tell(wanted, to)) => shared.lock().tell(wanted, to),
+                Some(Command::SetAccounts(access)) => shared.lock().set_accounts(&access),
                 Some(Command::SayGoodbye(done)) => shared.lock().say_goodbye(done),
                 // Without a control thread there is nobody to work for.
                 Some(Command::Stop) | None => break,
@@ -294,6 +302,13 @@ impl<W: Work> Thread<W> {
             .with(|work, ports| work.overview(wanted, now, ports));
         // Whoever asked may have lost patience.
         let _ = to.send(told);
+    }
+
+    fn set_accounts(&mut self, access: &Access) {
+        let now = self.now();
+        self.keeper.set_accounts(access);
+        self.keeper
+            .with(|work, ports| work.set_accounts(access, now, ports));
     }
 
     fn now(&self) -> Now {

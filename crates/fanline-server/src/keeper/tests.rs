@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fanline_engine::AccountId;
+use fanline_engine::access::{Access, AccountId};
 use fanline_engine::jetstream::{
     AccountOverview, Handler, Message, Now, OverviewWanted, Port, Ports,
 };
@@ -191,6 +191,8 @@ impl Work for Echo {
             answer(&reply, &payload, port);
         }
     }
+
+    fn set_accounts(&mut self, _: &Access, _: Now, _: &mut dyn Ports) {}
 
     fn take_problems(&mut self) -> Vec<String> {
         Vec::new()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanline_engine::AccountId;
+use fanline_engine::access::{Access, AccountId};
 use fanline_engine::jetstream::{AccountOverview, Handler, Now, OverviewWanted, Ports};
 use fanline_engine::store::{DiskError, SyncId, SyncRequest};
 
@@ -26,6 +26,9 @@ pub(crate) trait Work: Handler + Send {
 
     /// Brings all to the disk, and waits for it: nothing else will be asked.
     fn close(&mut self, now: Now, ports: &mut dyn Ports);
+
+    /// Says which accounts there are from now on.
+    fn set_accounts(&mut self, access: &Access, now: Now, ports: &mut dyn Ports);
 
     /// What there is, for monitoring.
     fn overview(

@@ -1,11 +1,14 @@
-//! `/accountz` and `/accstatz`: there is one account, which everybody is in.
+//! `/accountz` and `/accstatz`: the accounts, what they have from each other, and what each of them does.
 
 use std::time::Duration;
 
+use fanline_engine::ShardStatus;
+use fanline_engine::access::{
+    Account, AccountId, Export, ExportKind, Import, ImportKind, ResponseKind,
+};
 use serde::Serialize;
 
 use super::answer::{Answer, Refusal};
-use super::connz::ACCOUNT;
 use super::query::Query;
 use super::subsz::Matching;
 use super::{Monitor, collect, now_text};
@@ -14,68 +17,162 @@ use super::{Monitor, collect, now_text};
 struct Accountz<'a> {
     server_id: &'a str,
     now: String,
+    system_account: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    accounts: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    accounts: Option<[&'static str; 1]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    account_detail: Option<Detail>,
+    account_detail: Option<Detail<'a>>,
 }
 
 #[derive(Serialize)]
-struct Detail {
-    account_name: &'static str,
+struct Detail<'a> {
+    account_name: &'a str,
     update_time: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_system: bool,
     expired: bool,
     complete: bool,
     jetstream_enabled: bool,
     leafnode_connections: usize,
     client_connections: usize,
     subscriptions: usize,
-    name_tag: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    exports: Vec<ExportRow<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    imports: Vec<ImportRow<'a>>,
+    name_tag: &'a str,
     sublist_stats: Matching,
 }
 
+#[derive(Serialize)]
+struct ExportRow<'a> {
+    subject: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approved_accounts: Option<&'a [String]>,
+}
+
+impl<'a> ExportRow<'a> {
+    fn of(export: &'a Export) -> Self {
+        let (kind, response_type) = match &export.kind {
+            ExportKind::Stream => ("stream", None),
+            ExportKind::Service { response, .. } => (
+                "service",
+                Some(match response {
+                    ResponseKind::Single => "Singleton",
+                    ResponseKind::Stream => "Streamed",
+                    ResponseKind::Chunked => "Chunked",
+                }),
+            ),
+        };
+        ExportRow {
+            subject: &export.subject,
+            kind,
+            response_type,
+            approved_accounts: export.accounts.as_deref(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ImportRow<'a> {
+    subject: &'a str,
+    account: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<&'a str>,
+    local_subject: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    invalid: bool,
+    share: bool,
+    tracking: bool,
+}
+
+impl<'a> ImportRow<'a> {
+    fn of(import: &'a Import) -> Self {
+        let (kind, to, share) = match import.kind {
+            ImportKind::Stream => ("stream", None, false),
+            ImportKind::Service { share } => ("service", Some(import.local()), share),
+        };
+        ImportRow {
+            subject: &import.subject,
+            account: &import.account,
+            to,
+            local_subject: import.local(),
+            kind,
+            // A directory in which one is invalid is refused as a whole.
+            invalid: false,
+            share,
+            tracking: false,
+        }
+    }
+}
+
 pub(super) async fn accountz(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
-    let account_detail = match query.text("acc") {
-        "" => None,
-        ACCOUNT => {
-            let totals = collect::totals(&monitor.shared).await?;
-            Some(Detail {
-                account_name: ACCOUNT,
-                update_time: monitor.date(Duration::ZERO),
-                expired: false,
-                complete: true,
-                jetstream_enabled: monitor.shared.options().jetstream.is_some(),
-                leafnode_connections: 0,
-                client_connections: totals.connections,
-                subscriptions: totals.subscriptions,
-                name_tag: ACCOUNT,
-                sublist_stats: Matching::of(&totals),
-            })
+    let access = monitor.shared.access();
+    let system = access.account(AccountId::SYSTEM);
+    let (mut accounts, mut account_detail) = (Vec::new(), None);
+    match query.text("acc") {
+        "" => accounts.extend(access.accounts().iter().map(|account| &*account.name)),
+        name => {
+            let id = access.account_id(name);
+            let Some((id, account)) = id.and_then(|id| Some((id, access.account(id)?))) else {
+                let problem = format!("Account {name} does not exist");
+                return Err(Refusal::BadRequest(problem));
+            };
+            let counts = collect::by_account(&monitor.shared).await?;
+            let counts = counts.get(id.index()).copied().unwrap_or_default();
+            let has_jetstream = collect::has_jetstream(&monitor.shared, name).await?;
+            account_detail = Some(detail(monitor, id, account, &counts, has_jetstream));
         }
-        other => {
-            let problem = format!("Account {other} does not exist");
-            return Err(Refusal::BadRequest(problem));
-        }
-    };
+    }
     Ok(Answer::json(&Accountz {
         server_id: monitor.server_id(),
         now: now_text(),
-        accounts: account_detail.is_none().then_some([ACCOUNT]),
+        system_account: system.map_or("", |account| account.name.as_str()),
+        accounts,
         account_detail,
     }))
+}
+
+fn detail<'a>(
+    monitor: &Monitor,
+    id: AccountId,
+    account: &'a Account,
+    counts: &ShardStatus,
+    jetstream_enabled: bool,
+) -> Detail<'a> {
+    Detail {
+        account_name: &account.name,
+        update_time: monitor.date(Duration::ZERO),
+        is_system: id == AccountId::SYSTEM,
+        expired: false,
+        complete: true,
+        jetstream_enabled,
+        leafnode_connections: 0,
+        client_connections: counts.connections,
+        subscriptions: counts.subscriptions,
+        exports: account.exports.iter().map(ExportRow::of).collect(),
+        imports: account.imports.iter().map(ImportRow::of).collect(),
+        name_tag: &account.name,
+        sublist_stats: Matching::of(counts),
+    }
 }
 
 #[derive(Serialize)]
 struct Accstatz<'a> {
     server_id: &'a str,
     now: String,
-    account_statz: Vec<Statistics>,
+    account_statz: Vec<Statistics<'a>>,
 }
 
 #[derive(Serialize)]
-struct Statistics {
-    acc: &'static str,
-    name: &'static str,
+struct Statistics<'a> {
+    acc: &'a str,
+    name: &'a str,
     conns: usize,
     leafnodes: usize,
     total_conns: usize,
@@ -114,12 +211,14 @@ impl Flow {
 
 pub(super) async fn accstatz(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
     let with_unused = query.flag("unused")?;
-    let totals = collect::totals(&monitor.shared).await?;
-    let mut account_statz = Vec::new();
-    if totals.connections > 0 || with_unused {
-        account_statz.push(Statistics {
-            acc: ACCOUNT,
-            name: ACCOUNT,
+    let access = monitor.shared.access();
+    let counts = collect::by_account(&monitor.shared).await?;
+    let accounts = access.accounts().iter().enumerate();
+    let all = accounts.map(|(at, account)| {
+        let totals = counts.get(at).copied().unwrap_or_default();
+        Statistics {
+            acc: &account.name,
+            name: &account.name,
             conns: totals.connections,
             leafnodes: 0,
             total_conns: totals.connections,
@@ -127,11 +226,11 @@ pub(super) async fn accstatz(monitor: &Monitor, query: &Query) -> Result<Answer,
             sent: Flow::new(totals.out_msgs, totals.out_bytes),
             received: Flow::new(totals.in_msgs, totals.in_bytes),
             slow_consumers: totals.slow_consumers,
-        });
-    }
+        }
+    });
     Ok(Answer::json(&Accstatz {
         server_id: monitor.server_id(),
         now: now_text(),
-        account_statz,
+        account_statz: all.filter(|one| with_unused || one.conns > 0).collect(),
     }))
 }

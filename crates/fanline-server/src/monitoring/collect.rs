@@ -16,10 +16,31 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The counts of all shards together.
 pub(super) async fn totals(shared: &Shared) -> Result<ShardStatus, Refusal> {
-    let all = ask(&shared.shards, PATIENCE, Command::Status).await?;
     let mut sum = ShardStatus::default();
-    all.iter().for_each(|one| sum.add(one));
+    for one in by_account(shared).await? {
+        sum.add(&one);
+    }
     Ok(sum)
+}
+
+/// The same of each account, by its id.
+pub(super) async fn by_account(shared: &Shared) -> Result<Vec<ShardStatus>, Refusal> {
+    let mut sums: Vec<ShardStatus> = Vec::new();
+    for shard in ask(&shared.shards, PATIENCE, Command::Status).await? {
+        let most = sums.len().max(shard.len());
+        sums.resize(most, ShardStatus::default());
+        sums.iter_mut()
+            .zip(&shard)
+            .for_each(|(sum, one)| sum.add(one));
+    }
+    Ok(sums)
+}
+
+/// Whether an account may have streams.
+pub(super) async fn has_jetstream(shared: &Shared, account: &str) -> Result<bool, Refusal> {
+    let accounts = jetstream(shared, OverviewWanted::default()).await?;
+    let mut accounts = accounts.iter().flatten();
+    Ok(accounts.any(|found| found.name == account))
 }
 
 /// The connections of all shards.

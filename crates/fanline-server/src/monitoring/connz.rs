@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::access::ConnectionKind;
+use fanline_engine::access::{Access, AccountId, ConnectionKind, GLOBAL_ACCOUNT};
 use fanline_engine::{Backlog, CloseReason, ConnectionStatus, SubscriptionStatus};
 use serde::Serialize;
 
@@ -13,9 +13,6 @@ use super::query::{Query, page};
 use super::subsz::SubscriptionRow;
 use super::{Monitor, collect, now_text, time};
 use crate::shell::{Told, Wanted};
-
-/// The account that everybody is in.
-pub(super) const ACCOUNT: &str = "$G";
 
 /// Connections in one page when nothing else is asked for.
 const LIMIT_DEFAULT: usize = 1024;
@@ -102,9 +99,9 @@ impl Options {
         })
     }
 
-    fn includes(&self, status: &ConnectionStatus) -> bool {
+    fn includes(&self, status: &ConnectionStatus, account: Option<AccountId>) -> bool {
         let is_user = self.user.is_empty() || self.user == status.user;
-        let is_account = self.account.is_empty() || self.account == ACCOUNT;
+        let is_account = self.account.is_empty() || account == Some(status.account);
         let is_cid = self.cid.is_none_or(|cid| cid == status.cid);
         is_user && is_account && is_cid && self.mqtt_client.is_empty()
     }
@@ -286,7 +283,9 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     let told = collect::connections(&monitor.shared, &wanted).await?;
     let total = told.open.len() + told.closed.len();
     let mut found = found_in(told);
-    found.retain(|found| options.includes(&found.status));
+    let access = monitor.shared.access();
+    let account = access.account_id(&options.account);
+    found.retain(|found| options.includes(&found.status, account));
     let now = monitor.now();
     sort_by(&mut found, options.sort, now);
     let mut found = page(found, options.offset, options.limit);
@@ -295,7 +294,7 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     }
     let rows = found
         .into_iter()
-        .map(|found| row(monitor, &options, found, now));
+        .map(|found| row(monitor, &access, &options, found, now));
     let connections: Vec<Row> = rows.collect();
     Ok(Answer::json(&Connz {
         server_id: monitor.server_id(),
@@ -344,7 +343,7 @@ async fn list_subscriptions(monitor: &Monitor, found: &mut [Found]) -> Result<()
     Ok(())
 }
 
-fn row(monitor: &Monitor, options: &Options, found: Found, now: Duration) -> Row {
+fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now: Duration) -> Row {
     let is_admitted = !matches!(
         found.end,
         Some((
@@ -352,11 +351,9 @@ fn row(monitor: &Monitor, options: &Options, found: Found, now: Duration) -> Row
             CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
         ))
     );
-    let access = monitor.shared.access();
-    let account = access
-        .account(found.status.account)
-        .map(|account| account.name.as_str())
-        .filter(|_| options.auth && is_admitted);
+    let account = access.account(found.status.account);
+    let account = account.filter(|_| options.auth && is_admitted);
+    let account = account.map(|account| account.name.clone());
     let (uptime, idle) = (found.uptime(now), found.idle(now));
     let until = found.until(now);
     let Found { status, end } = found;
@@ -404,8 +401,8 @@ fn row(monitor: &Monitor, options: &Options, found: Found, now: Duration) -> Row
         },
         subscriptions_list: subjects,
         subscriptions_list_detail: details,
-        account: account.filter(|name| *name != ACCOUNT).map(String::from),
-        name_tag: account.map(String::from),
+        account: account.clone().filter(|name| name != GLOBAL_ACCOUNT),
+        name_tag: account,
     }
 }
 
@@ -460,7 +457,7 @@ mod tests {
         let status = ConnectionStatus {
             kind: ConnectionKind::Standard,
             tls: None,
-            account: fanline_engine::AccountId::GLOBAL,
+            account: AccountId::GLOBAL,
             cid,
             ip: String::new(),
             port: 0,

@@ -1,10 +1,10 @@
 //! `/subsz` and `/subscriptionsz`: the subscriptions and what finds them.
 
+use fanline_engine::access::{Access, AccountId};
 use fanline_engine::{Filter, ShardStatus, SubscriptionStatus, is_literal_topic};
 use serde::Serialize;
 
 use super::answer::{Answer, Number, Refusal};
-use super::connz::ACCOUNT;
 use super::query::{Query, page};
 use super::{Monitor, collect, now_text};
 use crate::shell::Wanted;
@@ -16,9 +16,9 @@ const LIMIT_DEFAULT: usize = 1024;
 #[derive(Serialize)]
 pub(super) struct SubscriptionRow {
     #[serde(skip_serializing_if = "Option::is_none")]
-    account: Option<&'static str>,
+    account: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    account_tag: Option<&'static str>,
+    account_tag: Option<String>,
     subject: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     qgroup: String,
@@ -44,10 +44,12 @@ impl SubscriptionRow {
         }
     }
 
-    fn with_account(sub: SubscriptionStatus) -> Self {
+    fn with_account(sub: SubscriptionStatus, access: &Access) -> Self {
+        let account = access.account(sub.account);
+        let name = account.map(|account| account.name.clone());
         SubscriptionRow {
-            account: Some(ACCOUNT),
-            account_tag: Some(ACCOUNT),
+            account: name.clone(),
+            account_tag: name,
             ..SubscriptionRow::without_account(sub)
         }
     }
@@ -117,20 +119,28 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         let problem = format!("invalid test subject, must be valid publish subject: {test}");
         return Err(Refusal::BadRequest(problem));
     }
-    let is_known = matches!(query.text("acc"), "" | ACCOUNT);
+    let access = monitor.shared.access();
+    let name = query.text("acc");
+    let account = access.account_id(name);
     let mut totals = ShardStatus::default();
-    if is_known {
-        totals = collect::totals(&monitor.shared).await?;
+    for (id, counts) in (0..)
+        .map(AccountId)
+        .zip(collect::by_account(&monitor.shared).await?)
+    {
+        if name.is_empty() || account == Some(id) {
+            totals.add(&counts);
+        }
     }
     let mut found = Vec::new();
-    if is_known && with_list {
+    if with_list {
         found = all_subscriptions(monitor).await?;
+        found.retain(|sub| name.is_empty() || account == Some(sub.account));
         found.retain(|sub| test.is_empty() || matches(sub, test));
     }
     let total = found.len();
     let rows = page(found, offset, limit)
         .into_iter()
-        .map(SubscriptionRow::with_account);
+        .map(|sub| SubscriptionRow::with_account(sub, &access));
     Ok(Answer::json(&Subsz {
         server_id: monitor.server_id(),
         now: now_text(),

@@ -48,8 +48,8 @@ pub(crate) enum Command {
         /// The server has all the connections that it may have: say so and close.
         is_full: bool,
     },
-    /// Tell how much there is and was of everything.
-    Status(oneshot::Sender<ShardStatus>),
+    /// Tell how much there is and was of everything, account by account.
+    Status(oneshot::Sender<Vec<ShardStatus>>),
     /// Tell of connections.
     Connections(Wanted, oneshot::Sender<Told>),
     /// Tell all clients that the server is going away.
@@ -265,7 +265,7 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
             } => {
                 connection::spawn(shell, transport, cid, is_full);
             }
-            Command::Status(to) => drop(to.send(shell.engine.borrow().status())),
+            Command::Status(to) => drop(to.send(shell.engine.borrow().status_by_account())),
             // Who asked may have lost patience, while the answer takes time from the messages.
             Command::Connections(_, to) if to.is_closed() => {}
             Command::Connections(wanted, to) => drop(to.send(shell.connections(&wanted))),

@@ -1,6 +1,7 @@
 //! The server over real sockets: each hazard of the design has its test here.
 
 mod access;
+mod accounts;
 mod admission;
 mod at_rest;
 mod churn;

@@ -5,7 +5,7 @@
 
 use hashbrown::DefaultHashBuilder;
 
-use super::{HEAD, Route, hash_topic};
+use super::{Exit, HEAD, Route, hash_topic};
 
 /// How many inboxes have a place; two that share one take it from each other.
 const PLACES: usize = 64;
@@ -43,7 +43,7 @@ enum State {
     Seen,
     /// They have one route.
     Shared,
-    /// They differ, or their route is wide.
+    /// They differ, or their route is wide or leads to other accounts.
     Apart,
 }
 
@@ -84,6 +84,10 @@ impl Siblings {
         &self.places[at as usize].route
     }
 
+    pub(super) fn exits_mut(&mut self, at: u32) -> &mut Vec<Exit> {
+        &mut self.places[at as usize].route.exits
+    }
+
     /// Takes note of the route of a topic that was not found. `is_apart` says whether other filters than
     /// wildcards decide on its last token; it is asked when a second sibling has come.
     pub(super) fn note(&mut self, topic: &[u8], route: &Route, is_apart: impl FnOnce() -> bool) {
@@ -101,7 +105,8 @@ impl Siblings {
         if place.state == State::Apart {
             return;
         }
-        if route.target_count() > TARGETS_MAX || is_apart() {
+        // What an exit becomes in another account is worked out from the whole topic.
+        if route.has_exits() || route.target_count() > TARGETS_MAX || is_apart() {
             place.state = State::Apart;
             return;
         }

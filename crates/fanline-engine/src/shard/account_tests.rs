@@ -1,0 +1,397 @@
+//! Accounts know nothing of each other, but for what one exports and another imports.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::tests::{Client, World};
+use crate::access::{
+    Access, AccessConfig, Auth, Export, ExportKind, Import, ImportKind, Mapping, ResponseKind,
+};
+use crate::limits::Limits;
+use crate::topic::Filter;
+
+const SERVICE: ExportKind = ExportKind::Service {
+    response: ResponseKind::Single,
+    response_threshold: None,
+    latency: None,
+};
+
+fn export(kind: ExportKind, subject: &str) -> Export {
+    Export {
+        kind,
+        subject: subject.into(),
+        accounts: None,
+        account_token_position: None,
+        allow_trace: false,
+    }
+}
+
+fn import(kind: ImportKind, account: &str, subject: &str, to: Option<&str>) -> Import {
+    Import {
+        kind,
+        account: account.into(),
+        subject: subject.into(),
+        to: to.map(String::from),
+        allow_trace: false,
+    }
+}
+
+fn ask(account: &str, subject: &str, to: Option<&str>) -> Import {
+    import(ImportKind::Service { share: false }, account, subject, to)
+}
+
+fn read(account: &str, subject: &str, to: Option<&str>) -> Import {
+    import(ImportKind::Stream, account, subject, to)
+}
+
+/// Shards of a server with these accounts.
+fn world(shards: usize, config: AccessConfig) -> (World, Access) {
+    let access = Access::new(config.clone()).unwrap();
+    let world = World::with(
+        shards,
+        Limits::default(),
+        Auth::Directory(Access::new(config).unwrap().into()),
+    );
+    (world, access)
+}
+
+fn client(world: &mut World, access: &Access, shard: usize, account: &str) -> Client {
+    let client = world.client(shard);
+    let account = access.account_id(account).unwrap();
+    world.shards[shard].bind(client.id, account);
+    client
+}
+
+/// The reply of the one message that somebody was sent.
+fn reply_of(sent: &str) -> String {
+    let line = sent.lines().next().unwrap();
+    line.split(' ').nth(3).unwrap().into()
+}
+
+fn two_accounts() -> AccessConfig {
+    let mut config = AccessConfig::default();
+    let exporter = config.account_mut("A");
+    exporter.exports = vec![
+        export(ExportKind::Stream, "ev.>"),
+        export(SERVICE, "svc.*"),
+        export(
+            ExportKind::Service {
+                response: ResponseKind::Stream,
+                response_threshold: None,
+                latency: None,
+            },
+            "many.*",
+        ),
+    ];
+    let importer = config.account_mut("B");
+    importer.imports = vec![
+        read("A", "ev.*.x", Some("seen.$1")),
+        ask("A", "svc.*", Some("ask.*")),
+        ask("A", "many.*", None),
+    ];
+    config.account_mut("C");
+    config
+}
+
+#[test]
+fn nothing_crosses_without_an_import() {
+    for shards in [1, 2] {
+        let (mut world, access) = world(shards, two_accounts());
+        let last = shards - 1;
+        let a = client(&mut world, &access, 0, "A");
+        let b = client(&mut world, &access, last, "B");
+        let c = client(&mut world, &access, last, "C");
+        let global = world.client(last);
+        for other in [b, c, global] {
+            world.say(other, "SUB > 1\r\nSUB * 2\r\nSUB p q 3\r\nSUB _R_.> 4\r\n");
+        }
+        world.say(a, "SUB > 1\r\n");
+        world.say(
+            a,
+            "PUB p 2\r\nhi\r\nPUB ev.1.y 2\r\nhi\r\nPUB seen.1 2\r\nhi\r\nPUB svc.x r.1 2\r\nhi\r\nPUB $JS.API.INFO r.2 0\r\n\r\nPUB _R_.0.1 0\r\n\r\n",
+        );
+        for other in [b, c, global] {
+            assert_eq!(world.read(other), "", "{shards} shards");
+        }
+        world.read(a);
+        world.say(
+            b,
+            "PUB p 2\r\nhi\r\nPUB ev.1.x 2\r\nhi\r\nPUB svc.x r.1 2\r\nhi\r\nPUB _R_.0.1 0\r\n\r\n",
+        );
+        for other in [a, c, global] {
+            assert_eq!(world.read(other), "", "{shards} shards");
+        }
+    }
+}
+
+#[test]
+fn streams_are_seen_under_their_other_names() {
+    for shards in [1, 2] {
+        let (mut world, access) = world(shards, two_accounts());
+        let a = client(&mut world, &access, 0, "A");
+        let b = client(&mut world, &access, shards - 1, "B");
+        world.say(b, "SUB seen.* 1\r\nSUB seen.> q 2\r\nSUB ev.> 3\r\n");
+        for _ in 0..3 {
+            world.say(a, "PUB ev.t.x r.1 2\r\nhi\r\nPUB ev.t.y 2\r\nno\r\n");
+            let got = world.read(b);
+            let expected = "MSG seen.t 1 r.1 2\r\nhi\r\nMSG seen.t 2 r.1 2\r\nhi\r\n";
+            assert_eq!(got, expected, "{shards} shards");
+        }
+    }
+}
+
+#[test]
+fn requests_are_answered_across_accounts() {
+    for shards in [1, 2, 3] {
+        let (mut world, access) = world(shards, two_accounts());
+        let service = client(&mut world, &access, 0, "A");
+        let other = client(&mut world, &access, 0, "A");
+        let b = client(&mut world, &access, shards - 1, "B");
+        world.say(service, "SUB svc.* q 1\r\n");
+        world.say(b, "SUB in.* 1\r\n");
+        for _ in 0..3 {
+            world.say(b, "PUB ask.t in.1 2\r\nhi\r\n");
+            let asked = world.read(service);
+            assert!(asked.starts_with("HMSG svc.t 1 _R_."), "{asked}");
+            assert!(
+                asked.contains("\r\nNats-Request-Info: {\"acc\":\"B\""),
+                "{asked}"
+            );
+            assert!(asked.ends_with("\r\n\r\nhi\r\n"), "{asked}");
+            let reply = reply_of(&asked);
+            world.say(other, &format!("PUB {reply} 2\r\nho\r\n"));
+            assert_eq!(world.read(b), "MSG in.1 1 2\r\nho\r\n", "{shards} shards");
+            // One answer is all that there is.
+            world.say(service, &format!("PUB {reply} 2\r\nho\r\n"));
+            assert_eq!(world.read(b), "");
+        }
+        let waiting = world.shards.iter().map(|s| s.bridging.requests.len());
+        assert_eq!(waiting.sum::<usize>(), 0);
+        // Nobody serves this one.
+        world.say(b, "PUB many.t in.2 2\r\nhi\r\n");
+        let none = world.read(b);
+        assert!(none.starts_with("HMSG in.2 1 "), "{none}");
+        assert!(
+            none.contains("NATS/1.0 503\r\nNats-Subject: many.t"),
+            "{none}"
+        );
+    }
+}
+
+#[test]
+fn a_stream_of_answers_ends_with_an_empty_one_or_with_the_listener() {
+    let (mut world, access) = world(2, two_accounts());
+    let service = client(&mut world, &access, 0, "A");
+    let b = client(&mut world, &access, 1, "B");
+    world.say(service, "SUB many.* 1\r\n");
+    world.say(b, "SUB in.* 1\r\nPUB many.t in.1 0\r\n\r\n");
+    let reply = reply_of(&world.read(service));
+    let say = format!(
+        "PUB {reply} 1\r\na\r\nPUB {reply} 1\r\nb\r\nPUB {reply} 0\r\n\r\nPUB {reply} 1\r\nc\r\n"
+    );
+    world.say(service, &say);
+    let expected = "MSG in.1 1 1\r\na\r\nMSG in.1 1 1\r\nb\r\nMSG in.1 1 0\r\n\r\n";
+    assert_eq!(world.read(b), expected);
+    world.say(b, "PUB many.t in.2 0\r\n\r\n");
+    assert_eq!(world.shards[1].bridging.requests.len(), 1);
+    world.say(b, "UNSUB 1\r\n");
+    let due = world.shards[1].bridging.requests.next_timeout().unwrap();
+    world.shards[1].handle_timeout(due);
+    assert_eq!(world.shards[1].bridging.requests.len(), 0);
+}
+
+#[test]
+fn an_answer_has_its_time() {
+    let (mut world, access) = world(1, two_accounts());
+    let service = client(&mut world, &access, 0, "A");
+    let b = client(&mut world, &access, 0, "B");
+    world.say(service, "SUB svc.* 1\r\n");
+    world.say(b, "SUB in.* 1\r\nPUB ask.t in.1 0\r\n\r\n");
+    let reply = reply_of(&world.read(service));
+    let almost = std::time::Duration::from_secs(119);
+    world.shards[0].expire_requests(almost);
+    assert_eq!(world.shards[0].bridging.requests.len(), 1);
+    world.shards[0].expire_requests(almost * 2);
+    assert_eq!(world.shards[0].bridging.requests.len(), 0);
+    world.say(service, &format!("PUB {reply} 1\r\na\r\n"));
+    assert_eq!(world.read(b), "");
+}
+
+#[test]
+fn topics_have_other_names_where_that_is_said() {
+    let mut config = AccessConfig::default();
+    let mapping = Mapping::new("old.*", "new.$1").unwrap();
+    config.account_mut("$G").mappings.push(mapping);
+    config.account_mut("A");
+    let (mut world, access) = world(1, config);
+    let global = world.client(0);
+    let a = client(&mut world, &access, 0, "A");
+    for client in [global, a] {
+        world.say(
+            client,
+            "SUB > 1\r\nPUB old.1 2\r\nhi\r\nPUB old.1 2\r\nhi\r\nPUB x 0\r\n\r\n",
+        );
+    }
+    let renamed = "MSG new.1 1 2\r\nhi\r\nMSG new.1 1 2\r\nhi\r\nMSG x 1 0\r\n\r\n";
+    assert_eq!(world.read(global), renamed);
+    assert_eq!(world.read(a), renamed.replace("new", "old"));
+    // Another directory takes their place.
+    world.shards[0].set_accounts(&Access::open());
+    world.say(global, "PUB old.1 2\r\nhi\r\n");
+    assert_eq!(world.read(global), "MSG old.1 1 2\r\nhi\r\n");
+}
+
+#[test]
+fn another_directory_takes_imports_away() {
+    let (mut world, access) = world(1, two_accounts());
+    let a = client(&mut world, &access, 0, "A");
+    let b = client(&mut world, &access, 0, "B");
+    world.say(b, "SUB seen.* 1\r\n");
+    world.say(a, "PUB ev.t.x 1\r\n1\r\nPUB ev.t.x 1\r\n2\r\n");
+    assert_eq!(
+        world.read(b),
+        "MSG seen.t 1 1\r\n1\r\nMSG seen.t 1 1\r\n2\r\n"
+    );
+    let mut config = two_accounts();
+    config.account_mut("B").imports.clear();
+    world.shards[0].set_accounts(&Access::new(config).unwrap());
+    world.say(a, "PUB ev.t.x 1\r\n1\r\n");
+    assert_eq!(world.read(b), "");
+}
+
+/// An import of a later account from an earlier one, so that none leads back: kind, both accounts,
+/// subject, name.
+type Link = (bool, usize, usize, usize, bool);
+
+/// Subjects that are imported, and their other names.
+const LINKS: [(&str, &str); 4] = [("a.*", "p.*"), ("b", "q.b"), (">", "all.>"), ("a.x", "a.y")];
+
+/// What an account is asked for: its subscriptions by account, filter and whether in a group.
+type Wanted = Vec<(usize, String, bool)>;
+
+/// Who gets a message: the naive way. Counts by subscription and topic; a group counts by itself, and once
+/// for all accounts that a stream leads through.
+fn deliver(
+    wanted: &Wanted,
+    links: &[Link],
+    (account, topic): (usize, &str),
+    is_served: &mut bool,
+    counts: &mut BTreeMap<(usize, String), usize>,
+) {
+    let is_match = |filter: &str| {
+        Filter::parse(filter.as_bytes())
+            .unwrap()
+            .matches(topic.as_bytes())
+    };
+    for (at, (of, filter, queue)) in wanted.iter().enumerate() {
+        if *of != account || !is_match(filter) {
+            continue;
+        }
+        if !queue {
+            *counts.entry((at, topic.into())).or_default() += 1;
+        } else if !std::mem::replace(is_served, true) {
+            *counts.entry(GROUP).or_default() += 1;
+        }
+    }
+    for (is_service, exporter, importer, subject, is_renamed) in links {
+        let (subject, name) = LINKS[*subject];
+        let name = if *is_renamed { name } else { subject };
+        let (from, to, at, there) = match is_service {
+            false => (subject, name, *exporter, *importer),
+            true => (name, subject, *importer, *exporter),
+        };
+        if at == account && is_match(from) {
+            // What the wildcard stands for is all that comes behind its place.
+            let stem = from.trim_end_matches(['*', '>']);
+            let rest = &topic[stem.len()..];
+            let made = match to.strip_suffix(['*', '>']) {
+                Some(stem) => format!("{stem}{rest}"),
+                None => to.into(),
+            };
+            match is_service {
+                true => deliver(wanted, links, (there, made.as_str()), &mut false, counts),
+                false => deliver(wanted, links, (there, made.as_str()), is_served, counts),
+            }
+        }
+    }
+}
+
+/// Where the group is counted.
+const GROUP: (usize, String) = (usize::MAX, String::new());
+
+fn filter() -> impl Strategy<Value = String> {
+    let filters = ["a.*", "a.x", "b", ">", "p.>", "q.*", "all.>", "*.*.*"];
+    prop::sample::select(filters.to_vec()).prop_map(String::from)
+}
+
+fn link() -> impl Strategy<Value = Link> {
+    let accounts = (0usize..3).prop_flat_map(|from| (Just(from), from + 1..4));
+    (any::<bool>(), accounts, 0..LINKS.len(), any::<bool>()).prop_map(
+        |(is_service, (from, to), subject, is_renamed)| (is_service, from, to, subject, is_renamed),
+    )
+}
+
+const NAMES: [&str; 4] = ["$G", "B", "C", "D"];
+
+/// The directory with these imports; `None` when it is refused.
+fn directory(links: &[Link]) -> Option<AccessConfig> {
+    let mut config = AccessConfig::default();
+    for name in NAMES {
+        config.account_mut(name).exports =
+            vec![export(ExportKind::Stream, ">"), export(SERVICE, ">")];
+    }
+    for (is_service, exporter, importer, subject, is_renamed) in links {
+        let (subject, name) = LINKS[*subject];
+        let to = is_renamed.then_some(name);
+        let import = match is_service {
+            true => ask(NAMES[*exporter], subject, to),
+            false => read(NAMES[*exporter], subject, to),
+        };
+        config.account_mut(NAMES[*importer]).imports.push(import);
+    }
+    Access::new(config.clone()).is_ok().then_some(config)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// Whoever imports what from whom, everybody gets what the definition says, from any shard.
+    #[test]
+    fn agrees_with_the_definition(
+        links in prop::collection::vec(link(), 0..4),
+        wanted in prop::collection::vec((0usize..4, filter(), any::<bool>()), 1..8),
+        published in prop::collection::vec((0usize..4, prop::sample::select(vec!["a.x", "b", "a.z", "p.x"])), 1..6),
+        shards in 1usize..3,
+    ) {
+        // Streams and services that go round in a circle together are cut by the number of bridges.
+        prop_assume!(!links.iter().any(|(is_service, ..)| *is_service)
+            || links.iter().all(|(is_service, ..)| *is_service));
+        let Some(config) = directory(&links) else { return Ok(()) };
+        let (mut world, access) = world(shards, config);
+        let mut clients = Vec::new();
+        for (at, (account, filter, queue)) in wanted.iter().enumerate() {
+            let client = client(&mut world, &access, at % shards, NAMES[*account]);
+            let queue = if *queue { " q" } else { "" };
+            world.say(client, &format!("SUB {filter}{queue} 1\r\n"));
+            clients.push(client);
+        }
+        for (at, (account, topic)) in published.iter().enumerate() {
+            let publisher = client(&mut world, &access, at % shards, NAMES[*account]);
+            world.say(publisher, &format!("PUB {topic} 0\r\n\r\n"));
+            let mut expected = BTreeMap::new();
+            deliver(&wanted, &links, (*account, *topic), &mut false, &mut expected);
+            let mut counts: BTreeMap<(usize, String), usize> = BTreeMap::new();
+            for (at, client) in clients.iter().enumerate() {
+                let is_member = wanted[at].2;
+                let sent = world.read(*client);
+                for line in sent.lines().filter(|line| line.contains("MSG ")) {
+                    let topic = line.split(' ').nth(1).unwrap();
+                    let entry = if is_member { GROUP } else { (at, topic.into()) };
+                    *counts.entry(entry).or_default() += 1;
+                }
+            }
+            prop_assert_eq!(counts, expected, "{} to {}", topic, NAMES[*account]);
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! From one account to another: where a topic's route leads over a bridge, the message is published once
+//! more at its other end.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::Shard;
+use super::deliver::{Message, Origin};
+use super::mappings::{Mapped, Mappings};
+use super::requests::{Request, Requests};
+use super::verbs::Intake;
+use crate::access::{Access, AccountId};
+use crate::nats::parse::Publish;
+use crate::router::{BridgeKind, Exit, RouteMemo, Terms, bridges, has_services, replies_of};
+
+/// Over how many bridges one message goes at most. What is behind the last one does not get it.
+pub(super) const BRIDGES_MAX: u8 = 8;
+
+/// The header that tells who answers who asks.
+const REQUEST_INFO: &str = "Nats-Request-Info: ";
+
+/// What a shard needs to go from account to account.
+#[derive(Default)]
+pub(super) struct Bridging {
+    pub(super) requests: Requests,
+    /// By account.
+    mappings: Vec<Option<Box<Mappings>>>,
+    /// Over how many bridges the message at hand has gone.
+    depth: u8,
+    /// Groups that have it already, in the accounts where it was before.
+    served: Vec<Vec<u8>>,
+    /// Where requests are put together.
+    frame: Vec<u8>,
+    /// Where topics are given other names.
+    renamed: Vec<u8>,
+}
+
+impl Bridging {
+    /// Whether a group has had the message at hand in another account.
+    #[inline]
+    pub(super) fn is_served(&self, group: &[u8]) -> bool {
+        !self.served.is_empty() && self.served.iter().any(|name| name == group)
+    }
+
+    /// These groups have had it.
+    pub(super) fn note_served(&mut self, groups: impl IntoIterator<Item = Vec<u8>>) {
+        self.served.extend(groups);
+    }
+
+    /// Whether what is published in an account may have other names.
+    pub(super) fn is_mapped(&self, account: AccountId) -> bool {
+        let found = self.mappings.get(account.index());
+        found.is_some_and(Option::is_some)
+    }
+}
+
+impl Shard {
+    /// The groups of a route that are served here this time, and those that are left to their members in
+    /// the accounts that it leads to.
+    pub(super) fn share_groups(
+        &mut self,
+        account: AccountId,
+        memo: RouteMemo,
+    ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let (mut kept, mut left) = (Vec::new(), Vec::new());
+        let groups = self.routers[account].held_route(memo).groups();
+        let own: Vec<_> = groups
+            .map(|(group, _)| (group.name.as_slice().to_vec(), group.weight))
+            .collect();
+        if own.is_empty() {
+            return (kept, left);
+        }
+        let mut exits = self.routers[account].take_exits(memo);
+        for (name, weight) in own {
+            let streams = exits
+                .iter_mut()
+                .filter(|exit| exit.kind == BridgeKind::Stream);
+            let beyond: u32 = streams
+                .map(|exit| self.routers.weight_of(exit, &name))
+                .sum();
+            match self.random.below(weight.saturating_add(beyond)) < weight {
+                true => kept.push(name),
+                false => left.push(name),
+            }
+        }
+        self.routers[account].restore_exits(memo, exits);
+        (kept, left)
+    }
+
+    /// Says what leads from account to account from now on, and which topics have other names.
+    pub(super) fn set_accounts(&mut self, access: &Access) {
+        let accounts = access.accounts();
+        self.set_quotas(access);
+        let ways = bridges(access, self.index);
+        for ((id, account), ways) in (0..).map(AccountId).zip(accounts).zip(ways) {
+            let router = self.routers.of(id);
+            router.set_bridges(ways);
+            let weight = u32::from(has_services(account));
+            for shard in (0..self.config.shards).filter_map(|shard| u16::try_from(shard).ok()) {
+                if shard != self.index {
+                    router.set_remote(shard, &replies_of(shard), b"", weight);
+                }
+            }
+        }
+        self.bridging.mappings = accounts
+            .iter()
+            .map(|account| Mappings::new(&account.mappings))
+            .collect();
+    }
+
+    /// Takes a message whose topic may have another name.
+    #[cold]
+    pub(super) fn publish_mapped(
+        &mut self,
+        intake: &mut Intake<'_>,
+        publish: &Publish<'_>,
+        from: usize,
+    ) {
+        let mut renamed = std::mem::take(&mut self.bridging.renamed);
+        let found = self.bridging.mappings.get(intake.account.index());
+        let mapped = match found {
+            Some(Some(mappings)) => mappings.apply(publish.topic, &mut self.random, &mut renamed),
+            _ => Mapped::Unchanged,
+        };
+        match mapped {
+            Mapped::Unchanged => self.publish_as(intake, publish, from),
+            Mapped::Renamed => {
+                let publish = Publish {
+                    topic: &renamed,
+                    ..publish.clone()
+                };
+                self.publish_as(intake, &publish, from);
+            }
+            Mapped::Lost => intake.count(publish),
+        }
+        self.bridging.renamed = renamed;
+    }
+
+    /// Publishes a message at the other end of each bridge that its route leads over. Returns whether
+    /// anybody is there.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn follow_bridges(
+        &mut self,
+        account: AccountId,
+        topic: &[u8],
+        message: &Message<'_>,
+        origin: Origin,
+        memo: RouteMemo,
+    ) -> bool {
+        if self.bridging.depth == BRIDGES_MAX {
+            return false;
+        }
+        self.bridging.depth += 1;
+        let mut exits = self.routers[account].take_exits(memo);
+        let mut delivered = false;
+        for exit in &mut exits {
+            let is_heard = match exit.kind {
+                BridgeKind::Stream => self.pass_on(exit, message),
+                // Another message begins, with groups of its own.
+                BridgeKind::Service(terms) => {
+                    self.without_served(|shard| shard.ask(account, exit, terms, message, origin))
+                }
+                BridgeKind::Replies => {
+                    self.without_served(|shard| shard.pass_answer(account, topic, message))
+                }
+            };
+            if !is_heard && exit.kind != BridgeKind::Replies {
+                self.routers.note_unheard(exit);
+            }
+            delivered |= is_heard;
+        }
+        self.routers[account].put_exits(memo, topic, exits);
+        self.bridging.depth -= 1;
+        if self.bridging.depth == 0 {
+            self.bridging.served.clear();
+        }
+        delivered
+    }
+
+    fn without_served(&mut self, act: impl FnOnce(&mut Shard) -> bool) -> bool {
+        let served = std::mem::take(&mut self.bridging.served);
+        let delivered = act(self);
+        self.bridging.served = served;
+        delivered
+    }
+
+    /// Publishes a message as it is in the account of an exit.
+    fn pass_on(&mut self, exit: &mut Exit, message: &Message<'_>) -> bool {
+        let delivered = self.fan_out(
+            exit.account,
+            &exit.topic,
+            message,
+            Origin::ELSEWHERE,
+            &mut exit.memo,
+        );
+        let groups = self.routers.groups_of(exit);
+        self.bridging.note_served(groups);
+        delivered
+    }
+
+    /// The same for a message that another shard has passed on: all that was left for here is to see
+    /// whether it is an answer.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn follow_answers(
+        &mut self,
+        account: AccountId,
+        topic: &[u8],
+        message: &Message<'_>,
+        memo: RouteMemo,
+    ) {
+        let route = self.routers[account].held_route(memo);
+        let is_answer = |exit: &Exit| exit.kind == BridgeKind::Replies;
+        if route.exits().iter().any(is_answer) {
+            self.pass_answer(account, topic, message);
+        }
+    }
+
+    /// Publishes a request in the account that answers it, with a reply that leads back.
+    fn ask(
+        &mut self,
+        importer: AccountId,
+        exit: &mut Exit,
+        terms: Terms,
+        message: &Message<'_>,
+        origin: Origin,
+    ) -> bool {
+        let mut frame = std::mem::take(&mut self.bridging.frame);
+        frame.clear();
+        let reply = &message.args[..message.reply_bytes];
+        let mut waiting = None;
+        if !reply.is_empty() {
+            let request = Request {
+                importer,
+                exporter: exit.account,
+                reply,
+                terms,
+            };
+            let requests = &mut self.bridging.requests;
+            let at = requests.expect(request, self.random.next(), self.pending.now);
+            requests.write_topic(at, self.index, &mut frame);
+            waiting = Some(at);
+        }
+        let reply_bytes = frame.len();
+        let (headers, payload) = message.body.split_at(message.header_bytes);
+        let info = self.request_info(importer, terms, origin);
+        let headers = with_info(headers, info.as_deref());
+        write_args(&mut frame, headers.len(), payload.len() - 2);
+        let args_bytes = frame.len();
+        frame.extend_from_slice(&headers);
+        frame.extend_from_slice(payload);
+        let request = Message {
+            head: &[],
+            reply_bytes,
+            header_bytes: headers.len(),
+            args: &frame[..args_bytes],
+            body: &frame[args_bytes..],
+            tail: &frame,
+            shared: None,
+        };
+        let Exit {
+            account,
+            topic,
+            memo,
+            ..
+        } = exit;
+        let delivered = self.fan_out(*account, topic, &request, Origin::ELSEWHERE, memo);
+        if let Some(at) = waiting.filter(|_| !delivered) {
+            self.bridging.requests.forget(at);
+        }
+        self.bridging.frame = frame;
+        delivered
+    }
+
+    /// Gives an answer to who has asked.
+    fn pass_answer(&mut self, exporter: AccountId, topic: &[u8], message: &Message<'_>) -> bool {
+        let requests = &mut self.bridging.requests;
+        let Some(at) = requests.find(topic, exporter) else {
+            return false;
+        };
+        let Some(waiting) = requests.answered(at) else {
+            return false;
+        };
+        let importer = waiting.importer;
+        let mut memo = waiting.memo;
+        let is_last = waiting.ends_with(message.payload_bytes());
+        let reply = std::mem::take(&mut waiting.reply);
+        if is_last {
+            requests.forget(at);
+        }
+        let delivered = self.fan_out(importer, &reply, message, Origin::ELSEWHERE, &mut memo);
+        if !is_last && let Some(waiting) = self.bridging.requests.answered(at) {
+            waiting.reply = reply;
+            waiting.memo = memo;
+        }
+        delivered
+    }
+
+    /// Who asks, as JSON; nothing when it is nobody of this shard.
+    fn request_info(&self, importer: AccountId, terms: Terms, origin: Origin) -> Option<String> {
+        let session = self.sessions.get(origin.session? as usize)?;
+        let account = self.access.account(importer)?;
+        let mut info = RequestInfo {
+            acc: &account.name,
+            rtt: session.rtt.map(|rtt| rtt.as_nanos()),
+            ..RequestInfo::default()
+        };
+        if terms.share {
+            info = RequestInfo {
+                host: Some(&session.peer.ip),
+                id: Some(session.cid),
+                user: Some(session.user()),
+                name: Some(&session.options.name),
+                lang: Some(&session.options.lang),
+                ver: Some(&session.options.version),
+                server: Some(&self.info.server_id),
+                kind: Some("Client"),
+                client_type: Some("nats"),
+                ..info
+            };
+        }
+        serde_json::to_string(&info).ok()
+    }
+
+    /// Forgets the requests whose time is over.
+    pub(super) fn expire_requests(&mut self, now: Duration) {
+        let Shard {
+            bridging, routers, ..
+        } = self;
+        bridging.requests.expire(now, |account, reply| {
+            let route = routers.of(account).route(reply, &mut RouteMemo::default());
+            !route.is_empty()
+        });
+    }
+}
+
+/// Who asks, in nats-server's words.
+#[derive(Default, Serialize)]
+struct RequestInfo<'a> {
+    #[serde(skip_serializing_if = "is_empty")]
+    host: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    acc: &'a str,
+    #[serde(skip_serializing_if = "is_empty")]
+    user: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_empty")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_empty")]
+    lang: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_empty")]
+    ver: Option<&'a str>,
+    /// In nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtt: Option<u128>,
+    #[serde(skip_serializing_if = "is_empty")]
+    server: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_empty")]
+    kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_empty")]
+    client_type: Option<&'a str>,
+}
+
+#[allow(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_empty(text: &Option<&str>) -> bool {
+    text.is_none_or(str::is_empty)
+}
+
+/// The same headers with who asks; what the asker says of himself does not count.
+fn with_info(headers: &[u8], info: Option<&str>) -> Vec<u8> {
+    let Some(info) = info else {
+        return headers.to_vec();
+    };
+    let mut lines = headers.split_inclusive(|b| *b == b'\n');
+    let mut made = lines.next().unwrap_or(b"NATS/1.0\r\n").to_vec();
+    for line in lines {
+        let is_end = line.trim_ascii_end().is_empty();
+        let name = line.get(..REQUEST_INFO.len() - 1).unwrap_or_default();
+        let is_info = name.eq_ignore_ascii_case(REQUEST_INFO.trim_end().as_bytes());
+        if !is_end && !is_info {
+            made.extend_from_slice(line);
+        }
+    }
+    made.extend_from_slice(REQUEST_INFO.as_bytes());
+    made.extend_from_slice(info.as_bytes());
+    made.extend_from_slice(b"\r\n\r\n");
+    made
+}
+
+/// Completes the arguments after a reply: `[ ][header_bytes ]total_bytes\r\n`.
+fn write_args(frame: &mut Vec<u8>, header_bytes: usize, payload_bytes: usize) {
+    if !frame.is_empty() {
+        frame.push(b' ');
+    }
+    let total = header_bytes + payload_bytes;
+    let sizes = match header_bytes {
+        0 => format!("{total}\r\n"),
+        _ => format!("{header_bytes} {total}\r\n"),
+    };
+    frame.extend_from_slice(sizes.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_is_told_once() {
+        let check = |headers: &str, expected: &str| {
+            let made = with_info(headers.as_bytes(), Some("{}"));
+            assert_eq!(String::from_utf8(made).unwrap(), expected);
+        };
+        check("", "NATS/1.0\r\nNats-Request-Info: {}\r\n\r\n");
+        check(
+            "NATS/1.0\r\nA: b\r\nnats-request-info: me\r\nC: d\r\n\r\n",
+            "NATS/1.0\r\nA: b\r\nC: d\r\nNats-Request-Info: {}\r\n\r\n",
+        );
+        assert_eq!(with_info(b"", None), b"");
+    }
+}

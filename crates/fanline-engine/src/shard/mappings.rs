@@ -1,0 +1,130 @@
+//! Other names for what is published in an account.
+
+use super::Random;
+use crate::access::Mapping;
+use crate::trie::{Trie, Vacant};
+
+/// The mappings of one account, found by topic.
+pub(super) struct Mappings {
+    all: Vec<Mapping>,
+    by_source: Trie<First>,
+}
+
+/// The first mapping of a source. It comes before those that were given later.
+#[derive(Default)]
+struct First(Option<usize>);
+
+impl Vacant for First {
+    fn is_vacant(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+/// What becomes of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mapped {
+    Unchanged,
+    /// It has another name, which was written.
+    Renamed,
+    /// The message is to be lost.
+    Lost,
+}
+
+impl Mappings {
+    /// `None` when there are none.
+    pub(super) fn new(mappings: &[Mapping]) -> Option<Box<Self>> {
+        let mut by_source: Trie<First> = Trie::default();
+        for (at, mapping) in mappings.iter().enumerate() {
+            let node = by_source.insert(mapping.source().as_bytes());
+            by_source.value_mut(node).0.get_or_insert(at);
+        }
+        let all = mappings.to_vec();
+        (!all.is_empty()).then(|| Box::new(Mappings { all, by_source }))
+    }
+
+    /// Gives a topic its other name, if it has one.
+    pub(super) fn apply(&self, topic: &[u8], random: &mut Random, made: &mut Vec<u8>) -> Mapped {
+        let mut first: Option<usize> = None;
+        self.by_source.filters_matching(topic, &mut |found| {
+            first = first.into_iter().chain(found.0).min();
+        });
+        let Some(mapping) = first.map(|at| &self.all[at]) else {
+            return Mapped::Unchanged;
+        };
+        // There are no clusters here: what is for one is for others.
+        let destinations = || {
+            mapping
+                .destinations()
+                .iter()
+                .filter(|d| d.cluster.is_none())
+        };
+        let mut ticket = random.below(100);
+        for destination in destinations() {
+            match ticket.checked_sub(u32::from(destination.weight)) {
+                Some(rest) => ticket = rest,
+                None => {
+                    let number = random.below(u32::MAX);
+                    let is_made = destination.transform.apply(topic, number, made);
+                    return if is_made {
+                        Mapped::Renamed
+                    } else {
+                        Mapped::Unchanged
+                    };
+                }
+            }
+        }
+        // The rest keeps its name, unless somebody has said how much of it should.
+        let source = mapping.source().as_bytes();
+        match destinations().any(|d| d.transform.destination() == source) {
+            true => Mapped::Lost,
+            false => Mapped::Unchanged,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What 1,000 messages to `topic` become, each name with its share in tens of percent.
+    fn shares(mappings: &[Mapping], topic: &str) -> Vec<(String, usize)> {
+        let mappings = Mappings::new(mappings).unwrap();
+        let mut random = Random(7);
+        let mut counts = std::collections::BTreeMap::<String, usize>::new();
+        for _ in 0..1000 {
+            let mut made = Vec::new();
+            let name = match mappings.apply(topic.as_bytes(), &mut random, &mut made) {
+                Mapped::Unchanged => topic.into(),
+                Mapped::Renamed => String::from_utf8(made).unwrap(),
+                Mapped::Lost => "-".into(),
+            };
+            *counts.entry(name).or_default() += 1;
+        }
+        let round = |(name, count)| (name, (count + 50) / 100);
+        counts.into_iter().map(round).collect()
+    }
+
+    #[track_caller]
+    fn check(mappings: &[Mapping], topic: &str, expected: &[(&str, usize)]) {
+        let expected: Vec<_> = expected.iter().map(|(n, s)| (n.to_string(), *s)).collect();
+        assert_eq!(shares(mappings, topic), expected, "{topic}");
+    }
+
+    #[test]
+    fn topics_are_renamed_by_weight() {
+        let plain = Mapping::new("a.*.*", "b.$2.$1").unwrap();
+        check(std::slice::from_ref(&plain), "a.x.y", &[("b.y.x", 10)]);
+        check(std::slice::from_ref(&plain), "a.x", &[("a.x", 10)]);
+        let split = [("new", 30, None), ("old", 50, None)];
+        let partly = Mapping::weighted("t", &split).unwrap();
+        check(&[partly], "t", &[("new", 3), ("old", 5), ("t", 2)]);
+        let lossy = Mapping::weighted("t", &[("t", 50, None), ("u", 30, None)]).unwrap();
+        check(&[lossy], "t", &[("-", 2), ("t", 5), ("u", 3)]);
+        let elsewhere = Mapping::weighted("t", &[("u", 100, Some("east"))]).unwrap();
+        check(&[elsewhere], "t", &[("t", 10)]);
+        // The first one counts.
+        let wide = Mapping::new("a.>", "all.>").unwrap();
+        check(&[plain.clone(), wide.clone()], "a.x.y", &[("b.y.x", 10)]);
+        check(&[wide, plain], "a.x.y", &[("all.x.y", 10)]);
+    }
+}

@@ -1,0 +1,141 @@
+//! What the clients of an account may have together, on all shards.
+//!
+//! Each shard tells the others what it has of the accounts that are limited, in the order in which it
+//! decides. Whoever was answered is counted everywhere; two that come at the same moment on two shards
+//! may both get the last place.
+
+use hashbrown::HashMap;
+
+use super::session::SessionId;
+use super::{Batch, Shard};
+use crate::access::{Access, AccountId, ClientLimits};
+use crate::nats::error::{ClientError, CloseReason};
+
+/// What one shard has of an account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Had {
+    pub(super) connections: u32,
+    pub(super) subscriptions: u32,
+}
+
+/// The accounts that are limited; most are not.
+#[derive(Default)]
+pub(super) struct Quotas(HashMap<AccountId, Quota>);
+
+#[derive(Default)]
+struct Quota {
+    limits: ClientLimits,
+    own: Had,
+    elsewhere: HashMap<u16, Had>,
+}
+
+impl Quota {
+    fn has_room_for(&self, limit: Option<u64>, count: impl Fn(&Had) -> u32) -> bool {
+        let elsewhere: u64 = self
+            .elsewhere
+            .values()
+            .map(|had| u64::from(count(had)))
+            .sum();
+        limit.is_none_or(|limit| u64::from(count(&self.own)) + elsewhere < limit)
+    }
+}
+
+impl Quotas {
+    /// What another shard has of an account.
+    pub(super) fn note(&mut self, from: u16, account: AccountId, had: Had) {
+        let quota = self.0.entry(account).or_default();
+        quota.elsewhere.insert(from, had);
+    }
+
+    /// The largest message of an account, if that is limited.
+    pub(super) fn payload_bytes_max(&self, account: AccountId) -> Option<usize> {
+        let max = self.0.get(&account)?.limits.payload_bytes_max?;
+        usize::try_from(max).ok()
+    }
+
+    /// Whether one more subscription may be in an account.
+    pub(super) fn allow_subscription(&self, account: AccountId) -> bool {
+        let allows = |quota: &Quota| {
+            quota.has_room_for(quota.limits.subscriptions_max, |had| had.subscriptions)
+        };
+        self.0.get(&account).is_none_or(allows)
+    }
+
+    fn allow_connection(&self, account: AccountId) -> bool {
+        let allows =
+            |quota: &Quota| quota.has_room_for(quota.limits.connections_max, |had| had.connections);
+        self.0.get(&account).is_none_or(allows)
+    }
+}
+
+impl Shard {
+    /// Takes note of the limits of all accounts, and of what there is.
+    pub(super) fn set_quotas(&mut self, access: &Access) {
+        let mut quotas = Quotas::default();
+        for (id, account) in (0..).map(AccountId).zip(access.accounts()) {
+            let before = self.quotas.0.remove(&id).unwrap_or_default();
+            if account.limits == ClientLimits::default() && before.elsewhere.is_empty() {
+                continue;
+            }
+            let counted = self.sessions.iter();
+            let counted = counted.filter(|(_, s)| s.is_counted && s.account == id);
+            let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+            let own = Had {
+                connections: count(counted.count()),
+                subscriptions: count(self.routers.of(id).len()),
+            };
+            let quota = Quota {
+                limits: account.limits,
+                own,
+                elsewhere: before.elsewhere,
+            };
+            quotas.0.insert(id, quota);
+            announce(&mut self.outgoing, self.index, id, own);
+        }
+        self.quotas = quotas;
+    }
+
+    /// Counts a session in its account. When that has all that it may have, the session is sent away.
+    pub(super) fn count_connection(&mut self, id: SessionId) {
+        let session = &mut self.sessions[id.index()];
+        let account = session.account;
+        if !session.is_counted && !self.quotas.allow_connection(account) {
+            let error = Some(ClientError::AccountConnectionsExceeded);
+            return self.refuse(id, error, CloseReason::MaximumAccountConnectionsExceeded);
+        }
+        if let Some(max) = self.quotas.payload_bytes_max(account) {
+            let limits = &mut session.parse_limits;
+            limits.payload_bytes_max = limits.payload_bytes_max.min(max);
+        }
+        if !std::mem::replace(&mut session.is_counted, true) {
+            self.count(account, |own| own.connections += 1);
+        }
+    }
+
+    /// Counts a session in its account no more.
+    pub(super) fn uncount_connection(&mut self, id: SessionId) {
+        let session = &mut self.sessions[id.index()];
+        let account = session.account;
+        if std::mem::take(&mut session.is_counted) {
+            self.count(account, |own| {
+                own.connections = own.connections.saturating_sub(1)
+            });
+        }
+    }
+
+    /// Changes what this shard has of an account, for all shards to know if they must.
+    pub(super) fn count(&mut self, account: AccountId, change: impl FnOnce(&mut Had)) {
+        if let Some(quota) = self.quotas.0.get_mut(&account) {
+            change(&mut quota.own);
+            announce(&mut self.outgoing, self.index, account, quota.own);
+        }
+    }
+}
+
+fn announce(outgoing: &mut [Batch], from: u16, account: AccountId, had: Had) {
+    for (shard, batch) in outgoing.iter_mut().enumerate() {
+        if shard != usize::from(from) {
+            batch.push_had(from, account, had);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Answers that are waited for by those who have asked in another account.
+//!
+//! A request that leaves its account has a reply of this shard's own, which leads back to here. It is
+//! forgotten with the answer, with the time, or when nobody listens for the answer any more.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use slab::Slab;
+
+use crate::access::{AccountId, ResponseKind};
+use crate::router::{REPLIES, RouteMemo, Terms};
+
+/// Requests of one shard that wait for an answer. One more, and the one is forgotten whose time is
+/// over first.
+const WAITING_MAX: usize = 256 * 1024;
+/// How soon it is looked whether somebody still listens, after somebody has stopped to.
+const SWEEP_AFTER: Duration = Duration::from_secs(1);
+/// Digits of the number that nobody can guess.
+const KEY_DIGITS: usize = 16;
+
+/// A request that waits.
+pub(super) struct Waiting {
+    key: u64,
+    /// Who answers.
+    exporter: AccountId,
+    /// Who has asked.
+    pub(super) importer: AccountId,
+    /// Where the answer goes.
+    pub(super) reply: Vec<u8>,
+    pub(super) memo: RouteMemo,
+    terms: Terms,
+    due: Duration,
+    /// An answer has come since its time was set.
+    is_used: bool,
+}
+
+impl Waiting {
+    /// Whether nothing follows an answer of so many bytes.
+    pub(super) fn ends_with(&self, bytes: usize) -> bool {
+        self.terms.response == ResponseKind::Single || bytes == 0
+    }
+}
+
+/// A request as it leaves its account.
+pub(super) struct Request<'a> {
+    pub(super) importer: AccountId,
+    pub(super) exporter: AccountId,
+    pub(super) reply: &'a [u8],
+    pub(super) terms: Terms,
+}
+
+/// All that wait on one shard.
+#[derive(Default)]
+pub(super) struct Requests {
+    waiting: Slab<Waiting>,
+    due: BTreeSet<(Duration, usize)>,
+    sweep_at: Option<Duration>,
+}
+
+impl Requests {
+    /// Takes note of a request. `key` is a number that nobody can guess.
+    pub(super) fn expect(&mut self, request: Request<'_>, key: u64, now: Duration) -> usize {
+        if self.waiting.len() >= WAITING_MAX
+            && let Some((_, first)) = self.due.first().copied()
+        {
+            self.forget(first);
+        }
+        let due = now.saturating_add(request.terms.patience);
+        let at = self.waiting.insert(Waiting {
+            key,
+            exporter: request.exporter,
+            importer: request.importer,
+            reply: request.reply.into(),
+            memo: RouteMemo::default(),
+            terms: request.terms,
+            due,
+            is_used: false,
+        });
+        self.due.insert((due, at));
+        at
+    }
+
+    /// Writes the topic of the answer to one of this shard's requests.
+    pub(super) fn write_topic(&self, at: usize, shard: u16, topic: &mut Vec<u8>) {
+        let key = self.waiting.get(at).map_or(0, |waiting| waiting.key);
+        topic.extend_from_slice(format!("{REPLIES}.{shard}.{at:x}{key:0KEY_DIGITS$x}").as_bytes());
+    }
+
+    /// The request that this is an answer to, if an account may give it.
+    pub(super) fn find(&self, topic: &[u8], exporter: AccountId) -> Option<usize> {
+        let token = topic.rsplit(|b| *b == b'.').next()?;
+        let token = std::str::from_utf8(token).ok()?;
+        let split = token.len().checked_sub(KEY_DIGITS)?;
+        let (at, key) = token.split_at_checked(split)?;
+        let at = usize::from_str_radix(at, 16).ok()?;
+        let key = u64::from_str_radix(key, 16).ok()?;
+        let waiting = self.waiting.get(at)?;
+        (waiting.key == key && waiting.exporter == exporter).then_some(at)
+    }
+
+    /// One that [`find`](Self::find) has found; it has been answered.
+    pub(super) fn answered(&mut self, at: usize) -> Option<&mut Waiting> {
+        let waiting = self.waiting.get_mut(at)?;
+        waiting.is_used = true;
+        Some(waiting)
+    }
+
+    /// It is over.
+    pub(super) fn forget(&mut self, at: usize) -> Option<Waiting> {
+        let waiting = self.waiting.try_remove(at)?;
+        self.due.remove(&(waiting.due, at));
+        Some(waiting)
+    }
+
+    /// Somebody has stopped to listen: it may have been for an answer.
+    #[inline]
+    pub(super) fn note_unsubscribed(&mut self, now: Duration) {
+        if !self.waiting.is_empty() && self.sweep_at.is_none() {
+            self.sweep_at = Some(now.saturating_add(SWEEP_AFTER));
+        }
+    }
+
+    /// When [`expire`](Self::expire) is wanted.
+    pub(super) fn next_timeout(&self) -> Option<Duration> {
+        let first = self.due.first().map(|(at, _)| *at);
+        [first, self.sweep_at].into_iter().flatten().min()
+    }
+
+    /// Forgets those whose time is over, and those whom nobody listens for.
+    pub(super) fn expire(
+        &mut self,
+        now: Duration,
+        mut listens: impl FnMut(AccountId, &[u8]) -> bool,
+    ) {
+        while let Some((due, at)) = self.due.first().copied()
+            && due <= now
+        {
+            let waiting = &mut self.waiting[at];
+            if std::mem::take(&mut waiting.is_used) {
+                // Whoever answers once may answer again.
+                self.due.pop_first();
+                waiting.due = now.saturating_add(waiting.terms.patience);
+                self.due.insert((waiting.due, at));
+            } else {
+                self.forget(at);
+            }
+        }
+        if self.sweep_at.is_some_and(|at| at <= now) {
+            self.sweep_at = None;
+            let Requests { waiting, due, .. } = self;
+            waiting.retain(|at, waiting| {
+                let is_wanted = listens(waiting.importer, &waiting.reply);
+                if !is_wanted {
+                    due.remove(&(waiting.due, at));
+                }
+                is_wanted
+            });
+        }
+    }
+
+    /// How many wait.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}

@@ -1,0 +1,461 @@
+//! Accounts over real sockets: what is one's own, and what comes over an import.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use fanline_engine::access::{
+    Access, AccessConfig, ClientLimits, Export, ExportKind, Import, ImportKind, Mapping,
+    ResponseKind, User,
+};
+use fanline_engine::jetstream::AccountLimits;
+use fanline_server::client::{Client, ConnectOptions, Message, OutgoingMessage, Subscription};
+use fanline_server::{Auth, Handle, JetStreamOptions, Options, Server};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::raw::{PATIENCE, SHARD_COUNTS, options};
+
+/// A server that ends with its test.
+struct Running(Handle);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.shutdown();
+    }
+}
+
+impl Running {
+    fn start(shards: usize, config: AccessConfig) -> Self {
+        Running::with(config, options(shards))
+    }
+
+    fn with(config: AccessConfig, options: Options) -> Self {
+        let access = Access::new(config).expect("a directory");
+        let options = Options {
+            auth: Auth::Directory(Arc::new(access)),
+            monitoring: Some(("127.0.0.1".into(), 0)),
+            ..options
+        };
+        Running(Server::start(options).expect("a free port"))
+    }
+
+    /// A client over TCP; users are named as their accounts, in lower case.
+    async fn client(&self, account: &str) -> Client {
+        let address = self.0.addresses().clients;
+        let user = account.to_lowercase();
+        let options = ConnectOptions::new(&format!("nats://{user}:pw@{address}"));
+        let client = Client::connect(&options.expect("an address")).await;
+        client.unwrap_or_else(|error| panic!("{account}: {error}"))
+    }
+
+    fn monitoring(&self, target: &str) -> Value {
+        let address = self.0.addresses().monitoring.expect("it was asked for");
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("an answer");
+        let (_, body) = text.split_once("\r\n\r\n").expect("headers end");
+        serde_json::from_str(body).unwrap_or_else(|error| panic!("{target}: {error}: {body}"))
+    }
+
+    async fn stop(self) {
+        self.0.shutdown();
+        timeout(PATIENCE, self.0.wait()).await.expect("it stops");
+    }
+}
+
+fn service(response: ResponseKind) -> ExportKind {
+    ExportKind::Service {
+        response,
+        response_threshold: None,
+        latency: None,
+    }
+}
+
+fn export(kind: ExportKind, subject: &str) -> Export {
+    Export {
+        kind,
+        subject: subject.into(),
+        accounts: None,
+        account_token_position: None,
+        allow_trace: false,
+    }
+}
+
+fn import(kind: ImportKind, subject: &str, to: Option<&str>) -> Import {
+    Import {
+        kind,
+        account: "A".into(),
+        subject: subject.into(),
+        to: to.map(String::from),
+        allow_trace: false,
+    }
+}
+
+const ASK: ImportKind = ImportKind::Service { share: false };
+
+/// A exports, B imports, C does neither.
+fn three() -> AccessConfig {
+    let mut config = AccessConfig::default();
+    for name in ["A", "B", "C"] {
+        let user = User::new(name.to_lowercase(), "pw");
+        config.account_mut(name).users.push(user);
+    }
+    config.account_mut("A").exports = vec![
+        export(ExportKind::Stream, "news.>"),
+        export(service(ResponseKind::Single), "time.*"),
+        export(service(ResponseKind::Stream), "$JS.API.>"),
+    ];
+    config.account_mut("B").imports = vec![
+        import(ImportKind::Stream, "news.>", Some("from.a.news.>")),
+        import(ASK, "time.*", Some("clock.*")),
+        import(ASK, "$JS.API.>", Some("A.API.>")),
+    ];
+    config
+}
+
+async fn next(subscription: &mut Subscription) -> Message {
+    let next = timeout(PATIENCE, subscription.next()).await;
+    next.expect("in time").expect("a message")
+}
+
+async fn ask(client: &Client, topic: &str, payload: &str) -> String {
+    let reply = client.request(topic, payload.to_owned(), PATIENCE).await;
+    let reply = reply.unwrap_or_else(|error| panic!("{topic}: {error}"));
+    String::from_utf8_lossy(reply.payload()).into_owned()
+}
+
+/// What comes first after everything that was published before: nothing else has come.
+async fn is_quiet(client: &Client, all: &mut Subscription) {
+    client.publish("fence", "").await.expect("published");
+    assert_eq!(next(all).await.topic(), "fence");
+}
+
+#[tokio::test]
+async fn nothing_crosses_without_an_import() {
+    for shards in SHARD_COUNTS {
+        let server = Running::start(shards, three());
+        let mut others = Vec::new();
+        // Several, so that they are on every shard.
+        for account in ["B", "C", "B", "C", "B", "C"] {
+            let client = server.client(account).await;
+            let all = client.subscribe(">").await.expect("subscribed");
+            let group = client
+                .queue_subscribe("secret", "g")
+                .await
+                .expect("a group");
+            client.flush().await.expect("flushed");
+            others.push((client, all, group));
+        }
+        for _ in 0..shards {
+            let a = server.client("A").await;
+            for topic in [
+                "secret",
+                "from.a.news.x",
+                "clock.x",
+                "$JS.API.INFO",
+                "_R_.0.1",
+                "time.x",
+            ] {
+                let message = OutgoingMessage {
+                    topic: topic.into(),
+                    reply: Some("back".into()),
+                    ..OutgoingMessage::default()
+                };
+                a.publish_message(&message).await.expect("published");
+            }
+            a.flush().await.expect("flushed");
+        }
+        let (_, (c, all, _)) = (others.remove(0), others.remove(0));
+        let mut all = all;
+        is_quiet(&c, &mut all).await;
+        drop(others);
+        let a = server.client("A").await;
+        let mut all = a.subscribe(">").await.expect("subscribed");
+        a.flush().await.expect("flushed");
+        let b = server.client("B").await;
+        for topic in ["secret", "news.x", "from.a.news.x", "time.x", "_R_.0.1"] {
+            b.publish(topic, "x").await.expect("published");
+        }
+        b.flush().await.expect("flushed");
+        is_quiet(&a, &mut all).await;
+    }
+}
+
+#[tokio::test]
+async fn imports_lead_there_and_back() {
+    for shards in SHARD_COUNTS {
+        let server = Running::start(shards, three());
+        for _ in 0..shards {
+            let (a, b) = (server.client("A").await, server.client("B").await);
+            let mut news = b.subscribe("from.a.>").await.expect("subscribed");
+            let mut asked = a.queue_subscribe("time.*", "q").await.expect("subscribed");
+            b.flush().await.expect("flushed");
+            a.publish("news.one.two", "hi").await.expect("published");
+            let got = next(&mut news).await;
+            assert_eq!(
+                (got.topic(), got.payload()),
+                ("from.a.news.one.two", &b"hi"[..])
+            );
+            a.flush().await.expect("flushed");
+            let answerer = a.clone();
+            let answers = tokio::spawn(async move {
+                for _ in 0..3 {
+                    let request = next(&mut asked).await;
+                    assert_eq!(request.topic(), "time.zurich");
+                    let info = request.headers().and_then(|h| h.get("Nats-Request-Info"));
+                    assert!(info.is_some_and(|info| info.contains(r#""acc":"B""#)));
+                    let reply = request.reply().expect("a reply").to_owned();
+                    assert!(reply.starts_with("_R_."), "{reply}");
+                    for payload in ["noon", "too late"] {
+                        answerer.publish(&reply, payload).await.expect("published");
+                    }
+                }
+                answerer.flush().await.expect("flushed");
+            });
+            for _ in 0..3 {
+                assert_eq!(ask(&b, "clock.zurich", "?").await, "noon");
+            }
+            answers.await.expect("answered");
+            let c = server.client("C").await;
+            let nobody = c.request("clock.zurich", "?", PATIENCE).await;
+            assert!(nobody.is_err(), "C has imported nothing");
+        }
+    }
+}
+
+fn with_jetstream(config: &mut AccessConfig) {
+    config.account_mut("A").jetstream = Some(AccountLimits::default());
+    config.account_mut("B").jetstream = Some(AccountLimits {
+        max_streams: 1,
+        max_memory: 100_000,
+        ..AccountLimits::default()
+    });
+}
+
+const STREAM: &str = r#"{"name":"S","subjects":["s.>"],"storage":"file"}"#;
+
+#[tokio::test]
+async fn each_account_has_streams_of_its_own() {
+    let folder = std::env::temp_dir().join(format!("fanline-accounts-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let start = |shards| {
+        let mut config = three();
+        with_jetstream(&mut config);
+        let options = Options {
+            jetstream: Some(JetStreamOptions {
+                store_dir: Some(folder.clone()),
+                ..JetStreamOptions::default()
+            }),
+            ..options(shards)
+        };
+        Running::with(config, options)
+    };
+    let server = start(2);
+    let (a, b, c) = (
+        server.client("A").await,
+        server.client("B").await,
+        server.client("C").await,
+    );
+    for client in [&a, &b] {
+        let made = ask(client, "$JS.API.STREAM.CREATE.S", STREAM).await;
+        assert!(made.contains("did_create"), "{made}");
+    }
+    assert!(ask(&a, "s.x", "from a").await.contains(r#""seq":1"#));
+    assert!(ask(&a, "s.y", "from a").await.contains(r#""seq":2"#));
+    assert!(ask(&b, "s.x", "from b").await.contains(r#""seq":1"#));
+    let refused = ask(&c, "$JS.API.INFO", "").await;
+    assert!(refused.contains(r#""err_code":10039"#), "{refused}");
+    let another = STREAM.replace(r#""S""#, r#""T""#).replace("s.>", "t");
+    let refused = ask(&b, "$JS.API.STREAM.CREATE.T", &another).await;
+    assert!(refused.contains(r#""err_code":10027"#), "{refused}");
+    let info = ask(&b, "$JS.API.INFO", "").await;
+    assert!(
+        info.contains(r#""max_streams":1"#) && info.contains(r#""streams":1"#),
+        "{info}"
+    );
+    // Over the import B sees what A has, and can read it.
+    let theirs = ask(&b, "A.API.STREAM.INFO.S", "").await;
+    assert!(theirs.contains(r#""messages":2"#), "{theirs}");
+    let read = ask(&b, "A.API.STREAM.MSG.GET.S", r#"{"seq":2}"#).await;
+    assert!(read.contains("ZnJvbSBh"), "{read}");
+    let own = ask(&b, "$JS.API.STREAM.INFO.S", "").await;
+    assert!(own.contains(r#""messages":1"#), "{own}");
+    let told = server.monitoring("/jsz?accounts=1&streams=1&acc=B");
+    assert_eq!(told["accounts"], 2);
+    assert_eq!(told["streams"], 2);
+    let details = told["account_details"].as_array().expect("a list");
+    assert_eq!(details.len(), 1);
+    assert_eq!(details[0]["name"], "B");
+    assert_eq!(details[0]["stream_detail"][0]["state"]["messages"], 1);
+    server.stop().await;
+    let server = start(1);
+    for (account, messages) in [("A", 2), ("B", 1)] {
+        let client = server.client(account).await;
+        let info = ask(&client, "$JS.API.STREAM.INFO.S", "").await;
+        assert!(
+            info.contains(&format!(r#""messages":{messages}"#)),
+            "{account}: {info}"
+        );
+    }
+    server.stop().await;
+    for account in ["A", "B"] {
+        assert!(
+            folder
+                .join("fanline/streams")
+                .join(account)
+                .join("S")
+                .is_dir()
+        );
+    }
+    assert!(!folder.join("fanline/streams/C").exists());
+    let _ = fs::remove_dir_all(&folder);
+}
+
+#[tokio::test]
+async fn records_are_pulled_over_an_import() {
+    let mut config = three();
+    with_jetstream(&mut config);
+    let options = Options {
+        jetstream: Some(JetStreamOptions::default()),
+        ..options(2)
+    };
+    let server = Running::with(config, options);
+    let (a, b) = (server.client("A").await, server.client("B").await);
+    ask(
+        &a,
+        "$JS.API.STREAM.CREATE.S",
+        &STREAM.replace("file", "memory"),
+    )
+    .await;
+    for n in 0..3 {
+        ask(&a, &format!("s.{n}"), "hi").await;
+    }
+    let consumer = r#"{"stream_name":"S","config":{"durable_name":"d","ack_policy":"none"}}"#;
+    let made = ask(&b, "A.API.CONSUMER.DURABLE.CREATE.S.d", consumer).await;
+    assert!(made.contains(r#""name":"d""#), "{made}");
+    let inbox = b.new_inbox();
+    let mut records = b.subscribe(&inbox).await.expect("subscribed");
+    let pull = OutgoingMessage {
+        topic: "A.API.CONSUMER.MSG.NEXT.S.d".into(),
+        reply: Some(inbox),
+        payload: "3".into(),
+        ..OutgoingMessage::default()
+    };
+    b.publish_message(&pull).await.expect("published");
+    for n in 0..3 {
+        let record = next(&mut records).await;
+        assert_eq!(record.topic(), format!("s.{n}"));
+        assert_eq!(record.payload(), b"hi");
+    }
+}
+
+#[tokio::test]
+async fn accounts_are_told_apart_in_monitoring() {
+    let server = Running::start(2, three());
+    let (a, b) = (server.client("A").await, server.client("B").await);
+    let _news = b.subscribe("from.a.>").await.expect("subscribed");
+    b.flush().await.expect("flushed");
+    a.publish("news.x", "12345").await.expect("published");
+    a.flush().await.expect("flushed");
+    b.flush().await.expect("flushed");
+    let names = server.monitoring("/accountz")["accounts"].clone();
+    let names: Vec<&str> = names
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert!(
+        ["$G", "$SYS", "A", "B", "C"]
+            .iter()
+            .all(|name| names.contains(name)),
+        "{names:?}"
+    );
+    let detail = server.monitoring("/accountz?acc=B")["account_detail"].clone();
+    assert_eq!(detail["client_connections"], 1);
+    assert_eq!(detail["subscriptions"], 1);
+    assert_eq!(detail["imports"][0]["local_subject"], "from.a.news.>");
+    let statistics = server.monitoring("/accstatz")["account_statz"].clone();
+    let of = |name: &str| {
+        let all = statistics.as_array().expect("a list");
+        all.iter()
+            .find(|one| one["acc"] == name)
+            .cloned()
+            .unwrap_or_default()
+    };
+    assert_eq!(of("A")["received"]["msgs"], 1);
+    assert_eq!(of("A")["sent"]["msgs"], 0);
+    assert_eq!(of("B")["sent"]["bytes"], 5);
+    assert_eq!(of("C"), Value::Null);
+    let connections = server.monitoring("/connz?acc=B&auth=1");
+    assert_eq!(connections["num_connections"], 1);
+    assert_eq!(connections["connections"][0]["account"], "B");
+    assert_eq!(server.monitoring("/connz?acc=nobody")["num_connections"], 0);
+    let subscriptions = server.monitoring("/subsz?acc=B&subs=1");
+    assert_eq!(subscriptions["total"], 1);
+    assert_eq!(subscriptions["subscriptions_list"][0]["account"], "B");
+    assert_eq!(server.monitoring("/subsz?acc=C&subs=1")["total"], 0);
+}
+
+#[tokio::test]
+async fn an_account_has_only_what_it_may_have() {
+    for shards in [1, 2] {
+        let mut config = three();
+        config.account_mut("B").limits = ClientLimits {
+            connections_max: Some(2),
+            subscriptions_max: Some(3),
+            payload_bytes_max: Some(10),
+            leafnodes_max: None,
+        };
+        let server = Running::start(shards, config);
+        let (one, two) = (server.client("B").await, server.client("B").await);
+        let user = ConnectOptions::new(&format!("nats://b:pw@{}", server.0.addresses().clients));
+        let third = Client::connect(user.as_ref().expect("an address")).await;
+        let error = third.err().expect("it is refused").to_string();
+        assert!(
+            error.contains("maximum account active connections exceeded"),
+            "{error}"
+        );
+        let mut held = Vec::new();
+        for client in [&one, &two, &one] {
+            held.push(client.subscribe("x").await.expect("subscribed"));
+            client.flush().await.expect("flushed");
+        }
+        let mut fourth = two.subscribe("y").await.expect("sent");
+        two.publish("y", "x").await.expect("published");
+        two.flush().await.expect("flushed");
+        let nothing = timeout(std::time::Duration::from_millis(50), fourth.next()).await;
+        assert!(!matches!(nothing, Ok(Some(_))), "it was refused");
+        drop(held);
+        one.drain().await.expect("drained");
+        // There is a place again, soon.
+        let mut again = Client::connect(user.as_ref().expect("an address")).await;
+        while again.is_err() {
+            again = Client::connect(user.as_ref().expect("an address")).await;
+        }
+        let again = again.expect("connected");
+        again.publish("x", "0123456789").await.expect("published");
+        again.flush().await.expect("it may say that much");
+        // The largest message is what the account may send.
+        let _ = again.publish("x", "0123456789a").await;
+        assert!(again.flush().await.is_err(), "it was too large");
+    }
+}
+
+#[tokio::test]
+async fn topics_have_other_names() {
+    let mut config = three();
+    let mapping = Mapping::new("old.*.*", "new.$2.$1").expect("a mapping");
+    config.account_mut("C").mappings.push(mapping);
+    let server = Running::start(2, config);
+    let (c, a) = (server.client("C").await, server.client("A").await);
+    for (client, expected) in [(&c, "new.2.1"), (&a, "old.1.2")] {
+        let mut all = client.subscribe(">").await.expect("subscribed");
+        client.publish("old.1.2", "x").await.expect("published");
+        assert_eq!(next(&mut all).await.topic(), expected);
+    }
+}
