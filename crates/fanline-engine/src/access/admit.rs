@@ -49,6 +49,13 @@ pub struct Grant {
     pub(super) key: Option<Key>,
 }
 
+impl Grant {
+    /// Whether it is that of a user, and not of somebody who was asked for nothing.
+    pub fn names_user(&self) -> bool {
+        self.key.is_some()
+    }
+}
+
 /// By what a client was let in, to see at a reload whether that still holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Key {

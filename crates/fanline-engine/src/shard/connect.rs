@@ -138,7 +138,7 @@ impl Shard {
             .collect();
         for id in ids {
             let session = &mut self.sessions[id.index()];
-            if !session.has_connected {
+            if !session.has_connected && !session.grant.names_user() {
                 // Who has said nothing yet is asked when he does.
                 let awaited = std::mem::replace(&mut session.awaits_auth, access.is_required());
                 if session.awaits_auth && !awaited {
