@@ -16,7 +16,6 @@ DIFFERENCES = {
     "write_timeout: retry": UNSUPPORTED,
     "mqtt { port: 1883 }": UNSUPPORTED,
     "gateway { name: A }": UNSUPPORTED,
-    "jetstream { key: abc }": UNSUPPORTED,
     "jetstream { unique_tag: az }": UNSUPPORTED,
     "max_sub_tokens: 16": UNSUPPORTED,
     "prof_port: 6060": UNSUPPORTED,

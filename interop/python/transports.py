@@ -33,6 +33,8 @@ class Site:
         """One that is its own authority."""
         command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
         command += ["-nodes", "-days", "30", "-subj", f"/CN={name}", "-addext", extension]
+        # rustls takes no certificate of an authority for that of a client.
+        command += ["-addext", "basicConstraints=critical,CA:FALSE"]
         command += ["-keyout", self.path(f"{name}.key"), "-out", self.path(f"{name}.pem")]
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 

@@ -12,7 +12,7 @@
 //! [`parse`] reads the grammar (`lexer.rs`, `parser.rs`) and gives values that know their place.
 //! What they mean is in one table with an entry for each option (`table.rs`, `options/`), from
 //! which unknown keys are found, [`Loaded::settings`] is shown, a reload is decided
-//! ([`Loaded::changes`]) and `docs/configuration.md` is written ([`reference`]).
+//! ([`Loaded::changes`]) and `docs/configuration.md` is written ([`reference()`]).
 
 mod access;
 mod changes;
@@ -51,7 +51,7 @@ pub use value::{Entry, Map, Node, Value};
 pub struct Loaded {
     /// What a server is told.
     pub options: Options,
-    /// Users and accounts, of which [`Options::access`] is made.
+    /// Users and accounts, of which [`Options::auth`] is made.
     pub access: AccessConfig,
     /// What the block `jetstream` says, whether it is on or not. When there is no folder in it,
     /// [`Options::jetstream`] has none either: streams are in memory then, unless the caller
