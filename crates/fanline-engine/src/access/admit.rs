@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::account::AccountId;
 use super::check::{Check, Proof};
 use super::nkey::{KeyKind, PublicKey};
+use super::operator::{JwtKey, UserLimits};
 use super::rights::Rights;
 use super::user::{ConnectionKind, Identity, Password, User, same};
 use super::{Access, Place};
@@ -44,6 +45,8 @@ pub struct Grant {
     pub user: Arc<str>,
     /// What it may do; everything when `None`.
     pub rights: Option<Arc<Rights>>,
+    /// What it may use beside others of its account.
+    pub limits: UserLimits,
     /// For how long, from the moment of the decision.
     pub expires_in: Option<Duration>,
     pub(super) key: Option<Key>,
@@ -61,6 +64,7 @@ impl Grant {
 pub(super) enum Key {
     Token(Password),
     User(Identity, Vec<ConnectionKind>),
+    Jwt(Arc<JwtKey>),
 }
 
 impl Access {
@@ -68,6 +72,9 @@ impl Access {
     pub fn admit(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
         if !self.is_required() {
             return Decision::Admitted(Grant::default());
+        }
+        if let Some(operators) = &self.operators {
+            return self.admit_by_token(operators, shown, peer);
         }
         if let Some(token) = &self.token {
             let grant = Grant {
@@ -165,6 +172,7 @@ impl Access {
             account: place.account,
             user: user.name().into(),
             rights: self.rights[place.account.index()][place.at].clone(),
+            limits: UserLimits::default(),
             expires_in: None,
             key: Some(Key::User(
                 user.identity.clone(),
@@ -179,6 +187,14 @@ impl Access {
         match &grant.key {
             None => (!self.is_required()).then(|| grant.clone()),
             Some(Key::Token(token)) => (self.token.as_ref() == Some(token)).then(|| grant.clone()),
+            Some(Key::Jwt(key)) => {
+                let authority = self.account(grant.account)?.authority.as_ref()?;
+                Some(Grant {
+                    // It was counted when he was let in.
+                    expires_in: grant.expires_in,
+                    ..authority.renew(grant.account, key)?
+                })
+            }
             Some(Key::User(identity, kinds)) => {
                 let place = match identity {
                     Identity::Name(name, _) => *self.users.by_name.get(name)?,

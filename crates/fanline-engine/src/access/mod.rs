@@ -9,7 +9,9 @@ mod auth;
 mod check;
 mod error;
 mod imports;
+pub mod jwt;
 pub mod nkey;
+mod operator;
 mod permissions;
 mod rights;
 #[cfg(test)]
@@ -30,6 +32,7 @@ pub use auth::Auth;
 pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
 pub use error::AccessError;
 pub(crate) use imports::{covers, in_order_of_wildcards, overlap};
+pub use operator::{Authority, OperatorError, Operators, UserLimits};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub use rights::Rights;
 pub use user::{ConnectionKind, Identity, Password, User};
@@ -47,6 +50,8 @@ pub struct AccessConfig {
     pub system_account: Option<String>,
     /// A nonce is sent even if nobody has to sign it.
     pub always_nonce: bool,
+    /// Whose tokens say what accounts there are; nobody's, unless in operator mode.
+    pub operators: Option<Operators>,
 }
 
 impl AccessConfig {
@@ -73,6 +78,7 @@ pub struct Access {
     rights: Vec<Vec<Option<Arc<Rights>>>>,
     no_auth_user: Option<Place>,
     always_nonce: bool,
+    operators: Option<Operators>,
 }
 
 /// Where a user is found: its account, and its place among those of the account.
@@ -97,6 +103,7 @@ impl PartialEq for Access {
             && self.accounts == other.accounts
             && self.no_auth_user == other.no_auth_user
             && self.always_nonce == other.always_nonce
+            && self.operators == other.operators
     }
 }
 
@@ -154,19 +161,25 @@ impl Access {
     /// # Errors
     /// Says what is wrong, naming it.
     pub fn in_place_of(&self, before: &Access) -> Result<Self, AccessError> {
+        before.successor(self.config())
+    }
+
+    /// What it was made of.
+    fn config(&self) -> AccessConfig {
         let no_auth_user = self
             .no_auth_user
             .map(|place| match &self.user_at(place).identity {
                 Identity::Name(name, _) => name.clone(),
                 Identity::Nkey(public) => public.clone(),
             });
-        before.successor(AccessConfig {
+        AccessConfig {
             token: self.token.clone(),
             accounts: self.accounts.clone(),
             no_auth_user,
             system_account: Some(self.accounts[AccountId::SYSTEM.index()].name.clone()),
             always_nonce: self.always_nonce,
-        })
+            operators: self.operators.clone(),
+        }
     }
 
     fn after(known: &[Account], config: AccessConfig) -> Result<Self, AccessError> {
@@ -179,6 +192,11 @@ impl Access {
         let users = Users::new(&accounts)?;
         if config.token.is_some() && !(users.by_name.is_empty() && users.by_nkey.is_empty()) {
             return Err(AccessError::TokenAndUsers);
+        }
+        if config.operators.is_some()
+            && let Some(name) = users.by_name.keys().chain(users.by_nkey.keys()).next()
+        {
+            return Err(AccessError::OperatorAndUsers(name.clone()));
         }
         let no_auth_user = match config.no_auth_user {
             None => None,
@@ -201,6 +219,7 @@ impl Access {
             rights,
             no_auth_user,
             always_nonce: config.always_nonce,
+            operators: config.operators,
         })
     }
 
@@ -230,7 +249,10 @@ impl Access {
 
     /// Whether a client has to show credentials.
     pub fn is_required(&self) -> bool {
-        self.token.is_some() || !self.users.by_name.is_empty() || !self.users.by_nkey.is_empty()
+        self.token.is_some()
+            || self.operators.is_some()
+            || !self.users.by_name.is_empty()
+            || !self.users.by_nkey.is_empty()
     }
 
     /// Whether clients may do without credentials, though there are users.
@@ -240,7 +262,7 @@ impl Access {
 
     /// Whether clients are told a nonce to be signed.
     pub fn needs_nonce(&self) -> bool {
-        self.always_nonce || !self.users.by_nkey.is_empty()
+        self.always_nonce || self.operators.is_some() || !self.users.by_nkey.is_empty()
     }
 }
 
@@ -248,7 +270,12 @@ impl Access {
 fn in_order(known: &[Account], config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
     let system = config.system_account.as_deref().unwrap_or(SYSTEM_ACCOUNT);
     let given = |name: &str| {
-        let found = config.accounts.iter().find(|a| a.name == name);
+        let mut found = config.accounts.iter().find(|a| a.name == name);
+        if found.is_none() && config.operators.is_some() {
+            // What nobody has told of anew still holds.
+            let known = known.iter().find(|a| a.name == name);
+            found = known.filter(|account| account.authority.is_some());
+        }
         found.cloned().unwrap_or_else(|| Account::new(name))
     };
     let mut accounts = vec![given(GLOBAL_ACCOUNT), given(system)];

@@ -59,6 +59,7 @@ impl Shard {
             opened_at: now,
             active_at: now,
             ping_at,
+            expires_at: None,
             pings_out: 0,
             pinged_at: now,
             rtt: None,
@@ -162,6 +163,8 @@ impl Shard {
         }
         let session = &self.sessions[id.index()];
         let max = self.config.limits.subscriptions_max.unwrap_or(usize::MAX);
+        let own = session.grant.limits.subscriptions_max;
+        let max = own.map_or(max, |own| max.min(usize::try_from(own).unwrap_or(max)));
         if session.subscriptions >= max || !self.quotas.allow_subscription(session.account) {
             return self.send_error(id, &ClientError::SubscriptionsExceeded);
         }
