@@ -187,10 +187,14 @@ impl Access {
         shown: &Credentials<'_>,
         peer: &Peer,
     ) -> Decision {
-        let texts = [shown.jwt, shown.nkey, shown.user, shown.pass, shown.auth_token];
+        let jwt = match shown.jwt {
+            "" => peer.cookies.jwt.as_str(),
+            jwt => jwt,
+        };
+        let texts = [jwt, shown.nkey, shown.user, shown.pass, shown.auth_token];
         let token = match &operators.sentinel {
             Some(sentinel) if texts.iter().all(|text| text.is_empty()) => sentinel.as_str(),
-            _ => shown.jwt,
+            _ => jwt,
         };
         let Ok(token) = Unverified::<UserClaims>::read(token) else {
             return Decision::Refused;
