@@ -348,7 +348,6 @@ fn what_deployments_carry_starts_with_a_warning() {
         blocks,
         [
             "server_tags",
-            "trusted_keys",
             "leafnodes",
             "cluster",
             "jetstream.limits"

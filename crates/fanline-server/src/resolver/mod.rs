@@ -22,15 +22,14 @@ use crate::server::Shared;
 use crate::shell::Command;
 
 pub use directory::{Directory, DirectoryOptions, StoreError, Stored};
-pub(crate) use url::UrlError;
 
 /// Accounts that are looked for at the same time; further ones wait.
 const FETCHES_MAX: usize = 64;
 /// How long it may take to find one; nats-server waits as long.
-pub(crate) const FETCH_TIMEOUT: Duration = Duration::from_millis(1_900);
+const FETCH_TIMEOUT: Duration = Duration::from_millis(1_900);
 
 /// Somebody waits for an account.
-pub(crate) struct Wanted {
+pub(crate) struct AccountWanted {
     pub(crate) account: String,
     /// The shard of who waits.
     pub(crate) shard: usize,
@@ -87,7 +86,7 @@ impl Resolver {
 pub(crate) fn start(
     options: &ResolverOptions,
     shared: &Arc<Shared>,
-) -> io::Result<mpsc::UnboundedSender<Wanted>> {
+) -> io::Result<mpsc::UnboundedSender<AccountWanted>> {
     let resolver = Arc::new(Resolver::new(options)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -104,9 +103,9 @@ pub(crate) fn start(
 async fn run(
     resolver: &Arc<Resolver>,
     shared: &Weak<Shared>,
-    mut asked: mpsc::UnboundedReceiver<Wanted>,
+    mut asked: mpsc::UnboundedReceiver<AccountWanted>,
 ) {
-    let mut waiting: HashMap<String, Vec<Wanted>> = HashMap::new();
+    let mut waiting: HashMap<String, Vec<AccountWanted>> = HashMap::new();
     let mut fetches = JoinSet::new();
     let fetch = |account: String| {
         let resolver = Arc::clone(resolver);

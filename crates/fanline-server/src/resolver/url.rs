@@ -20,7 +20,7 @@ use crate::tls::authorities;
 
 /// Why there was no token.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum UrlError {
+pub(super) enum UrlError {
     #[error("{0:?} is not an http or https URL")]
     Url(String),
     #[error("TLS: {0}")]
