@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::account::AccountId;
+use super::callout::CalloutKey;
 use super::check::{Check, Proof};
 use super::nkey::{KeyKind, PublicKey};
 use super::operator::{JwtKey, UserLimits};
@@ -65,6 +66,7 @@ pub(super) enum Key {
     Token(Password),
     User(Identity, Vec<ConnectionKind>),
     Jwt(Arc<JwtKey>),
+    Callout(Arc<CalloutKey>),
 }
 
 impl Access {
@@ -195,6 +197,7 @@ impl Access {
                     ..authority.renew(grant.account, key)?
                 })
             }
+            Some(Key::Callout(key)) => key.renew(self, grant),
             Some(Key::User(identity, kinds)) => {
                 let place = match identity {
                     Identity::Name(name, _) => *self.users.by_name.get(name)?,

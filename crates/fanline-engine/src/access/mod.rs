@@ -6,6 +6,7 @@
 mod account;
 mod admit;
 mod auth;
+pub mod callout;
 mod check;
 mod error;
 mod imports;
@@ -29,6 +30,7 @@ pub use account::{
 };
 pub use admit::{Credentials, Decision, Grant};
 pub use auth::Auth;
+pub use callout::Callout;
 pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
 pub use error::AccessError;
 pub(crate) use imports::{covers, in_order_of_wildcards, overlap};
@@ -52,6 +54,8 @@ pub struct AccessConfig {
     pub always_nonce: bool,
     /// Whose tokens say what accounts there are; nobody's, unless in operator mode.
     pub operators: Option<Operators>,
+    /// Who is asked who may connect, if somebody is.
+    pub callout: Option<Callout>,
 }
 
 impl AccessConfig {
@@ -79,6 +83,7 @@ pub struct Access {
     no_auth_user: Option<Place>,
     always_nonce: bool,
     operators: Option<Operators>,
+    callout: Option<Callout>,
 }
 
 /// Where a user is found: its account, and its place among those of the account.
@@ -104,6 +109,7 @@ impl PartialEq for Access {
             && self.no_auth_user == other.no_auth_user
             && self.always_nonce == other.always_nonce
             && self.operators == other.operators
+            && self.callout == other.callout
     }
 }
 
@@ -179,6 +185,7 @@ impl Access {
             system_account: Some(self.accounts[AccountId::SYSTEM.index()].name.clone()),
             always_nonce: self.always_nonce,
             operators: self.operators.clone(),
+            callout: self.callout.clone(),
         }
     }
 
@@ -220,6 +227,7 @@ impl Access {
             no_auth_user,
             always_nonce: config.always_nonce,
             operators: config.operators,
+            callout: config.callout,
         })
     }
 

@@ -1,8 +1,10 @@
 //! What a configuration says of operator mode, and the directory that comes of it.
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read as _};
 
 use fanline_engine::Access;
+use fanline_engine::access::jwt::JWT_BYTES_MAX;
 use fanline_engine::access::{AccessConfig, OperatorError, Operators};
 use serde_json::{Value as Json, json};
 
@@ -152,10 +154,84 @@ pub(super) fn token(text: &str) -> Result<String, String> {
     if text.starts_with(TOKEN_BEGIN) {
         return Ok(text.trim().into());
     }
-    let content = fs::read_to_string(text).map_err(|error| format!("{text}: {error}"))?;
+    let content = read(text).map_err(|error| format!("{text}: {error}"))?;
     let mut lines = content.lines().map(str::trim);
     let found = lines.find(|line| line.starts_with(TOKEN_BEGIN));
     found
         .map(String::from)
         .ok_or_else(|| format!("{text}: there is no JWT in it"))
+}
+
+/// Reads a file, and no more of it than a token may have.
+fn read(path: &str) -> io::Result<String> {
+    let most = u64::try_from(JWT_BYTES_MAX).unwrap_or(u64::MAX);
+    let mut text = String::new();
+    File::open(path)?.take(most).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::value::Node;
+    use crate::config::{Loaded, Place};
+    use fanline_engine::access::jwt::sign;
+    use fanline_engine::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
+
+    fn key(kind: KeyKind, number: u8) -> SecretKey {
+        SecretKey::new(kind, [number; KEY_BYTES])
+    }
+
+    fn resolver(text: &str) -> Read<Resolver> {
+        let place = Place {
+            file: "c.conf".into(),
+            line: 1,
+            column: 1,
+        };
+        let node = Node {
+            value: Value::Text(text.into()),
+            place: place.clone(),
+        };
+        Resolver::read(&Given {
+            key: "resolver",
+            place: &place,
+            node: &node,
+        })
+    }
+
+    #[test]
+    fn resolvers_are_named() {
+        for text in ["MEMORY", "memory"] {
+            assert_eq!(resolver(text), Ok(Resolver(ResolverOptions::Memory)), "{text}");
+        }
+        let url = Resolver(ResolverOptions::Url("http://a/jwt/".into()));
+        for text in ["URL(http://a/jwt/)", "url(\"http://a/jwt/\")", "URL( http://a/jwt/ )"] {
+            assert_eq!(resolver(text), Ok(url.clone()), "{text}");
+        }
+        for text in ["", "URL", "URL()", "URL(ftp://a)", "URL(http://a", "DISK"] {
+            assert!(resolver(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn preloaded_accounts_are_those_that_they_are_called() {
+        let account = key(KeyKind::Account, 2).public().encode();
+        let nats = json!({"type": "account", "version": 2});
+        let token = sign(json!({"sub": account, "nats": nats}), &key(KeyKind::Operator, 1));
+        let access = |name: &str| {
+            let operator = OperatorOptions {
+                trusted_keys: vec![key(KeyKind::Operator, 1).public().encode()],
+                preload: vec![(name.into(), token.clone())],
+                ..Loaded::default().operator
+            };
+            let config = AccessConfig {
+                operators: Some(operator.trusted()?),
+                ..AccessConfig::default()
+            };
+            operator.access(config)
+        };
+        assert!(access(&account).is_ok_and(|access| access.knows_authority(&account)));
+        let other = key(KeyKind::Account, 3).public().encode();
+        assert!(matches!(access(&other), Err(OperatorError::Other(..))));
+    }
 }

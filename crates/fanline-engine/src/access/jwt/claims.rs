@@ -106,6 +106,23 @@ impl Body for ActivationClaims {
     const SUBJECTS: &'static [KeyKind] = &[KeyKind::Account];
 }
 
+claims!(
+    /// What a service says to the question whether somebody may connect.
+    ResponseToCallout {
+        /// The token of a user, who may.
+        jwt: String,
+        /// Why he may not.
+        error: String,
+        issuer_account: String,
+    }
+);
+
+impl Body for ResponseToCallout {
+    const TYPE: &'static str = "authorization_response";
+    const ISSUERS: &'static [KeyKind] = &[KeyKind::Account];
+    const SUBJECTS: &'static [KeyKind] = &[KeyKind::User];
+}
+
 /// Anything that somebody has signed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]

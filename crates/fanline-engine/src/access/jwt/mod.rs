@@ -19,7 +19,7 @@ use super::nkey::{KeyKind, PublicKey, SecretKey};
 pub use claims::{
     AccountClaims, ActivationClaims, AuthorizationClaims, ExportClaims, GenericClaims, ImportClaims,
     LatencyClaims, LimitClaims, MappingClaims, OperatorClaims, PermissionClaims, ResponseClaims,
-    SampleClaims, ScopeClaims, SignerClaims, SubjectClaims, TierClaims, TimeRangeClaims, TraceClaims,
+    ResponseToCallout, SampleClaims, ScopeClaims, SignerClaims, SubjectClaims, TierClaims, TimeRangeClaims, TraceClaims,
     UserClaims, UserTerms,
 };
 

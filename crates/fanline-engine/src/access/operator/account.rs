@@ -322,7 +322,7 @@ fn with_wildcards(local: &str) -> String {
 }
 
 /// What may be published and subscribed to, without templates.
-pub(super) fn permissions(claims: &PermissionClaims) -> Result<Permissions, AccessError> {
+pub(in crate::access) fn permissions(claims: &PermissionClaims) -> Result<Permissions, AccessError> {
     let publish = direction(&claims.publish, Allowed::publish)?;
     let subscribe = direction(&claims.subscribe, Allowed::subscribe)?;
     let responses = claims.resp.as_ref().map(|resp| AllowResponses {

@@ -64,23 +64,44 @@ impl JwtProof {
                 return None;
             }
         }
-        let kinds = kinds(&terms)?;
-        let may_come = (kinds.is_empty() || kinds.contains(&self.kind))
-            && networks::allow(&terms.src, &self.ip);
-        // Nobody who is trusted has spoken for him: Fanline has no such proxies yet.
-        if !may_come || terms.proxy_required {
-            return None;
-        }
-        let open_for = times::open_for(&terms.times, &terms.times_location, now)?;
         let ends = [claims.expires_at, self.authority.claims.expires_at];
-        let left = ends.into_iter().flatten().map(|end| {
-            let left = u64::try_from(end.saturating_sub(now));
-            Duration::from_secs(left.unwrap_or(0))
-        });
-        let expires_in = left.chain(open_for).min();
+        let expires_in = stay(&terms, &self.ip, self.kind, ends, now)?;
         let mut grant = self.authority.grant(self.account, JwtKey { claims, terms })?;
         grant.expires_in = expires_in;
         Some(grant)
+    }
+}
+
+/// For how long somebody may be connected by these terms, who comes from there and in this way:
+/// `Some(None)` is for ever, and `None` is not at all.
+#[expect(clippy::option_option, reason = "not at all, for ever, or so long")]
+pub(in crate::access) fn stay(
+    terms: &UserTerms,
+    ip: &str,
+    kind: ConnectionKind,
+    ends: [Option<i64>; 2],
+    now: i64,
+) -> Option<Option<Duration>> {
+    let kinds = kinds(terms)?;
+    let may_come =
+        (kinds.is_empty() || kinds.contains(&kind)) && networks::allow(&terms.src, ip);
+    // Nobody who is trusted has spoken for him: Fanline has no such proxies yet.
+    if !may_come || terms.proxy_required {
+        return None;
+    }
+    let open_for = times::open_for(&terms.times, &terms.times_location, now)?;
+    let left = ends.into_iter().flatten().map(|end| {
+        let left = u64::try_from(end.saturating_sub(now));
+        Duration::from_secs(left.unwrap_or(0))
+    });
+    Some(left.chain(open_for).min())
+}
+
+/// What somebody may use by his terms.
+pub(in crate::access) fn limits(terms: &UserTerms) -> UserLimits {
+    UserLimits {
+        subscriptions_max: limit(terms.subs),
+        payload_bytes_max: limit(terms.payload),
     }
 }
 
@@ -127,10 +148,7 @@ impl Authority {
             account,
             user: key.claims.subject.as_str().into(),
             rights: (!is_all).then(|| Arc::new(Rights::new(&permissions))),
-            limits: UserLimits {
-                subscriptions_max: limit(key.terms.subs),
-                payload_bytes_max: limit(key.terms.payload),
-            },
+            limits: limits(&key.terms),
             expires_in: None,
             key: Some(Key::Jwt(Arc::new(key))),
         })

@@ -26,7 +26,8 @@ use super::nkey::{KeyKind, PublicKey};
 use crate::shard::Peer;
 pub use account::Authority;
 pub use grant::UserLimits;
-pub(super) use grant::{JwtKey, JwtProof};
+pub(super) use account::permissions;
+pub(super) use grant::{JwtKey, JwtProof, limits, stay};
 
 /// Why an account or an operator is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
