@@ -167,6 +167,9 @@ pub fn verified<B: Body>(text: &str) -> Result<Claims<B>, JwtError> {
 }
 
 /// The token that says `claims`, signed. Who signs is set as its issuer.
+///
+/// # Panics
+/// When `claims` is something else than an object.
 pub fn sign(mut claims: Value, key: &SecretKey) -> String {
     claims["iss"] = key.public().encode().into();
     let header = json!({"typ": "JWT", "alg": "ed25519-nkey"});

@@ -15,13 +15,17 @@ mod times;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::Access;
 use super::account::{Account, AccountId};
 use super::admit::{Credentials, Decision};
 use super::check::{Check, Proof};
 use super::error::AccessError;
 use super::imports;
-use super::jwt::{self, AccountClaims, Claims, JwtError, OperatorClaims, Unverified, UserClaims};
+use super::jwt::{
+    self, AccountClaims, Claims, GenericClaims, JwtError, OperatorClaims, Unverified, UserClaims,
+};
 use super::nkey::{KeyKind, PublicKey};
 use crate::shard::Peer;
 pub use account::Authority;
@@ -129,6 +133,37 @@ impl Operators {
             return Err(OperatorError::Expired(claims.subject));
         }
         Authority::new(claims, token)?.account()
+    }
+}
+
+impl Operators {
+    /// The accounts that somebody trusted wants to be forgotten, as the payload of
+    /// `$SYS.REQ.CLAIMS.DELETE` says: generic claims with a list `accounts`. `now` is in seconds since
+    /// 1970.
+    ///
+    /// # Errors
+    /// When it is none, nobody trusted has signed it for himself, it has expired, or names something else.
+    pub fn deletions(&self, token: &str, now: i64) -> Result<Vec<String>, OperatorError> {
+        let claims: Claims<GenericClaims> = jwt::verified(token)?;
+        if !self.keys.contains(&claims.issuer) || claims.subject != claims.issuer.encode() {
+            return Err(OperatorError::Untrusted(claims.subject));
+        }
+        if !claims.holds_at(now) {
+            return Err(OperatorError::Expired(claims.subject));
+        }
+        let Some(Value::Array(accounts)) = claims.body.0.get("accounts") else {
+            let what = "there is no list of accounts".into();
+            return Err(OperatorError::Content(claims.subject, what));
+        };
+        let key = |account: &Value| {
+            let key = account.as_str().filter(|key| {
+                // Names of files are made of them.
+                PublicKey::parse_as(KeyKind::Account, key).is_some()
+            });
+            let wrong = || AccessError::InvalidAccountNkey(account.to_string());
+            Ok(key.ok_or_else(wrong)?.to_owned())
+        };
+        accounts.iter().map(key).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 use crate::access::nkey::{KEY_BYTES, SecretKey};
@@ -395,4 +395,23 @@ fn those_who_show_nothing_are_the_sentinel() {
     let standard = Peer { kind: ConnectionKind::WebSocket, ..peer() };
     let shown = Credentials::default();
     assert!(matches!(access.admit(&shown, &standard), Decision::Later(_)));
+}
+
+#[test]
+fn only_operators_have_accounts_deleted() {
+    let trusted = operators();
+    let doomed = public(KeyKind::Account, 2);
+    let check = |what: &str, signer: SecretKey, subject: SecretKey, accounts: Value, is_taken: bool| {
+        let claims = json!({"sub": subject.public().encode(), "nats": {"accounts": accounts}});
+        let outcome = trusted.deletions(&jwt::sign(claims, &signer), NOW);
+        assert_eq!(outcome.ok(), is_taken.then(|| vec![doomed.clone()]), "{what}");
+    };
+    let one = || key(KeyKind::Operator, 1);
+    let other = || key(KeyKind::Operator, 7);
+    check("as it should be", one(), one(), json!([doomed]), true);
+    check("another operator", other(), other(), json!([doomed]), false);
+    check("in another's name", other(), one(), json!([doomed]), false);
+    check("an account", key(KeyKind::Account, 2), key(KeyKind::Account, 2), json!([doomed]), false);
+    check("no list", one(), one(), json!("x"), false);
+    check("no account", one(), one(), json!(["../x"]), false);
 }
