@@ -218,7 +218,7 @@ mod tests {
         let account = key(KeyKind::Account, 2).public().encode();
         let nats = json!({"type": "account", "version": 2});
         let token = sign(json!({"sub": account, "nats": nats}), &key(KeyKind::Operator, 1));
-        let access = |name: &str| {
+        let access = |name: &str| -> Result<Access, OperatorError> {
             let operator = OperatorOptions {
                 trusted_keys: vec![key(KeyKind::Operator, 1).public().encode()],
                 preload: vec![(name.into(), token.clone())],

@@ -37,7 +37,7 @@ const VERSION_MAX: u64 = 2;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each one is its text")]
 pub enum JwtError {
-    #[error("the token is longer than {JWT_BYTES_MAX} bytes")]
+    #[error("the token is longer than {} bytes", JWT_BYTES_MAX)]
     TooLong,
     #[error("a token has three parts")]
     Parts,

@@ -155,7 +155,7 @@ impl Operators {
             let what = "there is no list of accounts".into();
             return Err(OperatorError::Content(claims.subject, what));
         };
-        let key = |account: &Value| {
+        let key = |account: &Value| -> Result<String, OperatorError> {
             let key = account.as_str().filter(|key| {
                 // Names of files are made of them.
                 PublicKey::parse_as(KeyKind::Account, key).is_some()
