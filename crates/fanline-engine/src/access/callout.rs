@@ -247,7 +247,7 @@ fn granted(access: &Access, key: CalloutKey) -> Result<Grant, CalloutError> {
 mod tests {
     use super::*;
     use crate::access::nkey::{KEY_BYTES, KeyKind};
-    use crate::access::{Account, AccessConfig};
+    use crate::access::{AccessConfig, Account, Decision};
 
     const NOW: i64 = 1_700_000_000;
 
@@ -299,6 +299,12 @@ mod tests {
             ..Peer::default()
         };
         access.answered(&response, &question, &peer, NOW)
+    }
+
+    #[test]
+    fn without_an_answer_nobody_comes_in() {
+        let decision = access(&[]).admit(&Credentials::default(), &Peer::default());
+        assert!(matches!(decision, Decision::Refused));
     }
 
     #[test]

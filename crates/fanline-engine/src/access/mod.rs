@@ -54,7 +54,8 @@ pub struct AccessConfig {
     pub always_nonce: bool,
     /// Whose tokens say what accounts there are; nobody's, unless in operator mode.
     pub operators: Option<Operators>,
-    /// Who is asked who may connect, if somebody is.
+    /// Who is asked who may connect, if somebody is. Shards do not ask yet: they refuse whoever is no
+    /// user of an account.
     pub callout: Option<Callout>,
 }
 
@@ -259,6 +260,7 @@ impl Access {
     pub fn is_required(&self) -> bool {
         self.token.is_some()
             || self.operators.is_some()
+            || self.callout.is_some()
             || !self.users.by_name.is_empty()
             || !self.users.by_nkey.is_empty()
     }
