@@ -19,6 +19,7 @@ mod serve;
 mod show;
 mod table;
 mod terminal;
+mod tls;
 mod value;
 mod values;
 
