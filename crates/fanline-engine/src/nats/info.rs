@@ -117,9 +117,8 @@ struct Wire<'a> {
 pub(crate) struct Audience<'a> {
     pub(crate) client_id: u64,
     pub(crate) peer: &'a Peer,
-    /// It is not told that credentials are needed: who may come without is not told at first that
-    /// others need some.
-    pub(crate) hides_auth: bool,
+    /// It is told that credentials are needed. Who may come without is not told so at first.
+    pub(crate) needs_auth: bool,
     /// In the form after CONNECT: where it is.
     pub(crate) account: Option<&'a str>,
     pub(crate) is_system: bool,
@@ -156,7 +155,7 @@ impl ServerInfo {
             port: here.map_or(self.port, |here| here.port),
             headers: self.headers,
             api_lvl: 5,
-            auth_required: self.auth_required && !audience.hides_auth,
+            auth_required: audience.needs_auth,
             tls_required: tls.required,
             tls_verify: tls.verify,
             tls_available: tls.available,

@@ -49,8 +49,9 @@ impl Shard {
         if session.ending.is_some() {
             return;
         }
+        let kind = session.peer.kind;
         // Meanwhile the directory may have changed.
-        match outcome.and_then(|grant| self.access.renew(&grant)) {
+        match outcome.and_then(|grant| self.access.renew(&grant, kind)) {
             Some(grant) => self.finish_connect(id, grant),
             None => self.refuse_credentials(id),
         }
@@ -58,7 +59,8 @@ impl Shard {
 
     /// Lets a client in that speaks before it has connected, if those who show nothing may come in.
     pub(super) fn admit_without_connect(&mut self, id: SessionId) -> bool {
-        if !self.access.has_no_auth_user() {
+        let kind = self.sessions[id.index()].peer.kind;
+        if !self.access.has_no_auth_user(kind) {
             return false;
         }
         let Decision::Admitted(grant) = self.decide(id) else {
@@ -140,14 +142,16 @@ impl Shard {
             let session = &mut self.sessions[id.index()];
             if !session.has_connected && !session.grant.names_user() {
                 // Who has said nothing yet is asked when he does.
-                let awaited = std::mem::replace(&mut session.awaits_auth, access.is_required());
+                let is_required = access.is_required_of(session.peer.kind);
+                let awaited = std::mem::replace(&mut session.awaits_auth, is_required);
                 if session.awaits_auth && !awaited {
                     let deadline = now + self.config.limits.auth_timeout;
                     self.arm_before(id, deadline);
                 }
                 continue;
             }
-            match access.renew(&self.sessions[id.index()].grant) {
+            let session = &self.sessions[id.index()];
+            match access.renew(&session.grant, session.peer.kind) {
                 Some(grant) => {
                     self.settle_in(id, grant);
                     self.drop_denied_subscriptions(id);

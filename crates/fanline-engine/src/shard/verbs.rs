@@ -25,7 +25,7 @@ impl Shard {
     pub fn open(&mut self, cid: u64, peer: Peer, is_full: bool, now: Duration) -> SessionId {
         let jitter = Duration::from_millis(u64::from(self.random.below(400)));
         let limits = &self.config.limits;
-        let awaits_auth = self.access.is_required();
+        let awaits_auth = self.access.is_required_of(peer.kind);
         let ping_at = now + FIRST_PING.min(ping_interval(limits, &peer)) + jitter;
         let deadline = if awaits_auth {
             now + limits.auth_timeout
@@ -385,7 +385,7 @@ impl Shard {
         let audience = Audience {
             client_id: session.cid,
             peer: &session.peer,
-            hides_auth: !connected && self.access.has_no_auth_user(),
+            needs_auth: self.needs_auth(&session.peer, connected),
             account: account
                 .filter(|_| connected)
                 .map(|account| account.name.as_str()),
@@ -395,12 +395,18 @@ impl Shard {
         self.send(id, &line);
     }
 
+    /// Whether INFO says that credentials are needed.
+    fn needs_auth(&self, peer: &Peer, connected: bool) -> bool {
+        let may_hide = !connected && self.access.has_no_auth_user(peer.kind);
+        self.access.is_required_of(peer.kind) && !may_hide
+    }
+
     /// The INFO that a connection begins with, for those who get it before their TLS begins.
     pub fn greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
         self.info.line(&Audience {
             client_id: cid,
             peer,
-            hides_auth: self.access.has_no_auth_user(),
+            needs_auth: self.needs_auth(peer, false),
             account: None,
             is_system: false,
         })
