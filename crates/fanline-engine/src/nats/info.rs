@@ -119,6 +119,8 @@ pub(crate) struct Audience<'a> {
     pub(crate) peer: &'a Peer,
     /// It is told that credentials are needed. Who may come without is not told so at first.
     pub(crate) needs_auth: bool,
+    /// The largest message of its account, where that may be less.
+    pub(crate) payload_bytes_max: Option<usize>,
     /// In the form after CONNECT: where it is.
     pub(crate) account: Option<&'a str>,
     pub(crate) is_system: bool,
@@ -159,7 +161,8 @@ impl ServerInfo {
             tls_required: tls.required,
             tls_verify: tls.verify,
             tls_available: tls.available,
-            max_payload: self.max_payload,
+            max_payload: (audience.payload_bytes_max)
+                .map_or(self.max_payload, |max| max.min(self.max_payload)),
             jetstream: self.jetstream,
             client_id: audience.client_id,
             client_ip: &peer.ip,

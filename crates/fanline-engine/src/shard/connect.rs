@@ -147,6 +147,8 @@ impl Shard {
                 if session.awaits_auth && !awaited {
                     let deadline = now + self.config.limits.auth_timeout;
                     self.arm_before(id, deadline);
+                } else if !is_required {
+                    self.count_connection(id);
                 }
                 continue;
             }

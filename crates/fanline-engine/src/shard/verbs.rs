@@ -77,6 +77,9 @@ impl Shard {
                 Some(ClientError::ConnectionsExceeded),
                 CloseReason::MaximumConnectionsExceeded,
             );
+        } else if !awaits_auth {
+            // It need not say more to be in `$G`.
+            self.count_connection(id);
         }
         id
     }
@@ -386,6 +389,10 @@ impl Shard {
             client_id: session.cid,
             peer: &session.peer,
             needs_auth: self.needs_auth(&session.peer, connected),
+            // Whose account is not known yet is told what holds for all.
+            payload_bytes_max: (!session.awaits_auth)
+                .then(|| self.quotas.payload_bytes_max(session.account))
+                .flatten(),
             account: account
                 .filter(|_| connected)
                 .map(|account| account.name.as_str()),
@@ -407,6 +414,7 @@ impl Shard {
             client_id: cid,
             peer,
             needs_auth: self.needs_auth(peer, false),
+            payload_bytes_max: None,
             account: None,
             is_system: false,
         })
