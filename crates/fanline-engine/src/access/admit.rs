@@ -47,6 +47,8 @@ pub struct Grant {
     pub rights: Option<Arc<Rights>>,
     /// For how long, from the moment of the decision.
     pub expires_in: Option<Duration>,
+    /// Whether all that holds only behind a proxy that signs.
+    pub needs_proxy: bool,
     pub(super) key: Option<Key>,
 }
 
@@ -184,6 +186,7 @@ impl Access {
             user: user.name().into(),
             rights: self.rights[place.account.index()][place.at].clone(),
             expires_in: None,
+            needs_proxy: user.proxy_required,
             key: Some(Key::User(
                 user.identity.clone(),
                 user.connection_kinds.clone(),

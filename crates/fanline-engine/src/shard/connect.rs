@@ -96,6 +96,9 @@ impl Shard {
 
     /// Gives a client what it was granted.
     fn settle_in(&mut self, id: SessionId, grant: Grant) {
+        if grant.needs_proxy {
+            return self.refuse_without_proxy(id, &grant);
+        }
         self.bind(id, grant.account);
         let session = &mut self.sessions[id.index()];
         session.restriction = Restriction::new(&grant);
@@ -110,8 +113,22 @@ impl Shard {
         self.count_connection(id);
     }
 
+    /// Sends a user away that may come through a proxy only. The client is told no more than one with a
+    /// wrong password; the log says what to do.
+    fn refuse_without_proxy(&mut self, id: SessionId, grant: &Grant) {
+        self.pending.notice(id, || {
+            let user = &grant.user;
+            format!("authentication error - User {user:?} must come through a proxy that signs")
+        });
+        let error = Some(ClientError::Authorization);
+        self.refuse(id, error, CloseReason::ProxyRequired);
+    }
+
     /// Tells a client that what it showed is not enough, and ends the connection.
     pub(super) fn refuse_credentials(&mut self, id: SessionId) {
+        if self.sessions[id.index()].ending.is_some() {
+            return;
+        }
         let options = &self.sessions[id.index()].options;
         let shown = match options {
             o if !o.nkey.is_empty() => format!("Nkey {:?}", o.nkey),

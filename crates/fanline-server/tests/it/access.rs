@@ -210,6 +210,31 @@ fn users_come_the_way_they_may() {
     check(&server, ",\"user\":\"tcp\",\"pass\":\"pw\"", true);
 }
 
+/// Once such a user was let in from anywhere.
+#[test]
+fn who_must_come_through_a_proxy_does_not_come_without() {
+    let mut ada = User::new("ada", "pw");
+    ada.proxy_required = true;
+    let open = || User::new("ada", "pw");
+    let anybody = |user: User| AccessConfig {
+        no_auth_user: Some("ada".into()),
+        ..with_users(vec![user])
+    };
+    let server = server(anybody(ada.clone()));
+    check(&server, ",\"user\":\"ada\",\"pass\":\"pw\"", false);
+    check(&server, ",\"user\":\"ada\",\"pass\":\"no\"", false);
+    check(&server, "", false);
+    let mut bare = RawClient::open(server.address());
+    bare.expect_info();
+    bare.send("PING\r\n");
+    assert_eq!(bare.lines_to_end(), [REFUSAL]);
+    // Nor does one stay for whom it becomes so.
+    server.handle.replace_access(anybody(open())).unwrap();
+    let mut inside = as_user(&server, "ada");
+    server.handle.replace_access(anybody(ada)).unwrap();
+    assert_eq!(inside.lines_to_end(), [REFUSAL]);
+}
+
 #[test]
 fn who_says_nothing_is_sent_away() {
     let server = TestServer::with(Options {

@@ -31,7 +31,9 @@ impl ConnectionEvent {
             self,
             ConnectionEvent::Gone(closed) if matches!(
                 closed.reason,
-                CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
+                CloseReason::AuthenticationFailure
+                    | CloseReason::AuthenticationTimeout
+                    | CloseReason::ProxyRequired
             )
         )
     }
