@@ -6,6 +6,7 @@ mod bench;
 mod commands;
 mod compat;
 mod connection;
+mod dump;
 mod failure;
 mod files;
 mod jetstream;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Args;
 use fanline_server::config::{self, ConfigError, Fault, Loaded, LogOptions};
@@ -13,6 +14,7 @@ use fanline_server::{
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::dump;
 use crate::log::{self, LogFormat, LogSettings};
 use crate::notify::{self, State};
 use crate::tls::TlsFlags;
@@ -30,7 +32,7 @@ Examples:
   fanline -p 4222 -m 8222 -D          nats-server's own flags work too
 
 Ctrl-C and SIGTERM stop it, SIGUSR2 sends the clients away first, SIGUSR1 opens the log file again,
-SIGHUP has it read the configuration file again.")]
+SIGHUP has it read the configuration file again, SIGQUIT says what its threads do and ends it with 2.")]
 pub(crate) struct ServeArgs {
     /// Read a configuration file, in nats-server's grammar: docs/configuration.md
     #[arg(short, long, value_name = "FILE")]
@@ -325,10 +327,9 @@ pub(crate) fn run(job: Job) -> ExitCode {
         }
         notify::tell(State::Ready);
         tokio::select! {
-            () = handle.wait() => {}
-            never = signals.obey(&handle, job) => match never {},
+            () = handle.wait() => ExitCode::SUCCESS,
+            code = signals.obey(&handle, job) => code,
         }
-        ExitCode::SUCCESS
     })
 }
 
@@ -337,12 +338,16 @@ fn fail(text: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// As Go's runtime ends a program that gets SIGQUIT.
+const QUIT_CODE: u8 = 2;
+
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
     reopen: Signal,
     lame_duck: Signal,
     reload: Signal,
+    quit: Signal,
 }
 
 impl Signals {
@@ -353,11 +358,14 @@ impl Signals {
             reopen: signal(SignalKind::user_defined1())?,
             lame_duck: signal(SignalKind::user_defined2())?,
             reload: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
         })
     }
 
-    /// Does what signals ask for, until the server has stopped and nobody polls it any more.
-    async fn obey(mut self, handle: &Handle, mut job: Job) -> std::convert::Infallible {
+    /// Does what signals ask for, until the server has stopped and nobody polls it any more, or until
+    /// one ends the process at once: then it returns with which code.
+    async fn obey(mut self, handle: &Handle, mut job: Job) -> ExitCode {
+        let started = Instant::now();
         let mut is_lame_duck = false;
         loop {
             tokio::select! {
@@ -391,6 +399,10 @@ impl Signals {
                         tracing::error!("Failed to reload server configuration: {why}");
                     }
                     notify::tell(State::Ready);
+                }
+                _ = self.quit.recv() => {
+                    eprint!("{}", dump::text(handle, started.elapsed()));
+                    return ExitCode::from(QUIT_CODE);
                 }
             }
         }

@@ -380,6 +380,11 @@ impl Handle {
         &self.shared.addresses
     }
 
+    /// How many connections there are. It is out of date when it is read.
+    pub fn connections(&self) -> usize {
+        self.shared.common.connection_count()
+    }
+
     /// Asks the server to stop: what is queued for clients is written as far as they take it at
     /// once, and all connections are closed. Returns before that is done; see [`Handle::wait`].
     pub fn shutdown(&self) {

@@ -82,6 +82,10 @@ TLS options:
         --tlsverify                  Clients must show a valid certificate
         --tlscacert <file>           Authorities that it must come from (PEM)
 
+Signals:
+    INT, TERM: stop   USR1: open the log file again   USR2: lame duck   HUP: reload
+    QUIT: print what the threads do, and end with exit code 2
+
 Common options:
     -h, --help                       Show this message
         --help_tls                   Show how TLS is set up
