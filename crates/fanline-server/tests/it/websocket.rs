@@ -1,5 +1,6 @@
 //! WebSocket on its own listener: the upgrade, frames in both directions, compression, the end.
 
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use fanline_engine::websocket::{Deflater, unmask};
@@ -58,15 +59,15 @@ struct Heard {
 }
 
 /// A WebSocket client that is upgraded.
-struct Page<S> {
+pub(crate) struct Page<S> {
     talker: Talker<S>,
     response: String,
     /// Data of frames that nobody has looked at.
     data: Vec<u8>,
 }
 
-impl<S: std::io::Read + std::io::Write> Page<S> {
-    fn over(stream: S, extra: &str) -> Self {
+impl<S: Read + Write> Page<S> {
+    pub(crate) fn over(stream: S, extra: &str) -> Self {
         let mut talker = Talker::new(stream);
         talker.say(request(extra));
         let response = talker.until("\r\n\r\n");
@@ -150,6 +151,33 @@ impl<S: std::io::Read + std::io::Write> Page<S> {
         self.until("\r\n");
         self.send("CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n");
         self.until("PONG\r\n");
+    }
+}
+
+/// What the protocol says within the frames. It ends with the close frame.
+impl<S: Read + Write> Read for Page<S> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        while self.data.is_empty() {
+            match self.frame() {
+                Some(heard) if heard.first == 0x82 => self.data = heard.payload,
+                _ => return Ok(0),
+            }
+        }
+        let taken = room.len().min(self.data.len());
+        room[..taken].copy_from_slice(&self.data[..taken]);
+        self.data.drain(..taken);
+        Ok(taken)
+    }
+}
+
+impl<S: Read + Write> Write for Page<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let stream = &mut self.talker.stream;
+        stream.write_all(&frame(0x82, bytes)).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.talker.stream.flush()
     }
 }
 
