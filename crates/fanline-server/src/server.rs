@@ -615,6 +615,9 @@ fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
             .zip(addresses.websocket)
             .map(|(websocket, address)| Box::new(websocket_info(websocket, address))),
         lame_duck: false,
+        started_at: SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The JSON of INFO.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use crate::access::ConnectionKind;
@@ -40,6 +42,8 @@ pub struct ServerInfo {
     pub websocket: Option<Box<ListenerInfo>>,
     /// Set once the server goes into lame duck mode.
     pub lame_duck: bool,
+    /// When it started, since 1970 UTC. It is not told to clients.
+    pub started_at: Duration,
 }
 
 /// What clients are told about TLS.
