@@ -167,7 +167,13 @@ impl Shard {
                     self.without_served(|shard| shard.pass_answer(account, topic, message, origin))
                 }
             };
-            if !is_heard && exit.kind != BridgeKind::Replies {
+            let may_be_skipped = match exit.kind {
+                BridgeKind::Stream => true,
+                // It is reported each time that nobody is there.
+                BridgeKind::Service(terms) => terms.measured.is_none(),
+                BridgeKind::Replies => false,
+            };
+            if !is_heard && may_be_skipped {
                 self.routers.note_unheard(exit);
             }
             delivered |= is_heard;
