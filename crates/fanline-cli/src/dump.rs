@@ -13,6 +13,8 @@ use fanline_server::{Handle, VERSION};
 /// Where Linux tells of this process's threads. Elsewhere nothing is told of them.
 const THREADS: &str = "/proc/self/task";
 
+const HEADING: &str = "thread           state         ran  waits in\n";
+
 /// All that is known. Asks nobody, so that it is told even when no thread answers.
 pub(crate) fn text(handle: &Handle, uptime: Duration) -> String {
     let mut text = String::from("SIGQUIT: quit\n");
@@ -25,7 +27,7 @@ pub(crate) fn text(handle: &Handle, uptime: Duration) -> String {
         uptime.as_secs_f64(),
         handle.addresses().clients,
     );
-    let _ = writeln!(text, "{:<16} {:<6} {:>10}  waits in", "thread", "state", "ran");
+    text.push_str(HEADING);
     let mut threads: Vec<String> = fs::read_dir(THREADS)
         .into_iter()
         .flatten()
