@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use fanline_engine::access::{AccessConfig, AccessError};
-use fanline_engine::{Access, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold};
+use fanline_engine::access::{AccessConfig, AccessError, WebSocketAccess};
+use fanline_engine::{
+    Access, Auth, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold,
+};
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
@@ -147,6 +149,10 @@ pub(crate) type StartKeeper =
 pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Handle, StartError> {
     let keepers = usize::from(keeper.is_some());
     check(&options, SHARDS_MAX - keepers)?;
+    let options = Options {
+        auth: auth(&options.auth, options.websocket.as_ref())?,
+        ..options
+    };
     let listeners = listeners(&options)?;
     let sockets = Sockets::bind(&options)?;
     let addresses = sockets.addresses()?;
@@ -247,6 +253,18 @@ fn listeners(options: &Options) -> Result<Listeners, StartError> {
         proxy_protocol: options.proxy_protocol,
         websocket: websocket.transpose()?,
     })
+}
+
+/// What clients must show, with what those show who come over WebSocket.
+fn auth(auth: &Auth, websocket: Option<&WebSocketOptions>) -> Result<Auth, StartError> {
+    let own = websocket.map(WebSocketOptions::access).transpose();
+    let own = own.map_err(StartError::Option)?.unwrap_or_default();
+    if own == WebSocketAccess::default() {
+        return Ok(auth.clone());
+    }
+    let access = auth.directory().with_websocket(own);
+    let access = access.map_err(|error| StartError::Option(format!("websocket: {error}")))?;
+    Ok(Auth::Directory(Arc::new(access)))
 }
 
 fn limits(options: &Options) -> Limits {
@@ -362,6 +380,11 @@ impl Handle {
         &self.shared.addresses
     }
 
+    /// How many connections there are. It is out of date when it is read.
+    pub fn connections(&self) -> usize {
+        self.shared.common.connection_count()
+    }
+
     /// Asks the server to stop: what is queued for clients is written as far as they take it at
     /// once, and all connections are closed. Returns before that is done; see [`Handle::wait`].
     pub fn shutdown(&self) {
@@ -376,14 +399,18 @@ impl Handle {
 
     /// Has the server admit clients by other users, accounts and permissions from now on. Clients whose
     /// user is gone or has other credentials are sent away with `Authorization Violation`; the others
-    /// stay, and what they are subscribed to and may not be any more is dropped.
+    /// stay, and what they are subscribed to and may not be any more is dropped. What WebSocket clients
+    /// show in place of others stays as it is, unless `config` says something else.
     ///
     /// # Errors
     /// When something is wrong with them: then everything stays as it is.
-    pub fn replace_access(&self, config: AccessConfig) -> Result<(), AccessError> {
+    pub fn replace_access(&self, mut config: AccessConfig) -> Result<(), AccessError> {
         let Ok(mut current) = self.shared.access.lock() else {
             return Ok(());
         };
+        if config.websocket == WebSocketAccess::default() {
+            config.websocket = current.websocket_access();
+        }
         let next = Arc::new(current.successor(config)?);
         *current = Arc::clone(&next);
         // Under the lock, so that all hear of several in the same order.
@@ -410,6 +437,10 @@ impl Handle {
         let shared = &self.shared;
         check(&options, SHARDS_MAX)?;
         let before = shared.options();
+        let options = Options {
+            auth: auth(&options.auth, before.websocket.as_ref())?,
+            ..options
+        };
         if let Some(path) = &options.pid_file
             && before.pid_file.as_ref() != Some(path)
         {
@@ -584,6 +615,9 @@ fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
             .zip(addresses.websocket)
             .map(|(websocket, address)| Box::new(websocket_info(websocket, address))),
         lame_duck: false,
+        started_at: SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default(),
     }
 }
 

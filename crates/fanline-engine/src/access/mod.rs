@@ -15,6 +15,7 @@ mod rights;
 #[cfg(test)]
 mod tests;
 mod user;
+mod websocket;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub(crate) use imports::{covers, in_order_of_wildcards, overlap};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub use rights::Rights;
 pub use user::{ConnectionKind, Identity, Password, User};
+pub use websocket::WebSocketAccess;
+use websocket::Door;
 
 /// What a server is told about accounts and users. The default lets everybody in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +50,8 @@ pub struct AccessConfig {
     pub system_account: Option<String>,
     /// A nonce is sent even if nobody has to sign it.
     pub always_nonce: bool,
+    /// What those show who come over WebSocket, where that differs.
+    pub websocket: WebSocketAccess,
 }
 
 impl AccessConfig {
@@ -73,6 +78,8 @@ pub struct Access {
     rights: Vec<Vec<Option<Arc<Rights>>>>,
     no_auth_user: Option<Place>,
     always_nonce: bool,
+    /// What decides for WebSocket clients in place of `token` and `no_auth_user`.
+    websocket: Option<Door>,
 }
 
 /// Where a user is found: its account, and its place among those of the account.
@@ -97,6 +104,7 @@ impl PartialEq for Access {
             && self.accounts == other.accounts
             && self.no_auth_user == other.no_auth_user
             && self.always_nonce == other.always_nonce
+            && self.websocket == other.websocket
     }
 }
 
@@ -154,19 +162,20 @@ impl Access {
     /// # Errors
     /// Says what is wrong, naming it.
     pub fn in_place_of(&self, before: &Access) -> Result<Self, AccessError> {
-        let no_auth_user = self
-            .no_auth_user
-            .map(|place| match &self.user_at(place).identity {
-                Identity::Name(name, _) => name.clone(),
-                Identity::Nkey(public) => public.clone(),
-            });
-        before.successor(AccessConfig {
+        before.successor(self.config())
+    }
+
+    /// What it was made of.
+    fn config(&self) -> AccessConfig {
+        let name_of = |place: Place| self.user_at(place).name().to_owned();
+        AccessConfig {
             token: self.token.clone(),
             accounts: self.accounts.clone(),
-            no_auth_user,
+            no_auth_user: self.no_auth_user.map(name_of),
             system_account: Some(self.accounts[AccountId::SYSTEM.index()].name.clone()),
             always_nonce: self.always_nonce,
-        })
+            websocket: self.websocket_access(),
+        }
     }
 
     fn after(known: &[Account], config: AccessConfig) -> Result<Self, AccessError> {
@@ -180,17 +189,8 @@ impl Access {
         if config.token.is_some() && !(users.by_name.is_empty() && users.by_nkey.is_empty()) {
             return Err(AccessError::TokenAndUsers);
         }
-        let no_auth_user = match config.no_auth_user {
-            None => None,
-            Some(name) => match users
-                .by_name
-                .get(&name)
-                .or_else(|| users.by_nkey.get(&name))
-            {
-                Some(place) => Some(*place),
-                None => return Err(AccessError::UnknownNoAuthUser(name)),
-            },
-        };
+        let no_auth_user = config.no_auth_user.map(|name| users.find(name)).transpose()?;
+        let websocket = Door::new(config.websocket, &users)?;
         imports::check(&accounts, &by_name)?;
         let rights = accounts.iter().map(rights_of).collect();
         Ok(Access {
@@ -201,6 +201,7 @@ impl Access {
             rights,
             no_auth_user,
             always_nonce: config.always_nonce,
+            websocket,
         })
     }
 
@@ -228,14 +229,9 @@ impl Access {
         &self.accounts[place.account.index()].users[place.at]
     }
 
-    /// Whether a client has to show credentials.
+    /// Whether a client that comes over TCP has to show credentials.
     pub fn is_required(&self) -> bool {
         self.token.is_some() || !self.users.by_name.is_empty() || !self.users.by_nkey.is_empty()
-    }
-
-    /// Whether clients may do without credentials, though there are users.
-    pub fn has_no_auth_user(&self) -> bool {
-        self.no_auth_user.is_some()
     }
 
     /// Whether clients are told a nonce to be signed.
@@ -285,6 +281,12 @@ fn rights_of(account: &Account) -> Vec<Option<Arc<Rights>>> {
 }
 
 impl Users {
+    /// Where the user of this name or public key is, for those who show nothing.
+    fn find(&self, name: String) -> Result<Place, AccessError> {
+        let known = self.by_name.get(&name).or_else(|| self.by_nkey.get(&name));
+        known.copied().ok_or(AccessError::UnknownNoAuthUser(name))
+    }
+
     fn new(accounts: &[Account]) -> Result<Self, AccessError> {
         let mut users = Users::default();
         for (id, account) in (0..).map(AccountId).zip(accounts) {

@@ -71,6 +71,8 @@ pub enum CloseReason {
     AuthenticationTimeout,
     #[error("Authentication Failure")]
     AuthenticationFailure,
+    #[error("Proxy Required")]
+    ProxyRequired,
     #[error("Slow Consumer (Pending Bytes)")]
     SlowConsumerPendingBytes,
     #[error("Slow Consumer (Write Deadline)")]

@@ -6,8 +6,10 @@
 use std::time::Duration;
 
 use super::cache::RouteMemo;
-use crate::access::{Access, Account, AccountId, ExportKind, Import, ImportKind, ResponseKind};
-use crate::access::{covers, in_order_of_wildcards};
+use crate::access::{
+    Access, Account, AccountId, ExportKind, Import, ImportKind, ResponseKind, Sampling, covers,
+    in_order_of_wildcards,
+};
 use crate::transform::Transform;
 
 /// How long an answer to a request may take, if the export does not say.
@@ -52,6 +54,16 @@ pub(crate) struct Terms {
     pub(crate) patience: Duration,
     /// Whether who answers is told who asks.
     pub(crate) share: bool,
+    /// Which answers are reported.
+    pub(crate) measured: Option<Measured>,
+}
+
+/// Of which requests it is told how long they took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Measured {
+    /// The place of the export among those of its account.
+    pub(crate) export: usize,
+    pub(crate) sampling: Sampling,
 }
 
 /// Where a topic leads over a bridge.
@@ -221,22 +233,28 @@ fn reverse(subject: &str, to: &str) -> Option<Transform> {
 /// The terms of the export that an import stands on.
 fn terms(import: &Import, exporter: &Account) -> Terms {
     let share = matches!(import.kind, ImportKind::Service { share: true });
-    let found = exporter.exports.iter().find_map(|export| {
+    let found = exporter.exports.iter().enumerate().find_map(|(at, export)| {
         let ExportKind::Service {
             response,
             response_threshold,
-            ..
+            latency,
         } = &export.kind
         else {
             return None;
         };
-        covers(&export.subject, &import.subject).then_some((*response, *response_threshold))
+        let measured = latency.as_ref().map(|latency| Measured {
+            export: at,
+            sampling: latency.sampling,
+        });
+        let found = (*response, *response_threshold, measured);
+        covers(&export.subject, &import.subject).then_some(found)
     });
-    let (response, threshold) = found.unwrap_or_default();
+    let (response, threshold, measured) = found.unwrap_or_default();
     Terms {
         response,
         patience: threshold.unwrap_or(RESPONSE_TIME),
         share,
+        measured,
     }
 }
 

@@ -8,6 +8,7 @@ mod connect;
 mod crossing;
 mod deliver;
 mod keeper;
+mod latency;
 mod mappings;
 mod pending;
 mod permit;

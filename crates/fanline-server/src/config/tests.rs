@@ -329,6 +329,21 @@ fn wrong_values_are_told_with_their_place() {
     );
 }
 
+/// Once such users were let in from anywhere.
+#[test]
+fn users_that_need_a_proxy_are_refused() {
+    let reason = "proxy_required: proxies that sign are not supported by Fanline yet";
+    for (text, column) in [
+        ("authorization {proxy_required: true}", 16),
+        ("authorization {users: [{user: a, password: b, proxy_required: true}]}", 47),
+        ("accounts {A {users: [{user: a, password: b, proxy_required: true}]}}", 45),
+    ] {
+        check_faults(text, &format!("c.conf:1:{column}: {reason}"));
+    }
+    let off = "authorization {users: [{user: a, password: b, proxy_required: false}]}";
+    assert!(loaded(off).is_ok());
+}
+
 #[test]
 fn what_deployments_carry_starts_with_a_warning() {
     let text = "

@@ -348,7 +348,9 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
         found.end,
         Some((
             _,
-            CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
+            CloseReason::AuthenticationFailure
+                | CloseReason::AuthenticationTimeout
+                | CloseReason::ProxyRequired
         ))
     );
     let account = access.account(found.status.account);

@@ -195,6 +195,7 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
     let shared = &monitor.shared;
     let options = shared.options();
     let limits = &options.limits;
+    let port = shared.addresses.monitoring.map_or(0, |address| address.port());
     Settings {
         max_connections: limits.connections_max,
         max_subscriptions: limits.subscriptions_max,
@@ -204,12 +205,9 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
             .monitoring
             .as_ref()
             .map_or_else(String::new, |(host, _)| host.clone()),
-        http_port: shared
-            .addresses
-            .monitoring
-            .map_or(0, |address| address.port()),
+        http_port: if options.monitoring_tls { 0 } else { port },
         http_base_path: "",
-        https_port: 0,
+        https_port: if options.monitoring_tls { port } else { 0 },
         auth_timeout: Number(limits.auth_timeout.as_secs_f64()),
         max_control_line: limits.control_line_bytes_max,
         max_payload: limits.payload_bytes_max,
