@@ -24,7 +24,7 @@ pub const COMPATIBLE_VERSION: &str = "2.15.2";
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Bytes in the pipe between a server and a client in its own process, in each direction.
-const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
+pub(crate) const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -151,6 +151,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         mailboxes: (0..shards + keepers).map(|_| Mailbox::default()).collect(),
         keeper: OnceLock::new(),
         started: Instant::now(),
+        events: OnceLock::new(),
         connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
     });
     let shared = Arc::new(Shared {
@@ -203,6 +204,16 @@ impl Shared {
         });
     }
 
+    /// Has the first shard serve the server's own client in the system account.
+    pub(crate) fn assign_insider(&self, stream: tokio::io::DuplexStream) {
+        let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
+        let _ = self.shards[0].send(Command::Serve {
+            transport: Transport::Insider(stream),
+            cid,
+            is_full: false,
+        });
+    }
+
     /// The shard with the most connections.
     pub(crate) fn fullest_shard(&self) -> &mpsc::UnboundedSender<Command> {
         let counts = self
@@ -224,7 +235,7 @@ impl Shared {
 /// A running server.
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     orders: mpsc::UnboundedSender<Order>,
     stopped: watch::Receiver<bool>,
 }

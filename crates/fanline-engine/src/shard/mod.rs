@@ -3,6 +3,7 @@
 mod backlog;
 mod crossing;
 mod deliver;
+mod insider;
 mod keeper;
 mod pending;
 mod run;

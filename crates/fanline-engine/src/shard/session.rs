@@ -47,6 +47,8 @@ pub(super) struct Session {
     /// Whether it understands HMSG.
     pub(super) takes_headers: bool,
     pub(super) cid: u64,
+    /// The server's own: not counted, and not told of.
+    pub(super) is_insider: bool,
     /// Where it publishes and subscribes.
     pub(super) account: AccountId,
     pub(super) memo: RouteMemo,

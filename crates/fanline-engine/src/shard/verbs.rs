@@ -37,6 +37,7 @@ impl Shard {
             is_dirty: false,
             takes_headers: false,
             cid,
+            is_insider: false,
             account: AccountId::GLOBAL,
             memo: RouteMemo::default(),
             parse_limits: parse_limits(limits, false),

@@ -24,7 +24,10 @@ pub(super) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
     if info.tls_required {
         return Err(ClientError::TlsRequired);
     }
-    let mut hello = connect_line(options, address);
+    let mut hello = match options.is_insider {
+        true => Vec::new(),
+        false => connect_line(options, address),
+    };
     hello.extend_from_slice(b"PING\r\n");
     stream.write_all(&hello).await.map_err(disconnected)?;
     stream.flush().await.map_err(disconnected)?;

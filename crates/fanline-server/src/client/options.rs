@@ -21,6 +21,8 @@ pub struct ConnectOptions {
     pub(super) user: Option<(String, String)>,
     pub(super) token: Option<String>,
     pub(super) echo: bool,
+    /// Say nothing of oneself: the server knows.
+    pub(super) is_insider: bool,
     pub(super) connect_timeout: Duration,
 }
 
@@ -67,6 +69,14 @@ impl ConnectOptions {
         self
     }
 
+    /// For the server's own client, which need not say who it is.
+    pub(crate) fn insider() -> Self {
+        ConnectOptions {
+            is_insider: true,
+            ..ConnectOptions::default()
+        }
+    }
+
     /// How long opening the connection and being accepted may take, per server; two seconds by
     /// default.
     #[must_use]
@@ -89,6 +99,7 @@ impl Default for ConnectOptions {
             user: None,
             token: None,
             echo: true,
+            is_insider: false,
             connect_timeout: Duration::from_secs(2),
         }
     }

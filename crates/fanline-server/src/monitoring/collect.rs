@@ -50,6 +50,28 @@ pub(super) async fn jetstream(
     }
 }
 
+/// What every shard says to a question.
+pub(super) async fn of_all<T>(
+    shared: &Shared,
+    command: impl Fn(oneshot::Sender<T>) -> Command,
+) -> Result<Vec<T>, Refusal> {
+    ask(&shared.shards, PATIENCE, command).await
+}
+
+/// The counts of all shards together, of each account by its id.
+pub(super) async fn totals_by_account(shared: &Shared) -> Result<Vec<ShardStatus>, Refusal> {
+    let mut sums: Vec<ShardStatus> = Vec::new();
+    for shard in ask(&shared.shards, PATIENCE, Command::StatusByAccount).await? {
+        if sums.len() < shard.len() {
+            sums.resize(shard.len(), ShardStatus::default());
+        }
+        sums.iter_mut()
+            .zip(&shard)
+            .for_each(|(sum, one)| sum.add(one));
+    }
+    Ok(sums)
+}
+
 /// Asks every shard at once.
 async fn ask<T>(
     shards: &[mpsc::UnboundedSender<Command>],

@@ -13,7 +13,7 @@ use super::subsz::SubscriptionRow;
 use super::{Monitor, collect, now_text, time};
 use crate::shell::{Told, Wanted};
 
-/// The account that everybody is in.
+/// The account of those who name none.
 pub(super) const ACCOUNT: &str = "$G";
 
 /// Connections in one page when nothing else is asked for.
@@ -101,9 +101,10 @@ impl Options {
         })
     }
 
-    fn includes(&self, status: &ConnectionStatus) -> bool {
+    fn includes(&self, monitor: &Monitor, status: &ConnectionStatus) -> bool {
         let is_user = self.user.is_empty() || self.user == status.user;
-        let is_account = self.account.is_empty() || self.account == ACCOUNT;
+        let is_account =
+            self.account.is_empty() || self.account == monitor.account_name(status.account);
         let is_cid = self.cid.is_none_or(|cid| cid == status.cid);
         is_user && is_account && is_cid && self.mqtt_client.is_empty()
     }
@@ -232,12 +233,14 @@ struct Row {
     version: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     authorized_user: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     subscriptions_list: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     subscriptions_list_detail: Vec<SubscriptionRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name_tag: Option<&'static str>,
+    name_tag: Option<String>,
 }
 
 /// What waits for a connection that takes less than there is, or waited when it was dropped for that.
@@ -277,7 +280,7 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     let told = collect::connections(&monitor.shared, &wanted).await?;
     let total = told.open.len() + told.closed.len();
     let mut found = found_in(told);
-    found.retain(|found| options.includes(&found.status));
+    found.retain(|found| options.includes(monitor, &found.status));
     let now = monitor.now();
     sort_by(&mut found, options.sort, now);
     let mut found = page(found, options.offset, options.limit);
@@ -346,6 +349,7 @@ fn row(monitor: &Monitor, options: &Options, found: Found, now: Duration) -> Row
     let (uptime, idle) = (found.uptime(now), found.idle(now));
     let until = found.until(now);
     let Found { status, end } = found;
+    let account = monitor.account_name(status.account);
     let (mut subjects, mut details) = (Vec::new(), Vec::new());
     let list = status.subscriptions_list.into_iter();
     match options.lists {
@@ -382,9 +386,10 @@ fn row(monitor: &Monitor, options: &Options, found: Found, now: Duration) -> Row
         } else {
             String::new()
         },
+        account: (options.auth && account != ACCOUNT).then(|| account.clone()),
         subscriptions_list: subjects,
         subscriptions_list_detail: details,
-        name_tag: (options.auth && is_admitted).then_some(ACCOUNT),
+        name_tag: (options.auth && is_admitted).then_some(account),
     }
 }
 

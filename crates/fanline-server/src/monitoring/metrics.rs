@@ -8,7 +8,6 @@ use fanline_engine::{Backlog, ConnectionStatus, ShardStatus};
 use hyper::StatusCode;
 
 use super::answer::{Answer, Refusal};
-use super::connz::ACCOUNT;
 use super::{Monitor, collect, process};
 use crate::server::{COMPATIBLE_VERSION, VERSION};
 use crate::shell::Wanted;
@@ -133,7 +132,12 @@ async fn add_behind(page: &mut Page, monitor: &Monitor) -> Result<(), Refusal> {
             let backlog = status.backlog.as_deref().cloned().unwrap_or_default();
             let since = backlog.since.unwrap_or(now);
             let waited = now.saturating_sub(since).as_secs_f64();
-            (labels(status, &backlog), status.pending_bytes, waited)
+            let account = monitor.account_name(status.account);
+            (
+                labels(status, &account, &backlog),
+                status.pending_bytes,
+                waited,
+            )
         })
         .collect();
     let name = "fanline_connection_pending_bytes";
@@ -153,12 +157,12 @@ async fn add_behind(page: &mut Page, monitor: &Monitor) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn labels(status: &ConnectionStatus, backlog: &Backlog) -> String {
+fn labels(status: &ConnectionStatus, account: &str, backlog: &Backlog) -> String {
     let cid = status.cid.to_string();
     let labels = [
         ("cid", cid.as_str()),
         ("name", &status.name),
-        ("account", ACCOUNT),
+        ("account", account),
         ("user", &status.user),
         ("subject", backlog.subject.as_deref().unwrap_or_default()),
     ];

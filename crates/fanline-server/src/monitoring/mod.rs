@@ -15,6 +15,7 @@ mod metrics;
 mod process;
 mod query;
 mod subsz;
+mod system;
 mod time;
 mod unsupported;
 mod varz;
@@ -44,6 +45,7 @@ use crate::server::Shared;
 use answer::{Answer, Refusal};
 use process::CpuMeter;
 use query::Query;
+pub(crate) use system::{ConnectionEvent, EVENTS_MAX, System};
 
 /// Connections served at once. More wait to be accepted until one of these ends.
 const CONNECTIONS_MAX: usize = 64;
@@ -58,6 +60,8 @@ const CONNECTION_TIME: Duration = Duration::from_secs(300);
 /// How long the last answer may then take to be read. Longer: it is cut off.
 const LAST_ANSWER_TIME: Duration = Duration::from_secs(30);
 
+/// What monitoring tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {
     Index,
     Varz,
@@ -91,23 +95,18 @@ const ENDPOINTS: [(&str, &str, Endpoint); 13] = [
 ];
 
 /// What all requests share.
-struct Monitor {
-    shared: Arc<Shared>,
+pub(crate) struct Monitor {
+    pub(crate) shared: Arc<Shared>,
     cpu: RefCell<CpuMeter>,
     /// How often each path was asked for.
     requests: RefCell<BTreeMap<&'static str, u64>>,
 }
 
 /// Serves until the listener fails.
-pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
+pub(crate) async fn serve(listener: TcpListener, monitor: Rc<Monitor>) -> io::Result<()> {
     /// How long to wait when the process has no descriptor left.
     const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let monitor = Rc::new(Monitor {
-        shared,
-        cpu: CpuMeter::start().into(),
-        requests: RefCell::default(),
-    });
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let place = Arc::clone(&places).acquire_owned().await;
@@ -128,6 +127,14 @@ pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) -> io::Res
 }
 
 impl Monitor {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Monitor {
+            shared,
+            cpu: CpuMeter::start().into(),
+            requests: RefCell::default(),
+        }
+    }
+
     async fn serve_connection(&self, stream: TcpStream) {
         let service = service_fn(async |request| Ok::<_, Infallible>(self.answer(&request).await));
         let connection = http1::Builder::new()
@@ -159,6 +166,10 @@ impl Monitor {
         let entry = ENDPOINTS.iter().find(|(at, ..)| *at == path);
         let (_, counted_as, endpoint) = entry.ok_or(Refusal::NotFound)?;
         *self.requests.borrow_mut().entry(counted_as).or_default() += 1;
+        self.tell(endpoint, query).await
+    }
+
+    async fn tell(&self, endpoint: &Endpoint, query: &Query) -> Result<Answer, Refusal> {
         match endpoint {
             Endpoint::Index => Ok(index::answer()),
             Endpoint::Varz => varz::answer(self).await,

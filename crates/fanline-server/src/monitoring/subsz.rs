@@ -4,7 +4,6 @@ use fanline_engine::{Filter, ShardStatus, SubscriptionStatus, is_literal_topic};
 use serde::Serialize;
 
 use super::answer::{Answer, Number, Refusal};
-use super::connz::ACCOUNT;
 use super::query::{Query, page};
 use super::{Monitor, collect, now_text};
 use crate::shell::Wanted;
@@ -16,9 +15,9 @@ const LIMIT_DEFAULT: usize = 1024;
 #[derive(Serialize)]
 pub(super) struct SubscriptionRow {
     #[serde(skip_serializing_if = "Option::is_none")]
-    account: Option<&'static str>,
+    account: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    account_tag: Option<&'static str>,
+    account_tag: Option<String>,
     subject: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     qgroup: String,
@@ -44,10 +43,11 @@ impl SubscriptionRow {
         }
     }
 
-    fn with_account(sub: SubscriptionStatus) -> Self {
+    fn with_account(monitor: &Monitor, sub: SubscriptionStatus) -> Self {
+        let account = monitor.account_name(sub.account);
         SubscriptionRow {
-            account: Some(ACCOUNT),
-            account_tag: Some(ACCOUNT),
+            account: Some(account.clone()),
+            account_tag: Some(account),
             ..SubscriptionRow::without_account(sub)
         }
     }
@@ -117,20 +117,21 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         let problem = format!("invalid test subject, must be valid publish subject: {test}");
         return Err(Refusal::BadRequest(problem));
     }
-    let is_known = matches!(query.text("acc"), "" | ACCOUNT);
-    let mut totals = ShardStatus::default();
-    if is_known {
-        totals = collect::totals(&monitor.shared).await?;
-    }
+    let account = query.text("acc");
+    let totals = match account {
+        "" => collect::totals(&monitor.shared).await?,
+        name => monitor.totals_of(name).await?.unwrap_or_default(),
+    };
     let mut found = Vec::new();
-    if is_known && with_list {
+    if with_list {
         found = all_subscriptions(monitor).await?;
         found.retain(|sub| test.is_empty() || matches(sub, test));
+        found.retain(|sub| account.is_empty() || monitor.account_name(sub.account) == account);
     }
     let total = found.len();
     let rows = page(found, offset, limit)
         .into_iter()
-        .map(SubscriptionRow::with_account);
+        .map(|sub| SubscriptionRow::with_account(monitor, sub));
     Ok(Answer::json(&Subsz {
         server_id: monitor.server_id(),
         now: now_text(),

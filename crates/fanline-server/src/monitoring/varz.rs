@@ -78,7 +78,7 @@ struct Settings<'a> {
 
 /// Empty where JetStream is off.
 #[derive(Default, Serialize)]
-struct JetStream {
+pub(super) struct JetStream {
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<jetstream::Config>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,7 +162,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     }))
 }
 
-fn jetstream(monitor: &Monitor, overview: Option<&Overview>) -> JetStream {
+pub(super) fn jetstream(monitor: &Monitor, overview: Option<&Overview>) -> JetStream {
     match (&monitor.shared.options.jetstream, overview) {
         (Some(options), Some(overview)) => JetStream {
             config: Some(jetstream::Config::of(options, overview)),

@@ -14,6 +14,7 @@ use tracing::debug;
 use super::chunks::new_chunk;
 use super::link::{Link, Writer, Wrote};
 use super::{BEHIND, Shell, Transport, farewell};
+use crate::monitoring::ConnectionEvent;
 use crate::sync::Ordering;
 
 /// How much of what a client still sends is read and dropped after an error, so that the error
@@ -53,6 +54,12 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
                 let link = Link::new(Writer::InProcess(write.into()), name);
                 serve(&shell, read, link, Peer::default(), cid, is_full).await;
             }
+            Transport::Insider(stream) => {
+                let (read, write) = tokio::io::split(stream);
+                let link = Link::new(Writer::InProcess(write.into()), "system".into());
+                serve_insider(&shell, read, link, cid).await;
+                return;
+            }
         }
         // Only a count for limits and reports.
         shell.common.connections[shell.index].fetch_sub(usize::from(!is_full), Ordering::Relaxed);
@@ -86,16 +93,32 @@ fn is_on_this_host(stream: &std::net::TcpStream) -> io::Result<bool> {
     Ok(stream.peer_addr()?.ip() == stream.local_addr()?.ip())
 }
 
+/// Serves the server's own client.
+async fn serve_insider(shell: &Rc<Shell>, read: impl AsyncRead + Unpin, link: Link, cid: u64) {
+    let id = shell.open(cid, Peer::default(), false);
+    shell.engine.borrow_mut().admit_insider(id);
+    serve_session(shell, read, link, id).await;
+}
+
 async fn serve(
     shell: &Rc<Shell>,
-    mut read: impl AsyncRead + Unpin,
+    read: impl AsyncRead + Unpin,
     link: Link,
     peer: Peer,
     cid: u64,
     is_full: bool,
 ) {
-    let link = Rc::new(link);
     let id = shell.open(cid, peer, is_full);
+    serve_session(shell, read, link, id).await;
+}
+
+async fn serve_session(
+    shell: &Rc<Shell>,
+    mut read: impl AsyncRead + Unpin,
+    link: Link,
+    id: SessionId,
+) {
+    let link = Rc::new(link);
     debug!("{} - Client connection created", link.name());
     {
         let mut links = shell.links.borrow_mut();
@@ -112,14 +135,29 @@ async fn serve(
         held: Held::Nothing,
         carry: Vec::new(),
         reads_in_a_row: 0,
+        is_announced: shell.engine.borrow().is_insider(id),
     };
     let reason = connection.read_until_end(&mut read).await;
     connection.close(&mut read, reason).await;
+    let was_announced = connection.is_announced;
     shell.links.borrow_mut()[id.index()] = None;
     let limits = &shell.common.config.limits;
+    let is_insider = shell.engine.borrow().is_insider(id);
     if let Some(ended) = shell.engine.borrow_mut().remove(id, reason) {
         farewell::log(link.name(), &ended, limits, shell.now());
-        shell.closed.borrow_mut().push(ended, shell.now());
+        let is_refusal = matches!(
+            ended.reason,
+            CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
+        );
+        let is_told = was_announced || is_refusal;
+        if !is_insider {
+            shell.closed.borrow_mut().push(ended, shell.now());
+            let closed = shell.closed.borrow();
+            let gone = || closed.iter().next_back().cloned();
+            if is_told {
+                shell.tell_event(|| gone().map(Box::new).map(ConnectionEvent::Gone));
+            }
+        }
     }
     // What ended with it may concern others.
     shell.settle(0);
@@ -134,6 +172,8 @@ struct Connection<'a> {
     carry: Vec<u8>,
     /// Reads since others last had a turn.
     reads_in_a_row: u32,
+    /// Whether it was told that it has come.
+    is_announced: bool,
 }
 
 /// Input that is not complete yet.
@@ -261,6 +301,9 @@ impl Connection<'_> {
                 break receipt;
             }
         };
+        if !self.is_announced {
+            self.announce();
+        }
         if receipt.frame_bytes > chunk.len() {
             let mut larger = new_chunk(receipt.frame_bytes);
             let room = Chunk::get_mut(&mut larger).expect("it is new");
@@ -269,6 +312,16 @@ impl Connection<'_> {
             self.held = Held::InPlace(larger, filled - from);
         } else {
             self.hold(chunk, from..filled);
+        }
+    }
+
+    /// Tells that it has come, once it was let in.
+    fn announce(&mut self) {
+        let engine = self.shell.engine.borrow();
+        self.is_announced = engine.is_admitted(self.id);
+        if self.is_announced {
+            let status = || engine.connection(self.id).map(Box::new);
+            (self.shell).tell_event(|| status().map(ConnectionEvent::Connected));
         }
     }
 

@@ -27,6 +27,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::trace;
 
 use crate::keeper::Helped;
+use crate::monitoring::ConnectionEvent;
 use crate::sync::{AtomicUsize, Ordering};
 use chunks::ChunkPool;
 pub(crate) use closed::Closed;
@@ -45,6 +46,12 @@ pub(crate) enum Command {
     },
     /// Tell how much there is and was of everything.
     Status(oneshot::Sender<ShardStatus>),
+    /// The same for each account, by its id.
+    StatusByAccount(oneshot::Sender<Vec<ShardStatus>>),
+    /// Close a client's connection, and tell whether there was one.
+    Kick(u64, oneshot::Sender<bool>),
+    /// Tell a client to go elsewhere, and tell whether there is one.
+    SendAway(u64, oneshot::Sender<bool>),
     /// Tell of connections.
     Connections(Wanted, oneshot::Sender<Told>),
     /// Tell all clients that the server is going away.
@@ -87,6 +94,8 @@ pub(crate) struct Told {
 pub(crate) enum Transport {
     Tcp(TcpStream),
     InProcess(DuplexStream),
+    /// The server's own client in the system account.
+    Insider(DuplexStream),
 }
 
 /// What all shards of a server share.
@@ -97,6 +106,8 @@ pub(crate) struct Common {
     /// The keeper, once there is one, for shards that have little for it.
     pub(crate) keeper: OnceLock<Weak<dyn Helped>>,
     pub(crate) started: Instant,
+    /// Who is told of connections that come and go.
+    pub(crate) events: OnceLock<mpsc::Sender<ConnectionEvent>>,
     /// Open connections, counted from accept to close, of each shard.
     pub(crate) connections: Vec<AtomicUsize>,
 }
@@ -205,6 +216,19 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 connection::spawn(shell, transport, cid, is_full);
             }
             Command::Status(to) => drop(to.send(shell.engine.borrow().status())),
+            Command::StatusByAccount(to) => {
+                drop(to.send(shell.engine.borrow().status_by_account()));
+            }
+            Command::Kick(cid, to) => {
+                let found = shell.engine.borrow_mut().kick(cid);
+                shell.flush();
+                drop(to.send(found));
+            }
+            Command::SendAway(cid, to) => {
+                let found = shell.engine.borrow_mut().send_away(cid);
+                shell.flush();
+                drop(to.send(found));
+            }
             // Who asked may have lost patience, while the answer takes time from the messages.
             Command::Connections(_, to) if to.is_closed() => {}
             Command::Connections(wanted, to) => drop(to.send(shell.connections(&wanted))),
@@ -414,6 +438,16 @@ impl Shell {
     /// Whether a shard has more to read than it should.
     fn is_any_mailbox_full(&self) -> bool {
         self.common.mailboxes.iter().any(Mailbox::is_full)
+    }
+
+    /// Tells the system account of a connection. Nobody waits for it: what does not fit is not told.
+    fn tell_event(&self, event: impl FnOnce() -> Option<ConnectionEvent>) {
+        if let Some(events) = self.common.events.get()
+            && let Ok(place) = events.try_reserve()
+            && let Some(event) = event()
+        {
+            place.send(event);
+        }
     }
 
     fn end_sessions(&self, count: usize) {
