@@ -13,7 +13,7 @@ const PORT_MIN = 12_000;
 const PORT_MAX = 31_000;
 const START_TRIES_MAX = 500;
 
-async function portFree() {
+export async function portFree() {
   for (let tries = 0; tries < 200; tries += 1) {
     const port = PORT_MIN + Math.floor(Math.random() * (PORT_MAX - PORT_MIN));
     const probe = net.createServer();

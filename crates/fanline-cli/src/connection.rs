@@ -1,5 +1,6 @@
 //! Which server the tools talk to, and coming back when it went away.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -34,6 +35,18 @@ pub(crate) struct ConnectionArgs {
     /// Token, where the server asks for one
     #[arg(long, conflicts_with = "user")]
     token: Option<String>,
+    /// Authorities that the server's certificate must come from, as a PEM file
+    #[arg(long, alias = "tls-ca", value_name = "FILE")]
+    tlsca: Option<PathBuf>,
+    /// Certificate to show to the server, as a PEM file
+    #[arg(long, alias = "tls-cert", value_name = "FILE", requires = "tlskey")]
+    tlscert: Option<PathBuf>,
+    /// Key of --tlscert
+    #[arg(long, alias = "tls-key", value_name = "FILE", requires = "tlscert")]
+    tlskey: Option<PathBuf>,
+    /// Begin with TLS before the server says anything
+    #[arg(long, alias = "tls-first")]
+    tlsfirst: bool,
     /// Name that the server shows for this connection
     #[arg(long, value_name = "NAME", default_value = "fanline CLI")]
     connection_name: String,
@@ -57,6 +70,15 @@ impl ConnectionArgs {
         }
         if let Some(token) = &self.token {
             options = options.token(token);
+        }
+        if let Some(ca) = &self.tlsca {
+            options = options.tls_ca(ca);
+        }
+        if let Some((chain, key)) = self.tlscert.as_ref().zip(self.tlskey.as_ref()) {
+            options = options.tls_certificate(chain, key);
+        }
+        if self.tlsfirst {
+            options = options.tls_first(true);
         }
         Ok(options)
     }

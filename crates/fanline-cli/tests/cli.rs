@@ -4,7 +4,7 @@
 mod front_end;
 #[path = "cli/jetstream.rs"]
 mod jetstream;
-#[path = "cli/killed.rs"]
+#[path = "cli/killed/mod.rs"]
 mod killed;
 #[path = "cli/logs.rs"]
 mod logs;

@@ -18,10 +18,12 @@
 
 pub mod access;
 mod auth;
+pub mod certificate;
 pub mod jetstream;
 mod limits;
 mod nats;
 mod outbox;
+pub mod proxy;
 mod router;
 mod shard;
 mod short_bytes;
@@ -29,18 +31,19 @@ pub mod store;
 mod topic;
 pub mod transform;
 mod trie;
+pub mod websocket;
 
 pub use access::AccountId;
 pub use auth::Auth;
 pub use limits::Limits;
 pub use nats::error::{ClientError, CloseReason};
-pub use nats::info::ServerInfo;
+pub use nats::info::{ListenerInfo, ServerInfo, TlsTold};
 pub use nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use router::{MatchMemo, Matched, Matcher};
 pub use shard::{
-    Backlog, Batch, ConnectionStatus, Ended, Keeper, Peer, Place, Receipt, SHARDS_MAX, SessionId,
-    Shard, ShardConfig, ShardStatus, SubscriptionStatus,
+    Backlog, Batch, ConnectionStatus, CookieCredentials, Ended, Keeper, Peer, Place, Receipt,
+    SHARDS_MAX, SessionId, Shard, ShardConfig, ShardStatus, SubscriptionStatus, TlsPeer,
 };
 pub use topic::{Filter, FilterError, is_literal_topic};
 pub use trie::{NodeId, Trie, Vacant};

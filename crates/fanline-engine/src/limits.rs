@@ -22,6 +22,8 @@ pub struct Limits {
     pub auth_timeout: Duration,
     /// Silence after which a client is pinged.
     pub ping_interval: Duration,
+    /// The same for WebSocket clients, where it differs.
+    pub websocket_ping_interval: Option<Duration>,
     /// Unanswered pings; one more and the client gets `Stale Connection`, closed.
     pub pings_out_max: u32,
     /// A publisher is not held back for slow subscribers; they are dropped all the sooner.
@@ -41,6 +43,7 @@ impl Default for Limits {
             write_deadline: Duration::from_secs(10),
             auth_timeout: Duration::from_secs(2),
             ping_interval: Duration::from_secs(120),
+            websocket_ping_interval: None,
             pings_out_max: 2,
             no_fast_producer_stall: false,
             headers: true,

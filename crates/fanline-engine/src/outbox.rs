@@ -131,6 +131,17 @@ impl Outbox {
             .filter(|piece| !piece.is_empty())
     }
 
+    /// The first bytes to write, at most so many, piece by piece.
+    pub fn slices(&self, bytes_max: usize) -> impl Iterator<Item = &[u8]> {
+        let mut left = bytes_max;
+        let slices = self.segments().map(move |piece| {
+            let taken = &piece[..piece.len().min(left)];
+            left -= taken.len();
+            taken
+        });
+        slices.filter(|slice| !slice.is_empty())
+    }
+
     /// The bytes to write next when no chunk is referred to, which is the common case.
     pub fn plain(&self) -> Option<&[u8]> {
         self.shared.is_empty().then(|| &self.copied[self.start..])
@@ -316,6 +327,8 @@ mod tests {
                 }
                 prop_assert_eq!(outbox.pending_bytes(), model.len());
                 prop_assert_eq!(contents(&outbox), model.iter().copied().collect::<Vec<_>>());
+                let half: Vec<u8> = outbox.slices(model.len() / 2).flatten().copied().collect();
+                prop_assert_eq!(half, model.iter().copied().take(model.len() / 2).collect::<Vec<_>>());
             }
         }
     }

@@ -3,6 +3,8 @@
 use std::cell::OnceCell;
 use std::io;
 use std::net::TcpListener;
+#[cfg(unix)]
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,8 +17,8 @@ use tracing::{debug, error, info, warn};
 use crate::client::{Client, ConnectOptions};
 use crate::keeper;
 use crate::monitoring::{self, EVENTS_MAX, Monitor, System};
-use crate::server::{IN_PROCESS_PIPE_BYTES, Shared};
-use crate::shell::{Command, Transport};
+use crate::server::{IN_PROCESS_PIPE_BYTES, Shared, Sockets};
+use crate::shell::{Command, Incoming, Listener, Transport};
 
 /// What a handle asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +39,13 @@ pub(crate) struct Control {
 impl Control {
     pub(crate) async fn run(
         mut self,
-        clients: TcpListener,
-        monitoring: Option<TcpListener>,
+        sockets: Sockets,
         mut orders: mpsc::UnboundedReceiver<Order>,
     ) {
         let monitor = Rc::new(Monitor::new(Arc::clone(&self.shared)));
         let system = Rc::new(OnceCell::new());
         tokio::task::spawn_local(start_system(Rc::clone(&monitor), Rc::clone(&system)));
-        if let Some(listener) = monitoring {
+        if let Some(listener) = sockets.monitoring {
             tokio::task::spawn_local(async move {
                 if let Err(error) = monitoring::serve(listener, monitor).await {
                     error!("Monitoring ended: {error}");
@@ -52,12 +53,15 @@ impl Control {
             });
         }
         let order = tokio::select! {
-            order = orders.recv() => order,
-            error = accept(clients, &self.shared) => {
-                error!("Accepting connections ended: {error}");
-                Some(Order::Stop)
-            }
+            order = orders.recv() => Ok(order),
+            error = accept(sockets.clients, &self.shared, Listener::Clients) => Err(error),
+            error = accept_websocket(sockets.websocket, &self.shared) => Err(error),
+            error = accept_unix(sockets.unix, &self.shared) => Err(error),
         };
+        let order = order.unwrap_or_else(|error: io::Error| {
+            error!("Accepting connections ended: {error}");
+            Some(Order::Stop)
+        });
         // Every handle may be gone: then only a signal to the process ends the server.
         if order.is_none() {
             std::future::pending::<()>().await;
@@ -174,26 +178,63 @@ async fn stop_ordered(orders: &mut mpsc::UnboundedReceiver<Order>) {
     }
 }
 
+/// How long to wait when the process has no descriptor left.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
+
 /// Accepts until that is no longer possible.
-async fn accept(listener: TcpListener, shared: &Shared) -> io::Error {
-    /// How long to wait when the process has no descriptor left.
-    const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
-    let listener = match tokio::net::TcpListener::from_std(listener) {
-        Ok(listener) => listener,
+async fn accept(socket: TcpListener, shared: &Shared, listener: Listener) -> io::Error {
+    let socket = match tokio::net::TcpListener::from_std(socket) {
+        Ok(socket) => socket,
+        Err(error) => return error,
+    };
+    let is_plain = listener == Listener::Clients && shared.common.listeners.is_plain();
+    loop {
+        match socket
+            .accept()
+            .await
+            .and_then(|(stream, _)| stream.into_std())
+        {
+            Ok(stream) if is_plain => shared.assign(Transport::Tcp(stream)),
+            Ok(stream) => shared.assign(Transport::Wire(Incoming::Tcp(stream), listener)),
+            Err(error) => pause_after(&error).await,
+        }
+    }
+}
+
+async fn accept_websocket(socket: Option<TcpListener>, shared: &Shared) -> io::Error {
+    match socket {
+        Some(socket) => accept(socket, shared, Listener::WebSocket).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(unix)]
+async fn accept_unix(socket: Option<UnixListener>, shared: &Shared) -> io::Error {
+    let Some(socket) = socket else {
+        return std::future::pending().await;
+    };
+    let socket = match tokio::net::UnixListener::from_std(socket) {
+        Ok(socket) => socket,
         Err(error) => return error,
     };
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => match stream.into_std() {
-                Ok(stream) => shared.assign(Transport::Tcp(stream)),
-                Err(error) => warn!("A connection could not be taken over: {error}"),
-            },
-            // The peer gave up between the handshake and now.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(error) => {
-                warn!("Temporary accept error: {error}");
-                tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+        match socket
+            .accept()
+            .await
+            .and_then(|(stream, _)| stream.into_std())
+        {
+            Ok(stream) => {
+                shared.assign(Transport::Wire(Incoming::Unix(stream), Listener::Clients));
             }
+            Err(error) => pause_after(&error).await,
         }
+    }
+}
+
+async fn pause_after(error: &io::Error) {
+    // The peer gave up between the handshake and now.
+    if error.kind() != io::ErrorKind::ConnectionAborted {
+        warn!("Temporary accept error: {error}");
+        tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
     }
 }

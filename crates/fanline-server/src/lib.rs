@@ -43,6 +43,7 @@ mod ports_file;
 mod server;
 mod shell;
 mod sync;
+mod tls;
 
 pub use options::{
     Addresses, Auth, Certificate, ClientCertificates, JetStreamOptions, Limits, Options, SyncMode,

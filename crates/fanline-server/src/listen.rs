@@ -2,6 +2,11 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
+#[cfg(unix)]
+use std::os::unix::fs::FileTypeExt as _;
+#[cfg(unix)]
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -19,6 +24,18 @@ pub(crate) fn bind(host: &str, port: u16) -> io::Result<TcpListener> {
         }
     }
     Err(last_error)
+}
+
+/// Listens on a unix socket. One that nobody listens on any more is replaced.
+#[cfg(unix)]
+pub(crate) fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|what| what.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).is_err() {
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {

@@ -1,21 +1,22 @@
 //! Starting, reaching and stopping a server.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
-use fanline_engine::{SHARDS_MAX, ServerInfo, ShardConfig};
+use fanline_engine::{Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold};
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
-use crate::options::{Addresses, Options};
-use crate::shell::{self, Command, Common, Mailbox, Transport};
+use crate::options::{Addresses, Options, TlsOptions, WebSocketOptions};
+use crate::shell::{self, Command, Common, Listeners, Mailbox, Transport, WebSocketListener};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::tls::{Tls, TlsError};
 use crate::{identity, keeper, listen, ports_file};
 
 /// The nats-server version that clients are told, because they branch on it.
@@ -43,6 +44,17 @@ pub enum StartError {
     /// An option makes no sense.
     #[error("{0}")]
     Option(String),
+    /// The unix socket cannot be made.
+    #[error("Error listening on {}: {}", path.display(), plain(source))]
+    UnixSocket {
+        /// Its path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A certificate, a key or another setting of TLS cannot be used.
+    #[error("TLS: {0}")]
+    Tls(String),
     /// A thread could not be started.
     #[error("a thread could not be started: {0}")]
     Thread(io::Error),
@@ -124,16 +136,9 @@ pub(crate) type StartKeeper =
 pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Handle, StartError> {
     let keepers = usize::from(keeper.is_some());
     check(&options, SHARDS_MAX - keepers)?;
-    let clients = bind(&options.host, options.port)?;
-    let monitoring = match &options.monitoring {
-        Some((host, port)) => Some(bind(host, *port)?),
-        None => None,
-    };
-    let addresses = Addresses {
-        clients: local_address(&clients)?,
-        monitoring: monitoring.as_ref().map(local_address).transpose()?,
-        websocket: None,
-    };
+    let listeners = listeners(&options)?;
+    let sockets = Sockets::bind(&options)?;
+    let addresses = sockets.addresses()?;
     let info = server_info(&options, &addresses);
     // Before the log says that the server is ready: this may fail.
     let files = write_files(&options, &addresses)?;
@@ -143,7 +148,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         .map_or_else(|| default_shards(SHARDS_MAX - keepers), NonZeroUsize::get);
     let common = Arc::new(Common {
         config: Arc::new(ShardConfig {
-            limits: options.limits.clone(),
+            limits: limits(&options),
             auth: options.auth.clone(),
             shards: shards + keepers,
             traces: options.trace_protocol,
@@ -152,6 +157,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         keeper: OnceLock::new(),
         started: Instant::now(),
         events: OnceLock::new(),
+        listeners,
         connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
     });
     let shared = Arc::new(Shared {
@@ -165,7 +171,78 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         options,
         addresses,
     });
-    launch(shared, keeper, clients, monitoring, files)
+    launch(shared, keeper, sockets, files)
+}
+
+/// What is listened on.
+pub(crate) struct Sockets {
+    pub(crate) clients: TcpListener,
+    pub(crate) websocket: Option<TcpListener>,
+    #[cfg(unix)]
+    pub(crate) unix: Option<std::os::unix::net::UnixListener>,
+    pub(crate) monitoring: Option<TcpListener>,
+}
+
+impl Sockets {
+    fn bind(options: &Options) -> Result<Self, StartError> {
+        let clients = bind(&options.host, options.port)?;
+        let websocket = options.websocket.as_ref();
+        let websocket = websocket.map(|websocket| bind(&websocket.host, websocket.port));
+        let monitoring = options.monitoring.as_ref();
+        let monitoring = monitoring.map(|(host, port)| bind(host, *port));
+        Ok(Sockets {
+            clients,
+            websocket: websocket.transpose()?,
+            #[cfg(unix)]
+            unix: match &options.unix_socket {
+                Some(path) => Some(listen::bind_unix(path).map_err(|source| {
+                    let path = path.clone();
+                    StartError::UnixSocket { path, source }
+                })?),
+                None => None,
+            },
+            monitoring: monitoring.transpose()?,
+        })
+    }
+
+    fn addresses(&self) -> Result<Addresses, StartError> {
+        let address =
+            |listener: &Option<TcpListener>| listener.as_ref().map(local_address).transpose();
+        Ok(Addresses {
+            clients: local_address(&self.clients)?,
+            monitoring: address(&self.monitoring)?,
+            websocket: address(&self.websocket)?,
+        })
+    }
+}
+
+/// What listeners do before a session begins.
+fn listeners(options: &Options) -> Result<Listeners, StartError> {
+    let tls = |options: &TlsOptions| {
+        let tls = Tls::new(options).map_err(|error| StartError::Tls(error.to_string()))?;
+        Ok::<_, StartError>(Arc::new(tls))
+    };
+    let websocket = options.websocket.as_ref().map(|websocket| {
+        Ok::<_, StartError>(WebSocketListener {
+            tls: websocket.tls.as_ref().map(tls).transpose()?,
+            rules: websocket.upgrade_rules().map_err(StartError::Option)?,
+            handshake_timeout: websocket.handshake_timeout,
+        })
+    });
+    Ok(Listeners {
+        tls: options.tls.as_ref().map(tls).transpose()?,
+        allow_non_tls: options.allow_non_tls,
+        proxy_protocol: options.proxy_protocol,
+        websocket: websocket.transpose()?,
+    })
+}
+
+fn limits(options: &Options) -> Limits {
+    let websocket = options.websocket.as_ref();
+    Limits {
+        websocket_ping_interval: websocket.and_then(|websocket| websocket.ping_interval),
+        ..options.limits.clone()
+    }
 }
 
 /// What the handle, the control thread and monitoring share.
@@ -285,6 +362,17 @@ impl Handle {
     /// # Errors
     /// When a file cannot be read or does not fit. Everything stays as it was then.
     pub fn reload_tls(&self) -> Result<(), StartError> {
+        let listeners = &self.shared.common.listeners;
+        let websocket = listeners.websocket.as_ref();
+        let all = [&listeners.tls]
+            .into_iter()
+            .chain(websocket.map(|websocket| &websocket.tls));
+        let read = all.flatten().map(|tls| Ok((tls, tls.read_again()?)));
+        let read: Result<Vec<_>, TlsError> = read.collect();
+        // Only once all of them are known to be fine.
+        for (tls, config) in read.map_err(|error| StartError::Tls(error.to_string()))? {
+            tls.replace(config);
+        }
         Ok(())
     }
 
@@ -335,6 +423,8 @@ fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
         "server name cannot contain spaces".into()
     } else if domain.is_some_and(|d| d.is_empty() || d.contains(is_no_token)) {
         "invalid domain name: may not contain ., * or >".into()
+    } else if options.monitoring_tls && options.tls.is_none() {
+        "monitoring over HTTPS needs TLS".into()
     } else if options.lame_duck_grace_period >= options.lame_duck_duration {
         "lame duck grace period must be shorter than the lame duck duration".into()
     } else {
@@ -351,7 +441,7 @@ fn bind(host: &str, port: u16) -> Result<TcpListener, StartError> {
     })
 }
 
-fn local_address(listener: &TcpListener) -> Result<std::net::SocketAddr, StartError> {
+fn local_address(listener: &TcpListener) -> Result<SocketAddr, StartError> {
     listener.local_addr().map_err(StartError::Thread)
 }
 
@@ -379,7 +469,39 @@ fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
         domain: options.jetstream.as_ref().and_then(|js| js.domain.clone()),
         ip,
         connect_urls: listen::reachable_urls(addresses.clients),
+        tls: tls_told(options.tls.as_ref(), options.allow_non_tls),
+        websocket: options
+            .websocket
+            .as_ref()
+            .zip(addresses.websocket)
+            .map(|(websocket, address)| Box::new(websocket_info(websocket, address))),
         lame_duck: false,
+    }
+}
+
+fn tls_told(tls: Option<&TlsOptions>, allow_non_tls: bool) -> TlsTold {
+    tls.map_or_else(TlsTold::default, |tls| TlsTold {
+        required: !allow_non_tls,
+        available: allow_non_tls,
+        verify: tls.client_certificates.is_required(),
+    })
+}
+
+/// What WebSocket clients are told of where they are.
+fn websocket_info(options: &WebSocketOptions, address: SocketAddr) -> ListenerInfo {
+    let advertised = options.advertise.as_deref().map(split_host_port);
+    let (host, port) = match advertised.clone() {
+        Some((host, port)) => (host, port.unwrap_or_else(|| address.port())),
+        None => (options.host.clone(), address.port()),
+    };
+    ListenerInfo {
+        connect_urls: match advertised {
+            Some(_) => vec![format!("{host}:{port}")],
+            None => listen::reachable_urls(address),
+        },
+        host,
+        port,
+        tls: tls_told(options.tls.as_ref(), false),
     }
 }
 
@@ -399,13 +521,29 @@ fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
     info!("  Name:     {}", info.server_name);
     info!("  ID:       {}", info.server_id);
     if let Some(monitoring) = addresses.monitoring {
-        info!("Starting http monitor on {monitoring}");
+        let scheme = if options.monitoring_tls {
+            "https"
+        } else {
+            "http"
+        };
+        info!("Starting {scheme} monitor on {monitoring}");
     }
 }
 
 fn log_ready(options: &Options, addresses: &Addresses) {
     let shown = format!("{}:{}", options.host, addresses.clients.port());
+    if let Some((websocket, address)) = options.websocket.as_ref().zip(addresses.websocket) {
+        let scheme = if websocket.tls.is_some() { "wss" } else { "ws" };
+        let (host, port) = (&websocket.host, address.port());
+        info!("Listening for websocket clients on {scheme}://{host}:{port}");
+    }
     info!("Listening for client connections on {shown}");
+    if let Some(path) = &options.unix_socket {
+        info!("Listening for client connections on {}", path.display());
+    }
+    if options.tls.is_some() {
+        info!("TLS required for client connections");
+    }
     info!("Server is ready");
 }
 
@@ -418,20 +556,19 @@ fn write_files(options: &Options, addresses: &Addresses) -> Result<Vec<PathBuf>,
     if let Some(path) = &options.pid_file {
         ports_file::write_pid(path).map_err(failed(path))?;
     }
-    match &options.ports_file_dir {
-        Some(folder) => Ok(vec![
-            ports_file::write_ports(folder, addresses).map_err(failed(folder))?,
-        ]),
-        None => Ok(Vec::new()),
-    }
+    let ports_file = options
+        .ports_file_dir
+        .as_ref()
+        .map(|folder| ports_file::write_ports(folder, addresses).map_err(failed(folder)));
+    let files = ports_file.transpose()?.into_iter();
+    Ok(files.chain(options.unix_socket.clone()).collect())
 }
 
 /// Starts a thread for each shard and one that accepts and controls.
 fn launch(
     mut shared: Arc<Shared>,
     keeper: Option<StartKeeper>,
-    clients: TcpListener,
-    monitoring: Option<TcpListener>,
+    sockets: Sockets,
     files: Vec<PathBuf>,
 ) -> Result<Handle, StartError> {
     let mut inboxes = Vec::new();
@@ -467,7 +604,7 @@ fn launch(
     };
     std::thread::Builder::new()
         .name("control".into())
-        .spawn(move || shell::block_on(control.run(clients, monitoring, inbox)).map(drop))
+        .spawn(move || shell::block_on(control.run(sockets, inbox)).map(drop))
         .map_err(StartError::Thread)?;
     Ok(Handle {
         shared,

@@ -4,4 +4,6 @@
 pub mod connect;
 pub mod filter;
 pub mod parser;
+pub mod proxy;
 pub mod session;
+pub mod websocket;

@@ -274,6 +274,10 @@ impl JetStream {
         }
         let failure = result.err().or_else(|| stream.failure());
         self.note_disk(key, failure, now.since_start);
+        match failure {
+            Some(error) => self.fail_held(key, error, port),
+            None => self.release_held(key, port),
+        }
     }
 
     /// Notes whether the disk fails. That it does, and that it does no more, is reported once.
@@ -324,6 +328,7 @@ impl JetStream {
         self.remove_unused(key, now, port);
         self.note_receivers(key);
         self.keep_consumers(key, false, now, port);
+        self.confirm_acks(key, false, now, port);
         self.streams.set_timer(key);
         self.unsynced.insert(key);
     }
@@ -395,6 +400,10 @@ impl JetStream {
             name: stream.config().name.clone(),
             request,
         });
+        match failure {
+            Some(error) => self.fail_held(key, error, port),
+            None => self.release_held(key, port),
+        }
         // While a disk that has failed is tried again, nobody knows whether it works.
         let failure = match &sync {
             Some(_) => failure.or_else(|| self.streams.disk_failure(key)),
@@ -410,13 +419,18 @@ impl JetStream {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
             self.keep_consumers(key, true, now, port);
-            let Some((stream, documents)) = self.streams.with_documents(key) else {
+            self.confirm_acks(key, true, now, port);
+            let Some((stream, documents, held)) = self.streams.with_held(key) else {
                 continue;
             };
             let kept = documents.map_or(Ok(()), Documents::sync_now);
-            if let Err(error) = stream.close(port).and(kept) {
-                let name = stream.config().name.clone();
-                self.report(format!("stream {name} is not closed well: {error}"));
+            match stream.close(port).and(kept) {
+                Ok(()) => held.release_all(port),
+                Err(error) => {
+                    let name = stream.config().name.clone();
+                    self.report(format!("stream {name} is not closed well: {error}"));
+                    self.fail_held(key, error, port);
+                }
             }
         }
     }

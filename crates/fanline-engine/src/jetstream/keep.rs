@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::account::JetStream;
 use super::advisory::Action;
-use super::consumer::ConsumerId;
+use super::consumer::{Consumer, ConsumerId};
 use super::stores::Home;
 use super::stream::{Place, Stream};
 use super::streams::Key;
@@ -126,6 +126,10 @@ impl JetStream {
         let consumers: Vec<ConsumerId> = stream.consumers().iter().map(|(id, _)| id).collect();
         for id in consumers {
             self.delete_consumer(key, id, now, port);
+        }
+        // What waits for the disk is true of a stream that is gone.
+        if let Some((_, _, held)) = self.streams.with_held(key) {
+            held.release_all(port);
         }
         let stream = self.streams.remove(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
         self.usage.remove(key);
@@ -267,11 +271,8 @@ impl JetStream {
         };
         stream.with_consumers(now, port, |consumers, _| {
             consumers.save(now, all, &mut |consumer, state| {
-                let kept = documents
-                    .as_mut()
-                    .filter(|_| !consumer.config().mem_storage);
-                if let Some(documents) = kept {
-                    documents.put(&format!("{STATE}{}", consumer.name()), state.to_vec());
+                if let Some(documents) = &mut documents {
+                    keep_state(documents, consumer, state);
                 }
             });
         });
@@ -317,6 +318,13 @@ pub(super) fn keep_consumer(
     let kept = Kept { created, config };
     let name = format!("{CONSUMER}{}", config.name);
     write(documents, &name, &kept, config.is_durable()).map_err(ApiError::consumer_create)
+}
+
+/// Writes down how far a consumer is.
+pub(super) fn keep_state(documents: &mut Documents, consumer: &Consumer, state: &[u8]) {
+    if !consumer.config().mem_storage {
+        documents.put(&format!("{STATE}{}", consumer.name()), state.to_vec());
+    }
 }
 
 /// Takes away what says what a consumer is, and how far it is.

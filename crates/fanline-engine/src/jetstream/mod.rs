@@ -11,6 +11,7 @@ mod config;
 pub mod consumer;
 mod error;
 mod folders;
+mod held;
 mod info;
 mod keep;
 mod limits;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use slab::Slab;
 
+use super::held::Held;
 use super::stream::Stream;
 use crate::store::DiskError;
 use crate::store::documents::Documents;
@@ -37,6 +38,8 @@ struct Entry {
     stream: Stream,
     /// What is kept beside its records; a stream in memory has none.
     documents: Option<Documents>,
+    /// Answers that wait for the disk.
+    held: Held,
     id: StreamId,
     is_touched: bool,
     timer: Option<Duration>,
@@ -99,6 +102,16 @@ impl Streams {
         Some((&mut entry.stream, entry.documents.as_mut()))
     }
 
+    /// The same, and the answers that wait for both to be on the disk.
+    pub(super) fn with_held(
+        &mut self,
+        key: Key,
+    ) -> Option<(&mut Stream, Option<&mut Documents>, &mut Held)> {
+        let entry = self.entries.get_mut(key)?;
+        let documents = entry.documents.as_mut();
+        Some((&mut entry.stream, documents, &mut entry.held))
+    }
+
     /// Two streams at once, without touching either.
     pub(super) fn pair(&mut self, one: Key, other: Key) -> Option<(&mut Stream, &mut Stream)> {
         let (one, other) = self.entries.get2_mut(one, other)?;
@@ -138,6 +151,7 @@ impl Streams {
         let key = self.entries.insert(Entry {
             stream,
             documents,
+            held: Held::default(),
             id,
             is_touched: false,
             timer: None,

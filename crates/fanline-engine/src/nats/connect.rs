@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::shard::CookieCredentials;
+
 /// What a client asked for, all CONNECTs of its connection merged.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectOptions {
@@ -66,6 +68,20 @@ impl ConnectOptions {
         }
         *self = merged;
         Ok(())
+    }
+
+    /// Takes from cookies what was left out.
+    pub(crate) fn complete(&mut self, cookies: &CookieCredentials) {
+        let pairs = [
+            (&mut self.user, &cookies.user),
+            (&mut self.pass, &cookies.password),
+            (&mut self.auth_token, &cookies.token),
+        ];
+        for (option, cookie) in pairs {
+            if option.is_empty() {
+                option.clone_from(cookie);
+            }
+        }
     }
 
     fn set(&mut self, key: &str, value: &Value) -> Result<(), ConnectError> {

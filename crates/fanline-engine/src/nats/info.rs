@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use crate::access::ConnectionKind;
+use crate::shard::Peer;
+
 /// What a server says of itself to everybody.
 #[derive(Clone, Debug, Default)]
 pub struct ServerInfo {
@@ -31,8 +34,36 @@ pub struct ServerInfo {
     pub ip: Option<String>,
     /// Other addresses of this server.
     pub connect_urls: Vec<String>,
+    /// What clients have to know of TLS.
+    pub tls: TlsTold,
+    /// What differs for WebSocket clients, when there is a listener for them.
+    pub websocket: Option<Box<ListenerInfo>>,
     /// Set once the server goes into lame duck mode.
     pub lame_duck: bool,
+}
+
+/// What clients are told about TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TlsTold {
+    /// They have to begin with it.
+    pub required: bool,
+    /// They need a certificate.
+    pub verify: bool,
+    /// They may begin with it.
+    pub available: bool,
+}
+
+/// What is told of a listener.
+#[derive(Clone, Debug, Default)]
+pub struct ListenerInfo {
+    /// Where it listens.
+    pub host: String,
+    /// Where it listens.
+    pub port: u16,
+    /// Other addresses of it.
+    pub connect_urls: Vec<String>,
+    /// What its clients have to know of TLS.
+    pub tls: TlsTold,
 }
 
 #[derive(Serialize)]
@@ -51,6 +82,12 @@ struct Wire<'a> {
     api_lvl: u8,
     #[serde(skip_serializing_if = "is_false")]
     auth_required: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    tls_required: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    tls_verify: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    tls_available: bool,
     max_payload: usize,
     #[serde(skip_serializing_if = "is_false")]
     jetstream: bool,
@@ -60,6 +97,8 @@ struct Wire<'a> {
     ip: Option<&'a str>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     connect_urls: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    ws_connect_urls: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     domain: Option<&'a str>,
     #[serde(skip_serializing_if = "is_false")]
@@ -81,7 +120,15 @@ fn is_false(value: &bool) -> bool {
 impl ServerInfo {
     /// The whole INFO line for one client. `connected` is the form after CONNECT, which tells the
     /// account as well.
-    pub(crate) fn line(&self, client_id: u64, client_ip: &str, connected: bool) -> Vec<u8> {
+    pub(crate) fn line(&self, client_id: u64, peer: &Peer, connected: bool) -> Vec<u8> {
+        let websocket = self.websocket.as_deref();
+        let here = websocket.filter(|_| peer.kind == ConnectionKind::WebSocket);
+        // Within a process, or through a socket of the machine's own, nothing is encrypted.
+        let is_local = peer.ip.is_empty();
+        let tls = match is_local {
+            true => TlsTold::default(),
+            false => here.map_or(self.tls, |here| here.tls),
+        };
         let wire = Wire {
             server_id: &self.server_id,
             server_name: &self.server_name,
@@ -89,17 +136,24 @@ impl ServerInfo {
             proto: 1,
             go: "none",
             fanline: &self.fanline,
-            host: &self.host,
-            port: self.port,
+            host: here.map_or(&self.host, |here| &here.host),
+            port: here.map_or(self.port, |here| here.port),
             headers: self.headers,
             api_lvl: 5,
             auth_required: self.auth_required,
+            tls_required: tls.required,
+            tls_verify: tls.verify,
+            tls_available: tls.available,
             max_payload: self.max_payload,
             jetstream: self.jetstream,
             client_id,
-            client_ip,
+            client_ip: &peer.ip,
             ip: self.ip.as_deref(),
-            connect_urls: &self.connect_urls,
+            connect_urls: here.map_or(&self.connect_urls, |here| &here.connect_urls),
+            ws_connect_urls: match (websocket, here) {
+                (Some(websocket), None) => &websocket.connect_urls,
+                _ => &[],
+            },
             domain: self.domain.as_deref(),
             ldm: self.lame_duck,
             connect_info: connected,

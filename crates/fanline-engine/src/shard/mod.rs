@@ -24,7 +24,9 @@ use slab::Slab;
 pub use backlog::Backlog;
 pub use crossing::{Batch, Place};
 pub use keeper::Keeper;
-pub use session::{ConnectionStatus, Peer, SessionId, SubscriptionStatus};
+pub use session::{
+    ConnectionStatus, CookieCredentials, Peer, SessionId, SubscriptionStatus, TlsPeer,
+};
 pub use status::{Ended, ShardStatus};
 
 use crate::access::AccountId;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::backlog::Backlog;
-use crate::access::AccountId;
+use crate::access::{AccountId, ConnectionKind};
+use crate::certificate::CertificateNames;
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::CloseReason;
 use crate::nats::parse::ParseLimits;
@@ -33,6 +34,44 @@ pub struct Peer {
     pub ip: String,
     /// Its port, 0 when there is none.
     pub port: u16,
+    /// How it comes.
+    pub kind: ConnectionKind,
+    /// What TLS says of it, when it comes over TLS.
+    pub tls: Option<Box<TlsPeer>>,
+    /// Credentials of its cookies, for what its CONNECT leaves out.
+    pub cookies: CookieCredentials,
+    /// It was sent INFO before TLS began, and gets no other.
+    pub is_greeted: bool,
+}
+
+/// What TLS says of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsPeer {
+    /// `1.2` or `1.3`.
+    pub version: &'static str,
+    /// The cipher suite's name.
+    pub cipher_suite: String,
+    /// Whether the handshake came before INFO.
+    pub is_first: bool,
+    /// The names of the client's certificate, when it had to show one that says who it is.
+    pub names: Option<CertificateNames>,
+}
+
+/// Credentials that came in cookies; empty where there was none.
+#[derive(Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each holds what its name says")]
+pub struct CookieCredentials {
+    pub jwt: String,
+    pub user: String,
+    pub password: String,
+    pub token: String,
+}
+
+// Secrets never reach a log, not even through `{:?}`.
+impl std::fmt::Debug for CookieCredentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CookieCredentials(..)")
+    }
 }
 
 /// Everything about one connection. What a delivery touches comes first.
@@ -98,6 +137,8 @@ pub struct ConnectionStatus {
     pub version: String,
     /// The user's name; `[REDACTED]` for a token, which is all secret.
     pub user: String,
+    pub kind: ConnectionKind,
+    pub tls: Option<Box<TlsPeer>>,
     pub subscriptions_list: Vec<SubscriptionStatus>,
     /// What waits for it while it is behind, or waited when it was dropped for that.
     pub backlog: Option<Box<Backlog>>,
@@ -140,6 +181,8 @@ impl Session {
                 (user, token) if user.is_empty() && !token.is_empty() => "[REDACTED]".into(),
                 (user, _) => user.clone(),
             },
+            kind: self.peer.kind,
+            tls: self.peer.tls.clone(),
             subscriptions_list: Vec::new(),
             backlog: self.backlog.clone(),
         }

@@ -4,11 +4,21 @@
 use std::time::Duration;
 
 use super::Shard;
-use super::session::SessionId;
+use super::session::{Peer, SessionId};
+use crate::access::ConnectionKind;
+use crate::limits::Limits;
 use crate::nats::error::{ClientError, CloseReason};
 
 /// A round trip that was measured longer ago than this is measured again.
 const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);
+
+/// Silence after which this peer is pinged.
+pub(super) fn ping_interval(limits: &Limits, peer: &Peer) -> Duration {
+    let own = limits
+        .websocket_ping_interval
+        .filter(|_| peer.kind == ConnectionKind::WebSocket);
+    own.unwrap_or(limits.ping_interval)
+}
 
 impl Shard {
     /// When [`handle_timeout`](Shard::handle_timeout) is wanted next.
@@ -44,7 +54,7 @@ impl Shard {
             if !self.ping_if_quiet(id, now) {
                 return;
             }
-            next = now + limits.ping_interval;
+            next = now + ping_interval(&limits, &self.sessions[id.index()].peer);
             self.sessions[id.index()].ping_at = next;
         }
         if let Some(since) = self.sessions[id.index()].out.blocked_since() {
@@ -63,7 +73,8 @@ impl Shard {
     fn ping_if_quiet(&mut self, id: SessionId, now: Duration) -> bool {
         let limits = &self.config.limits;
         let session = &mut self.sessions[id.index()];
-        let is_quiet = now.saturating_sub(session.active_at) >= limits.ping_interval;
+        let interval = ping_interval(limits, &session.peer);
+        let is_quiet = now.saturating_sub(session.active_at) >= interval;
         let knows_rtt =
             session.rtt.is_some() && now.saturating_sub(session.pinged_at) < RTT_GOOD_FOR;
         if !is_quiet && knows_rtt {

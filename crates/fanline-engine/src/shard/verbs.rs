@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::deliver::{Message, Origin};
 use super::session::{Peer, Session, SessionId};
+use super::timers::ping_interval;
 use super::{Shard, announce};
 use crate::access::AccountId;
 use crate::limits::Limits;
@@ -23,7 +24,7 @@ impl Shard {
         let jitter = Duration::from_millis(u64::from(self.random.below(400)));
         let limits = &self.config.limits;
         let awaits_auth = self.config.auth.is_required();
-        let ping_at = now + FIRST_PING.min(limits.ping_interval) + jitter;
+        let ping_at = now + FIRST_PING.min(ping_interval(limits, &peer)) + jitter;
         let deadline = if awaits_auth {
             now + limits.auth_timeout
         } else {
@@ -62,7 +63,9 @@ impl Shard {
         let id = SessionId::from_index(self.sessions.insert(session));
         self.timers.insert((deadline, id));
         self.totals_of(AccountId::GLOBAL).opened += 1;
-        self.send_info(id, false);
+        if !self.sessions[id.index()].peer.is_greeted {
+            self.send_info(id, false);
+        }
         if is_full {
             self.refuse(
                 id,
@@ -146,6 +149,7 @@ impl Shard {
         if session.options.merge(json).is_err() {
             return self.end(id, CloseReason::ProtocolViolation);
         }
+        session.options.complete(&session.peer.cookies);
         let options = &session.options;
         let refusal = if !options.account.is_empty()
             || !self
@@ -384,8 +388,13 @@ impl Shard {
 
     pub(super) fn send_info(&mut self, id: SessionId, connected: bool) {
         let session = &self.sessions[id.index()];
-        let line = self.info.line(session.cid, &session.peer.ip, connected);
+        let line = self.info.line(session.cid, &session.peer, connected);
         self.send(id, &line);
+    }
+
+    /// The INFO that a connection begins with, for those who get it before their TLS begins.
+    pub fn greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
+        self.info.line(cid, peer, false)
     }
 
     /// Tells every client that understands it that this server is going away.

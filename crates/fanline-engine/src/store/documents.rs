@@ -108,6 +108,16 @@ impl Documents {
         self.given
     }
 
+    /// The last ticket that was given.
+    pub fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// Whether a sync is under way.
+    pub fn is_syncing(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
     /// Tickets up to this one are safe.
     pub fn durable(&self) -> u64 {
         self.durable

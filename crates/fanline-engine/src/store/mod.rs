@@ -170,6 +170,12 @@ impl Store {
         self.files.as_ref().map_or(self.last, |f| f.durable())
     }
 
+    /// Whether what is told of it waits for its disk: it has one, and [`SyncMode::Commit`].
+    pub fn commits(&self) -> bool {
+        let mode = self.files.as_ref().map(|files| files.mode);
+        mode == Some(SyncMode::Commit)
+    }
+
     /// Hands `each` what limits, age and damage have removed since last time. It is remembered until
     /// asked for, so it must be asked for after appends and [`expire`](Self::expire).
     pub fn removed(&mut self, each: &mut dyn FnMut(&Removed<'_>)) {

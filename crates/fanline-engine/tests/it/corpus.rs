@@ -44,3 +44,13 @@ fn filter() {
 fn connect() {
     replay("connect", checks::connect::check);
 }
+
+#[test]
+fn websocket() {
+    replay("websocket", checks::websocket::check);
+}
+
+#[test]
+fn proxy() {
+    replay("proxy", checks::proxy::check);
+}

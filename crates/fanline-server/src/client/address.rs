@@ -14,6 +14,8 @@ pub(super) struct ServerAddress {
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
     pub(super) token: Option<String>,
+    /// The scheme asks for TLS.
+    pub(super) is_tls: bool,
 }
 
 impl ServerAddress {
@@ -58,10 +60,9 @@ fn parse(text: &str) -> Result<ServerAddress, ClientError> {
         })
     };
     match scheme {
-        "nats" => {}
-        "tls" => return refuse("TLS is not supported by this client yet"),
+        "nats" | "tls" => {}
         "ws" | "wss" => return refuse("WebSocket is not supported by this client yet"),
-        _ => return refuse("the scheme should be nats://"),
+        _ => return refuse("the scheme should be nats:// or tls://"),
     }
     let place = place.trim_end_matches('/');
     let (host, port) = match place.strip_prefix('[') {
@@ -95,6 +96,7 @@ fn parse(text: &str) -> Result<ServerAddress, ClientError> {
     let mut address = ServerAddress {
         host: host.to_owned(),
         port,
+        is_tls: scheme == "tls",
         ..Default::default()
     };
     match credentials.map(|credentials| credentials.split_once(':').ok_or(credentials)) {
@@ -166,7 +168,7 @@ mod tests {
             "",
             ",",
             "http://h",
-            "tls://h",
+            "mqtt://h",
             "wss://h",
             ":4222",
             "h:",

@@ -22,9 +22,12 @@ pub enum ClientError {
         /// What the system said.
         source: io::Error,
     },
-    /// The server wants TLS, which this client does not speak yet.
-    #[error("the server requires TLS, which this client does not speak yet")]
+    /// The server wants TLS, which is not spoken over a stream that was handed in.
+    #[error("the server requires TLS, which is not spoken over this stream")]
     TlsRequired,
+    /// TLS could not begin.
+    #[error("TLS: {0}")]
+    Tls(String),
     /// The server refused the connection, with these words.
     #[error("the server refused the connection: {0}")]
     Refused(String),

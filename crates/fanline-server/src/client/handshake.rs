@@ -8,22 +8,27 @@ use super::error::{ClientError, Disconnect};
 use super::info::{Connect, ServerInfo};
 use super::options::ConnectOptions;
 
-/// Waits for INFO, sends CONNECT and PING, and waits for PONG: only then are the credentials known
-/// to be accepted. Gives the decoder with whatever else has arrived.
-pub(super) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
+/// Waits for INFO, which every connection begins with.
+pub(super) async fn read_info<S: AsyncRead + Unpin>(
     stream: &mut S,
+    decoder: &mut Decoder,
+) -> Result<ServerInfo, ClientError> {
+    match next(stream, decoder).await? {
+        ServerOp::Info(info) => Ok(*info),
+        ServerOp::Error(text) => Err(ClientError::Refused(text)),
+        _ => Err(protocol("something before INFO")),
+    }
+}
+
+/// Sends CONNECT and PING, and waits for PONG: only then are the credentials known to be accepted.
+/// Gives the decoder with whatever else has arrived.
+pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S,
+    mut decoder: Decoder,
+    mut info: ServerInfo,
     options: &ConnectOptions,
     address: &ServerAddress,
 ) -> Result<(ServerInfo, Decoder), ClientError> {
-    let mut decoder = Decoder::default();
-    let mut info = match next(stream, &mut decoder).await? {
-        ServerOp::Info(info) => *info,
-        ServerOp::Error(text) => return Err(ClientError::Refused(text)),
-        _ => return Err(protocol("something before INFO")),
-    };
-    if info.tls_required {
-        return Err(ClientError::TlsRequired);
-    }
     let mut hello = match options.is_insider {
         true => Vec::new(),
         false => connect_line(options, address),
@@ -102,6 +107,6 @@ fn disconnected(error: std::io::Error) -> ClientError {
     ClientError::Disconnected(error.into())
 }
 
-fn protocol(what: &'static str) -> ClientError {
+pub(super) fn protocol(what: &'static str) -> ClientError {
     ClientError::Disconnected(Disconnect::Protocol(what))
 }

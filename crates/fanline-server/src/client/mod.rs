@@ -36,6 +36,7 @@ mod options;
 mod queue;
 mod shared;
 mod subscription;
+mod tls;
 mod topics;
 
 use std::collections::VecDeque;
@@ -59,6 +60,7 @@ pub use shared::Event;
 pub use subscription::Subscription;
 
 use address::ServerAddress;
+use codec::Decoder;
 use driver::Driver;
 use queue::SubscriptionQueue;
 use shared::Shared;
@@ -115,7 +117,35 @@ impl Client {
             .map_err(unreachable)?;
         // Writes are batched here already: the kernel should not wait for more.
         stream.set_nodelay(true).map_err(unreachable)?;
-        Self::start(stream, options, address).await
+        timeout(
+            options.connect_timeout,
+            Self::begin(stream, options, address),
+        )
+        .await
+        .map_err(|_| ClientError::TimedOut)?
+    }
+
+    /// Begins over TCP, with TLS where one side asks for it.
+    async fn begin(
+        mut stream: TcpStream,
+        options: &ConnectOptions,
+        address: &ServerAddress,
+    ) -> Result<Client, ClientError> {
+        let mut decoder = Decoder::default();
+        if options.tls.is_first {
+            let mut stream = tls::begin(stream, address, &options.tls).await?;
+            let info = handshake::read_info(&mut stream, &mut decoder).await?;
+            return Self::log_in(stream, decoder, info, options, address).await;
+        }
+        let info = handshake::read_info(&mut stream, &mut decoder).await?;
+        if !(info.tls_required || options.tls.is_wanted || address.is_tls) {
+            return Self::log_in(stream, decoder, info, options, address).await;
+        }
+        if !decoder.buffer.is_empty() {
+            return Err(handshake::protocol("something between INFO and TLS"));
+        }
+        let stream = tls::begin(stream, address, &options.tls).await?;
+        Self::log_in(stream, decoder, info, options, address).await
     }
 
     /// Speaks NATS over a stream that is already open. The addresses in `options` are not used.
@@ -136,10 +166,27 @@ impl Client {
         options: &ConnectOptions,
         address: &ServerAddress,
     ) -> Result<Client, ClientError> {
-        let hands = handshake::shake_hands(&mut stream, options, address);
-        let (info, decoder) = timeout(options.connect_timeout, hands)
-            .await
-            .map_err(|_| ClientError::TimedOut)??;
+        let hands = async {
+            let mut decoder = Decoder::default();
+            let info = handshake::read_info(&mut stream, &mut decoder).await?;
+            if info.tls_required {
+                return Err(ClientError::TlsRequired);
+            }
+            Self::log_in(stream, decoder, info, options, address).await
+        };
+        let hands = timeout(options.connect_timeout, hands).await;
+        hands.map_err(|_| ClientError::TimedOut)?
+    }
+
+    async fn log_in(
+        mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        decoder: Decoder,
+        info: ServerInfo,
+        options: &ConnectOptions,
+        address: &ServerAddress,
+    ) -> Result<Client, ClientError> {
+        let (info, decoder) =
+            handshake::log_in(&mut stream, decoder, info, options, address).await?;
         let shared = Arc::new(Shared::new(info));
         tokio::spawn(Driver::new(stream, decoder, Arc::clone(&shared)).run());
         let inbox = format!("_INBOX.{}", random_name());

@@ -1,10 +1,12 @@
 //! How to connect.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::address::{ServerAddress, parse_list};
 use super::error::ClientError;
+use super::tls::TlsSettings;
 
 /// Where to connect, and as whom.
 ///
@@ -24,6 +26,7 @@ pub struct ConnectOptions {
     /// Say nothing of oneself: the server knows.
     pub(super) is_insider: bool,
     pub(super) connect_timeout: Duration,
+    pub(super) tls: TlsSettings,
 }
 
 impl ConnectOptions {
@@ -77,6 +80,32 @@ impl ConnectOptions {
         }
     }
 
+    /// Speaks TLS, and accepts servers whose certificate comes from an authority in this PEM file
+    /// alone. `tls://` speaks it with the authorities that the system trusts.
+    #[must_use]
+    pub fn tls_ca(mut self, file: impl Into<PathBuf>) -> Self {
+        self.tls.ca_file = Some(file.into());
+        self.tls.is_wanted = true;
+        self
+    }
+
+    /// Speaks TLS, and shows this certificate where the server asks for one: PEM files of the
+    /// chain and of its key.
+    #[must_use]
+    pub fn tls_certificate(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.tls.certificate = Some((chain.into(), key.into()));
+        self.tls.is_wanted = true;
+        self
+    }
+
+    /// Whether TLS begins before the server has said anything (`handshake_first`).
+    #[must_use]
+    pub fn tls_first(mut self, is_first: bool) -> Self {
+        self.tls.is_first = is_first;
+        self.tls.is_wanted |= is_first;
+        self
+    }
+
     /// How long opening the connection and being accepted may take, per server; two seconds by
     /// default.
     #[must_use]
@@ -101,6 +130,7 @@ impl Default for ConnectOptions {
             echo: true,
             is_insider: false,
             connect_timeout: Duration::from_secs(2),
+            tls: TlsSettings::default(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanline_engine::access::ConnectionKind;
 use fanline_engine::{Backlog, CloseReason, ConnectionStatus, SubscriptionStatus};
 use serde::Serialize;
 
@@ -231,6 +232,12 @@ struct Row {
     lang: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_version: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_cipher_suite: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tls_first: bool,
     #[serde(skip_serializing_if = "String::is_empty")]
     authorized_user: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -360,7 +367,10 @@ fn row(monitor: &Monitor, options: &Options, found: Found, now: Duration) -> Row
     Row {
         cid: status.cid,
         kind: "Client",
-        protocol: "nats",
+        protocol: match status.kind {
+            ConnectionKind::WebSocket => "websocket",
+            _ => "nats",
+        },
         ip: status.ip,
         port: status.port,
         start: monitor.date(status.opened_at),
@@ -381,6 +391,9 @@ fn row(monitor: &Monitor, options: &Options, found: Found, now: Duration) -> Row
         name: status.name,
         lang: status.lang,
         version: status.version,
+        tls_version: status.tls.as_ref().map(|tls| tls.version),
+        tls_first: status.tls.as_ref().is_some_and(|tls| tls.is_first),
+        tls_cipher_suite: status.tls.map(|tls| tls.cipher_suite),
         authorized_user: if options.auth {
             status.user
         } else {
@@ -442,6 +455,8 @@ mod tests {
     fn found(numbers: [u64; 5], end: Option<(u64, CloseReason)>) -> Found {
         let [cid, opened, active, subscriptions, in_msgs] = numbers;
         let status = ConnectionStatus {
+            kind: ConnectionKind::Standard,
+            tls: None,
             account: fanline_engine::AccountId::GLOBAL,
             cid,
             ip: String::new(),

@@ -19,12 +19,13 @@ mod system;
 mod time;
 mod unsupported;
 mod varz;
+mod websocket;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,9 +37,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
 use crate::server::Shared;
@@ -110,8 +112,8 @@ pub(crate) async fn serve(listener: TcpListener, monitor: Rc<Monitor>) -> io::Re
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let place = Arc::clone(&places).acquire_owned().await;
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 warn!("Temporary accept error of monitoring: {error}");
                 tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
@@ -120,7 +122,14 @@ pub(crate) async fn serve(listener: TcpListener, monitor: Rc<Monitor>) -> io::Re
         };
         let monitor = Rc::clone(&monitor);
         tokio::task::spawn_local(async move {
-            monitor.serve_connection(stream).await;
+            match monitor.https() {
+                None => monitor.serve_connection(stream, address).await,
+                Some(https) => match timeout(HEADER_TIME_MAX, https.accept(stream)).await {
+                    Ok(Ok(stream)) => monitor.serve_connection(stream, address).await,
+                    Ok(Err(error)) => debug!("Monitoring: TLS handshake error: {error}"),
+                    Err(_) => debug!("Monitoring: the TLS handshake took too long"),
+                },
+            }
             drop(place);
         });
     }
@@ -135,15 +144,33 @@ impl Monitor {
         }
     }
 
-    async fn serve_connection(&self, stream: TcpStream) {
-        let service = service_fn(async |request| Ok::<_, Infallible>(self.answer(&request).await));
+    /// What makes HTTPS of HTTP, with the certificates of now.
+    fn https(&self) -> Option<TlsAcceptor> {
+        let shared = &self.shared;
+        let tls = shared.common.listeners.tls.as_ref();
+        let tls = tls.filter(|_| shared.options.monitoring_tls)?;
+        Some(TlsAcceptor::from(tls.current()))
+    }
+
+    async fn serve_connection<S>(&self, stream: S, address: SocketAddr)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let service = service_fn(async |mut request| {
+            let upgraded = websocket::upgrade(&self.shared, &mut request, address);
+            Ok::<_, Infallible>(match upgraded {
+                Some(response) => response,
+                None => self.answer(&request).await,
+            })
+        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEADER_TIME_MAX)
             .max_buf_size(HEADER_BYTES_MAX)
             // Scripts that look for `Content-Length:` are not always as tolerant as they should be.
             .title_case_headers(true)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades();
         let mut connection = pin!(connection);
         let mut outcome = timeout(CONNECTION_TIME, connection.as_mut()).await;
         if outcome.is_err() {

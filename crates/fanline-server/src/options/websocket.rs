@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fanline_engine::websocket::{CookieNames, Origin, UpgradeRules};
+
 use super::{Auth, TlsOptions};
 
 /// A listener for WebSocket connections.
@@ -72,5 +74,56 @@ impl Default for WebSocketOptions {
             headers: Vec::new(),
             ping_interval: None,
         }
+    }
+}
+
+impl WebSocketOptions {
+    /// What is asked of those who want to be upgraded, or which option makes no sense.
+    pub(crate) fn upgrade_rules(&self) -> Result<UpgradeRules, String> {
+        let origins = self.allowed_origins.iter().map(|text| {
+            Origin::parse(text).ok_or_else(|| format!("websocket: {text:?} is not an origin"))
+        });
+        let mut extra_headers = String::new();
+        for (name, value) in &self.headers {
+            check_header(name, value)?;
+            extra_headers.push_str(&format!("{name}: {value}\r\n"));
+        }
+        Ok(UpgradeRules {
+            is_tls: self.tls.is_some(),
+            same_origin: self.same_origin,
+            allowed_origins: origins.collect::<Result<_, _>>()?,
+            compression: self.compression,
+            cookies: CookieNames {
+                jwt: self.jwt_cookie.clone(),
+                user: self.user_cookie.clone(),
+                password: self.pass_cookie.clone(),
+                token: self.token_cookie.clone(),
+            },
+            extra_headers,
+        })
+    }
+}
+
+/// Headers that the response has already, or that would end it early.
+fn check_header(name: &str, value: &str) -> Result<(), String> {
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "-_.!#$%&'*+^`|~".contains(c);
+    let is_ours = [
+        "host",
+        "content-length",
+        "connection",
+        "upgrade",
+        "nats-no-masking",
+    ]
+    .iter()
+    .any(|ours| name.eq_ignore_ascii_case(ours))
+        || name.to_ascii_lowercase().starts_with("sec-websocket-");
+    if name.is_empty() || !name.chars().all(is_token) || value.chars().any(char::is_control) {
+        return Err(format!(
+            "websocket: {name:?} is not a header that can be sent"
+        ));
+    }
+    match is_ours {
+        true => Err(format!("websocket: header {name:?} is the server's own")),
+        false => Ok(()),
     }
 }

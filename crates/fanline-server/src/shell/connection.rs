@@ -2,18 +2,21 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use fanline_engine::{Chunk, CloseReason, Peer, SessionId};
-use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
+use fanline_engine::access::ConnectionKind;
+use fanline_engine::{Chunk, CloseReason, Outbox, Peer, SessionId};
+use tokio::io::{AsyncReadExt, ReadBuf};
 use tracing::debug;
 
 use super::chunks::new_chunk;
 use super::link::{Link, Writer, Wrote};
-use super::{BEHIND, Shell, Transport, farewell};
+use super::wire::{self, Input, Opened, WireReader, close_reason};
+use super::{BEHIND, Incoming, Listener, Shell, Transport, farewell};
 use crate::monitoring::ConnectionEvent;
 use crate::sync::Ordering;
 
@@ -48,11 +51,18 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
                     debug!("cid:{cid} - could not be served: {error}");
                 }
             }
+            Transport::Wire(stream, listener) => {
+                serve_wire(&shell, stream, listener, cid, is_full).await;
+            }
             Transport::InProcess(stream) => {
                 let (read, write) = tokio::io::split(stream);
                 let name = format!("in-process - cid:{cid}");
                 let link = Link::new(Writer::InProcess(write.into()), name);
-                serve(&shell, read, link, Peer::default(), cid, is_full).await;
+                let peer = Peer {
+                    kind: ConnectionKind::InProcess,
+                    ..Peer::default()
+                };
+                serve(&shell, read, link, peer, cid, is_full).await;
             }
             Transport::Insider(stream) => {
                 let (read, write) = tokio::io::split(stream);
@@ -73,18 +83,48 @@ async fn serve_tcp(
     is_full: bool,
 ) -> io::Result<()> {
     let address = stream.peer_addr()?;
-    stream.set_nonblocking(true)?;
-    stream.set_nodelay(true)?;
-    if is_on_this_host(&stream)? {
-        socket2::SockRef::from(&stream).set_send_buffer_size(LOCAL_SEND_BUFFER_BYTES)?;
-    }
+    prepare_tcp(&stream)?;
     let (read, write) = tokio::net::TcpStream::from_std(stream)?.into_split();
     let link = Link::new(Writer::Tcp(write), format!("{address} - cid:{cid}"));
-    let peer = Peer {
+    let peer = peer_at(address);
+    serve(shell, read, link, peer, cid, is_full).await;
+    Ok(())
+}
+
+/// Whoever is at this address.
+pub(super) fn peer_at(address: SocketAddr) -> Peer {
+    Peer {
         ip: address.ip().to_canonical().to_string(),
         port: address.port(),
-    };
-    serve(shell, read, link, peer, cid, is_full).await;
+        ..Peer::default()
+    }
+}
+
+/// Serves what is not plain TCP, once it is known what it is.
+async fn serve_wire(
+    shell: &Rc<Shell>,
+    stream: Incoming,
+    listener: Listener,
+    cid: u64,
+    is_full: bool,
+) {
+    match wire::open(shell, stream, listener, cid, is_full).await {
+        Ok(Opened { wire, peer, name }) => {
+            let wire = Rc::new(wire);
+            let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
+            serve(shell, WireReader(wire), link, peer, cid, is_full).await;
+        }
+        Err(error) => debug!("cid:{cid} - was not opened: {error}"),
+    }
+}
+
+/// Makes a socket what connections need it to be.
+pub(super) fn prepare_tcp(stream: &std::net::TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    if is_on_this_host(stream)? {
+        socket2::SockRef::from(stream).set_send_buffer_size(LOCAL_SEND_BUFFER_BYTES)?;
+    }
     Ok(())
 }
 
@@ -94,7 +134,7 @@ fn is_on_this_host(stream: &std::net::TcpStream) -> io::Result<bool> {
 }
 
 /// Serves the server's own client.
-async fn serve_insider(shell: &Rc<Shell>, read: impl AsyncRead + Unpin, link: Link, cid: u64) {
+async fn serve_insider(shell: &Rc<Shell>, read: impl Input, link: Link, cid: u64) {
     let id = shell.open(cid, Peer::default(), false);
     shell.engine.borrow_mut().admit_insider(id);
     serve_session(shell, read, link, id).await;
@@ -102,7 +142,7 @@ async fn serve_insider(shell: &Rc<Shell>, read: impl AsyncRead + Unpin, link: Li
 
 async fn serve(
     shell: &Rc<Shell>,
-    read: impl AsyncRead + Unpin,
+    read: impl Input,
     link: Link,
     peer: Peer,
     cid: u64,
@@ -112,12 +152,7 @@ async fn serve(
     serve_session(shell, read, link, id).await;
 }
 
-async fn serve_session(
-    shell: &Rc<Shell>,
-    mut read: impl AsyncRead + Unpin,
-    link: Link,
-    id: SessionId,
-) {
+async fn serve_session(shell: &Rc<Shell>, mut read: impl Input, link: Link, id: SessionId) {
     let link = Rc::new(link);
     debug!("{} - Client connection created", link.name());
     {
@@ -193,7 +228,7 @@ enum Event {
 }
 
 impl Connection<'_> {
-    async fn read_until_end(&mut self, read: &mut (impl AsyncRead + Unpin)) -> CloseReason {
+    async fn read_until_end(&mut self, read: &mut impl Input) -> CloseReason {
         loop {
             match poll_fn(|context| self.poll_event(read, context)).await {
                 Event::Ended(reason) => return reason,
@@ -203,11 +238,7 @@ impl Connection<'_> {
     }
 
     /// Reads, or writes what is left to write, whichever comes first.
-    fn poll_event(
-        &mut self,
-        read: &mut (impl AsyncRead + Unpin),
-        context: &mut Context<'_>,
-    ) -> Poll<Event> {
+    fn poll_event(&mut self, read: &mut impl Input, context: &mut Context<'_>) -> Poll<Event> {
         self.link.register(context);
         if let Some(reason) = self.link.ended() {
             return Poll::Ready(Event::Ended(reason));
@@ -223,15 +254,18 @@ impl Connection<'_> {
         let (mut chunk, filled) = self.take_chunk();
         let room = Chunk::get_mut(&mut chunk).expect("a chunk to read into is not shared");
         let mut buffer = ReadBuf::new(&mut room[filled..]);
-        let outcome = Pin::new(read).poll_read(context, &mut buffer);
+        let outcome = Pin::new(&mut *read).poll_read(context, &mut buffer);
         let new = buffer.filled().len();
+        if read.owes_answer() {
+            self.link.request_drain();
+        }
         match outcome {
             Poll::Ready(Ok(())) if new > 0 => {
                 self.reads_in_a_row += 1;
                 Poll::Ready(Event::Read(chunk, filled + new))
             }
             Poll::Ready(Ok(())) => Poll::Ready(Event::Ended(CloseReason::ClientClosed)),
-            Poll::Ready(Err(_)) => Poll::Ready(Event::Ended(CloseReason::ReadError)),
+            Poll::Ready(Err(error)) => Poll::Ready(Event::Ended(close_reason(&error))),
             Poll::Pending => {
                 self.reads_in_a_row = 0;
                 if filled == 0 {
@@ -390,15 +424,19 @@ impl Connection<'_> {
     }
 
     /// Writes what the client should still get, and closes.
-    async fn close(&mut self, read: &mut (impl AsyncRead + Unpin), reason: CloseReason) {
+    async fn close(&mut self, read: &mut impl Input, reason: CloseReason) {
         self.held = Held::Nothing;
         // The engine may have decided it, or the peer; from here on nothing is delivered.
         self.shell.engine.borrow_mut().end(self.id, reason);
         self.shell.post_mail();
+        self.link.say_goodbye(reason);
         if reason.flushes() {
             self.shell.write(self.id, self.link);
             // A connection that is quite new can be written to only after a turn of the loop.
             let _ = tokio::time::timeout(LINGER, self.finish_drain()).await;
+        } else {
+            // Nothing waits any more; a goodbye may still fit.
+            self.link.try_write_all(&mut Outbox::default());
         }
         self.link.shut_down();
         let peer_waits = !matches!(
@@ -434,7 +472,7 @@ async fn wait_while(most: Duration, is_so: impl Fn() -> bool) {
     }
 }
 
-async fn discard(read: &mut (impl AsyncRead + Unpin)) {
+async fn discard(read: &mut impl Input) {
     let mut scrap = vec![0; 16 * 1024];
     let mut left = LINGER_BYTES;
     while left > 0 {

@@ -3,11 +3,14 @@
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use fanline_engine::{CloseReason, Outbox};
 use tokio::io::{AsyncWrite, DuplexStream, WriteHalf};
 use tokio::net::tcp::OwnedWriteHalf;
+
+use super::wire::Wire;
 
 /// Parts in one vectored write.
 const PARTS_MAX: usize = 64;
@@ -16,6 +19,8 @@ const PARTS_MAX: usize = 64;
 pub(super) enum Writer {
     Tcp(OwnedWriteHalf),
     InProcess(RefCell<WriteHalf<DuplexStream>>),
+    /// Whatever else there is below a session.
+    Wire(Rc<Wire>),
 }
 
 /// What came of an attempt to write.
@@ -113,6 +118,12 @@ impl Link {
 
     /// Writes until the outbox is empty or the peer takes no more.
     pub(super) fn try_write_all(&self, out: &mut Outbox) -> Wrote {
+        if let Writer::Wire(wire) = &self.writer {
+            let before = out.pending_bytes();
+            let wrote = wire.try_write_all(out);
+            self.count(before - out.pending_bytes());
+            return wrote;
+        }
         let mut context = Context::from_waker(Waker::noop());
         while !out.is_empty() {
             let written = match &self.writer {
@@ -123,6 +134,7 @@ impl Link {
                         Poll::Pending => return Wrote::Blocked,
                     }
                 }
+                Writer::Wire(_) => return Wrote::All,
             };
             match self.advance(out, written) {
                 Some(outcome) => return outcome,
@@ -134,6 +146,12 @@ impl Link {
 
     /// Writes when the peer takes more; wakes the task then.
     pub(super) fn poll_drain(&self, context: &mut Context<'_>, out: &mut Outbox) -> Poll<Wrote> {
+        if let Writer::Wire(wire) = &self.writer {
+            let before = out.pending_bytes();
+            let wrote = wire.poll_drain(context, out);
+            self.count(before - out.pending_bytes());
+            return wrote;
+        }
         while !out.is_empty() {
             let written = match &self.writer {
                 Writer::Tcp(half) => match half.as_ref().poll_write_ready(context) {
@@ -147,6 +165,7 @@ impl Link {
                         Poll::Pending => return Poll::Pending,
                     }
                 }
+                Writer::Wire(_) => return Poll::Ready(Wrote::All),
             };
             match self.advance(out, written) {
                 // Not ready after all: the next turn registers for it.
@@ -161,15 +180,29 @@ impl Link {
         match written {
             Ok(0) => Some(Wrote::Failed),
             Ok(bytes) => {
-                self.stuck.set(false);
-                self.written_bytes
-                    .set(self.written_bytes.get() + bytes as u64);
+                self.count(bytes);
                 out.advance(bytes);
                 None
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(Wrote::Blocked),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
             Err(_) => Some(Wrote::Failed),
+        }
+    }
+
+    /// Notes that the peer has taken so much.
+    fn count(&self, bytes: usize) {
+        if bytes > 0 {
+            self.stuck.set(false);
+            self.written_bytes
+                .set(self.written_bytes.get() + bytes as u64);
+        }
+    }
+
+    /// Has the peer told why it ends, where that is not only the protocol's business.
+    pub(super) fn say_goodbye(&self, reason: CloseReason) {
+        if let Writer::Wire(wire) = &self.writer {
+            wire.say_goodbye(reason);
         }
     }
 
@@ -185,6 +218,7 @@ impl Link {
                 let mut context = Context::from_waker(Waker::noop());
                 let _ = Pin::new(&mut *half.borrow_mut()).poll_shutdown(&mut context);
             }
+            Writer::Wire(wire) => wire.shut_down(),
         }
     }
 }

@@ -9,15 +9,17 @@ mod connection;
 mod farewell;
 mod link;
 mod mailbox;
+mod wire;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use fanline_engine::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
     Batch, CloseReason, ConnectionStatus, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
     ShardStatus,
@@ -29,11 +31,13 @@ use tracing::trace;
 use crate::keeper::Helped;
 use crate::monitoring::ConnectionEvent;
 use crate::sync::{AtomicUsize, Ordering};
+use crate::tls::Tls;
 use chunks::ChunkPool;
 pub(crate) use closed::Closed;
 use closed::ClosedRing;
 use link::{Link, Wrote};
 pub(crate) use mailbox::Mailbox;
+use wire::SharedRoom;
 
 /// What the control thread asks of a shard.
 pub(crate) enum Command {
@@ -96,6 +100,48 @@ pub(crate) enum Transport {
     InProcess(DuplexStream),
     /// The server's own client in the system account.
     Insider(DuplexStream),
+    /// Anything else, by the listener that it came to.
+    Wire(Incoming, Listener),
+}
+
+/// A connection as accepted.
+pub(crate) enum Incoming {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(std::os::unix::net::UnixStream),
+    /// One that was upgraded elsewhere already: what it was told, what came behind its request,
+    /// and its address.
+    Upgraded(DuplexStream, Box<Upgrade>, SocketAddr),
+}
+
+/// What a connection came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listener {
+    Clients,
+    WebSocket,
+}
+
+/// What listeners do before a session begins.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) allow_non_tls: bool,
+    pub(crate) proxy_protocol: bool,
+    pub(crate) websocket: Option<WebSocketListener>,
+}
+
+#[derive(Debug)]
+pub(crate) struct WebSocketListener {
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) rules: UpgradeRules,
+    pub(crate) handshake_timeout: Duration,
+}
+
+impl Listeners {
+    /// Whether a client's connection is plain TCP and nothing else.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.tls.is_none() && !self.proxy_protocol
+    }
 }
 
 /// What all shards of a server share.
@@ -108,6 +154,7 @@ pub(crate) struct Common {
     pub(crate) started: Instant,
     /// Who is told of connections that come and go.
     pub(crate) events: OnceLock<mpsc::Sender<ConnectionEvent>>,
+    pub(crate) listeners: Listeners,
     /// Open connections, counted from accept to close, of each shard.
     pub(crate) connections: Vec<AtomicUsize>,
 }
@@ -171,6 +218,8 @@ pub(crate) struct Shell {
     /// Something was posted to a shard that asks for publishers to be held back.
     posted_to_congested: Cell<bool>,
     closed: RefCell<ClosedRing>,
+    /// Where connections that are not plain TCP work.
+    room: SharedRoom,
 }
 
 /// Runs a shard until it is told to stop.
@@ -196,6 +245,7 @@ pub(crate) async fn run(
         congestion: Cell::new(None),
         posted_to_congested: Cell::new(false),
         closed: closed.into(),
+        room: SharedRoom::default(),
     });
     // Tasks of their own, and not parts of this future: the runtime looks for new events before
     // it polls this one again, which would cost a system call for each turn.

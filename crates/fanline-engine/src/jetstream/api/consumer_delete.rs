@@ -7,5 +7,6 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     call.no_body()?;
     let (key, id) = call.consumer_key()?;
     call.js.delete_consumer(key, id, call.now, call.port);
+    call.changes = Some(key);
     Ok(success())
 }

@@ -9,7 +9,7 @@ use super::{
 use crate::jetstream::ApiError;
 
 /// One kind of request.
-pub(super) struct Endpoint {
+pub(in crate::jetstream) struct Endpoint {
     /// Its topic behind the prefix; `*` and `>` stand for names.
     path: &'static str,
     /// The word for it in the reply's type.

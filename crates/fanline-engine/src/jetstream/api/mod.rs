@@ -31,11 +31,13 @@ use serde::de::DeserializeOwned;
 
 use super::account::JetStream;
 use super::consumer::ConsumerId;
+use super::held;
 use super::stream::Stream;
 use super::streams::Key;
 use super::{API_LEVEL, ApiError, Message, Now, Port, decode, shown_metadata};
-use endpoints::{ENDPOINTS, Endpoint};
+use endpoints::ENDPOINTS;
 
+pub(super) use endpoints::Endpoint;
 pub(super) use stream_create::created_reply;
 
 const LEVEL_HEADER: &[u8] = b"Nats-Required-Api-Level:";
@@ -48,6 +50,8 @@ struct Call<'a> {
     names: Vec<&'a str>,
     /// The headers of the answer, if it is to have any.
     headers: Vec<u8>,
+    /// The stream that must be on the disk as it is now before the answer goes out.
+    changes: Option<Key>,
     now: Now,
     port: &'a mut dyn Port,
 }
@@ -88,6 +92,7 @@ pub(super) fn handle(
         message,
         names,
         headers: Vec::new(),
+        changes: None,
         now,
         port,
     };
@@ -114,17 +119,31 @@ pub(super) fn refuse(path: &[u8], message: &Message<'_>, error: &ApiError, port:
 }
 
 impl<'a> Call<'a> {
-    fn answer(&mut self, endpoint: &Endpoint, result: Result<Answer, ApiError>) {
+    fn answer(&mut self, endpoint: &'static Endpoint, result: Result<Answer, ApiError>) {
         self.js.stats.total += 1;
-        let body = match result {
-            Ok(Answer::Sent) => return,
-            Ok(Answer::Json(body)) => body,
-            Err(error) => {
+        let body = match (result, self.changes) {
+            (Ok(Answer::Sent), _) => return,
+            (Ok(Answer::Json(body)), Some(key)) => return self.answer_later(key, endpoint, &body),
+            (Ok(Answer::Json(body)), None) => body,
+            (Err(error), _) => {
                 self.js.stats.errors += 1;
                 error_body(&error, endpoint.on_error)
             }
         };
         self.reply_first(endpoint.kind, &Answer::Json(body));
+    }
+
+    /// Sends an answer once what was done to a stream is on the disk.
+    fn answer_later(&mut self, key: Key, endpoint: &'static Endpoint, body: &[u8]) {
+        let payload = typed(endpoint.kind, body);
+        let advisories = &mut self.js.advisories;
+        advisories.audit(self.message, &payload, self.now, self.port);
+        let answer = held::Answer {
+            reply: self.message.reply.into(),
+            payload,
+            endpoint: Some(endpoint),
+        };
+        self.js.hold(key, answer, self.port);
     }
 
     /// Sends an answer that other messages follow; [`Answer::Sent`] is to be returned then.
@@ -244,6 +263,11 @@ fn error_body(error: &ApiError, on_error: &str) -> Vec<u8> {
 /// A reply that holds an error and nothing else.
 pub(super) fn failed_reply(kind: &str, error: &ApiError) -> Vec<u8> {
     typed(kind, &error_body(error, ""))
+}
+
+/// The answer to a request that is refused.
+pub(super) fn refusal(endpoint: &Endpoint, error: &ApiError) -> Vec<u8> {
+    typed(endpoint.kind, &error_body(error, endpoint.on_error))
 }
 
 /// The same object with its type in front.

@@ -103,6 +103,7 @@ pub(super) fn delete(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         return Err(not_there(stream, request.seq));
     }
     stream.delete_message(request.seq, !request.no_erase, now)?;
+    call.changes = Some(key);
     Ok(success())
 }
 

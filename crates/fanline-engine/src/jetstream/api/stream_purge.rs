@@ -38,6 +38,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         .touch(key)
         .ok_or(ApiError::STREAM_NOT_FOUND)?;
     let purged = stream.purge(&purge, now, call.port)?;
+    call.changes = Some(key);
     json(&Reply {
         success: true,
         purged,

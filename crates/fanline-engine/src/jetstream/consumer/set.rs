@@ -22,6 +22,9 @@ use crate::topic::Filter;
 /// How long a changed state may stay unsaved. What is lost of it in a crash is delivered again.
 const SAVE_NANOS: u64 = 250_000_000;
 
+/// So many acknowledgements wait for being confirmed, others are not: whoever sent them asks again.
+const CONFIRMATIONS_MAX: usize = 65_536;
+
 /// All consumers of a stream.
 ///
 /// # In which order it is called
@@ -63,6 +66,15 @@ struct Entry {
     /// It stands in its group's list of those who wait for a record.
     is_waiting: bool,
     timer: Option<u64>,
+}
+
+impl Entry {
+    fn save(&mut self, state: &mut Vec<u8>, save: &mut dyn FnMut(&Consumer, &[u8])) {
+        if std::mem::take(&mut self.consumer.is_unsaved) {
+            self.consumer.encode_state(state);
+            save(&self.consumer, state);
+        }
+    }
 }
 
 impl Consumers {
@@ -342,7 +354,7 @@ impl Consumers {
     }
 
     /// An acknowledgement has come: `$JS.ACK.<stream>.<consumer>.>`. Says whether there is such a
-    /// consumer. If it was sent as a request it is answered.
+    /// consumer. If it was sent as a request it is to be [confirmed](Self::take_confirmations).
     pub fn handle_ack(&mut self, message: &Message<'_>, context: &mut Context<'_>) -> bool {
         let Some(topic) = AckTopic::parse(message.topic) else {
             return false;
@@ -362,11 +374,9 @@ impl Consumers {
         });
         // What was never delivered cannot be done. The reply of a request for more is where the records go.
         let is_answered = taken == Some(true) && !matches!(ack, Ack::Next(_));
-        if is_answered && !message.reply.is_empty() {
-            context.port.publish(&Message {
-                topic: message.reply,
-                ..Message::default()
-            });
+        let confirmations = &mut self.shared.confirmations;
+        if is_answered && !message.reply.is_empty() && confirmations.len() < CONFIRMATIONS_MAX {
+            confirmations.push((id, message.reply.into()));
         }
         true
     }
@@ -473,9 +483,32 @@ impl Consumers {
         let mut state = Vec::new();
         for id in self.shared.unsaved.drain(..) {
             if let Some(entry) = self.entries.get_mut(id.0) {
-                entry.consumer.is_unsaved = false;
-                entry.consumer.encode_state(&mut state);
-                save(&entry.consumer, &state);
+                entry.save(&mut state, save);
+            }
+        }
+    }
+
+    /// Whether acknowledgements wait for being confirmed.
+    pub fn has_confirmations(&self) -> bool {
+        !self.shared.confirmations.is_empty()
+    }
+
+    /// Where the acknowledgements that were sent as requests are to be confirmed, by an empty message, and
+    /// whose they are.
+    pub fn take_confirmations(&mut self) -> Vec<(ConsumerId, Box<[u8]>)> {
+        std::mem::take(&mut self.shared.confirmations)
+    }
+
+    /// Hands `save` the states that make those acknowledgements last, as far as they have changed.
+    pub fn save_confirmed(
+        &mut self,
+        confirmed: &[(ConsumerId, Box<[u8]>)],
+        save: &mut dyn FnMut(&Consumer, &[u8]),
+    ) {
+        let mut state = Vec::new();
+        for (id, _) in confirmed {
+            if let Some(entry) = self.entries.get_mut(id.0) {
+                entry.save(&mut state, save);
             }
         }
     }

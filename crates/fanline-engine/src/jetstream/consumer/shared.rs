@@ -27,6 +27,8 @@ pub(super) struct Shared {
     pub(super) done: Vec<u64>,
     pub(super) unused: Vec<ConsumerId>,
     pub(super) unsaved: Vec<ConsumerId>,
+    /// Where acknowledgements are to be confirmed, and whose they are.
+    pub(super) confirmations: Vec<(ConsumerId, Box<[u8]>)>,
     /// What has been delivered since [`settle`](super::Consumers::settle) was called.
     pub(super) delivered_bytes: u64,
     pub(super) ids: Ids,

@@ -233,7 +233,7 @@ impl Stream {
 }
 
 /// The answer to a publish that the log does not take.
-pub(super) fn refused(error: StoreError) -> ApiError {
+pub(in crate::jetstream) fn refused(error: StoreError) -> ApiError {
     match error {
         StoreError::TooLarge => ApiError::STREAM_MESSAGE_EXCEEDS_MAXIMUM,
         StoreError::Disk(DiskError::Full) => ApiError::INSUFFICIENT_RESOURCES,

@@ -9,6 +9,7 @@
 
 mod acks;
 mod append;
+mod barrier;
 mod batch;
 mod check;
 mod counter;
@@ -35,6 +36,8 @@ pub use messages::{Purge, Wanted};
 pub use source::SourceStatus;
 
 use acks::Acks;
+pub(super) use append::refused;
+use barrier::Barrier;
 use batch::{AtomicBatches, FastBatches};
 use check::Edits;
 use dedupe::Dedupe;
@@ -55,6 +58,7 @@ pub struct Stream {
     transform: Option<Transform>,
     republish: Option<Republisher>,
     acks: Acks,
+    barrier: Barrier,
     /// Made when the first message with an id comes: most streams never see one.
     dedupe: Option<Dedupe>,
     schedules: Schedules,
@@ -121,6 +125,7 @@ impl Stream {
                 .map(Republisher::new)
                 .transpose()?,
             acks: Acks::new(&config.name, place.domain),
+            barrier: Barrier::default(),
             dedupe: None,
             schedules: Schedules::default(),
             markers: HashSet::new(),

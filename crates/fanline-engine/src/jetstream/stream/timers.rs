@@ -59,8 +59,29 @@ impl Stream {
     /// for the system to take it is acknowledged here.
     pub fn next_sync(&mut self, now: Duration, port: &mut dyn Port) -> Option<SyncRequest> {
         let request = self.store.next_sync(now);
+        match &request {
+            Some(request) => self.barrier.note_asked(request.id),
+            None if self.store.failure().is_none() => self.barrier.note_idle(),
+            None => {}
+        }
         self.answer_waiting(port);
         request
+    }
+
+    /// Whether what is told of it waits for the disk.
+    pub fn commits(&self) -> bool {
+        self.store.commits()
+    }
+
+    /// A mark for all that has been done to its log so far: that is on the disk once
+    /// [`safe`](Self::safe) has reached it.
+    pub fn mark(&mut self) -> u64 {
+        self.barrier.give()
+    }
+
+    /// Marks up to this one are on the disk.
+    pub fn safe(&self) -> u64 {
+        self.barrier.safe()
     }
 
     /// Why the disk does not take what is published; `None` when it does.
@@ -86,6 +107,7 @@ impl Stream {
         port: &mut dyn Port,
     ) {
         self.store.synced(id, result);
+        self.barrier.note_synced(id, result.is_ok());
         self.answer_waiting(port);
     }
 

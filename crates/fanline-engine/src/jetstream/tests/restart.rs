@@ -312,3 +312,85 @@ fn closing_brings_everything_to_the_disk() {
     let stream = account.ask("STREAM.INFO.BIRDS", "");
     assert!(stream.contains(r#""messages":6,"#), "{stream}");
 }
+
+/// Things that are done to the stream of birds, each with what is there afterwards.
+const DEEDS: [(&str, &str, [&str; 2]); 6] = [
+    (
+        "$JS.ACK.BIRDS.watch.1.2.2.1700000000000000000.3",
+        "+ACK",
+        [
+            "CONSUMER.INFO.BIRDS.watch",
+            r#""ack_floor":{"consumer_seq":2,"stream_seq":2"#,
+        ],
+    ),
+    (
+        "$JS.API.STREAM.MSG.DELETE.BIRDS",
+        r#"{"seq":5}"#,
+        ["STREAM.INFO.BIRDS", r#""messages":4"#],
+    ),
+    (
+        "$JS.API.STREAM.PURGE.BIRDS",
+        r#"{"filter":"BIRDS.owl"}"#,
+        ["STREAM.INFO.BIRDS", r#""messages":3"#],
+    ),
+    (
+        "$JS.API.CONSUMER.RESET.BIRDS.watch",
+        r#"{"seq":4}"#,
+        [
+            "CONSUMER.INFO.BIRDS.watch",
+            r#""delivered":{"consumer_seq":0,"stream_seq":3"#,
+        ],
+    ),
+    (
+        "$JS.API.CONSUMER.DELETE.BIRDS.watch",
+        "",
+        ["CONSUMER.INFO.BIRDS.watch", r#""err_code":10014"#],
+    ),
+    (
+        "$JS.API.STREAM.PURGE.BIRDS",
+        "",
+        ["STREAM.INFO.BIRDS", r#""messages":0"#],
+    ),
+];
+
+/// Deletions and confirmed acknowledgements were once answered before they were on the disk.
+#[test]
+fn what_was_done_is_answered_once_it_survives_a_crash() {
+    for seed in 0..50 {
+        let shelf = shelf(&["BIRDS"]);
+        let mut account = birds(&shelf);
+        account.send("$JS.API.CONSUMER.MSG.NEXT.BIRDS.watch", "", "1");
+        for (topic, payload, [question, expected]) in DEEDS {
+            let told = account.send(topic, "", payload);
+            assert_eq!(told, [""; 0], "{topic}: before it is on the disk");
+            sync(&mut account, &shelf);
+            let told = account.port.taken();
+            assert!(
+                matches!(&told[..], [told] if told.starts_with("reply") && !told.contains("error")),
+                "{topic}: {told:?}"
+            );
+            shelf.0["BIRDS"].crash(&mut Dice::new(seed));
+            account = start(&shelf);
+            assert_eq!(account.js.take_problems(), [""; 0], "seed {seed}: {topic}");
+            let found = account.ask(question, "");
+            assert!(found.contains(expected), "seed {seed}: {topic}: {found}");
+        }
+    }
+}
+
+#[test]
+fn what_the_disk_does_not_take_is_not_confirmed() {
+    let shelf = shelf(&["BIRDS"]);
+    let mut account = birds(&shelf);
+    account.send("$JS.API.CONSUMER.MSG.NEXT.BIRDS.watch", "", "1");
+    shelf.0["BIRDS"].set_failing_syncs(100);
+    for (topic, payload, _) in [DEEDS[0], DEEDS[1]] {
+        assert_eq!(account.send(topic, "", payload), [""; 0]);
+    }
+    sync(&mut account, &shelf);
+    let told = account.port.taken();
+    assert!(
+        matches!(&told[..], [told] if told.contains("msg_delete") && told.contains("10077")),
+        "{told:?}"
+    );
+}

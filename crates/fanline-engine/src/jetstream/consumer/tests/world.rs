@@ -192,6 +192,13 @@ impl World {
                 self.finish(sequence);
             }
             self.consumers.take_unused(&mut self.unused);
+            for (_, reply) in self.consumers.take_confirmations() {
+                let topic = &reply;
+                self.port.publish(&Message {
+                    topic,
+                    ..Message::default()
+                });
+            }
             if self.consumers.next_timeout() != Some(Duration::ZERO) {
                 return;
             }

@@ -1,8 +1,10 @@
-//! Nothing that was acknowledged is lost when the server is killed.
+//! Nothing that was acknowledged is lost when the server is killed, and nothing that was confirmed undone.
 //!
-//! Clients publish and consume while the process is killed at random moments, again and again over the
+//! Clients publish, consume and delete while the process is killed at random moments, again and again over the
 //! same folder. After each start all that was acknowledged must be there, as it was sent.
 //! `FANLINE_KILLS` says how often, `FANLINE_SEED` begins with another number.
+
+mod deletes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -84,6 +86,7 @@ struct Promises {
     /// What the consumer was given, and what it has acknowledged and was told that it has.
     given: BTreeSet<u64>,
     acked: BTreeSet<u64>,
+    gone: deletes::Gone,
 }
 
 impl Promises {
@@ -216,7 +219,12 @@ async fn reader(address: String, promises: Shared, to_end: bool) {
     };
     while let Some(taken) = fetch(&client, &mut records, &inbox).await {
         let given: Vec<u64> = taken.iter().map(sequence_of).collect();
-        promises.lock().expect("whole").given.extend(&given);
+        {
+            let mut promises = promises.lock().expect("whole");
+            let again = given.iter().find(|given| promises.acked.contains(given));
+            assert_eq!(again, None, "it was acknowledged, and confirmed");
+            promises.given.extend(&given);
+        }
         let Some((last, others)) = taken.split_last() else {
             if to_end {
                 return;
@@ -246,6 +254,7 @@ async fn make(client: &Client) {
     ask(client, "STREAM.CREATE.LAST", last).await;
     let reader = r#"{"stream_name":"ALL","config":{"durable_name":"reader","ack_policy":"explicit","ack_wait":1000000000,"max_ack_pending":200}}"#;
     ask(client, "CONSUMER.CREATE.ALL.reader", reader).await;
+    deletes::make(client).await;
 }
 
 /// Reads the stream that keeps all from a sequence on, and compares.
@@ -306,8 +315,8 @@ async fn check_last(client: &Client, promises: &Promises) {
     }
 }
 
-/// What may be delivered again, but not skipped.
-async fn check_reader(client: &Client, promises: &mut Promises, stopped_well: bool) {
+/// What may be delivered again if nobody was told otherwise, but not skipped.
+async fn check_reader(client: &Client, promises: &mut Promises) {
     let info = ask(client, "CONSUMER.INFO.ALL.reader", "").await;
     let (_, floor) = info.split_once(r#""ack_floor":"#).expect("a floor");
     let floor = field(floor, "stream_seq").expect("a sequence");
@@ -315,14 +324,11 @@ async fn check_reader(client: &Client, promises: &mut Promises, stopped_well: bo
     // asked for when the server died was not answered.
     let missed = (1..=floor).find(|sequence| !promises.given.contains(sequence));
     assert_eq!(missed, None, "it was never given: {info}");
-    if stopped_well {
-        let mut acked = promises.acked.iter().zip(1..);
-        let gap = acked.find(|(acked, expected)| **acked != *expected);
-        let promised = gap.map_or(promises.acked.len() as u64, |(_, expected)| expected - 1);
-        assert!(floor >= promised, "acknowledged to {promised}: {info}");
-    }
-    // The rest is to be acknowledged again.
-    promises.acked = (1..=floor).collect();
+    let mut acked = promises.acked.iter().zip(1..);
+    let gap = acked.find(|(acked, expected)| **acked != *expected);
+    let promised = gap.map_or(promises.acked.len() as u64, |(_, expected)| expected - 1);
+    assert!(floor >= promised, "acknowledged to {promised}: {info}");
+    promises.acked.extend(1..=floor);
 }
 
 #[test]
@@ -338,7 +344,7 @@ fn what_was_acknowledged_survives_kills() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let promises = Shared::default();
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-    let (mut stopped_well, mut checked) = (false, 1);
+    let mut checked = 1;
     for round in 0..=kills {
         let mut server = Server::start(&flags);
         let address = server.address.clone();
@@ -353,7 +359,8 @@ fn what_was_acknowledged_survives_kills() {
             let from = if round == kills { 1 } else { checked };
             check_all(&client, from, promised).await;
             check_last(&client, promised).await;
-            check_reader(&client, promised, stopped_well).await;
+            check_reader(&client, promised).await;
+            deletes::check(&client, &promised.gone).await;
             checked = promised.all.last_key_value().map_or(1, |(seq, _)| *seq);
         });
         drop(held);
@@ -363,14 +370,14 @@ fn what_was_acknowledged_survives_kills() {
         let mut clients: Vec<_> = (0..PUBLISHERS)
             .map(|me| runtime.spawn(publisher(address.clone(), me, Arc::clone(&promises))))
             .collect();
+        clients.push(runtime.spawn(deletes::run(address.clone(), round, Arc::clone(&promises))));
         clients.push(runtime.spawn(reader(address, Arc::clone(&promises), false)));
-        // How far the consumer is, is written down after a quarter of a second.
+        // How far the consumer is, is written down after a quarter of a second, if nobody waits for it.
         let micros = if dice.below(8) == 0 { 500_000 } else { 130_000 };
         std::thread::sleep(Duration::from_micros(dice.below(micros)));
-        stopped_well = dice.below(10) == 0;
-        match stopped_well {
-            true => server.signal("quit"),
-            false => server.kill(),
+        match dice.below(10) {
+            0 => server.signal("quit"),
+            _ => server.kill(),
         }
         server.wait();
         for client in clients {
@@ -389,4 +396,5 @@ fn what_was_acknowledged_survives_kills() {
     let last = *last.expect("something was acknowledged").0;
     assert_eq!((1..=last).find(|sequence| !given.contains(sequence)), None);
     println!("{} acknowledged, {} given", promises.all.len(), given.len());
+    println!("{}", promises.gone);
 }

@@ -1,0 +1,118 @@
+//! What was deleted, purged or taken away does not come back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use fanline_server::client::Client;
+
+use super::{PATIENCE, Shared, ask, connect, field, text};
+
+/// Subjects of the stream that records are deleted from.
+const SUBJECTS: u64 = 5;
+
+/// What was confirmed to be gone.
+#[derive(Default)]
+pub(super) struct Gone {
+    /// Sequences that were deleted.
+    deleted: BTreeSet<u64>,
+    /// For each subject, the sequence up to which all was purged.
+    purged: BTreeMap<u64, u64>,
+    /// Consumers that were deleted.
+    consumers: Vec<String>,
+}
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (deleted, consumers) = (self.deleted.len(), self.consumers.len());
+        write!(f, "{deleted} records and {consumers} consumers deleted")
+    }
+}
+
+pub(super) async fn make(client: &Client) {
+    let gone = r#"{"name":"GONE","subjects":["gone.*"],"storage":"file"}"#;
+    ask(client, "STREAM.CREATE.GONE", gone).await;
+}
+
+/// What is answered to a request that is obeyed; `None` when the connection is gone.
+async fn answer(client: &Client, topic: &str, body: String) -> Option<String> {
+    let answer = client.request(topic, body, PATIENCE).await.ok()?;
+    let answer = text(&answer);
+    assert!(!answer.contains(r#""error""#), "{topic}: {answer}");
+    Some(answer)
+}
+
+/// Stores records and deletes them again, in several ways, until the connection is gone.
+pub(super) async fn run(address: String, round: u64, promises: Shared) {
+    if let Some(client) = connect(&address).await {
+        let mut turn = 0;
+        while delete(&client, round, turn, &promises).await.is_some() {
+            turn += 1;
+        }
+    }
+}
+
+/// One more turn; `None` when the connection is gone.
+async fn delete(client: &Client, round: u64, turn: u64, promises: &Shared) -> Option<()> {
+    let subject = turn % SUBJECTS;
+    let stored = answer(client, &format!("gone.{subject}"), "a leaf".to_owned()).await?;
+    let sequence = field(&stored, "seq").expect("a sequence");
+    match turn % 3 {
+        0 => {
+            let no_erase = turn.is_multiple_of(2);
+            let body = format!(r#"{{"seq":{sequence},"no_erase":{no_erase}}}"#);
+            answer(client, "$JS.API.STREAM.MSG.DELETE.GONE", body).await?;
+            let mut promises = promises.lock().expect("whole");
+            promises.gone.deleted.insert(sequence);
+        }
+        1 => {
+            let body = format!(r#"{{"filter":"gone.{subject}"}}"#);
+            answer(client, "$JS.API.STREAM.PURGE.GONE", body).await?;
+            let mut promises = promises.lock().expect("whole");
+            promises.gone.purged.insert(subject, sequence);
+        }
+        _ => {
+            let name = format!("c{round}-{turn}");
+            let body = format!(
+                r#"{{"stream_name":"GONE","config":{{"durable_name":"{name}","ack_policy":"none"}}}}"#
+            );
+            answer(
+                client,
+                &format!("$JS.API.CONSUMER.CREATE.GONE.{name}"),
+                body,
+            )
+            .await?;
+            let topic = format!("$JS.API.CONSUMER.DELETE.GONE.{name}");
+            answer(client, &topic, String::new()).await?;
+            promises.lock().expect("whole").gone.consumers.push(name);
+        }
+    }
+    Some(())
+}
+
+pub(super) async fn check(client: &Client, gone: &Gone) {
+    for (subject, purged) in &gone.purged {
+        let body = format!(r#"{{"next_by_subj":"gone.{subject}"}}"#);
+        let topic = "$JS.API.STREAM.MSG.GET.GONE";
+        let found = client.request(topic, body, PATIENCE).await;
+        let found = text(&found.expect("an answer"));
+        let first = field(&found, "seq");
+        assert!(
+            first.is_none_or(|first| first > *purged),
+            "purged up to {purged}: {found}"
+        );
+        let deleted = first.filter(|first| gone.deleted.contains(first));
+        assert_eq!(deleted, None, "it was deleted: {found}");
+    }
+    // The newest: what is below has been looked at after an earlier start.
+    for sequence in gone.deleted.iter().rev().take(20) {
+        let body = format!(r#"{{"seq":{sequence}}}"#);
+        let topic = "$JS.API.STREAM.MSG.GET.GONE";
+        let found = client.request(topic, body, PATIENCE).await;
+        let found = text(&found.expect("an answer"));
+        assert!(found.contains(r#""err_code":10037"#), "{sequence}: {found}");
+    }
+    let names = ask(client, "CONSUMER.NAMES.GONE", "").await;
+    let back = gone.consumers.iter().rev();
+    let back = back.filter(|name| names.contains(&format!(r#""{name}""#)));
+    assert_eq!(back.collect::<Vec<_>>(), Vec::<&String>::new());
+}

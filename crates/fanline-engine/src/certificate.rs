@@ -1,0 +1,311 @@
+//! What a certificate says of whom it belongs to: names and key, as far as users are found by them.
+//! Whether it is valid is decided before, by others.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+const OBJECT_ID: u8 = 0x06;
+const OCTETS: u8 = 0x04;
+const BOOLEAN: u8 = 0x01;
+const VERSION: u8 = 0xa0;
+const EXTENSIONS: u8 = 0xa3;
+/// 2.5.29.17, subjectAltName.
+const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
+
+/// The names and the key of a certificate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CertificateNames {
+    /// Mail addresses among the alternative names.
+    pub emails: Vec<String>,
+    /// Host names among them.
+    pub dns_names: Vec<String>,
+    /// URIs among them.
+    pub uris: Vec<String>,
+    /// The subject as RFC 2253 writes it: `CN=ada,O=Example`.
+    pub subject: String,
+    /// Where the public key (SPKI) is in the certificate.
+    pub public_key: Range<usize>,
+}
+
+/// Reads a certificate in DER; `None` when it is not one.
+pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
+    let (certificate, _) = take(der, SEQUENCE)?;
+    let (mut rest, _) = take(certificate, SEQUENCE)?;
+    if let Some((_, after)) = take(rest, VERSION) {
+        rest = after;
+    }
+    // Serial number, signature algorithm, issuer, validity.
+    for _ in 0..4 {
+        (_, _, rest) = element(rest)?;
+    }
+    let (subject, after) = take(rest, SEQUENCE)?;
+    let key_at = der.len() - trailing(der, after)?;
+    let (_, after_key) = take(after, SEQUENCE)?;
+    let key_end = der.len() - trailing(der, after_key)?;
+    let mut names = CertificateNames {
+        subject: distinguished_name(subject)?,
+        public_key: key_at..key_end,
+        ..CertificateNames::default()
+    };
+    let mut rest = after_key;
+    while let Some((tag, content, after)) = element(rest) {
+        if tag == EXTENSIONS {
+            let (extensions, _) = take(content, SEQUENCE)?;
+            read_extensions(extensions, &mut names)?;
+        }
+        rest = after;
+    }
+    Some(names)
+}
+
+/// How many bytes of the whole follow the start of this part of it.
+fn trailing(whole: &[u8], part: &[u8]) -> Option<usize> {
+    let range = whole.as_ptr_range();
+    let at = part.as_ptr();
+    range
+        .contains(&at)
+        .then(|| range.end as usize - at as usize)
+        .or_else(|| part.is_empty().then_some(0))
+}
+
+fn read_extensions(mut rest: &[u8], names: &mut CertificateNames) -> Option<()> {
+    while !rest.is_empty() {
+        let (extension, after) = take(rest, SEQUENCE)?;
+        rest = after;
+        let (id, value) = take(extension, OBJECT_ID)?;
+        let value = take(value, BOOLEAN).map_or(value, |(_, after)| after);
+        if id == ALTERNATIVE_NAMES {
+            let (octets, _) = take(value, OCTETS)?;
+            let (mut alternatives, _) = take(octets, SEQUENCE)?;
+            while let Some((tag, content, after)) = element(alternatives) {
+                let list = match tag {
+                    0x81 => &mut names.emails,
+                    0x82 => &mut names.dns_names,
+                    0x86 => &mut names.uris,
+                    _ => {
+                        alternatives = after;
+                        continue;
+                    }
+                };
+                list.push(String::from_utf8_lossy(content).into_owned());
+                alternatives = after;
+            }
+        }
+    }
+    Some(())
+}
+
+/// RFC 2253: the last part first.
+fn distinguished_name(mut rest: &[u8]) -> Option<String> {
+    let mut parts = Vec::new();
+    while !rest.is_empty() {
+        let (mut set, after) = take(rest, SET)?;
+        rest = after;
+        let mut values = Vec::new();
+        while !set.is_empty() {
+            let (pair, after) = take(set, SEQUENCE)?;
+            set = after;
+            let (id, value) = take(pair, OBJECT_ID)?;
+            let (_, value, _) = element(value)?;
+            let name = attribute_name(id);
+            values.push(format!(
+                "{name}={}",
+                escaped(&String::from_utf8_lossy(value))
+            ));
+        }
+        parts.push(values.join("+"));
+    }
+    parts.reverse();
+    Some(parts.join(","))
+}
+
+fn attribute_name(id: &[u8]) -> String {
+    let known = match id {
+        [0x55, 0x04, last] => match last {
+            3 => "CN",
+            5 => "SERIALNUMBER",
+            6 => "C",
+            7 => "L",
+            8 => "ST",
+            9 => "STREET",
+            10 => "O",
+            11 => "OU",
+            17 => "POSTALCODE",
+            _ => "",
+        },
+        // 0.9.2342.19200300.100.1
+        [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 1] => "UID",
+        [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 25] => "DC",
+        _ => "",
+    };
+    match known {
+        "" => dotted(id),
+        known => known.into(),
+    }
+}
+
+/// An object's id in numbers.
+fn dotted(id: &[u8]) -> String {
+    let mut text = String::new();
+    let mut number = 0u64;
+    let mut is_first = true;
+    for byte in id {
+        number = (number << 7) | u64::from(byte & 0x7f);
+        if byte & 0x80 != 0 {
+            continue;
+        }
+        // Writing to a string cannot fail.
+        let _ = match is_first {
+            true => {
+                let root = (number / 40).min(2);
+                write!(text, "{root}.{}", number - 40 * root)
+            }
+            false => write!(text, ".{number}"),
+        };
+        (is_first, number) = (false, 0);
+    }
+    text
+}
+
+fn escaped(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    let last = value.chars().count().saturating_sub(1);
+    for (at, c) in value.chars().enumerate() {
+        let is_special = ",+\"\\<>;".contains(c)
+            || (at == 0 && (c == '#' || c == ' '))
+            || (at == last && c == ' ');
+        if is_special {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text
+}
+
+/// The content of the first element, if it is of this kind, and what follows it.
+fn take(bytes: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
+    let (tag, content, after) = element(bytes)?;
+    (tag == wanted).then_some((content, after))
+}
+
+/// Tag, content, and what follows.
+fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (&short, mut rest) = rest.split_first()?;
+    let mut len = usize::from(short);
+    if short & 0x80 != 0 {
+        let count = usize::from(short & 0x7f);
+        if !(1..=4).contains(&count) {
+            return None;
+        }
+        let (long, after) = rest.split_at_checked(count)?;
+        len = long
+            .iter()
+            .fold(0, |len, byte| (len << 8) | usize::from(*byte));
+        rest = after;
+    }
+    let (content, after) = rest.split_at_checked(len)?;
+    Some((tag, content, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn der(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+        let content = parts.concat();
+        let mut bytes = vec![tag];
+        match content.len() {
+            len @ 0..=127 => bytes.push(u8::try_from(len).unwrap()),
+            len => {
+                bytes.push(0x82);
+                bytes.extend(u16::try_from(len).unwrap().to_be_bytes());
+            }
+        }
+        bytes.extend(content);
+        bytes
+    }
+
+    fn attribute(last: u8, value: &str) -> Vec<u8> {
+        let id = der(OBJECT_ID, &[&[0x55, 0x04, last]]);
+        let pair = der(SEQUENCE, &[&id, &der(0x0c, &[value.as_bytes()])]);
+        der(SET, &[&pair])
+    }
+
+    fn certificate(key: &[u8]) -> Vec<u8> {
+        let any = der(SEQUENCE, &[]);
+        let subject = der(
+            SEQUENCE,
+            &[
+                &attribute(6, "DE"),
+                &attribute(10, "A, B"),
+                &attribute(3, "ada"),
+            ],
+        );
+        let alternatives = der(
+            SEQUENCE,
+            &[
+                &der(0x82, &[b"ada.example"]),
+                &der(0x81, &[b"ada@example.org"]),
+                &der(0x86, &[b"spiffe://example/ada"]),
+                &der(0x87, &[&[127, 0, 0, 1]]),
+            ],
+        );
+        let extension = der(
+            SEQUENCE,
+            &[
+                &der(OBJECT_ID, &[ALTERNATIVE_NAMES]),
+                &der(OCTETS, &[&alternatives]),
+            ],
+        );
+        let body = der(
+            SEQUENCE,
+            &[
+                &der(VERSION, &[&[2, 1, 2]]),
+                &[2, 1, 7],
+                &any,
+                &any,
+                &any,
+                &subject,
+                &der(SEQUENCE, &[key]),
+                &der(EXTENSIONS, &[&der(SEQUENCE, &[&extension])]),
+            ],
+        );
+        der(SEQUENCE, &[&body, &any, &[3, 1, 0]])
+    }
+
+    #[test]
+    fn names_and_key_are_found() {
+        let bytes = certificate(&[9; 300]);
+        let names = certificate_names(&bytes).unwrap();
+        assert_eq!(names.subject, "CN=ada,O=A\\, B,C=DE");
+        assert_eq!(names.emails, ["ada@example.org"]);
+        assert_eq!(names.dns_names, ["ada.example"]);
+        assert_eq!(names.uris, ["spiffe://example/ada"]);
+        assert_eq!(bytes[names.public_key], der(SEQUENCE, &[&[9; 300]]));
+    }
+
+    #[test]
+    fn ids_are_written_in_numbers() {
+        assert_eq!(
+            dotted(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 1]),
+            "1.2.840.113549.1.9.1"
+        );
+        assert_eq!(dotted(&[0x55, 0x04, 0x2a]), "2.5.4.42");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(at in any::<prop::sample::Index>(), byte in any::<u8>(), end in any::<prop::sample::Index>()) {
+            let mut bytes = certificate(&[9; 20]);
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            let _ = certificate_names(&bytes);
+            let _ = certificate_names(&bytes[..end.index(bytes.len())]);
+        }
+    }
+}

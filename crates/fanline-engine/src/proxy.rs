@@ -1,0 +1,231 @@
+//! The PROXY protocol, versions 1 and 2: what a proxy tells of the connection that it passes on.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// What the second version begins with.
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+/// The longest line of the first version, with its end.
+const LINE_BYTES_MAX: usize = 107;
+/// The fixed part of the second version's header.
+const HEAD_BYTES: usize = 16;
+/// The most bytes behind it that are taken. More: the connection is closed.
+const BODY_BYTES_MAX: usize = 2048;
+
+/// The most bytes that have to be there to know what they are.
+pub const PROXY_BYTES_MAX: usize = HEAD_BYTES + BODY_BYTES_MAX;
+
+/// What the first bytes of a connection are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proxied {
+    /// More has to come to tell.
+    Partial,
+    /// No header: the connection begins with these bytes.
+    Not,
+    /// A header of this many bytes, and whose connection it is: nobody's but the proxy's own when
+    /// `None`.
+    Header {
+        /// How long it is.
+        bytes: usize,
+        /// The client.
+        source: Option<SocketAddr>,
+    },
+    /// A header that makes no sense: to be closed.
+    Wrong(&'static str),
+}
+
+/// Looks at the first bytes of a connection.
+pub fn proxied(bytes: &[u8]) -> Proxied {
+    let begins = |with: &[u8]| {
+        let both = with.len().min(bytes.len());
+        bytes[..both] == with[..both]
+    };
+    if begins(SIGNATURE) {
+        return version_2(bytes);
+    }
+    if begins(b"PROXY ") {
+        return version_1(bytes);
+    }
+    Proxied::Not
+}
+
+fn version_1(bytes: &[u8]) -> Proxied {
+    let seen = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
+    let Some(end) = seen.windows(2).position(|pair| pair == b"\r\n") else {
+        return match bytes.len() < LINE_BYTES_MAX {
+            true => Proxied::Partial,
+            false => Proxied::Wrong("a line of the PROXY protocol that does not end"),
+        };
+    };
+    let words: Vec<&str> = match std::str::from_utf8(&seen[..end]) {
+        Ok(line) => line.split(' ').collect(),
+        Err(_) => return Proxied::Wrong("a line of the PROXY protocol that is not text"),
+    };
+    let bytes = end + 2;
+    let source = match words[..] {
+        ["PROXY", "UNKNOWN", ..] => None,
+        ["PROXY", "TCP4", from, to, from_port, to_port] => {
+            let is_fine = to.parse::<Ipv4Addr>().is_ok() && port(to_port).is_some();
+            let ip = from.parse().ok().map(IpAddr::V4).filter(|_| is_fine);
+            match ip.zip(port(from_port)) {
+                Some(source) => Some(SocketAddr::from(source)),
+                None => return Proxied::Wrong("an address of the PROXY protocol that is none"),
+            }
+        }
+        ["PROXY", "TCP6", from, to, from_port, to_port] => {
+            let is_fine = to.parse::<Ipv6Addr>().is_ok() && port(to_port).is_some();
+            let ip = from.parse().ok().map(IpAddr::V6).filter(|_| is_fine);
+            match ip.zip(port(from_port)) {
+                Some(source) => Some(SocketAddr::from(source)),
+                None => return Proxied::Wrong("an address of the PROXY protocol that is none"),
+            }
+        }
+        _ => return Proxied::Wrong("a line of the PROXY protocol that is malformed"),
+    };
+    Proxied::Header { bytes, source }
+}
+
+/// Digits alone, without a sign or leading zeros.
+fn port(text: &str) -> Option<u16> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_short = text == "0" || !text.starts_with('0');
+    text.parse().ok().filter(|_| is_plain && is_short)
+}
+
+fn version_2(bytes: &[u8]) -> Proxied {
+    let Some((head, rest)) = bytes.split_at_checked(HEAD_BYTES) else {
+        return Proxied::Partial;
+    };
+    let (command, family) = (head[12], head[13]);
+    let body_bytes = usize::from(u16::from_be_bytes([head[14], head[15]]));
+    if command >> 4 != 2 {
+        return Proxied::Wrong("a version of the PROXY protocol that is not known");
+    }
+    if body_bytes > BODY_BYTES_MAX {
+        return Proxied::Wrong("a header of the PROXY protocol that is too long");
+    }
+    let Some(body) = rest.get(..body_bytes) else {
+        return Proxied::Partial;
+    };
+    let bytes = HEAD_BYTES + body_bytes;
+    let source = match (command & 0x0f, family) {
+        // LOCAL: the proxy speaks for itself, as for a health check.
+        (0, _) => None,
+        (1, 0x11) => match *body {
+            [a, b, c, d, _, _, _, _, high, low, ..] => {
+                Some((IpAddr::from([a, b, c, d]), u16::from_be_bytes([high, low])))
+            }
+            [..] if body.len() < 12 => {
+                return Proxied::Wrong("a header of the PROXY protocol that is too short");
+            }
+            _ => None,
+        },
+        (1, 0x21) => match (body.first_chunk::<16>(), body.get(32..36)) {
+            (Some(ip), Some(ports)) => {
+                Some((IpAddr::from(*ip), u16::from_be_bytes([ports[0], ports[1]])))
+            }
+            _ => return Proxied::Wrong("a header of the PROXY protocol that is too short"),
+        },
+        // Unix sockets and what is not specified: accepted, and nothing is told.
+        (1, 0x00 | 0x31 | 0x32 | 0x12 | 0x22) => None,
+        _ => return Proxied::Wrong("a command of the PROXY protocol that is not known"),
+    };
+    Proxied::Header {
+        bytes,
+        source: source.map(SocketAddr::from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn v2(command: u8, family: u8, body: &[u8]) -> Vec<u8> {
+        let mut bytes = SIGNATURE.to_vec();
+        bytes.extend([command, family]);
+        bytes.extend(u16::try_from(body.len()).unwrap().to_be_bytes());
+        bytes.extend_from_slice(body);
+        bytes
+    }
+
+    #[track_caller]
+    fn check(bytes: &[u8], source: Option<&str>) {
+        let source = source.map(|text| text.parse().unwrap());
+        let header = Proxied::Header {
+            bytes: bytes.len(),
+            source,
+        };
+        assert_eq!(proxied(bytes), header);
+        for end in 0..bytes.len() {
+            assert_eq!(proxied(&bytes[..end]), Proxied::Partial, "{end}");
+        }
+        let followed = [bytes, b"CONNECT {}\r\n"].concat();
+        assert_eq!(proxied(&followed), header);
+    }
+
+    #[test]
+    fn both_versions_tell_the_client() {
+        check(
+            b"PROXY TCP4 203.0.113.7 10.0.0.1 5000 4222\r\n",
+            Some("203.0.113.7:5000"),
+        );
+        check(
+            b"PROXY TCP6 2001:db8::7 ::1 5000 4222\r\n",
+            Some("[2001:db8::7]:5000"),
+        );
+        check(b"PROXY UNKNOWN\r\n", None);
+        let v4 = [203, 0, 113, 7, 10, 0, 0, 1, 19, 136, 16, 126];
+        check(&v2(0x21, 0x11, &v4), Some("203.0.113.7:5000"));
+        check(
+            &v2(0x21, 0x11, &[&v4[..], b"\x04\0\x01x"].concat()),
+            Some("203.0.113.7:5000"),
+        );
+        let mut v6 = [0; 36];
+        (v6[0], v6[1], v6[15], v6[32], v6[33]) = (0x20, 0x01, 7, 19, 136);
+        check(&v2(0x21, 0x21, &v6), Some("[2001::7]:5000"));
+        check(&v2(0x20, 0, b""), None);
+        check(&v2(0x21, 0, b""), None);
+        check(&v2(0x21, 0x31, &[0; 216]), None);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told_from_what_is_no_header() {
+        for bytes in [
+            &b"PROXY TCP4 1.2.3.4 5.6.7.8 1\r\n"[..],
+            b"PROXY TCP4 1.2.3.4 5.6.7.8 1 99999\r\n",
+            b"PROXY TCP4 1.2.3.4 5.6.7.8 +1 2\r\n",
+            b"PROXY TCP4 ::1 ::1 1 2\r\n",
+            b"PROXY UDP4 1.2.3.4 5.6.7.8 1 2\r\n",
+            b"PROXY \xff\r\n",
+            &[&b"PROXY "[..], &[b'x'; 200]].concat(),
+            &v2(0x11, 0x11, &[0; 12]),
+            &v2(0x22, 0x11, &[0; 12]),
+            &v2(0x21, 0x11, &[0; 9]),
+            &v2(0x21, 0x21, &[0; 35]),
+            &v2(0x21, 0x11, &[0; 3000]),
+        ] {
+            assert!(matches!(proxied(bytes), Proxied::Wrong(_)), "{bytes:?}");
+        }
+        for bytes in [
+            &b"CONNECT {}\r\n"[..],
+            b"PUB a 0\r\n",
+            b"\x16\x03\x01",
+            b"\r\nPING\r\n",
+        ] {
+            assert_eq!(proxied(bytes), Proxied::Not, "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(body in prop::collection::vec(any::<u8>(), 0..60), first in any::<bool>()) {
+            let start: &[u8] = if first { b"PROXY TCP4 " } else { SIGNATURE };
+            let bytes = [start, &body].concat();
+            let verdict = proxied(&bytes);
+            if let Proxied::Header { bytes: taken, .. } = verdict {
+                prop_assert!(taken <= bytes.len());
+            }
+        }
+    }
+}

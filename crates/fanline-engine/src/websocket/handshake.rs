@@ -1,0 +1,525 @@
+//! The upgrade from HTTP (RFC 6455, section 4.2): which requests become connections.
+
+use std::net::IpAddr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+
+use crate::shard::CookieCredentials;
+
+/// The most bytes of a request's line and headers. More: answered with 431.
+pub const UPGRADE_BYTES_MAX: usize = 16 * 1024;
+/// The most headers. More: answered with 431.
+const HEADERS_MAX: usize = 64;
+/// What the key is joined with (RFC 6455, section 1.3).
+const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// What is agreed when compression is: nobody keeps anything between two messages.
+const DEFLATE: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+
+/// What a listener asks of those who want to be upgraded.
+#[derive(Clone, Debug, Default)]
+pub struct UpgradeRules {
+    /// Whether it is behind TLS, which decides the default port of its own origin.
+    pub is_tls: bool,
+    /// Pages must come from the host that they connect to.
+    pub same_origin: bool,
+    /// Pages must come from one of these; all may when empty.
+    pub allowed_origins: Vec<Origin>,
+    /// Compression may be agreed.
+    pub compression: bool,
+    /// Where credentials may be found.
+    pub cookies: CookieNames,
+    /// Lines of the response, each with its end.
+    pub extra_headers: String,
+}
+
+/// The names of the cookies that may hold credentials.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "each holds what its name says")]
+pub struct CookieNames {
+    pub jwt: Option<String>,
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub token: Option<String>,
+}
+
+/// Where a page comes from: scheme, host and port (RFC 6454).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    is_tls: bool,
+    host: String,
+    port: u16,
+}
+
+impl Origin {
+    /// Reads `https://example.org:8443`; `None` when it is no origin of the web.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.trim().split_once("://")?;
+        let is_tls = match scheme.to_ascii_lowercase().as_str() {
+            "http" | "ws" => false,
+            "https" | "wss" => true,
+            _ => return None,
+        };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        Origin::of_host(authority, is_tls)
+    }
+
+    /// The origin of the host that a request names.
+    fn of_host(authority: &str, is_tls: bool) -> Option<Self> {
+        let default_port = if is_tls { 443 } else { 80 };
+        let after_host = authority.rfind(']').map_or(0, |end| end + 1);
+        let (host, port) = match authority[after_host..].rfind(':') {
+            Some(colon) => {
+                let (host, port) = authority.split_at(after_host + colon);
+                (host, port[1..].parse().ok()?)
+            }
+            None => (authority, default_port),
+        };
+        (!host.is_empty()).then(|| Origin {
+            is_tls,
+            host: host.to_ascii_lowercase(),
+            port,
+        })
+    }
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Asked {
+    /// It is not whole.
+    Partial,
+    /// It is not upgraded: write the response and close.
+    Refused(Refusal),
+    /// It is.
+    Granted(Box<Upgrade>),
+}
+
+/// Why a request is not upgraded, as a status of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status and its text.
+    pub status: &'static str,
+}
+
+impl Refusal {
+    /// The whole response.
+    pub fn response(self) -> String {
+        let status = self.status;
+        let text = status.split_once(' ').map_or(status, |(_, text)| text);
+        format!(
+            "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n\
+             Sec-WebSocket-Version: 13\r\nX-Content-Type-Options: nosniff\r\n\
+             Connection: close\r\nContent-Length: {}\r\n\r\n{text}\n",
+            text.len() + 1
+        )
+    }
+}
+
+const BAD_REQUEST: Refusal = Refusal {
+    status: "400 Bad Request",
+};
+
+/// What was agreed.
+#[derive(Clone, Debug, Default)]
+pub struct Upgrade {
+    /// The response to write.
+    pub response: String,
+    /// How many bytes the request had; frames follow.
+    pub request_bytes: usize,
+    /// Whether messages may be compressed.
+    pub compression: Compression,
+    /// Whether the client masks what it sends.
+    pub is_masked: bool,
+    /// Whether it is a page that asks.
+    pub is_browser: bool,
+    /// The client's address as told by a proxy.
+    pub forwarded_for: Option<IpAddr>,
+    /// Credentials that were found in cookies.
+    pub cookies: CookieCredentials,
+}
+
+/// Whether messages may be compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// They may not.
+    #[default]
+    Off,
+    /// They may, in both directions.
+    Deflate,
+}
+
+/// Looks at what came for a request that is to be upgraded.
+pub fn upgrade(bytes: &[u8], rules: &UpgradeRules) -> Asked {
+    let mut room = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut room);
+    let request_bytes = match request.parse(bytes) {
+        Ok(httparse::Status::Complete(taken)) => taken,
+        Ok(httparse::Status::Partial) if bytes.len() < UPGRADE_BYTES_MAX => return Asked::Partial,
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+            return Asked::Refused(Refusal {
+                status: "431 Request Header Fields Too Large",
+            });
+        }
+        Err(_) => return Asked::Refused(BAD_REQUEST),
+    };
+    let headers = Headers(request.headers);
+    let path = request.path.unwrap_or_default();
+    match agree(request.method.unwrap_or_default(), path, &headers, rules) {
+        Ok(agreed) => Asked::Granted(Box::new(Upgrade {
+            request_bytes,
+            ..agreed
+        })),
+        Err(refusal) => Asked::Refused(refusal),
+    }
+}
+
+fn agree(
+    method: &str,
+    path: &str,
+    headers: &Headers<'_>,
+    rules: &UpgradeRules,
+) -> Result<Upgrade, Refusal> {
+    let path = path.split('?').next().unwrap_or_default();
+    if path.ends_with("/mqtt") || path.ends_with("/leafnode") {
+        return Err(Refusal {
+            status: "404 Not Found",
+        });
+    }
+    if method != "GET" {
+        return Err(Refusal {
+            status: "405 Method Not Allowed",
+        });
+    }
+    let host = headers.one("Host").ok_or(BAD_REQUEST)?;
+    let key = headers.one("Sec-WebSocket-Key").unwrap_or_default();
+    let is_key = BASE64.decode(key).is_ok_and(|key| key.len() == 16);
+    let is_upgrade = headers.has("Upgrade", "websocket")
+        && headers.has("Connection", "upgrade")
+        && headers.has("Sec-WebSocket-Version", "13");
+    if !(is_upgrade && is_key) {
+        return Err(BAD_REQUEST);
+    }
+    if !is_origin_allowed(headers.one("Origin"), host, rules) {
+        return Err(Refusal {
+            status: "403 Forbidden",
+        });
+    }
+    let compression = match rules.compression && offers_deflate(headers) {
+        true => Compression::Deflate,
+        false => Compression::Off,
+    };
+    let is_masked = !headers.has("Nats-No-Masking", "true");
+    Ok(Upgrade {
+        response: response(key, compression, is_masked, &rules.extra_headers),
+        request_bytes: 0,
+        compression,
+        is_masked,
+        is_browser: headers
+            .one("User-Agent")
+            .is_some_and(|agent| agent.starts_with("Mozilla/")),
+        forwarded_for: forwarded_for(headers),
+        cookies: cookies(headers, &rules.cookies),
+    })
+}
+
+fn response(key: &str, compression: Compression, is_masked: bool, extra: &str) -> String {
+    let accept = digest(
+        &SHA1_FOR_LEGACY_USE_ONLY,
+        format!("{key}{MAGIC}").as_bytes(),
+    );
+    let accept = BASE64.encode(accept);
+    let mut response = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Accept: {accept}\r\n"
+    );
+    if compression == Compression::Deflate {
+        response.push_str("Sec-WebSocket-Extensions: ");
+        response.push_str(DEFLATE);
+        response.push_str("\r\n");
+    }
+    if !is_masked {
+        response.push_str("Nats-No-Masking: true\r\n");
+    }
+    response.push_str(extra);
+    response.push_str("\r\n");
+    response
+}
+
+/// Who sends no origin is no page, and needs no protection from pages (RFC 6455, section 1.6).
+fn is_origin_allowed(origin: Option<&str>, host: &str, rules: &UpgradeRules) -> bool {
+    let is_free = !rules.same_origin && rules.allowed_origins.is_empty();
+    let Some(origin) = origin.filter(|_| !is_free) else {
+        return true;
+    };
+    let Some(origin) = Origin::parse(origin) else {
+        return false;
+    };
+    let own = Origin::of_host(host, rules.is_tls);
+    let is_same = || own.is_some_and(|own| own.host == origin.host && own.port == origin.port);
+    (!rules.same_origin || is_same())
+        && (rules.allowed_origins.is_empty() || rules.allowed_origins.contains(&origin))
+}
+
+/// Whether one of the offers can be met (RFC 7692, section 5.1): one that asks for a smaller
+/// window of ours cannot, and neither can one with a parameter that nobody knows.
+fn offers_deflate(headers: &Headers<'_>) -> bool {
+    let offers = headers.all("Sec-WebSocket-Extensions");
+    let mut offers = offers.flat_map(|value| value.split(','));
+    offers.any(|offer| {
+        let mut parts = offer.split(';').map(str::trim);
+        let is_deflate = parts
+            .next()
+            .is_some_and(|name| name.eq_ignore_ascii_case("permessage-deflate"));
+        is_deflate && parts.all(can_meet)
+    })
+}
+
+fn can_meet(parameter: &str) -> bool {
+    let (name, value) = match parameter.split_once('=') {
+        Some((name, value)) => (name.trim(), Some(value.trim().trim_matches('"'))),
+        None => (parameter, None),
+    };
+    match (name, value) {
+        ("server_no_context_takeover" | "client_no_context_takeover", None) => true,
+        ("server_max_window_bits", Some("15")) | ("client_max_window_bits", None) => true,
+        ("client_max_window_bits", Some(bits)) => {
+            bits.parse().is_ok_and(|bits: u8| (8..=15).contains(&bits))
+        }
+        _ => false,
+    }
+}
+
+fn forwarded_for(headers: &Headers<'_>) -> Option<IpAddr> {
+    let value = headers.one("X-Forwarded-For")?;
+    value
+        .split(',')
+        .find_map(|address| address.trim().parse().ok())
+}
+
+fn cookies(headers: &Headers<'_>, names: &CookieNames) -> CookieCredentials {
+    let cookie = |wanted: &Option<String>| {
+        let wanted = wanted.as_deref()?;
+        let mut pairs = headers.all("Cookie").flat_map(|value| value.split(';'));
+        pairs.find_map(|pair| {
+            let (name, value) = pair.split_once('=')?;
+            (name.trim() == wanted).then(|| value.trim().trim_matches('"').to_owned())
+        })
+    };
+    CookieCredentials {
+        jwt: cookie(&names.jwt).unwrap_or_default(),
+        user: cookie(&names.user).unwrap_or_default(),
+        password: cookie(&names.password).unwrap_or_default(),
+        token: cookie(&names.token).unwrap_or_default(),
+    }
+}
+
+/// Headers by their names, in any case.
+struct Headers<'a>(&'a [httparse::Header<'a>]);
+
+impl<'a> Headers<'a> {
+    /// The values, as far as they are text.
+    fn all(&self, name: &'static str) -> impl Iterator<Item = &'a str> + use<'a> {
+        let named = self
+            .0
+            .iter()
+            .filter(move |header| header.name.eq_ignore_ascii_case(name));
+        named.filter_map(|header| std::str::from_utf8(header.value).ok())
+    }
+
+    fn one(&self, name: &'static str) -> Option<&'a str> {
+        self.all(name).next()
+    }
+
+    /// Whether one of the values, which commas set apart, is this.
+    fn has(&self, name: &'static str, value: &str) -> bool {
+        let mut values = self.all(name).flat_map(|all| all.split(','));
+        values.any(|one| one.trim().eq_ignore_ascii_case(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request with these headers in place of, or in addition to, the usual ones.
+    fn request(start: &str, changes: &[(&str, &str)]) -> String {
+        let mut headers = vec![
+            ("Host", "example.org:9222"),
+            ("Upgrade", "websocket"),
+            ("Connection", "keep-alive, Upgrade"),
+            ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ("Sec-WebSocket-Version", "13"),
+        ];
+        for (name, value) in changes {
+            headers.retain(|(known, _)| known != name);
+            headers.push((name, value));
+        }
+        let lines = headers.iter().filter(|(_, value)| !value.is_empty());
+        let lines: String = lines
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
+        format!("{start} HTTP/1.1\r\n{lines}\r\n")
+    }
+
+    fn ask(start: &str, changes: &[(&str, &str)], rules: &UpgradeRules) -> Result<Upgrade, String> {
+        match upgrade(request(start, changes).as_bytes(), rules) {
+            Asked::Granted(upgrade) => Ok(*upgrade),
+            Asked::Refused(refusal) => Err(refusal.status[..3].into()),
+            Asked::Partial => Err("partial".into()),
+        }
+    }
+
+    #[test]
+    fn the_example_of_the_rfc() {
+        let text = request("GET /chat", &[]);
+        let granted = ask("GET /chat", &[], &UpgradeRules::default()).unwrap();
+        assert_eq!(granted.request_bytes, text.len());
+        assert!(granted.is_masked && !granted.is_browser);
+        assert_eq!(
+            granted.response,
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+        );
+        for end in 0..text.len() {
+            let asked = upgrade(&text.as_bytes()[..end], &UpgradeRules::default());
+            assert!(matches!(asked, Asked::Partial), "{end}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_upgrade_is_refused() {
+        let cases: &[(&str, &str, &str, &str)] = &[
+            ("POST /", "Host", "a", "405"),
+            ("GET /mqtt", "Host", "a", "404"),
+            ("GET /a/leafnode?x", "Host", "a", "404"),
+            ("GET /", "Host", "", "400"),
+            ("GET /", "Upgrade", "", "400"),
+            ("GET /", "Upgrade", "h2c", "400"),
+            ("GET /", "Connection", "keep-alive", "400"),
+            ("GET /", "Sec-WebSocket-Key", "", "400"),
+            ("GET /", "Sec-WebSocket-Key", "c2hvcnQ=", "400"),
+            ("GET /", "Sec-WebSocket-Version", "12", "400"),
+        ];
+        for (start, header, value, status) in cases {
+            let refused = ask(start, &[(header, value)], &UpgradeRules::default()).err();
+            assert_eq!(
+                refused.as_deref(),
+                Some(*status),
+                "{start} {header}: {value}"
+            );
+        }
+        let broken = upgrade(b"\x16\x03\x01 hello\r\n\r\n", &UpgradeRules::default());
+        assert!(matches!(broken, Asked::Refused(BAD_REQUEST)), "{broken:?}");
+    }
+
+    #[test]
+    fn large_requests_are_refused_and_not_kept() {
+        let long = format!("GET / HTTP/1.1\r\nX: {}", "y".repeat(UPGRADE_BYTES_MAX));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(65));
+        for text in [long, many] {
+            match upgrade(text.as_bytes(), &UpgradeRules::default()) {
+                Asked::Refused(refusal) => assert!(refusal.status.starts_with("431")),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn pages_are_let_in_by_where_they_come_from() {
+        let same = UpgradeRules {
+            same_origin: true,
+            ..UpgradeRules::default()
+        };
+        let listed = UpgradeRules {
+            allowed_origins: vec![Origin::parse("https://a.example").unwrap()],
+            ..UpgradeRules::default()
+        };
+        for (rules, origin, expected) in [
+            (&UpgradeRules::default(), "https://evil.example", true),
+            (&same, "", true),
+            (&same, "http://example.org:9222", true),
+            (&same, "http://EXAMPLE.org:9222", true),
+            (&same, "http://example.org", false),
+            (&same, "http://evil.example:9222", false),
+            (&same, "null", false),
+            (&listed, "https://a.example", true),
+            (&listed, "https://a.example:443", true),
+            (&listed, "http://a.example", false),
+            (&listed, "https://a.example:444", false),
+            (&listed, "https://b.example", false),
+        ] {
+            let granted = ask("GET /", &[("Origin", origin)], rules);
+            assert_eq!(
+                granted.map(|_| true).map_err(|status| status == "403"),
+                if expected { Ok(true) } else { Err(true) },
+                "{origin}"
+            );
+        }
+    }
+
+    #[test]
+    fn compression_is_agreed_when_the_offer_can_be_met() {
+        let rules = UpgradeRules {
+            compression: true,
+            ..UpgradeRules::default()
+        };
+        for (offer, expected) in [
+            ("permessage-deflate", true),
+            ("permessage-deflate; client_max_window_bits", true),
+            ("permessage-deflate; client_max_window_bits=10", true),
+            ("permessage-deflate; server_no_context_takeover", true),
+            ("x-webkit-deflate-frame, permessage-deflate", true),
+            ("permessage-deflate; server_max_window_bits=10", false),
+            (
+                "permessage-deflate; server_max_window_bits=10, permessage-deflate",
+                true,
+            ),
+            ("permessage-deflate; surprise", false),
+            ("permessage-bzip2", false),
+            ("", false),
+        ] {
+            let granted = ask("GET /", &[("Sec-WebSocket-Extensions", offer)], &rules).unwrap();
+            assert_eq!(
+                granted.compression == Compression::Deflate,
+                expected,
+                "{offer}"
+            );
+            assert_eq!(granted.response.contains(DEFLATE), expected, "{offer}");
+            let without = ask(
+                "GET /",
+                &[("Sec-WebSocket-Extensions", offer)],
+                &UpgradeRules::default(),
+            );
+            assert_eq!(without.unwrap().compression, Compression::Off);
+        }
+    }
+
+    #[test]
+    fn what_proxies_and_cookies_tell_is_kept() {
+        let rules = UpgradeRules {
+            cookies: CookieNames {
+                user: Some("who".into()),
+                password: Some("what".into()),
+                jwt: Some("jwt".into()),
+                token: None,
+            },
+            extra_headers: "X-Served-By: us\r\n".into(),
+            ..UpgradeRules::default()
+        };
+        let changes = [
+            ("Cookie", "a=b; who=ada; what=\"s3cret\"; token=t"),
+            ("X-Forwarded-For", "unknown, 203.0.113.7, 10.0.0.1"),
+            ("Nats-No-Masking", "true"),
+            ("User-Agent", "Mozilla/5.0"),
+        ];
+        let granted = ask("GET /", &changes, &rules).unwrap();
+        assert_eq!(granted.cookies.user, "ada");
+        assert_eq!(granted.cookies.password, "s3cret");
+        assert_eq!(granted.cookies.token, "");
+        assert_eq!(granted.forwarded_for, "203.0.113.7".parse().ok());
+        assert!(!granted.is_masked && granted.is_browser);
+        assert!(granted.response.contains("Nats-No-Masking: true\r\n"));
+        assert!(granted.response.ends_with("X-Served-By: us\r\n\r\n"));
+    }
+}

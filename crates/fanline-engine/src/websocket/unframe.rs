@@ -1,0 +1,447 @@
+//! From a client's frames to its bytes.
+
+use std::ops::Range;
+
+use super::close::may_be_sent;
+use super::frame::{Opcode, unmask};
+
+/// The most payload of a control frame (RFC 6455, section 5.5).
+pub const CONTROL_BYTES_MAX: usize = 125;
+/// The longest head of a frame.
+const HEAD_BYTES_MAX: usize = 14;
+
+/// What a client did wrong: the code and text to close with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct Wrong {
+    /// The close code.
+    pub code: u16,
+    /// What was wrong.
+    pub text: &'static str,
+}
+
+const fn wrong(text: &'static str) -> Wrong {
+    Wrong { code: 1002, text }
+}
+
+/// What some bytes were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A part of a head, or nothing that anybody needs to know.
+    Nothing,
+    /// A part of a message, its mask already taken off.
+    Data {
+        /// Where it is, among the bytes handed in.
+        range: Range<usize>,
+        /// Whether the message is compressed.
+        is_compressed: bool,
+        /// Whether the message ends with it.
+        ends_message: bool,
+    },
+    /// To be answered with a pong of the same bytes.
+    Ping(Vec<u8>),
+    /// The peer is there.
+    Pong,
+    /// The peer closes, with a code or without one.
+    Close(Option<u16>),
+}
+
+/// Takes frames apart, in pieces as they come.
+#[derive(Debug)]
+pub struct Unframer {
+    is_masked: bool,
+    takes_compressed: bool,
+    message_bytes_max: u64,
+    head: [u8; HEAD_BYTES_MAX],
+    head_len: usize,
+    frame: Option<Frame>,
+    message: Option<Message>,
+    control: Vec<u8>,
+}
+
+/// A frame whose head is known.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    opcode: Opcode,
+    is_final: bool,
+    mask: [u8; 4],
+    at: u64,
+    len: u64,
+}
+
+/// A message of which not all frames have come.
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    is_compressed: bool,
+    bytes: u64,
+}
+
+impl Unframer {
+    /// For a client that masks what it sends, or has agreed not to; `message_bytes_max` bounds
+    /// messages as they come, compressed or not.
+    pub fn new(is_masked: bool, takes_compressed: bool, message_bytes_max: usize) -> Self {
+        Unframer {
+            is_masked,
+            takes_compressed,
+            message_bytes_max: message_bytes_max as u64,
+            head: [0; HEAD_BYTES_MAX],
+            head_len: 0,
+            frame: None,
+            message: None,
+            control: Vec::new(),
+        }
+    }
+
+    /// Takes the next piece off the front of `bytes`; returns how much of it is done with, at
+    /// least one byte if there are any, and what it was.
+    ///
+    /// # Errors
+    /// When it is not WebSocket as it should be. Nothing more can be taken then.
+    pub fn next(&mut self, bytes: &mut [u8]) -> Result<(usize, Event), Wrong> {
+        let Some(frame) = self.frame else {
+            return self.take_head(bytes);
+        };
+        let left = usize::try_from(frame.len - frame.at).unwrap_or(usize::MAX);
+        let taken = left.min(bytes.len());
+        if self.is_masked {
+            // Only its lowest two bits count.
+            let at = usize::try_from(frame.at % 4).unwrap_or(0);
+            unmask(&mut bytes[..taken], frame.mask, at);
+        }
+        let is_whole = taken == left;
+        if frame.opcode.is_control() {
+            self.control.extend_from_slice(&bytes[..taken]);
+        }
+        match is_whole {
+            true => self.frame = None,
+            false => {
+                self.frame = Some(Frame {
+                    at: frame.at + taken as u64,
+                    ..frame
+                });
+            }
+        }
+        Ok((taken, self.event(frame, taken, is_whole)?))
+    }
+
+    fn event(&mut self, frame: Frame, taken: usize, is_whole: bool) -> Result<Event, Wrong> {
+        if frame.opcode.is_control() {
+            return match is_whole {
+                true => self.control_event(frame.opcode),
+                false => Ok(Event::Nothing),
+            };
+        }
+        let ends_message = is_whole && frame.is_final;
+        let is_compressed = self.message.is_some_and(|message| message.is_compressed);
+        if ends_message {
+            self.message = None;
+        }
+        Ok(Event::Data {
+            range: 0..taken,
+            is_compressed,
+            ends_message,
+        })
+    }
+
+    fn control_event(&mut self, opcode: Opcode) -> Result<Event, Wrong> {
+        let payload = std::mem::take(&mut self.control);
+        match opcode {
+            Opcode::Ping => Ok(Event::Ping(payload)),
+            Opcode::Close => Ok(Event::Close(close_payload(&payload)?)),
+            _ => Ok(Event::Pong),
+        }
+    }
+
+    /// Takes as much of a head as there is.
+    fn take_head(&mut self, bytes: &[u8]) -> Result<(usize, Event), Wrong> {
+        let wanted = match self.head_len {
+            0 | 1 => 2,
+            _ => head_bytes(self.head[1]),
+        };
+        let taken = (wanted - self.head_len).min(bytes.len());
+        self.head[self.head_len..self.head_len + taken].copy_from_slice(&bytes[..taken]);
+        self.head_len += taken;
+        let is_whole = self.head_len >= 2 && self.head_len == head_bytes(self.head[1]);
+        if self.head_len == 2 {
+            self.check_start()?;
+        }
+        if !is_whole {
+            return Ok((taken, Event::Nothing));
+        }
+        self.head_len = 0;
+        let frame = self.begin_frame()?;
+        if frame.len > 0 {
+            self.frame = Some(frame);
+            return Ok((taken, Event::Nothing));
+        }
+        // It is whole already.
+        let event = self.event(frame, 0, true)?;
+        Ok((taken, event))
+    }
+
+    /// What the first two bytes already tell.
+    fn check_start(&self) -> Result<(), Wrong> {
+        let [first, second, ..] = self.head;
+        let opcode = Opcode::of(first & 0x0f).ok_or(wrong("unknown opcode"))?;
+        if first & 0x30 != 0 {
+            return Err(wrong("reserved bits are set"));
+        }
+        let is_compressed = first & 0x40 != 0;
+        let begins_message = matches!(opcode, Opcode::Text | Opcode::Binary);
+        if is_compressed && !(self.takes_compressed && begins_message) {
+            return Err(wrong("compressed where it was not agreed"));
+        }
+        if (second & 0x80 != 0) != self.is_masked {
+            return Err(wrong("the mask is missing or was not agreed"));
+        }
+        if opcode.is_control() {
+            if first & 0x80 == 0 {
+                return Err(wrong("a control frame in pieces"));
+            }
+            if usize::from(second & 0x7f) > CONTROL_BYTES_MAX {
+                return Err(wrong("a control frame of more than 125 bytes"));
+            }
+        } else if begins_message && self.message.is_some() {
+            return Err(wrong("a message within another"));
+        } else if !begins_message && self.message.is_none() {
+            return Err(wrong("a continuation of nothing"));
+        }
+        Ok(())
+    }
+
+    fn begin_frame(&mut self) -> Result<Frame, Wrong> {
+        let [first, second, ..] = self.head;
+        let opcode = Opcode::of(first & 0x0f).ok_or(wrong("unknown opcode"))?;
+        let (len, after) = payload_bytes(&self.head, second & 0x7f)?;
+        let mut mask = [0; 4];
+        if self.is_masked {
+            mask.copy_from_slice(&self.head[after..after + 4]);
+        }
+        if !opcode.is_control() {
+            let message = self.message.get_or_insert(Message {
+                is_compressed: first & 0x40 != 0,
+                bytes: 0,
+            });
+            message.bytes = message.bytes.saturating_add(len);
+            if message.bytes > self.message_bytes_max {
+                return Err(Wrong {
+                    code: 1009,
+                    text: "the message is too large",
+                });
+            }
+        }
+        Ok(Frame {
+            opcode,
+            is_final: first & 0x80 != 0,
+            mask,
+            at: 0,
+            len,
+        })
+    }
+}
+
+/// How long a head is whose second byte is this.
+fn head_bytes(second: u8) -> usize {
+    let extended = match second & 0x7f {
+        126 => 2,
+        127 => 8,
+        _ => 0,
+    };
+    2 + extended + if second & 0x80 != 0 { 4 } else { 0 }
+}
+
+/// How long the payload is, and where the head goes on behind that.
+fn payload_bytes(head: &[u8; HEAD_BYTES_MAX], short: u8) -> Result<(u64, usize), Wrong> {
+    let [_, _, a, b, c, d, e, f, g, h, ..] = *head;
+    let not_shortest = wrong("a length that is not written the shortest way");
+    match short {
+        126 => match u64::from(u16::from_be_bytes([a, b])) {
+            len if len < 126 => Err(not_shortest),
+            len => Ok((len, 4)),
+        },
+        127 => match u64::from_be_bytes([a, b, c, d, e, f, g, h]) {
+            len if len >> 63 != 0 => Err(wrong("a length of more than 63 bits")),
+            len if len <= u64::from(u16::MAX) => Err(not_shortest),
+            len => Ok((len, 10)),
+        },
+        short => Ok((u64::from(short), 2)),
+    }
+}
+
+fn close_payload(payload: &[u8]) -> Result<Option<u16>, Wrong> {
+    let [high, low, reason @ ..] = payload else {
+        return match payload {
+            [] => Ok(None),
+            _ => Err(wrong("a close frame of one byte")),
+        };
+    };
+    let code = u16::from_be_bytes([*high, *low]);
+    if !may_be_sent(code) {
+        return Err(wrong("a close code that may not be sent"));
+    }
+    if std::str::from_utf8(reason).is_err() {
+        return Err(Wrong {
+            code: 1007,
+            text: "a close reason that is not UTF-8",
+        });
+    }
+    Ok(Some(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MASK: [u8; 4] = [1, 2, 3, 4];
+
+    /// A frame as a client sends it.
+    fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![first];
+        match payload.len() {
+            len @ 0..=125 => bytes.push(0x80 | u8::try_from(len).unwrap()),
+            len @ 126..=65_535 => {
+                bytes.push(0x80 | 126);
+                bytes.extend_from_slice(&u16::try_from(len).unwrap().to_be_bytes());
+            }
+            len => {
+                bytes.push(0x80 | 127);
+                bytes.extend_from_slice(&(len as u64).to_be_bytes());
+            }
+        }
+        bytes.extend_from_slice(&MASK);
+        let from = bytes.len();
+        bytes.extend_from_slice(payload);
+        unmask(&mut bytes[from..], MASK, 0);
+        bytes
+    }
+
+    /// All that is said by some bytes, with the data of each message put together.
+    fn read(unframer: &mut Unframer, bytes: &[u8], step: usize) -> Result<Vec<Event>, Wrong> {
+        let mut events = Vec::new();
+        for part in bytes.chunks(step) {
+            let mut part = part.to_vec();
+            let mut at = 0;
+            while at < part.len() {
+                let (taken, event) = unframer.next(&mut part[at..])?;
+                assert!(taken > 0);
+                match event {
+                    Event::Nothing => {}
+                    Event::Data { range, .. } => {
+                        let data = part[at..][range].to_vec();
+                        match events.last_mut() {
+                            Some(Event::Ping(last)) if last.first() == Some(&b'=') => {
+                                last.extend(data);
+                            }
+                            _ if data.is_empty() => {}
+                            // Stands for data here.
+                            _ => events.push(Event::Ping([b"=".to_vec(), data].concat())),
+                        }
+                    }
+                    event => events.push(event),
+                }
+                at += taken;
+            }
+        }
+        Ok(events)
+    }
+
+    fn data(text: &[u8]) -> Event {
+        Event::Ping([b"=", text].concat())
+    }
+
+    #[test]
+    fn frames_are_taken_apart_however_they_come() {
+        let bytes = [
+            frame(0x82, b"hello "),
+            frame(0x01, b"wor"),
+            frame(0x89, b"are you there"),
+            frame(0x80, b"ld"),
+            frame(0x8a, b""),
+            frame(0x82, &[7; 70_000]),
+            frame(0x88, b"\x03\xe8bye"),
+        ]
+        .concat();
+        for step in [1, 2, 3, 7, 1000, bytes.len()] {
+            let events = read(&mut Unframer::new(true, false, 1 << 20), &bytes, step);
+            let expected = vec![
+                data(b"hello wor"),
+                Event::Ping(b"are you there".to_vec()),
+                data(b"ld"),
+                Event::Pong,
+                data(&[7; 70_000]),
+                Event::Close(Some(1000)),
+            ];
+            assert_eq!(events, Ok(expected), "{step}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let cases: &[(&[u8], u16)] = &[
+            (&frame(0x83, b""), 1002),
+            (&frame(0x8b, b""), 1002),
+            (&frame(0xa2, b""), 1002),
+            (&frame(0x92, b""), 1002),
+            (&frame(0xc2, b""), 1002),
+            (&frame(0x09, b""), 1002),
+            (&frame(0x89, &[0; 126]), 1002),
+            (&frame(0x80, b"x"), 1002),
+            (&[0x82, 0x01, b'x'], 1002),
+            (&[0x82, 0xfe, 0, 125, 0, 0, 0, 0], 1002),
+            (&[0x82, 0xff, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0], 1002),
+            (&[0x82, 0xff, 128, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1002),
+            (&frame(0x88, b"x"), 1002),
+            (&frame(0x88, b"\x03\xed"), 1002),
+            (&frame(0x88, b"\x03\xe8\xff"), 1007),
+            (&frame(0x82, &[0; 1001]), 1009),
+            (&[frame(0x02, b"x"), frame(0x82, b"x")].concat(), 1002),
+            (
+                &[frame(0x02, &[0; 900]), frame(0x80, &[0; 101])].concat(),
+                1009,
+            ),
+        ];
+        for (bytes, code) in cases {
+            let error = read(&mut Unframer::new(true, false, 1000), bytes, bytes.len());
+            assert_eq!(error.map_err(|wrong| wrong.code), Err(*code), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn masks_are_left_out_only_where_it_was_agreed() {
+        let plain = b"\x82\x02hi";
+        let events = read(&mut Unframer::new(false, false, 1000), plain, 1);
+        assert_eq!(events, Ok(vec![data(b"hi")]));
+        let masked = frame(0x82, b"hi");
+        assert!(read(&mut Unframer::new(false, false, 1000), &masked, 1).is_err());
+    }
+
+    #[test]
+    fn what_is_compressed_says_so_to_its_end() {
+        let mut unframer = Unframer::new(true, true, 1000);
+        let mut bytes = [frame(0x42, b"ab"), frame(0x80, b"c"), frame(0x82, b"d")].concat();
+        let mut seen = Vec::new();
+        let mut at = 0;
+        while at < bytes.len() {
+            let (taken, event) = unframer.next(&mut bytes[at..]).unwrap();
+            at += taken;
+            if let Event::Data {
+                is_compressed,
+                ends_message,
+                ..
+            } = event
+            {
+                seen.push((is_compressed, ends_message));
+            }
+        }
+        assert_eq!(seen, [(true, false), (true, true), (false, true)]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..300), step in 1usize..9) {
+            let _ = read(&mut Unframer::new(true, true, 1000), &bytes, step);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! WebSocket on monitoring's port, for pages that come from there.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use fanline_engine::websocket::{Asked, upgrade as agree};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming as Body};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tracing::debug;
+
+use crate::server::Shared;
+use crate::shell::{Incoming, Listener, Transport};
+
+/// Where it is found.
+const PATHS: [&str; 2] = ["/", "/ws"];
+/// Bytes between the connection and its session, in each direction.
+const PIPE_BYTES: usize = 64 * 1024;
+
+/// Upgrades a request that asks for it, by the rules of the WebSocket listener; `None` when it does
+/// not ask, or there is none.
+pub(super) fn upgrade(
+    shared: &Arc<Shared>,
+    request: &mut Request<Body>,
+    address: SocketAddr,
+) -> Option<Response<Full<Bytes>>> {
+    let listener = shared.common.listeners.websocket.as_ref()?;
+    let asks = request.headers().contains_key("upgrade");
+    if !asks || !PATHS.contains(&request.uri().path()) {
+        return None;
+    }
+    let agreed = match agree(&as_text(request), &listener.rules) {
+        Asked::Granted(agreed) => agreed,
+        Asked::Refused(refusal) => return Some(as_response(&refusal.response())),
+        Asked::Partial => return None,
+    };
+    let response = as_response(&agreed.response);
+    let upgraded = hyper::upgrade::on(request);
+    let shared = Arc::clone(shared);
+    tokio::task::spawn_local(async move {
+        let mut outside = match upgraded.await {
+            Ok(upgraded) => TokioIo::new(upgraded),
+            Err(error) => return debug!("Monitoring: not upgraded: {error}"),
+        };
+        let (mut ours, theirs) = tokio::io::duplex(PIPE_BYTES);
+        let incoming = Incoming::Upgraded(theirs, agreed, address);
+        shared.assign(Transport::Wire(incoming, Listener::WebSocket));
+        // How it ends is the session's business.
+        let _ = tokio::io::copy_bidirectional(&mut outside, &mut ours).await;
+    });
+    Some(response)
+}
+
+/// The request as it came, which is what decides.
+fn as_text(request: &Request<Body>) -> Vec<u8> {
+    let mut text = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri().path());
+    for (name, value) in request.headers() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{name}: {}\r\n", value.to_str().unwrap_or_default());
+    }
+    text.push_str("\r\n");
+    text.into_bytes()
+}
+
+fn as_response(text: &str) -> Response<Full<Bytes>> {
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
+    let mut lines = head.lines();
+    let status = lines.next().and_then(|line| line.split(' ').nth(1));
+    let status = status.and_then(|status| status.parse().ok());
+    let mut response = Response::builder().status(status.unwrap_or(StatusCode::BAD_REQUEST));
+    for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
+        response = response.header(name, value);
+    }
+    let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
+    response.body(body).unwrap_or_default()
+}

@@ -1,0 +1,366 @@
+//! WebSocket frames in both directions.
+
+use std::io::{self, IoSlice};
+use std::mem;
+use std::task::{Context, Poll, ready};
+
+use fanline_engine::websocket::{
+    BROWSER_FRAME_BYTES_MAX, COMPRESSED_BYTES_MIN, Compression, Deflater, Event, FrameHead,
+    Inflater, Opcode, Unframer, Upgrade, Wrong, close_code, close_frame, frame_head,
+    message_bytes_max, pong_frame,
+};
+use fanline_engine::{CloseReason, Outbox};
+use tokio::io::ReadBuf;
+
+use super::Ended;
+
+/// The most that is put into one compressed message.
+const DEFLATED_BYTES_MAX: usize = 64 * 1024;
+/// What is read at once where messages may be compressed.
+const RAW_BYTES: usize = 16 * 1024;
+
+/// What lies below, as a function that reads.
+type Below<'a> = dyn FnMut(&mut Context<'_>, &mut ReadBuf<'_>) -> Poll<io::Result<()>> + 'a;
+
+/// One connection's frames.
+pub(super) struct Frames {
+    unframer: Unframer,
+    compression: Compression,
+    frame_bytes_max: usize,
+    message_bytes_max: usize,
+    /// Input that is not taken apart yet, where messages may be compressed.
+    raw: Vec<u8>,
+    raw_at: usize,
+    piece: Option<Piece>,
+    inflater: Option<Box<Inflater>>,
+    /// Why nothing more is read.
+    ended: Option<CloseReason>,
+    ended_is_told: bool,
+    /// The frame that is being written: its head, and how much of the outbox belongs to it.
+    head: FrameHead,
+    head_at: usize,
+    frame_left: usize,
+    /// A frame that is not made of what the outbox holds, or stands for so much of it.
+    own: Vec<u8>,
+    own_at: usize,
+    own_covers: usize,
+    /// The answer to the last ping; older ones need none (RFC 6455, section 5.5.3).
+    pong: Option<Vec<u8>>,
+    goodbye: Option<Vec<u8>>,
+    has_said_goodbye: bool,
+}
+
+/// A part of a compressed message in `raw`.
+#[derive(Clone, Copy)]
+struct Piece {
+    left: usize,
+    ends_message: bool,
+}
+
+impl Frames {
+    pub(super) fn new(agreed: &Upgrade, payload_bytes_max: usize, early: Vec<u8>) -> Self {
+        let message_bytes_max = message_bytes_max(payload_bytes_max);
+        let is_deflate = agreed.compression == Compression::Deflate;
+        Frames {
+            unframer: Unframer::new(agreed.is_masked, is_deflate, message_bytes_max),
+            compression: agreed.compression,
+            frame_bytes_max: match agreed.is_browser {
+                true => BROWSER_FRAME_BYTES_MAX,
+                false => usize::MAX,
+            },
+            message_bytes_max,
+            raw: early,
+            raw_at: 0,
+            piece: None,
+            inflater: None,
+            ended: None,
+            ended_is_told: false,
+            head: FrameHead::default(),
+            head_at: 0,
+            frame_left: 0,
+            own: Vec::new(),
+            own_at: 0,
+            own_covers: 0,
+            pong: None,
+            goodbye: None,
+            has_said_goodbye: false,
+        }
+    }
+
+    pub(super) fn owes_answer(&self) -> bool {
+        self.pong.is_some() || !self.own.is_empty()
+    }
+
+    /// Has the peer told why it ends, unless it was already.
+    pub(super) fn say_goodbye(&mut self, reason: CloseReason) {
+        if self.goodbye.is_none() && !self.has_said_goodbye {
+            self.goodbye = Some(close_frame(close_code(reason), &reason.to_string()));
+        }
+    }
+
+    /// Begins a frame if none is begun and there is something for it.
+    pub(super) fn prepare(&mut self, out: &Outbox, deflater: &mut Deflater) {
+        let is_busy = !self.own.is_empty() || self.frame_left > 0;
+        if is_busy || self.has_said_goodbye {
+            return;
+        }
+        if let Some(pong) = self.pong.take() {
+            self.own = pong;
+            return;
+        }
+        let bytes = out.pending_bytes().min(self.frame_bytes_max);
+        if bytes == 0 {
+            if let Some(goodbye) = self.goodbye.take() {
+                self.own = goodbye;
+                self.has_said_goodbye = true;
+            }
+            return;
+        }
+        if self.compression == Compression::Deflate
+            && bytes >= COMPRESSED_BYTES_MIN
+            && self.compress(out, bytes.min(DEFLATED_BYTES_MAX), deflater)
+        {
+            return;
+        }
+        self.head = frame_head(Opcode::Binary, false, bytes);
+        self.head_at = 0;
+        self.frame_left = bytes;
+    }
+
+    /// Makes a compressed message of the first bytes; false when it gets no shorter by that.
+    fn compress(&mut self, out: &Outbox, bytes: usize, deflater: &mut Deflater) -> bool {
+        let mut body = Vec::with_capacity(bytes / 2);
+        deflater.message(out.slices(bytes), &mut body);
+        if body.len() >= bytes {
+            return false;
+        }
+        let head = frame_head(Opcode::Binary, true, body.len());
+        self.own.reserve_exact(head.as_bytes().len() + body.len());
+        self.own.extend_from_slice(head.as_bytes());
+        self.own.extend_from_slice(&body);
+        self.own_covers = bytes;
+        true
+    }
+
+    /// What to write next.
+    pub(super) fn parts<'a>(&'a self, out: &'a Outbox, parts: &mut [IoSlice<'a>]) -> usize {
+        if !self.own.is_empty() {
+            parts[0] = IoSlice::new(&self.own[self.own_at..]);
+            return 1;
+        }
+        if self.frame_left == 0 || out.is_empty() {
+            return 0;
+        }
+        let head = &self.head.as_bytes()[self.head_at..];
+        let from = usize::from(!head.is_empty());
+        parts[0] = IoSlice::new(head);
+        let slices = out.slices(self.frame_left);
+        let room = parts[from..].iter_mut();
+        let count = room
+            .zip(slices)
+            .map(|(part, slice)| *part = IoSlice::new(slice));
+        from + count.count()
+    }
+
+    /// Notes that so much of the parts is written.
+    pub(super) fn advance(&mut self, out: &mut Outbox, written: usize) {
+        if !self.own.is_empty() {
+            self.own_at += written;
+            if self.own_at >= self.own.len() {
+                self.own = Vec::new();
+                self.own_at = 0;
+                let covered = mem::take(&mut self.own_covers);
+                out.advance(covered.min(out.pending_bytes()));
+            }
+            return;
+        }
+        let of_head = written.min(self.head.as_bytes().len() - self.head_at);
+        self.head_at += of_head;
+        let of_outbox = written - of_head;
+        self.frame_left -= of_outbox;
+        out.advance(of_outbox.min(out.pending_bytes()));
+    }
+
+    pub(super) fn poll_read(
+        &mut self,
+        below: &mut Below<'_>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(reason) = self.ended {
+            // Whoever reads on after that only wants to see the end of it.
+            if mem::replace(&mut self.ended_is_told, true) {
+                return below(context, buffer);
+            }
+            return Poll::Ready(Err(io::Error::other(Ended(reason))));
+        }
+        let before = buffer.filled().len();
+        loop {
+            let is_raw = self.compression == Compression::Deflate || !self.raw.is_empty();
+            if is_raw && self.take_raw(buffer) {
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(reason) = self.ended {
+                self.ended_is_told = true;
+                return Poll::Ready(Err(io::Error::other(Ended(reason))));
+            }
+            if self.compression == Compression::Deflate {
+                if !ready!(self.poll_raw(below, context))? {
+                    return Poll::Ready(Ok(()));
+                }
+                continue;
+            }
+            ready!(below(context, buffer))?;
+            let end = buffer.filled().len();
+            if end == before {
+                return Poll::Ready(Ok(()));
+            }
+            let kept = self.unframe_in_place(&mut buffer.filled_mut()[before..]);
+            buffer.set_filled(before + kept);
+            if kept > 0 {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    /// Moves the payload of all frames to the front; returns how much it is.
+    fn unframe_in_place(&mut self, bytes: &mut [u8]) -> usize {
+        let (mut at, mut kept) = (0, 0);
+        while at < bytes.len() && self.ended.is_none() {
+            let (taken, event) = match self.unframer.next(&mut bytes[at..]) {
+                Ok(next) => next,
+                Err(wrong) => {
+                    self.fail(wrong);
+                    break;
+                }
+            };
+            match event {
+                Event::Data { range, .. } => {
+                    let part = at + range.start..at + range.end;
+                    kept += range.len();
+                    bytes.copy_within(part, kept - range.len());
+                }
+                event => self.note(event),
+            }
+            at += taken;
+        }
+        kept
+    }
+
+    /// Reads input that may be compressed; false at the end.
+    fn poll_raw(
+        &mut self,
+        below: &mut Below<'_>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<bool>> {
+        self.raw.resize(RAW_BYTES, 0);
+        let mut room = ReadBuf::new(&mut self.raw);
+        let outcome = below(context, &mut room);
+        let read = room.filled().len();
+        self.raw.truncate(read);
+        self.raw_at = 0;
+        if outcome.is_pending() {
+            self.raw = Vec::new();
+        }
+        outcome.map(|outcome| outcome.map(|()| read > 0))
+    }
+
+    /// Takes input apart that lies in `raw`. True when there is something for the session.
+    fn take_raw(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
+        let before = buffer.filled().len();
+        while self.ended.is_none() && buffer.remaining() > 0 {
+            if let Some(piece) = self.piece {
+                if let Err(wrong) = self.inflate(piece, buffer) {
+                    self.fail(wrong);
+                }
+                continue;
+            }
+            if self.raw_at == self.raw.len() {
+                self.raw.clear();
+                self.raw_at = 0;
+                break;
+            }
+            let at = self.raw_at;
+            // What is left as it is has to fit.
+            let end = self.raw.len().min(at + buffer.remaining());
+            match self.unframer.next(&mut self.raw[at..end]) {
+                Ok((taken, event)) => {
+                    self.raw_at += taken;
+                    self.take_event(event, at, buffer);
+                }
+                Err(wrong) => self.fail(wrong),
+            }
+        }
+        buffer.filled().len() > before
+    }
+
+    fn take_event(&mut self, event: Event, at: usize, buffer: &mut ReadBuf<'_>) {
+        match event {
+            Event::Data {
+                range,
+                is_compressed: true,
+                ends_message,
+            } => {
+                self.raw_at = at + range.start;
+                self.piece = Some(Piece {
+                    left: range.len(),
+                    ends_message,
+                });
+            }
+            Event::Data { range, .. } => {
+                buffer.put_slice(&self.raw[at + range.start..at + range.end]);
+            }
+            event => self.note(event),
+        }
+    }
+
+    /// Takes the compression off as much as there is room for.
+    fn inflate(&mut self, piece: Piece, buffer: &mut ReadBuf<'_>) -> Result<(), Wrong> {
+        let most = self.message_bytes_max;
+        let inflater = self
+            .inflater
+            .get_or_insert_with(|| Box::new(Inflater::new(most)));
+        let room = buffer.initialize_unfilled();
+        if piece.left > 0 {
+            let input = &self.raw[self.raw_at..self.raw_at + piece.left];
+            let inflated = inflater.feed(input, room)?;
+            self.raw_at += inflated.taken;
+            self.piece = Some(Piece {
+                left: piece.left - inflated.taken,
+                ..piece
+            });
+            buffer.advance(inflated.written);
+        } else if piece.ends_message {
+            match inflater.finish(room)? {
+                Some(written) => buffer.advance(written),
+                None => {
+                    self.piece = None;
+                    self.inflater = None;
+                }
+            }
+        } else {
+            self.piece = None;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, event: Event) {
+        match event {
+            Event::Ping(payload) => self.pong = Some(pong_frame(&payload)),
+            Event::Close(code) => {
+                // The answer is the same code (RFC 6455, section 5.5.1).
+                self.goodbye = Some(close_frame(code.unwrap_or(1000), ""));
+                self.ended = Some(CloseReason::ClientClosed);
+            }
+            Event::Data { .. } | Event::Pong | Event::Nothing => {}
+        }
+    }
+
+    fn fail(&mut self, wrong: Wrong) {
+        self.goodbye = Some(close_frame(wrong.code, wrong.text));
+        self.ended = Some(match wrong.code {
+            1009 => CloseReason::MaximumPayloadExceeded,
+            _ => CloseReason::ProtocolViolation,
+        });
+    }
+}

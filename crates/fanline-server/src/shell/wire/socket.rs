@@ -1,0 +1,134 @@
+//! What a wire ends in.
+
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
+
+/// A socket, or a pipe to one.
+pub(in crate::shell) enum Socket {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(UnixStream),
+    /// To a connection that another part of this process reads and writes.
+    Pipe(RefCell<DuplexStream>),
+}
+
+impl Socket {
+    pub(super) fn poll_read(
+        &self,
+        context: &mut Context<'_>,
+        room: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let read = match self {
+                Socket::Tcp(stream) => {
+                    ready!(stream.poll_read_ready(context))?;
+                    stream.try_read(room)
+                }
+                #[cfg(unix)]
+                Socket::Unix(stream) => {
+                    ready!(stream.poll_read_ready(context))?;
+                    stream.try_read(room)
+                }
+                Socket::Pipe(pipe) => {
+                    let mut buffer = ReadBuf::new(room);
+                    ready!(Pin::new(&mut *pipe.borrow_mut()).poll_read(context, &mut buffer))?;
+                    Ok(buffer.filled().len())
+                }
+            };
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return Poll::Ready(read),
+            }
+        }
+    }
+
+    pub(super) fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.try_write_vectored(parts),
+            #[cfg(unix)]
+            Socket::Unix(stream) => stream.try_write_vectored(parts),
+            Socket::Pipe(pipe) => {
+                let mut context = Context::from_waker(Waker::noop());
+                match Pin::new(&mut *pipe.borrow_mut()).poll_write_vectored(&mut context, parts) {
+                    Poll::Ready(written) => written,
+                    Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+                }
+            }
+        }
+    }
+
+    pub(super) fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Socket::Tcp(stream) => stream.poll_write_ready(context),
+            #[cfg(unix)]
+            Socket::Unix(stream) => stream.poll_write_ready(context),
+            // An empty write says nothing of whether there is room.
+            Socket::Pipe(_) => {
+                let waker = context.waker().clone();
+                tokio::task::spawn_local(async move {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                    waker.wake();
+                });
+                Poll::Pending
+            }
+        }
+    }
+
+    pub(super) fn shut_down(&self) {
+        // It may be closed already, which is as good.
+        let _ = match self {
+            Socket::Tcp(stream) => {
+                socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write)
+            }
+            #[cfg(unix)]
+            Socket::Unix(stream) => {
+                socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write)
+            }
+            Socket::Pipe(pipe) => {
+                let mut context = Context::from_waker(Waker::noop());
+                let _ = Pin::new(&mut *pipe.borrow_mut()).poll_shutdown(&mut context);
+                Ok(())
+            }
+        };
+    }
+
+    /// Reads more behind what is there; false at the end.
+    pub(super) async fn read_more(
+        &self,
+        bytes: &mut Vec<u8>,
+        room_bytes: usize,
+    ) -> io::Result<bool> {
+        let from = bytes.len();
+        bytes.resize(from + room_bytes, 0);
+        let read =
+            std::future::poll_fn(|context| self.poll_read(context, &mut bytes[from..])).await;
+        bytes.truncate(from + read.as_ref().map_or(0, |read| *read));
+        Ok(read? > 0)
+    }
+
+    /// Writes all of it.
+    pub(super) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.try_write_vectored(&[IoSlice::new(bytes)]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    std::future::poll_fn(|context| self.poll_write_ready(context)).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How often it is looked whether a pipe has room again.
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(1);

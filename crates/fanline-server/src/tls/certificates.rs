@@ -1,0 +1,142 @@
+//! Certificates and keys from PEM files, and which one is shown to whom.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fanline_engine::certificate::certificate_names;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{Error as PemError, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use super::TlsError;
+use crate::options::Certificate;
+
+/// Those of one listener, at least one.
+#[derive(Debug)]
+pub(super) struct Certificates(Vec<Shown>);
+
+#[derive(Debug)]
+struct Shown {
+    key: Arc<CertifiedKey>,
+    /// Host names, in lower case.
+    names: Vec<String>,
+}
+
+impl Certificates {
+    pub(super) fn read(files: &[Certificate], provider: &CryptoProvider) -> Result<Self, TlsError> {
+        let shown: Result<Vec<Shown>, TlsError> =
+            files.iter().map(|files| read(files, provider)).collect();
+        match shown? {
+            none if none.is_empty() => Err(TlsError::Option(
+                "TLS needs a certificate and its key".into(),
+            )),
+            shown => Ok(Certificates(shown)),
+        }
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name().map(str::to_ascii_lowercase);
+        let fits = |shown: &&Shown| {
+            let mut names = shown.names.iter();
+            name.as_ref()
+                .is_some_and(|name| names.any(|known| matches(known, name)))
+        };
+        // Among those of one name there may be keys of several kinds.
+        let can_sign = |shown: &&Shown| {
+            let offered = hello.signature_schemes();
+            shown.key.key.choose_scheme(offered).is_some()
+        };
+        let best = self.0.iter().filter(fits).find(can_sign);
+        best.or_else(|| self.0.iter().find(can_sign))
+            .or_else(|| self.0.first())
+            .map(|shown| Arc::clone(&shown.key))
+    }
+}
+
+/// Whether a certificate for `known`, which may begin with `*.`, is one for this name.
+fn matches(known: &str, name: &str) -> bool {
+    known == name
+        || known.strip_prefix("*.").is_some_and(|parent| {
+            name.split_once('.')
+                .is_some_and(|(first, rest)| !first.is_empty() && rest == parent)
+        })
+}
+
+fn read(files: &Certificate, provider: &CryptoProvider) -> Result<Shown, TlsError> {
+    let (chain, key) = read_chain_and_key(&files.cert_file, &files.key_file)?;
+    let content = |what: String| TlsError::Content {
+        path: files.key_file.clone(),
+        what,
+    };
+    let names = chain
+        .first()
+        .and_then(|own| certificate_names(own))
+        .map_or_else(Vec::new, |names| names.dns_names);
+    let certified = CertifiedKey::from_der(chain, key, provider)
+        .map_err(|error| content(format!("the key cannot be used: {error}")))?;
+    Ok(Shown {
+        key: Arc::new(certified),
+        names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
+    })
+}
+
+/// A chain of certificates and a key in PKCS#8, SEC1 or PKCS#1.
+pub(crate) fn read_chain_and_key(
+    chain: &Path,
+    key: &Path,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
+    let certificates = read_certificates(chain)?;
+    let key = PrivateKeyDer::from_pem_file(key).map_err(|error| failed(key, error))?;
+    Ok((certificates, key))
+}
+
+/// The certificates of a PEM file, at least one.
+pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found = CertificateDer::pem_file_iter(path).map_err(|error| failed(path, error))?;
+    let certificates: Result<Vec<_>, _> = found.collect();
+    let certificates = certificates.map_err(|error| failed(path, error))?;
+    match certificates.is_empty() {
+        true => Err(failed(path, PemError::NoItemsFound)),
+        false => Ok(certificates),
+    }
+}
+
+fn failed(path: &Path, error: PemError) -> TlsError {
+    match error {
+        PemError::Io(source) => TlsError::File {
+            path: path.into(),
+            source,
+        },
+        PemError::NoItemsFound => TlsError::Content {
+            path: path.into(),
+            what: "no certificate or key is in it".into(),
+        },
+        error => TlsError::Content {
+            path: path.into(),
+            what: error.to_string(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_one_label() {
+        for (known, name, expected) in [
+            ("a.example", "a.example", true),
+            ("a.example", "b.example", false),
+            ("*.example", "a.example", true),
+            ("*.example", "example", false),
+            ("*.example", "a.b.example", false),
+            ("*.example", ".example", false),
+        ] {
+            assert_eq!(matches(known, name), expected, "{known} {name}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! TLS as it is set up: certificates, authorities, and what is asked of clients.
+
+mod certificates;
+mod names;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fanline_engine::TlsPeer;
+use fanline_engine::certificate::{CertificateNames, certificate_names};
+use ring::digest::{SHA256, digest};
+use rustls::crypto::{CryptoProvider, ring as provider};
+use rustls::pki_types::CertificateDer;
+use rustls::server::WebPkiClientVerifier;
+use rustls::{CommonState, RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+
+use crate::options::{ClientCertificates, TlsOptions, TlsVersion};
+use crate::sync::Mutex;
+use certificates::Certificates;
+
+pub(crate) use certificates::read_chain_and_key;
+
+/// Why TLS could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TlsError {
+    #[error("{}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("{}: {what}", path.display())]
+    Content { path: PathBuf, what: String },
+    #[error("{0}")]
+    Option(String),
+}
+
+/// The TLS of one listener. What connections begin with from now on may be replaced.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    options: TlsOptions,
+    current: Mutex<Arc<ServerConfig>>,
+    begun: Mutex<Begun>,
+}
+
+/// Handshakes of the second that is running.
+#[derive(Debug)]
+struct Begun {
+    since: Instant,
+    count: u32,
+}
+
+impl Tls {
+    /// Reads the files.
+    pub(crate) fn new(options: &TlsOptions) -> Result<Self, TlsError> {
+        let begun = Begun {
+            since: Instant::now(),
+            count: 0,
+        };
+        Ok(Tls {
+            current: Mutex::new(Arc::new(server_config(options)?)),
+            options: options.clone(),
+            begun: Mutex::new(begun),
+        })
+    }
+
+    pub(crate) fn options(&self) -> &TlsOptions {
+        &self.options
+    }
+
+    /// Reads the files again, and says what they make of it.
+    pub(crate) fn read_again(&self) -> Result<Arc<ServerConfig>, TlsError> {
+        server_config(&self.options).map(Arc::new)
+    }
+
+    /// Has connections begin with this from now on.
+    pub(crate) fn replace(&self, config: Arc<ServerConfig>) {
+        *lock(&self.current) = config;
+    }
+
+    pub(crate) fn current(&self) -> Arc<ServerConfig> {
+        Arc::clone(&lock(&self.current))
+    }
+
+    /// Whether one more handshake may begin in this second.
+    pub(crate) fn may_begin(&self) -> bool {
+        let Some(most) = self.options.connection_rate_limit else {
+            return true;
+        };
+        let mut begun = lock(&self.begun);
+        if begun.since.elapsed() >= Duration::from_secs(1) {
+            (begun.since, begun.count) = (Instant::now(), 0);
+        }
+        begun.count = begun.count.saturating_add(1);
+        begun.count <= most
+    }
+
+    /// Who is at the other end of a finished handshake, or why it may not stay.
+    pub(crate) fn peer(
+        &self,
+        session: &CommonState,
+        is_first: bool,
+    ) -> Result<TlsPeer, &'static str> {
+        let certificate = session.peer_certificates().and_then(<[_]>::first);
+        let names = certificate.and_then(|certificate| certificate_names(certificate));
+        self.check_pin(certificate, names.as_ref())?;
+        let is_mapped = self.options.client_certificates == ClientCertificates::RequiredAndMapped;
+        Ok(TlsPeer {
+            version: match session.protocol_version() {
+                Some(rustls::ProtocolVersion::TLSv1_3) => "1.3",
+                _ => "1.2",
+            },
+            cipher_suite: session
+                .negotiated_cipher_suite()
+                .map_or_else(String::new, |suite| names::suite_name(suite.suite())),
+            is_first,
+            names: names.filter(|_| is_mapped),
+        })
+    }
+
+    fn check_pin(
+        &self,
+        certificate: Option<&CertificateDer<'_>>,
+        names: Option<&CertificateNames>,
+    ) -> Result<(), &'static str> {
+        if self.options.pinned_certs.is_empty() {
+            return Ok(());
+        }
+        let key = certificate
+            .zip(names)
+            .and_then(|(certificate, names)| certificate.get(names.public_key.clone()));
+        let is_pinned = key.is_some_and(|key| {
+            let hash = digest(&SHA256, key);
+            let pins = self.options.pinned_certs.iter();
+            pins.into_iter().any(|pin| pin == hash.as_ref())
+        });
+        match is_pinned {
+            true => Ok(()),
+            false => Err("certificate not pinned"),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> crate::sync::MutexGuard<'_, T> {
+    // Nothing that holds it can panic.
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn server_config(options: &TlsOptions) -> Result<ServerConfig, TlsError> {
+    let provider = Arc::new(crypto(options)?);
+    let certificates = Certificates::read(&options.certificates, &provider)?;
+    let versions: &[&SupportedProtocolVersion] = match options.min_version {
+        TlsVersion::V1_2 => &[&version::TLS13, &version::TLS12],
+        TlsVersion::V1_3 => &[&version::TLS13],
+    };
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(versions)
+        .map_err(|error| {
+            TlsError::Option(format!("no cipher suite for these versions: {error}"))
+        })?;
+    let builder = match options.client_certificates.is_required() {
+        false => builder.with_no_client_auth(),
+        true => {
+            let roots = Arc::new(authorities(options.ca_file.as_deref())?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
+                .build()
+                .map_err(|error| TlsError::Option(format!("client certificates: {error}")))?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let mut config = builder.with_cert_resolver(Arc::new(certificates));
+    config.ignore_client_order = !options.cipher_suites.is_empty();
+    // Clients of NATS hardly ever resume; one ticket is there for browsers.
+    config.send_tls13_tickets = 1;
+    Ok(config)
+}
+
+/// The authorities of a PEM file, or those that this system trusts.
+pub(crate) fn authorities(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    match file {
+        Some(path) => {
+            for certificate in certificates::read_certificates(path)? {
+                roots.add(certificate).map_err(|error| TlsError::Content {
+                    path: path.into(),
+                    what: error.to_string(),
+                })?;
+            }
+        }
+        None => {
+            let system = rustls_native_certs::load_native_certs();
+            roots.add_parsable_certificates(system.certs);
+        }
+    }
+    Ok(roots)
+}
+
+/// The crypto with the suites and curves that are wanted.
+fn crypto(options: &TlsOptions) -> Result<CryptoProvider, TlsError> {
+    let mut crypto = provider::default_provider();
+    if !options.cipher_suites.is_empty() {
+        let wanted = options.cipher_suites.iter();
+        let suites: Result<Vec<_>, _> = wanted.map(|name| names::suite(name)).collect();
+        crypto.cipher_suites = suites?;
+    }
+    if !options.curve_preferences.is_empty() {
+        let wanted = options.curve_preferences.iter();
+        let groups: Result<Vec<_>, _> = wanted.map(|name| names::curve(name)).collect();
+        crypto.kx_groups = groups?;
+    }
+    Ok(crypto)
+}

@@ -1,0 +1,120 @@
+//! Unix sockets, the PROXY protocol, and WebSocket and HTTPS on monitoring's port.
+
+#[cfg(unix)]
+use std::os::unix::net::UnixStream;
+
+use fanline_server::{Options, WebSocketOptions};
+
+use crate::raw::{TestServer, options};
+use crate::transports::{Authority, Folder, Talker, TlsClient, connect};
+
+#[cfg(unix)]
+#[test]
+fn a_unix_socket_is_a_way_in() {
+    let folder = Folder::new();
+    let path = folder.path("nats.sock");
+    let start = || {
+        TestServer::with(Options {
+            unix_socket: Some(path.clone()),
+            ..options(2)
+        })
+    };
+    let server = start();
+    let mut client = Talker::new(UnixStream::connect(&path).expect("it listens"));
+    client.greet();
+    client.say("SUB a 1\r\nPING\r\n");
+    client.until("PONG\r\n");
+    server.client().publish("a", vec![b'x'; 500_000]);
+    client.until("MSG a 1 500000\r\n");
+    client.until("x\r\n");
+    // One that is in use is not taken away.
+    let second = fanline_server::Server::start(Options {
+        unix_socket: Some(path.clone()),
+        ..options(1)
+    });
+    assert!(second.is_err());
+    server.handle.shutdown();
+    server.wait();
+    assert!(!path.exists(), "it is gone with its server");
+    // What a server that was killed left is replaced.
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("a socket"));
+    let _server = start();
+    Talker::new(UnixStream::connect(&path).expect("it listens")).greet();
+}
+
+#[test]
+fn a_proxy_tells_whose_connection_it_is() {
+    let server = TestServer::with(Options {
+        proxy_protocol: true,
+        ..options(1)
+    });
+    let mut v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
+    v2.extend([203, 0, 113, 7, 10, 0, 0, 1, 0x13, 0x88, 0x10, 0x7e]);
+    for (header, ip) in [
+        (
+            &b"PROXY TCP4 203.0.113.7 10.0.0.1 5000 4222\r\n"[..],
+            "203.0.113.7",
+        ),
+        (b"PROXY TCP6 2001:db8::7 ::1 5000 4222\r\n", "2001:db8::7"),
+        (&v2, "203.0.113.7"),
+        (b"PROXY UNKNOWN\r\n", "127.0.0.1"),
+        // The header may be missing.
+        (b"PING\r\n", "127.0.0.1"),
+    ] {
+        let mut client = Talker::new(connect(server.address()));
+        for byte in header {
+            client.say([*byte]);
+        }
+        let info = client.until("\r\n");
+        assert!(info.contains(&format!("\"client_ip\":\"{ip}\"")), "{info}");
+        client.connect();
+    }
+    let mut wrong = Talker::new(connect(server.address()));
+    wrong.say("PROXY TCP4 nobody\r\n");
+    assert_eq!(wrong.to_end(), "");
+}
+
+#[test]
+fn monitoring_is_served_over_https_and_upgrades() {
+    let authority = Authority::new();
+    for is_https in [false, true] {
+        let server = TestServer::with(Options {
+            tls: Some(authority.tls()),
+            monitoring: Some(("127.0.0.1".into(), 0)),
+            monitoring_tls: is_https,
+            websocket: Some(WebSocketOptions::default()),
+            ..options(1)
+        });
+        let address = server.handle.addresses().monitoring.expect("it is on");
+        let ca = authority.ca();
+        let open = || -> Box<dyn ReadWrite> {
+            match is_https {
+                true => Box::new(TlsClient::new(&ca).over(connect(address))),
+                false => Box::new(connect(address)),
+            }
+        };
+        let mut client = Talker::new(open());
+        client.say("GET /varz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client.until("HTTP/1.1 200 OK");
+        client.until("\"server_id\"");
+        let mut nats = Talker::new(connect(server.address()));
+        nats.until("\r\n");
+        let mut nats = Talker::new(TlsClient::new(&ca).over(nats.stream));
+        nats.connect();
+        client.say("GET /connz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client.until("\"tls_version\": \"1.3\"");
+        let mut page = Talker::new(open());
+        page.say(
+            "GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
+             Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+             Sec-WebSocket-Version: 13\r\nNats-No-Masking: true\r\n\r\n",
+        );
+        page.until("HTTP/1.1 101 ");
+        page.until("INFO {");
+        page.say(b"\x82\x06PING\r\n");
+        page.until("PONG\r\n");
+    }
+}
+
+trait ReadWrite: std::io::Read + std::io::Write {}
+impl<S: std::io::Read + std::io::Write> ReadWrite for S {}

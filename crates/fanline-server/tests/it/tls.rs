@@ -1,0 +1,304 @@
+//! TLS for clients: when it begins, who is let in, and that all that works in clear works in it.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use fanline_server::client::{Client, ConnectOptions};
+use fanline_server::{ClientCertificates, Options, TlsHandshake, TlsOptions, TlsVersion};
+
+use crate::raw::{PATIENCE, TestServer, block_on, options};
+use crate::transports::{Authority, Talker, TlsClient, connect};
+
+fn server(tls: TlsOptions) -> TestServer {
+    TestServer::with(Options {
+        tls: Some(tls),
+        ..options(2)
+    })
+}
+
+#[test]
+fn tls_begins_after_info() {
+    let authority = Authority::new();
+    let ca = authority.ca();
+    for versions in [
+        rustls::ALL_VERSIONS.to_vec(),
+        vec![&rustls::version::TLS12],
+        vec![&rustls::version::TLS13],
+    ] {
+        let server = server(authority.tls());
+        let mut plain = Talker::new(connect(server.address()));
+        let info = plain.until("\r\n");
+        assert!(info.contains("\"tls_required\":true"), "{info}");
+        let mut client = TlsClient::new(&ca);
+        client.versions = versions;
+        let mut client = Talker::new(client.over(plain.stream));
+        client.connect();
+        client.say("SUB a.* 1\r\nPUB a.b 2\r\nhi\r\n");
+        assert_eq!(client.until("hi\r\n").lines().last(), Some("hi"));
+    }
+}
+
+#[test]
+fn what_is_large_or_comes_in_pieces_is_carried_whole() {
+    let authority = Authority::new();
+    let server = server(TlsOptions {
+        handshake: TlsHandshake::First,
+        ..authority.tls()
+    });
+    let ca = authority.ca();
+    let begin = || {
+        let stream = connect(server.address());
+        let mut client = Talker::new(TlsClient::new(&ca).over(stream));
+        let info = client.greet();
+        assert!(info.contains("\"tls_required\":true"), "{info}");
+        client
+    };
+    let (mut publisher, mut subscriber) = (begin(), begin());
+    subscriber.say("SUB big 1\r\nPING\r\n");
+    subscriber.until("PONG\r\n");
+    let payloads: Vec<String> = [1, 4000, 5000, 16_384, 70_000, 1_000_000]
+        .iter()
+        .map(|bytes| "x".repeat(*bytes))
+        .collect();
+    for payload in &payloads {
+        publisher.say(format!("PUB big {}\r\n{payload}\r\n", payload.len()));
+    }
+    // A piece a byte, each a record of its own.
+    for byte in b"PUB big 3\r\nend\r\n" {
+        publisher.say([*byte]);
+    }
+    for payload in &payloads {
+        let told = subscriber.until(&format!("{}\r\n{payload}\r\n", payload.len()));
+        assert!(told.starts_with("MSG big 1 "), "{}", &told[..20]);
+    }
+    subscriber.until("MSG big 1 3\r\nend\r\n");
+}
+
+#[test]
+fn whoever_speaks_in_clear_is_told_that_he_may_not() {
+    let authority = Authority::new();
+    let server = server(authority.tls());
+    let mut client = Talker::new(connect(server.address()));
+    client.until("\r\n");
+    client.say("CONNECT {}\r\n");
+    let told = client.to_end();
+    assert_eq!(told, "-ERR 'Secure Connection - TLS Required'\r\n");
+}
+
+#[test]
+fn both_are_served_where_that_is_allowed() {
+    let authority = Authority::new();
+    let server = TestServer::with(Options {
+        tls: Some(authority.tls()),
+        allow_non_tls: true,
+        ..options(1)
+    });
+    let mut plain = Talker::new(connect(server.address()));
+    let info = plain.greet();
+    assert!(info.contains("\"tls_available\":true"), "{info}");
+    assert!(!info.contains("tls_required"), "{info}");
+    let mut secret = Talker::new(connect(server.address()));
+    secret.until("\r\n");
+    let mut secret = Talker::new(TlsClient::new(&authority.ca()).over(secret.stream));
+    secret.connect();
+}
+
+#[test]
+fn a_handshake_that_may_come_first_need_not() {
+    let authority = Authority::new();
+    let server = server(TlsOptions {
+        handshake: TlsHandshake::FirstWithin(Duration::from_millis(50)),
+        ..authority.tls()
+    });
+    let ca = authority.ca();
+    // Who waits gets INFO.
+    let mut late = Talker::new(connect(server.address()));
+    late.until("\r\n");
+    Talker::new(TlsClient::new(&ca).over(late.stream)).connect();
+    // Who begins gets it later; a slow machine may have sent it already.
+    let mut early = TlsClient::new(&ca).over(connect(server.address()));
+    if early.flush().is_ok() && early.conn.complete_io(&mut early.sock).is_ok() {
+        Talker::new(early).greet();
+    }
+}
+
+#[test]
+fn certificates_of_clients_are_looked_at() {
+    let authority = Authority::new();
+    let stranger = Authority::new();
+    let (ada, ada_key) = authority.user("ada");
+    let (bob, _) = authority.user("bob");
+    let (eve, _) = stranger.user("eve");
+    let pinned = |pins: &[[u8; 32]]| TlsOptions {
+        ca_file: Some(authority.ca()),
+        client_certificates: ClientCertificates::Required,
+        pinned_certs: pins.iter().copied().collect(),
+        handshake: TlsHandshake::First,
+        ..authority.tls()
+    };
+    for (pins, certificate, expected) in [
+        (&[][..], None, false),
+        (&[], Some(&ada), true),
+        (&[], Some(&eve), false),
+        (&[ada_key], Some(&ada), true),
+        (&[ada_key], Some(&bob), false),
+    ] {
+        let server = server(pinned(pins));
+        let ca = authority.ca();
+        let mut client = TlsClient::new(&ca);
+        client.certificate = certificate;
+        let mut client = Talker::new(client.over(connect(server.address())));
+        let info = client.to_first_line();
+        assert_eq!(info.contains("\"tls_verify\":true"), expected, "{info:?}");
+    }
+}
+
+impl<S: std::io::Read + std::io::Write> Talker<S> {
+    /// The first line, or nothing when there is none.
+    fn to_first_line(&mut self) -> String {
+        let mut byte = [0];
+        let mut line = String::new();
+        while !line.ends_with('\n') && matches!(self.stream.read(&mut byte), Ok(1)) {
+            line.push(char::from(byte[0]));
+        }
+        line
+    }
+}
+
+#[test]
+fn the_certificate_is_the_one_of_the_name() {
+    let authority = Authority::new();
+    let server = server(TlsOptions {
+        certificates: vec![
+            authority.host("first.example"),
+            authority.host("second.example"),
+            authority.host("*.third.example"),
+        ],
+        handshake: TlsHandshake::First,
+        ..authority.tls()
+    });
+    let ca = authority.ca();
+    for name in ["first.example", "second.example", "any.third.example"] {
+        let mut client = TlsClient::new(&ca);
+        client.name = name;
+        Talker::new(client.over(connect(server.address()))).greet();
+    }
+}
+
+#[test]
+fn old_versions_and_unwanted_suites_are_refused() {
+    let authority = Authority::new();
+    let ca = authority.ca();
+    let newest = server(TlsOptions {
+        min_version: TlsVersion::V1_3,
+        cipher_suites: vec!["TLS_AES_128_GCM_SHA256".into()],
+        curve_preferences: vec!["X25519".into()],
+        handshake: TlsHandshake::First,
+        ..authority.tls()
+    });
+    let mut client = TlsClient::new(&ca);
+    client.versions = vec![&rustls::version::TLS12];
+    let mut refused = Talker::new(client.over(connect(newest.address())));
+    assert_eq!(refused.to_first_line(), "");
+    let mut fine = Talker::new(TlsClient::new(&ca).over(connect(newest.address())));
+    fine.greet();
+    let suite = fine.stream.conn.negotiated_cipher_suite().expect("one");
+    assert_eq!(suite.suite(), rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);
+}
+
+#[test]
+fn new_certificates_are_for_new_connections() {
+    let authority = Authority::new();
+    let successor = Authority::new();
+    let tls = TlsOptions {
+        handshake: TlsHandshake::First,
+        ..authority.tls()
+    };
+    let files = tls.certificates[0].clone();
+    let server = server(tls);
+    let mut before = Talker::new(TlsClient::new(&authority.ca()).over(connect(server.address())));
+    before.greet();
+    // What is broken changes nothing.
+    std::fs::write(&files.cert_file, "nothing").expect("a file");
+    assert!(server.handle.reload_tls().is_err());
+    let mut still = Talker::new(TlsClient::new(&authority.ca()).over(connect(server.address())));
+    still.greet();
+    let new = successor.host("localhost");
+    std::fs::copy(new.cert_file, files.cert_file).expect("a file");
+    std::fs::copy(new.key_file, files.key_file).expect("a file");
+    server.handle.reload_tls().expect("the new files are fine");
+    let mut after = Talker::new(TlsClient::new(&successor.ca()).over(connect(server.address())));
+    after.greet();
+    let mut old = Talker::new(TlsClient::new(&authority.ca()).over(connect(server.address())));
+    assert_eq!(old.to_first_line(), "");
+    before.say("PING\r\n");
+    before.until("PONG\r\n");
+}
+
+#[test]
+fn a_thousand_half_open_handshakes_end_and_others_are_served() {
+    let authority = Authority::new();
+    let server = server(TlsOptions {
+        handshake: TlsHandshake::First,
+        timeout: Duration::from_millis(1500),
+        ..authority.tls()
+    });
+    let mut half_open: Vec<_> = (0..1000)
+        .map(|number| {
+            let mut stream = connect(server.address());
+            // Some say nothing, some begin, some announce much.
+            let begun: &[u8] = match number % 3 {
+                0 => b"",
+                1 => b"\x16\x03\x01\x02\x00\x01\x00",
+                _ => b"\x16\x03\x01\x40\x00\x01\xff\xff\xff",
+            };
+            stream.write_all(begun).expect("it listens");
+            stream
+        })
+        .collect();
+    let ca = authority.ca();
+    let mut client = Talker::new(TlsClient::new(&ca).over(connect(server.address())));
+    client.greet();
+    for stream in half_open.drain(..) {
+        // Closed by the server, whatever it says before.
+        Talker::new(stream).to_end();
+    }
+    client.say("PING\r\n");
+    client.until("PONG\r\n");
+}
+
+#[test]
+fn our_own_client_speaks_it_too() {
+    let authority = Authority::new();
+    let (ada, _) = authority.user("ada");
+    for is_first in [false, true] {
+        let server = server(TlsOptions {
+            ca_file: Some(authority.ca()),
+            client_certificates: ClientCertificates::Required,
+            handshake: match is_first {
+                true => TlsHandshake::First,
+                false => TlsHandshake::AfterInfo,
+            },
+            ..authority.tls()
+        });
+        block_on(async {
+            let url = format!("tls://localhost:{}", server.address().port());
+            let options = ConnectOptions::new(&url)
+                .expect("an address")
+                .connect_timeout(PATIENCE)
+                .tls_ca(authority.ca())
+                .tls_certificate(&ada.cert_file, &ada.key_file)
+                .tls_first(is_first);
+            let client = Client::connect(&options).await.expect("it is let in");
+            let mut messages = client.subscribe("a").await.expect("a subscription");
+            client
+                .publish("a", vec![b'x'; 100_000])
+                .await
+                .expect("sent");
+            let message = messages.next().await.expect("a message");
+            assert_eq!(message.payload().len(), 100_000);
+            // Within the process there is nothing to encrypt.
+            assert!(server.handle.client().await.is_ok());
+        });
+    }
+}

@@ -1,0 +1,229 @@
+//! What the tests of TLS and WebSocket share: certificates, and a peer that says bytes and looks for
+//! others.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use fanline_server::{Certificate, TlsOptions};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PublicKeyData as _, SanType,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::raw::PATIENCE;
+
+/// A folder that is gone after the test.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("fanline-transports-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An authority that signs certificates into a folder.
+pub(crate) struct Authority {
+    pub(crate) folder: Folder,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let folder = Folder::new();
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "an authority");
+        let certificate = params.self_signed(&key).expect("a certificate");
+        std::fs::write(folder.path("ca.pem"), certificate.pem()).expect("a file");
+        let issuer = Issuer::new(params, key);
+        Authority { folder, issuer }
+    }
+
+    pub(crate) fn ca(&self) -> PathBuf {
+        self.folder.path("ca.pem")
+    }
+
+    /// A certificate for a host.
+    pub(crate) fn host(&self, host: &str) -> Certificate {
+        let params = CertificateParams::new(vec![host.to_owned()]).expect("a name");
+        self.sign(host, params).0
+    }
+
+    /// One for a user, and the SHA-256 of its key.
+    pub(crate) fn user(&self, name: &str) -> (Certificate, [u8; 32]) {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let mail = format!("{name}@example.org");
+        let mail = mail.try_into().expect("an address");
+        params.subject_alt_names.push(SanType::Rfc822Name(mail));
+        self.sign(name, params)
+    }
+
+    fn sign(&self, name: &str, params: CertificateParams) -> (Certificate, [u8; 32]) {
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("signed");
+        let name = name.replace('*', "star");
+        let files = Certificate {
+            cert_file: self.folder.path(&format!("{name}.pem")),
+            key_file: self.folder.path(&format!("{name}.key")),
+        };
+        std::fs::write(&files.cert_file, certificate.pem()).expect("a file");
+        std::fs::write(&files.key_file, key.serialize_pem()).expect("a file");
+        let hash = ring::digest::digest(&ring::digest::SHA256, &key.subject_public_key_info());
+        let hash = hash.as_ref().try_into().expect("32 bytes");
+        (files, hash)
+    }
+
+    /// TLS with a certificate for `localhost`.
+    pub(crate) fn tls(&self) -> TlsOptions {
+        TlsOptions {
+            certificates: vec![self.host("localhost")],
+            timeout: PATIENCE,
+            ..TlsOptions::default()
+        }
+    }
+}
+
+/// How a client sets TLS up.
+pub(crate) struct TlsClient<'a> {
+    pub(crate) ca: &'a Path,
+    pub(crate) name: &'a str,
+    pub(crate) certificate: Option<&'a Certificate>,
+    pub(crate) versions: Vec<&'static rustls::SupportedProtocolVersion>,
+}
+
+impl<'a> TlsClient<'a> {
+    pub(crate) fn new(ca: &'a Path) -> Self {
+        TlsClient {
+            ca,
+            name: "localhost",
+            certificate: None,
+            versions: rustls::ALL_VERSIONS.to_vec(),
+        }
+    }
+
+    /// Begins; the handshake takes place with the first byte that is read or written.
+    pub(crate) fn over<S: Read + Write>(&self, stream: S) -> StreamOwned<ClientConnection, S> {
+        let mut roots = RootCertStore::empty();
+        let ca = CertificateDer::from_pem_file(self.ca).expect("a certificate");
+        roots.add(ca).expect("an authority");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&self.versions)
+            .expect("versions")
+            .with_root_certificates(roots);
+        let config = match self.certificate {
+            None => config.with_no_client_auth(),
+            Some(files) => {
+                let own = CertificateDer::from_pem_file(&files.cert_file).expect("a certificate");
+                let key = PrivateKeyDer::from_pem_file(&files.key_file).expect("a key");
+                let config = config.with_client_auth_cert(vec![own], key);
+                config.expect("a certificate with its key")
+            }
+        };
+        let name = ServerName::try_from(self.name.to_owned()).expect("a name");
+        let session = ClientConnection::new(Arc::new(config), name).expect("a session");
+        StreamOwned::new(session, stream)
+    }
+}
+
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("the server listens");
+    stream.set_nodelay(true).expect("a socket");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
+    stream
+}
+
+/// A peer that says bytes, and looks for some in what it is told.
+pub(crate) struct Talker<S> {
+    pub(crate) stream: S,
+    pub(crate) heard: Vec<u8>,
+}
+
+impl<S: Read + Write> Talker<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Talker {
+            stream,
+            heard: Vec::new(),
+        }
+    }
+
+    pub(crate) fn say(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).expect("it reads");
+        self.stream.flush().expect("it reads");
+    }
+
+    /// Takes all up to and with this.
+    #[track_caller]
+    pub(crate) fn until(&mut self, wanted: &str) -> String {
+        let wanted = wanted.as_bytes();
+        let mut scanned = 0;
+        loop {
+            let rest = &self.heard[scanned..];
+            if let Some(at) = rest.windows(wanted.len()).position(|w| w == wanted) {
+                let taken: Vec<u8> = self.heard.drain(..scanned + at + wanted.len()).collect();
+                return String::from_utf8_lossy(&taken).into_owned();
+            }
+            scanned = self.heard.len().saturating_sub(wanted.len());
+            let more = self.hear().expect("more is said");
+            assert!(
+                more,
+                "ended after {:?}",
+                String::from_utf8_lossy(&self.heard)
+            );
+        }
+    }
+
+    /// All that is said until the end, whatever that end is.
+    pub(crate) fn to_end(&mut self) -> String {
+        while let Ok(true) = self.hear() {}
+        String::from_utf8_lossy(&std::mem::take(&mut self.heard)).into_owned()
+    }
+
+    /// False at the end.
+    fn hear(&mut self) -> io::Result<bool> {
+        let mut room = [0; 16 * 1024];
+        let read = self.stream.read(&mut room)?;
+        self.heard.extend_from_slice(&room[..read]);
+        Ok(read > 0)
+    }
+
+    /// Reads INFO, connects, and waits for the answer; returns the INFO.
+    #[track_caller]
+    pub(crate) fn greet(&mut self) -> String {
+        let info = self.until("\r\n");
+        assert!(info.starts_with("INFO {"), "{info}");
+        self.connect();
+        info
+    }
+
+    #[track_caller]
+    pub(crate) fn connect(&mut self) {
+        self.say("CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n");
+        self.until("PONG\r\n");
+    }
+}

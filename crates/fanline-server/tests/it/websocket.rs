@@ -1,0 +1,425 @@
+//! WebSocket on its own listener: the upgrade, frames in both directions, compression, the end.
+
+use std::net::{SocketAddr, TcpStream};
+
+use fanline_engine::websocket::{Deflater, unmask};
+use fanline_server::{Auth, Limits, Options, WebSocketOptions};
+
+use crate::raw::{TestServer, options};
+use crate::transports::{Authority, Talker, TlsClient, connect};
+
+const MASK: [u8; 4] = [9, 7, 5, 3];
+
+fn server(websocket: WebSocketOptions) -> TestServer {
+    TestServer::with(Options {
+        websocket: Some(websocket),
+        ..options(2)
+    })
+}
+
+fn address(server: &TestServer) -> SocketAddr {
+    server.handle.addresses().websocket.expect("it is on")
+}
+
+fn request(extra: &str) -> String {
+    format!(
+        "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{extra}\r\n"
+    )
+}
+
+/// A frame as a client sends it.
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![first];
+    match payload.len() {
+        len @ 0..=125 => bytes.push(0x80 | u8::try_from(len).unwrap()),
+        len @ 126..=65_535 => {
+            bytes.push(0x80 | 126);
+            bytes.extend(u16::try_from(len).unwrap().to_be_bytes());
+        }
+        len => {
+            bytes.push(0x80 | 127);
+            bytes.extend((len as u64).to_be_bytes());
+        }
+    }
+    bytes.extend(MASK);
+    let from = bytes.len();
+    bytes.extend_from_slice(payload);
+    unmask(&mut bytes[from..], MASK, 0);
+    bytes
+}
+
+/// What a frame of the server's was.
+#[derive(Debug, PartialEq, Eq)]
+struct Heard {
+    first: u8,
+    payload: Vec<u8>,
+}
+
+/// A WebSocket client that is upgraded.
+struct Page<S> {
+    talker: Talker<S>,
+    response: String,
+    /// Data of frames that nobody has looked at.
+    data: Vec<u8>,
+}
+
+impl<S: std::io::Read + std::io::Write> Page<S> {
+    fn over(stream: S, extra: &str) -> Self {
+        let mut talker = Talker::new(stream);
+        talker.say(request(extra));
+        let response = talker.until("\r\n\r\n");
+        assert!(response.starts_with("HTTP/1.1 101 "), "{response}");
+        Page {
+            talker,
+            response,
+            data: Vec::new(),
+        }
+    }
+
+    fn send(&mut self, text: impl AsRef<[u8]>) {
+        self.talker.say(frame(0x82, text.as_ref()));
+    }
+
+    fn frame(&mut self) -> Option<Heard> {
+        let head = self.take(2)?;
+        let len = match head[1] {
+            126 => {
+                let len = self.take(2)?;
+                usize::from(u16::from_be_bytes([len[0], len[1]]))
+            }
+            127 => {
+                let len = self.take(8)?;
+                usize::try_from(u64::from_be_bytes(len.try_into().unwrap())).unwrap()
+            }
+            short => usize::from(short),
+        };
+        let payload = self.take(len)?;
+        Some(Heard {
+            first: head[0],
+            payload,
+        })
+    }
+
+    fn take(&mut self, bytes: usize) -> Option<Vec<u8>> {
+        let mut room = [0; 16 * 1024];
+        while self.talker.heard.len() < bytes {
+            match self.talker.stream.read(&mut room) {
+                Ok(read) if read > 0 => self.talker.heard.extend_from_slice(&room[..read]),
+                _ => return None,
+            }
+        }
+        Some(self.talker.heard.drain(..bytes).collect())
+    }
+
+    /// Reads data until this has come.
+    #[track_caller]
+    fn until(&mut self, wanted: &str) -> String {
+        loop {
+            let at = self
+                .data
+                .windows(wanted.len())
+                .position(|w| w == wanted.as_bytes());
+            if let Some(at) = at {
+                let taken: Vec<u8> = self.data.drain(..at + wanted.len()).collect();
+                return String::from_utf8_lossy(&taken).into_owned();
+            }
+            let heard = self.frame().expect("more comes");
+            match heard.first {
+                0x82 => self.data.extend(heard.payload),
+                0xc2 => self.data.extend(inflate(&heard.payload)),
+                _ => panic!("{heard:?}"),
+            }
+        }
+    }
+
+    /// The code of the close frame that comes sooner or later.
+    #[track_caller]
+    fn close_code(&mut self) -> u16 {
+        loop {
+            let heard = self.frame().expect("a close frame comes");
+            if heard.first == 0x88 {
+                return u16::from_be_bytes([heard.payload[0], heard.payload[1]]);
+            }
+        }
+    }
+
+    fn connect(&mut self) {
+        self.until("\r\n");
+        self.send("CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n");
+        self.until("PONG\r\n");
+    }
+}
+
+fn inflate(payload: &[u8]) -> Vec<u8> {
+    let mut inflater = fanline_engine::websocket::Inflater::new(1 << 26);
+    let mut room = vec![0; 1 << 20];
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < payload.len() {
+        let inflated = inflater.feed(&payload[at..], &mut room).expect("deflate");
+        out.extend_from_slice(&room[..inflated.written]);
+        at += inflated.taken;
+    }
+    while let Some(written) = inflater.finish(&mut room).expect("deflate") {
+        out.extend_from_slice(&room[..written]);
+    }
+    out
+}
+
+fn deflate(payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Deflater::default().message([payload].into_iter(), &mut out);
+    out
+}
+
+fn page(server: &TestServer, extra: &str) -> Page<TcpStream> {
+    Page::over(connect(address(server)), extra)
+}
+
+#[test]
+fn messages_go_both_ways() {
+    let server = server(WebSocketOptions::default());
+    let mut one = page(&server, "");
+    let info = one.until("\r\n");
+    let port = address(&server).port();
+    assert!(info.contains(&format!("\"port\":{port},")), "{info}");
+    one.send("CONNECT {\"verbose\":false}\r\nSUB a.* 1\r\nPING\r\n");
+    one.until("PONG\r\n");
+    // From plain TCP, and back to it.
+    let mut other = server.client();
+    other.subscribe("b", "7");
+    other.publish("a.b", "hello");
+    one.until("MSG a.b 1 5\r\nhello\r\n");
+    one.send("PUB b 2\r\nhi\r\n");
+    assert_eq!(other.message().payload, b"hi");
+}
+
+#[test]
+fn fragments_text_and_control_frames_are_understood() {
+    let server = server(WebSocketOptions::default());
+    let mut page = page(&server, "");
+    page.connect();
+    page.send("SUB a 1\r\n");
+    let talker = &mut page.talker;
+    talker.say(frame(0x01, b"PUB a "));
+    talker.say(frame(0x89, b"there?"));
+    talker.say(frame(0x00, b"5\r\nhel"));
+    talker.say(frame(0x8a, b"unasked"));
+    talker.say(frame(0x80, b"lo\r\n"));
+    let mut pong = None;
+    let mut data = Vec::new();
+    while !data.ends_with(b"MSG a 1 5\r\nhello\r\n") {
+        let heard = page.frame().expect("more comes");
+        match heard.first {
+            0x8a => pong = Some(heard.payload),
+            _ => data.extend(heard.payload),
+        }
+    }
+    assert_eq!(pong.as_deref(), Some(&b"there?"[..]));
+}
+
+#[test]
+fn what_is_large_is_carried_whole() {
+    for extra in [
+        "",
+        "Sec-WebSocket-Extensions: permessage-deflate\r\n",
+        "User-Agent: Mozilla/5.0\r\n",
+    ] {
+        let server = server(WebSocketOptions {
+            compression: true,
+            ..WebSocketOptions::default()
+        });
+        let mut publisher = page(&server, extra);
+        let mut subscriber = page(&server, extra);
+        assert_eq!(
+            subscriber.response.contains("permessage-deflate"),
+            extra.contains("deflate")
+        );
+        publisher.connect();
+        subscriber.connect();
+        subscriber.send("SUB big 1\r\nPING\r\n");
+        subscriber.until("PONG\r\n");
+        for bytes in [1, 100, 5000, 70_000, 900_000] {
+            let payload: String = (0..bytes)
+                .map(|i| char::from(b'a' + (i % 23) as u8))
+                .collect();
+            let message = format!("PUB big {bytes}\r\n{payload}\r\n");
+            match extra.contains("deflate") {
+                true => publisher
+                    .talker
+                    .say(frame(0xc2, &deflate(message.as_bytes()))),
+                false => publisher.send(message),
+            }
+            subscriber.until(&format!("MSG big 1 {bytes}\r\n{payload}\r\n"));
+        }
+    }
+}
+
+#[test]
+fn browsers_get_small_frames() {
+    let server = server(WebSocketOptions::default());
+    let mut page = page(&server, "User-Agent: Mozilla/5.0 (X11)\r\n");
+    page.connect();
+    page.send("SUB a 1\r\nPING\r\n");
+    page.until("PONG\r\n");
+    page.send(format!("PUB a 10000\r\n{}\r\n", "x".repeat(10_000)));
+    let mut left = 10_000;
+    while left > 0 {
+        let heard = page.frame().expect("more comes");
+        assert!(heard.payload.len() <= 4096, "{}", heard.payload.len());
+        left -= heard.payload.iter().filter(|byte| **byte == b'x').count();
+    }
+}
+
+#[test]
+fn the_end_has_a_code() {
+    let limits = Limits {
+        payload_bytes_max: 1000,
+        ..Limits::default()
+    };
+    let server = TestServer::with(Options {
+        websocket: Some(WebSocketOptions {
+            compression: true,
+            ..WebSocketOptions::default()
+        }),
+        limits,
+        ..options(1)
+    });
+    let bomb = deflate(&vec![b' '; 10_000_000]);
+    for (bytes, code) in [
+        (frame(0x88, b"\x0b\xb8"), 3000),
+        (frame(0x88, b""), 1000),
+        (frame(0x82, b"NONSENSE\r\n"), 1002),
+        (frame(0x82, b"PUB a 2000\r\n"), 1009),
+        (frame(0x83, b""), 1002),
+        (b"\x82\x02hi".to_vec(), 1002),
+        (frame(0x80, b""), 1002),
+        (frame(0x82, &[b' '; 9000]), 1009),
+        (frame(0xc2, &bomb), 1009),
+        (frame(0xc2, b"\xff\xff\xff\xff"), 1007),
+    ] {
+        let mut page = page(&server, "Sec-WebSocket-Extensions: permessage-deflate\r\n");
+        page.connect();
+        page.talker.say(&bytes);
+        assert_eq!(
+            page.close_code(),
+            code,
+            "{:?}",
+            &bytes[..bytes.len().min(20)]
+        );
+        assert_eq!(page.frame(), None, "the connection ends");
+    }
+}
+
+#[test]
+fn a_server_that_stops_says_so() {
+    let server = server(WebSocketOptions::default());
+    let mut page = page(&server, "");
+    page.connect();
+    server.handle.shutdown();
+    assert_eq!(page.close_code(), 1001);
+}
+
+#[test]
+fn cookies_are_credentials() {
+    let server = TestServer::with(Options {
+        auth: Auth::User {
+            name: "ada".into(),
+            password: "s3cret".into(),
+        },
+        websocket: Some(WebSocketOptions {
+            user_cookie: Some("u".into()),
+            pass_cookie: Some("p".into()),
+            headers: vec![("X-Served-By".into(), "us".into())],
+            ..WebSocketOptions::default()
+        }),
+        ..options(1)
+    });
+    let mut known = page(&server, "Cookie: u=ada; p=s3cret\r\n");
+    assert!(known.response.contains("X-Served-By: us\r\n"));
+    known.connect();
+    let mut unknown = page(&server, "Cookie: u=ada; p=wrong\r\n");
+    unknown.until("\r\n");
+    unknown.send("CONNECT {}\r\n");
+    unknown.until("-ERR 'Authorization Violation'\r\n");
+    assert_eq!(unknown.close_code(), 1008);
+}
+
+#[test]
+fn masks_may_be_left_out_if_that_was_agreed() {
+    let server = server(WebSocketOptions::default());
+    let mut page = page(&server, "Nats-No-Masking: true\r\n");
+    assert!(page.response.contains("Nats-No-Masking: true\r\n"));
+    page.talker.say(b"\x82\x06PING\r\n");
+    page.until("PONG\r\n");
+}
+
+#[test]
+fn the_address_is_the_one_that_a_proxy_tells() {
+    let server = server(WebSocketOptions::default());
+    let mut page = page(&server, "X-Forwarded-For: 203.0.113.7\r\n");
+    let info = page.until("\r\n");
+    assert!(info.contains("\"client_ip\":\"203.0.113.7\""), "{info}");
+}
+
+#[test]
+fn it_works_within_tls() {
+    let authority = Authority::new();
+    let server = server(WebSocketOptions {
+        tls: Some(authority.tls()),
+        handshake_timeout: crate::raw::PATIENCE,
+        ..WebSocketOptions::default()
+    });
+    let ca = authority.ca();
+    let stream = TlsClient::new(&ca).over(connect(address(&server)));
+    let mut page = Page::over(stream, "");
+    page.connect();
+    page.send("SUB a 1\r\nPUB a 2\r\nhi\r\n");
+    page.until("MSG a 1 2\r\nhi\r\n");
+    page.talker.say(frame(0x88, b"\x03\xe8"));
+    assert_eq!(page.close_code(), 1000);
+}
+
+#[test]
+fn what_is_no_upgrade_gets_an_answer() {
+    let server = server(WebSocketOptions {
+        same_origin: true,
+        ..WebSocketOptions::default()
+    });
+    for (said, status) in [
+        ("GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), "400"),
+        (request("").replace("GET", "POST"), "405"),
+        (request("").replace("GET /", "GET /mqtt"), "404"),
+        (request("Origin: http://evil.example\r\n"), "403"),
+        (request(&format!("X: {}\r\n", "y".repeat(20_000))), "431"),
+        (request(&"X: y\r\n".repeat(70)), "431"),
+    ] {
+        let mut talker = Talker::new(connect(address(&server)));
+        talker.say(said);
+        let response = talker.to_end();
+        assert!(
+            response.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{response}"
+        );
+    }
+}
+
+#[test]
+fn slow_upgrades_end_and_others_are_served() {
+    let server = server(WebSocketOptions {
+        handshake_timeout: std::time::Duration::from_millis(1500),
+        ..WebSocketOptions::default()
+    });
+    let mut slow: Vec<_> = (0..1000)
+        .map(|_| {
+            let mut talker = Talker::new(connect(address(&server)));
+            talker.say("GET / HTTP/1.1\r\nHost: a\r\nX-");
+            talker
+        })
+        .collect();
+    page(&server, "").connect();
+    for talker in &mut slow {
+        assert_eq!(talker.to_end(), "");
+    }
+}

@@ -1,0 +1,104 @@
+//! The first byte says what the rest is: 0 to 127 frames, cut into pieces of so many bytes; else a
+//! request to be upgraded.
+
+use fanline_engine::websocket::{Asked, Event, Inflater, Unframer, UpgradeRules, Wrong, upgrade};
+
+/// The most bytes of a message here.
+const MESSAGE_BYTES_MAX: usize = 1000;
+
+/// Frames say the same wherever they are cut, and give no more than they may; a request is
+/// understood or not, and the same with more behind it.
+pub fn check(data: &[u8]) {
+    let Some((&first, rest)) = data.split_first() else {
+        return;
+    };
+    if first >= 128 {
+        return check_upgrade(rest);
+    }
+    let whole = read(rest, rest.len().max(1));
+    assert_eq!(read(rest, usize::from(first) + 1), whole);
+}
+
+/// The data and the control frames, in order, and what was wrong in the end.
+fn read(bytes: &[u8], step: usize) -> (Vec<u8>, Vec<Event>, Option<Wrong>) {
+    let mut unframer = Unframer::new(true, true, MESSAGE_BYTES_MAX);
+    let mut inflater = Inflater::new(MESSAGE_BYTES_MAX);
+    let (mut data, mut control) = (Vec::new(), Vec::new());
+    for piece in bytes.chunks(step) {
+        let mut piece = piece.to_vec();
+        let mut at = 0;
+        while at < piece.len() {
+            let (taken, event) = match unframer.next(&mut piece[at..]) {
+                Ok(next) => next,
+                Err(wrong) => return (data, control, Some(wrong)),
+            };
+            assert!(taken > 0 && taken <= piece.len() - at);
+            match event {
+                Event::Nothing => {}
+                Event::Data {
+                    range,
+                    is_compressed,
+                    ends_message,
+                } => {
+                    let part = &piece[at..][range];
+                    let outcome = match is_compressed {
+                        false => {
+                            data.extend_from_slice(part);
+                            Ok(())
+                        }
+                        true => inflate(&mut inflater, part, ends_message, &mut data),
+                    };
+                    if let Err(wrong) = outcome {
+                        return (Vec::new(), Vec::new(), Some(wrong));
+                    }
+                }
+                event => control.push(event),
+            }
+            at += taken;
+        }
+    }
+    (data, control, None)
+}
+
+fn inflate(
+    inflater: &mut Inflater,
+    mut part: &[u8],
+    ends_message: bool,
+    data: &mut Vec<u8>,
+) -> Result<(), Wrong> {
+    let mut room = [0; 64];
+    loop {
+        let inflated = inflater.feed(part, &mut room)?;
+        data.extend_from_slice(&room[..inflated.written]);
+        part = &part[inflated.taken..];
+        if part.is_empty() && inflated.written < room.len() {
+            break;
+        }
+    }
+    while ends_message {
+        match inflater.finish(&mut room)? {
+            Some(written) => data.extend_from_slice(&room[..written]),
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+fn check_upgrade(bytes: &[u8]) {
+    let rules = UpgradeRules {
+        same_origin: true,
+        compression: true,
+        ..UpgradeRules::default()
+    };
+    match upgrade(bytes, &rules) {
+        Asked::Granted(granted) => {
+            assert!(granted.request_bytes <= bytes.len());
+            assert!(granted.response.ends_with("\r\n\r\n"));
+            let more = [bytes, b"\x82\x00"].concat();
+            assert!(matches!(upgrade(&more, &rules), Asked::Granted(again)
+                if again.response == granted.response));
+        }
+        Asked::Refused(refusal) => assert!(refusal.response().starts_with("HTTP/1.1 4")),
+        Asked::Partial => {}
+    }
+}
