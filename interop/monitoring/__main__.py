@@ -181,7 +181,7 @@ class Watched:
 
 def main():
     with open(os.path.join(HERE, "differences.json")) as file:
-        allowed = {} if is_reference() else json.load(file)
+        allowed = [] if is_reference() else json.load(file)
     report = Report("monitoring")
     with tempfile.TemporaryDirectory() as folder:
         wanted = Watched(reference_server(), os.path.join(folder, "wanted"))
@@ -228,10 +228,9 @@ def compare(wanted, found, name: str, allowed):
 
 
 def is_allowed(path: str, name: str, allowed) -> bool:
-    """An entry is the end of a path, for every question that begins so."""
+    """An entry holds for every question that begins as it says, and for every path that ends so."""
     return any(
-        name.startswith(question) and any(path.endswith(end) for end in ends)
-        for question, ends in allowed.items()
+        name.startswith(entry["of"]) and any(path.endswith(end) for end in entry["paths"]) for entry in allowed
     )
 
 

@@ -76,11 +76,13 @@ enum Endpoint {
     Leafz,
     Gatewayz,
     Jsz,
+    Raftz,
+    Ipqueuesz,
     Metrics,
 }
 
 /// Where each is found, and under which name it is counted in `http_req_stats`.
-const ENDPOINTS: [(&str, &str, Endpoint); 13] = [
+const ENDPOINTS: [(&str, &str, Endpoint); 15] = [
     ("/", "/", Endpoint::Index),
     ("/varz", "/varz", Endpoint::Varz),
     ("/connz", "/connz", Endpoint::Connz),
@@ -93,6 +95,8 @@ const ENDPOINTS: [(&str, &str, Endpoint); 13] = [
     ("/leafz", "/leafz", Endpoint::Leafz),
     ("/gatewayz", "/gatewayz", Endpoint::Gatewayz),
     ("/jsz", "/jsz", Endpoint::Jsz),
+    ("/raftz", "/raftz", Endpoint::Raftz),
+    ("/ipqueuesz", "/ipqueuesz", Endpoint::Ipqueuesz),
     ("/metrics", "/metrics", Endpoint::Metrics),
 ];
 
@@ -209,6 +213,8 @@ impl Monitor {
             Endpoint::Leafz => Ok(unsupported::leafz(self)),
             Endpoint::Gatewayz => Ok(unsupported::gatewayz(self)),
             Endpoint::Jsz => jsz::answer(self, query).await,
+            Endpoint::Raftz => Ok(unsupported::raftz()),
+            Endpoint::Ipqueuesz => Ok(unsupported::ipqueuesz()),
             Endpoint::Metrics => metrics::answer(self).await,
         }
     }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fanline_engine::ShardStatus;
 use fanline_engine::jetstream::{Overview, OverviewWanted};
+use fanline_engine::{AccountId, ShardStatus};
 use serde::Serialize;
 
 use super::answer::{Answer, Number, Refusal};
@@ -26,6 +26,7 @@ struct Varz<'a> {
     config_load_time: String,
     config_digest: &'static str,
     feature_flags: Empty,
+    system_account: String,
     slow_consumer_stats: ByKind,
     stale_connection_stats: ByKind,
     disk_io_wait_stats: DiskWaits,
@@ -156,6 +157,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         config_load_time: monitor.date(Duration::ZERO),
         config_digest: "",
         feature_flags: Empty {},
+        system_account: monitor.account_name(AccountId::SYSTEM),
         slow_consumer_stats: by_clients(totals.slow_consumers),
         stale_connection_stats: by_clients(totals.stale_connections),
         disk_io_wait_stats: DiskWaits::default(),
