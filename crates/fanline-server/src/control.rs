@@ -132,15 +132,13 @@ async fn start_system(monitor: Rc<Monitor>, system: Rc<OnceCell<Rc<System>>>) {
     let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
     let (to, events) = mpsc::channel(EVENTS_MAX);
     shared.assign_insider(theirs);
+    let _ = shared.common.events.set(to);
     let started = async {
         let client = Client::over(ours, &ConnectOptions::insider()).await?;
         System::start(client, Rc::clone(&monitor), events).await
     };
     match started.await {
-        Ok(started) => {
-            let _ = shared.common.events.set(to);
-            let _ = system.set(started);
-        }
+        Ok(started) => drop(system.set(started)),
         // It stops before it has started.
         Err(error) => debug!("The system account is not served: {error}"),
     }
