@@ -37,12 +37,9 @@ impl Stage {
             server,
             system: system.expect("it is let in"),
         };
-        // The responders come up just after the server.
-        while stage
-            .try_ask("$SYS.REQ.SERVER.PING.IDZ", "")
-            .await
-            .is_none()
-        {}
+        // The responders come up just after the server, this one as the last.
+        let last = "$SYS.REQ.ACCOUNT.$G.CONNS";
+        while stage.try_ask(last, "").await.is_none() {}
         stage
     }
 
