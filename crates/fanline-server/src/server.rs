@@ -283,10 +283,10 @@ impl Shared {
 
     /// Has the first shard serve the server's own client in the system account.
     pub(crate) fn assign_insider(&self, stream: tokio::io::DuplexStream) {
-        let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
         let _ = self.shards[0].send(Command::Serve {
             transport: Transport::Insider(stream),
-            cid,
+            // Not one that a client could have.
+            cid: 0,
             is_full: false,
         });
     }

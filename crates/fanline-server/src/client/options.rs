@@ -76,6 +76,8 @@ impl ConnectOptions {
     pub(crate) fn insider() -> Self {
         ConnectOptions {
             is_insider: true,
+            // It is not given up: a machine that is that busy still starts a server.
+            connect_timeout: Duration::from_secs(600),
             ..ConnectOptions::default()
         }
     }
