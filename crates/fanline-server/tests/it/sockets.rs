@@ -71,7 +71,7 @@ fn a_proxy_tells_whose_connection_it_is() {
     }
     let mut wrong = Talker::new(connect(server.address()));
     wrong.say("PROXY TCP4 nobody\r\n");
-    assert_eq!(wrong.to_end(), "");
+    assert_eq!(wrong.rest(), "");
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn whoever_speaks_in_clear_is_told_that_he_may_not() {
     let mut client = Talker::new(connect(server.address()));
     client.until("\r\n");
     client.say("CONNECT {}\r\n");
-    let told = client.to_end();
+    let told = client.rest();
     assert_eq!(told, "-ERR 'Secure Connection - TLS Required'\r\n");
 }
 
@@ -148,14 +148,14 @@ fn certificates_of_clients_are_looked_at() {
         let mut client = TlsClient::new(&ca);
         client.certificate = certificate;
         let mut client = Talker::new(client.over(connect(server.address())));
-        let info = client.to_first_line();
+        let info = client.first_line();
         assert_eq!(info.contains("\"tls_verify\":true"), expected, "{info:?}");
     }
 }
 
 impl<S: std::io::Read + std::io::Write> Talker<S> {
     /// The first line, or nothing when there is none.
-    fn to_first_line(&mut self) -> String {
+    fn first_line(&mut self) -> String {
         let mut byte = [0];
         let mut line = String::new();
         while !line.ends_with('\n') && matches!(self.stream.read(&mut byte), Ok(1)) {
@@ -199,7 +199,7 @@ fn old_versions_and_unwanted_suites_are_refused() {
     let mut client = TlsClient::new(&ca);
     client.versions = vec![&rustls::version::TLS12];
     let mut refused = Talker::new(client.over(connect(newest.address())));
-    assert_eq!(refused.to_first_line(), "");
+    assert_eq!(refused.first_line(), "");
     let mut fine = Talker::new(TlsClient::new(&ca).over(connect(newest.address())));
     fine.greet();
     let suite = fine.stream.conn.negotiated_cipher_suite().expect("one");
@@ -230,7 +230,7 @@ fn new_certificates_are_for_new_connections() {
     let mut after = Talker::new(TlsClient::new(&successor.ca()).over(connect(server.address())));
     after.greet();
     let mut old = Talker::new(TlsClient::new(&authority.ca()).over(connect(server.address())));
-    assert_eq!(old.to_first_line(), "");
+    assert_eq!(old.first_line(), "");
     before.say("PING\r\n");
     before.until("PONG\r\n");
 }
@@ -261,7 +261,7 @@ fn a_thousand_half_open_handshakes_end_and_others_are_served() {
     client.greet();
     for stream in half_open.drain(..) {
         // Closed by the server, whatever it says before.
-        Talker::new(stream).to_end();
+        Talker::new(stream).rest();
     }
     client.say("PING\r\n");
     client.until("PONG\r\n");

@@ -199,7 +199,7 @@ impl<S: Read + Write> Talker<S> {
     }
 
     /// All that is said until the end, whatever that end is.
-    pub(crate) fn to_end(&mut self) -> String {
+    pub(crate) fn rest(&mut self) -> String {
         while let Ok(true) = self.hear() {}
         String::from_utf8_lossy(&std::mem::take(&mut self.heard)).into_owned()
     }

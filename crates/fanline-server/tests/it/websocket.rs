@@ -32,10 +32,10 @@ fn request(extra: &str) -> String {
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![first];
     match payload.len() {
-        len @ 0..=125 => bytes.push(0x80 | u8::try_from(len).unwrap()),
+        len @ 0..=125 => bytes.push(0x80 | u8::try_from(len).expect("short")),
         len @ 126..=65_535 => {
             bytes.push(0x80 | 126);
-            bytes.extend(u16::try_from(len).unwrap().to_be_bytes());
+            bytes.extend(u16::try_from(len).expect("medium").to_be_bytes());
         }
         len => {
             bytes.push(0x80 | 127);
@@ -90,7 +90,8 @@ impl<S: std::io::Read + std::io::Write> Page<S> {
             }
             127 => {
                 let len = self.take(8)?;
-                usize::try_from(u64::from_be_bytes(len.try_into().unwrap())).unwrap()
+                usize::try_from(u64::from_be_bytes(len.try_into().expect("eight bytes")))
+                    .expect("a size")
             }
             short => usize::from(short),
         };
@@ -397,7 +398,7 @@ fn what_is_no_upgrade_gets_an_answer() {
     ] {
         let mut talker = Talker::new(connect(address(&server)));
         talker.say(said);
-        let response = talker.to_end();
+        let response = talker.rest();
         assert!(
             response.starts_with(&format!("HTTP/1.1 {status} ")),
             "{response}"
@@ -420,6 +421,6 @@ fn slow_upgrades_end_and_others_are_served() {
         .collect();
     page(&server, "").connect();
     for talker in &mut slow {
-        assert_eq!(talker.to_end(), "");
+        assert_eq!(talker.rest(), "");
     }
 }

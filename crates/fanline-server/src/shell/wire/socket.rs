@@ -99,18 +99,16 @@ impl Socket {
         };
     }
 
-    /// Reads more behind what is there; false at the end.
+    /// Reads more behind what is there; false at the end. Cancel safe.
     pub(super) async fn read_more(
         &self,
         bytes: &mut Vec<u8>,
         room_bytes: usize,
     ) -> io::Result<bool> {
-        let from = bytes.len();
-        bytes.resize(from + room_bytes, 0);
-        let read =
-            std::future::poll_fn(|context| self.poll_read(context, &mut bytes[from..])).await;
-        bytes.truncate(from + read.as_ref().map_or(0, |read| *read));
-        Ok(read? > 0)
+        let mut room = vec![0; room_bytes];
+        let read = std::future::poll_fn(|context| self.poll_read(context, &mut room)).await?;
+        bytes.extend_from_slice(&room[..read]);
+        Ok(read > 0)
     }
 
     /// Writes all of it.
