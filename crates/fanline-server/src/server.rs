@@ -28,7 +28,7 @@ pub const COMPATIBLE_VERSION: &str = "2.15.2";
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Bytes in the pipe between a server and a client in its own process, in each direction.
-const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
+pub(crate) const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -168,6 +168,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         keeper: OnceLock::new(),
         checks: Checks::default(),
         started: Instant::now(),
+        events: OnceLock::new(),
         listeners,
         connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
     });
@@ -315,6 +316,16 @@ impl Shared {
         });
     }
 
+    /// Has the first shard serve the server's own client in the system account.
+    pub(crate) fn assign_insider(&self, stream: tokio::io::DuplexStream) {
+        let _ = self.shards[0].send(Command::Serve {
+            transport: Transport::Insider(stream),
+            // Not one that a client could have.
+            cid: 0,
+            is_full: false,
+        });
+    }
+
     /// The shard with the most connections.
     pub(crate) fn fullest_shard(&self) -> &mpsc::UnboundedSender<Command> {
         let counts = self
@@ -336,7 +347,7 @@ impl Shared {
 /// A running server.
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     orders: mpsc::UnboundedSender<Order>,
     stopped: watch::Receiver<bool>,
 }

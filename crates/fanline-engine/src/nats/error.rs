@@ -97,6 +97,8 @@ pub enum CloseReason {
     MaximumControlLineExceeded,
     #[error("No Responders Requires Headers")]
     NoRespondersRequiresHeaders,
+    #[error("Kicked")]
+    Kicked,
     #[error("Server Shutdown")]
     ServerShutdown,
 }

@@ -7,6 +7,7 @@ mod bridging;
 mod connect;
 mod crossing;
 mod deliver;
+mod insider;
 mod keeper;
 mod mappings;
 mod pending;

@@ -41,6 +41,7 @@ impl Shard {
             takes_headers: false,
             restriction: None,
             cid,
+            is_insider: false,
             account: AccountId::GLOBAL,
             is_counted: false,
             memo: RouteMemo::default(),

@@ -40,7 +40,6 @@ pub(super) struct Page {
 }
 
 const PLAIN: &[(&str, &str)] = &[];
-const PAGES: &[(&str, &str)] = &[("offset", "offset"), ("limit", "limit")];
 
 /// The endpoints by name.
 const PAGE_LIST: &[(&str, Page)] = &[
@@ -50,8 +49,8 @@ const PAGE_LIST: &[(&str, Page)] = &[
         page(
             Endpoint::Connz,
             &[
-                PAGES[0],
-                PAGES[1],
+                ("offset", "offset"),
+                ("limit", "limit"),
                 ("sort", "sort"),
                 ("auth", "auth"),
                 ("subscriptions", "subs"),
@@ -70,8 +69,8 @@ const PAGE_LIST: &[(&str, Page)] = &[
         page(
             Endpoint::Subsz,
             &[
-                PAGES[0],
-                PAGES[1],
+                ("offset", "offset"),
+                ("limit", "limit"),
                 ("subscriptions", "subs"),
                 ("account", "acc"),
                 ("test", "test"),
@@ -87,8 +86,8 @@ const PAGE_LIST: &[(&str, Page)] = &[
         page(
             Endpoint::Jsz,
             &[
-                PAGES[0],
-                PAGES[1],
+                ("offset", "offset"),
+                ("limit", "limit"),
                 ("account", "acc"),
                 ("accounts", "accounts"),
                 ("streams", "streams"),
@@ -125,7 +124,9 @@ const fn page(endpoint: Endpoint, options: &'static [(&'static str, &'static str
 
 /// What every server answers, asked by `PING` or by its id.
 pub(super) fn of_all() -> impl Iterator<Item = (&'static str, Asked)> {
-    let pages = PAGE_LIST.iter().map(|(name, page)| (*name, Asked::Page(page)));
+    let pages = PAGE_LIST
+        .iter()
+        .map(|(name, page)| (*name, Asked::Page(page)));
     pages.chain([
         ("IDZ", Asked::Idz),
         ("STATSZ", Asked::Statsz),
@@ -147,7 +148,9 @@ pub(super) fn of_one() -> [(&'static str, Asked); 3] {
 
 /// What is asked of an account.
 pub(super) fn of_account() -> impl Iterator<Item = (&'static str, Asked)> {
-    let pages = PAGE_LIST.iter().filter(|(name, _)| matches!(*name, "SUBSZ" | "CONNZ" | "LEAFZ"));
+    let pages = PAGE_LIST
+        .iter()
+        .filter(|(name, _)| matches!(*name, "SUBSZ" | "CONNZ" | "LEAFZ"));
     let pages = pages.map(|(name, page)| (*name, Asked::Page(page)));
     pages.chain([
         ("JSZ", Asked::AccountJsz),

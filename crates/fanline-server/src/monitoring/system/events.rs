@@ -65,7 +65,7 @@ impl ConnectionEvent {
 }
 
 fn client(monitor: &Monitor, status: &ConnectionStatus, stop: Option<Duration>) -> Value {
-    let account = monitor.account_name(status);
+    let account = monitor.account_name(status.account);
     let mut client = json!({
         "start": monitor.date(status.opened_at),
         "host": status.ip,

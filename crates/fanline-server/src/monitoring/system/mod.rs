@@ -8,6 +8,8 @@ mod envelope;
 mod events;
 mod options;
 mod statsz;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -64,15 +66,25 @@ impl System {
         });
         let id = system.monitor.server_id().to_owned();
         for (name, asked) in endpoints::of_all() {
-            system.serve(format!("$SYS.REQ.SERVER.PING.{name}"), asked).await?;
-            system.serve(format!("$SYS.REQ.SERVER.{id}.{name}"), asked).await?;
+            system
+                .serve(format!("$SYS.REQ.SERVER.PING.{name}"), asked)
+                .await?;
+            system
+                .serve(format!("$SYS.REQ.SERVER.{id}.{name}"), asked)
+                .await?;
         }
-        system.serve("$SYS.REQ.SERVER.PING".into(), Asked::Statsz).await?;
+        system
+            .serve("$SYS.REQ.SERVER.PING".into(), Asked::Statsz)
+            .await?;
         for (name, asked) in endpoints::of_one() {
-            system.serve(format!("$SYS.REQ.SERVER.{id}.{name}"), asked).await?;
+            system
+                .serve(format!("$SYS.REQ.SERVER.{id}.{name}"), asked)
+                .await?;
         }
         for (name, asked) in endpoints::of_account() {
-            system.serve(format!("$SYS.REQ.ACCOUNT.*.{name}"), asked).await?;
+            system
+                .serve(format!("$SYS.REQ.ACCOUNT.*.{name}"), asked)
+                .await?;
         }
         system.client.flush().await?;
         tokio::task::spawn_local(Rc::clone(&system).tell(events));
@@ -88,12 +100,19 @@ impl System {
 
     async fn answer_all(self: Rc<Self>, mut requests: Subscription, asked: Asked) {
         while let Some(request) = requests.next().await {
-            let Some(reply) = request.reply() else { continue };
+            let Some(reply) = request.reply() else {
+                continue;
+            };
             let Some(answer) = self.answer(&request, asked).await else {
                 continue;
             };
             // It ends with the server.
-            if self.client.publish(reply, answer.to_string()).await.is_err() {
+            if self
+                .client
+                .publish(reply, answer.to_string())
+                .await
+                .is_err()
+            {
                 return;
             }
         }
@@ -143,8 +162,16 @@ impl System {
                 let mut page = self.ask(&Endpoint::Jsz, &query).await?;
                 page["account_details"][0].take()
             }
-            Asked::Kick => return self.order(&body, Command::Kick, "no such client or leafnode id").await,
-            Asked::LameDuck => return self.order(&body, Command::SendAway, "no such client id").await,
+            Asked::Kick => {
+                return self
+                    .order(&body, Command::Kick, "no such client or leafnode id")
+                    .await;
+            }
+            Asked::LameDuck => {
+                return self
+                    .order(&body, Command::SendAway, "no such client id")
+                    .await;
+            }
             Asked::Reload => return Err(Some((500, "reload is asked for by SIGHUP".into()))),
         };
         Ok(self.envelope.answer(monitor, data))
@@ -165,7 +192,12 @@ impl System {
         json!({"name": info.server_name, "host": info.host, "id": info.server_id})
     }
 
-    async fn page(&self, page: &Page, body: &Body, account: Option<&str>) -> Result<Value, Refused> {
+    async fn page(
+        &self,
+        page: &Page,
+        body: &Body,
+        account: Option<&str>,
+    ) -> Result<Value, Refused> {
         let mut query = body.query(page);
         if let Some(account) = account {
             query.set("acc", account);
@@ -192,8 +224,15 @@ impl System {
         let with_unused = !named.is_empty() || *body.field("include_unused") == Value::Bool(true);
         let query = Query::of(vec![("unused".into(), with_unused.to_string())]);
         let mut page = self.ask(&Endpoint::Accstatz, &query).await?;
-        if let Some(all) = page["account_statz"].as_array_mut().filter(|_| !named.is_empty()) {
-            all.retain(|one| one["acc"].as_str().is_some_and(|name| named.contains(&name)));
+        if let Some(all) = page["account_statz"]
+            .as_array_mut()
+            .filter(|_| !named.is_empty())
+        {
+            all.retain(|one| {
+                one["acc"]
+                    .as_str()
+                    .is_some_and(|name| named.contains(&name))
+            });
         }
         Ok(page)
     }
@@ -219,7 +258,9 @@ impl System {
     ) -> Result<Value, Refused> {
         let cid = body.field("cid").as_u64().unwrap_or(0);
         let shared = &self.monitor.shared;
-        let done = collect::of_all(shared, |to| command(cid, to)).await.map_err(refused)?;
+        let done = collect::of_all(shared, |to| command(cid, to))
+            .await
+            .map_err(refused)?;
         match done.contains(&true) {
             true => Ok(json!({"server": self.envelope.server(&self.monitor)})),
             false => Err(Some((500, nobody.to_owned()))),
@@ -253,7 +294,7 @@ impl System {
         for event in batch.drain(..) {
             let mut body = self.envelope.event(monitor, event.kind());
             event.describe(monitor, &mut body);
-            let account = monitor.account_name(event.status()).to_owned();
+            let account = monitor.account_name(event.status().account);
             let body = body.to_string();
             if event.is_refusal() {
                 let id = monitor.server_id();
@@ -274,10 +315,10 @@ impl System {
     async fn tell_connections(&self, of: Option<BTreeSet<String>>) -> Result<(), ClientError> {
         let accounts = match of {
             Some(accounts) => accounts,
-            None => self.monitor.used_accounts().await,
+            // A shard that is busy is asked again the next time.
+            None => self.monitor.used_accounts().await.unwrap_or_default(),
         };
         for account in accounts {
-            // A shard that is busy is asked again the next time.
             let Ok(event) = self.connections_of(&account).await else {
                 continue;
             };
