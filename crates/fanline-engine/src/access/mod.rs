@@ -12,6 +12,7 @@ mod imports;
 pub mod nkey;
 mod permissions;
 mod rights;
+mod system;
 #[cfg(test)]
 mod tests;
 mod user;
@@ -29,9 +30,10 @@ pub use admit::{Credentials, Decision, Grant};
 pub use auth::Auth;
 pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
 pub use error::AccessError;
-pub(crate) use imports::{covers, in_order_of_wildcards, overlap};
+pub(crate) use imports::{covers, in_order_of_wildcards, is_exported, overlap};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub use rights::Rights;
+pub(crate) use system::{imports as system_imports, own_import};
 pub use user::{ConnectionKind, Identity, Password, User};
 
 /// What a server is told about accounts and users. The default lets everybody in.

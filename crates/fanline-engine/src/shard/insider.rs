@@ -14,6 +14,8 @@ impl Shard {
         let session = &mut self.sessions[id.index()];
         session.is_insider = true;
         session.awaits_auth = false;
+        // Who asks from another account is told in a header, whatever clients may have.
+        session.takes_headers = true;
         let ping_at = session.ping_at;
         self.rearm(id, ping_at);
     }

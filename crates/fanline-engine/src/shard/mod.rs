@@ -392,8 +392,12 @@ impl Shard {
     }
 
     /// Lines for a protocol trace since the last call, each with its session.
+    ///
+    /// What the server asks of itself is nobody's protocol.
     pub fn take_traces(&mut self) -> Vec<(SessionId, String)> {
-        std::mem::take(&mut self.pending.trace_lines)
+        let mut lines = std::mem::take(&mut self.pending.trace_lines);
+        lines.retain(|(id, _)| !self.is_insider(*id));
+        lines
     }
 
     /// Decides that a connection ends. Its subscriptions are gone at once.

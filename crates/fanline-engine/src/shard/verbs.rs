@@ -163,7 +163,10 @@ impl Shard {
         }
         let session = &self.sessions[id.index()];
         let max = self.config.limits.subscriptions_max.unwrap_or(usize::MAX);
-        if session.subscriptions >= max || !self.quotas.allow_subscription(session.account) {
+        let is_full =
+            session.subscriptions >= max || !self.quotas.allow_subscription(session.account);
+        // What the server itself is asked for does not depend on what clients may have.
+        if is_full && !session.is_insider {
             return self.send_error(id, &ClientError::SubscriptionsExceeded);
         }
         let account = session.account;
