@@ -310,6 +310,7 @@ impl Signals {
     /// Does what signals ask for, until the server has stopped and nobody polls it any more.
     async fn obey(mut self, handle: &Handle, mut job: Job) -> std::convert::Infallible {
         let mut is_lame_duck = false;
+        let mut requests = handle.reload_requests();
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => {
@@ -337,15 +338,27 @@ impl Signals {
                 }
                 _ = self.reload.recv() => {
                     tracing::info!("Trapped \"hangup\" signal");
-                    notify::tell(State::Reloading);
-                    if let Err(why) = reload(handle, &mut job) {
-                        tracing::error!("Failed to reload server configuration: {why}");
-                    }
-                    notify::tell(State::Ready);
+                    // Why not is in the log.
+                    let _ = reload_and_tell(handle, &mut job);
+                }
+                Some(request) = requests.next() => {
+                    tracing::info!("The system account asks for a reload");
+                    request.answer(reload_and_tell(handle, &mut job));
                 }
             }
         }
     }
+}
+
+/// Reloads, and says so to the supervisor and the log.
+fn reload_and_tell(handle: &Handle, job: &mut Job) -> Result<(), String> {
+    notify::tell(State::Reloading);
+    let outcome = reload(handle, job);
+    if let Err(why) = &outcome {
+        tracing::error!("Failed to reload server configuration: {why}");
+    }
+    notify::tell(State::Ready);
+    outcome
 }
 
 /// Reads the configuration again and goes on with it: with all of it, or with none of it.

@@ -17,6 +17,7 @@ use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
 use crate::keeper::StoreKeyError;
 use crate::options::{Addresses, Options, TlsOptions, WebSocketOptions};
+use crate::reloads::{ReloadRequests, Reloader};
 use crate::shell::{self, Command, Common, Listeners, Mailbox, Transport, WebSocketListener};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::tls::{Tls, TlsError};
@@ -182,6 +183,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         started_at: SystemTime::now(),
         info,
         options: Mutex::new(Arc::new(options)),
+        reloader: Reloader::new(),
         addresses,
     });
     launch(shared, keeper, sockets, files)
@@ -271,6 +273,8 @@ pub(crate) struct Shared {
     pub(crate) started_at: SystemTime,
     pub(crate) info: ServerInfo,
     options: Mutex<Arc<Options>>,
+    /// Who reads the configuration again when the system account asks for it.
+    pub(crate) reloader: Reloader,
     pub(crate) addresses: Addresses,
 }
 
@@ -473,6 +477,12 @@ impl Handle {
             Command::Reload(Arc::clone(&config), Box::new(info.clone()), access)
         });
         Ok(())
+    }
+
+    /// What users of the system account ask to have reloaded. From now on it goes here, and nowhere else;
+    /// as long as nobody looks, they are told that there is nothing to reload.
+    pub fn reload_requests(&self) -> ReloadRequests {
+        self.shared.reloader.listen()
     }
 
     /// Reads the certificates, keys and authorities of all listeners again, for the connections

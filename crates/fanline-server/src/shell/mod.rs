@@ -526,18 +526,19 @@ impl Shell {
         }
     }
 
-    /// Remembers a connection that is gone, and tells of it if anything was told of it before, or if it
-    /// was refused.
+    /// Remembers a connection that is gone, and tells of it if it was told of before, or was refused.
     fn note_gone(&self, ended: Ended, was_announced: bool) {
         let is_refusal = matches!(
             ended.reason,
             CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
         );
         self.closed.borrow_mut().push(ended, self.now());
-        if was_announced || is_refusal {
-            let closed = self.closed.borrow();
-            let gone = || closed.iter().next_back().cloned().map(Box::new);
-            self.tell_event(|| gone().map(ConnectionEvent::Gone));
+        let closed = self.closed.borrow();
+        let last = || closed.iter().next_back().cloned().map(Box::new);
+        if was_announced {
+            self.tell_event(|| last().map(ConnectionEvent::Gone));
+        } else if is_refusal {
+            self.tell_event(|| last().map(ConnectionEvent::Refused));
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) enum Asked {
     AccountInfo,
     /// The streams of an account.
     AccountJsz,
+    /// Who asks, and what he may do.
+    UserInfo,
 }
 
 /// An endpoint of monitoring, with the names that its options have in JSON.
@@ -122,6 +124,25 @@ const fn page(endpoint: Endpoint, options: &'static [(&'static str, &'static str
     Page { endpoint, options }
 }
 
+/// Everything that can be asked of the server with this id, by subject.
+pub(super) fn subjects(id: &str) -> Vec<(String, Asked)> {
+    let mut all = vec![
+        ("$SYS.REQ.SERVER.PING".to_owned(), Asked::Statsz),
+        ("$SYS.REQ.USER.*.INFO".to_owned(), Asked::UserInfo),
+    ];
+    for (name, asked) in of_all() {
+        all.push((format!("$SYS.REQ.SERVER.PING.{name}"), asked));
+        all.push((format!("$SYS.REQ.SERVER.{id}.{name}"), asked));
+    }
+    for (name, asked) in of_one() {
+        all.push((format!("$SYS.REQ.SERVER.{id}.{name}"), asked));
+    }
+    for (name, asked) in of_account() {
+        all.push((format!("$SYS.REQ.ACCOUNT.*.{name}"), asked));
+    }
+    all
+}
+
 /// What every server answers, asked by `PING` or by its id.
 pub(super) fn of_all() -> impl Iterator<Item = (&'static str, Asked)> {
     let pages = PAGE_LIST
@@ -138,7 +159,7 @@ pub(super) fn of_all() -> impl Iterator<Item = (&'static str, Asked)> {
 }
 
 /// What one server is told to do, by its id.
-pub(super) fn of_one() -> [(&'static str, Asked); 3] {
+fn of_one() -> [(&'static str, Asked); 3] {
     [
         ("KICK", Asked::Kick),
         ("LDM", Asked::LameDuck),
@@ -147,7 +168,7 @@ pub(super) fn of_one() -> [(&'static str, Asked); 3] {
 }
 
 /// What is asked of an account.
-pub(super) fn of_account() -> impl Iterator<Item = (&'static str, Asked)> {
+fn of_account() -> impl Iterator<Item = (&'static str, Asked)> {
     let pages = PAGE_LIST
         .iter()
         .filter(|(name, _)| matches!(*name, "SUBSZ" | "CONNZ" | "LEAFZ"));
