@@ -23,6 +23,10 @@ use crate::shell::{Command, Incoming, Listener, Transport};
 /// How long it is waited for the keeper to tell clients that the server stops.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
+/// How long connections wait to be accepted until the system account answers, so that the first of them
+/// is answered too.
+const SYSTEM_START_MAX: Duration = Duration::from_secs(1);
+
 /// What a handle asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -47,7 +51,10 @@ impl Control {
     ) {
         let monitor = Rc::new(Monitor::new(Arc::clone(&self.shared)));
         let system = Rc::new(OnceCell::new());
-        tokio::task::spawn_local(start_system(Rc::clone(&monitor), Rc::clone(&system)));
+        let starting = start_system(Rc::clone(&monitor), Rc::clone(&system));
+        let starting = tokio::task::spawn_local(starting);
+        // It goes on, should it take longer.
+        let _ = tokio::time::timeout(SYSTEM_START_MAX, starting).await;
         if let Some(listener) = sockets.monitoring {
             tokio::task::spawn_local(async move {
                 if let Err(error) = monitoring::serve(listener, monitor).await {

@@ -18,7 +18,7 @@ struct Asker {
 /// What a user of an account is told of himself.
 pub(super) fn info(access: &Access, account: &str, headers: Option<&Headers>) -> Value {
     let asker = headers.and_then(|headers| headers.get(REQUEST_INFO));
-    let asker = asker.and_then(|info| serde_json::from_str(info).ok());
+    let asker: Option<Asker> = asker.and_then(|info| serde_json::from_str(info).ok());
     let Asker { user } = asker.unwrap_or_default();
     let mut info = json!({ "user": user, "account": account, "account_name": account });
     if let Some(permissions) = permissions_of(access, account, &user) {
