@@ -82,9 +82,14 @@ SERVER_REQUESTS = [
     ("PROFILEZ", ""),
     ("RAFTZ", ""),
 ]
-ONE_SERVER_REQUESTS = [("KICK", '{"cid":999}'), ("LDM", '{"cid":999}'), ("KICK", "{}")]
+ONE_SERVER_REQUESTS = [("KICK", '{"cid":999}'), ("LDM", '{"cid":999}'), ("KICK", "{}"), ("RELOAD", "")]
 ACCOUNT_REQUESTS = ["SUBSZ", "CONNZ", "LEAFZ", "JSZ", "INFO", "STATZ", "CONNS"]
-OF_EVERY_ACCOUNT = ["$SYS.REQ.USER.INFO", "$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.ACCOUNT.PING.STATZ"]
+OF_EVERY_ACCOUNT = [
+    "$SYS.REQ.USER.INFO",
+    "$SYS.REQ.ACCOUNT.PING.CONNZ",
+    "$SYS.REQ.ACCOUNT.PING.STATZ",
+    "$SYS.REQ.SERVER.PING.CONNZ",
+]
 
 CONFIGURATION = """
 accounts {
@@ -210,6 +215,7 @@ def requests():
         yield "system", f"$SYS.REQ.ACCOUNT.A.{name}", ""
     for subject in OF_EVERY_ACCOUNT:
         yield "client", subject, ""
+    yield "system", "$SYS.REQ.USER.INFO", ""
     yield "system", "$SYS.REQ.SERVER.PING.NONE", ""
     yield "client", "$SYS.REQ.SERVER.PING.VARZ", ""
 
