@@ -466,11 +466,13 @@ impl Shard {
     fn drop_subscription(&mut self, id: SubId) {
         let session = &mut self.sessions[self.subs.get(id).session() as usize];
         session.subscriptions -= 1;
-        let account = session.account;
+        let (account, is_insider) = (session.account, session.is_insider);
         self.bridging.requests.note_unsubscribed(self.pending.now);
-        self.count(account, |own| {
-            own.subscriptions = own.subscriptions.saturating_sub(1)
-        });
+        if !is_insider {
+            self.count(account, |own| {
+                own.subscriptions = own.subscriptions.saturating_sub(1)
+            });
+        }
         let Shard {
             routers,
             subs,

@@ -180,7 +180,9 @@ impl Shard {
             {
                 subs.get_mut(sub).set_filtered(is_filtered);
                 self.sessions[id.index()].subscriptions += 1;
-                self.count(account, |own| own.subscriptions += 1);
+                if !self.is_insider(id) {
+                    self.count(account, |own| own.subscriptions += 1);
+                }
                 if let Some(weight) = weight {
                     announce(
                         &mut self.outgoing,

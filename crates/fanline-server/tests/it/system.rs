@@ -145,7 +145,9 @@ async fn accounts_are_told_of_themselves_only() {
         let _system = client(&server, "sys").await;
         for subject in ["$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.SERVER.PING.CONNZ"] {
             for body in ["", r#"{"acc":"B"}"#, r#"{"acc":"SYS","auth":true}"#] {
-                assert_eq!(names(&ask(&a, subject, body).await), ["a"], "{subject} {body}");
+                let connz = ask(&a, subject, body).await;
+                assert_eq!(names(&connz), ["a"], "{subject} {body}");
+                assert_eq!(connz["data"]["total"], 1, "{connz}");
             }
         }
         assert_eq!(names(&ask(&b, "who", "").await), ["b"]);
