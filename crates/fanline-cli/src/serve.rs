@@ -367,6 +367,7 @@ impl Signals {
     async fn obey(mut self, handle: &Handle, mut job: Job) -> ExitCode {
         let started = Instant::now();
         let mut is_lame_duck = false;
+        let mut requests = handle.reload_requests();
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => {
@@ -394,11 +395,12 @@ impl Signals {
                 }
                 _ = self.reload.recv() => {
                     tracing::info!("Trapped \"hangup\" signal");
-                    notify::tell(State::Reloading);
-                    if let Err(why) = reload(handle, &mut job) {
-                        tracing::error!("Failed to reload server configuration: {why}");
-                    }
-                    notify::tell(State::Ready);
+                    // Why not is in the log.
+                    let _ = reload_and_tell(handle, &mut job);
+                }
+                Some(request) = requests.next() => {
+                    tracing::info!("The system account asks for a reload");
+                    request.answer(reload_and_tell(handle, &mut job));
                 }
                 _ = self.quit.recv() => {
                     eprint!("{}", dump::text(handle, started.elapsed()));
@@ -407,6 +409,17 @@ impl Signals {
             }
         }
     }
+}
+
+/// Reloads, and says so to the supervisor and the log.
+fn reload_and_tell(handle: &Handle, job: &mut Job) -> Result<(), String> {
+    notify::tell(State::Reloading);
+    let outcome = reload(handle, job);
+    if let Err(why) = &outcome {
+        tracing::error!("Failed to reload server configuration: {why}");
+    }
+    notify::tell(State::Ready);
+    outcome
 }
 
 /// Reads the configuration again and goes on with it: with all of it, or with none of it.

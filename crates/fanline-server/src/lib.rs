@@ -42,6 +42,7 @@ mod listen;
 mod monitoring;
 mod options;
 mod ports_file;
+mod reloads;
 mod server;
 mod shell;
 mod sync;
@@ -54,6 +55,7 @@ pub use options::{
     Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,
     Options, Origin, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
+pub use reloads::{ReloadRequest, ReloadRequests};
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 
 /// The Rust code in the README compiles and runs as part of the tests.

@@ -19,6 +19,7 @@ use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
 use crate::keeper::StoreKeyError;
 use crate::options::{Addresses, Options, TlsOptions, WebSocketOptions};
+use crate::reloads::{ReloadRequests, Reloader};
 use crate::shell::{self, Command, Common, Listeners, Mailbox, Transport, WebSocketListener};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::tls::{Tls, TlsError};
@@ -30,7 +31,7 @@ pub const COMPATIBLE_VERSION: &str = "2.15.2";
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Bytes in the pipe between a server and a client in its own process, in each direction.
-const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
+pub(crate) const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -174,6 +175,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         keeper: OnceLock::new(),
         checks: Checks::default(),
         started: Instant::now(),
+        events: OnceLock::new(),
         listeners,
         connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
     });
@@ -187,6 +189,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         started_at: SystemTime::now(),
         info,
         options: Mutex::new(Arc::new(options)),
+        reloader: Reloader::new(),
         addresses,
     });
     launch(shared, keeper, sockets, files)
@@ -288,6 +291,8 @@ pub(crate) struct Shared {
     pub(crate) started_at: SystemTime,
     pub(crate) info: ServerInfo,
     options: Mutex<Arc<Options>>,
+    /// Who reads the configuration again when the system account asks for it.
+    pub(crate) reloader: Reloader,
     pub(crate) addresses: Addresses,
 }
 
@@ -333,6 +338,16 @@ impl Shared {
         });
     }
 
+    /// Has the first shard serve the server's own client in the system account.
+    pub(crate) fn assign_insider(&self, stream: tokio::io::DuplexStream) {
+        let _ = self.shards[0].send(Command::Serve {
+            transport: Transport::Insider(stream),
+            // Not one that a client could have.
+            cid: 0,
+            is_full: false,
+        });
+    }
+
     /// The shard with the most connections.
     pub(crate) fn fullest_shard(&self) -> &mpsc::UnboundedSender<Command> {
         let counts = self
@@ -354,7 +369,7 @@ impl Shared {
 /// A running server.
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     orders: mpsc::UnboundedSender<Order>,
     stopped: watch::Receiver<bool>,
 }
@@ -493,6 +508,12 @@ impl Handle {
             Command::Reload(Arc::clone(&config), Box::new(info.clone()), access)
         });
         Ok(())
+    }
+
+    /// What users of the system account ask to have reloaded. From now on it goes here, and nowhere else;
+    /// as long as nobody looks, they are told that there is nothing to reload.
+    pub fn reload_requests(&self) -> ReloadRequests {
+        self.shared.reloader.listen()
     }
 
     /// Reads the certificates, keys and authorities of all listeners again, for the connections

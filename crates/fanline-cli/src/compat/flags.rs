@@ -100,7 +100,7 @@ const FLAGS: &[(&str, Flag, Kind)] = &[
     ("debug", Flag::Debug, Kind::Switch),
     ("V", Flag::Trace, Kind::Switch),
     ("trace", Flag::Trace, Kind::Switch),
-    // "Verbose" traces the system account too, which Fanline does not have yet.
+    // "Verbose" traces the system account too, which is no client's protocol here.
     ("VV", Flag::Trace, Kind::Switch),
     ("DV", Flag::DebugAndTrace, Kind::Switch),
     ("DVV", Flag::DebugAndTrace, Kind::Switch),

@@ -99,6 +99,8 @@ pub enum CloseReason {
     MaximumControlLineExceeded,
     #[error("No Responders Requires Headers")]
     NoRespondersRequiresHeaders,
+    #[error("Kicked")]
+    Kicked,
     #[error("Server Shutdown")]
     ServerShutdown,
 }

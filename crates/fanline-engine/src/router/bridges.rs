@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::cache::RouteMemo;
 use crate::access::{
     Access, Account, AccountId, ExportKind, Import, ImportKind, ResponseKind, Sampling, covers,
-    in_order_of_wildcards,
+    in_order_of_wildcards, is_exported, own_import, system_imports,
 };
 use crate::transform::Transform;
 
@@ -108,8 +108,9 @@ impl Bridge {
 pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
     let accounts = access.accounts();
     let mut all: Vec<Vec<Bridge>> = accounts.iter().map(|_| Vec::new()).collect();
+    let system = &accounts[AccountId::SYSTEM.index()];
     for (id, account) in (0..).map(AccountId).zip(accounts) {
-        if has_services(account) {
+        if has_services(id, account) {
             all[id.index()].push(Bridge::replies(id, shard));
         }
         for import in &account.imports {
@@ -117,10 +118,20 @@ pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
             let Some(exporter) = access.account_id(&import.account) else {
                 continue;
             };
-            let Some((from, bridge)) = bridge(import, id, exporter, accounts) else {
-                continue;
-            };
-            all[from.index()].push(bridge);
+            // What everybody may ask without an export is answered for the own account.
+            let is_for_all =
+                exporter == AccountId::SYSTEM && !is_exported(import, account, system);
+            let own = is_for_all.then(|| own_import(import, &account.name));
+            let own = own.flatten();
+            let import = own.as_ref().unwrap_or(import);
+            if let Some((from, bridge)) = bridge(import, id, exporter, accounts) {
+                all[from.index()].push(bridge);
+            }
+        }
+        for import in system_imports(account, &system.name) {
+            if let Some((from, bridge)) = bridge(&import, id, AccountId::SYSTEM, accounts) {
+                all[from.index()].push(bridge);
+            }
         }
     }
     all
@@ -160,10 +171,10 @@ pub(crate) fn listening(access: &Access) -> Vec<Listening> {
     all
 }
 
-/// Whether other accounts may ask this one.
-pub(crate) fn has_services(account: &Account) -> bool {
+/// Whether other accounts may ask this one. All may ask the system account.
+pub(crate) fn has_services(id: AccountId, account: &Account) -> bool {
     let mut exports = account.exports.iter();
-    exports.any(|export| export.kind != ExportKind::Stream)
+    id == AccountId::SYSTEM || exports.any(|export| export.kind != ExportKind::Stream)
 }
 
 /// The bridge of an import, and from which account it leads.

@@ -97,7 +97,7 @@ impl Shard {
         for ((id, account), ways) in (0..).map(AccountId).zip(accounts).zip(ways) {
             let router = self.routers.of(id);
             router.set_bridges(ways);
-            let weight = u32::from(has_services(account));
+            let weight = u32::from(has_services(id, account));
             for shard in (0..self.config.shards).filter_map(|shard| u16::try_from(shard).ok()) {
                 if shard != self.index {
                     router.set_remote(shard, &replies_of(shard), b"", weight);

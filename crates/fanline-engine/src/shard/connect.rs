@@ -152,7 +152,8 @@ impl Shard {
         self.info.auth_required = access.is_required();
         self.set_accounts(&access);
         let ids: Vec<SessionId> = (self.sessions.iter())
-            .filter(|(_, session)| session.ending.is_none())
+            // The server's own client shows nothing, and needs nobody's leave.
+            .filter(|(_, session)| session.ending.is_none() && !session.is_insider)
             .map(|(index, _)| SessionId::from_index(index))
             .collect();
         for id in ids {

@@ -79,10 +79,13 @@ impl Shard {
             }
             let counted = self.sessions.iter();
             let counted = counted.filter(|(_, s)| s.is_counted && s.account == id);
+            let insiders = self.sessions.iter();
+            let insiders = insiders.filter(|(_, s)| s.is_insider && s.account == id);
+            let served: usize = insiders.map(|(_, s)| s.subscriptions).sum();
             let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
             let own = Had {
                 connections: count(counted.count()),
-                subscriptions: count(self.routers.of(id).len()),
+                subscriptions: count(self.routers.of(id).len().saturating_sub(served)),
             };
             let quota = Quota {
                 limits: account.limits,
