@@ -58,7 +58,11 @@ impl Reloader {
     /// # Errors
     /// Why it was not, in words for who has asked.
     pub(crate) async fn ask(&self) -> Result<(), String> {
-        let current = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let current = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let Some(to) = current else {
             return Err(NOBODY.into());
         };

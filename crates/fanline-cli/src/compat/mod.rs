@@ -578,6 +578,10 @@ mod tests {
         };
         let line = "-ms 8443 --tlscert c --tlskey k";
         check(line, monitoring, (true, Some(("0.0.0.0".into(), 8443))));
-        check("-m 8222", monitoring, (false, Some(("0.0.0.0".into(), 8222))));
+        check(
+            "-m 8222",
+            monitoring,
+            (false, Some(("0.0.0.0".into(), 8222))),
+        );
     }
 }

@@ -131,7 +131,8 @@ fn a_server_reads_its_file_again() {
 
 #[test]
 fn the_system_account_has_it_read_again() {
-    let accounts = "accounts { SYS { users [ { user: sys, password: pw } ] } }\nsystem_account: SYS\n";
+    let accounts =
+        "accounts { SYS { users [ { user: sys, password: pw } ] } }\nsystem_account: SYS\n";
     let config = Config::new(&format!("{accounts}max_payload: 2000"));
     let mut server = Server::start(&["-c", config.path()]);
     let id = (server.log.iter()).find_map(|line| line.split_once("ID:       "));

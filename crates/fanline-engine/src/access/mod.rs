@@ -36,8 +36,8 @@ pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub use rights::Rights;
 pub(crate) use system::{imports as system_imports, own_import};
 pub use user::{ConnectionKind, Identity, Password, User};
-pub use websocket::WebSocketAccess;
 use websocket::Door;
+pub use websocket::WebSocketAccess;
 
 /// What a server is told about accounts and users. The default lets everybody in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -191,7 +191,10 @@ impl Access {
         if config.token.is_some() && !(users.by_name.is_empty() && users.by_nkey.is_empty()) {
             return Err(AccessError::TokenAndUsers);
         }
-        let no_auth_user = config.no_auth_user.map(|name| users.find(name)).transpose()?;
+        let no_auth_user = config
+            .no_auth_user
+            .map(|name| users.find(name))
+            .transpose()?;
         let websocket = Door::new(config.websocket, &users)?;
         imports::check(&accounts, &by_name)?;
         let rights = accounts.iter().map(rights_of).collect();

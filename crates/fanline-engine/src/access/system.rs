@@ -135,7 +135,10 @@ mod tests {
         assert_eq!(own.subject, "$SYS.REQ.ACCOUNT.A.CONNZ");
         assert_eq!(own.local(), "connections");
         let own = own_import(&import("$SYS.REQ.ACCOUNT.A.STATZ", None), "A");
-        assert_eq!(own.expect("it is one of them").local(), "$SYS.REQ.ACCOUNT.A.STATZ");
+        assert_eq!(
+            own.expect("it is one of them").local(),
+            "$SYS.REQ.ACCOUNT.A.STATZ"
+        );
         for other in [
             "$SYS.REQ.ACCOUNT.B.CONNZ",
             "$SYS.REQ.ACCOUNT.*.CONNZ",

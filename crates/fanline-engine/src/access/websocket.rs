@@ -30,7 +30,10 @@ impl Door {
         if given == WebSocketAccess::default() {
             return Ok(None);
         }
-        let no_auth_user = given.no_auth_user.map(|name| users.find(name)).transpose()?;
+        let no_auth_user = given
+            .no_auth_user
+            .map(|name| users.find(name))
+            .transpose()?;
         Ok(Some(Door {
             token: given.token,
             user: given.user,

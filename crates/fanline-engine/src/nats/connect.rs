@@ -180,7 +180,12 @@ mod tests {
         let mut options = ConnectOptions::default();
         options.merge(br#"{"user":"own"}"#).unwrap();
         options.complete(&cookies);
-        let all = [&options.jwt, &options.user, &options.pass, &options.auth_token];
+        let all = [
+            &options.jwt,
+            &options.user,
+            &options.pass,
+            &options.auth_token,
+        ];
         assert_eq!(all, ["j", "own", "p", "t"]);
     }
 

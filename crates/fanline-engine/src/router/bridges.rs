@@ -119,8 +119,7 @@ pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
                 continue;
             };
             // What everybody may ask without an export is answered for the own account.
-            let is_for_all =
-                exporter == AccountId::SYSTEM && !is_exported(import, account, system);
+            let is_for_all = exporter == AccountId::SYSTEM && !is_exported(import, account, system);
             let own = is_for_all.then(|| own_import(import, &account.name));
             let own = own.flatten();
             let import = own.as_ref().unwrap_or(import);
@@ -244,22 +243,26 @@ fn reverse(subject: &str, to: &str) -> Option<Transform> {
 /// The terms of the export that an import stands on.
 fn terms(import: &Import, exporter: &Account) -> Terms {
     let share = matches!(import.kind, ImportKind::Service { share: true });
-    let found = exporter.exports.iter().enumerate().find_map(|(at, export)| {
-        let ExportKind::Service {
-            response,
-            response_threshold,
-            latency,
-        } = &export.kind
-        else {
-            return None;
-        };
-        let measured = latency.as_ref().map(|latency| Measured {
-            export: at,
-            sampling: latency.sampling,
+    let found = exporter
+        .exports
+        .iter()
+        .enumerate()
+        .find_map(|(at, export)| {
+            let ExportKind::Service {
+                response,
+                response_threshold,
+                latency,
+            } = &export.kind
+            else {
+                return None;
+            };
+            let measured = latency.as_ref().map(|latency| Measured {
+                export: at,
+                sampling: latency.sampling,
+            });
+            let found = (*response, *response_threshold, measured);
+            covers(&export.subject, &import.subject).then_some(found)
         });
-        let found = (*response, *response_threshold, measured);
-        covers(&export.subject, &import.subject).then_some(found)
-    });
     let (response, threshold, measured) = found.unwrap_or_default();
     Terms {
         response,

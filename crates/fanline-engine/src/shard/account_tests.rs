@@ -216,9 +216,16 @@ fn every_account_may_ask_about_itself() {
             for _ in 0..2 {
                 world.say(asking, &format!("PUB {subject} in.1 0\r\n\r\n"));
                 let asked = world.read(system);
-                assert!(asked.starts_with(&format!("HMSG {expected} _R_.0.")), "{asked}");
+                assert!(
+                    asked.starts_with(&format!("HMSG {expected} _R_.0.")),
+                    "{asked}"
+                );
                 // Only what is asked about users tells which one it is.
-                assert_eq!(asked.contains("\"id\":"), subject.contains("USER"), "{asked}");
+                assert_eq!(
+                    asked.contains("\"id\":"),
+                    subject.contains("USER"),
+                    "{asked}"
+                );
                 assert!(asked.contains(&format!("\"acc\":\"{account}\"")), "{asked}");
                 world.say(system, &format!("PUB {} 2\r\nme\r\n", reply_of(&asked)));
                 assert_eq!(world.read(asking), "MSG in.1 9 2\r\nme\r\n");

@@ -157,16 +157,15 @@ impl Shard {
         let mut exits = self.routers[account].take_exits(memo);
         let mut delivered = false;
         for exit in &mut exits {
-            let is_heard = match exit.kind {
-                BridgeKind::Stream => self.pass_on(exit, message),
-                // Another message begins, with groups of its own.
-                BridgeKind::Service(terms) => {
-                    self.without_served(|shard| shard.ask(account, exit, terms, message, origin))
-                }
-                BridgeKind::Replies => {
-                    self.without_served(|shard| shard.pass_answer(account, topic, message, origin))
-                }
-            };
+            let is_heard =
+                match exit.kind {
+                    BridgeKind::Stream => self.pass_on(exit, message),
+                    // Another message begins, with groups of its own.
+                    BridgeKind::Service(terms) => self
+                        .without_served(|shard| shard.ask(account, exit, terms, message, origin)),
+                    BridgeKind::Replies => self
+                        .without_served(|shard| shard.pass_answer(account, topic, message, origin)),
+                };
             let may_be_skipped = match exit.kind {
                 BridgeKind::Stream => true,
                 // It is reported each time that nobody is there.

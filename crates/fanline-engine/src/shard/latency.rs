@@ -97,7 +97,11 @@ impl Shard {
             }
             Sampling::Headers => asking(&message.body[..message.header_bytes])?,
         };
-        let export = self.access.account(exporter)?.exports.get(measured.export)?;
+        let export = self
+            .access
+            .account(exporter)?
+            .exports
+            .get(measured.export)?;
         let ExportKind::Service {
             latency: Some(latency),
             ..
@@ -230,8 +234,14 @@ mod tests {
         };
         check("Uber-Trace-Id: 479fefe9525eddb:5adb976bfc1f95c1:0:1", true);
         check("Uber-Trace-Id: 479fefe9525eddb:5adb976bfc1f95c1:0:0", false);
-        check("traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", true);
-        check("traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00", false);
+        check(
+            "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            true,
+        );
+        check(
+            "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00",
+            false,
+        );
         check("X-B3-Sampled: 1", true);
         check("X-B3-Sampled: 0", false);
         check("b3: 80f198ee56343ba8-e457b5a2e4d86bd1-1", true);
@@ -321,7 +331,10 @@ mod tests {
         world.say(service, "SUB svc 1\r\n");
         world.say(asker, "PUB svc 2\r\nhi\r\n");
         let told = report(&mut world, listener);
-        assert_eq!((&told["status"], &told["description"]), (&json!(400), &json!("Bad Request")));
+        assert_eq!(
+            (&told["status"], &told["description"]),
+            (&json!(400), &json!("Bad Request"))
+        );
         world.say(asker, "PUB svc in 2\r\nhi\r\n");
         // Longer than an answer may take.
         let later = Duration::from_secs(3600);

@@ -174,7 +174,10 @@ mod tests {
             let third = world.open(0);
             let told = world.read(third);
             let refusal = "-ERR 'maximum account active connections exceeded'\r\n";
-            assert!(told.starts_with("INFO ") && told.ends_with(refusal), "{told}");
+            assert!(
+                told.starts_with("INFO ") && told.ends_with(refusal),
+                "{told}"
+            );
             // What has a place keeps it, whatever it says.
             world.say(second, "CONNECT {\"verbose\":false}\r\nPING\r\n");
             assert_eq!(world.read(second), "PONG\r\n");

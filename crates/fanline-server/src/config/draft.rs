@@ -133,7 +133,13 @@ impl Draft {
             access.account_mut(GLOBAL_ACCOUNT).users.push(user);
         }
         let mut config = access.clone();
-        match self.loaded.options.websocket.as_ref().map(WebSocketOptions::access) {
+        match self
+            .loaded
+            .options
+            .websocket
+            .as_ref()
+            .map(WebSocketOptions::access)
+        {
             None => {}
             Some(Ok(websocket)) => config.websocket = websocket,
             Some(Err(reason)) => {

@@ -335,8 +335,14 @@ fn users_that_need_a_proxy_are_refused() {
     let reason = "proxy_required: proxies that sign are not supported by Fanline yet";
     for (text, column) in [
         ("authorization {proxy_required: true}", 16),
-        ("authorization {users: [{user: a, password: b, proxy_required: true}]}", 47),
-        ("accounts {A {users: [{user: a, password: b, proxy_required: true}]}}", 45),
+        (
+            "authorization {users: [{user: a, password: b, proxy_required: true}]}",
+            47,
+        ),
+        (
+            "accounts {A {users: [{user: a, password: b, proxy_required: true}]}}",
+            45,
+        ),
     ] {
         check_faults(text, &format!("c.conf:1:{column}: {reason}"));
     }

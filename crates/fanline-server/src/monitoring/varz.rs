@@ -198,7 +198,10 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
     let shared = &monitor.shared;
     let options = shared.options();
     let limits = &options.limits;
-    let port = shared.addresses.monitoring.map_or(0, |address| address.port());
+    let port = shared
+        .addresses
+        .monitoring
+        .map_or(0, |address| address.port());
     Settings {
         max_connections: limits.connections_max,
         max_subscriptions: limits.subscriptions_max,

@@ -86,9 +86,10 @@ impl WebSocketOptions {
         let (token, user) = match &self.auth {
             None | Some(Auth::Open) => (None, None),
             Some(Auth::Token(token)) => (Some(Password::from(token.as_str())), None),
-            Some(Auth::User { name, password }) => {
-                (None, Some((name.clone(), Password::from(password.as_str()))))
-            }
+            Some(Auth::User { name, password }) => (
+                None,
+                Some((name.clone(), Password::from(password.as_str()))),
+            ),
             Some(_) => {
                 return Err("websocket: users and accounts are those of the server".into());
             }

@@ -278,12 +278,12 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
             Command::Kick(cid, to) => {
                 let found = shell.engine.borrow_mut().kick(cid);
                 shell.flush();
-                drop(to.send(found));
+                let _ = to.send(found);
             }
             Command::SendAway(cid, to) => {
                 let found = shell.engine.borrow_mut().send_away(cid);
                 shell.flush();
-                drop(to.send(found));
+                let _ = to.send(found);
             }
             // Who asked may have lost patience, while the answer takes time from the messages.
             Command::Connections(_, to) if to.is_closed() => {}

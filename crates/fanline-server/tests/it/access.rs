@@ -147,10 +147,13 @@ fn check(server: &Site, fields: &str, is_admitted: bool) {
 fn tokens(over: Over) {
     let hash = hash_password(4, [3; SALT_BYTES], "t0ken").unwrap();
     for token in ["t0ken", &hash] {
-        let server = server(over, AccessConfig {
-            token: Some(token.into()),
-            ..AccessConfig::default()
-        });
+        let server = server(
+            over,
+            AccessConfig {
+                token: Some(token.into()),
+                ..AccessConfig::default()
+            },
+        );
         check(&server, ",\"auth_token\":\"t0ken\"", true);
         for fields in [
             "",
@@ -168,10 +171,13 @@ fn tokens(over: Over) {
 
 fn passwords_plain_and_hashed(over: Over) {
     let hash = hash_password(4, [3; SALT_BYTES], "pw").unwrap();
-    let server = server(over, with_users(vec![
-        User::new("ada", "pw"),
-        User::new("bob", hash.as_str()),
-    ]));
+    let server = server(
+        over,
+        with_users(vec![
+            User::new("ada", "pw"),
+            User::new("bob", hash.as_str()),
+        ]),
+    );
     for name in ["ada", "bob"] {
         check(
             &server,
@@ -315,21 +321,28 @@ fn who_must_come_through_a_proxy_does_not_come_without(over: Over) {
     bare.send("PING\r\n");
     assert_eq!(bare.lines_to_end(), [REFUSAL]);
     // Nor does one stay for whom it becomes so.
-    server.server.handle.replace_access(anybody(open())).unwrap();
+    server
+        .server
+        .handle
+        .replace_access(anybody(open()))
+        .unwrap();
     let mut inside = as_user(&server, "ada");
     server.server.handle.replace_access(anybody(ada)).unwrap();
     assert_eq!(inside.lines_to_end(), [REFUSAL]);
 }
 
 fn who_says_nothing_is_sent_away(over: Over) {
-    let server = Site::with(over, Options {
-        auth: Auth::Directory(Access::user("ada", "pw").into()),
-        limits: Limits {
-            auth_timeout: std::time::Duration::from_millis(50),
-            ..Limits::default()
+    let server = Site::with(
+        over,
+        Options {
+            auth: Auth::Directory(Access::user("ada", "pw").into()),
+            limits: Limits {
+                auth_timeout: std::time::Duration::from_millis(50),
+                ..Limits::default()
+            },
+            ..options(1)
         },
-        ..options(1)
-    });
+    );
     let mut client = server.open();
     client.expect_info();
     assert_eq!(client.lines_to_end(), ["-ERR 'Authentication Timeout'"]);
@@ -458,11 +471,10 @@ fn accounts_keep_to_themselves(over: Over) {
 
 fn another_directory_takes_the_place_of_the_first(over: Over) {
     let open = || User::new("ada", "pw");
-    let server = server(over, with_users(vec![
-        open(),
-        User::new("bob", "pw"),
-        User::new("eve", "pw"),
-    ]));
+    let server = server(
+        over,
+        with_users(vec![open(), User::new("bob", "pw"), User::new("eve", "pw")]),
+    );
     let (mut ada, mut bob, mut eve) = (
         as_user(&server, "ada"),
         as_user(&server, "bob"),
@@ -478,7 +490,8 @@ fn another_directory_takes_the_place_of_the_first(over: Over) {
         ..Permissions::default()
     });
     let changed = User::new("eve", "another");
-    let replaced = server.server
+    let replaced = server
+        .server
         .handle
         .replace_access(with_users(vec![open(), limited, changed]));
     replaced.unwrap();

@@ -215,7 +215,8 @@ fn five_thousand_users_are_reloaded_and_nobody_notices_who_stays_as_he_is() {
             ..options(shards)
         });
         let mut publisher = as_user(&server, 0);
-        let mut readers: Vec<RawClient> = (1..=READERS).map(|user| as_user(&server, user)).collect();
+        let mut readers: Vec<RawClient> =
+            (1..=READERS).map(|user| as_user(&server, user)).collect();
         for reader in &mut readers {
             reader.subscribe("news", "1");
         }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use fanline_engine::access::{Access, AccessConfig, Allowed, Import, ImportKind, Permissions, User};
+use fanline_engine::access::{
+    Access, AccessConfig, Allowed, Import, ImportKind, Permissions, User,
+};
 use fanline_server::client::{Client, ClientError, ConnectOptions, Subscription};
 use fanline_server::{Auth, Limits, Options};
 use serde_json::{Value, json};
@@ -165,7 +167,10 @@ async fn who_comes_and_goes_is_told_with_its_account() {
     for shards in SHARD_COUNTS {
         let server = start(shards, accounts());
         let system = client(&server, "sys").await;
-        let mut events = system.subscribe("$SYS.ACCOUNT.A.*").await.expect("subscribed");
+        let mut events = system
+            .subscribe("$SYS.ACCOUNT.A.*")
+            .await
+            .expect("subscribed");
         let mut counts = system
             .subscribe("$SYS.ACCOUNT.A.SERVER.CONNS")
             .await
@@ -265,7 +270,10 @@ async fn a_reload_is_for_whoever_has_started_the_server() {
     let server = start(1, accounts());
     let system = client(&server, "sys").await;
     let idz = ask(&system, "$SYS.REQ.SERVER.PING.IDZ", "").await;
-    let reload = format!("$SYS.REQ.SERVER.{}.RELOAD", idz["id"].as_str().expect("an id"));
+    let reload = format!(
+        "$SYS.REQ.SERVER.{}.RELOAD",
+        idz["id"].as_str().expect("an id")
+    );
     let refused = ask(&system, &reload, "").await;
     assert_eq!(refused["error"]["code"], 500, "{refused}");
     let mut requests = server.handle.reload_requests();
