@@ -42,6 +42,7 @@ mod listen;
 mod monitoring;
 mod options;
 mod ports_file;
+mod reloads;
 mod resolver;
 mod server;
 mod shell;
@@ -55,6 +56,7 @@ pub use options::{
     Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,
     Options, Origin, ResolverOptions, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
+pub use reloads::{ReloadRequest, ReloadRequests};
 pub use resolver::{Directory, DirectoryOptions, StoreError, Stored};
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 

@@ -8,8 +8,10 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use fanline_engine::access::jwt::{AccountClaims, Unverified};
-use fanline_engine::access::{AccessConfig, AccessError, OperatorError};
-use fanline_engine::{Access, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold};
+use fanline_engine::access::{AccessConfig, AccessError, OperatorError, WebSocketAccess};
+use fanline_engine::{
+    Access, Auth, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold,
+};
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
@@ -18,6 +20,7 @@ use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
 use crate::keeper::StoreKeyError;
 use crate::options::{Addresses, Options, TlsOptions, WebSocketOptions};
+use crate::reloads::{ReloadRequests, Reloader};
 use crate::shell::{self, Command, Common, Listeners, Mailbox, Transport, WebSocketListener};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::tls::{Tls, TlsError};
@@ -29,7 +32,7 @@ pub const COMPATIBLE_VERSION: &str = "2.15.2";
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Bytes in the pipe between a server and a client in its own process, in each direction.
-const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
+pub(crate) const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -151,6 +154,10 @@ pub(crate) type StartKeeper =
 pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Handle, StartError> {
     let keepers = usize::from(keeper.is_some());
     check(&options, SHARDS_MAX - keepers)?;
+    let options = Options {
+        auth: auth(&options.auth, options.websocket.as_ref())?,
+        ..options
+    };
     let listeners = listeners(&options)?;
     let sockets = Sockets::bind(&options)?;
     let addresses = sockets.addresses()?;
@@ -173,6 +180,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         checks: Checks::default(),
         resolver: OnceLock::new(),
         started: Instant::now(),
+        events: OnceLock::new(),
         listeners,
         connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
     });
@@ -186,6 +194,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         started_at: SystemTime::now(),
         info,
         options: Mutex::new(Arc::new(options)),
+        reloader: Reloader::new(),
         addresses,
     });
     launch(shared, keeper, sockets, files)
@@ -254,6 +263,18 @@ fn listeners(options: &Options) -> Result<Listeners, StartError> {
     })
 }
 
+/// What clients must show, with what those show who come over WebSocket.
+fn auth(auth: &Auth, websocket: Option<&WebSocketOptions>) -> Result<Auth, StartError> {
+    let own = websocket.map(WebSocketOptions::access).transpose();
+    let own = own.map_err(StartError::Option)?.unwrap_or_default();
+    if own == WebSocketAccess::default() {
+        return Ok(auth.clone());
+    }
+    let access = auth.directory().with_websocket(own);
+    let access = access.map_err(|error| StartError::Option(format!("websocket: {error}")))?;
+    Ok(Auth::Directory(Arc::new(access)))
+}
+
 fn limits(options: &Options) -> Limits {
     let websocket = options.websocket.as_ref();
     Limits {
@@ -275,6 +296,8 @@ pub(crate) struct Shared {
     pub(crate) started_at: SystemTime,
     pub(crate) info: ServerInfo,
     options: Mutex<Arc<Options>>,
+    /// Who reads the configuration again when the system account asks for it.
+    pub(crate) reloader: Reloader,
     pub(crate) addresses: Addresses,
 }
 
@@ -345,6 +368,16 @@ impl Shared {
         });
     }
 
+    /// Has the first shard serve the server's own client in the system account.
+    pub(crate) fn assign_insider(&self, stream: tokio::io::DuplexStream) {
+        let _ = self.shards[0].send(Command::Serve {
+            transport: Transport::Insider(stream),
+            // Not one that a client could have.
+            cid: 0,
+            is_full: false,
+        });
+    }
+
     /// The shard with the most connections.
     pub(crate) fn fullest_shard(&self) -> &mpsc::UnboundedSender<Command> {
         let counts = self
@@ -366,7 +399,7 @@ impl Shared {
 /// A running server.
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     orders: mpsc::UnboundedSender<Order>,
     stopped: watch::Receiver<bool>,
 }
@@ -392,6 +425,11 @@ impl Handle {
         &self.shared.addresses
     }
 
+    /// How many connections there are. It is out of date when it is read.
+    pub fn connections(&self) -> usize {
+        self.shared.common.connection_count()
+    }
+
     /// Asks the server to stop: what is queued for clients is written as far as they take it at
     /// once, and all connections are closed. Returns before that is done; see [`Handle::wait`].
     pub fn shutdown(&self) {
@@ -406,14 +444,18 @@ impl Handle {
 
     /// Has the server admit clients by other users, accounts and permissions from now on. Clients whose
     /// user is gone or has other credentials are sent away with `Authorization Violation`; the others
-    /// stay, and what they are subscribed to and may not be any more is dropped.
+    /// stay, and what they are subscribed to and may not be any more is dropped. What WebSocket clients
+    /// show in place of others stays as it is, unless `config` says something else.
     ///
     /// # Errors
     /// When something is wrong with them: then everything stays as it is.
-    pub fn replace_access(&self, config: AccessConfig) -> Result<(), AccessError> {
+    pub fn replace_access(&self, mut config: AccessConfig) -> Result<(), AccessError> {
         let Ok(mut current) = self.shared.access.lock() else {
             return Ok(());
         };
+        if config.websocket == WebSocketAccess::default() {
+            config.websocket = current.websocket_access();
+        }
         let next = Arc::new(current.successor(config)?);
         *current = Arc::clone(&next);
         // Under the lock, so that all hear of several in the same order.
@@ -440,6 +482,10 @@ impl Handle {
         let shared = &self.shared;
         check(&options, SHARDS_MAX)?;
         let before = shared.options();
+        let options = Options {
+            auth: auth(&options.auth, before.websocket.as_ref())?,
+            ..options
+        };
         if let Some(path) = &options.pid_file
             && before.pid_file.as_ref() != Some(path)
         {
@@ -499,6 +545,12 @@ impl Handle {
             Command::Reload(Arc::clone(&config), Box::new(info.clone()), access)
         });
         Ok(())
+    }
+
+    /// What users of the system account ask to have reloaded. From now on it goes here, and nowhere else;
+    /// as long as nobody looks, they are told that there is nothing to reload.
+    pub fn reload_requests(&self) -> ReloadRequests {
+        self.shared.reloader.listen()
     }
 
     /// Reads the certificates, keys and authorities of all listeners again, for the connections
@@ -621,6 +673,9 @@ fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
             .zip(addresses.websocket)
             .map(|(websocket, address)| Box::new(websocket_info(websocket, address))),
         lame_duck: false,
+        started_at: SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default(),
     }
 }
 

@@ -15,9 +15,11 @@ pub mod nkey;
 mod operator;
 mod permissions;
 mod rights;
+mod system;
 #[cfg(test)]
 mod tests;
 mod user;
+mod websocket;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -33,11 +35,14 @@ pub use auth::Auth;
 pub use callout::Callout;
 pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
 pub use error::AccessError;
-pub(crate) use imports::{covers, in_order_of_wildcards, overlap};
+pub(crate) use imports::{covers, in_order_of_wildcards, is_exported, overlap};
 pub use operator::{Authority, OperatorError, Operators, UserLimits};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub use rights::Rights;
+pub(crate) use system::{imports as system_imports, own_import};
 pub use user::{ConnectionKind, Identity, Password, User};
+use websocket::Door;
+pub use websocket::WebSocketAccess;
 
 /// What a server is told about accounts and users. The default lets everybody in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,6 +62,8 @@ pub struct AccessConfig {
     /// Who is asked who may connect, if somebody is. Shards do not ask yet: they refuse whoever is no
     /// user of an account.
     pub callout: Option<Callout>,
+    /// What those show who come over WebSocket, where that differs.
+    pub websocket: WebSocketAccess,
 }
 
 impl AccessConfig {
@@ -85,6 +92,8 @@ pub struct Access {
     always_nonce: bool,
     operators: Option<Operators>,
     callout: Option<Callout>,
+    /// What decides for WebSocket clients in place of `token` and `no_auth_user`.
+    websocket: Option<Door>,
 }
 
 /// Where a user is found: its account, and its place among those of the account.
@@ -111,6 +120,7 @@ impl PartialEq for Access {
             && self.always_nonce == other.always_nonce
             && self.operators == other.operators
             && self.callout == other.callout
+            && self.websocket == other.websocket
     }
 }
 
@@ -173,20 +183,16 @@ impl Access {
 
     /// What it was made of.
     fn config(&self) -> AccessConfig {
-        let no_auth_user = self
-            .no_auth_user
-            .map(|place| match &self.user_at(place).identity {
-                Identity::Name(name, _) => name.clone(),
-                Identity::Nkey(public) => public.clone(),
-            });
+        let name_of = |place: Place| self.user_at(place).name().to_owned();
         AccessConfig {
             token: self.token.clone(),
             accounts: self.accounts.clone(),
-            no_auth_user,
+            no_auth_user: self.no_auth_user.map(name_of),
             system_account: Some(self.accounts[AccountId::SYSTEM.index()].name.clone()),
             always_nonce: self.always_nonce,
             operators: self.operators.clone(),
             callout: self.callout.clone(),
+            websocket: self.websocket_access(),
         }
     }
 
@@ -206,17 +212,11 @@ impl Access {
         {
             return Err(AccessError::OperatorAndUsers(name.clone()));
         }
-        let no_auth_user = match config.no_auth_user {
-            None => None,
-            Some(name) => match users
-                .by_name
-                .get(&name)
-                .or_else(|| users.by_nkey.get(&name))
-            {
-                Some(place) => Some(*place),
-                None => return Err(AccessError::UnknownNoAuthUser(name)),
-            },
-        };
+        let no_auth_user = config
+            .no_auth_user
+            .map(|name| users.find(name))
+            .transpose()?;
+        let websocket = Door::new(config.websocket, &users)?;
         imports::check(&accounts, &by_name)?;
         let rights = accounts.iter().map(rights_of).collect();
         Ok(Access {
@@ -229,6 +229,7 @@ impl Access {
             always_nonce: config.always_nonce,
             operators: config.operators,
             callout: config.callout,
+            websocket,
         })
     }
 
@@ -256,18 +257,13 @@ impl Access {
         &self.accounts[place.account.index()].users[place.at]
     }
 
-    /// Whether a client has to show credentials.
+    /// Whether a client that comes over TCP has to show credentials.
     pub fn is_required(&self) -> bool {
         self.token.is_some()
             || self.operators.is_some()
             || self.callout.is_some()
             || !self.users.by_name.is_empty()
             || !self.users.by_nkey.is_empty()
-    }
-
-    /// Whether clients may do without credentials, though there are users.
-    pub fn has_no_auth_user(&self) -> bool {
-        self.no_auth_user.is_some()
     }
 
     /// Whether clients are told a nonce to be signed.
@@ -322,6 +318,12 @@ fn rights_of(account: &Account) -> Vec<Option<Arc<Rights>>> {
 }
 
 impl Users {
+    /// Where the user of this name or public key is, for those who show nothing.
+    fn find(&self, name: String) -> Result<Place, AccessError> {
+        let known = self.by_name.get(&name).or_else(|| self.by_nkey.get(&name));
+        known.copied().ok_or(AccessError::UnknownNoAuthUser(name))
+    }
+
     fn new(accounts: &[Account]) -> Result<Self, AccessError> {
         let mut users = Users::default();
         for (id, account) in (0..).map(AccountId).zip(accounts) {

@@ -76,6 +76,8 @@ pub enum CloseReason {
     AuthenticationExpired,
     #[error("Authentication Failure")]
     AuthenticationFailure,
+    #[error("Proxy Required")]
+    ProxyRequired,
     #[error("Slow Consumer (Pending Bytes)")]
     SlowConsumerPendingBytes,
     #[error("Slow Consumer (Write Deadline)")]
@@ -102,6 +104,8 @@ pub enum CloseReason {
     MaximumControlLineExceeded,
     #[error("No Responders Requires Headers")]
     NoRespondersRequiresHeaders,
+    #[error("Kicked")]
+    Kicked,
     #[error("Server Shutdown")]
     ServerShutdown,
 }

@@ -91,6 +91,8 @@ pub(super) struct Session {
     /// What it may do, unless that is everything.
     pub(super) restriction: Option<Box<Restriction>>,
     pub(super) cid: u64,
+    /// The server's own: not counted, and not told of.
+    pub(super) is_insider: bool,
     /// Where it publishes and subscribes.
     pub(super) account: AccountId,
     /// Whether it is counted among those of its account.

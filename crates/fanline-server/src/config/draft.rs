@@ -8,7 +8,7 @@ use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, User};
 use super::error::Fault;
 use super::read::{Given, Read};
 use super::{JetStreamOptions, Loaded, access};
-use crate::{Auth, Cipher, Encryption, Secret};
+use crate::{Auth, Cipher, Encryption, Secret, WebSocketOptions};
 
 /// Settings that become options only together.
 pub(super) struct Draft {
@@ -132,10 +132,21 @@ impl Draft {
     fn finish_access(&mut self, faults: &mut Vec<Fault>) {
         let access = &mut self.loaded.access;
         let is_single = self.user.is_some() || self.password.is_some();
-        let reason = match (&self.token, is_single, access::has_users(access)) {
+        let has_users = access::has_users(access);
+        let websocket = self.loaded.options.websocket.as_ref();
+        let reason = match (&self.token, is_single, has_users) {
             (Some(_), true, _) => "Cannot have a user/pass and token",
             (Some(_), _, true) => "Can not have a token and a users array",
             (_, true, true) => "Can not have a single user/pass and a users array",
+            (_, _, true) => match websocket.and_then(|websocket| websocket.auth.as_ref()) {
+                Some(Auth::Token(_)) => {
+                    "websocket authentication token not compatible with presence of users/nkeys"
+                }
+                Some(_) => {
+                    "websocket authentication username not compatible with presence of users/nkeys"
+                }
+                None => "",
+            },
             _ => "",
         };
         if !reason.is_empty() {
@@ -161,10 +172,27 @@ impl Draft {
                 reason: "a resolver needs an operator or trusted keys".into(),
             });
         }
-        if *access == AccessConfig::default() {
+        let mut config = access.clone();
+        match self
+            .loaded
+            .options
+            .websocket
+            .as_ref()
+            .map(WebSocketOptions::access)
+        {
+            None => {}
+            Some(Ok(websocket)) => config.websocket = websocket,
+            Some(Err(reason)) => {
+                return faults.push(Fault {
+                    place: None,
+                    reason,
+                });
+            }
+        }
+        if config == AccessConfig::default() {
             return;
         }
-        match Access::new(access.clone()) {
+        match Access::new(config) {
             Ok(access) => self.loaded.options.auth = Auth::Directory(Arc::new(access)),
             Err(error) => faults.push(Fault {
                 place: None,

@@ -27,6 +27,7 @@ mod server_checks;
 mod slow_subscriber;
 mod sockets;
 mod split_writes;
+mod system;
 mod tls;
 mod transports;
 mod visibility;

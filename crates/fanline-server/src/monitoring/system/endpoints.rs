@@ -29,6 +29,8 @@ pub(super) enum Asked {
     AccountInfo,
     /// The streams of an account.
     AccountJsz,
+    /// Who asks, and what he may do.
+    UserInfo,
 }
 
 /// An endpoint of monitoring, with the names that its options have in JSON.
@@ -40,7 +42,6 @@ pub(super) struct Page {
 }
 
 const PLAIN: &[(&str, &str)] = &[];
-const PAGES: &[(&str, &str)] = &[("offset", "offset"), ("limit", "limit")];
 
 /// The endpoints by name.
 const PAGE_LIST: &[(&str, Page)] = &[
@@ -50,8 +51,8 @@ const PAGE_LIST: &[(&str, Page)] = &[
         page(
             Endpoint::Connz,
             &[
-                PAGES[0],
-                PAGES[1],
+                ("offset", "offset"),
+                ("limit", "limit"),
                 ("sort", "sort"),
                 ("auth", "auth"),
                 ("subscriptions", "subs"),
@@ -70,8 +71,8 @@ const PAGE_LIST: &[(&str, Page)] = &[
         page(
             Endpoint::Subsz,
             &[
-                PAGES[0],
-                PAGES[1],
+                ("offset", "offset"),
+                ("limit", "limit"),
                 ("subscriptions", "subs"),
                 ("account", "acc"),
                 ("test", "test"),
@@ -87,8 +88,8 @@ const PAGE_LIST: &[(&str, Page)] = &[
         page(
             Endpoint::Jsz,
             &[
-                PAGES[0],
-                PAGES[1],
+                ("offset", "offset"),
+                ("limit", "limit"),
                 ("account", "acc"),
                 ("accounts", "accounts"),
                 ("streams", "streams"),
@@ -123,9 +124,30 @@ const fn page(endpoint: Endpoint, options: &'static [(&'static str, &'static str
     Page { endpoint, options }
 }
 
+/// Everything that can be asked of the server with this id, by subject.
+pub(super) fn subjects(id: &str) -> Vec<(String, Asked)> {
+    let mut all = vec![
+        ("$SYS.REQ.SERVER.PING".to_owned(), Asked::Statsz),
+        ("$SYS.REQ.USER.*.INFO".to_owned(), Asked::UserInfo),
+    ];
+    for (name, asked) in of_all() {
+        all.push((format!("$SYS.REQ.SERVER.PING.{name}"), asked));
+        all.push((format!("$SYS.REQ.SERVER.{id}.{name}"), asked));
+    }
+    for (name, asked) in of_one() {
+        all.push((format!("$SYS.REQ.SERVER.{id}.{name}"), asked));
+    }
+    for (name, asked) in of_account() {
+        all.push((format!("$SYS.REQ.ACCOUNT.*.{name}"), asked));
+    }
+    all
+}
+
 /// What every server answers, asked by `PING` or by its id.
 pub(super) fn of_all() -> impl Iterator<Item = (&'static str, Asked)> {
-    let pages = PAGE_LIST.iter().map(|(name, page)| (*name, Asked::Page(page)));
+    let pages = PAGE_LIST
+        .iter()
+        .map(|(name, page)| (*name, Asked::Page(page)));
     pages.chain([
         ("IDZ", Asked::Idz),
         ("STATSZ", Asked::Statsz),
@@ -137,7 +159,7 @@ pub(super) fn of_all() -> impl Iterator<Item = (&'static str, Asked)> {
 }
 
 /// What one server is told to do, by its id.
-pub(super) fn of_one() -> [(&'static str, Asked); 3] {
+fn of_one() -> [(&'static str, Asked); 3] {
     [
         ("KICK", Asked::Kick),
         ("LDM", Asked::LameDuck),
@@ -146,8 +168,10 @@ pub(super) fn of_one() -> [(&'static str, Asked); 3] {
 }
 
 /// What is asked of an account.
-pub(super) fn of_account() -> impl Iterator<Item = (&'static str, Asked)> {
-    let pages = PAGE_LIST.iter().filter(|(name, _)| matches!(*name, "SUBSZ" | "CONNZ" | "LEAFZ"));
+fn of_account() -> impl Iterator<Item = (&'static str, Asked)> {
+    let pages = PAGE_LIST
+        .iter()
+        .filter(|(name, _)| matches!(*name, "SUBSZ" | "CONNZ" | "LEAFZ"));
     let pages = pages.map(|(name, page)| (*name, Asked::Page(page)));
     pages.chain([
         ("JSZ", Asked::AccountJsz),

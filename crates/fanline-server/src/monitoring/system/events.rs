@@ -1,8 +1,6 @@
 //! What the system account is told by itself: who comes and goes.
 
-use std::time::Duration;
-
-use fanline_engine::{CloseReason, ConnectionStatus};
+use fanline_engine::ConnectionStatus;
 use serde_json::{Value, json};
 
 use super::super::Monitor;
@@ -15,57 +13,46 @@ pub(crate) enum ConnectionEvent {
     Connected(Box<ConnectionStatus>),
     /// It is gone.
     Gone(Box<Closed>),
+    /// It is gone, and was never let in.
+    Refused(Box<Closed>),
 }
 
 impl ConnectionEvent {
     pub(super) fn status(&self) -> &ConnectionStatus {
         match self {
             ConnectionEvent::Connected(status) => status,
-            ConnectionEvent::Gone(closed) => &closed.status,
+            ConnectionEvent::Gone(closed) | ConnectionEvent::Refused(closed) => &closed.status,
         }
-    }
-
-    /// Whether it was never let in.
-    pub(super) fn is_refusal(&self) -> bool {
-        matches!(
-            self,
-            ConnectionEvent::Gone(closed) if matches!(
-                closed.reason,
-                CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
-            )
-        )
     }
 
     /// The word in the event's type.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             ConnectionEvent::Connected(_) => "client_connect",
-            ConnectionEvent::Gone(_) => "client_disconnect",
+            ConnectionEvent::Gone(_) | ConnectionEvent::Refused(_) => "client_disconnect",
         }
     }
 
     /// Adds what the event is about.
     pub(super) fn describe(&self, monitor: &Monitor, event: &mut Value) {
         let status = self.status();
-        event["client"] = client(monitor, status, self.stopped_at());
-        if let ConnectionEvent::Gone(closed) = self {
+        event["client"] = client(monitor, status);
+        let closed = match self {
+            ConnectionEvent::Connected(_) => None,
+            ConnectionEvent::Gone(closed) | ConnectionEvent::Refused(closed) => Some(closed),
+        };
+        if let Some(closed) = closed {
+            event["client"]["stop"] = monitor.date(closed.stopped_at).into();
             let flow = |msgs: u64, bytes: u64| json!({ "msgs": msgs, "bytes": bytes });
             event["sent"] = flow(status.out_msgs, status.out_bytes);
             event["received"] = flow(status.in_msgs, status.in_bytes);
             event["reason"] = closed.reason.to_string().into();
         }
     }
-
-    fn stopped_at(&self) -> Option<Duration> {
-        match self {
-            ConnectionEvent::Connected(_) => None,
-            ConnectionEvent::Gone(closed) => Some(closed.stopped_at),
-        }
-    }
 }
 
-fn client(monitor: &Monitor, status: &ConnectionStatus, stop: Option<Duration>) -> Value {
-    let account = monitor.account_name(status);
+fn client(monitor: &Monitor, status: &ConnectionStatus) -> Value {
+    let account = monitor.account_name(status.account);
     let mut client = json!({
         "start": monitor.date(status.opened_at),
         "host": status.ip,
@@ -87,9 +74,6 @@ fn client(monitor: &Monitor, status: &ConnectionStatus, stop: Option<Duration>) 
     }
     if let Some(rtt) = status.rtt {
         client["rtt"] = u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX).into();
-    }
-    if let Some(stop) = stop {
-        client["stop"] = monitor.date(stop).into();
     }
     client
 }
