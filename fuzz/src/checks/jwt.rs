@@ -1,11 +1,12 @@
 //! The input is a token; or, when it begins with `{`, the claims of one, which is then signed.
 
+use fanline_engine::Peer;
 use fanline_engine::access::jwt::{
-    self, AccountClaims, ActivationClaims, Body, GenericClaims, OperatorClaims, Unverified, UserClaims,
+    self, AccountClaims, ActivationClaims, Body, GenericClaims, OperatorClaims, Unverified,
+    UserClaims,
 };
 use fanline_engine::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
 use fanline_engine::access::{Access, AccessConfig, Credentials, Decision, Operators};
-use fanline_engine::Peer;
 use serde_json::Value;
 
 const NOW: i64 = 1_700_000_000;

@@ -239,6 +239,7 @@ fn granted(access: &Access, key: CalloutKey) -> Result<Grant, CalloutError> {
         rights: (!is_all).then(|| Arc::new(Rights::new(&permissions))),
         limits: limits(terms),
         expires_in: None,
+        needs_proxy: terms.proxy_required,
         key: Some(Key::Callout(Arc::new(key))),
     })
 }
@@ -247,7 +248,7 @@ fn granted(access: &Access, key: CalloutKey) -> Result<Grant, CalloutError> {
 mod tests {
     use super::*;
     use crate::access::nkey::{KEY_BYTES, KeyKind};
-    use crate::access::{AccessConfig, Account, Decision};
+    use crate::access::{AccessConfig, Account, ConnectionKind, Decision};
 
     const NOW: i64 = 1_700_000_000;
 
@@ -314,8 +315,12 @@ mod tests {
         assert_eq!(access.account_id("BIRDS"), Some(grant.account));
         assert_eq!(&*grant.user, "ada");
         assert_eq!(grant.expires_in.map(|left| left.as_secs()), Some(9));
-        assert!(access.renew(&grant).is_some());
-        assert!(Access::open().renew(&grant).is_none());
+        assert!(access.renew(&grant, ConnectionKind::Standard).is_some());
+        assert!(
+            Access::open()
+                .renew(&grant, ConnectionKind::Standard)
+                .is_none()
+        );
         let nowhere = answer(|user, _| user["aud"] = "".into(), [1, 1], &access).unwrap();
         assert_eq!(access.account_id("$G"), Some(nowhere.account));
     }
@@ -330,11 +335,36 @@ mod tests {
         let as_it_is: Change = |_, _| {};
         check(as_it_is, [1, 2], &[], CalloutError::Issuer);
         check(as_it_is, [2, 1], &[], CalloutError::Issuer);
-        check(as_it_is, [1, 1], &["OTHER"], CalloutError::Account("BIRDS".into()));
-        check(|_, response| response["aud"] = "N".into(), [1, 1], &[], CalloutError::Audience);
-        check(|_, response| response["exp"] = NOW.into(), [1, 1], &[], CalloutError::Expired);
-        check(|user, _| user["exp"] = NOW.into(), [1, 1], &[], CalloutError::Expired);
-        check(|user, _| user["aud"] = "NONE".into(), [1, 1], &[], CalloutError::Account("NONE".into()));
+        check(
+            as_it_is,
+            [1, 1],
+            &["OTHER"],
+            CalloutError::Account("BIRDS".into()),
+        );
+        check(
+            |_, response| response["aud"] = "N".into(),
+            [1, 1],
+            &[],
+            CalloutError::Audience,
+        );
+        check(
+            |_, response| response["exp"] = NOW.into(),
+            [1, 1],
+            &[],
+            CalloutError::Expired,
+        );
+        check(
+            |user, _| user["exp"] = NOW.into(),
+            [1, 1],
+            &[],
+            CalloutError::Expired,
+        );
+        check(
+            |user, _| user["aud"] = "NONE".into(),
+            [1, 1],
+            &[],
+            CalloutError::Account("NONE".into()),
+        );
         let elsewhere: Change = |user, _| user["nats"]["src"] = json!(["11.0.0.0/8"]);
         check(elsewhere, [1, 1], &[], CalloutError::Terms);
         let refused: Change = |_, response| response["nats"]["error"] = "no".into();
@@ -348,7 +378,10 @@ mod tests {
     #[test]
     fn a_request_says_what_was_shown() {
         let server = key(KeyKind::Server, 8);
-        let (id, user) = (server.public().encode(), key(KeyKind::User, 9).public().encode());
+        let (id, user) = (
+            server.public().encode(),
+            key(KeyKind::User, 9).public().encode(),
+        );
         let question = Question {
             server_id: &id,
             server_name: "s",
@@ -365,10 +398,16 @@ mod tests {
         };
         let request = question.request(&shown, &Peer::default(), &server);
         let claims = jwt::verified::<jwt::GenericClaims>(&request).unwrap();
-        assert_eq!((claims.audience.as_str(), claims.subject.as_str()), (AUDIENCE, user.as_str()));
+        assert_eq!(
+            (claims.audience.as_str(), claims.subject.as_str()),
+            (AUDIENCE, user.as_str())
+        );
         assert_eq!(claims.issuer, server.public());
         let said = &claims.body.0;
-        assert_eq!(said["connect_opts"], json!({"protocol": 1, "user": "ada", "pass": "pw"}));
+        assert_eq!(
+            said["connect_opts"],
+            json!({"protocol": 1, "user": "ada", "pass": "pw"})
+        );
         assert_eq!(said["server_id"]["id"], id);
     }
 }

@@ -59,7 +59,11 @@ impl OperatorOptions {
 
     /// The directory with the accounts that are known from the start.
     pub(super) fn access(&self, config: AccessConfig) -> Result<Access, OperatorError> {
-        let tokens: Vec<&str> = self.preload.iter().map(|(_, token)| token.as_str()).collect();
+        let tokens: Vec<&str> = self
+            .preload
+            .iter()
+            .map(|(_, token)| token.as_str())
+            .collect();
         let access = Access::new(config)?.with_accounts(&tokens, unix_seconds())?;
         for (account, _) in &self.preload {
             if !access.knows_authority(account) {
@@ -81,7 +85,9 @@ impl Resolver {
         if text.eq_ignore_ascii_case("memory") || text.eq_ignore_ascii_case("mem") {
             return Ok(Resolver(ResolverOptions::Memory));
         }
-        let is_url = text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("url("));
+        let is_url = text
+            .get(..4)
+            .is_some_and(|start| start.eq_ignore_ascii_case("url("));
         let url = text.get(4..).filter(|_| is_url);
         let url = url.and_then(|url| url.strip_suffix(')'));
         let url = url.map(|url| url.trim().trim_matches(['"', '\'']));
@@ -202,10 +208,18 @@ mod tests {
     #[test]
     fn resolvers_are_named() {
         for text in ["MEMORY", "memory"] {
-            assert_eq!(resolver(text), Ok(Resolver(ResolverOptions::Memory)), "{text}");
+            assert_eq!(
+                resolver(text),
+                Ok(Resolver(ResolverOptions::Memory)),
+                "{text}"
+            );
         }
         let url = Resolver(ResolverOptions::Url("http://a/jwt/".into()));
-        for text in ["URL(http://a/jwt/)", "url(\"http://a/jwt/\")", "URL( http://a/jwt/ )"] {
+        for text in [
+            "URL(http://a/jwt/)",
+            "url(\"http://a/jwt/\")",
+            "URL( http://a/jwt/ )",
+        ] {
             assert_eq!(resolver(text), Ok(url.clone()), "{text}");
         }
         for text in ["", "URL", "URL()", "URL(ftp://a)", "URL(http://a", "DISK"] {
@@ -217,7 +231,10 @@ mod tests {
     fn preloaded_accounts_are_those_that_they_are_called() {
         let account = key(KeyKind::Account, 2).public().encode();
         let nats = json!({"type": "account", "version": 2});
-        let token = sign(json!({"sub": account, "nats": nats}), &key(KeyKind::Operator, 1));
+        let token = sign(
+            json!({"sub": account, "nats": nats}),
+            &key(KeyKind::Operator, 1),
+        );
         let access = |name: &str| -> Result<Access, OperatorError> {
             let operator = OperatorOptions {
                 trusted_keys: vec![key(KeyKind::Operator, 1).public().encode()],

@@ -166,7 +166,9 @@ impl Directory {
         if !self.options.is_cache {
             return Err(StoreError::Full(max));
         }
-        let paths = accounts.iter().filter_map(|account| self.path(account).ok());
+        let paths = accounts
+            .iter()
+            .filter_map(|account| self.path(account).ok());
         if let Some(oldest) = paths.max_by_key(|path| age(path)) {
             fs::remove_file(oldest)?;
         }
@@ -184,7 +186,11 @@ impl Directory {
 
 fn age(path: &Path) -> Option<Duration> {
     let written = fs::metadata(path).and_then(|file| file.modified()).ok()?;
-    Some(SystemTime::now().duration_since(written).unwrap_or_default())
+    Some(
+        SystemTime::now()
+            .duration_since(written)
+            .unwrap_or_default(),
+    )
 }
 
 /// Reads a file that holds a token, and no more than a token may have.
@@ -244,13 +250,25 @@ mod tests {
     #[test]
     fn what_is_not_an_accounts_own_is_refused() {
         with_folder("own", DirectoryOptions::default(), |directory| {
-            assert!(matches!(directory.store(&account(1), &token(2, 1)), Err(StoreError::Other(_))));
-            assert!(matches!(directory.store(&account(1), "x"), Err(StoreError::Jwt(_))));
+            assert!(matches!(
+                directory.store(&account(1), &token(2, 1)),
+                Err(StoreError::Other(_))
+            ));
+            assert!(matches!(
+                directory.store(&account(1), "x"),
+                Err(StoreError::Jwt(_))
+            ));
             for name in ["../a", "", "a/b", "U"] {
-                assert!(matches!(directory.store(name, &token(1, 1)), Err(StoreError::Name(_))));
+                assert!(matches!(
+                    directory.store(name, &token(1, 1)),
+                    Err(StoreError::Name(_))
+                ));
                 assert_eq!(directory.load(name), None, "{name}");
             }
-            assert!(matches!(directory.delete(&account(1)), Err(StoreError::DeleteDisabled)));
+            assert!(matches!(
+                directory.delete(&account(1)),
+                Err(StoreError::DeleteDisabled)
+            ));
         });
     }
 

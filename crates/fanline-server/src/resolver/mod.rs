@@ -67,7 +67,8 @@ impl Resolver {
         match self {
             Resolver::Memory => None,
             Resolver::Directory(directory) => directory.load(account),
-            Resolver::Url(url) => match tokio::time::timeout(FETCH_TIMEOUT, url.get(account)).await {
+            Resolver::Url(url) => match tokio::time::timeout(FETCH_TIMEOUT, url.get(account)).await
+            {
                 Ok(Ok(token)) => Some(token),
                 Ok(Err(error)) => {
                     warn!("could not fetch <{}>: {error}", url.of(account));

@@ -98,7 +98,9 @@ impl Url {
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         // Who the server is asked by is not part of the header.
-        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let host = authority
+            .rsplit_once('@')
+            .map_or(authority, |(_, host)| host);
         let request = Request::get(path)
             .header(HOST, host)
             .header(USER_AGENT, "fanline")
@@ -153,7 +155,10 @@ mod tests {
     async fn asks_for_an_account() {
         let (answer, asked) = ask(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\na.b.c").await;
         assert_eq!(answer.unwrap(), "a.b.c");
-        assert!(asked.starts_with("GET /accounts/AB HTTP/1.1\r\n"), "{asked}");
+        assert!(
+            asked.starts_with("GET /accounts/AB HTTP/1.1\r\n"),
+            "{asked}"
+        );
         assert!(asked.contains("host: 127.0.0.1:"), "{asked}");
     }
 

@@ -55,7 +55,10 @@ fn server(accounts: &[String], dir: Option<PathBuf>) -> TestServer {
     };
     let tokens: Vec<&str> = accounts.iter().map(String::as_str).collect();
     let now = i64::try_from(now()).unwrap();
-    let access = Access::new(config).unwrap().with_accounts(&tokens, now).unwrap();
+    let access = Access::new(config)
+        .unwrap()
+        .with_accounts(&tokens, now)
+        .unwrap();
     let folder = dir.map(|dir| {
         ResolverOptions::Directory(DirectoryOptions {
             dir,
@@ -97,7 +100,12 @@ fn users_of_known_accounts_come_in() {
     check(&server, &user(2, |_| {}), 9, true);
     check(&server, &user(2, |_| {}), 8, false);
     check(&server, &user(3, |_| {}), 9, false);
-    check(&server, &user(2, |claims| claims["exp"] = 1.into()), 9, false);
+    check(
+        &server,
+        &user(2, |claims| claims["exp"] = 1.into()),
+        9,
+        false,
+    );
     check(&server, "", 9, false);
     let elsewhere = user(2, |claims| claims["nats"]["src"] = json!(["10.0.0.0/8"]));
     check(&server, &elsewhere, 9, false);
@@ -108,7 +116,10 @@ fn unknown_accounts_are_looked_for() {
     let dir = std::env::temp_dir().join(format!("fanline-operator-{}", std::process::id()));
     let server = server(&[], Some(dir.clone()));
     check(&server, &user(2, |_| {}), 9, false);
-    let file = |number| dir.join(public(KeyKind::Account, number)).with_extension("jwt");
+    let file = |number| {
+        dir.join(public(KeyKind::Account, number))
+            .with_extension("jwt")
+    };
     fs::write(file(2), account(2, 1)).unwrap();
     // By another operator, and in the place of another account.
     fs::write(file(3), account(3, 7)).unwrap();

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use super::nkey::{KeyKind, PublicKey, SecretKey};
 
 pub use claims::{
-    AccountClaims, ActivationClaims, AuthorizationClaims, ExportClaims, GenericClaims, ImportClaims,
-    LatencyClaims, LimitClaims, MappingClaims, OperatorClaims, PermissionClaims, ResponseClaims,
-    ResponseToCallout, SampleClaims, ScopeClaims, SignerClaims, SubjectClaims, TierClaims, TimeRangeClaims, TraceClaims,
-    UserClaims, UserTerms,
+    AccountClaims, ActivationClaims, AuthorizationClaims, ExportClaims, GenericClaims,
+    ImportClaims, LatencyClaims, LimitClaims, MappingClaims, OperatorClaims, PermissionClaims,
+    ResponseClaims, ResponseToCallout, SampleClaims, ScopeClaims, SignerClaims, SubjectClaims,
+    TierClaims, TimeRangeClaims, TraceClaims, UserClaims, UserTerms,
 };
 
 /// No token is longer; a longer one is refused before it is looked at.
@@ -95,7 +95,8 @@ pub struct Claims<B> {
 impl<B> Claims<B> {
     /// Whether it holds at this time, in seconds since 1970.
     pub fn holds_at(&self, now: i64) -> bool {
-        self.expires_at.is_none_or(|end| now < end) && self.not_before.is_none_or(|from| now >= from)
+        self.expires_at.is_none_or(|end| now < end)
+            && self.not_before.is_none_or(|from| now >= from)
     }
 }
 
@@ -266,7 +267,8 @@ impl Raw {
         }
         let issuer = PublicKey::parse(&self.iss).filter(|key| B::ISSUERS.contains(&key.kind()));
         let subject = PublicKey::parse(&self.sub);
-        if !B::SUBJECTS.is_empty() && !subject.is_some_and(|key| B::SUBJECTS.contains(&key.kind())) {
+        if !B::SUBJECTS.is_empty() && !subject.is_some_and(|key| B::SUBJECTS.contains(&key.kind()))
+        {
             return Err(JwtError::Subject);
         }
         let body = serde_json::from_value(self.nats)

@@ -74,7 +74,10 @@ fn a_wrong_type_is_not_a_missing_value() {
     ] {
         let token = user(|claims| claims["nats"][field] = value.clone());
         let error = verified::<UserClaims>(&token).unwrap_err();
-        assert!(matches!(error, JwtError::Content("payload", _)), "{field}: {error}");
+        assert!(
+            matches!(error, JwtError::Content("payload", _)),
+            "{field}: {error}"
+        );
     }
 }
 
@@ -109,7 +112,10 @@ fn says_what_is_wrong() {
     );
     check(&by_user, &JwtError::Issuer);
     let (signed, signature) = good.rsplit_once('.').unwrap();
-    check(&format!("{signed}.{}", &signature[4..]), &JwtError::Signature);
+    check(
+        &format!("{signed}.{}", &signature[4..]),
+        &JwtError::Signature,
+    );
     let other = user(|claims| claims["iat"] = 101.into());
     let (_, foreign) = other.rsplit_once('.').unwrap();
     check(&format!("{signed}.{foreign}"), &JwtError::Signature);

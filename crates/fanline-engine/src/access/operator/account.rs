@@ -66,11 +66,13 @@ impl Authority {
             if let SignerClaims::Scoped(scope) = signer
                 && scope.kind != USER_SCOPE
             {
-                return Err(wrong(&format!("signing key of unknown kind {:?}", scope.kind)));
+                return Err(wrong(&format!(
+                    "signing key of unknown kind {:?}",
+                    scope.kind
+                )));
             }
         }
-        let wanted: Result<Vec<Wanted>, String> =
-            claims.body.imports.iter().map(wanted).collect();
+        let wanted: Result<Vec<Wanted>, String> = claims.body.imports.iter().map(wanted).collect();
         let wanted = wanted.map_err(|error| wrong(&error))?;
         let permissions = permissions(&claims.body.default_permissions);
         let permissions = permissions.map_err(|error| wrong(&error))?;
@@ -142,7 +144,9 @@ impl Authority {
 
     /// The accounts that it imports from.
     pub(super) fn exporters(&self) -> impl Iterator<Item = &str> {
-        self.wanted.iter().map(|wanted| wanted.import.account.as_str())
+        self.wanted
+            .iter()
+            .map(|wanted| wanted.import.account.as_str())
     }
 
     pub(super) fn default_permissions(&self) -> Option<&Permissions> {
@@ -201,7 +205,12 @@ fn check_counts(body: &AccountClaims) -> Result<(), String> {
         return Err("it exports more than it may".into());
     }
     let has_wildcard = |subject: &str| subject.split('.').any(|token| matches!(token, "*" | ">"));
-    if !body.limits.wildcards && body.exports.iter().any(|export| has_wildcard(&export.subject)) {
+    if !body.limits.wildcards
+        && body
+            .exports
+            .iter()
+            .any(|export| has_wildcard(&export.subject))
+    {
         return Err("it may not export wildcards".into());
     }
     Ok(())
@@ -269,7 +278,9 @@ fn sampling(claims: &SampleClaims) -> Option<Sampling> {
         return Some(Sampling::Headers);
     }
     let percent = u8::try_from(claims.0.as_u64()?).ok()?;
-    (1..=100).contains(&percent).then_some(Sampling::Percent(percent))
+    (1..=100)
+        .contains(&percent)
+        .then_some(Sampling::Percent(percent))
 }
 
 fn wanted(claims: &ImportClaims) -> Result<Wanted, String> {
@@ -322,7 +333,9 @@ fn with_wildcards(local: &str) -> String {
 }
 
 /// What may be published and subscribed to, without templates.
-pub(in crate::access) fn permissions(claims: &PermissionClaims) -> Result<Permissions, AccessError> {
+pub(in crate::access) fn permissions(
+    claims: &PermissionClaims,
+) -> Result<Permissions, AccessError> {
     let publish = direction(&claims.publish, Allowed::publish)?;
     let subscribe = direction(&claims.subscribe, Allowed::subscribe)?;
     let responses = claims.resp.as_ref().map(|resp| AllowResponses {

@@ -66,7 +66,9 @@ impl JwtProof {
         }
         let ends = [claims.expires_at, self.authority.claims.expires_at];
         let expires_in = stay(&terms, &self.ip, self.kind, ends, now)?;
-        let mut grant = self.authority.grant(self.account, JwtKey { claims, terms })?;
+        let mut grant = self
+            .authority
+            .grant(self.account, JwtKey { claims, terms })?;
         grant.expires_in = expires_in;
         Some(grant)
     }
@@ -83,8 +85,7 @@ pub(in crate::access) fn stay(
     now: i64,
 ) -> Option<Option<Duration>> {
     let kinds = kinds(terms)?;
-    let may_come =
-        (kinds.is_empty() || kinds.contains(&kind)) && networks::allow(&terms.src, ip);
+    let may_come = (kinds.is_empty() || kinds.contains(&kind)) && networks::allow(&terms.src, ip);
     // Nobody who is trusted has spoken for him: Fanline has no such proxies yet.
     if !may_come || terms.proxy_required {
         return None;
@@ -150,6 +151,7 @@ impl Authority {
             rights: (!is_all).then(|| Arc::new(Rights::new(&permissions))),
             limits: limits(&key.terms),
             expires_in: None,
+            needs_proxy: key.terms.proxy_required,
             key: Some(Key::Jwt(Arc::new(key))),
         })
     }
@@ -179,7 +181,9 @@ impl Authority {
 /// unless nothing else is left.
 fn kinds(terms: &UserTerms) -> Option<Vec<ConnectionKind>> {
     let names = &terms.allowed_connection_types;
-    let known = names.iter().filter_map(|name| ConnectionKind::parse(name).ok());
+    let known = names
+        .iter()
+        .filter_map(|name| ConnectionKind::parse(name).ok());
     let known: Vec<ConnectionKind> = known.collect();
     (names.is_empty() || !known.is_empty()).then_some(known)
 }

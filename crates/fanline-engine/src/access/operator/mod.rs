@@ -29,8 +29,8 @@ use super::jwt::{
 use super::nkey::{KeyKind, PublicKey};
 use crate::shard::Peer;
 pub use account::Authority;
-pub use grant::UserLimits;
 pub(super) use account::permissions;
+pub use grant::UserLimits;
 pub(super) use grant::{JwtKey, JwtProof, limits, stay};
 
 /// Why an account or an operator is not taken.

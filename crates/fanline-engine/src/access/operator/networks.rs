@@ -17,9 +17,11 @@ fn holds(network: &str, address: IpAddr) -> Option<bool> {
     let bits: u32 = bits.parse().ok()?;
     let base: IpAddr = base.parse().ok()?;
     let (base, address, width) = match (base, address) {
-        (IpAddr::V4(base), IpAddr::V4(address)) => {
-            (u128::from(base.to_bits()), u128::from(address.to_bits()), 32)
-        }
+        (IpAddr::V4(base), IpAddr::V4(address)) => (
+            u128::from(base.to_bits()),
+            u128::from(address.to_bits()),
+            32,
+        ),
         (IpAddr::V6(base), IpAddr::V6(address)) => (base.to_bits(), address.to_bits(), 128),
         _ => return Some(false),
     };

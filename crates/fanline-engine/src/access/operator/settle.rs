@@ -39,7 +39,8 @@ pub(super) fn settle(accounts: &mut [Account], now: i64) {
         for import_at in (0..accounts[at].imports.len()).rev() {
             let account = &accounts[at];
             let import = &account.imports[import_at];
-            if account.authority.is_some() && imports::leads_back(account, import, accounts, &names) {
+            if account.authority.is_some() && imports::leads_back(account, import, accounts, &names)
+            {
                 accounts[at].imports.remove(import_at);
             }
         }
@@ -47,12 +48,7 @@ pub(super) fn settle(accounts: &mut [Account], now: i64) {
 }
 
 /// Whether an account has shown a token for an export that asks for one.
-fn is_activated(
-    exporter: &Authority,
-    export: &ExportClaims,
-    importer: &Account,
-    now: i64,
-) -> bool {
+fn is_activated(exporter: &Authority, export: &ExportClaims, importer: &Account, now: i64) -> bool {
     let theirs = importer.authority.iter().flat_map(|theirs| &theirs.wanted);
     let mut theirs = theirs.filter(|wanted| wanted.import.account == exporter.claims.subject);
     theirs.any(|wanted| activates(exporter, export, &importer.name, wanted, now))

@@ -102,5 +102,7 @@ fn tags(tags: &[String], key: &str) -> Vec<String> {
 fn is_pattern(line: &str) -> bool {
     let mut words = line.split(' ');
     let is_filter = |word: &str| Filter::parse(word.as_bytes()).is_ok();
-    words.next().is_some_and(is_filter) && words.next().is_none_or(is_filter) && words.next().is_none()
+    words.next().is_some_and(is_filter)
+        && words.next().is_none_or(is_filter)
+        && words.next().is_none()
 }

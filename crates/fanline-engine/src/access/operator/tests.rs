@@ -100,11 +100,19 @@ fn a_user_of_a_known_account_comes_in() {
     assert!(access.is_required() && access.needs_nonce());
     let token = user(2, free(), |claims| claims["exp"] = (NOW + 60).into());
     let grant = admit(&access, &token, &peer()).unwrap();
-    assert_eq!(access.account_id(&public(KeyKind::Account, 2)), Some(grant.account));
+    assert_eq!(
+        access.account_id(&public(KeyKind::Account, 2)),
+        Some(grant.account)
+    );
     assert_eq!(*grant.user, public(KeyKind::User, 9));
     assert_eq!(grant.expires_in, Some(Duration::from_secs(60)));
     assert!(grant.rights.is_none());
-    assert_eq!(access.renew(&grant).map(|grant| grant.expires_in), Some(grant.expires_in));
+    assert_eq!(
+        access
+            .renew(&grant, ConnectionKind::Standard)
+            .map(|grant| grant.expires_in),
+        Some(grant.expires_in)
+    );
 }
 
 #[test]
@@ -143,20 +151,52 @@ fn who_is_not_let_in() {
     check("expired", with(|c| c["exp"] = NOW.into()), false);
     check("not yet", with(|c| c["nbf"] = (NOW + 1).into()), false);
     check("revoked", with(|c| c["iat"] = (NOW - 20).into()), false);
-    check("elsewhere", with(|c| c["nats"]["src"] = json!(["11.0.0.0/8"])), false);
-    check("from here", with(|c| c["nats"]["src"] = json!(["10.0.0.0/8"])), true);
-    check("another way", with(|c| c["nats"]["allowed_connection_types"] = json!(["WEBSOCKET"])), false);
-    check("no way", with(|c| c["nats"]["allowed_connection_types"] = json!(["SMOKE"])), false);
-    check("a proxy's", with(|c| c["nats"]["proxy_required"] = true.into()), false);
+    check(
+        "elsewhere",
+        with(|c| c["nats"]["src"] = json!(["11.0.0.0/8"])),
+        false,
+    );
+    check(
+        "from here",
+        with(|c| c["nats"]["src"] = json!(["10.0.0.0/8"])),
+        true,
+    );
+    check(
+        "another way",
+        with(|c| c["nats"]["allowed_connection_types"] = json!(["WEBSOCKET"])),
+        false,
+    );
+    check(
+        "no way",
+        with(|c| c["nats"]["allowed_connection_types"] = json!(["SMOKE"])),
+        false,
+    );
+    check(
+        "a proxy's",
+        with(|c| c["nats"]["proxy_required"] = true.into()),
+        false,
+    );
     check(
         "not at this time",
         with(|c| c["nats"]["times"] = json!([{"start": "00:00:00", "end": "01:00:00"}])),
         false,
     );
     let names = |account: String| move |c: &mut Value| c["nats"]["issuer_account"] = account.into();
-    check("by a signing key", user(3, free(), names(of_2.clone())), true);
-    check("by no signing key", user(4, free(), names(of_2.clone())), false);
-    check("by a signing key that names nobody", user(3, free(), |_| {}), false);
+    check(
+        "by a signing key",
+        user(3, free(), names(of_2.clone())),
+        true,
+    );
+    check(
+        "by no signing key",
+        user(4, free(), names(of_2.clone())),
+        false,
+    );
+    check(
+        "by a signing key that names nobody",
+        user(3, free(), |_| {}),
+        false,
+    );
     check("no token", "x".into(), false);
     check("nothing", String::new(), false);
     let good = with(|_| {});
@@ -188,15 +228,30 @@ fn accounts_are_for_operators_to_sign() {
         assert!(access.with_account(&token, NOW).is_err(), "{what}");
     };
     let plain = || claims("account", public(KeyKind::Account, 2), json!({}));
-    check("another operator's", jwt::sign(plain(), &key(KeyKind::Operator, 7)));
+    check(
+        "another operator's",
+        jwt::sign(plain(), &key(KeyKind::Operator, 7)),
+    );
     check("its own", jwt::sign(plain(), &key(KeyKind::Account, 2)));
     let mut expired = plain();
     expired["exp"] = NOW.into();
     check("expired", jwt::sign(expired, &key(KeyKind::Operator, 1)));
-    check("a bad key", account(2, json!({"signing_keys": [public(KeyKind::User, 2)]})));
+    check(
+        "a bad key",
+        account(2, json!({"signing_keys": [public(KeyKind::User, 2)]})),
+    );
     let scope = json!({"kind": "other", "key": public(KeyKind::Account, 3), "template": {}});
-    check("an unknown scope", account(2, json!({"signing_keys": [scope]})));
-    check("a bad export", account(2, json!({"exports": [{"subject": "a..b", "type": "stream"}]})));
+    check(
+        "an unknown scope",
+        account(2, json!({"signing_keys": [scope]})),
+    );
+    check(
+        "a bad export",
+        account(
+            2,
+            json!({"exports": [{"subject": "a..b", "type": "stream"}]}),
+        ),
+    );
     let few = json!({"limits": {"exports": 0}, "exports": [{"subject": "a", "type": "stream"}]});
     check("too many exports", account(2, few));
 }
@@ -215,7 +270,10 @@ fn operators_speak_for_themselves() {
         jwt::sign(claims, &key(KeyKind::Operator, signer))
     };
     assert!(trusted.account(&account(5), NOW).is_ok());
-    assert!(trusted.account(&account(4), NOW).is_err(), "only its signing keys sign");
+    assert!(
+        trusted.account(&account(4), NOW).is_err(),
+        "only its signing keys sign"
+    );
     let by_another = jwt::sign(own, &key(KeyKind::Operator, 5));
     assert!(trusted.trust(&by_another, NOW).is_err());
     assert!(trusted.trust_key(&public(KeyKind::Account, 1)).is_err());
@@ -242,7 +300,13 @@ fn scoped_keys_grant_what_their_template_says() {
     let open = scoped(template);
     let grant = admit(&open, &token, &peer()).unwrap();
     let rights = grant.rights.clone().unwrap();
-    for (topic, may) in [("u.n.a", true), ("u.m.a", false), ("t.red", true), ("t.blue", true), ("t.x", false)] {
+    for (topic, may) in [
+        ("u.n.a", true),
+        ("u.m.a", false),
+        ("t.red", true),
+        ("t.blue", true),
+        ("t.x", false),
+    ] {
         assert_eq!(rights.may_publish(topic.as_bytes()), may, "{topic}");
     }
     assert!(!rights.may_subscribe(b"a", b"") && !rights.may_subscribe(b"none.a", b""));
@@ -256,7 +320,10 @@ fn scoped_keys_grant_what_their_template_says() {
     assert!(admit(&scoped(unknown), &token, &peer()).is_none());
     // At another template, from elsewhere, he has to come anew.
     let elsewhere = scoped(json!({"src": ["11.0.0.0/8"]}));
-    assert!(elsewhere.renew(&grant).is_none() && open.renew(&grant).is_some());
+    assert!(
+        elsewhere.renew(&grant, ConnectionKind::Standard).is_none()
+            && open.renew(&grant, ConnectionKind::Standard).is_some()
+    );
 }
 
 #[test]
@@ -265,14 +332,17 @@ fn what_is_taken_back_holds_no_more() {
     let grant = admit(&before, &user(2, free(), |_| {}), &peer()).unwrap();
     let everybody = account(2, json!({"revocations": {"*": NOW}}));
     let after = before.with_account(&everybody, NOW).unwrap();
-    assert!(after.renew(&grant).is_none());
+    assert!(after.renew(&grant, ConnectionKind::Standard).is_none());
     let unchanged = before.with_account(&account(4, json!({})), NOW).unwrap();
-    assert!(unchanged.renew(&grant).is_some());
+    assert!(unchanged.renew(&grant, ConnectionKind::Standard).is_some());
 }
 
 #[test]
 fn users_without_permissions_have_the_default_ones() {
-    let access = access(&[account(2, json!({"default_permissions": {"pub": {"deny": ["x"]}}}))]);
+    let access = access(&[account(
+        2,
+        json!({"default_permissions": {"pub": {"deny": ["x"]}}}),
+    )]);
     let grant = admit(&access, &user(2, free(), |_| {}), &peer()).unwrap();
     assert!(!grant.rights.unwrap().may_publish(b"x"));
 }
@@ -291,11 +361,17 @@ fn imports_wait_for_their_exports() {
     assert_eq!(imports(&alone), 0);
     assert_eq!(alone.missing_exporters(), [public(KeyKind::Account, 3)]);
     let exporter = |exports: Value| account(3, json!({"exports": exports}));
-    let both = alone.with_account(&exporter(json!([{"subject": "a.>", "type": "stream"}])), NOW);
+    let both = alone.with_account(
+        &exporter(json!([{"subject": "a.>", "type": "stream"}])),
+        NOW,
+    );
     let both = both.unwrap();
     assert_eq!(imports(&both), 1);
     assert!(both.missing_exporters().is_empty());
-    assert_eq!(imports(&both.with_account(&exporter(json!([])), NOW).unwrap()), 0);
+    assert_eq!(
+        imports(&both.with_account(&exporter(json!([])), NOW).unwrap()),
+        0
+    );
 }
 
 #[test]
@@ -315,18 +391,38 @@ fn what_asks_for_a_token_is_had_with_one() {
     let says = || json!({"subject": "a.b", "kind": "stream"});
     let named = || json!({"subject": "a.b", "kind": "stream", "issuer_account": public(KeyKind::Account, 3)});
     let check = |what: &str, importer: u8, token: Option<String>, expected: usize| {
-        let mut import = json!({"subject": "a.b", "account": public(KeyKind::Account, 3), "type": "stream"});
+        let mut import =
+            json!({"subject": "a.b", "account": public(KeyKind::Account, 3), "type": "stream"});
         if let Some(token) = token {
             import["token"] = token.into();
         }
-        let access = access(&[exporter.clone(), account(importer, json!({"imports": [import]}))]);
-        let id = access.account_id(&public(KeyKind::Account, importer)).unwrap();
-        assert_eq!(access.account(id).unwrap().imports.len(), expected, "{what}");
+        let access = access(&[
+            exporter.clone(),
+            account(importer, json!({"imports": [import]})),
+        ]);
+        let id = access
+            .account_id(&public(KeyKind::Account, importer))
+            .unwrap();
+        assert_eq!(
+            access.account(id).unwrap().imports.len(),
+            expected,
+            "{what}"
+        );
     };
     check("no token", 2, None, 0);
     check("its token", 2, Some(activation(3, 2, says(), 0)), 1);
-    check("by its signing key", 2, Some(activation(6, 2, named(), 0)), 1);
-    check("by its signing key for nobody", 2, Some(activation(6, 2, says(), 0)), 0);
+    check(
+        "by its signing key",
+        2,
+        Some(activation(6, 2, named(), 0)),
+        1,
+    );
+    check(
+        "by its signing key for nobody",
+        2,
+        Some(activation(6, 2, says(), 0)),
+        0,
+    );
     check("another's token", 2, Some(activation(3, 4, says(), 0)), 0);
     check("by itself", 2, Some(activation(2, 2, named(), 0)), 0);
     check("expired", 2, Some(activation(3, 2, says(), NOW)), 0);
@@ -364,9 +460,19 @@ fn others_have_nothing_to_say_in_operator_mode() {
     let access = access(&[account(2, json!({}))]);
     for shown in [
         Credentials::default(),
-        Credentials { user: "ada", pass: "pw", ..Credentials::default() },
-        Credentials { auth_token: "t", ..Credentials::default() },
-        Credentials { nkey: &public(KeyKind::User, 9), ..Credentials::default() },
+        Credentials {
+            user: "ada",
+            pass: "pw",
+            ..Credentials::default()
+        },
+        Credentials {
+            auth_token: "t",
+            ..Credentials::default()
+        },
+        Credentials {
+            nkey: &public(KeyKind::User, 9),
+            ..Credentials::default()
+        },
     ] {
         assert!(matches!(access.admit(&shown, &peer()), Decision::Refused));
     }
@@ -374,8 +480,14 @@ fn others_have_nothing_to_say_in_operator_mode() {
         operators: Some(operators()),
         ..AccessConfig::default()
     };
-    config.account_mut("A").users.push(crate::access::User::new("ada", "pw"));
-    assert!(matches!(Access::new(config), Err(AccessError::OperatorAndUsers(_))));
+    config
+        .account_mut("A")
+        .users
+        .push(crate::access::User::new("ada", "pw"));
+    assert!(matches!(
+        Access::new(config),
+        Err(AccessError::OperatorAndUsers(_))
+    ));
 }
 
 #[test]
@@ -384,34 +496,60 @@ fn those_who_show_nothing_are_the_sentinel() {
     let mut operators = operators();
     assert!(operators.set_sentinel("x").is_err());
     operators.set_sentinel(&user(2, bearer, |_| {})).unwrap();
-    let config = AccessConfig { operators: Some(operators), ..AccessConfig::default() };
-    let access = Access::new(config).unwrap().with_account(&account(2, json!({})), NOW).unwrap();
+    let config = AccessConfig {
+        operators: Some(operators),
+        ..AccessConfig::default()
+    };
+    let access = Access::new(config)
+        .unwrap()
+        .with_account(&account(2, json!({})), NOW)
+        .unwrap();
     let decide = |shown: &Credentials<'_>| match access.admit(shown, &peer()) {
         Decision::Later(check) => check.perform(NOW).is_some(),
         _ => false,
     };
     assert!(decide(&Credentials::default()));
-    assert!(!decide(&Credentials { user: "ada", ..Credentials::default() }));
-    let standard = Peer { kind: ConnectionKind::WebSocket, ..peer() };
+    assert!(!decide(&Credentials {
+        user: "ada",
+        ..Credentials::default()
+    }));
+    let standard = Peer {
+        kind: ConnectionKind::WebSocket,
+        ..peer()
+    };
     let shown = Credentials::default();
-    assert!(matches!(access.admit(&shown, &standard), Decision::Later(_)));
+    assert!(matches!(
+        access.admit(&shown, &standard),
+        Decision::Later(_)
+    ));
 }
 
 #[test]
 fn only_operators_have_accounts_deleted() {
     let trusted = operators();
     let doomed = public(KeyKind::Account, 2);
-    let check = |what: &str, signer: SecretKey, subject: SecretKey, accounts: Value, is_taken: bool| {
-        let claims = json!({"sub": subject.public().encode(), "nats": {"accounts": accounts}});
-        let outcome = trusted.deletions(&jwt::sign(claims, &signer), NOW);
-        assert_eq!(outcome.ok(), is_taken.then(|| vec![doomed.clone()]), "{what}");
-    };
+    let check =
+        |what: &str, signer: SecretKey, subject: SecretKey, accounts: Value, is_taken: bool| {
+            let claims = json!({"sub": subject.public().encode(), "nats": {"accounts": accounts}});
+            let outcome = trusted.deletions(&jwt::sign(claims, &signer), NOW);
+            assert_eq!(
+                outcome.ok(),
+                is_taken.then(|| vec![doomed.clone()]),
+                "{what}"
+            );
+        };
     let one = || key(KeyKind::Operator, 1);
     let other = || key(KeyKind::Operator, 7);
     check("as it should be", one(), one(), json!([doomed]), true);
     check("another operator", other(), other(), json!([doomed]), false);
     check("in another's name", other(), one(), json!([doomed]), false);
-    check("an account", key(KeyKind::Account, 2), key(KeyKind::Account, 2), json!([doomed]), false);
+    check(
+        "an account",
+        key(KeyKind::Account, 2),
+        key(KeyKind::Account, 2),
+        json!([doomed]),
+        false,
+    );
     check("no list", one(), one(), json!("x"), false);
     check("no account", one(), one(), json!(["../x"]), false);
 }

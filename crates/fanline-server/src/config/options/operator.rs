@@ -55,13 +55,21 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .alias(&["account_resolver"])
     .help("Where accounts are found: `MEMORY`, `URL(…)`, or a block about a folder."),
-    within("resolver.type", Text).limit("`memory`, `full`, `cache`").help("Of what kind it is."),
+    within("resolver.type", Text)
+        .limit("`memory`, `full`, `cache`")
+        .help("Of what kind it is."),
     within("resolver.dir", Path).help("The folder: an account's JWT is in `<account>.jwt`."),
-    within("resolver.allow_delete", Bool).default("false").help("JWTs may be deleted."),
-    within("resolver.hard_delete", Bool).default("false").help("What is deleted is not kept beside."),
+    within("resolver.allow_delete", Bool)
+        .default("false")
+        .help("JWTs may be deleted."),
+    within("resolver.hard_delete", Bool)
+        .default("false")
+        .help("What is deleted is not kept beside."),
     within("resolver.interval", Duration).help("For clusters."),
     within("resolver.timeout", Duration).help("For clusters."),
-    within("resolver.limit", Integer).default("0").help("The most JWTs; 0 is any number."),
+    within("resolver.limit", Integer)
+        .default("0")
+        .help("The most JWTs; 0 is any number."),
     within("resolver.ttl", Duration).help("How long a JWT of a cache is good for."),
     works(
         "resolver_preload",
@@ -76,8 +84,9 @@ pub(super) const OPTIONS: &[Entry] = &[
         },
         |loaded| {
             let preload = loaded.operator.preload.iter();
-            let accounts: serde_json::Map<String, Json> =
-                preload.map(|(account, token)| (account.clone(), json!(token))).collect();
+            let accounts: serde_json::Map<String, Json> = preload
+                .map(|(account, token)| (account.clone(), json!(token)))
+                .collect();
             match accounts.is_empty() {
                 true => Json::Null,
                 false => accounts.into(),
