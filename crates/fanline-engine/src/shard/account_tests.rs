@@ -261,10 +261,7 @@ fn the_server_itself_is_none_of_its_clients() {
     let server = world.open(0);
     world.shards[0].admit_insider(server.id);
     world.read(server);
-    world.say(
-        server,
-        "CONNECT {\"verbose\":false}\r\nSUB a 1\r\nSUB b 2\r\nPING\r\n",
-    );
+    world.say(server, "SUB a 1\r\nSUB b 2\r\nPING\r\n");
     assert_eq!(world.read(server), "PONG\r\n");
     // Another directory takes the place of the first, and the server stays.
     let access = Access::new(config).unwrap();

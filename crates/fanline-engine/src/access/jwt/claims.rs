@@ -231,7 +231,7 @@ pub enum SignerClaims {
     /// Of any rights.
     Plain(String),
     /// Of the rights that its template says.
-    Scoped(ScopeClaims),
+    Scoped(Box<ScopeClaims>),
 }
 
 claims!(

@@ -199,7 +199,13 @@ fn who_is_not_let_in() {
     );
     check("no token", "x".into(), false);
     check("nothing", String::new(), false);
-    let good = with(|_| {});
+}
+
+#[test]
+fn who_signs_nothing_or_for_another_is_not_let_in() {
+    let access = access(&[account(2, json!({}))]);
+    let good = user(2, free(), |_| {});
+    assert!(admit(&access, &good, &peer()).is_some());
     let thief = key(KeyKind::User, 8);
     assert!(admit_signed(&access, &good, &peer(), &thief).is_none());
     let silent = Peer {
