@@ -1,6 +1,7 @@
 """Asks nats-server and the server under test for everything that monitoring and the system account tell, and compares
 which keys there are and of which type their values are. `differences.json` says what may differ, and why."""
 
+import asyncio
 import json
 import os
 import tempfile
@@ -10,6 +11,8 @@ import urllib.request
 from harness.peer import CONNECT, Peer
 from harness.report import Report, check, is_reference, reference_server, server_under_test
 from harness.server import Server, port_free
+
+from . import tracing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -156,12 +159,12 @@ class Client:
 class Watched:
     """A server with somebody in it."""
 
-    def __init__(self, binary: str, folder: str):
+    def __init__(self, binary: str, folder: str, configuration: str = CONFIGURATION):
         self.monitor = port_free()
         os.makedirs(folder)
         path = os.path.join(folder, "server.conf")
         with open(path, "w") as file:
-            file.write(CONFIGURATION)
+            file.write(configuration)
         flags = ("-c", path, "-js", "-sd", os.path.join(folder, "store"), "-m", str(self.monitor))
         self.server = Server(binary, *flags)
 
@@ -202,7 +205,26 @@ def main():
         finally:
             wanted.server.kill()
             found.server.kill()
+        trace_both(report, folder)
     report.end()
+
+
+def trace_both(report: Report, folder: str):
+    """Where messages go."""
+    answers = []
+    for binary, name in ((reference_server(), "traced-wanted"), (server_under_test(), "traced-found")):
+        watched = Watched(binary, os.path.join(folder, name), tracing.CONFIGURATION)
+        watched.server.start()
+        try:
+            answers.append(asyncio.run(tracing.ask_all(watched.server.port)))
+        finally:
+            watched.server.kill()
+    for (who, subject, headers), wanted, found in zip(tracing.MESSAGES, *answers, strict=True):
+        report.run(f"trace: {subject} of {who} with {headers}", same, wanted, found)
+
+
+def same(wanted, found):
+    check(wanted == found, f"{found}\nnot\n{wanted}")
 
 
 def requests():

@@ -28,6 +28,7 @@ mod shard;
 mod short_bytes;
 pub mod store;
 mod topic;
+mod trace;
 pub mod transform;
 mod trie;
 pub mod websocket;

@@ -33,6 +33,25 @@ impl AccountId {
     }
 }
 
+/// Where traces go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceTo {
+    /// The topic.
+    pub dest: String,
+    /// Of how many messages in a hundred that ask for it.
+    pub percent: u8,
+}
+
+impl TraceTo {
+    /// Of all messages.
+    pub fn all(dest: impl Into<String>) -> Self {
+        TraceTo {
+            dest: dest.into(),
+            percent: 100,
+        }
+    }
+}
+
 /// One account, as it was configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
@@ -55,7 +74,7 @@ pub struct Account {
     /// Other names for what is published in it.
     pub mappings: Vec<Mapping>,
     /// Where traces of messages with a `traceparent` header go.
-    pub trace_dest: Option<String>,
+    pub trace: Option<TraceTo>,
     /// In operator mode, who signs its users.
     pub authority: Option<Arc<Authority>>,
 }

@@ -28,7 +28,7 @@ use nkey::{KeyKind, PublicKey};
 
 pub use account::{
     Account, AccountId, ClientLimits, Destination, Export, ExportKind, GLOBAL_ACCOUNT, Import,
-    ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling,
+    ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling, TraceTo,
 };
 pub use admit::{Credentials, Decision, Grant};
 pub use auth::Auth;

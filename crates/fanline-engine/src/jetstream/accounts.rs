@@ -9,8 +9,9 @@ use super::limits::{AccountLimits, Reserved, Used};
 use super::overview::{Overview, OverviewWanted};
 use super::streams::StreamId;
 use super::{ApiError, Handler, Message, Now, Ports, api};
-use crate::access::{Access, AccountId};
+use crate::access::{Access, AccountId, TraceTo};
 use crate::store::{DiskError, SyncId};
+use crate::trace::Asked;
 
 /// What is asked of JetStream, in every account.
 const API: &str = "$JS.API.>";
@@ -75,6 +76,8 @@ struct Seat {
     state: State,
     used: Used,
     timer: Option<Duration>,
+    /// Where traces of others go.
+    trace: Option<TraceTo>,
 }
 
 #[derive(Default)]
@@ -112,6 +115,7 @@ impl JetStreams {
             let all = || (is_alone && id == AccountId::GLOBAL).then(AccountLimits::default);
             let limits = account.jetstream.clone().or_else(all);
             self.grant(id, &account.name, limits, now, ports);
+            self.seats[id.index()].trace.clone_from(&account.trace);
         }
     }
 
@@ -341,6 +345,7 @@ impl Default for Seat {
             state: State::Refused,
             used: Used::default(),
             timer: None,
+            trace: None,
         }
     }
 }
@@ -395,6 +400,27 @@ impl Handler for JetStreams {
         if let Some(jetstream) = self.touch(account) {
             jetstream.handle(message, now, ports.of(account));
         }
+    }
+
+    fn trace(
+        &mut self,
+        account: AccountId,
+        message: &Message<'_>,
+        index: u16,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) -> bool {
+        let seat = self.seats.get(account.index());
+        let by_parent = seat.and_then(|seat| seat.trace.clone());
+        // It was decided where it came in whether it is one of those that are told of.
+        let Some(asked) = Asked::read(message.headers, by_parent.as_ref(), 0) else {
+            return true;
+        };
+        let is_only = asked.is_only;
+        if let Some(jetstream) = self.touch(account) {
+            jetstream.trace(asked, message, index, now, ports.of(account));
+        }
+        !is_only
     }
 
     fn handle_interest(

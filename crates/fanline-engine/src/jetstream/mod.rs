@@ -24,6 +24,7 @@ pub mod stream;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod transfer;
 
 use std::time::Duration;
@@ -112,6 +113,19 @@ pub trait Handler {
         now: Now,
         ports: &mut dyn Ports,
     );
+
+    /// Tells where a message goes that is traced, and came to the shard of this index. Whether it is to be
+    /// handled as well.
+    fn trace(
+        &mut self,
+        _account: AccountId,
+        _message: &Message<'_>,
+        _index: u16,
+        _now: Now,
+        _ports: &mut dyn Ports,
+    ) -> bool {
+        true
+    }
 
     /// Takes note that the first one has subscribed to a filter, or the last one has left it, or that a
     /// queue group there has changed.

@@ -11,13 +11,13 @@ use crate::access::{
 use crate::limits::Limits;
 use crate::topic::Filter;
 
-const SERVICE: ExportKind = ExportKind::Service {
+pub(super) const SERVICE: ExportKind = ExportKind::Service {
     response: ResponseKind::Single,
     response_threshold: None,
     latency: None,
 };
 
-fn export(kind: ExportKind, subject: &str) -> Export {
+pub(super) fn export(kind: ExportKind, subject: &str) -> Export {
     Export {
         kind,
         subject: subject.into(),
@@ -27,7 +27,7 @@ fn export(kind: ExportKind, subject: &str) -> Export {
     }
 }
 
-fn import(kind: ImportKind, account: &str, subject: &str, to: Option<&str>) -> Import {
+pub(super) fn import(kind: ImportKind, account: &str, subject: &str, to: Option<&str>) -> Import {
     Import {
         kind,
         account: account.into(),
@@ -37,16 +37,16 @@ fn import(kind: ImportKind, account: &str, subject: &str, to: Option<&str>) -> I
     }
 }
 
-fn ask(account: &str, subject: &str, to: Option<&str>) -> Import {
+pub(super) fn ask(account: &str, subject: &str, to: Option<&str>) -> Import {
     import(ImportKind::Service { share: false }, account, subject, to)
 }
 
-fn read(account: &str, subject: &str, to: Option<&str>) -> Import {
+pub(super) fn read(account: &str, subject: &str, to: Option<&str>) -> Import {
     import(ImportKind::Stream, account, subject, to)
 }
 
 /// Shards of a server with these accounts.
-fn world(shards: usize, config: AccessConfig) -> (World, Access) {
+pub(super) fn world(shards: usize, config: AccessConfig) -> (World, Access) {
     let access = Access::new(config.clone()).unwrap();
     let world = World::with(
         shards,
@@ -56,7 +56,7 @@ fn world(shards: usize, config: AccessConfig) -> (World, Access) {
     (world, access)
 }
 
-fn client(world: &mut World, access: &Access, shard: usize, account: &str) -> Client {
+pub(super) fn client(world: &mut World, access: &Access, shard: usize, account: &str) -> Client {
     let client = world.client(shard);
     let account = access.account_id(account).unwrap();
     world.shards[shard].bind(client.id, account);

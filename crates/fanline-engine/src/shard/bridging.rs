@@ -127,6 +127,7 @@ impl Shard {
         match mapped {
             Mapped::Unchanged => self.publish_as(intake, publish, from),
             Mapped::Renamed => {
+                self.trace_mapping(&renamed);
                 let publish = Publish {
                     topic: &renamed,
                     ..publish.clone()
@@ -157,15 +158,25 @@ impl Shard {
         let mut exits = self.routers[account].take_exits(memo);
         let mut delivered = false;
         for exit in &mut exits {
-            let is_heard =
-                match exit.kind {
-                    BridgeKind::Stream => self.pass_on(exit, message),
-                    // Another message begins, with groups of its own.
-                    BridgeKind::Service(terms) => self
-                        .without_served(|shard| shard.ask(account, exit, terms, message, origin)),
-                    BridgeKind::Replies => self
-                        .without_served(|shard| shard.pass_answer(account, topic, message, origin)),
-                };
+            let is_heard = match exit.kind {
+                BridgeKind::Stream => {
+                    self.trace_export(account, exit, topic);
+                    let is_heard = self.pass_on(exit, message);
+                    self.trace_return();
+                    is_heard
+                }
+                // Another message begins, with groups of its own.
+                BridgeKind::Service(terms) => {
+                    self.trace_import(exit, topic);
+                    let is_heard = self
+                        .without_served(|shard| shard.ask(account, exit, terms, message, origin));
+                    self.trace_return();
+                    is_heard
+                }
+                BridgeKind::Replies => {
+                    self.without_served(|shard| shard.pass_answer(account, topic, message, origin))
+                }
+            };
             let may_be_skipped = match exit.kind {
                 BridgeKind::Stream => true,
                 // It is reported each time that nobody is there.

@@ -10,6 +10,9 @@ use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 /// How often a message to a queue group may be passed on because its members have just left.
 pub(super) const HOPS_MAX: u8 = 4;
 
+/// Set in [`Crossing::hops`] when the message is traced.
+pub(super) const TRACED: u8 = 0x80;
+
 /// What one shard has to tell another.
 #[derive(Default)]
 pub struct Batch {

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use slab::Slab;
 
-use super::crossing::{Batch, Crossing, HOPS_MAX};
+use super::crossing::{Batch, Crossing, HOPS_MAX, TRACED};
 use super::run::Waiting;
 use super::session::{Session, SessionId};
 use super::{Pending, Random, Shard};
@@ -132,6 +132,11 @@ impl FanOut<'_> {
     /// Queues the message for one subscription; false when it cannot get it.
     #[inline]
     fn deliver(&mut self, id: SubId, route: &Route, message: &Message<'_>) -> bool {
+        if self.pending.watches
+            && let Some(delivered) = self.watch(id, route, message)
+        {
+            return delivered;
+        }
         let sub = self.subs.get_mut(id);
         let session = &mut self.sessions[sub.session() as usize];
         if !self.origin.reaches(sub.session(), session) {
@@ -171,15 +176,27 @@ impl FanOut<'_> {
         session.out_msgs += 1;
         session.out_bytes += payload_bytes as u64;
         self.pending.count_produced(sub.session(), session, before);
-        if self.pending.traces {
-            let takes_headers = session.takes_headers;
-            self.pending
-                .trace_delivery(sub, route, message, takes_headers);
-        }
         if sub.count() {
             self.pending.spent.push(id);
         }
         true
+    }
+
+    /// Whether a subscription gets a message at all.
+    pub(super) fn may_deliver(&self, id: SubId, route: &Route, message: &Message<'_>) -> bool {
+        let sub = self.subs.get(id);
+        let session = &self.sessions[sub.session() as usize];
+        self.origin.reaches(sub.session(), session)
+            && (!sub.is_filtered() || passes(session, sub, route, message.head))
+    }
+
+    /// What a message begins to cross with.
+    #[inline]
+    fn first_hop(&mut self, account: AccountId, crossings: &mut RemoteTargets) -> u8 {
+        match self.pending.watches {
+            false => 0,
+            true => self.pending.watch_crossing(account, crossings),
+        }
     }
 
     /// Queues several messages without headers for one subscription, until it has had all that it
@@ -326,7 +343,8 @@ impl Shard {
             crossings.set_plain(route.plain_remote);
             let is_served = |group: &[u8]| bridging.is_served(group);
             delivered |= fan_out.deliver_to_groups(route, message, random, crossings, is_served);
-            delivered |= crossings.post(outgoing, account, topic, message, 0);
+            let hops = fan_out.first_hop(account, crossings);
+            delivered |= crossings.post(outgoing, account, topic, message, hops);
         }
         self.settle_if_needed();
         delivered
@@ -367,7 +385,8 @@ impl Shard {
         let is_left = |group: &[u8]| left.iter().any(|name| name == group);
         let is_served = |group: &[u8]| is_left(group) || bridging.is_served(group);
         let mut delivered = fan_out.deliver_to_groups(route, message, random, crossings, is_served);
-        delivered |= crossings.post(outgoing, account, topic, message, 0);
+        let hops = fan_out.first_hop(account, crossings);
+        delivered |= crossings.post(outgoing, account, topic, message, hops);
         if !self.routers.is_dead_end(account, memo) {
             self.bridging.note_served(kept);
             delivered |= self.follow_bridges(account, topic, message, origin, memo);
@@ -386,6 +405,9 @@ impl Shard {
     /// of each group it was passed on for. When a group's last member here has just left, the
     /// message goes on to where there is one.
     pub(super) fn fan_out_crossing(&mut self, crossing: Crossing<'_>, memo: &mut RouteMemo) {
+        if crossing.hops & TRACED != 0 {
+            return self.receive_traced(crossing, memo);
+        }
         let Crossing {
             account,
             topic,
@@ -435,7 +457,8 @@ impl Shard {
             }
         }
         let has_exits = plain && route.has_exits();
-        crossings.post(outgoing, account, topic, &message, hops + 1);
+        let first = fan_out.first_hop(account, crossings);
+        crossings.post(outgoing, account, topic, &message, first | (hops + 1));
         if has_exits {
             self.follow_answers(account, topic, &message, *memo);
         }
@@ -445,6 +468,7 @@ impl Shard {
     /// Ends the subscriptions that had their last message, and the sessions that have too much
     /// waiting.
     fn settle_fan_out(&mut self) {
+        self.name_traced();
         while let Some(id) = self.pending.spent.pop() {
             self.drop_subscription(id);
         }
@@ -505,6 +529,23 @@ impl RemoteTargets {
 
     pub(super) fn is_empty(&self) -> bool {
         self.plain.is_empty() && self.with_groups.is_empty()
+    }
+
+    /// Those that would get it.
+    pub(super) fn shards(&self) -> impl Iterator<Item = u16> + use<> {
+        let mut all = self.with_groups;
+        all.add(self.plain);
+        all.iter()
+    }
+
+    /// Nobody gets it.
+    pub(super) fn clear(&mut self) {
+        self.plain = ShardSet::default();
+        for shard in std::mem::take(&mut self.with_groups).iter() {
+            if let Some(names) = self.names.get_mut(usize::from(shard)) {
+                names.clear();
+            }
+        }
     }
 
     pub(super) fn add_group(&mut self, shard: u16, name: &[u8]) {

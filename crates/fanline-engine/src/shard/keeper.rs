@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use super::bridging::BRIDGES_MAX;
-use super::crossing::{Batch, Place, Said};
+use super::crossing::{Batch, Place, Said, TRACED};
 use super::deliver::{Message as Framed, RemoteTargets};
 use super::{Random, Receipt, SHARDS_MAX, ShardConfig, announce};
 use crate::access::{Access, AccountId, overlap};
@@ -118,9 +118,13 @@ impl<H: Handler> Keeper<H> {
                         headers,
                         payload: &rest[..rest.len() - 2],
                     };
-                    let outside = &mut self.outside;
-                    self.handler
-                        .handle(crossing.account, &message, now, outside);
+                    let index = self.outside.index;
+                    let (account, outside) = (crossing.account, &mut self.outside);
+                    let is_taken = crossing.hops & TRACED == 0
+                        || self.handler.trace(account, &message, index, now, outside);
+                    if is_taken {
+                        self.handler.handle(account, &message, now, outside);
+                    }
                 }
                 // Who connects is no business of the keeper's.
                 Said::Had { .. } => {}

@@ -15,7 +15,7 @@ use super::deliver::{Message, Origin};
 use crate::access::{AccountId, ExportKind, Sampling};
 use crate::jetstream::Timestamp;
 use crate::jetstream::random::Random;
-use crate::router::{RouteMemo, Terms};
+use crate::router::Terms;
 
 const TYPE: &str = "io.nats.server.metric.v1.service_latency";
 
@@ -149,23 +149,7 @@ impl Shard {
         let Ok(json) = serde_json::to_vec(&report) else {
             return;
         };
-        let mut frame = format!("{}\r\n", json.len()).into_bytes();
-        let args_bytes = frame.len();
-        frame.extend_from_slice(&json);
-        frame.extend_from_slice(b"\r\n");
-        let message = Message {
-            head: &[],
-            reply_bytes: 0,
-            header_bytes: 0,
-            args: &frame[..args_bytes],
-            body: &frame[args_bytes..],
-            tail: &frame,
-            shared: None,
-        };
-        let mut memo = RouteMemo::default();
-        let topic = measure.subject.as_bytes();
-        // Whether anybody listens is his business.
-        self.fan_out(exporter, topic, &message, Origin::ELSEWHERE, &mut memo);
+        self.tell_all(exporter, measure.subject.as_bytes(), &json);
     }
 
     fn who_is(&self, account: AccountId, is_detailed: bool, origin: Origin) -> Value {
@@ -183,7 +167,7 @@ impl Shard {
     }
 
     /// When a moment of this server was.
-    fn date(&self, at: Duration) -> Timestamp {
+    pub(super) fn date(&self, at: Duration) -> Timestamp {
         let since_1970 = self.info.started_at.saturating_add(at);
         let nanos = i64::try_from(since_1970.as_nanos());
         Timestamp::from_unix_nanos(nanos.unwrap_or(i64::MAX))

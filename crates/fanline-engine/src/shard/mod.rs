@@ -23,6 +23,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod tracing;
 mod verbs;
 
 use std::collections::BTreeSet;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::deliver::Message;
 use super::session::{Session, SessionId};
+use super::tracing::Traced;
 use super::verbs::{first_line, text};
 use crate::limits::Limits;
 use crate::router::{Route, SubId, Subscription};
@@ -40,7 +41,12 @@ pub(super) struct Pending {
     pub(super) congested: Option<(SessionId, usize)>,
     /// Bytes queued since the batch began.
     pub(super) produced_bytes: usize,
+    /// Whether each line is told.
     pub(super) traces: bool,
+    /// The message at hand, if its way is told.
+    pub(super) traced: Option<Box<Traced>>,
+    /// Whether there is anything to be told of a delivery.
+    pub(super) watches: bool,
     pub(super) trace_lines: Vec<(SessionId, String)>,
     /// What the log is to say.
     pub(super) notices: Vec<(SessionId, String)>,
@@ -59,6 +65,7 @@ impl Pending {
         self.congested_bytes = CONGESTED_BYTES.min(limits.pending_bytes_max / 2);
         self.overflow_bytes = limits.pending_bytes_max;
         self.traces = traces;
+        self.watches = traces;
     }
 
     /// Notes what the log is to say of a session.

@@ -38,6 +38,11 @@ impl Restriction {
         })
     }
 
+    /// Whether a topic may be published to, without the answers that may be given.
+    pub(super) fn may_publish(&self, topic: &[u8]) -> bool {
+        self.rights.may_publish(topic)
+    }
+
     /// Takes note of where an answer to a message may go.
     #[cold]
     pub(super) fn note_reply(&mut self, reply: &[u8], now: std::time::Duration) {
@@ -89,7 +94,9 @@ impl Shard {
         self.pending.notice(id, || {
             format!("{who} - Publish Violation - Subject {topic:?}")
         });
-        self.send_error(id, &ClientError::PublishDenied(topic));
+        let error = ClientError::PublishDenied(topic);
+        self.pending.trace_refusal(&error);
+        self.send_error(id, &error);
     }
 
     /// Whether a client may subscribe; tells it when not.

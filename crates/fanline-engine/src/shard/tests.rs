@@ -166,6 +166,7 @@ fn a_trace_shows_both_directions_and_no_secrets() {
         "CONNECT {\"headers\":false,\"no_responders\":false}\r\nSUB a 9\r\n",
     );
     world.shards[0].pending.traces = true;
+    world.shards[0].pending.watches = true;
     world.say(
         client,
         "CONNECT {\"name\":\"n\",\"PASS\":\"p\",\"auth_token\":\"t\"}\r\nSUB a 1\r\nPING\r\n\

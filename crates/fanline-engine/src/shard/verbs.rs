@@ -16,6 +16,7 @@ use crate::nats::parse::{ParseLimits, Publish, Verb};
 use crate::outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 use crate::router::RouteMemo;
 use crate::topic::{Filter, is_literal_topic};
+use crate::trace::may_be_asked_for;
 
 /// When a new client is pinged for the first time, to learn its round trip; up to a fifth more.
 const FIRST_PING: Duration = Duration::from_secs(2);
@@ -237,6 +238,24 @@ impl Shard {
     /// Takes a message. `from` is where its verb begins in the chunk.
     #[inline(always)]
     pub(super) fn publish(&mut self, intake: &mut Intake<'_>, publish: &Publish<'_>, from: usize) {
+        if publish.header_bytes > 0 {
+            let start = from + publish.body.start;
+            let headers = &intake.chunk[start..start + publish.header_bytes];
+            if may_be_asked_for(headers) {
+                return self.publish_traced(intake, publish, from);
+            }
+        }
+        self.publish_untraced(intake, publish, from);
+    }
+
+    /// The same for a message whose headers were looked at.
+    #[inline(always)]
+    pub(super) fn publish_untraced(
+        &mut self,
+        intake: &mut Intake<'_>,
+        publish: &Publish<'_>,
+        from: usize,
+    ) {
         match intake.is_mapped {
             false => self.publish_as(intake, publish, from),
             true => self.publish_mapped(intake, publish, from),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::OperatorError;
 use crate::access::account::{
     Account, ClientLimits, Export, ExportKind, Import, ImportKind, Latency, Mapping, ResponseKind,
-    Sampling,
+    Sampling, TraceTo,
 };
 use crate::access::error::AccessError;
 use crate::access::jwt::{
@@ -122,7 +122,14 @@ impl Authority {
             exports,
             imports: Vec::new(),
             mappings,
-            trace_dest: body.trace.as_ref().map(|trace| trace.dest.clone()),
+            trace: body.trace.as_ref().map(|trace| TraceTo {
+                dest: trace.dest.clone(),
+                // None said is all of them.
+                percent: u8::try_from(trace.sampling)
+                    .ok()
+                    .filter(|n| *n > 0)
+                    .unwrap_or(100),
+            }),
             authority: Some(Arc::new(self)),
         })
     }

@@ -1,6 +1,6 @@
 //! Accounts: `{ A { users: [ … ], exports: [ … ] }, B { … } }`, or only their names in a list.
 
-use fanline_engine::access::{Account, GLOBAL_ACCOUNT};
+use fanline_engine::access::{Account, GLOBAL_ACCOUNT, TraceTo};
 use fanline_engine::jetstream::AccountLimits;
 
 use super::exports::{exports, imports};
@@ -45,20 +45,38 @@ fn account(given: &Given<'_>) -> Read<Account> {
             "exports" => account.exports = exports(&field)?,
             "imports" => account.imports = imports(&field)?,
             "mappings" | "maps" => account.mappings = mappings(&field)?,
-            _ => account.trace_dest = trace(&field)?,
+            _ => account.trace = trace(&field)?,
         }
     }
     Ok(account)
 }
 
-/// `"topic"` or `{ dest: "topic" }`.
-fn trace(given: &Given<'_>) -> Read<Option<String>> {
+/// `"topic"` or `{ dest: "topic", sampling: 10% }`.
+fn trace(given: &Given<'_>) -> Read<Option<TraceTo>> {
     if let Value::Text(_) = given.node.value {
-        return given.some_text();
+        return Ok(given.some_text()?.map(TraceTo::all));
     }
-    let fields = given.fields()?;
-    let dest = fields.iter().find(|f| f.key.eq_ignore_ascii_case("dest"));
-    dest.map_or(Ok(None), Given::some_text)
+    let (mut dest, mut percent) = (None, 100);
+    for field in given.fields()? {
+        match field.key.to_ascii_lowercase().as_str() {
+            "dest" => dest = field.some_text()?,
+            _ => percent = sampling(&field)?,
+        }
+    }
+    Ok(dest.map(|dest| TraceTo { dest, percent }))
+}
+
+/// `25` or `"25%"`; 0 is all.
+fn sampling(given: &Given<'_>) -> Read<u8> {
+    let number = match &given.node.value {
+        Value::Text(text) => text.trim().trim_end_matches('%').trim().parse().ok(),
+        _ => Some(given.integer()?),
+    };
+    match number {
+        Some(0) => Ok(100),
+        Some(percent @ 1..=100) => Ok(u8::try_from(percent).unwrap_or(100)),
+        _ => Err(given.fault("sampling must be between 1 and 100")),
+    }
 }
 
 fn limits(given: &Given<'_>, account: &mut Account) -> Read<()> {

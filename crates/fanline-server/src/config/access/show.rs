@@ -56,7 +56,7 @@ fn show_account(account: &Account) -> Json {
                 "cluster": destination.cluster,
             })).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
-        "msg_trace": account.trace_dest,
+        "msg_trace": account.trace.as_ref().map(|to| json!({"dest": to.dest, "sampling": to.percent})),
     })
 }
 

@@ -1,0 +1,55 @@
+//! Where a message that is traced goes in JetStream; see [`crate::trace`].
+
+use super::{JetStream, Message, Now, Port, Timestamp};
+use crate::trace::{Asked, Event, ROUTER, Teller, Trace, hop_to};
+
+impl JetStream {
+    /// Tells which stream stores a message that is traced.
+    pub(super) fn trace(
+        &mut self,
+        asked: Asked,
+        message: &Message<'_>,
+        index: u16,
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        let ts = Timestamp::from_unix_nanos(now.unix_nanos);
+        let subject = String::from_utf8_lossy(message.topic).into_owned();
+        let came_in = Event {
+            r#type: "in",
+            ts: ts.clone(),
+            kind: Some(ROUTER),
+            cid: Some(0),
+            name: "another shard".into(),
+            acc: self.settings.account.clone(),
+            subj: subject.clone(),
+            ..Event::default()
+        };
+        let bytes = message.headers.len() + message.payload.len();
+        let mut trace = Trace::new(asked, bytes, came_in);
+        trace.set_hop(hop_to(index));
+        let holder = self.streams.find_holder(message.topic);
+        let stream = holder.and_then(|key| self.streams.get(key));
+        trace.events.extend(stream.map(|stream| Event {
+            r#type: "js",
+            ts: ts.clone(),
+            stream: stream.config().name.clone(),
+            subject,
+            ..Event::default()
+        }));
+        let settings = &self.settings;
+        let json = trace.tell(&Teller {
+            name: &settings.server_name,
+            host: "",
+            id: &settings.server_id,
+            ver: &settings.server_version,
+            jetstream: true,
+            time: ts,
+        });
+        port.publish(&Message {
+            topic: trace.asked.to.as_bytes(),
+            payload: &json,
+            ..Message::default()
+        });
+    }
+}

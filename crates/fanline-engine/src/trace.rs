@@ -1,0 +1,304 @@
+//! Traces of single messages: who publishes with the header `Nats-Trace-Dest` is told, at the topic that
+//! it names, where the message went. With `Nats-Trace-Only` it goes nowhere.
+//!
+//! Each shard tells what it has done itself. To whoever reads it, the shards of a server look like servers
+//! of a cluster, with routes between them: what leads to another shard is an egress with a hop, and what
+//! comes from there has that hop.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::access::TraceTo;
+use crate::jetstream::Timestamp;
+use crate::topic::is_literal_topic;
+
+const DESTINATION: &str = "Nats-Trace-Dest";
+const ONLY: &str = "Nats-Trace-Only";
+/// W3C's, in any case.
+const PARENT: &str = "traceparent";
+/// The header that tells over how many routes a message came, in what is told of it.
+const HOP: &str = "Nats-Trace-Hop";
+
+/// Kinds of connections, as nats-server counts them.
+pub(crate) const CLIENT: u8 = 0;
+pub(crate) const ROUTER: u8 = 1;
+
+/// The hop over which the shard of this index is reached.
+pub(crate) fn hop_to(index: u16) -> String {
+    (u32::from(index) + 1).to_string()
+}
+
+/// Whether headers may ask for a trace. Most do not, and are not looked at any further.
+#[inline]
+pub(crate) fn may_be_asked_for(headers: &[u8]) -> bool {
+    headers.split(|b| *b == b'\n').any(|line| match line {
+        [b'N', ..] => line.starts_with(DESTINATION.as_bytes()),
+        [b't' | b'T', ..] => line
+            .get(..PARENT.len())
+            .is_some_and(|name| name.eq_ignore_ascii_case(PARENT.as_bytes())),
+        _ => false,
+    })
+}
+
+/// What a message's headers ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// Where it is told.
+    pub(crate) to: String,
+    /// The message itself goes nowhere.
+    pub(crate) is_only: bool,
+    headers: BTreeMap<String, Vec<String>>,
+}
+
+impl Asked {
+    /// `None` when they ask for nothing. `by_parent` is where messages are told of that are part of a trace
+    /// of others, and `ticket` a number below 100 that decides whether this one is.
+    pub(crate) fn read(headers: &[u8], by_parent: Option<&TraceTo>, ticket: u32) -> Option<Self> {
+        let text = std::str::from_utf8(headers).ok()?;
+        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {
+            let values = all.entry(name.into()).or_default();
+            values.push(value.trim().into());
+        }
+        let first = |name: &str| all.get(name).and_then(|values| values.first());
+        let (to, is_only) = match first(DESTINATION) {
+            Some(to) => {
+                let only = first(ONLY).map(|text| text.to_ascii_lowercase());
+                let is_only = matches!(only.as_deref(), Some("1" | "true" | "on"));
+                (to.clone(), is_only)
+            }
+            None => {
+                let by_parent = by_parent.filter(|to| ticket < u32::from(to.percent))?;
+                let mut named = all
+                    .iter()
+                    .filter(|(name, _)| name.eq_ignore_ascii_case(PARENT));
+                let is_sampled = named.any(|(_, values)| {
+                    let flags = values.first().and_then(|value| value.split('-').nth(3));
+                    let flags = flags.and_then(|flags| u8::from_str_radix(flags, 16).ok());
+                    flags.is_some_and(|flags| flags & 1 == 1)
+                });
+                is_sampled.then(|| (by_parent.dest.clone(), false))?
+            }
+        };
+        is_literal_topic(to.as_bytes()).then_some(Asked {
+            to,
+            is_only,
+            headers: all,
+        })
+    }
+}
+
+/// Something that happened to a message. What is `None` does not belong to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(default)]
+pub(crate) struct Event {
+    pub(crate) r#type: &'static str,
+    pub(crate) ts: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kind: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cid: Option<u64>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hop: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) acc: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) subj: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) sub: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) queue: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) from: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) to: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) stream: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) subject: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) error: String,
+}
+
+/// Who tells.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Teller<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) host: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) ver: &'a str,
+    pub(crate) jetstream: bool,
+    pub(crate) time: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    server: &'a Teller<'a>,
+    request: Request<'a>,
+    #[serde(skip_serializing_if = "is_zero")]
+    hops: usize,
+    events: &'a [Event],
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    header: &'a BTreeMap<String, Vec<String>>,
+    msgsize: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// What is known of one message.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    pub(crate) asked: Asked,
+    message_bytes: usize,
+    pub(crate) events: Vec<Event>,
+}
+
+impl Trace {
+    /// `came_in` is the first event.
+    pub(crate) fn new(asked: Asked, message_bytes: usize, came_in: Event) -> Self {
+        Trace {
+            asked,
+            message_bytes,
+            events: vec![came_in],
+        }
+    }
+
+    /// What came over a route tells over which.
+    pub(crate) fn set_hop(&mut self, hop: String) {
+        self.asked.headers.insert(HOP.into(), vec![hop]);
+    }
+
+    /// All of it as JSON.
+    pub(crate) fn tell(&self, teller: &Teller<'_>) -> Vec<u8> {
+        let told = Told {
+            server: teller,
+            request: Request {
+                header: &self.asked.headers,
+                msgsize: self.message_bytes,
+            },
+            hops: self
+                .events
+                .iter()
+                .filter(|event| event.hop.is_some())
+                .count(),
+            events: &self.events,
+        };
+        // Texts and numbers can always be told.
+        serde_json::to_vec(&told).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[&str]) -> Vec<u8> {
+        let mut text = String::from("NATS/1.0\r\n");
+        for line in lines {
+            text += &format!("{line}\r\n");
+        }
+        (text + "\r\n").into_bytes()
+    }
+
+    /// Where these headers have a message told, and whether it goes nowhere.
+    fn check(lines: &[&str], expected: Option<(&str, bool)>) {
+        let headers = headers(lines);
+        let by_parent = TraceTo {
+            dest: "traces".into(),
+            percent: 50,
+        };
+        let asked = Asked::read(&headers, Some(&by_parent), 49);
+        let found = asked.as_ref().map(|asked| (&*asked.to, asked.is_only));
+        assert_eq!(found, expected, "{lines:?}");
+        assert!(
+            expected.is_none() || may_be_asked_for(&headers),
+            "{lines:?}"
+        );
+    }
+
+    #[test]
+    fn what_headers_ask_for() {
+        const SAMPLED: &str =
+            "TraceParent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        check(&["Nats-Trace-Dest: t"], Some(("t", false)));
+        for yes in ["1", "true", "TRUE", "on"] {
+            let only = format!("Nats-Trace-Only: {yes}");
+            check(&["Nats-Trace-Dest: t", &only], Some(("t", true)));
+        }
+        for no in ["0", "false", "yes", ""] {
+            let only = format!("Nats-Trace-Only: {no}");
+            check(&["Nats-Trace-Dest: t", &only], Some(("t", false)));
+        }
+        check(&["Nats-Trace-Only: 1"], None);
+        check(&["Nats-Msg-Id: 1", "a: b"], None);
+        for wrong in ["a..b", "a.*", ">", "", "a b"] {
+            check(&[&format!("Nats-Trace-Dest: {wrong}")], None);
+        }
+        check(&[SAMPLED], Some(("traces", false)));
+        check(&[&SAMPLED.replace("-01", "-00")], None);
+        check(&["traceparent: 01"], None);
+        check(&[SAMPLED, "Nats-Trace-Dest: t"], Some(("t", false)));
+        let sampled = headers(&[SAMPLED]);
+        let rarely = TraceTo {
+            dest: "traces".into(),
+            percent: 49,
+        };
+        assert_eq!(Asked::read(&sampled, Some(&rarely), 49), None);
+        assert_eq!(Asked::read(&sampled, None, 0), None);
+        assert!(!may_be_asked_for(&headers(&["Nats-Msg-Id: 1", "tr: a"])));
+    }
+
+    #[test]
+    fn what_is_told() {
+        let asked = Asked::read(&headers(&["Nats-Trace-Dest: t", "a: b", "a: c"]), None, 0);
+        let came_in = Event {
+            r#type: "in",
+            kind: Some(CLIENT),
+            cid: Some(7),
+            acc: "A".into(),
+            subj: "x".into(),
+            ..Event::default()
+        };
+        let mut trace = Trace::new(asked.unwrap(), 9, came_in);
+        trace.set_hop("2".into());
+        trace.events.push(Event {
+            r#type: "eg",
+            kind: Some(ROUTER),
+            hop: Some("1".into()),
+            ..Event::default()
+        });
+        let teller = Teller {
+            name: "n",
+            host: "h",
+            id: "I",
+            ver: "2",
+            jetstream: false,
+            time: Timestamp::default(),
+        };
+        let told: serde_json::Value = serde_json::from_slice(&trace.tell(&teller)).unwrap();
+        assert_eq!(
+            told["request"],
+            serde_json::json!({
+                "header": { "Nats-Trace-Dest": ["t"], "Nats-Trace-Hop": ["2"], "a": ["b", "c"] },
+                "msgsize": 9,
+            })
+        );
+        assert_eq!(told["hops"], 1);
+        assert_eq!(told["server"]["name"], "n");
+        let mut first = told["events"][0].clone();
+        first.as_object_mut().unwrap().remove("ts");
+        assert_eq!(
+            first,
+            serde_json::json!({ "type": "in", "kind": 0, "cid": 7, "acc": "A", "subj": "x" })
+        );
+    }
+}
