@@ -52,7 +52,7 @@ mod tls;
 pub use fanline_engine::access;
 pub use keeper::StoreKeyError;
 pub use options::{
-    Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,
+    Addresses, Auth, Certificate, Cipher, ClientCertificates, Dashboard, Encryption, JetStreamOptions, Limits,
     Options, Origin, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
 pub use reloads::{ReloadRequest, ReloadRequests};
