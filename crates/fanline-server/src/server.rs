@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use fanline_engine::access::{AccessConfig, AccessError, WebSocketAccess};
+use fanline_engine::access::jwt::{AccountClaims, Unverified};
+use fanline_engine::access::{AccessConfig, AccessError, OperatorError, WebSocketAccess};
 use fanline_engine::{
     Access, Auth, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold,
 };
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
-use crate::checks::Checks;
+use crate::checks::{Checks, unix_seconds};
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
 use crate::keeper::StoreKeyError;
@@ -23,7 +24,7 @@ use crate::reloads::{ReloadRequests, Reloader};
 use crate::shell::{self, Command, Common, Listeners, Mailbox, Transport, WebSocketListener};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::tls::{Tls, TlsError};
-use crate::{identity, keeper, listen, ports_file};
+use crate::{identity, keeper, listen, ports_file, resolver};
 
 /// The nats-server version that clients are told, because they branch on it.
 pub const COMPATIBLE_VERSION: &str = "2.15.2";
@@ -88,6 +89,9 @@ pub enum StartError {
         /// What is wrong with the key.
         source: StoreKeyError,
     },
+    /// What accounts are looked for in cannot be used.
+    #[error("the resolver of accounts could not start: {}", plain(.0))]
+    Resolver(io::Error),
     /// What streams keep could not be taken back.
     #[error("JetStream could not start: {}", plain(.0))]
     Keeper(io::Error),
@@ -175,6 +179,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         keeper: OnceLock::new(),
         checks: Checks::default(),
         sync_times: Arc::default(),
+        resolver: OnceLock::new(),
         started: Instant::now(),
         events: OnceLock::new(),
         listeners,
@@ -308,6 +313,31 @@ impl Shared {
     pub(crate) fn options(&self) -> Arc<Options> {
         let options = self.options.lock();
         Arc::clone(&options.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has the server know one more account, or know it by a newer token.
+    pub(crate) fn add_account(&self, account: &str, token: &str) -> Result<(), OperatorError> {
+        let claims = Unverified::<AccountClaims>::read(token)?;
+        let subject = &claims.peek().subject;
+        if subject != account {
+            return Err(OperatorError::Other(subject.clone(), account.into()));
+        }
+        let current = self.access.lock();
+        let mut current = current.unwrap_or_else(PoisonError::into_inner);
+        let next = Arc::new(current.with_account(token, unix_seconds())?);
+        *current = Arc::clone(&next);
+        // Under the lock, so that all hear of several in the same order.
+        self.tell_keeper(&next);
+        self.tell_all(|| Command::ReplaceAccess(Arc::clone(&next)));
+        Ok(())
+    }
+
+    /// Has one shard do something.
+    pub(crate) fn tell(&self, shard: usize, command: Command) {
+        if let Some(shard) = self.shards.get(shard) {
+            // One that is gone has nobody left to do it for.
+            let _ = shard.send(command);
+        }
     }
 
     /// Has the keeper go by other accounts.
@@ -469,8 +499,15 @@ impl Handle {
         let Ok(mut current) = shared.access.lock() else {
             return Ok(());
         };
+        let wrong = |error: &dyn std::fmt::Display| StartError::Option(error.to_string());
         let access = options.auth.directory().in_place_of(&current);
-        let access = Arc::new(access.map_err(|error| StartError::Option(error.to_string()))?);
+        let mut access = access.map_err(|error| wrong(&error))?;
+        if access.operators().is_some() {
+            // What accounts import may be of those that were found since the start.
+            let settled = access.with_accounts(&[], unix_seconds());
+            access = settled.map_err(|error| wrong(&error))?;
+        }
+        let access = Arc::new(access);
         self.reload_tls()?;
         let options = Options {
             limits: Limits {
@@ -759,6 +796,11 @@ fn launch(
         let thread = std::thread::Builder::new().name(format!("shard-{index}"));
         let run = move || shell::block_on(shell::run(index, info, common, inbox)).map(drop);
         threads.push(thread.spawn(run).map_err(StartError::Thread)?);
+    }
+    if let Some(resolver) = &shared.options().resolver {
+        let wanted = resolver::start(resolver, &shared).map_err(StartError::Resolver)?;
+        // Nobody else sets it.
+        let _ = shared.common.resolver.set(wanted);
     }
     log_ready(&shared.options(), &shared.addresses);
     let (orders, inbox) = mpsc::unbounded_channel();

@@ -367,13 +367,7 @@ fn what_deployments_carry_starts_with_a_warning() {
         .collect();
     assert_eq!(
         blocks,
-        [
-            "server_tags",
-            "trusted_keys",
-            "leafnodes",
-            "cluster",
-            "jetstream.limits"
-        ]
+        ["server_tags", "leafnodes", "cluster", "jetstream.limits"]
     );
     let jetstream = loaded.options.jetstream.expect("JetStream is on");
     assert_eq!(jetstream.memory_bytes_max, Some(1_000_000_000));
