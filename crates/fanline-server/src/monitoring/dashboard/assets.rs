@@ -11,7 +11,7 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    HeaderMap, HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Response, StatusCode};
 use ring::digest::{SHA256, digest};
@@ -26,38 +26,38 @@ const SVG: &str = "image/svg+xml";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// A file as it is built in: where it is found, its type, its content.
-macro_rules! file {
+macro_rules! built_in {
     ($at:literal, $kind:expr, $name:literal) => {
         ($at, $kind, include_bytes!(concat!("assets/", $name)))
     };
     ($name:literal, $kind:expr) => {
-        file!($name, $kind, $name)
+        built_in!($name, $kind, $name)
     };
 }
 
 const FILES: &[(&str, &str, &[u8])] = &[
-    file!("", HTML, "index.html"),
-    file!("style.css", CSS),
-    file!("icon.svg", SVG),
-    file!("app.js", JAVASCRIPT),
-    file!("api.js", JAVASCRIPT),
-    file!("nats.js", JAVASCRIPT),
-    file!("jetstream.js", JAVASCRIPT),
-    file!("chart.js", JAVASCRIPT),
-    file!("format.js", JAVASCRIPT),
-    file!("parts.js", JAVASCRIPT),
-    file!("message.js", JAVASCRIPT),
-    file!("overview.js", JAVASCRIPT),
-    file!("connections.js", JAVASCRIPT),
-    file!("subscriptions.js", JAVASCRIPT),
-    file!("streams.js", JAVASCRIPT),
-    file!("browser.js", JAVASCRIPT),
-    file!("publish.js", JAVASCRIPT),
-    file!("live.js", JAVASCRIPT),
-    file!("accounts.js", JAVASCRIPT),
-    file!("mqtt.js", JAVASCRIPT),
-    file!("vendor/preact-htm.js", JAVASCRIPT),
-    file!("vendor/LICENSE.txt", TEXT),
+    built_in!("", HTML, "index.html"),
+    built_in!("style.css", CSS),
+    built_in!("icon.svg", SVG),
+    built_in!("app.js", JAVASCRIPT),
+    built_in!("api.js", JAVASCRIPT),
+    built_in!("nats.js", JAVASCRIPT),
+    built_in!("jetstream.js", JAVASCRIPT),
+    built_in!("chart.js", JAVASCRIPT),
+    built_in!("format.js", JAVASCRIPT),
+    built_in!("parts.js", JAVASCRIPT),
+    built_in!("message.js", JAVASCRIPT),
+    built_in!("overview.js", JAVASCRIPT),
+    built_in!("connections.js", JAVASCRIPT),
+    built_in!("subscriptions.js", JAVASCRIPT),
+    built_in!("streams.js", JAVASCRIPT),
+    built_in!("browser.js", JAVASCRIPT),
+    built_in!("publish.js", JAVASCRIPT),
+    built_in!("live.js", JAVASCRIPT),
+    built_in!("accounts.js", JAVASCRIPT),
+    built_in!("mqtt.js", JAVASCRIPT),
+    built_in!("vendor/preact-htm.js", JAVASCRIPT),
+    built_in!("vendor/LICENSE.txt", TEXT),
 ];
 
 /// A file as it is sent.
@@ -71,7 +71,7 @@ struct Asset {
 
 /// Packed when the first page is asked for; who never asks has not paid for it.
 static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
-    let prepare = |(at, content_type, content): &(_, &'static str, &'static [u8])| Asset {
+    let prepare = |&(at, content_type, content): &(&'static str, &'static str, &'static [u8])| Asset {
         at,
         content_type: HeaderValue::from_static(content_type),
         tag: tag(content),
@@ -96,7 +96,7 @@ fn pack(content: &[u8]) -> std::io::Result<Vec<u8>> {
 /// The file at a place behind `/dashboard/`; `None` when there is none.
 pub(super) fn answer(at: &str, asked: &HeaderMap) -> Option<Response<Full<Bytes>>> {
     let asset = ASSETS.iter().find(|asset| asset.at == at)?;
-    let has = |header, what: &[u8]| {
+    let has = |header: HeaderName, what: &[u8]| {
         let value = asked.get(header).map_or(&[][..], HeaderValue::as_bytes);
         value.windows(what.len()).any(|part| part == what)
     };
@@ -157,7 +157,7 @@ mod tests {
             if *kind != TEXT {
                 let is_elsewhere = |part: &&str| !part.starts_with("www.w3.org/");
                 let foreign = text.split("://").skip(1).find(is_elsewhere);
-                assert_eq!(foreign.map(|text| &text[..20]), None, "{at}");
+                assert_eq!(foreign.map(|text| text.get(..20)), None, "{at}");
             }
         }
     }

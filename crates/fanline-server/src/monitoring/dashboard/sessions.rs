@@ -39,14 +39,13 @@ impl Sessions {
     pub(super) fn grant(&mut self, session: &str, access: &Access, now: Duration) -> Option<Grant> {
         let (known, ends_at) = self.signed_in.get(session, now)?;
         let renewed = access.renew(known, ConnectionKind::WebSocket);
-        let renewed = renewed.map(|grant| Grant {
-            expires_in: known.expires_in.map(|_| ends_at.saturating_sub(now)),
-            ..grant
-        });
-        if renewed.is_none() {
+        let expires_in = known.expires_in.map(|_| ends_at.saturating_sub(now));
+        let Some(mut grant) = renewed else {
             self.sign_out(session);
-        }
-        renewed
+            return None;
+        };
+        grant.expires_in = expires_in;
+        Some(grant)
     }
 
     /// A ticket for one WebSocket.
@@ -134,10 +133,8 @@ mod tests {
         // Another password ends it for good.
         assert!(sessions.grant(&session, &access("new"), NOON).is_none());
         assert!(sessions.grant(&session, &known, NOON).is_none());
-        let short = Grant {
-            expires_in: Some(Duration::from_secs(5)),
-            ..ada()
-        };
+        let mut short = ada();
+        short.expires_in = Some(Duration::from_secs(5));
         let session = sessions.sign_in(short, NOON).expect("a secret");
         let later = NOON + Duration::from_secs(3);
         let left = sessions.grant(&session, &known, later).expect("it holds");
