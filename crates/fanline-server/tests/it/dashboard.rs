@@ -222,8 +222,8 @@ fn an_open_server_shows_itself_to_everybody() {
 fn nothing_is_shown_without_credentials_where_some_are_asked_for() {
     let server = with_ada(Dashboard::Writable);
     let visitor = Visitor::new(&server);
+    assert_eq!(visitor.get("session"), json!({"needs_credentials": true}));
     for (method, name) in [
-        ("GET", "session"),
         ("GET", "overview"),
         ("GET", "connz"),
         ("GET", "subsz"),

@@ -50,6 +50,10 @@ pub(super) async fn answer(
         return sign_in(monitor, request, address).await;
     }
     let Some(visitor) = visitor(monitor, request.headers()).await else {
+        if name == "session" && *request.method() == Method::GET {
+            // No error: this is how the page learns that it has to ask for credentials.
+            return reply(StatusCode::OK, &json!({ "needs_credentials": true }));
+        }
         return refused(StatusCode::UNAUTHORIZED, "credentials are needed");
     };
     let query = Query::parse(request.uri().query().unwrap_or_default());

@@ -45,13 +45,10 @@ export async function ask(name, { method = "GET", query = {}, body } = {}) {
 
 /** Who is looking; `null` when credentials are needed. */
 export async function whoAmI() {
-  try {
-    return await ask("session");
-  } catch (error) {
-    if (error.status !== 401) throw error;
-    sessionStorage.removeItem(KEY);
-    return null;
-  }
+  const who = await ask("session");
+  if (!who.needs_credentials) return who;
+  sessionStorage.removeItem(KEY);
+  return null;
 }
 
 export async function signIn(credentials) {
