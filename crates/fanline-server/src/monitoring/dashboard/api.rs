@@ -34,6 +34,10 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long somebody waits who has shown wrong credentials, so that guessing takes its time.
 const WRONG_TIME: Duration = Duration::from_secs(1);
 
+/// Said to those who come from where clients could not, or by a name that is not this machine's own.
+const NOT_TRUSTED: &str = "messages are shown on this machine only, at its address or as localhost, and \
+    connections are closed there: the server asks nobody for credentials";
+
 type Reply = Response<Full<Bytes>>;
 
 /// Answers a request for what is behind `/dashboard/api/`.
@@ -61,7 +65,10 @@ pub(super) async fn answer(
         (&Method::GET, "session") => who(monitor, &visitor),
         (&Method::DELETE, "session") => sign_out(monitor, request.headers()),
         (&Method::POST, "ticket") => ticket(monitor, visitor, request.headers(), address),
-        (&Method::POST, "kick") => kick(monitor, &visitor, &query).await,
+        (&Method::POST, "kick") => match visitor.is_trusted(&monitor.shared, address, request.headers()) {
+            true => kick(monitor, &visitor, &query).await,
+            false => refused(StatusCode::FORBIDDEN, NOT_TRUSTED),
+        },
         (&Method::GET, "overview") => match overview::answer(monitor, &visitor).await {
             Ok(overview) => reply(StatusCode::OK, &overview),
             Err(refusal) => told(refusal.into()),
@@ -179,10 +186,8 @@ fn who(monitor: &Monitor, visitor: &Visitor) -> Reply {
 
 /// What opens a WebSocket.
 fn ticket(monitor: &Monitor, visitor: Visitor, headers: &HeaderMap, address: SocketAddr) -> Reply {
-    if !visitor.may_listen(&monitor.shared, address, headers) {
-        let text = "messages are shown on this machine only, at its address or as localhost: \
-            the server asks nobody for credentials";
-        return refused(StatusCode::FORBIDDEN, text);
+    if !visitor.is_trusted(&monitor.shared, address, headers) {
+        return refused(StatusCode::FORBIDDEN, NOT_TRUSTED);
     }
     let mut sessions = monitor.desk.sessions.borrow_mut();
     match sessions.ticket(visitor.grant, monitor.now()) {

@@ -66,10 +66,10 @@ impl Visitor {
         self.sees_server && dashboard == Dashboard::Writable
     }
 
-    /// Whether messages may be shown. Who was asked for credentials is who he says. Where nobody is
-    /// asked, this port must not be a way around the address that clients are kept to, nor a door for
-    /// pages of strangers whose host name leads here.
-    pub(super) fn may_listen(
+    /// Whether more than figures is for this page: messages, and closing connections. Who was asked for
+    /// credentials is who he says. Where nobody is asked, this port must not be a way around the address
+    /// that clients are kept to, nor a door for pages of strangers whose host name leads here.
+    pub(super) fn is_trusted(
         &self,
         shared: &Shared,
         address: SocketAddr,
