@@ -9,8 +9,8 @@ use std::time::Instant;
 use clap::Args;
 use fanline_server::config::{self, ConfigError, Fault, Loaded, LogOptions};
 use fanline_server::{
-    Addresses, Cipher, Dashboard, Encryption, Handle, JetStreamOptions, Options, Secret, Server, StartError,
-    StoreKeyError, SyncMode, WebSocketOptions,
+    Addresses, Cipher, Dashboard, Encryption, Handle, JetStreamOptions, Options, Secret, Server,
+    StartError, StoreKeyError, SyncMode, WebSocketOptions,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

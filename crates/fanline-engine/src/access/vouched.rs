@@ -38,7 +38,9 @@ mod tests {
 
     fn access(users: &[(&str, &str)]) -> Access {
         let mut config = AccessConfig::default();
-        let users = users.iter().map(|(name, password)| User::new(*name, *password));
+        let users = users
+            .iter()
+            .map(|(name, password)| User::new(*name, *password));
         config.account_mut("A").users = users.collect();
         Access::new(config).unwrap()
     }

@@ -32,7 +32,10 @@ pub(super) enum Permit {
 
 impl Restriction {
     pub(super) fn new(grant: &Grant, peer: &Peer) -> Option<Box<Self>> {
-        let within = peer.vouched.as_ref().and_then(|vouched| vouched.within.clone());
+        let within = peer
+            .vouched
+            .as_ref()
+            .and_then(|vouched| vouched.within.clone());
         let (rights, within) = match (grant.rights.clone(), within) {
             (Some(rights), within) => (rights, within),
             (None, Some(within)) => (within, None),

@@ -233,7 +233,11 @@ fn add_jetstream(page: &mut Page, overview: &Overview) {
 /// How long acknowledgements wait for the disk, as a histogram.
 fn add_syncs(page: &mut Page, syncs: &SyncCounts) {
     let name = "fanline_jetstream_sync_seconds";
-    page.heading(name, "histogram", "How long syncs of files to the disk took");
+    page.heading(
+        name,
+        "histogram",
+        "How long syncs of files to the disk took",
+    );
     let mut count = 0;
     for (bucket, new) in syncs.buckets.iter().enumerate() {
         count += new;

@@ -211,11 +211,17 @@ fn an_open_server_shows_itself_to_everybody() {
     client.settle();
     let overview = visitor.get("overview");
     assert_eq!(overview["connections"], 1);
-    assert_eq!((&overview["in_msgs"], &overview["in_bytes"]), (&json!(1), &json!(5)));
+    assert_eq!(
+        (&overview["in_msgs"], &overview["in_bytes"]),
+        (&json!(1), &json!(5))
+    );
     assert!(overview["process"]["memory_bytes"].is_u64(), "{overview}");
     assert_eq!(overview.get("jetstream"), None);
     assert_eq!(visitor.get("connz")["connections"][0]["subscriptions"], 1);
-    assert_eq!(visitor.get("subsz?subs=1")["subscriptions_list"][0]["subject"], "a.*");
+    assert_eq!(
+        visitor.get("subsz?subs=1")["subscriptions_list"][0]["subject"],
+        "a.*"
+    );
 }
 
 #[test]
@@ -237,7 +243,11 @@ fn nothing_is_shown_without_credentials_where_some_are_asked_for() {
     ] {
         let reply = visitor.ask(method, name, "");
         assert_eq!(reply.status, 401, "{method} {name}: {}", reply.body);
-        assert_eq!(reply.json(), json!({"error": "credentials are needed"}), "{name}");
+        assert_eq!(
+            reply.json(),
+            json!({"error": "credentials are needed"}),
+            "{name}"
+        );
     }
     let mut other = visitor.clone();
     for session in ["x", "ada", "s3cret"] {
@@ -245,7 +255,11 @@ fn nothing_is_shown_without_credentials_where_some_are_asked_for() {
         assert_eq!(other.ask("GET", "overview", "").status, 401, "{session}");
     }
     for target in ["/dashboard/ws", "/dashboard/ws?ticket=x"] {
-        assert_eq!(visitor.request(&format!("GET {target}"), "", "").status, 401, "{target}");
+        assert_eq!(
+            visitor.request(&format!("GET {target}"), "", "").status,
+            401,
+            "{target}"
+        );
     }
 }
 
@@ -313,21 +327,40 @@ fn users_of_an_account_see_their_account() {
     let ada = Visitor::signed_in(&server, ADA);
     assert_eq!(ada.get("session")["sees_server"], false);
     let overview = ada.get("overview");
-    assert_eq!((&overview["in_msgs"], &overview["connections"]), (&json!(0), &json!(0)));
+    assert_eq!(
+        (&overview["in_msgs"], &overview["connections"]),
+        (&json!(0), &json!(0))
+    );
     assert_eq!(overview.get("process"), None);
-    for name in ["connz?subs=detail", "connz?acc=B", "connz?cid=1", "subsz?subs=1&acc=B"] {
+    for name in [
+        "connz?subs=detail",
+        "connz?acc=B",
+        "connz?cid=1",
+        "subsz?subs=1&acc=B",
+    ] {
         let told = ada.get(name).to_string();
-        assert!(!told.contains("secret") && !told.contains("\"cid\""), "{name}: {told}");
+        assert!(
+            !told.contains("secret") && !told.contains("\"cid\""),
+            "{name}: {told}"
+        );
     }
     let account = ada.get("accountz?acc=B");
     assert_eq!(account["account_detail"]["account_name"], "A");
     for name in ["accstatz", "jsz", "kick?cid=1"] {
-        let method = if name.starts_with("kick") { "POST" } else { "GET" };
+        let method = if name.starts_with("kick") {
+            "POST"
+        } else {
+            "GET"
+        };
         assert_eq!(ada.ask(method, name, "").status, 403, "{name}");
     }
     let root = Visitor::signed_in(&server, r#"{"user":"root","password":"r00t"}"#);
     assert_eq!(root.get("overview")["in_msgs"], 1);
-    assert!(root.get("subsz?subs=1").to_string().contains("secret.of.bob"));
+    assert!(
+        root.get("subsz?subs=1")
+            .to_string()
+            .contains("secret.of.bob")
+    );
 }
 
 #[test]
@@ -366,7 +399,10 @@ fn a_page_that_only_shows_writes_nothing_before_its_connect_either() {
     let server = server(|_| {});
     let visitor = Visitor::new(&server);
     let ticket = visitor.ask("POST", "ticket", "").json();
-    let target = format!("/dashboard/ws?ticket={}", ticket["ticket"].as_str().unwrap());
+    let target = format!(
+        "/dashboard/ws?ticket={}",
+        ticket["ticket"].as_str().unwrap()
+    );
     let mut client = server.client();
     client.subscribe(">", "1");
     let mut page = RawClient::over(Page::at(&target, connect(visitor.address), ""));
@@ -407,9 +443,15 @@ fn a_ticket_opens_one_websocket() {
     let server = with_ada(Dashboard::ReadOnly);
     let visitor = Visitor::signed_in(&server, ADA);
     let ticket = visitor.ask("POST", "ticket", "").json();
-    let target = format!("/dashboard/ws?ticket={}", ticket["ticket"].as_str().unwrap());
+    let target = format!(
+        "/dashboard/ws?ticket={}",
+        ticket["ticket"].as_str().unwrap()
+    );
     let _page = Page::at(&target, connect(visitor.address), "");
-    assert_eq!(visitor.request(&format!("GET {target}"), "", "").status, 401);
+    assert_eq!(
+        visitor.request(&format!("GET {target}"), "", "").status,
+        401
+    );
 }
 
 #[test]
@@ -423,7 +465,10 @@ fn connections_are_closed_by_those_who_may() {
         assert_eq!(reply.status, status, "{}", reply.body);
         if status == 200 {
             assert_eq!(client.lines_to_end(), Vec::<String>::new());
-            assert_eq!(visitor.ask("POST", &format!("kick?cid={cid}"), "").status, 404);
+            assert_eq!(
+                visitor.ask("POST", &format!("kick?cid={cid}"), "").status,
+                404
+            );
             assert_eq!(visitor.ask("POST", "kick?cid=x", "").status, 400);
             assert_eq!(visitor.ask("POST", "kick", "").status, 400);
         } else {

@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use serde_json::{Value as Json, json};
 
 use super::{duration_text, text_or_null};
-use crate::config::table::Kind::{Address, Bool, Duration, Integer, Path, Port, Text};
 use crate::Dashboard;
+use crate::config::table::Kind::{Address, Bool, Duration, Integer, Path, Port, Text};
 use crate::config::table::{Entry, works};
 
 /// The port when none is given, or 0.

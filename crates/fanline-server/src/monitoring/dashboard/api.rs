@@ -65,10 +65,12 @@ pub(super) async fn answer(
         (&Method::GET, "session") => who(monitor, &visitor),
         (&Method::DELETE, "session") => sign_out(monitor, request.headers()),
         (&Method::POST, "ticket") => ticket(monitor, visitor, request.headers(), address),
-        (&Method::POST, "kick") => match visitor.is_trusted(&monitor.shared, address, request.headers()) {
-            true => kick(monitor, &visitor, &query).await,
-            false => refused(StatusCode::FORBIDDEN, NOT_TRUSTED),
-        },
+        (&Method::POST, "kick") => {
+            match visitor.is_trusted(&monitor.shared, address, request.headers()) {
+                true => kick(monitor, &visitor, &query).await,
+                false => refused(StatusCode::FORBIDDEN, NOT_TRUSTED),
+            }
+        }
         (&Method::GET, "overview") => match overview::answer(monitor, &visitor).await {
             Ok(overview) => reply(StatusCode::OK, &overview),
             Err(refusal) => told(refusal.into()),
@@ -119,11 +121,7 @@ impl Shown {
     }
 }
 
-async fn sign_in(
-    monitor: &Monitor,
-    request: &mut Request<Incoming>,
-    address: SocketAddr,
-) -> Reply {
+async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: SocketAddr) -> Reply {
     let Ok(_place) = monitor.desk.sign_ins.try_acquire() else {
         let text = "others are signing in just now; try again";
         return refused(StatusCode::TOO_MANY_REQUESTS, text);
@@ -144,7 +142,10 @@ async fn sign_in(
     match visitor::admit(&monitor.shared, &credentials).await {
         Some(grant) => begin_session(monitor, grant),
         None => {
-            error!("{address} - Dashboard: authentication error - {}", shown.who());
+            error!(
+                "{address} - Dashboard: authentication error - {}",
+                shown.who()
+            );
             tokio::time::sleep(WRONG_TIME).await;
             refused(StatusCode::UNAUTHORIZED, "these credentials are not known")
         }
@@ -199,7 +200,10 @@ fn ticket(monitor: &Monitor, visitor: Visitor, headers: &HeaderMap, address: Soc
 /// Closes a connection.
 async fn kick(monitor: &Monitor, visitor: &Visitor, query: &Query) -> Reply {
     if !visitor.may_kick(monitor.shared.options().dashboard) {
-        return refused(StatusCode::FORBIDDEN, "this dashboard may not close connections");
+        return refused(
+            StatusCode::FORBIDDEN,
+            "this dashboard may not close connections",
+        );
     }
     let cid = match query.id("cid") {
         Ok(Some(cid)) => cid,
@@ -229,7 +233,12 @@ async fn page(monitor: &Monitor, visitor: &Visitor, name: &str, mut query: Query
         }
         query.set("acc", &visitor.account);
     }
-    told(monitor.tell(&endpoint, &query).await.unwrap_or_else(Answer::from))
+    told(
+        monitor
+            .tell(&endpoint, &query)
+            .await
+            .unwrap_or_else(Answer::from),
+    )
 }
 
 fn told(answer: Answer) -> Reply {

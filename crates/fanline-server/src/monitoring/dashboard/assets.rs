@@ -11,7 +11,8 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Response, StatusCode};
 use ring::digest::{SHA256, digest};
@@ -71,13 +72,14 @@ struct Asset {
 
 /// Packed when the first page is asked for; who never asks has not paid for it.
 static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
-    let prepare = |&(at, content_type, content): &(&'static str, &'static str, &'static [u8])| Asset {
-        at,
-        content_type: HeaderValue::from_static(content_type),
-        tag: tag(content),
-        plain: Bytes::from_static(content),
-        packed: pack(content).map_or(Bytes::new(), Bytes::from),
-    };
+    let prepare =
+        |&(at, content_type, content): &(&'static str, &'static str, &'static [u8])| Asset {
+            at,
+            content_type: HeaderValue::from_static(content_type),
+            tag: tag(content),
+            plain: Bytes::from_static(content),
+            packed: pack(content).map_or(Bytes::new(), Bytes::from),
+        };
     FILES.iter().map(prepare).collect()
 });
 
@@ -148,7 +150,9 @@ mod tests {
             let text = std::str::from_utf8(content).expect("text");
             let folder = at.rsplit_once('/').map_or("", |(folder, _)| folder);
             for part in text.split(['"', '\'']).filter(|part| part.ends_with(".js")) {
-                let name = part.trim_start_matches("./").trim_start_matches("dashboard/");
+                let name = part
+                    .trim_start_matches("./")
+                    .trim_start_matches("dashboard/");
                 let place = [folder, name].join("/");
                 let place = place.trim_start_matches('/');
                 let is_there = FILES.iter().any(|(at, ..)| *at == place);

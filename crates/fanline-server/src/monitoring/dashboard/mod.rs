@@ -92,7 +92,10 @@ fn open_websocket(
     let query = Query::parse(request.uri().query().unwrap_or_default());
     let mut sessions = monitor.desk.sessions.borrow_mut();
     let Some(grant) = sessions.redeem(query.text("ticket"), monitor.now()) else {
-        return api::refused(StatusCode::UNAUTHORIZED, "a ticket is needed, and lasts for one use");
+        return api::refused(
+            StatusCode::UNAUTHORIZED,
+            "a ticket is needed, and lasts for one use",
+        );
     };
     let options = monitor.shared.options();
     let rules = UpgradeRules {
@@ -101,6 +104,11 @@ fn open_websocket(
     };
     let vouched = Some(visitor::vouch(grant, options.dashboard));
     let upgraded = websocket::hand_over(&monitor.shared, request, address, &rules, vouched);
-    let not_asked = || api::refused(StatusCode::BAD_REQUEST, "an upgrade to WebSocket was expected");
+    let not_asked = || {
+        api::refused(
+            StatusCode::BAD_REQUEST,
+            "an upgrade to WebSocket was expected",
+        )
+    };
     upgraded.unwrap_or_else(not_asked)
 }

@@ -97,8 +97,8 @@ impl Secrets {
 
 #[cfg(test)]
 mod tests {
-    use fanline_engine::access::{AccessConfig, Credentials, Decision, User};
     use fanline_engine::Peer;
+    use fanline_engine::access::{AccessConfig, Credentials, Decision, User};
 
     use super::*;
 

@@ -3,11 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use fanline_engine::Peer;
 use fanline_engine::access::{
     Access, AccountId, Allowed, ConnectionKind, Credentials, Decision, Grant, Permissions, Rights,
     Vouched,
 };
-use fanline_engine::Peer;
 use hyper::HeaderMap;
 use hyper::header::HOST;
 
