@@ -30,8 +30,10 @@
 //!
 //! The server runs on threads of its own and needs no runtime of the caller's; the client runs on
 //! the caller's tokio runtime. [`Options`] says everything that a server can be told before it
-//! starts, [`client`] everything about the client.
+//! starts, [`client`] everything about the client, and [`bridge`] how subjects, replay subjects and hubs of
+//! the `fanline` library are bound to subjects of the server.
 
+pub mod bridge;
 mod checks;
 pub mod client;
 pub mod config;

@@ -8,10 +8,11 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use fanline_engine::access::{AccessConfig, AccessError};
-use fanline_engine::{Access, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold};
+use fanline_engine::{Access, Auth, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold};
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
+use crate::bridge::DefaultBridge;
 use crate::checks::Checks;
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
@@ -182,6 +183,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         info,
         options: Mutex::new(Arc::new(options)),
         addresses,
+        bridge: DefaultBridge::default(),
     });
     launch(shared, keeper, sockets, files)
 }
@@ -271,6 +273,7 @@ pub(crate) struct Shared {
     pub(crate) info: ServerInfo,
     options: Mutex<Arc<Options>>,
     pub(crate) addresses: Addresses,
+    bridge: DefaultBridge,
 }
 
 impl Shared {
@@ -501,6 +504,15 @@ impl Handle {
         let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
         self.shared.assign(Transport::InProcess(theirs));
         Client::over(ours, options).await
+    }
+
+    /// What clients must show.
+    pub(crate) fn auth(&self) -> Auth {
+        self.shared.options().auth.clone()
+    }
+
+    pub(crate) fn default_bridge(&self) -> &DefaultBridge {
+        &self.shared.bridge
     }
 }
 
