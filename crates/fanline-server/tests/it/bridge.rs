@@ -63,7 +63,7 @@ fn arrives(client: &mut RawClient, subject: &str, payload: &str) {
 }
 
 /// Waits until something has become so.
-fn until(what: impl Fn() -> bool) {
+fn until(mut what: impl FnMut() -> bool) {
     let began = std::time::Instant::now();
     while !what() {
         assert!(began.elapsed() < PATIENCE, "it never does");
@@ -616,4 +616,53 @@ fn an_emitter_that_waits_loses_nothing() {
     }
     emitter.join().expect("no panic");
     assert_eq!((binding.published(), binding.dropped()), (40, 0));
+}
+
+#[path = "../../examples/price_feed/exchange.rs"]
+mod exchange;
+
+/// The example, as a strategy, a client over TCP and one that comes late see it.
+#[test]
+fn the_price_feed_reaches_everybody() {
+    let mut exchange = exchange::Exchange::open(0, 0).expect("it opens");
+    let addresses = exchange.server.addresses().clone();
+    let mut outside = RawClient::connect(addresses.clients);
+    assert!(addresses.websocket.is_some());
+    outside.subscribe("ticks.*", "1");
+    outside.send("SUB orders.* 2\r\n");
+    outside.settle();
+    exchange.trade();
+    for symbol in ["CUP", "MUG", "POT"] {
+        let message = outside.message();
+        let tick: exchange::Tick = serde_json::from_slice(&message.payload).expect("a tick");
+        assert_eq!(tick.symbol, symbol);
+        assert_eq!(message.subject, format!("ticks.{symbol}"));
+    }
+    while exchange.orders() == 0 {
+        exchange.trade();
+    }
+    let order = loop {
+        let message = outside.message();
+        if message.sid == "2" {
+            break message;
+        }
+    };
+    let decoded: exchange::Order = serde_json::from_slice(&order.payload).expect("an order");
+    assert_eq!(order.subject, format!("orders.{}", decoded.side));
+
+    let mut late = RawClient::connect(addresses.clients);
+    late.subscribe("page", "1");
+    late.send("PUB snapshot page 0\r\n\r\n");
+    let ticks: Vec<exchange::Tick> =
+        serde_json::from_slice(&late.message().payload).expect("ticks");
+    assert!(ticks.len() >= 3);
+
+    late.publish("control.paused", "true");
+    late.settle();
+    let mut seen = exchange.ticks();
+    until(|| {
+        exchange.trade();
+        seen == std::mem::replace(&mut seen, exchange.ticks())
+    });
+    exchange.server.shutdown();
 }
