@@ -65,6 +65,7 @@ const TABLES: &[Table] = &[
         ..Table::new("replay", "Subjects and replay, beside limits written by hand")
     },
     Table {
+        has_quick: true,
         has_rivals: true,
         ..Table::new("schedulers", "Schedulers")
     },

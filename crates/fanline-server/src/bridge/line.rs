@@ -13,6 +13,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use super::fault::{BridgeError, Fault, tell};
 use super::receivers::Receivers;
 use crate::client::{Client, ClientError, ConnectOptions, Disconnect, Event, blocking};
+use crate::server::Interest;
+use crate::sync::{AtomicBool, Ordering};
 use crate::{Auth, Handle};
 
 /// How often it is looked for sources that nobody holds any more.
@@ -43,6 +45,9 @@ pub(super) struct Inner {
     /// Messages within this process go from publisher to observer, and the server sends no echo: so
     /// it is where the server would not do anything else with them, as rename or refuse them.
     pub(super) is_direct: bool,
+    pub(super) interest: Interest,
+    /// The server has stopped, or has closed the connection.
+    pub(super) is_over: AtomicBool,
     runtime: runtime::Handle,
     thread: ThreadId,
     stop: Notify,
@@ -82,12 +87,15 @@ fn serve(server: Handle, options: &ConnectOptions, is_direct: bool, opened: &Ope
             Ok(client) => client,
             Err(error) => return drop(opened.send(Err(error.into()))),
         };
+        let interest = server.interest();
         drop(server);
         let inner = Arc::new(Inner {
             client,
             receivers: Receivers::default(),
             faults: Subject::new().on_observer_panic(OnPanic::Ignore),
             is_direct,
+            interest,
+            is_over: AtomicBool::new(false),
             runtime: runtime::Handle::current(),
             thread: std::thread::current().id(),
             stop: Notify::new(),
@@ -180,6 +188,8 @@ impl Inner {
                 () = self.has_receivers.notified() => {}
             }
         }
+        // A flag alone: what it stands for is looked up.
+        self.is_over.store(true, Ordering::Relaxed);
         self.receivers.complete();
         self.tell(Fault::Closed(self.end()));
         self.faults.complete();

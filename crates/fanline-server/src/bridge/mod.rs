@@ -60,7 +60,8 @@
 //! echo. Where the server may do something else with a message, because it has users with permissions or
 //! accounts with mappings ([`Auth::Directory`](crate::Auth::Directory)), all of them go round by it.
 //!
-//! A value is encoded once, on the thread of whoever emits it, whether anybody listens or not.
+//! A value is encoded once, on the thread of whoever emits it. Bound to one subject, it is not even that
+//! as long as nobody subscribes to it; who has subscribed, and has the server's word for it, misses nothing.
 //! [`next_slice`](fanline::Producer::next_slice) hands many to the connection in one piece.
 //!
 //! # When somebody is slow

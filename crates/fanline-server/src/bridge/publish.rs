@@ -8,6 +8,7 @@ use bytes::BytesMut;
 use fanline::{Guard, Observer};
 use fanline_engine::Filter;
 use futures_core::Stream;
+use tokio::sync::oneshot;
 
 use super::codec::{Draft, Encode};
 use super::fault::{BridgeError, Fault};
@@ -49,7 +50,8 @@ struct Counts {
 }
 
 impl Binding {
-    /// Values that were handed to the server's connection.
+    /// Values that were handed to the server's connection. Bound to one subject that nobody wants, a
+    /// source publishes nothing, and nothing is counted.
     pub fn published(&self) -> u64 {
         // A number for people.
         self.counts.published.load(Ordering::Relaxed)
@@ -87,6 +89,7 @@ pub(super) struct Publisher<C> {
     draft: Draft,
     /// What the last message had, which the next one nearly always has too.
     memo: Memo,
+    wanted: Wanted,
     info: Arc<ServerInfo>,
     /// Encoded and not yet handed on, and how many messages that is.
     encoded: BytesMut,
@@ -96,6 +99,19 @@ pub(super) struct Publisher<C> {
     /// The last that was handed on found no room.
     was_full: bool,
     counts: Arc<Counts>,
+}
+
+/// Whether the server has anybody for the one subject that a source is bound to.
+struct Wanted {
+    /// Of the interest that the answer is about.
+    generation: u64,
+    answer: Answer,
+}
+
+enum Answer {
+    Unasked,
+    Asked(oneshot::Receiver<bool>),
+    Known(bool),
 }
 
 struct Memo {
@@ -113,6 +129,7 @@ impl<C> Publisher<C> {
     ) -> Result<Self, BridgeError> {
         check_filter(bound_to)?;
         let filter = Filter::parse(bound_to.as_bytes());
+        let is_literal = filter.is_ok_and(|filter| filter.is_literal());
         let client = &line.inner.client;
         if let Some(reason) = client.disconnect() {
             return Err(ClientError::Disconnected(reason).into());
@@ -120,12 +137,16 @@ impl<C> Publisher<C> {
         Ok(Publisher {
             info: client.server_info(),
             bound_to: bound_to.to_owned(),
-            is_literal: filter.is_ok_and(|filter| filter.is_literal()),
+            is_literal,
             codec,
             when_full,
             draft: Draft::default(),
+            wanted: Wanted {
+                generation: u64::MAX,
+                answer: Answer::Unasked,
+            },
             memo: Memo {
-                topic: Arc::from(""),
+                topic: Arc::from(if is_literal { bound_to } else { "" }),
                 receivers: Arc::from([]),
                 generation: u64::MAX,
             },
@@ -203,6 +224,48 @@ impl<C> Publisher<C> {
         self.memo.topic = Arc::from(topic.as_str());
         self.memo.generation = u64::MAX;
         true
+    }
+
+    /// Whether nobody gets what is published: then it is not even encoded. Whoever subscribes is known
+    /// before the server tells him that he has.
+    #[inline]
+    fn is_for_nobody(&mut self) -> bool {
+        let inner = &self.line.inner;
+        if !self.is_literal || !inner.is_direct || inner.is_over.load(Ordering::Relaxed) {
+            return false;
+        }
+        let generation = inner.interest.generation();
+        if self.wanted.generation == generation
+            && let Answer::Known(is_wanted) = self.wanted.answer
+        {
+            return !is_wanted && !self.is_wanted_in_process();
+        }
+        self.ask(generation);
+        false
+    }
+
+    /// Asks the server, or looks whether it has answered.
+    #[cold]
+    fn ask(&mut self, generation: u64) {
+        if self.wanted.generation != generation {
+            self.wanted.generation = generation;
+            self.wanted.answer = Answer::Unasked;
+        }
+        self.wanted.answer = match &mut self.wanted.answer {
+            Answer::Unasked => Answer::Asked(self.line.inner.interest.ask(&self.memo.topic)),
+            Answer::Asked(answer) => match answer.try_recv() {
+                Ok(is_wanted) => Answer::Known(is_wanted),
+                Err(oneshot::error::TryRecvError::Empty) => return,
+                // The server has stopped: publishing says so.
+                Err(oneshot::error::TryRecvError::Closed) => Answer::Known(true),
+            },
+            Answer::Known(_) => return,
+        };
+    }
+
+    fn is_wanted_in_process(&mut self) -> bool {
+        self.look_for_receivers();
+        std::mem::take(&mut self.is_wanted_here)
     }
 
     /// Finds those in this process who want the topic.
@@ -321,6 +384,9 @@ fn poll_step<S: Stream>(
 
 impl<T, E, C: Encode<T>> Observer<T, E> for Publisher<C> {
     fn next(&mut self, value: &T) {
+        if self.is_for_nobody() {
+            return;
+        }
         self.begin();
         self.add(value);
         self.hand_on();
@@ -328,6 +394,9 @@ impl<T, E, C: Encode<T>> Observer<T, E> for Publisher<C> {
     }
 
     fn next_slice(&mut self, values: &[T]) {
+        if self.is_for_nobody() {
+            return;
+        }
         self.begin();
         for value in values {
             self.add(value);
