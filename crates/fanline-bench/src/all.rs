@@ -54,6 +54,7 @@ struct Table {
 const TABLES: &[Table] = &[
     Table::server("core", "Core NATS, beside nats-server"),
     Table::server("jetstream", "JetStream, beside nats-server"),
+    Table::server("transports", "TLS and WebSocket, beside nats-server"),
     Table {
         has_quick: true,
         ..Table::new("bridge", "The bridge")
