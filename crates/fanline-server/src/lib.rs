@@ -67,3 +67,24 @@ pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// So does that in the guide.
+#[cfg(doctest)]
+mod guide {
+    macro_rules! pages {
+        ($($name:ident: $page:literal),* $(,)?) => {
+            $(
+                #[doc = include_str!(concat!("../../../docs/guide/src/", $page))]
+                struct $name;
+            )*
+        };
+    }
+
+    pages! {
+        Start: "start.md",
+        Which: "which.md",
+        Bridge: "bridge.md",
+        Rx: "moving/rx.md",
+        Pekko: "moving/pekko.md",
+    }
+}
