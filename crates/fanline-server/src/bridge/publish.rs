@@ -214,7 +214,8 @@ impl<C> Publisher<C> {
             false => &self.draft.subject,
         };
         if *self.memo.topic == **topic {
-            return true;
+            // Nothing but the beginning has no topic.
+            return !topic.is_empty();
         }
         let filter = Filter::parse(self.bound_to.as_bytes());
         let fits = filter.is_ok_and(|filter| filter.matches(topic.as_bytes()));
