@@ -63,7 +63,10 @@ const TABLES: &[Table] = &[
         plot: Some("--plot"),
         has_quick: true,
         has_rivals: true,
-        ..Table::new("replay", "Subjects and replay, beside limits written by hand")
+        ..Table::new(
+            "replay",
+            "Subjects and replay, beside limits written by hand",
+        )
     },
     Table {
         has_quick: true,
@@ -157,7 +160,8 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Table>> {
             bail!("no table {name}; there are: {}", known.join(", "));
         }
     }
-    let is_chosen = |table: &&Table| names.is_empty() || names.iter().any(|name| name == table.name);
+    let is_chosen =
+        |table: &&Table| names.is_empty() || names.iter().any(|name| name == table.name);
     Ok(TABLES.iter().filter(is_chosen).collect())
 }
 

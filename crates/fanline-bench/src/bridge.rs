@@ -107,12 +107,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 fn least_median_most(mut samples: Vec<f64>) -> [f64; 3] {
     samples.sort_by(f64::total_cmp);
-    [samples[0], samples[samples.len() / 2], samples[samples.len() - 1]]
+    [
+        samples[0],
+        samples[samples.len() / 2],
+        samples[samples.len() - 1],
+    ]
 }
 
 fn table(medians: &[[f64; 3]], rounds: u32) -> String {
     let machine = Machine::read();
-    let mut text = String::from("# The bridge\n\n| what | median | min..max | bar | verdict |\n| --- | --- | --- | --- | --- |\n");
+    let mut text = String::from(
+        "# The bridge\n\n| what | median | min..max | bar | verdict |\n| --- | --- | --- | --- | --- |\n",
+    );
     let median = |figure: Figure| {
         let at = ROWS.iter().position(|row| row.figure == figure);
         at.map_or(f64::NAN, |at| medians[at][1])
@@ -130,7 +136,10 @@ fn table(medians: &[[f64; 3]], rounds: u32) -> String {
         let verdict = is_met.map_or("", |is_met| if is_met { "met" } else { "MISSED" });
         let name = row.name;
         // Writing to a string does not fail.
-        let _ = writeln!(text, "| {name} | {middle:.0} | {least:.0}..{most:.0} | {bar} | {verdict} |");
+        let _ = writeln!(
+            text,
+            "| {name} | {middle:.0} | {least:.0}..{most:.0} | {bar} | {verdict} |"
+        );
     }
     let Machine { cores, cpu, kernel } = machine;
     let _ = writeln!(

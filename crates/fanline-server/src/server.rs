@@ -418,7 +418,9 @@ impl Interest {
     pub(crate) fn ask(&self, topic: &Arc<str>) -> oneshot::Receiver<bool> {
         let (sender, answer) = oneshot::channel();
         // A shard that is gone drops the sender.
-        let _ = self.shard.send(Command::IsWanted(Arc::clone(topic), sender));
+        let _ = self
+            .shard
+            .send(Command::IsWanted(Arc::clone(topic), sender));
         answer
     }
 }

@@ -48,10 +48,15 @@ pub(super) fn measure(figure: Figure, is_quick: bool) -> Result<f64> {
         Figure::Observed => with_server(Auth::Open, |_, bridge| {
             let (_guard, seen) = observed(bridge)?;
             let (rate, emitted) = emit(messages, Some(bridge));
-            ensure!(seen.load(Ordering::Relaxed) == emitted, "some were not observed");
+            ensure!(
+                seen.load(Ordering::Relaxed) == emitted,
+                "some were not observed"
+            );
             Ok(rate)
         }),
-        Figure::Core => with_server(Auth::Open, |server, _| raw(server.addresses().clients, messages)),
+        Figure::Core => with_server(Auth::Open, |server, _| {
+            raw(server.addresses().clients, messages)
+        }),
         Figure::Slices => with_server(Auth::Open, |server, bridge| {
             to_wire(server, bridge, messages, SLICE)
         }),
@@ -59,14 +64,19 @@ pub(super) fn measure(figure: Figure, is_quick: bool) -> Result<f64> {
             to_wire(server, bridge, messages, 1)
         }),
         Figure::Back => with_server(Auth::Open, |_, bridge| back(bridge, less(ROUND_TRIPS))),
-        Figure::AllTheWay => with_server(directory()?, |_, bridge| back(bridge, less(ROUND_TRIPS) / 10)),
+        Figure::AllTheWay => with_server(directory()?, |_, bridge| {
+            back(bridge, less(ROUND_TRIPS) / 10)
+        }),
     }
 }
 
 /// A server on which users have accounts, so that all messages go round by it.
 fn directory() -> Result<Auth> {
     let mut config = AccessConfig::default();
-    config.account_mut("$G").users.push(User::new("bench", "bench"));
+    config
+        .account_mut("$G")
+        .users
+        .push(User::new("bench", "bench"));
     Ok(Auth::Directory(Arc::new(Access::new(config)?)))
 }
 
@@ -160,7 +170,9 @@ fn wait_for_pong(stream: &mut TcpStream) -> Result<()> {
 }
 
 fn rate(messages: u64, start: Instant, subscriber: JoinHandle<Result<Instant>>) -> Result<f64> {
-    let end = subscriber.join().map_err(|_| anyhow::anyhow!("the subscriber panicked"))??;
+    let end = subscriber
+        .join()
+        .map_err(|_| anyhow::anyhow!("the subscriber panicked"))??;
     Ok(messages as f64 / (end - start).as_secs_f64())
 }
 

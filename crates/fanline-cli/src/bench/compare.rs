@@ -94,7 +94,9 @@ impl CompareArgs {
         let installed = status.is_ok_and(|status| status.success());
         let found = places().iter().find_map(|path| Program::nats_server(path));
         found.filter(|_| installed).ok_or_else(|| {
-            Failure::Error(format!("`go install {NATS_SERVER}` failed; give --nats-server PATH"))
+            Failure::Error(format!(
+                "`go install {NATS_SERVER}` failed; give --nats-server PATH"
+            ))
         })
     }
 }
@@ -126,17 +128,36 @@ fn report(programs: &[Program; 2], all: &[Measured], rounds: u32, time: Duration
         own.version,
         machine()
     );
-    text.push_str("| | | nats-server | Fanline | ratio | better |\n| --- | --- | --- | --- | --- | --- |\n");
+    text.push_str(
+        "| | | nats-server | Fanline | ratio | better |\n| --- | --- | --- | --- | --- | --- |\n",
+    );
     for measured in all {
         let name = measured.row.name;
         let rate = |sample: &Sample| Some(sample.figures.rate());
-        let p50 = |sample: &Sample| sample.figures.latency.map(|both| both.0.as_nanos() as f64 / 1e3);
-        let p99 = |sample: &Sample| sample.figures.latency.map(|both| both.1.as_nanos() as f64 / 1e3);
+        let p50 = |sample: &Sample| {
+            sample
+                .figures
+                .latency
+                .map(|both| both.0.as_nanos() as f64 / 1e3)
+        };
+        let p99 = |sample: &Sample| {
+            sample
+                .figures
+                .latency
+                .map(|both| both.1.as_nanos() as f64 / 1e3)
+        };
         let unit = measured.row.unit();
         line(&mut text, name, unit, measured, rate, true);
         line(&mut text, "", "p50, µs", measured, p50, false);
         line(&mut text, "", "p99, µs", measured, p99, false);
-        line(&mut text, "", "CPU, ns", measured, |sample| sample.cpu_nanos, false);
+        line(
+            &mut text,
+            "",
+            "CPU, ns",
+            measured,
+            |sample| sample.cpu_nanos,
+            false,
+        );
     }
     let (usual, synced) = (Program::command_line(false), Program::command_line(true));
     let _ = write!(

@@ -49,7 +49,9 @@ impl Program {
     pub(super) fn command_line(syncs_always: bool) -> &'static str {
         match syncs_always {
             false => "-a 127.0.0.1 -p -1 -js -sd STORE",
-            true => "-a 127.0.0.1 -p -1 -c FILE, with jetstream { store_dir: STORE, sync_interval: always }",
+            true => {
+                "-a 127.0.0.1 -p -1 -c FILE, with jetstream { store_dir: STORE, sync_interval: always }"
+            }
         }
     }
 }

@@ -39,7 +39,10 @@ impl QuickArgs {
     }
 
     /// The rows that are asked for, of those that `are_wanted`.
-    pub(super) fn rows(&self, are_wanted: impl Fn(&Row) -> bool) -> Result<Vec<&'static Row>, Failure> {
+    pub(super) fn rows(
+        &self,
+        are_wanted: impl Fn(&Row) -> bool,
+    ) -> Result<Vec<&'static Row>, Failure> {
         let text = self.row.as_deref().unwrap_or_default();
         let named = |row: &&Row| row.name.contains(text) && are_wanted(row);
         let rows: Vec<_> = ROWS.iter().filter(named).collect();
@@ -74,7 +77,12 @@ impl Steps {
                 false => ("", "\n"),
             };
             // Nobody may be looking.
-            let _ = write!(stderr(), "{begin}[{}/{}] {what}{end}", self.done, self.total);
+            let _ = write!(
+                stderr(),
+                "{begin}[{}/{}] {what}{end}",
+                self.done,
+                self.total
+            );
         }
     }
 }
@@ -141,7 +149,9 @@ pub(super) async fn run(args: &QuickArgs) -> Result<(), Failure> {
         let sample = sample(&program, row, &args.folder(), args.time(TIME)).await?;
         let latency = sample.figures.latency;
         let micros = |of: fn((Duration, Duration)) -> Duration| {
-            latency.map_or_else(String::new, |both| format!("{:.1} µs", of(both).as_nanos() as f64 / 1e3))
+            latency.map_or_else(String::new, |both| {
+                format!("{:.1} µs", of(both).as_nanos() as f64 / 1e3)
+            })
         };
         let cpu = sample.cpu_nanos;
         table.row([
@@ -155,7 +165,9 @@ pub(super) async fn run(args: &QuickArgs) -> Result<(), Failure> {
     }
     drop(steps);
     table.print()?;
-    println!("\nGenerator and server share this machine. Streams on disk are synced before each acknowledgement.");
+    println!(
+        "\nGenerator and server share this machine. Streams on disk are synced before each acknowledgement."
+    );
     println!("With a nats-server beside it: fanline bench compare");
     Ok(())
 }

@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fanline_server::client::jetstream::{
-    JetStream, OrderedOptions, Storage, StreamConfig,
-};
+use fanline_server::client::jetstream::{JetStream, OrderedOptions, Storage, StreamConfig};
 use fanline_server::client::{Client, ConnectOptions, OutgoingMessage, Subscription};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -56,11 +54,20 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("core: 1 to 1, 128 B", Work::FanOut { subscribers: 1 }),
     Row::new("core: 1 to 8, 128 B", Work::FanOut { subscribers: 8 }),
     Row::new("request and reply, 128 B, one at a time", Work::Request),
-    Row::new("JetStream: publish to memory, 128 B", Work::Store(Storage::Memory)),
-    Row::new("JetStream: publish to disk, 128 B", Work::Store(Storage::File)),
+    Row::new(
+        "JetStream: publish to memory, 128 B",
+        Work::Store(Storage::Memory),
+    ),
+    Row::new(
+        "JetStream: publish to disk, 128 B",
+        Work::Store(Storage::File),
+    ),
     Row {
         syncs_always: true,
-        ..Row::new("JetStream: the same, synced before each acknowledgement", Work::Store(Storage::File))
+        ..Row::new(
+            "JetStream: the same, synced before each acknowledgement",
+            Work::Store(Storage::File),
+        )
     },
     Row::new("JetStream: read in order from disk, 128 B", Work::Read),
 ];
@@ -160,7 +167,10 @@ async fn fan_out(url: &str, subscribers: u32, time: Duration) -> Result<Figures,
         sent += LOOK_MESSAGES;
         let is_ahead = || {
             // How far they are, give or take: nothing else depends on it.
-            let least = counters.iter().map(|counter| counter.load(Ordering::Relaxed)).min();
+            let least = counters
+                .iter()
+                .map(|counter| counter.load(Ordering::Relaxed))
+                .min();
             sent > least.unwrap_or(sent) + WINDOW_MESSAGES
         };
         while is_ahead() && start.elapsed() < time + PATIENCE {

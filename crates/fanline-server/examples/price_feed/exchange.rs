@@ -81,7 +81,8 @@ impl Exchange {
         let paused = Arc::new(AtomicBool::new(false));
         let is_paused = Arc::clone(&paused);
         let controls = bridge.observe_as::<bool, _>("control.paused", Json)?;
-        let controls = controls.subscribe(move |paused| is_paused.store(*paused, Ordering::Relaxed));
+        let controls =
+            controls.subscribe(move |paused| is_paused.store(*paused, Ordering::Relaxed));
 
         // Who comes late over the wire asks for the newest prices, and gets them from memory.
         let (answers, replay) = (bridge.clone(), feed.clone());
@@ -133,7 +134,9 @@ fn keep_ticks(server: &Handle) -> Result<(), Box<dyn Error>> {
         .build()?;
     runtime.block_on(async {
         let client = server.client().await?;
-        JetStream::new(&client).create_stream(&config.into()).await?;
+        JetStream::new(&client)
+            .create_stream(&config.into())
+            .await?;
         Ok(())
     })
 }

@@ -23,7 +23,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok(arguments.next().map_or(Ok(default), |port| port.parse())?)
     };
     let (nats, websocket) = (port(4222)?, port(8080)?);
-    let seconds = arguments.next().map(|seconds| seconds.parse()).transpose()?;
+    let seconds = arguments
+        .next()
+        .map(|seconds| seconds.parse())
+        .transpose()?;
     let end = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
 
     let mut exchange = Exchange::open(nats, websocket)?;

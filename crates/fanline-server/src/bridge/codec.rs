@@ -271,7 +271,12 @@ mod tests {
         let values = vec![("mug".to_owned(), 1.5), (String::new(), -0.0)];
         let encoded = draft(Json, values.clone()).content().to_vec();
         let decoded: Vec<(String, f64)> = Json
-            .decode(&Message::in_process(Arc::from("a"), 1, None, encoded.into()))
+            .decode(&Message::in_process(
+                Arc::from("a"),
+                1,
+                None,
+                encoded.into(),
+            ))
             .expect("JSON");
         assert_eq!(decoded, values);
         for text in ["", "é", "a\r\nb"] {

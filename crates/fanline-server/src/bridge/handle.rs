@@ -13,7 +13,8 @@ use crate::client::{ConnectOptions, Message};
 use crate::sync::Mutex;
 
 /// The bridge without credentials, while somebody uses it.
-pub(crate) type DefaultBridge = Mutex<Weak<Line>>;
+#[derive(Default)]
+pub(crate) struct DefaultBridge(Mutex<Weak<Line>>);
 
 impl Handle {
     /// The bridge without credentials. It is opened when it is asked for first, which waits for the
@@ -23,7 +24,7 @@ impl Handle {
     /// When the server has stopped, or asks for credentials.
     pub fn bridge(&self) -> Result<Bridge, BridgeError> {
         let known = self.default_bridge();
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(line) = known.upgrade() {
             let bridge = Bridge { line };
             if !bridge.is_closed() {

@@ -74,9 +74,7 @@ type Opened = mpsc::Sender<Result<Arc<Inner>, BridgeError>>;
 
 /// The thread's work, until nobody needs it.
 fn serve(server: Handle, options: &ConnectOptions, is_direct: bool, opened: &Opened) {
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
     // Whoever opens it waits for an answer.
     let runtime = match runtime {
         Ok(runtime) => runtime,

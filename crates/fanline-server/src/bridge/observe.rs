@@ -61,7 +61,12 @@ where
     let subscription = subscribe(line, filter)?;
     let receiver: Arc<dyn Receive> = observed;
     // The task keeps the bridge going; it ends when nobody can reach the source any more.
-    let bring = bring(Arc::clone(line), subscription, filter.to_owned(), Arc::clone(&receiver));
+    let bring = bring(
+        Arc::clone(line),
+        subscription,
+        filter.to_owned(),
+        Arc::clone(&receiver),
+    );
     let task = line.inner.spawn(bring);
     line.inner.receivers.add(filter, receiver, Some(task));
     line.inner.note_receiver();

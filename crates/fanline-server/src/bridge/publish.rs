@@ -194,9 +194,12 @@ impl<C> Publisher<C> {
             payload: self.draft.content(),
         };
         let refused = message.check(&self.info).err();
-        let reply_is_wrong = message.reply.is_some_and(|reply| check_topic(reply).is_err());
+        let reply_is_wrong = message
+            .reply
+            .is_some_and(|reply| check_topic(reply).is_err());
         if refused.is_some() || reply_is_wrong {
-            let reason = refused.map_or_else(|| "the reply is no subject".into(), |e| e.to_string());
+            let reason =
+                refused.map_or_else(|| "the reply is no subject".into(), |e| e.to_string());
             let subject = self.memo.topic.to_string();
             return self.leave_out(Fault::Encode { subject, reason });
         }
@@ -339,7 +342,8 @@ impl<C> Publisher<C> {
         let mut stream = pin!(stream);
         loop {
             let has_some = !self.encoded.is_empty();
-            let next = std::future::poll_fn(|context| poll_step(stream.as_mut(), context, has_some));
+            let next =
+                std::future::poll_fn(|context| poll_step(stream.as_mut(), context, has_some));
             let is_last = match next.await {
                 Step::Value(value) => {
                     self.add(&value);

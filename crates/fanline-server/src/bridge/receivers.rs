@@ -90,7 +90,10 @@ impl Receivers {
     /// Observers may own whatever, so they are dropped by the caller, who holds no lock.
     fn remove_if(&self, is_over: impl Fn(&Entry) -> bool) -> Vec<Entry> {
         let mut state = self.lock();
-        let over: Vec<Entry> = state.entries.extract_if(.., |entry| is_over(entry)).collect();
+        let over: Vec<Entry> = state
+            .entries
+            .extract_if(.., |entry| is_over(entry))
+            .collect();
         if !over.is_empty() {
             self.count_change();
         }

@@ -128,7 +128,12 @@ fn now_less(window: Duration) -> Timestamp {
     Timestamp::from_unix_nanos(i64::try_from(from.as_nanos()).unwrap_or(i64::MAX))
 }
 
-async fn read(line: Arc<Line>, mut ordered: Ordered, stream: String, subject: ReplaySubject<Message>) {
+async fn read(
+    line: Arc<Line>,
+    mut ordered: Ordered,
+    stream: String,
+    subject: ReplaySubject<Message>,
+) {
     let mut look = tokio::time::interval(LOOK_INTERVAL);
     loop {
         tokio::select! {

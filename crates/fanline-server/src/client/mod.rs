@@ -58,8 +58,8 @@ pub use info::ServerInfo;
 pub use message::{Message, OutgoingMessage};
 pub use options::ConnectOptions;
 pub use shared::Event;
-pub use subscription::Subscription;
 pub(crate) use subscription::Inlet;
+pub use subscription::Subscription;
 
 use address::ServerAddress;
 use codec::Decoder;

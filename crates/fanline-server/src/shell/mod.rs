@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use fanline_engine::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
-    Access, AccountId, Batch, CloseReason, ConnectionStatus, Ended, Peer, Place, ServerInfo, SessionId, Shard,
-    ShardConfig, ShardStatus,
+    Access, AccountId, Batch, CloseReason, ConnectionStatus, Ended, Peer, Place, ServerInfo,
+    SessionId, Shard, ShardConfig, ShardStatus,
 };
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};

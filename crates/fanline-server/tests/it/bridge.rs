@@ -91,7 +91,11 @@ fn make_stream(server: &Handle, messages: std::ops::Range<u32>) {
         let made = jetstream.create_stream(&config.into()).await;
         made.expect("a stream");
         for number in messages {
-            let subject = if number % 2 == 0 { "orders.even" } else { "orders.odd" };
+            let subject = if number % 2 == 0 {
+                "orders.even"
+            } else {
+                "orders.odd"
+            };
             let stored = jetstream.publish(subject, number.to_string()).await;
             stored.expect("stored");
         }
@@ -146,7 +150,10 @@ fn what_clients_publish_reaches_observers() {
         outside.publish("elsewhere", "nothing");
         outside.publish("orders.late", "");
         for seen in [&seen, &seen_too] {
-            assert_eq!(text(&next(seen)), ("orders.new".into(), "one coffee".into()));
+            assert_eq!(
+                text(&next(seen)),
+                ("orders.new".into(), "one coffee".into())
+            );
             assert_eq!(text(&next(seen)), ("orders.late".into(), String::new()));
             nothing_more(seen);
         }
@@ -176,7 +183,9 @@ fn values_go_round_in_each_codec() {
     let lines = Subject::<String>::new();
     let _bindings = [
         bridge.publish_from("json", &ticks, Json).expect("bound"),
-        bridge.publish_from("packed", &ticks, MessagePack).expect("bound"),
+        bridge
+            .publish_from("packed", &ticks, MessagePack)
+            .expect("bound"),
         bridge.publish_from("words", &lines, Raw).expect("bound"),
     ];
     ticks.next(tick("MUG", 3));
@@ -195,12 +204,25 @@ fn what_is_wrong_is_told_and_the_rest_goes_on() {
     let mut outside = server.client();
     outside.publish("ticks.MUG", "no JSON");
     let fault = next(&faults);
-    assert!(matches!(&fault, Fault::Decode { subject, .. } if subject == "ticks.MUG"), "{fault}");
+    assert!(
+        matches!(&fault, Fault::Decode { subject, .. } if subject == "ticks.MUG"),
+        "{fault}"
+    );
 
     let source = Subject::<Tick>::new();
     let codec = Json.to(|tick: &Tick| tick.symbol.clone());
-    let binding = bridge.publish_from("ticks.*", &source, codec).expect("bound");
-    for wrong in ["elsewhere", "ticks.a.b", "ticks.", "ticks.*", "ticks.a b", "", "ticks.a\r\n"] {
+    let binding = bridge
+        .publish_from("ticks.*", &source, codec)
+        .expect("bound");
+    for wrong in [
+        "elsewhere",
+        "ticks.a.b",
+        "ticks.",
+        "ticks.*",
+        "ticks.a b",
+        "",
+        "ticks.a\r\n",
+    ] {
         source.next(tick(wrong, 1));
         let subject = wrong.to_owned();
         let bound_to = "ticks.*".to_owned();
@@ -210,7 +232,10 @@ fn what_is_wrong_is_told_and_the_rest_goes_on() {
     let _lines = bridge.publish_from("lines", &lines, Raw).expect("bound");
     lines.next("x".repeat(1024 * 1024 + 1));
     let fault = next(&faults);
-    assert!(matches!(&fault, Fault::Encode { subject, .. } if subject == "lines"), "{fault}");
+    assert!(
+        matches!(&fault, Fault::Encode { subject, .. } if subject == "lines"),
+        "{fault}"
+    );
 
     source.next(tick("ticks.CUP", 2));
     assert_eq!(next(&ticks), tick("ticks.CUP", 2));
@@ -228,7 +253,10 @@ fn subjects_that_are_none_are_refused() {
         let bound = server.handle.publish_from(wrong, &source, Raw);
         assert!(matches!(bound, Err(BridgeError::Client(_))), "{wrong:?}");
         let published = server.handle.bridge().expect("open").publish(wrong, "x");
-        assert!(matches!(published, Err(BridgeError::Client(_))), "{wrong:?}");
+        assert!(
+            matches!(published, Err(BridgeError::Client(_))),
+            "{wrong:?}"
+        );
     }
     assert!(!source.has_observers());
 }
@@ -270,7 +298,9 @@ fn replies_and_headers_are_kept() {
     let mut outside = server.client();
     outside.subscribe("copies", "1");
     let originals = bridge.observe("originals").expect("observed");
-    let _binding = bridge.publish_from("copies", &originals, Raw).expect("bound");
+    let _binding = bridge
+        .publish_from("copies", &originals, Raw)
+        .expect("bound");
     let mut message = OutgoingMessage {
         topic: "originals".into(),
         reply: Some("in.box".into()),
@@ -281,9 +311,15 @@ fn replies_and_headers_are_kept() {
     bridge.publish_message(message).expect("published");
     let copy = next(&inside);
     assert_eq!((copy.topic(), copy.reply()), ("copies", Some("in.box")));
-    assert_eq!(copy.headers().and_then(|headers| headers.get("A")), Some("1"));
+    assert_eq!(
+        copy.headers().and_then(|headers| headers.get("A")),
+        Some("1")
+    );
     let copy = outside.message();
-    assert_eq!((copy.reply.as_deref(), &*copy.payload), (Some("in.box"), &b"x"[..]));
+    assert_eq!(
+        (copy.reply.as_deref(), &*copy.payload),
+        (Some("in.box"), &b"x"[..])
+    );
 }
 
 #[test]
@@ -293,7 +329,10 @@ fn the_order_of_a_publisher_is_kept_for_all() {
     let mut outside = server.client();
     outside.subscribe("n", "1");
     let numbers = Subject::<u32>::new();
-    let _binding = server.handle.publish_from("n", &numbers, Json).expect("bound");
+    let _binding = server
+        .handle
+        .publish_from("n", &numbers, Json)
+        .expect("bound");
     let slices: Vec<Vec<u32>> = vec![(0..1).collect(), (1..700).collect(), (700..701).collect()];
     for slice in slices {
         numbers.next_slice(&slice);
@@ -327,7 +366,10 @@ fn the_server_forgets_what_nobody_observes() {
         block_on(async {
             let client = server.handle.client().await.expect("connected");
             let outcome = client.request("quiet", "", Duration::from_millis(50)).await;
-            !matches!(outcome, Err(fanline_server::client::ClientError::NoResponders))
+            !matches!(
+                outcome,
+                Err(fanline_server::client::ClientError::NoResponders)
+            )
         })
     };
     assert!(subscriptions(), "a source is enough");
@@ -371,8 +413,14 @@ fn replays_are_as_long_as_was_asked_for() {
     replayed(stream().replay(Replay::all()), &[0, 1, 2, 3, 4, 5]);
     replayed(stream().replay(Replay::one()), &[5]);
     replayed(stream().replay(Replay::many(100)), &[0, 1, 2, 3, 4, 5]);
-    replayed(stream().replay(Replay::within(PATIENCE)), &[0, 1, 2, 3, 4, 5]);
-    replayed(stream().filter("orders.odd").replay(Replay::all()), &[1, 3, 5]);
+    replayed(
+        stream().replay(Replay::within(PATIENCE)),
+        &[0, 1, 2, 3, 4, 5],
+    );
+    replayed(
+        stream().filter("orders.odd").replay(Replay::all()),
+        &[1, 3, 5],
+    );
 }
 
 #[test]
@@ -388,7 +436,10 @@ fn a_stream_that_is_not_there_or_goes_away_is_told() {
     make_stream(&server.handle, 0..1);
     let (_faults, faults) = follow(&bridge.faults());
     let mut records = bridge.stream("ORDERS").records(Start::All).expect("read");
-    assert_eq!(records.blocking_next().map(|record| record.stream_sequence), Some(1));
+    assert_eq!(
+        records.blocking_next().map(|record| record.stream_sequence),
+        Some(1)
+    );
     block_on(async {
         let client = server.handle.client().await.expect("connected");
         let deleted = JetStream::new(&client).delete_stream("ORDERS").await;
@@ -396,7 +447,10 @@ fn a_stream_that_is_not_there_or_goes_away_is_told() {
     });
     assert!(records.blocking_next().is_none());
     let fault = next(&faults);
-    assert!(matches!(&fault, Fault::Stream { stream, .. } if stream == "ORDERS"), "{fault}");
+    assert!(
+        matches!(&fault, Fault::Stream { stream, .. } if stream == "ORDERS"),
+        "{fault}"
+    );
 }
 
 #[test]
@@ -408,10 +462,14 @@ fn a_hub_waits_for_the_server_and_records_for_a_hub() {
 
     // In: a producer that is faster than the server waits in the hub.
     let (hub, receiver) = fanline::hub::merge::<String>(16);
-    let binding = bridge.publish_stream("orders.in", receiver, Raw).expect("bound");
+    let binding = bridge
+        .publish_stream("orders.in", receiver, Raw)
+        .expect("bound");
     let mut producer = hub.producer();
     for number in 0..COUNT {
-        producer.blocking_send(number.to_string()).expect("the hub is open");
+        producer
+            .blocking_send(number.to_string())
+            .expect("the hub is open");
     }
     drop(producer);
     hub.drain();
@@ -469,7 +527,10 @@ fn guarded() -> TestServer {
 #[test]
 fn a_bridge_may_do_what_its_user_may_do() {
     let server = guarded();
-    assert!(matches!(server.handle.observe("mine.a"), Err(BridgeError::Client(_))));
+    assert!(matches!(
+        server.handle.observe("mine.a"),
+        Err(BridgeError::Client(_))
+    ));
     let ada = ConnectOptions::default().user("ada", "secret");
     let bridge = server.handle.bridge_with(&ada).expect("let in");
     let refused = bridge.observe("theirs").expect_err("not allowed");
@@ -478,13 +539,18 @@ fn a_bridge_may_do_what_its_user_may_do() {
     let (_guard, seen) = follow(&bridge.observe("mine.>").expect("allowed"));
     let words = Subject::<String>::new();
     let _theirs = bridge.publish_from("theirs", &words, Raw).expect("bound");
-    let _mine = bridge.publish_from("mine.words", &words, Raw).expect("bound");
+    let _mine = bridge
+        .publish_from("mine.words", &words, Raw)
+        .expect("bound");
     words.next("word".into());
     // It went round by the server, once.
     assert_eq!(text(&next(&seen)), ("mine.words".into(), "word".into()));
     nothing_more(&seen);
     let fault = next(&faults);
-    assert!(matches!(&fault, Fault::Server(text) if text.contains("theirs")), "{fault}");
+    assert!(
+        matches!(&fault, Fault::Server(text) if text.contains("theirs")),
+        "{fault}"
+    );
 }
 
 #[test]
@@ -498,7 +564,10 @@ fn the_end_of_the_server_is_the_end_of_the_bridge() {
     let source = bridge.observe("words").expect("observed");
     source
         .subscribe_with(observer(|_: &Message| ()).on_complete(move || {
-            values.lock().expect("no panic").push("completed".to_owned());
+            values
+                .lock()
+                .expect("no panic")
+                .push("completed".to_owned());
         }))
         .detach();
     let said = move |fault: &Fault| faults.lock().expect("no panic").push(fault.to_string());
@@ -513,7 +582,10 @@ fn the_end_of_the_server_is_the_end_of_the_bridge() {
     until(|| binding.is_closed());
     assert!(bridge.observe("words").is_err());
     assert!(bridge.publish("words", "x").is_err());
-    assert!(matches!(server.handle.bridge(), Err(BridgeError::Client(_))));
+    assert!(matches!(
+        server.handle.bridge(),
+        Err(BridgeError::Client(_))
+    ));
 }
 
 #[test]
@@ -603,7 +675,10 @@ fn an_emitter_that_does_not_wait_leaves_values_out() {
 fn an_emitter_that_waits_loses_nothing() {
     let server = TestServer::start(1);
     let blocks = ReplaySubject::<Bytes>::new(Replay::one());
-    let binding = server.handle.publish_from("blocks", &blocks, Raw).expect("bound");
+    let binding = server
+        .handle
+        .publish_from("blocks", &blocks, Raw)
+        .expect("bound");
     let mut outside = server.client();
     outside.subscribe("blocks", "1");
     let block = "x".repeat(256 * 1024);
