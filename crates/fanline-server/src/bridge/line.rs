@@ -58,7 +58,8 @@ pub(super) struct Inner {
 /// Opens a connection and starts its thread.
 pub(super) fn open(server: &Handle, options: &ConnectOptions) -> Result<Arc<Line>, BridgeError> {
     let is_direct = !matches!(server.auth(), Auth::Directory(_));
-    let options = options.clone().echo(!is_direct);
+    // That nobody listens elsewhere is no news to those who are answered in this process.
+    let options = options.clone().echo(!is_direct).no_responders(false);
     let server = server.clone();
     let (opened, is_open) = mpsc::channel();
     std::thread::Builder::new()
