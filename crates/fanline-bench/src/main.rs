@@ -16,6 +16,8 @@
 //!   receive, beside a floor written by hand (`hubs/floor.rs`) and with `--rivals` beside tokio's
 //!   broadcast, async-broadcast, asyncband and Pekko; joining, memory, slowness and latency; the merge
 //!   and the partition hub beside tokio's mpsc. A run that was ended goes on with `--resume`.
+//! - `bridge`: a subject that is bound to a server, beside one that is not, and a raw socket.
+//! - `all`: all of these, into one report.
 //! - `schedulers`: values onto another thread, beside floors written by hand (`schedulers/floors.rs`)
 //!   and RxJava, with what others have reported in columns of their own.
 //!
@@ -23,7 +25,9 @@
 //! RxJava has one for each kind of load (`rxjava.rs`). What is measured here is compiled ahead, what runs there is
 //! compiled while it runs: it gets a warm-up of its own, before the first turn and before each load.
 
+mod all;
 mod allocations;
+mod bridge;
 mod comparison;
 mod core_nats;
 mod generator;
@@ -53,6 +57,13 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Every table, into one report: BENCHMARKS.md
+    ///
+    /// Takes about an hour with rivals. `--resume` goes on where a run was ended: a table that is there
+    /// already is not measured again.
+    All(all::Arguments),
+    /// A subject that is bound to a server: in process, to the wire, there and back
+    Bridge(bridge::Arguments),
     /// Core NATS against nats-server: throughput, request/reply, memory
     Core(core_nats::Arguments),
     /// JetStream against nats-server: publishing, consuming, key-value, recovery, disk and memory
@@ -106,6 +117,8 @@ enum Command {
 
 fn main() -> Result<()> {
     match Arguments::parse().command {
+        Command::All(arguments) => all::run(&arguments),
+        Command::Bridge(arguments) => bridge::run(&arguments),
         Command::Core(arguments) => {
             servers::process::end_children_on_signals()?;
             core_nats::run(&arguments)

@@ -2,10 +2,14 @@
 //!
 //! Numbers include the generator: it runs on the same cores unless the server is elsewhere.
 
+mod compare;
 mod histogram;
+mod process;
 mod progress;
 mod pubsub;
+mod quick;
 mod request;
+mod rows;
 
 use clap::{Args, Subcommand};
 
@@ -13,10 +17,13 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::values;
 
-/// Measure a NATS server.
+/// Measure a NATS server; alone: what this machine does, in a minute.
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
 Examples:
+  fanline bench                         core, latency and JetStream, on a server of its own
+  fanline bench compare                 the same beside nats-server, and a report
   fanline bench pub demo --msgs 10M --size 128
   fanline bench pubsub demo --pub 1 --sub 4
   fanline bench request demo --msgs 10k
@@ -24,12 +31,16 @@ Examples:
   fanline bench pub demo                in another")]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
-    shape: Shape,
+    shape: Option<Shape>,
+    #[command(flatten)]
+    quick: quick::QuickArgs,
 }
 
 /// What is measured.
 #[derive(Subcommand, Debug)]
 enum Shape {
+    /// Fanline beside nats-server, in turns; writes BENCHMARKS.md
+    Compare(compare::CompareArgs),
     /// Publishers only
     Pub(Common),
     /// Subscribers only: waits for --msgs messages each
@@ -68,7 +79,11 @@ struct Common {
 
 impl BenchArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        match self.shape {
+        let Some(shape) = self.shape else {
+            return quick::run(&self.quick).await;
+        };
+        match shape {
+            Shape::Compare(args) => args.run().await,
             Shape::Pub(common) if common.subscribers.is_some() => Err(Failure::Usage(
                 "--sub belongs to `bench sub` or `bench pubsub`".into(),
             )),

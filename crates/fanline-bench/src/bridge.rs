@@ -1,0 +1,151 @@
+//! `fanline-bench bridge`: what it costs that a subject is bound to a server.
+//!
+//! Server, publisher and subscribers are in this process; the subscriber over the wire reads a socket and
+//! counts bytes. Three questions, each beside what it would be without a bridge:
+//!
+//! - in process: a subject with one observer, bare and bound, with nobody on the wire;
+//! - to the wire: messages of a bound subject, and messages of a raw socket that writes whole buffers of
+//!   them, to the same subscriber;
+//! - there and back: from before `next` on a bound subject until an observer of the same subject of the
+//!   server is called.
+
+mod measure;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::report;
+use crate::report::machine::Machine;
+use measure::Figure;
+
+/// How often each figure is taken.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Rounds; in each all figures are taken in turn
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// A tenth of the messages
+    #[arg(long)]
+    quick: bool,
+    /// Write the table as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// A figure, and what it should be as a share of another one, or at most.
+struct Row {
+    figure: Figure,
+    name: &'static str,
+    bar: Option<Bar>,
+}
+
+enum Bar {
+    ShareOf(Figure, f64),
+    AtMost(f64),
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        figure: Figure::Bare,
+        name: "in process: a subject with one observer, messages/s",
+        bar: None,
+    },
+    Row {
+        figure: Figure::Bound,
+        name: "the same, bound to a server, nobody on the wire",
+        bar: Some(Bar::ShareOf(Figure::Bare, 0.5)),
+    },
+    Row {
+        figure: Figure::Observed,
+        name: "the same, observed at the server's subject, here",
+        bar: None,
+    },
+    Row {
+        figure: Figure::Core,
+        name: "to the wire: a raw socket, 128 B, messages/s",
+        bar: None,
+    },
+    Row {
+        figure: Figure::Slices,
+        name: "to the wire: a bound subject, in slices of 64",
+        bar: Some(Bar::ShareOf(Figure::Core, 0.8)),
+    },
+    Row {
+        figure: Figure::Singles,
+        name: "to the wire: a bound subject, one by one",
+        bar: None,
+    },
+    Row {
+        figure: Figure::Back,
+        name: "there and back in the process, p50, ns",
+        bar: Some(Bar::AtMost(3_000.0)),
+    },
+    Row {
+        figure: Figure::AllTheWay,
+        name: "the same round by the server, p50, ns",
+        bar: None,
+    },
+];
+
+/// Runs the subcommand.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let mut samples = vec![Vec::new(); ROWS.len()];
+    for round in 0..arguments.rounds {
+        eprintln!("round {} of {}", round + 1, arguments.rounds);
+        for (row, samples) in ROWS.iter().zip(&mut samples) {
+            samples.push(measure::measure(row.figure, arguments.quick)?);
+        }
+    }
+    let medians: Vec<[f64; 3]> = samples.into_iter().map(least_median_most).collect();
+    let text = table(&medians, arguments.rounds);
+    print!("{text}");
+    report::write_to(arguments.markdown.as_deref(), || text.clone())
+}
+
+fn least_median_most(mut samples: Vec<f64>) -> [f64; 3] {
+    samples.sort_by(f64::total_cmp);
+    [
+        samples[0],
+        samples[samples.len() / 2],
+        samples[samples.len() - 1],
+    ]
+}
+
+fn table(medians: &[[f64; 3]], rounds: u32) -> String {
+    let machine = Machine::read();
+    let mut text = String::from(
+        "# The bridge\n\n| what | median | min..max | bar | verdict |\n| --- | --- | --- | --- | --- |\n",
+    );
+    let median = |figure: Figure| {
+        let at = ROWS.iter().position(|row| row.figure == figure);
+        at.map_or(f64::NAN, |at| medians[at][1])
+    };
+    for (row, [least, middle, most]) in ROWS.iter().zip(medians) {
+        let (bar, is_met) = match row.bar {
+            None => (String::new(), None),
+            Some(Bar::AtMost(most)) => (format!("≤ {most:.0}"), Some(*middle <= most)),
+            Some(Bar::ShareOf(other, share)) => {
+                let reached = middle / median(other);
+                let bar = format!("{:.0} % of it, ≥ {:.0} %", reached * 100.0, share * 100.0);
+                (bar, Some(reached >= share))
+            }
+        };
+        let verdict = is_met.map_or("", |is_met| if is_met { "met" } else { "MISSED" });
+        let name = row.name;
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "| {name} | {middle:.0} | {least:.0}..{most:.0} | {bar} | {verdict} |"
+        );
+    }
+    let Machine { cores, cpu, kernel } = machine;
+    let _ = writeln!(
+        text,
+        "\n{rounds} rounds, on {cores} × {cpu}, Linux {kernel}. Server, publisher and subscriber share the machine \
+         and the process. Again: `cargo run --release -p fanline-bench -- bridge`"
+    );
+    text
+}

@@ -1,0 +1,234 @@
+//! One figure at a time, each on a server of its own.
+
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use fanline::Guard;
+use fanline_server::access::{Access, AccessConfig, User};
+use fanline_server::bridge::{Bridge, Raw};
+use fanline_server::client::ConnectOptions;
+use fanline_server::{Auth, Handle, Options, Server};
+
+/// Of each message.
+const PAYLOAD: [u8; 128] = [b'x'; 128];
+/// Messages of one figure, before `--quick`.
+const MESSAGES: u64 = 4_000_000;
+const ROUND_TRIPS: u64 = 100_000;
+const SLICE: usize = 64;
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Figure {
+    Bare,
+    Bound,
+    Observed,
+    Core,
+    Slices,
+    Singles,
+    Back,
+    AllTheWay,
+}
+
+/// Messages per second, or nanoseconds.
+pub(super) fn measure(figure: Figure, is_quick: bool) -> Result<f64> {
+    let less = |number: u64| if is_quick { number / 10 } else { number };
+    let messages = less(MESSAGES);
+    match figure {
+        Figure::Bare => Ok(emit(messages, None).0),
+        Figure::Bound => with_server(Auth::Open, |_, bridge| Ok(emit(messages, Some(bridge)).0)),
+        Figure::Observed => with_server(Auth::Open, |_, bridge| {
+            let (_guard, seen) = observed(bridge)?;
+            let (rate, emitted) = emit(messages, Some(bridge));
+            ensure!(
+                seen.load(Ordering::Relaxed) == emitted,
+                "some were not observed"
+            );
+            Ok(rate)
+        }),
+        Figure::Core => with_server(Auth::Open, |server, _| {
+            raw(server.addresses().clients, messages)
+        }),
+        Figure::Slices => with_server(Auth::Open, |server, bridge| {
+            to_wire(server, bridge, messages, SLICE)
+        }),
+        Figure::Singles => with_server(Auth::Open, |server, bridge| {
+            to_wire(server, bridge, messages, 1)
+        }),
+        Figure::Back => with_server(Auth::Open, |_, bridge| back(bridge, less(ROUND_TRIPS))),
+        Figure::AllTheWay => with_server(directory()?, |_, bridge| {
+            back(bridge, less(ROUND_TRIPS) / 10)
+        }),
+    }
+}
+
+/// A server on which users have accounts, so that all messages go round by it.
+fn directory() -> Result<Auth> {
+    let mut config = AccessConfig::default();
+    config
+        .account_mut("$G")
+        .users
+        .push(User::new("bench", "bench"));
+    Ok(Auth::Directory(Arc::new(Access::new(config)?)))
+}
+
+fn with_server<T>(auth: Auth, act: impl FnOnce(&Handle, &Bridge) -> Result<T>) -> Result<T> {
+    let server = Server::start(Options {
+        port: 0,
+        auth,
+        ..Options::default()
+    })?;
+    let user = ConnectOptions::default().user("bench", "bench");
+    let bridge = server.bridge_with(&user)?;
+    let outcome = act(&server, &bridge);
+    server.shutdown();
+    outcome
+}
+
+/// Emits to one observer, and to a bridge where there is one. Messages per second, and how many.
+fn emit(messages: u64, bridge: Option<&Bridge>) -> (f64, u64) {
+    let (mut producer, source) = fanline::subject::<Bytes>();
+    let binding = bridge.and_then(|bridge| bridge.publish_from("bench", &source, Raw).ok());
+    let mut count = 0_u64;
+    let guard = source.subscribe(move |value| {
+        count += black_box(value).len() as u64;
+        black_box(count);
+    });
+    let value = Bytes::from_static(&PAYLOAD);
+    let start = Instant::now();
+    for _ in 0..messages {
+        producer.next(value.clone());
+    }
+    let took = start.elapsed();
+    drop((guard, binding));
+    (messages as f64 / took.as_secs_f64(), messages)
+}
+
+/// Counts what arrives here at the server's subject.
+fn observed(bridge: &Bridge) -> Result<(Guard, Arc<AtomicU64>)> {
+    let seen = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&seen);
+    let source = bridge.observe("bench")?;
+    let guard = source.subscribe(move |message| {
+        black_box(message.payload());
+        // One thread at a time counts, and it is read at the end.
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    Ok((guard, seen))
+}
+
+/// A subscriber over the wire that reads so many messages and says when it had the last one.
+fn subscriber(address: SocketAddr, messages: u64) -> Result<JoinHandle<Result<Instant>>> {
+    let mut stream = connect(address)?;
+    stream.write_all(b"SUB bench 1\r\nPING\r\n")?;
+    wait_for_pong(&mut stream)?;
+    let frame = format!("MSG bench 1 {}\r\n", PAYLOAD.len()).len() + PAYLOAD.len() + 2;
+    let mut left = messages * frame as u64;
+    Ok(std::thread::spawn(move || {
+        let mut room = vec![0; 256 * 1024];
+        while left > 0 {
+            let read = stream.read(&mut room)?;
+            ensure!(read > 0, "the server has closed a subscriber");
+            left = left.checked_sub(read as u64).context("too much arrived")?;
+        }
+        Ok(Instant::now())
+    }))
+}
+
+fn connect(address: SocketAddr) -> Result<TcpStream> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    stream.write_all(b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n")?;
+    wait_for_pong(&mut stream)?;
+    Ok(stream)
+}
+
+fn wait_for_pong(stream: &mut TcpStream) -> Result<()> {
+    let mut seen = Vec::new();
+    let mut byte = [0];
+    while !seen.ends_with(b"PONG\r\n") {
+        stream.read_exact(&mut byte)?;
+        seen.push(byte[0]);
+    }
+    // A client is told more after its first PONG, which is of no use here but would be counted.
+    stream.write_all(b"PING\r\n")?;
+    seen.clear();
+    while !seen.ends_with(b"PONG\r\n") {
+        stream.read_exact(&mut byte)?;
+        seen.push(byte[0]);
+    }
+    Ok(())
+}
+
+fn rate(messages: u64, start: Instant, subscriber: JoinHandle<Result<Instant>>) -> Result<f64> {
+    let end = subscriber
+        .join()
+        .map_err(|_| anyhow::anyhow!("the subscriber panicked"))??;
+    Ok(messages as f64 / (end - start).as_secs_f64())
+}
+
+/// What a publisher reaches that writes whole buffers to a socket.
+fn raw(address: SocketAddr, messages: u64) -> Result<f64> {
+    let subscriber = subscriber(address, messages)?;
+    let mut stream = connect(address)?;
+    let mut frame = format!("PUB bench {}\r\n", PAYLOAD.len()).into_bytes();
+    frame.extend_from_slice(&PAYLOAD);
+    frame.extend_from_slice(b"\r\n");
+    let many = frame.repeat(512);
+    let start = Instant::now();
+    let mut left = messages * frame.len() as u64;
+    while left > 0 {
+        let now = left.min(many.len() as u64);
+        stream.write_all(&many[..usize::try_from(now)?])?;
+        left -= now;
+    }
+    rate(messages, start, subscriber)
+}
+
+fn to_wire(server: &Handle, bridge: &Bridge, messages: u64, slice: usize) -> Result<f64> {
+    let subscriber = subscriber(server.addresses().clients, messages)?;
+    let (mut producer, source) = fanline::subject::<Bytes>();
+    let binding = bridge.publish_from("bench", &source, Raw)?;
+    let values = vec![Bytes::from_static(&PAYLOAD); slice];
+    let start = Instant::now();
+    for _ in 0..messages / slice as u64 {
+        match values.as_slice() {
+            [value] => producer.next(value.clone()),
+            values => producer.next_slice(values),
+        }
+    }
+    let messages = messages / slice as u64 * slice as u64;
+    let rate = rate(messages, start, subscriber)?;
+    ensure!(binding.published() == messages, "some were not published");
+    Ok(rate)
+}
+
+/// Median nanoseconds from before `next` until the observer is called.
+fn back(bridge: &Bridge, round_trips: u64) -> Result<f64> {
+    let (_guard, seen) = observed(bridge)?;
+    let (mut producer, source) = fanline::subject::<Bytes>();
+    let binding = bridge.publish_from("bench", &source, Raw)?;
+    let value = Bytes::from_static(&PAYLOAD);
+    let mut nanos = Vec::new();
+    for number in 1..=round_trips {
+        let start = Instant::now();
+        producer.next(value.clone());
+        while seen.load(Ordering::Relaxed) < number {
+            ensure!(start.elapsed() < PATIENCE, "nothing came back");
+            std::hint::spin_loop();
+        }
+        nanos.push(start.elapsed().as_nanos() as f64);
+    }
+    drop(binding);
+    nanos.sort_by(f64::total_cmp);
+    Ok(nanos[nanos.len() / 2])
+}

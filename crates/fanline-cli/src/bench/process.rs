@@ -1,0 +1,154 @@
+//! Servers as processes of their own, all started the same way, and what they cost.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// How long a server may take to be ready.
+const START_LIMIT: Duration = Duration::from_secs(20);
+/// How often it is looked whether it is.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A program that serves.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) path: PathBuf,
+    pub(super) version: String,
+}
+
+impl Program {
+    /// This one.
+    pub(super) fn own() -> Result<Self, Failure> {
+        let path = std::env::current_exe()?;
+        Ok(Program {
+            name: "Fanline",
+            path,
+            version: fanline_server::VERSION.to_owned(),
+        })
+    }
+
+    /// A nats-server that says which it is.
+    pub(super) fn nats_server(path: &Path) -> Option<Self> {
+        let said = Command::new(path).arg("--version").output().ok()?;
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        let version = said.trim().strip_prefix("nats-server: v")?;
+        Some(Program {
+            name: "nats-server",
+            path: path.to_owned(),
+            version: version.to_owned(),
+        })
+    }
+
+    /// What it is started with, but for the folders.
+    pub(super) fn command_line(syncs_always: bool) -> &'static str {
+        match syncs_always {
+            false => "-a 127.0.0.1 -p -1 -js -sd STORE",
+            true => {
+                "-a 127.0.0.1 -p -1 -c FILE, with jetstream { store_dir: STORE, sync_interval: always }"
+            }
+        }
+    }
+}
+
+/// A server that runs. It and its files are gone when it is dropped.
+pub(super) struct Process {
+    child: Child,
+    folder: PathBuf,
+    pub(super) url: String,
+}
+
+impl Process {
+    /// Starts a server with an empty store, on a port of its own, and waits until it is ready.
+    pub(super) async fn start(
+        program: &Program,
+        folder: &Path,
+        syncs_always: bool,
+    ) -> Result<Self, Failure> {
+        let folder = folder.join(format!("fanline-bench-{}", std::process::id()));
+        let store = folder.join("store");
+        fs::create_dir_all(&store)?;
+        let mut command = Command::new(&program.path);
+        command
+            .args(["-a", "127.0.0.1", "-p", "-1", "--ports_file_dir"])
+            .arg(&folder);
+        if syncs_always {
+            let file = folder.join("server.conf");
+            let store = Value::from(store.to_string_lossy());
+            fs::write(
+                &file,
+                format!("jetstream {{ store_dir: {store}, sync_interval: always }}\n"),
+            )?;
+            command.arg("-c").arg(file);
+        } else {
+            command.arg("-js").arg("-sd").arg(&store);
+        }
+        let log = fs::File::create(folder.join("log"))?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
+        let mut process = Process {
+            child,
+            folder,
+            url: String::new(),
+        };
+        process.url = process.ready(program).await?;
+        Ok(process)
+    }
+
+    async fn ready(&mut self, program: &Program) -> Result<String, Failure> {
+        let began = Instant::now();
+        while began.elapsed() < START_LIMIT {
+            if let Some(url) = self.told_url() {
+                return Ok(url);
+            }
+            if self.child.try_wait()?.is_some() {
+                break;
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+        let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        let last: Vec<&str> = log.lines().rev().take(3).collect();
+        Err(Failure::Error(format!(
+            "{} does not start: {}",
+            program.path.display(),
+            last.join("; ")
+        )))
+    }
+
+    /// Where it listens, once it has said so in a file.
+    fn told_url(&self) -> Option<String> {
+        let entries = fs::read_dir(&self.folder).ok()?;
+        let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let ports = paths.find(|path| path.extension().is_some_and(|end| end == "ports"))?;
+        let told: Value = serde_json::from_slice(&fs::read(ports).ok()?).ok()?;
+        Some(told["nats"][0].as_str()?.to_owned())
+    }
+
+    /// CPU time that it has used so far, where that can be told.
+    pub(super) fn cpu(&self) -> Option<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        // The name in parentheses may hold spaces; utime and stime are fields 14 and 15.
+        let (_, fields) = stat.rsplit_once(") ")?;
+        let times = fields.split(' ').skip(11).take(2).map(str::parse::<u64>);
+        let ticks: u64 = times.sum::<Result<_, _>>().ok()?;
+        let per_second = rustix::param::clock_ticks_per_second().max(1);
+        Some(Duration::from_nanos(ticks * (1_000_000_000 / per_second)))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It has nothing that anybody wants.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

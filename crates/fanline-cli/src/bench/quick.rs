@@ -1,0 +1,173 @@
+//! `fanline bench` alone: what this machine does, in a minute.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+
+use super::process::{Process, Program};
+use super::rows::{Figures, ROWS, Row};
+use crate::failure::Failure;
+use crate::table::Table;
+use crate::values;
+
+/// Options of `fanline bench` alone, and of `bench compare`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct QuickArgs {
+    /// How long each measurement takes
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    time: Option<Duration>,
+    /// Where the servers keep their streams meanwhile [default: the system's folder for such files]
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<PathBuf>,
+    /// Only rows whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    row: Option<String>,
+    /// Say nothing before the end
+    #[arg(long)]
+    no_progress: bool,
+}
+
+impl QuickArgs {
+    pub(super) fn time(&self, default: Duration) -> Duration {
+        self.time.unwrap_or(default)
+    }
+
+    pub(super) fn folder(&self) -> PathBuf {
+        self.dir.clone().unwrap_or_else(std::env::temp_dir)
+    }
+
+    /// The rows that are asked for, of those that `are_wanted`.
+    pub(super) fn rows(
+        &self,
+        are_wanted: impl Fn(&Row) -> bool,
+    ) -> Result<Vec<&'static Row>, Failure> {
+        let text = self.row.as_deref().unwrap_or_default();
+        let named = |row: &&Row| row.name.contains(text) && are_wanted(row);
+        let rows: Vec<_> = ROWS.iter().filter(named).collect();
+        match rows.is_empty() {
+            true => Err(Failure::Usage(format!("no row is named like {text:?}"))),
+            false => Ok(rows),
+        }
+    }
+
+    pub(super) fn steps(&self, total: usize) -> Steps {
+        Steps {
+            is_shown: !self.no_progress,
+            done: 0,
+            total,
+        }
+    }
+}
+
+/// How far it is, on stderr.
+pub(super) struct Steps {
+    is_shown: bool,
+    done: usize,
+    total: usize,
+}
+
+impl Steps {
+    pub(super) fn begin(&mut self, what: &str) {
+        self.done += 1;
+        if self.is_shown {
+            let (begin, end) = match stderr().is_terminal() {
+                true => ("\r\x1b[K", ""),
+                false => ("", "\n"),
+            };
+            // Nobody may be looking.
+            let _ = write!(
+                stderr(),
+                "{begin}[{}/{}] {what}{end}",
+                self.done,
+                self.total
+            );
+        }
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        if self.is_shown && self.done > 0 && stderr().is_terminal() {
+            let _ = stderr().write_all(b"\r\x1b[K");
+        }
+    }
+}
+
+/// One measurement of one server.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) figures: Figures,
+    /// The server's own time for each message, in nanoseconds.
+    pub(super) cpu_nanos: Option<f64>,
+}
+
+/// Starts a server, measures one row on it, and ends it.
+pub(super) async fn sample(
+    program: &Program,
+    row: &Row,
+    folder: &Path,
+    time: Duration,
+) -> Result<Sample, Failure> {
+    let server = Process::start(program, folder, row.syncs_always).await?;
+    let before = server.cpu();
+    let figures = row.measure(&server.url, time).await?;
+    let used = server.cpu().zip(before).map(|(now, before)| now - before);
+    let count = figures.count.max(1) as f64;
+    Ok(Sample {
+        cpu_nanos: used.map(|used| used.as_nanos() as f64 / count),
+        figures,
+    })
+}
+
+/// With a few decimals and a letter: `12.3 M`.
+pub(super) fn short(number: f64) -> String {
+    let (scaled, letter) = match number {
+        n if n >= 1e6 => (n / 1e6, " M"),
+        n if n >= 1e3 => (n / 1e3, " k"),
+        n => (n, ""),
+    };
+    let decimals = match scaled {
+        n if n >= 100.0 => 0,
+        n if n >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{scaled:.decimals$}{letter}")
+}
+
+/// Measures all of it on a server of this program's own.
+pub(super) async fn run(args: &QuickArgs) -> Result<(), Failure> {
+    const TIME: Duration = Duration::from_secs(6);
+    // Its default is to sync before it acknowledges.
+    let rows = args.rows(|row| !row.syncs_always)?;
+    let program = Program::own()?;
+    let mut steps = args.steps(rows.len());
+    let mut table = Table::new(["", ">figure", "", ">p50", ">p99", ">server CPU"]);
+    for row in rows {
+        steps.begin(row.name);
+        let sample = sample(&program, row, &args.folder(), args.time(TIME)).await?;
+        let latency = sample.figures.latency;
+        let micros = |of: fn((Duration, Duration)) -> Duration| {
+            latency.map_or_else(String::new, |both| {
+                format!("{:.1} µs", of(both).as_nanos() as f64 / 1e3)
+            })
+        };
+        let cpu = sample.cpu_nanos;
+        table.row([
+            row.name.to_owned(),
+            short(sample.figures.rate()),
+            row.unit().to_owned(),
+            micros(|both| both.0),
+            micros(|both| both.1),
+            cpu.map_or_else(String::new, |nanos| format!("{nanos:.0} ns")),
+        ]);
+    }
+    drop(steps);
+    table.print()?;
+    println!(
+        "\nGenerator and server share this machine. Streams on disk are synced before each acknowledgement."
+    );
+    println!("With a nats-server beside it: fanline bench compare");
+    Ok(())
+}
