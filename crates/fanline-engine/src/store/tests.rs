@@ -602,6 +602,18 @@ fn sequences_begin_where_they_are_told_to() {
 }
 
 impl Store {
+    /// Forgets what a start without it would not know: where records of segments on disk are.
+    pub(super) fn unload(&mut self) {
+        let sealed = self.segments.len() - 1;
+        for segment in self.segments.iter_mut().take(sealed) {
+            if let (Body::File(file), Some(files)) = (&mut segment.body, &mut self.files)
+                && files.close(file)
+            {
+                segment.slots = None;
+            }
+        }
+    }
+
     /// The sums agree with what they are sums of.
     pub(super) fn check_numbers(&mut self) {
         let (mut messages, mut bytes) = (0, 0);
