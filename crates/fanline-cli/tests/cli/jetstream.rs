@@ -319,14 +319,14 @@ fn objects_are_linked() {
         at.ok(&format!("object get {bucket} {name} --output {back} --force"));
         assert_eq!(std::fs::read(&back).expect("readable"), b"a cup");
     }
-    for (line, reason) in [
-        ("object link covers x none --to images", "not found"),
-        ("object link covers x same --to images", "it is a link"),
-        ("object link images cup.png same", "it is a link"),
-        ("object link images cup.png cup.png", "an object has it"),
-        ("object get covers all", "it stands for a whole store"),
+    for (code, line, reason) in [
+        (1, "object link covers x none --to images", "not found"),
+        (2, "object link covers x same --to images", "it is a link"),
+        (2, "object link images cup.png same", "it is a link"),
+        (2, "object link images cup.png cup.png", "an object has it"),
+        (2, "object get covers all", "it stands for a whole store"),
     ] {
-        let said = at.fails(1, line);
+        let said = at.fails(code, line);
         assert!(said.contains(reason), "{line}: {said}");
     }
 }
