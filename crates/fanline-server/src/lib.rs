@@ -32,6 +32,7 @@
 //! the caller's tokio runtime. [`Options`] says everything that a server can be told before it
 //! starts, [`client`] everything about the client.
 
+mod callout;
 mod checks;
 pub mod client;
 pub mod config;

@@ -255,7 +255,10 @@ fn streams_are_found_and_copied() {
     }
     let found = |flags: &str| {
         let names = at.ok(&format!("stream find --names {flags}"));
-        names.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        names
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     for (flags, expected) in [
         ("--empty", &["IDLE"][..]),
@@ -286,14 +289,30 @@ fn streams_are_found_and_copied() {
     at.ok("stream copy ORDERS RETURNS --subjects returns.>");
     let config = &at.json("stream info RETURNS --json")["config"];
     assert_eq!(
-        (&config["max_age"], &config["subjects"][0], &config["metadata"]["team"]),
-        (&604_800_000_000_000_i64.into(), &"returns.>".into(), &"a".into())
+        (
+            &config["max_age"],
+            &config["subjects"][0],
+            &config["metadata"]["team"]
+        ),
+        (
+            &604_800_000_000_000_i64.into(),
+            &"returns.>".into(),
+            &"a".into()
+        )
     );
     at.ok("consumer copy ORDERS billing shipping --filter orders.sent");
     let config = &at.json("consumer info ORDERS shipping --json")["config"];
     assert_eq!(
-        (&config["durable_name"], &config["filter_subject"], &config["ack_policy"]),
-        (&"shipping".into(), &"orders.sent".into(), &"explicit".into())
+        (
+            &config["durable_name"],
+            &config["filter_subject"],
+            &config["ack_policy"]
+        ),
+        (
+            &"shipping".into(),
+            &"orders.sent".into(),
+            &"explicit".into()
+        )
     );
     let found = at.ok("consumer find ORDERS --pending 1 --names");
     assert_eq!(found, "billing\n");
@@ -316,7 +335,9 @@ fn objects_are_linked() {
     at.ok("object link covers all --to images");
     let back = at.path("back.png");
     for (bucket, name) in [("images", "same"), ("covers", "other")] {
-        at.ok(&format!("object get {bucket} {name} --output {back} --force"));
+        at.ok(&format!(
+            "object get {bucket} {name} --output {back} --force"
+        ));
         assert_eq!(std::fs::read(&back).expect("readable"), b"a cup");
     }
     for (code, line, reason) in [

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::account::AccountId;
-use super::callout::CalloutKey;
+use super::callout::{Caller, CalloutKey};
 use super::check::{Check, Proof};
 use super::nkey::{KeyKind, PublicKey};
 use super::operator::{JwtKey, UserLimits};
@@ -78,6 +78,16 @@ pub(super) enum Key {
 impl Access {
     /// Decides by what a client shows, and by whence it comes.
     pub fn admit(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
+        let decision = self.admit_by_itself(shown, peer);
+        match &self.callout {
+            Some(callout) if callout.decides(self, shown, &decision) => {
+                Decision::Later(Caller::check(shown, peer))
+            }
+            _ => decision,
+        }
+    }
+
+    fn admit_by_itself(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
         if !self.is_required_of(peer.kind) {
             return Decision::Admitted(Grant::default());
         }

@@ -119,7 +119,9 @@ impl Checkpoint {
             let is_all = self.encode(subjects);
             match (&mut files.packing.cipher, is_all) {
                 (None, _) => {
-                    files.disk.write_at(self.file, self.at, self.writer.bytes())?;
+                    files
+                        .disk
+                        .write_at(self.file, self.at, self.writer.bytes())?;
                     self.at += self.writer.bytes().len() as u64;
                     self.writer.clear();
                     return Ok(is_all);

@@ -108,16 +108,18 @@ impl Segment {
         let Body::File(file) = &self.body else {
             return None;
         };
-        let after = self.marks.partition_point(|mark| wanted.is_at_or_after(mark));
+        let after = self
+            .marks
+            .partition_point(|mark| wanted.is_at_or_after(mark));
         let mark = *self.marks.get(after.checked_sub(1)?)?;
         let next = self.marks.get(after);
         let slots = mark.slot..next.map_or(self.records, |next| next.slot);
         let end = next.map_or(file.bytes, |next| u64::from(next.offset));
         let end = end.min(u64::from(mark.offset) + PART_BYTES_MAX as u64);
         // Who reads on begins where the last record was found.
-        let found = self.found.filter(|found| {
-            slots.contains(&found.slot) && wanted.is_at_or_after(found)
-        });
+        let found = self
+            .found
+            .filter(|found| slots.contains(&found.slot) && wanted.is_at_or_after(found));
         let from = found.unwrap_or(mark);
         Some(Part {
             from,
@@ -194,7 +196,10 @@ impl Part {
                 }
                 let mark = Mark {
                     slot,
-                    offset: self.from.offset.saturating_add(u32::try_from(offset).unwrap_or(u32::MAX)),
+                    offset: self
+                        .from
+                        .offset
+                        .saturating_add(u32::try_from(offset).unwrap_or(u32::MAX)),
                     sequence: head.sequence,
                 };
                 let is_it = match wanted {

@@ -116,7 +116,8 @@ impl Segment {
 
     /// Whether it holds all sequences from its first to its last, and all of them live.
     pub(super) fn is_whole(&self) -> bool {
-        self.dead.count == 0 && (self.last + 1).saturating_sub(self.first) == u64::from(self.records)
+        self.dead.count == 0
+            && (self.last + 1).saturating_sub(self.first) == u64::from(self.records)
     }
 
     pub(super) fn dead(&self) -> &Dead {

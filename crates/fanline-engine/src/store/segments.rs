@@ -178,7 +178,9 @@ impl Store {
 
     /// Bytes of slots that are in memory, the newest segment's and one other's besides.
     pub(super) fn loaded_bytes(&self, but: usize) -> usize {
-        let slots = self.loaded(but).filter_map(|(_, segment)| segment.slots.as_ref());
+        let slots = self
+            .loaded(but)
+            .filter_map(|(_, segment)| segment.slots.as_ref());
         slots.map(Slots::room_bytes).sum()
     }
 

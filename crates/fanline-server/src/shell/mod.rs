@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use fanline_engine::access::AccountId;
 use fanline_engine::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
     Access, Batch, CloseReason, ConnectionStatus, Ended, Peer, Place, ServerInfo, SessionId, Shard,
@@ -28,6 +29,7 @@ use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{error, trace};
 
+use crate::callout;
 use crate::checks::Checks;
 use crate::keeper::Helped;
 use crate::monitoring::ConnectionEvent;
@@ -104,8 +106,8 @@ pub(crate) struct Told {
 pub(crate) enum Transport {
     Tcp(TcpStream),
     InProcess(DuplexStream),
-    /// The server's own client in the system account.
-    Insider(DuplexStream),
+    /// A client of the server's own, in an account.
+    Insider(DuplexStream, AccountId),
     /// Anything else, by the listener that it came to.
     Wire(Incoming, Listener),
 }
@@ -162,6 +164,8 @@ pub(crate) struct Common {
     pub(crate) checks: Checks,
     /// Whom to ask for accounts that are not known, if there is somebody.
     pub(crate) resolver: OnceLock<mpsc::UnboundedSender<AccountWanted>>,
+    /// Who asks the service that decides who may connect.
+    pub(crate) callout: OnceLock<mpsc::UnboundedSender<callout::Wanted>>,
     pub(crate) started: Instant,
     /// Who is told of connections that come and go.
     pub(crate) events: OnceLock<mpsc::Sender<ConnectionEvent>>,

@@ -4,6 +4,7 @@ mod access;
 mod accounts;
 mod admission;
 mod at_rest;
+mod callout;
 mod churn;
 mod configuration;
 mod embedding;

@@ -93,8 +93,7 @@ impl FindArgs {
         let leader = info.cluster.as_ref().map(|cluster| &cluster.leader);
         let flags = [
             self.empty.then_some(state.messages == 0),
-            self.created
-                .map(|age| show::is_older(info.created, age)),
+            self.created.map(|age| show::is_older(info.created, age)),
             self.consumers.map(|most| state.consumer_count <= most),
             self.replicas.map(|most| config.num_replicas <= most),
             self.sourced.then_some(!config.sources.is_empty()),
