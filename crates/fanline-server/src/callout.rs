@@ -60,25 +60,30 @@ impl Asker {
     }
 }
 
-async fn ask(client: &Client, shared: &Shared, access: &Access, mut wanted: Wanted) {
+async fn ask(client: &Client, shared: &Shared, access: &Access, wanted: Wanted) {
+    let Wanted {
+        caller,
+        cid,
+        mut tell,
+    } = wanted;
     let limit = shared.options().limits.auth_timeout;
     let granted = tokio::select! {
-        granted = answer(client, shared, access, &wanted, limit) => granted,
+        granted = answer(client, shared, access, &caller, cid, limit) => granted,
         // It has lost patience, or was sent away.
-        () = wanted.tell.closed() => return,
+        () = tell.closed() => return,
     };
     // Whoever has gone meanwhile is not waited for.
-    let _ = wanted.tell.send(granted);
+    let _ = tell.send(granted);
 }
 
 async fn answer(
     client: &Client,
     shared: &Shared,
     access: &Access,
-    wanted: &Wanted,
+    caller: &Caller,
+    cid: u64,
     limit: Duration,
 ) -> Option<Grant> {
-    let (caller, cid) = (&wanted.caller, wanted.cid);
     let user_nkey = identity::new_user_key().public().encode();
     let now = unix_seconds();
     let seconds = i64::try_from(limit.as_secs()).unwrap_or(i64::MAX);

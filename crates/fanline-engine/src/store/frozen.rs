@@ -89,7 +89,11 @@ impl Subjects {
             Some(done) => sorted.partition_point(|id| self.name(*id) <= &**done),
             None => 0,
         };
-        let to = from.saturating_add(most).min(sorted.len());
+        let mut to = from.saturating_add(most).min(sorted.len());
+        // One that is gone may still be there, beside the one that has its name now.
+        while to > from && to < sorted.len() && self.name(sorted[to]) == self.name(sorted[to - 1]) {
+            to += 1;
+        }
         for id in &sorted[from..to] {
             let name = self.name(*id);
             frozen.hand_out(Bound::Excluded(name), each);

@@ -11,11 +11,11 @@ use super::types::StoreError;
 /// A segment has a mark for each of about so many parts of it,
 const MARKS_PER_SEGMENT: usize = 256;
 /// but none for a smaller part,
-const PART_BYTES_MIN: usize = 512;
+const PART_BYTES_MIN: usize = 1024;
 /// and none for a larger one: so much is read to find a record.
 const PART_BYTES_MAX: usize = 64 << 10;
-/// Bytes of a mark in the index.
-pub(super) const MARK_BYTES: u64 = 16;
+/// So many files are kept open of segments whose slots are not in memory.
+const OPEN_MAX: usize = 64;
 /// Once so many times its length was read of a segment to find records, its slots are read in, if they
 /// find room beside those of others.
 const LOOKS_PER_LOAD: u64 = 2;
@@ -67,11 +67,6 @@ struct Part {
 /// How far apart marks are.
 fn part_bytes(segment_bytes: usize) -> usize {
     (segment_bytes / MARKS_PER_SEGMENT).clamp(PART_BYTES_MIN, PART_BYTES_MAX)
-}
-
-/// About how many marks a segment has.
-pub(super) fn marks_per_segment(segment_bytes: usize) -> usize {
-    segment_bytes / part_bytes(segment_bytes)
 }
 
 /// The marks of a segment that does not change any more. The records from one to the next are not
@@ -145,12 +140,39 @@ impl Store {
         if segment.found != Some(part.from) {
             segment.looked_bytes += part.bytes as u64;
         }
-        let located = files.locate(file, u64::from(part.from.offset), part.bytes)?;
-        let (seen, found) = part.walk(files.bytes(&located), files.salt, at, wanted);
-        if found.is_some() {
-            segment.found = found;
+        let was_open = file.file.is_some();
+        let number = file.number;
+        let located = files.locate(file, u64::from(part.from.offset), part.bytes);
+        let walked =
+            located.map(|located| part.walk(files.bytes(&located), files.salt, at, wanted));
+        if let Ok((_, Some(found))) = walked {
+            segment.found = Some(found);
         }
-        Ok(seen)
+        if !was_open {
+            self.note_opened(number);
+        }
+        Ok(walked?.0)
+    }
+
+    /// Closes the file that was opened longest ago, if there are too many.
+    fn note_opened(&mut self, number: u32) {
+        self.opened.push_back(number);
+        if self.opened.len() <= OPEN_MAX {
+            return;
+        }
+        let oldest = self.opened.pop_front();
+        let same = |segment: &&mut Segment| match &segment.body {
+            Body::File(file) => segment.slots.is_none() && Some(file.number) == oldest,
+            Body::Memory(_) => false,
+        };
+        if let Some(Segment {
+            body: Body::File(file),
+            ..
+        }) = self.segments.iter_mut().find(same)
+            && let Some(files) = &mut self.files
+        {
+            files.close(file);
+        }
     }
 
     /// The sequence of a record by its number in a segment.

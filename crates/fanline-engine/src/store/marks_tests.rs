@@ -99,7 +99,7 @@ fn reading_on_reads_everything_about_once() {
     let all = disk.used_bytes();
     let mut filters = Filters::default();
     let mut at = 0;
-    while let Some(sequence) = store.next_matching(&mut filters, at).unwrap() {
+    while let Some(sequence) = store.next_matching(&mut filters, at + 1).unwrap() {
         assert_eq!(sequence, at + 1);
         read(&mut store, sequence);
         at = sequence;
@@ -129,7 +129,7 @@ fn an_index_without_marks_is_read_as_before() {
         }
         store.unload();
     }
-    assert!(store.segments[0].marks.len() > 2);
+    assert!(!store.segments[0].marks.is_empty());
 }
 
 /// The index as its version 1 was.

@@ -112,6 +112,8 @@ pub struct Store {
     upkeep: Upkeep,
     /// How often slots were asked for.
     loads: u64,
+    /// Numbers of segments whose files were opened though their slots were not read.
+    opened: VecDeque<u32>,
     /// A live record was found damaged so that its subject cannot be told: some subject counts it.
     must_recount: bool,
 }
@@ -150,6 +152,7 @@ impl Store {
             files: None,
             upkeep: Upkeep::default(),
             loads: 0,
+            opened: VecDeque::new(),
             must_recount: false,
         }
     }

@@ -8,7 +8,6 @@ use super::checkpoint::Checkpoint;
 use super::disk::{DiskError, FileId};
 use super::files::SegmentFile;
 use super::index;
-use super::marks::{MARK_BYTES, marks_per_segment};
 use super::removal::Erasure;
 use super::segment::Body;
 use super::sync::{SyncId, SyncRequest};
@@ -249,9 +248,8 @@ impl Store {
 
     /// About how large one would be now.
     fn checkpoint_bytes(&self) -> u64 {
-        let marks_bytes = marks_per_segment(self.segment_bytes) as u64 * MARK_BYTES;
         INDEX_BYTES_MIN
-            + self.segments.len() as u64 * (SEGMENT_BYTES + marks_bytes)
+            + self.segments.len() as u64 * SEGMENT_BYTES
             + self.subjects.len() as u64 * SUBJECT_BYTES
     }
 }

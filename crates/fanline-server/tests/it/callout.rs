@@ -107,7 +107,8 @@ fn with_service(server: &TestServer, test: impl FnOnce()) {
         let stop = stop;
         scope.spawn(|| {
             block_on(async {
-                let client = Client::connect(&ConnectOptions::new(&url)).await.unwrap();
+                let options = ConnectOptions::new(&url).unwrap();
+                let client = Client::connect(&options).await.unwrap();
                 let requests = client.subscribe(SUBJECT).await.unwrap();
                 client.flush().await.unwrap();
                 ready.send(()).unwrap();
@@ -134,6 +135,8 @@ fn connect(server: &TestServer, user: &str, pass: &str) -> RawClient {
 fn admitted(server: &TestServer, user: &str, pass: &str) -> RawClient {
     let mut client = connect(server, user, pass);
     assert_eq!(client.line(), "PONG", "{user}");
+    // After its first PONG a client is told more.
+    client.expect_info();
     client
 }
 
