@@ -1,5 +1,7 @@
 //! Numbers and times as people read them.
 
+use std::time::Duration;
+
 use fanline_server::client::jetstream::{Nanos, Timestamp};
 use serde::Serialize;
 
@@ -86,6 +88,13 @@ pub(crate) fn ago(time: Timestamp) -> String {
     let now = i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX);
     let nanos = now.saturating_sub(time.unix_nanos()).max(0);
     format!("{} ago", rounded(nanos))
+}
+
+/// Whether something was so long ago; what never was, was long ago.
+pub(crate) fn is_older(time: Timestamp, age: Duration) -> bool {
+    let now = jiff::Timestamp::now().as_nanosecond();
+    let nanos = now.saturating_sub(i128::from(time.unix_nanos()));
+    time.is_zero() || nanos > i128::try_from(age.as_nanos()).unwrap_or(i128::MAX)
 }
 
 /// Nanoseconds with as many digits as matter.

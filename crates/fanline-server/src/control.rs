@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use fanline_engine::access::AccountId;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, error, info, warn};
 
+use crate::callout;
 use crate::client::{Client, ConnectOptions};
 use crate::keeper;
 use crate::monitoring::{self, EVENTS_MAX, Monitor, System};
@@ -53,6 +55,10 @@ impl Control {
         let system = Rc::new(OnceCell::new());
         let starting = start_system(Rc::clone(&monitor), Rc::clone(&system));
         let starting = tokio::task::spawn_local(starting);
+        let (to, wanted) = mpsc::unbounded_channel();
+        // Whoever is asked about waits; there is at most one question for each connection.
+        let _ = self.shared.common.callout.set(to);
+        tokio::task::spawn_local(callout::ask_all(Arc::clone(&self.shared), wanted));
         // It goes on, should it take longer.
         let _ = tokio::time::timeout(SYSTEM_START_MAX, starting).await;
         if let Some(listener) = sockets.monitoring {
@@ -147,7 +153,7 @@ async fn start_system(monitor: Rc<Monitor>, system: Rc<OnceCell<Rc<System>>>) {
     let shared = &monitor.shared;
     let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
     let (to, events) = mpsc::channel(EVENTS_MAX);
-    shared.assign_insider(theirs);
+    shared.assign_insider(theirs, AccountId::SYSTEM);
     let _ = shared.common.events.set(to);
     let started = async {
         let client = Client::over(ours, &ConnectOptions::insider()).await?;

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fanline_engine::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// A number that differs from call to call and run to run; not a secret.
@@ -41,44 +42,25 @@ pub(crate) fn new_event_id() -> String {
     digits.collect()
 }
 
-/// An id in the form of a server's public nkey: `N`, and 55 more characters of base32.
-pub(crate) fn new_server_id() -> String {
-    const PREFIX_SERVER: u8 = 13 << 3;
-    let mut bytes = vec![PREFIX_SERVER];
-    for _ in 0..4 {
-        bytes.extend(random_u64().to_le_bytes());
-    }
-    let checksum = crc16(&bytes);
-    bytes.extend(checksum.to_le_bytes());
-    base32(&bytes)
+/// A key of the server's own, by which it is known and with which it signs.
+pub(crate) fn new_server_key() -> SecretKey {
+    new_key(KeyKind::Server)
 }
 
-/// CRC-16/XMODEM, the checksum of nkeys.
-fn crc16(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
-            if crc & 0x8000 == 0 {
-                crc << 1
-            } else {
-                (crc << 1) ^ 0x1021
-            }
-        })
-    })
+/// A key that nobody had before.
+pub(crate) fn new_user_key() -> SecretKey {
+    new_key(KeyKind::User)
 }
 
-/// RFC 4648, section 6, without padding.
-fn base32(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-    let mut text = String::new();
-    for group in bytes.chunks(5) {
-        let mut word = [0; 8];
-        word[3..3 + group.len()].copy_from_slice(group);
-        let word = u64::from_be_bytes(word);
-        for i in 0..(group.len() * 8).div_ceil(5) {
-            text.push(char::from(ALPHABET[(word >> (35 - 5 * i) & 31) as usize]));
+fn new_key(kind: KeyKind) -> SecretKey {
+    let mut seed = [0; KEY_BYTES];
+    if SystemRandom::new().fill(&mut seed).is_err() {
+        // A name all the same, if not one that proves anything.
+        for part in seed.chunks_mut(8) {
+            part.copy_from_slice(&random_u64().to_le_bytes()[..part.len()]);
         }
     }
-    text
+    SecretKey::new(kind, seed)
 }
 
 #[cfg(test)]
@@ -86,16 +68,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_have_the_form_of_server_keys() {
-        let id = new_server_id();
+    fn ids_are_keys_of_servers() {
+        let id = new_server_key().public().encode();
         assert_eq!(id.len(), 56);
         assert!(id.starts_with('N'));
-        assert_ne!(id, new_server_id());
-    }
-
-    #[test]
-    fn known_vectors() {
-        assert_eq!(crc16(b"123456789"), 0x31C3);
-        assert_eq!(base32(b"foobar"), "MZXW6YTBOI");
+        assert_ne!(id, new_server_key().public().encode());
     }
 }

@@ -34,6 +34,7 @@
 //! the `fanline` library are bound to subjects of the server.
 
 pub mod bridge;
+mod callout;
 mod checks;
 pub mod client;
 pub mod config;

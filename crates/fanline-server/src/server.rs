@@ -8,7 +8,10 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use fanline_engine::access::jwt::{AccountClaims, Unverified};
-use fanline_engine::access::{AccessConfig, AccessError, OperatorError, WebSocketAccess};
+use fanline_engine::access::nkey::SecretKey;
+use fanline_engine::access::{
+    AccessConfig, AccessError, AccountId, OperatorError, WebSocketAccess,
+};
 use fanline_engine::{
     Access, Auth, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold,
 };
@@ -162,7 +165,8 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
     let listeners = listeners(&options)?;
     let sockets = Sockets::bind(&options)?;
     let addresses = sockets.addresses()?;
-    let info = server_info(&options, &addresses);
+    let key = identity::new_server_key();
+    let info = server_info(&options, &addresses, key.public().encode());
     // Before the log says that the server is ready: this may fail.
     let files = write_files(&options, &addresses)?;
     log_start(&options, &info, &addresses);
@@ -182,6 +186,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         checks: Checks::default(),
         sync_times: Arc::default(),
         resolver: OnceLock::new(),
+        callout: OnceLock::new(),
         started: Instant::now(),
         events: OnceLock::new(),
         listeners,
@@ -196,6 +201,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         next_shard: AtomicUsize::new(0),
         started_at: SystemTime::now(),
         info,
+        key,
         options: Mutex::new(Arc::new(options)),
         reloader: Reloader::new(),
         addresses,
@@ -299,6 +305,8 @@ pub(crate) struct Shared {
     next_shard: AtomicUsize,
     pub(crate) started_at: SystemTime,
     pub(crate) info: ServerInfo,
+    /// What the server signs with; its public part is its id.
+    pub(crate) key: SecretKey,
     options: Mutex<Arc<Options>>,
     /// Who reads the configuration again when the system account asks for it.
     pub(crate) reloader: Reloader,
@@ -373,10 +381,10 @@ impl Shared {
         });
     }
 
-    /// Has the first shard serve the server's own client in the system account.
-    pub(crate) fn assign_insider(&self, stream: tokio::io::DuplexStream) {
+    /// Has the first shard serve a client of the server's own in an account.
+    pub(crate) fn assign_insider(&self, stream: tokio::io::DuplexStream, account: AccountId) {
         let _ = self.shards[0].send(Command::Serve {
-            transport: Transport::Insider(stream),
+            transport: Transport::Insider(stream, account),
             // Not one that a client could have.
             cid: 0,
             is_full: false,
@@ -689,8 +697,7 @@ fn local_address(listener: &TcpListener) -> Result<SocketAddr, StartError> {
     listener.local_addr().map_err(StartError::Thread)
 }
 
-fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
-    let server_id = identity::new_server_id();
+fn server_info(options: &Options, addresses: &Addresses, server_id: String) -> ServerInfo {
     let (host, port, ip) = match options.client_advertise.as_deref().map(split_host_port) {
         Some((host, Some(port))) => (host, port, None),
         Some((host, None)) => (host, addresses.clients.port(), None),

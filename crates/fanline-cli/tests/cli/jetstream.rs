@@ -244,6 +244,115 @@ fn buckets_keep_values() {
 }
 
 #[test]
+fn streams_are_found_and_copied() {
+    let at = Fixture::new("found");
+    at.ok("stream add ORDERS --subjects orders.> --max-age 7d --metadata team=a");
+    at.ok("stream add IDLE");
+    at.ok("stream add COPY --mirror ORDERS");
+    at.ok("consumer add ORDERS billing --filter orders.paid");
+    for n in 1..=6 {
+        at.ok(&format!("pub orders.paid {n} --jetstream"));
+    }
+    let found = |flags: &str| {
+        let names = at.ok(&format!("stream find --names {flags}"));
+        names
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    for (flags, expected) in [
+        ("--empty", &["IDLE"][..]),
+        ("--empty --invert", &["COPY", "ORDERS"]),
+        ("--mirrored", &["COPY"]),
+        ("--sourced", &[]),
+        ("--consumers 0", &["COPY", "IDLE"]),
+        ("--consumers 0 --mirrored --invert", &["ORDERS"]),
+        ("--subject orders.new", &["ORDERS"]),
+        ("--idle 1h", &["IDLE"]),
+        ("--created 1h", &[]),
+        ("--replicas 1", &["COPY", "IDLE", "ORDERS"]),
+    ] {
+        let mut names = found(flags);
+        names.sort();
+        assert_eq!(names, expected, "{flags}");
+    }
+    assert!(at.ok("stream find --empty").contains("IDLE"));
+
+    for sequence in [2, 3, 5] {
+        at.ok(&format!("stream rmm ORDERS {sequence} --force"));
+    }
+    let gaps = at.json("stream gaps ORDERS --json");
+    assert_eq!(gaps, serde_json::json!([[2, 3], [5, 5]]));
+    assert!(at.ok("stream gaps ORDERS").contains("Messages"));
+    assert_eq!(at.ok("stream gaps IDLE"), "");
+
+    at.ok("stream copy ORDERS RETURNS --subjects returns.>");
+    let config = &at.json("stream info RETURNS --json")["config"];
+    assert_eq!(
+        (
+            &config["max_age"],
+            &config["subjects"][0],
+            &config["metadata"]["team"]
+        ),
+        (
+            &604_800_000_000_000_i64.into(),
+            &"returns.>".into(),
+            &"a".into()
+        )
+    );
+    at.ok("consumer copy ORDERS billing shipping --filter orders.sent");
+    let config = &at.json("consumer info ORDERS shipping --json")["config"];
+    assert_eq!(
+        (
+            &config["durable_name"],
+            &config["filter_subject"],
+            &config["ack_policy"]
+        ),
+        (
+            &"shipping".into(),
+            &"orders.sent".into(),
+            &"explicit".into()
+        )
+    );
+    let found = at.ok("consumer find ORDERS --pending 1 --names");
+    assert_eq!(found, "billing\n");
+    let found = at.ok("consumer find ORDERS --pending 1 --invert --names");
+    assert_eq!(found, "shipping\n");
+    assert_eq!(at.ok("consumer find ORDERS --paused --names"), "");
+}
+
+#[test]
+fn objects_are_linked() {
+    let at = Fixture::new("links");
+    let source = at.path("cup.png");
+    std::fs::write(&source, "a cup").expect("writable");
+    at.ok("object add images");
+    at.ok("object add covers");
+    at.ok(&format!("object put images {source}"));
+    let made = at.ok("object link images same cup.png");
+    assert!(made.contains("Link to: images > cup.png"), "{made}");
+    at.ok("object link covers other cup.png --to images");
+    at.ok("object link covers all --to images");
+    let back = at.path("back.png");
+    for (bucket, name) in [("images", "same"), ("covers", "other")] {
+        at.ok(&format!(
+            "object get {bucket} {name} --output {back} --force"
+        ));
+        assert_eq!(std::fs::read(&back).expect("readable"), b"a cup");
+    }
+    for (code, line, reason) in [
+        (1, "object link covers x none --to images", "not found"),
+        (2, "object link covers x same --to images", "it is a link"),
+        (2, "object link images cup.png same", "it is a link"),
+        (2, "object link images cup.png cup.png", "an object has it"),
+        (2, "object get covers all", "it stands for a whole store"),
+    ] {
+        let said = at.fails(code, line);
+        assert!(said.contains(reason), "{line}: {said}");
+    }
+}
+
+#[test]
 fn objects_come_back_as_they_went() {
     let at = Fixture::new("objects");
     let content: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();

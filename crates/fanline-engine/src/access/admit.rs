@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::account::AccountId;
-use super::callout::CalloutKey;
+use super::callout::{Caller, CalloutKey};
 use super::check::{Check, Proof};
 use super::nkey::{KeyKind, PublicKey};
 use super::operator::{JwtKey, UserLimits};
@@ -81,6 +81,16 @@ impl Access {
         if let Some(vouched) = &peer.vouched {
             return self.admit_vouched(vouched, peer.kind);
         }
+        let decision = self.admit_by_itself(shown, peer);
+        match &self.callout {
+            Some(callout) if callout.decides(self, shown, &decision) => {
+                Decision::Later(Caller::check(shown, peer))
+            }
+            _ => decision,
+        }
+    }
+
+    fn admit_by_itself(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
         if !self.is_required_of(peer.kind) {
             return Decision::Admitted(Grant::default());
         }

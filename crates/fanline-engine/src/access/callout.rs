@@ -8,12 +8,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Access;
-use super::account::GLOBAL_ACCOUNT;
-use super::admit::{Credentials, Grant, Key};
+use super::account::{AccountId, GLOBAL_ACCOUNT};
+use super::admit::{Credentials, Decision, Grant, Key};
+use super::check::{Check, Proof};
 use super::jwt::{self, Claims, JwtError, ResponseToCallout, UserClaims};
 use super::nkey::{PublicKey, SecretKey};
 use super::operator::{limits, permissions, stay};
-use super::permissions::Permissions;
+use super::permissions::{Pattern, Permissions};
 use super::rights::Rights;
 use crate::shard::Peer;
 
@@ -33,6 +34,101 @@ pub struct Callout {
     pub auth_users: Vec<String>,
     /// The accounts in which it may put users; all when empty.
     pub allowed_accounts: Vec<String>,
+}
+
+impl Callout {
+    /// Whether it is for the service to decide about a client, whatever the server would decide itself.
+    pub(super) fn decides(
+        &self,
+        access: &Access,
+        shown: &Credentials<'_>,
+        decision: &Decision,
+    ) -> bool {
+        let names = [shown.nkey, shown.user, shown.auth_token];
+        let name = names.into_iter().find(|name| !name.is_empty());
+        if name.is_some_and(|name| self.auth_users.iter().any(|known| known == name)) {
+            return false;
+        }
+        let grant = match decision {
+            Decision::Admitted(grant) => Some(grant),
+            Decision::Later(check) => check.grant.as_ref(),
+            Decision::Refused => None,
+        };
+        let account = grant.filter(|grant| grant.names_user()).map(|g| g.account);
+        // Users of accounts that are none of its business are let in as if it were not there.
+        match account.filter(|account| *account != AccountId::GLOBAL) {
+            Some(account) => self.may_use(&access.accounts[account.index()].name),
+            None => true,
+        }
+    }
+
+    /// Whether it may put users in an account.
+    fn may_use(&self, account: &str) -> bool {
+        let allowed = &self.allowed_accounts;
+        allowed.is_empty() || allowed.iter().any(|known| known == account)
+    }
+
+    /// What users of an account may do: nobody in the service's account asks it himself.
+    pub(super) fn restrict(&self, account: &str, permissions: &Permissions) -> Permissions {
+        let mut permissions = permissions.clone();
+        if account == self.account {
+            let asks = Pattern::parse(REQUEST_SUBJECT);
+            permissions.publish.deny.extend(asks);
+        }
+        permissions
+    }
+}
+
+/// A client about whom the service is to be asked.
+pub struct Caller {
+    peer: Peer,
+    /// In the order of [`Credentials`].
+    shown: [String; 6],
+}
+
+// What was shown is secret.
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Caller").finish_non_exhaustive()
+    }
+}
+
+impl Caller {
+    pub(super) fn check(shown: &Credentials<'_>, peer: &Peer) -> Check {
+        let shown = [
+            shown.user,
+            shown.pass,
+            shown.auth_token,
+            shown.nkey,
+            shown.sig,
+            shown.jwt,
+        ];
+        Check {
+            proof: Proof::Callout(Box::new(Caller {
+                peer: peer.clone(),
+                shown: shown.map(str::to_owned),
+            })),
+            grant: None,
+        }
+    }
+
+    /// Whence it comes.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// What it shows.
+    pub fn shown(&self) -> Credentials<'_> {
+        let [user, pass, auth_token, nkey, sig, jwt] = &self.shown;
+        Credentials {
+            user,
+            pass,
+            auth_token,
+            nkey,
+            sig,
+            jwt,
+        }
+    }
 }
 
 /// Why a response lets nobody in.
@@ -215,8 +311,7 @@ fn granted(access: &Access, key: CalloutKey) -> Result<Grant, CalloutError> {
         name => name,
     };
     let unknown = || CalloutError::Account(name.into());
-    let allowed = &key.callout.allowed_accounts;
-    if !allowed.is_empty() && !allowed.iter().any(|known| known == name) {
+    if !key.callout.may_use(name) {
         return Err(unknown());
     }
     let id = access.account_id(name).ok_or_else(unknown)?;
@@ -228,6 +323,7 @@ fn granted(access: &Access, key: CalloutKey) -> Result<Grant, CalloutError> {
     {
         permissions = default.clone();
     }
+    permissions = key.callout.restrict(name, &permissions);
     let is_all = permissions == Permissions::default();
     let user = match key.claims.name.as_str() {
         "" => key.claims.subject.as_str(),
@@ -248,7 +344,7 @@ fn granted(access: &Access, key: CalloutKey) -> Result<Grant, CalloutError> {
 mod tests {
     use super::*;
     use crate::access::nkey::{KEY_BYTES, KeyKind};
-    use crate::access::{AccessConfig, Account, ConnectionKind, Decision};
+    use crate::access::{AccessConfig, Account, ConnectionKind, User};
 
     const NOW: i64 = 1_700_000_000;
 
@@ -256,9 +352,15 @@ mod tests {
         SecretKey::new(kind, [number; KEY_BYTES])
     }
 
+    fn with_user(account: &str, user: &str) -> Account {
+        let mut account = Account::new(account);
+        account.users.push(User::new(user, "pw"));
+        account
+    }
+
     fn access(allowed_accounts: &[&str]) -> Access {
         let config = AccessConfig {
-            accounts: vec![Account::new("BIRDS"), Account::new("AUTH")],
+            accounts: vec![with_user("BIRDS", "tern"), with_user("AUTH", "auth")],
             callout: Some(Callout {
                 issuer: key(KeyKind::Account, 1).public(),
                 account: "AUTH".into(),
@@ -303,9 +405,52 @@ mod tests {
     }
 
     #[test]
-    fn without_an_answer_nobody_comes_in() {
-        let decision = access(&[]).admit(&Credentials::default(), &Peer::default());
-        assert!(matches!(decision, Decision::Refused));
+    fn the_service_is_asked_about_all_but_its_own() {
+        let shown = |user, pass| Credentials {
+            user,
+            pass,
+            ..Credentials::default()
+        };
+        let check = |allowed: &[&str], shown: Credentials<'_>, expected: &str| {
+            let found = match access(allowed).admit(&shown, &Peer::default()) {
+                Decision::Admitted(_) => "admitted",
+                Decision::Refused => "refused",
+                Decision::Later(check) => match check.into_caller() {
+                    Ok(caller) => {
+                        assert_eq!(caller.shown().user, shown.user);
+                        "asked"
+                    }
+                    Err(_) => "checked",
+                },
+            };
+            assert_eq!(found, expected, "{}", shown.user);
+        };
+        check(&[], Credentials::default(), "asked");
+        check(&[], shown("nobody", "x"), "asked");
+        check(&[], shown("auth", "pw"), "admitted");
+        check(&[], shown("auth", "x"), "refused");
+        check(&[], shown("tern", "pw"), "asked");
+        check(&["AUTH"], shown("tern", "pw"), "admitted");
+        check(&["AUTH"], shown("tern", "x"), "asked");
+        check(&["BIRDS"], shown("tern", "pw"), "asked");
+    }
+
+    #[test]
+    fn nobody_in_the_services_account_asks_it() {
+        let access = access(&[]);
+        let Decision::Admitted(grant) = access.admit(
+            &Credentials {
+                user: "auth",
+                pass: "pw",
+                ..Credentials::default()
+            },
+            &Peer::default(),
+        ) else {
+            panic!("it is let in");
+        };
+        assert!(grant.rights.is_some());
+        let put = answer(|user, _| user["aud"] = "AUTH".into(), [1, 1], &access).unwrap();
+        assert!(put.rights.is_some());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use base64::alphabet;
 use base64::engine::{GeneralPurpose, general_purpose};
 
 use super::admit::Grant;
+use super::callout::Caller;
 use super::nkey::PublicKey;
 use super::operator::JwtProof;
 use super::user::same;
@@ -29,6 +30,8 @@ pub(super) enum Proof {
     Token(Box<JwtProof>),
     /// Nobody has told of the account of this name yet.
     Account(String),
+    /// A service decides.
+    Callout(Box<Caller>),
 }
 
 // What was given is secret.
@@ -57,6 +60,21 @@ impl Check {
         }
     }
 
+    /// The client, when a service is to be asked about it: [`Access::answered`](super::Access::answered)
+    /// says what comes of that.
+    ///
+    /// # Errors
+    /// Gives itself back when nobody is to be asked.
+    pub fn into_caller(self) -> Result<Caller, Self> {
+        match self.proof {
+            Proof::Callout(caller) => Ok(*caller),
+            proof => Err(Check {
+                proof,
+                grant: self.grant,
+            }),
+        }
+    }
+
     /// Does the work; `now` is in seconds since 1970. `None`: not let in.
     pub fn perform(self, now: i64) -> Option<Grant> {
         let is_proved = match self.proof {
@@ -67,7 +85,7 @@ impl Check {
                 signature,
             } => decode(&signature).is_some_and(|sig| key.verifies(nonce.as_bytes(), &sig)),
             Proof::Token(proof) => return proof.perform(now),
-            Proof::Account(_) => false,
+            Proof::Account(_) | Proof::Callout(_) => false,
         };
         self.grant.filter(|_| is_proved)
     }

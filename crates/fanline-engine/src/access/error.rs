@@ -51,6 +51,8 @@ pub enum AccessError {
     UnknownImporter(String, String, String),
     #[error("account {0:?}: export {1:?}: account_token_position must be that of a `*`")]
     AccountTokenPosition(String, String),
+    #[error("auth callout: account {0:?} is not configured")]
+    UnknownCalloutAccount(String),
     #[error("users are signed by their accounts in operator mode, and not configured: {0:?}")]
     OperatorAndUsers(String),
     #[error("Unknown connection type {0:?}")]

@@ -61,8 +61,7 @@ pub struct AccessConfig {
     pub always_nonce: bool,
     /// Whose tokens say what accounts there are; nobody's, unless in operator mode.
     pub operators: Option<Operators>,
-    /// Who is asked who may connect, if somebody is. Shards do not ask yet: they refuse whoever is no
-    /// user of an account.
+    /// Who is asked who may connect, if somebody is.
     pub callout: Option<Callout>,
     /// What those show who come over WebSocket, where that differs.
     pub websocket: WebSocketAccess,
@@ -220,7 +219,13 @@ impl Access {
             .transpose()?;
         let websocket = Door::new(config.websocket, &users)?;
         imports::check(&accounts, &by_name)?;
-        let rights = accounts.iter().map(rights_of).collect();
+        let callout = config.callout.as_ref();
+        if let Some(callout) = callout
+            && !by_name.contains_key(&callout.account)
+        {
+            return Err(AccessError::UnknownCalloutAccount(callout.account.clone()));
+        }
+        let rights = accounts.iter().map(|a| rights_of(a, callout)).collect();
         Ok(Access {
             token: config.token,
             accounts,
@@ -318,12 +323,15 @@ fn in_order(known: &[Account], config: &AccessConfig) -> Result<Vec<Account>, Ac
 }
 
 /// What each user of an account may do.
-fn rights_of(account: &Account) -> Vec<Option<Arc<Rights>>> {
+fn rights_of(account: &Account, callout: Option<&Callout>) -> Vec<Option<Arc<Rights>>> {
     let compile = |permissions: &Permissions| {
+        let restricted = callout.map(|callout| callout.restrict(&account.name, permissions));
+        let permissions = restricted.as_ref().unwrap_or(permissions);
         let is_all = *permissions == Permissions::default();
         (!is_all).then(|| Arc::new(Rights::new(permissions)))
     };
-    let default = account.default_permissions.as_ref().and_then(compile);
+    let default = account.default_permissions.clone().unwrap_or_default();
+    let default = compile(&default);
     let of_user = |user: &User| match &user.permissions {
         Some(own) => compile(own),
         None => default.clone(),

@@ -375,6 +375,8 @@ impl JetStream {
             if let Some(sync) = self.next_sync_of(key, now, port) {
                 return Some(sync);
             }
+            // A checkpoint that was begun goes on by itself.
+            self.streams.set_timer(key);
             self.unsynced.pop_last();
         }
         None

@@ -259,7 +259,7 @@ fn the_server_itself_is_none_of_its_clients() {
     let directory = Access::new(config.clone()).unwrap();
     let mut world = World::with(1, limits, Auth::Directory(directory.into()));
     let server = world.open(0);
-    world.shards[0].admit_insider(server.id);
+    world.shards[0].admit_insider(server.id, crate::access::AccountId::SYSTEM);
     world.read(server);
     world.say(server, "SUB a 1\r\nSUB b 2\r\nPING\r\n");
     assert_eq!(world.read(server), "PONG\r\n");

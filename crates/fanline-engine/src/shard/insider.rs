@@ -1,4 +1,4 @@
-//! The server's own client in the system account, and what that has done to others.
+//! The server's own clients, and what the one in the system account has done to others.
 
 use super::Shard;
 use super::session::SessionId;
@@ -6,11 +6,11 @@ use crate::access::AccountId;
 use crate::nats::error::CloseReason;
 
 impl Shard {
-    /// Lets a connection that was just opened into the system account, whatever it shows: it is the
-    /// server's own. It sends no CONNECT, and is not counted or told of among the connections.
-    pub fn admit_insider(&mut self, id: SessionId) {
-        self.bind(id, AccountId::SYSTEM);
-        self.totals_of(AccountId::SYSTEM).opened -= 1;
+    /// Lets a connection that was just opened into an account, whatever it shows: it is the server's own.
+    /// It sends no CONNECT, and is not counted or told of among the connections.
+    pub fn admit_insider(&mut self, id: SessionId, account: AccountId) {
+        self.bind(id, account);
+        self.totals_of(account).opened -= 1;
         let session = &mut self.sessions[id.index()];
         session.is_insider = true;
         session.awaits_auth = false;

@@ -157,6 +157,11 @@ impl Shard {
         &mut self.totals[at]
     }
 
+    /// The number of a connection, which no other has had.
+    pub fn cid(&self, id: SessionId) -> Option<u64> {
+        Some(self.sessions.get(id.index())?.cid)
+    }
+
     /// One connection, without the list of its subscriptions.
     pub fn connection(&self, id: SessionId) -> Option<ConnectionStatus> {
         let mut status = self.sessions.get(id.index())?.status();

@@ -120,6 +120,7 @@ impl Store {
             let mut segment = out.segment;
             segment.body = Body::File(file);
             segment.slots = Some(out.slots);
+            segment.note_marks(self.segment_bytes);
             out.held.sort_unstable();
             out.held.dedup();
             let mut holds = Holds::new(out.held.len());

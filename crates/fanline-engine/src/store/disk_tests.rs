@@ -16,7 +16,7 @@ const SEEDS: u64 = match option_env!("FANLINE_SEEDS") {
     None => 1500,
 };
 
-fn options() -> FileOptions {
+pub(super) fn options() -> FileOptions {
     FileOptions {
         segment_bytes: 3000,
         seed: 7,
@@ -46,10 +46,14 @@ fn open_with(disk: &Faulty, limits: &StoreLimits, options: &FileOptions) -> (Sto
 }
 
 /// Syncs until there is nothing to sync.
-fn settle(store: &mut Store, disk: &mut Faulty, dice: &mut Dice) {
-    while let Some(request) = store.next_sync(Duration::ZERO) {
-        let result = disk.perform(&request, dice);
-        store.synced(request.id, result);
+pub(super) fn settle(store: &mut Store, disk: &mut Faulty, dice: &mut Dice) {
+    loop {
+        if let Some(request) = store.next_sync(Duration::ZERO) {
+            let result = disk.perform(&request, dice);
+            store.synced(request.id, result);
+        } else if store.next_sync_at().is_none() {
+            return;
+        }
     }
 }
 
@@ -97,6 +101,9 @@ impl Rounds {
             apply(step, self.now, &mut self.store, &mut self.model);
         }
         self.store.check_numbers();
+        if self.dice.one_in(2) {
+            self.store.unload();
+        }
         if self.asked.is_none()
             && self.dice.one_in(3)
             && let Some(request) = self.store.next_sync(Duration::ZERO)
@@ -131,6 +138,7 @@ impl Rounds {
         assert!(!recovery.index_was_bad, "{recovery:?}");
         self.store = store;
         self.store.check_numbers();
+        self.store.unload();
         let found = Model::read_from(&mut self.store);
         let context = format!("seed {}, {:?}, {recovery:?}", self.seed, self.model.limits);
         found.check_after_crash(&self.safe, &self.model, &context);

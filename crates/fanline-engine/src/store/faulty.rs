@@ -51,6 +51,7 @@ struct World {
     room_bytes: Option<usize>,
     /// So many of a hundred syncs fail.
     failing_syncs_percent: usize,
+    read_bytes: usize,
 }
 
 #[derive(Clone)]
@@ -103,6 +104,11 @@ impl Faulty {
 
     pub(crate) fn used_bytes(&self) -> usize {
         self.world().used_bytes()
+    }
+
+    /// How much was read since this was last asked.
+    pub(crate) fn take_read_bytes(&self) -> usize {
+        std::mem::take(&mut self.world().read_bytes)
     }
 
     /// Whether some file holds these bytes.
@@ -275,6 +281,7 @@ impl Disk for Faulty {
         let from = usize::try_from(offset).unwrap().min(bytes.len());
         let to = (from + out.len()).min(bytes.len());
         out[..to - from].copy_from_slice(&bytes[from..to]);
+        world.read_bytes += to - from;
         Ok(to - from)
     }
 

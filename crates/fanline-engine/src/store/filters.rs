@@ -5,9 +5,9 @@ use super::subjects::{Subject, SubjectId, Subjects};
 use crate::topic::{Filter, FilterError};
 
 /// Above this many matching subjects the log is read on in order instead of subject by subject.
-const SUBJECTS_MAX: usize = 1024;
+const SUBJECTS_MAX: usize = 8192;
 /// So many subjects are looked at for it.
-const VISITS_MAX: usize = 16 * SUBJECTS_MAX;
+const VISITS_MAX: usize = 8 * SUBJECTS_MAX;
 
 /// A set of filters, asked of one store again and again: it remembers which subjects it matches.
 /// An empty set matches everything.
@@ -31,46 +31,73 @@ enum Known {
     },
 }
 
-/// A few subjects, in order of ids. They may be gone.
+/// A few subjects, in order of ids. They may be gone. Takes 14 bytes for each: at most 115 KB.
 #[derive(Clone, Debug)]
 pub(super) struct Few {
     pub(super) ids: Vec<SubjectId>,
     /// Their names, hashed.
     pub(super) hashes: Vec<u64>,
-    /// A bit for each id, by its lowest bits: most others are told from these in no time.
-    marks: Box<[u64; MARK_WORDS]>,
+    /// A bit for each id, by its lowest bits: most others are told from these in no time. Their number
+    /// is a power of two.
+    marks: Vec<u64>,
 }
 
-const MARK_WORDS: usize = 128;
+/// So many bits for each id, at least.
+const MARKS_PER_ID: usize = 8;
+const MARK_WORDS_MIN: usize = 16;
 
 impl Few {
     fn new(ids: Vec<SubjectId>, subjects: &Subjects) -> Self {
         let hashes = ids.iter().map(|id| hash_name(subjects.name(*id)));
         let mut few = Few {
             hashes: hashes.collect(),
-            ids: Vec::new(),
-            marks: Box::new([0; MARK_WORDS]),
+            ids,
+            marks: Vec::new(),
         };
-        for id in &ids {
-            few.mark(*id);
-        }
-        few.ids = ids;
+        few.mark_all();
         few
     }
 
+    fn mark_all(&mut self) {
+        let words = (self.ids.len() * MARKS_PER_ID).div_ceil(64);
+        let words = words.next_power_of_two().max(MARK_WORDS_MIN);
+        self.marks.clear();
+        self.marks.resize(words, 0);
+        for id in &self.ids {
+            let (word, bit) = self.mark_of(*id);
+            self.marks[word] |= 1 << bit;
+        }
+    }
+
     pub(super) fn contains(&self, id: SubjectId) -> bool {
-        let (word, bit) = Few::mark_of(id);
+        let (word, bit) = self.mark_of(id);
         self.marks[word] >> bit & 1 == 1 && self.ids.binary_search(&id).is_ok()
     }
 
     fn mark(&mut self, id: SubjectId) {
-        let (word, bit) = Few::mark_of(id);
+        // With half as many bits for each it is made anew, with twice as many.
+        if self.ids.len() * MARKS_PER_ID > 2 * 64 * self.marks.len() {
+            self.mark_all();
+        }
+        let (word, bit) = self.mark_of(id);
         self.marks[word] |= 1 << bit;
     }
 
-    fn mark_of(id: SubjectId) -> (usize, usize) {
-        let place = id as usize % (MARK_WORDS * 64);
+    fn mark_of(&self, id: SubjectId) -> (usize, usize) {
+        let place = id as usize % (self.marks.len() * 64);
         (place / 64, place % 64)
+    }
+
+    /// No live record of any of them is in the log from this sequence on but at or after the one that
+    /// is given; `None` when there is none at all.
+    pub(super) fn next_at_least(&self, subjects: &Subjects, from: u64) -> Option<u64> {
+        let known = self.ids.iter().filter_map(|id| subjects.get(*id));
+        let ahead = known.filter(|subject| subject.last >= from);
+        let nexts = ahead.map(|subject| match subject.messages {
+            1 => subject.last,
+            _ => subject.first_at_least.max(from),
+        });
+        nexts.min()
     }
 
     /// An id that was given out since: it may be another subject's than before.
@@ -182,21 +209,22 @@ impl Filters {
         let as_of = subjects.added();
         let mut ids = Vec::new();
         let mut visits = 0;
-        let mut are_few = true;
-        for (number, filter) in self.iter().enumerate() {
+        for filter in self.iter() {
+            let mut matching = 0;
+            let mut are_few = true;
             subjects.each_matching(filter, &mut |id, _| {
                 visits += 1;
-                if number == 0 || !ids.contains(&id) {
-                    ids.push(id);
-                }
-                are_few = ids.len() <= SUBJECTS_MAX && visits <= VISITS_MAX;
+                matching += 1;
+                ids.push(id);
+                are_few = matching <= SUBJECTS_MAX && visits <= VISITS_MAX;
                 are_few
             });
-            if !are_few {
+            ids.sort_unstable();
+            ids.dedup();
+            if !are_few || ids.len() > SUBJECTS_MAX {
                 return Known::Many { as_of };
             }
         }
-        ids.sort_unstable();
         let few = Few::new(ids, subjects);
         Known::Few { few, as_of }
     }

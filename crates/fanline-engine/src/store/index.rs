@@ -1,12 +1,15 @@
 //! The checkpoint of a store: all that a start needs but the newest records.
 
 use super::files::SegmentFile;
-use super::segment::{Dead, Holds, Segment};
+use super::marks::Mark;
+use super::segment::{Body, Dead, Holds, Segment};
 
 pub(super) const NAME: &str = "index";
 pub(super) const NEW_NAME: &str = "index.new";
 const MAGIC: &[u8; 4] = b"FIdx";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
+/// The first, without marks.
+const VERSION_MIN: u16 = 1;
 const NO_TIME: i64 = i64::MIN;
 const IN_ORDER_OF_TIME: u32 = 1;
 /// Without its name.
@@ -38,11 +41,13 @@ pub(super) struct IndexedSubject<'a> {
 /// Writes a checkpoint part by part, in this order.
 pub(super) struct Writer {
     out: Vec<u8>,
+    /// Of all that was written before what is in `out`.
+    sum: crc32fast::Hasher,
 }
 
 impl Writer {
     pub(super) fn new(totals: &Totals, segments: usize, subjects: usize, expiries: usize) -> Self {
-        let mut out = Vec::with_capacity(256 + 200 * segments + 64 * subjects + 16 * expiries);
+        let mut out = Vec::new();
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&[0; 2]);
@@ -59,10 +64,16 @@ impl Writer {
         out.extend_from_slice(&(expiries as u64).to_le_bytes());
         out.extend_from_slice(&totals.messages.to_le_bytes());
         out.extend_from_slice(&totals.bytes.to_le_bytes());
-        Writer { out }
+        Writer {
+            out,
+            sum: crc32fast::Hasher::new(),
+        }
     }
 
-    pub(super) fn segment(&mut self, segment: &Segment, file: &SegmentFile) {
+    pub(super) fn segment(&mut self, segment: &Segment) {
+        let Body::File(file) = &segment.body else {
+            return;
+        };
         let flags = if segment.is_in_order_of_time {
             IN_ORDER_OF_TIME
         } else {
@@ -77,9 +88,14 @@ impl Writer {
         self.out.extend_from_slice(&segment.earliest.to_le_bytes());
         self.out.extend_from_slice(&segment.latest.to_le_bytes());
         let words = |words: &[u64]| u32::try_from(words.len()).unwrap_or(u32::MAX);
-        self.numbers32(&[words(&dead.words), words(holds)]);
+        let marks = u32::try_from(segment.marks.len()).unwrap_or(u32::MAX);
+        self.numbers32(&[words(&dead.words), words(holds), marks]);
         self.numbers64(&dead.words);
         self.numbers64(holds);
+        for mark in &segment.marks {
+            self.numbers32(&[mark.slot, mark.offset]);
+            self.numbers64(&[mark.sequence]);
+        }
     }
 
     pub(super) fn subject(&mut self, subject: &IndexedSubject<'_>) {
@@ -94,10 +110,22 @@ impl Writer {
         self.numbers64(&[sequence]);
     }
 
-    pub(super) fn finish(mut self) -> Vec<u8> {
-        let sum = crc32fast::hash(&self.out);
-        self.out.extend_from_slice(&sum.to_le_bytes());
-        self.out
+    /// Writes the checksum of everything.
+    pub(super) fn finish(&mut self) {
+        let mut sum = self.sum.clone();
+        sum.update(&self.out);
+        self.out.extend_from_slice(&sum.finalize().to_le_bytes());
+    }
+
+    /// What was written since it was last cleared.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// Forgets what was written so far, but for the checksum.
+    pub(super) fn clear(&mut self) {
+        self.sum.update(&self.out);
+        self.out.clear();
     }
 
     fn numbers32(&mut self, numbers: &[u32]) {
@@ -116,6 +144,7 @@ impl Writer {
 /// Reads a checkpoint, whose checksum was right.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
+    version: u16,
     pub(super) totals: Totals,
     pub(super) segments: u32,
     pub(super) subjects: u64,
@@ -129,8 +158,9 @@ impl<'a> Reader<'a> {
             return None;
         }
         let mut rest = content;
-        let is_ours = take(&mut rest, 4)? == MAGIC && take(&mut rest, 2)? == VERSION.to_le_bytes();
-        if !is_ours {
+        let is_ours = take(&mut rest, 4)? == MAGIC;
+        let version = u16::from_le_bytes(take(&mut rest, 2)?.try_into().ok()?);
+        if !is_ours || !(VERSION_MIN..=VERSION).contains(&version) {
             return None;
         }
         take(&mut rest, 2)?;
@@ -152,6 +182,7 @@ impl<'a> Reader<'a> {
         totals.bytes = u64_of(&mut rest)?;
         Some(Reader {
             rest,
+            version,
             totals,
             segments,
             subjects,
@@ -177,9 +208,15 @@ impl<'a> Reader<'a> {
         segment.latest = i64_of(rest)?;
         segment.is_in_order_of_time = flags & IN_ORDER_OF_TIME != 0;
         let (dead, holds) = (u32_of(rest)?, u32_of(rest)?);
+        let marks = match self.version {
+            VERSION_MIN => 0,
+            _ => u32_of(rest)?,
+        };
         segment.set_dead(Dead::from_words(words(rest, dead)?));
         let holds = words(rest, holds)?;
-        segment.holds = (!holds.is_empty()).then_some(Holds { words: holds });
+        segment.holds = (!holds.is_empty()).then(|| Holds::from_words(holds));
+        // Not more room than there are bytes, whatever the number says.
+        segment.marks = (0..marks).map(|_| mark(rest)).collect::<Option<_>>()?;
         Some((segment, file))
     }
 
@@ -221,6 +258,14 @@ fn u64_of(rest: &mut &[u8]) -> Option<u64> {
 
 fn i64_of(rest: &mut &[u8]) -> Option<i64> {
     Some(i64::from_le_bytes(take(rest, 8)?.try_into().ok()?))
+}
+
+fn mark(rest: &mut &[u8]) -> Option<Mark> {
+    Some(Mark {
+        slot: u32_of(rest)?,
+        offset: u32_of(rest)?,
+        sequence: u64_of(rest)?,
+    })
 }
 
 fn words(rest: &mut &[u8], count: u32) -> Option<Vec<u64>> {

@@ -67,8 +67,8 @@ impl Store {
         let Some(place) = self.place(sequence)? else {
             return Ok(0);
         };
-        let slot = self.load(place.segment)?.entries[place.slot];
-        Ok(self.counted_bytes(slot.content_bytes(), slot.has_headers()))
+        let (content_bytes, has_headers) = (place.entry.content_bytes(), place.entry.has_headers());
+        Ok(self.counted_bytes(content_bytes, has_headers))
     }
 
     /// Drops the oldest until number and bytes are within the limits.

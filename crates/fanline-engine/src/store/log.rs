@@ -1,15 +1,18 @@
 //! Adding records, reading them, and taking them out of the index.
 
 use super::files::Located;
+use super::marks::{Seen, Wanted};
 use super::record::{self, Head, Kind, Parts, Stamp};
 use super::segment::{Body, Place, hash_name};
 use super::slots::Slot;
-use super::subjects::UNKNOWN;
+use super::subjects::{SubjectId, UNKNOWN};
 use super::types::{NewRecord, Record, Removed, StoreError};
 use super::{Cause, DiskError, Store};
 
 /// No record has a higher sequence than this, whoever asks for it.
 pub(super) const SEQUENCE_MAX: u64 = 1 << 62;
+/// The subject of a record that is not packed ends here at the latest.
+const SUBJECT_END_MAX: usize = record::SUBJECT_FROM_MAX + u16::MAX as usize;
 
 impl Store {
     /// Adds a record; it can be read at once. See [`durable`](Store::durable) for when it is safe.
@@ -215,6 +218,13 @@ impl Store {
         if at >= self.segments.len() || sequence < self.segments[at].first {
             return Ok(None);
         }
+        if self.segments[at].slots.is_none() {
+            match self.look(at, Wanted::Sequence(sequence))? {
+                Seen::Record(place) => return Ok(Some(place).filter(|p| self.is_live(p))),
+                Seen::Nothing => return Ok(None),
+                Seen::Unclear => {}
+            }
+        }
         self.load(at)?;
         let segment = &self.segments[at];
         let Some(slots) = &segment.slots else {
@@ -230,15 +240,44 @@ impl Store {
             segment: at,
             slot,
             sequence: slots.sequence(slot),
-            subject: slots.entries[slot].subject,
+            entry: slots.entries[slot],
+            stored_bytes: slots.stored_bytes(slot),
+            subject: Some(slots.entries[slot].subject),
         }))
+    }
+
+    fn is_live(&self, place: &Place) -> bool {
+        !self.segments[place.segment].is_dead(place.slot)
+    }
+
+    /// The subject of a live record.
+    fn subject_of(&mut self, place: &Place) -> Result<SubjectId, StoreError> {
+        if let Some(subject) = place.subject {
+            return Ok(subject);
+        }
+        let (Body::File(file), Some(files)) =
+            (&mut self.segments[place.segment].body, &mut self.files)
+        else {
+            return Ok(UNKNOWN);
+        };
+        let offset = u64::from(place.entry.offset);
+        let bytes = place.stored_bytes as usize;
+        // What is not packed tells it early; whether the rest is damaged does not matter.
+        let mut located = files.locate(file, offset, bytes.min(SUBJECT_END_MAX))?;
+        if Head::peek(files.bytes(&located)).is_some_and(|head| head.is_packed()) {
+            located = files.locate(file, offset, bytes)?;
+        }
+        let located = files.unpack(&located);
+        let name = located.and_then(|at| record::subject(files.bytes(&at)));
+        let subject = name.and_then(|name| self.subjects.find(name));
+        self.must_recount |= subject.is_none();
+        Ok(subject.unwrap_or(UNKNOWN))
     }
 
     /// Gets the bytes of a record into memory, and checks them if they were on disk.
     pub(super) fn locate(&mut self, place: &Place) -> Result<At, StoreError> {
-        let slots = self.load(place.segment)?;
-        let offset = slots.entries[place.slot].offset as usize;
-        let bytes = slots.stored_bytes(place.slot) as usize;
+        let offset = place.entry.offset as usize;
+        let bytes = place.stored_bytes as usize;
         let (Body::File(file), Some(files)) =
             (&mut self.segments[place.segment].body, &mut self.files)
         else {
@@ -285,9 +324,8 @@ impl Store {
 
     /// Drops what is damaged, and counts it.
     fn give_up(&mut self, place: &Place) -> Result<(), StoreError> {
-        let bytes = self.load(place.segment)?.stored_bytes(place.slot);
         self.lost.messages += 1;
-        self.lost.bytes += u64::from(bytes);
+        self.lost.bytes += u64::from(place.stored_bytes);
         self.log_deed(Kind::Remove, place.sequence, b"");
         self.drop_at(place, Some(Cause::Damage))
     }
@@ -311,13 +349,12 @@ impl Store {
         place: &Place,
         cause: Option<Cause>,
     ) -> Result<(), StoreError> {
-        let slots = self.load(place.segment)?;
-        let (slot, bytes) = (slots.entries[place.slot], slots.stored_bytes(place.slot));
-        self.segments[place.segment].kill(place.slot, bytes);
+        let (entry, subject) = (place.entry, self.subject_of(place)?);
+        self.segments[place.segment].kill(place.slot, place.stored_bytes);
         self.messages -= 1;
-        self.bytes -= self.counted_bytes(slot.content_bytes(), slot.has_headers());
-        let newest = self.drop_from_subject(place, cause);
-        if slot.has_expiry() && self.expiry.note_gone() {
+        self.bytes -= self.counted_bytes(entry.content_bytes(), entry.has_headers());
+        let newest = self.drop_from_subject(place.sequence, subject, cause);
+        if entry.has_expiry() && self.expiry.note_gone() {
             self.forget_expired();
         }
         if self.messages == 0 {
@@ -330,38 +367,38 @@ impl Store {
         {
             files.note_floor(self.first);
         }
-        if newest && let Some(last) = self.last_before(place.subject, place.sequence)? {
-            self.subjects.get_mut(place.subject).last = last;
+        if newest && let Some(last) = self.last_before(subject, place.sequence)? {
+            self.subjects.get_mut(subject).last = last;
         }
         self.retire_dead(place.segment);
         Ok(())
     }
 
     /// Says whether the subject has another newest record now.
-    fn drop_from_subject(&mut self, place: &Place, cause: Option<Cause>) -> bool {
-        let has_subject = place.subject != UNKNOWN && self.subjects.get(place.subject).is_some();
+    fn drop_from_subject(&mut self, sequence: u64, id: SubjectId, cause: Option<Cause>) -> bool {
+        let has_subject = id != UNKNOWN && self.subjects.get(id).is_some();
         let mut left = 0;
         if has_subject {
-            let subject = self.subjects.get_mut(place.subject);
+            let subject = self.subjects.get_mut(id);
             subject.messages -= 1;
             left = subject.messages;
-            if subject.first_at_least == place.sequence {
-                subject.first_at_least = place.sequence + 1;
+            if subject.first_at_least == sequence {
+                subject.first_at_least = sequence + 1;
             }
         }
         if let Some(cause) = cause {
             self.removals.push(&Removed {
-                sequence: place.sequence,
-                subject: self.subjects.name(place.subject),
+                sequence,
+                subject: self.subjects.name(id),
                 was_last_of_subject: has_subject && left == 0,
                 cause,
             });
         }
         if has_subject && left == 0 {
-            self.subjects.remove(place.subject);
+            self.subjects.remove(id);
         }
-        let newest = self.subjects.get(place.subject).map(|s| s.last);
-        left > 0 && newest == Some(place.sequence)
+        let newest = self.subjects.get(id).map(|s| s.last);
+        left > 0 && newest == Some(sequence)
     }
 
     fn first_live(&mut self) -> Result<u64, StoreError> {
@@ -369,7 +406,7 @@ impl Store {
             if let Some(slot) = self.segments[at].first_live() {
                 return Ok(match slot {
                     0 => self.segments[at].first,
-                    _ => self.load(at)?.sequence(slot),
+                    _ => self.sequence_of(at, slot)?,
                 });
             }
         }

@@ -19,6 +19,7 @@
 //! assert_eq!(store.next_matching(&mut europe, 1), Ok(Some(1)));
 //! ```
 
+mod checkpoint;
 mod cipher;
 mod compaction;
 mod disk;
@@ -30,9 +31,13 @@ mod expiry;
 pub(crate) mod faulty;
 mod files;
 mod filters;
+mod frozen;
 mod index;
 mod limits;
 mod log;
+mod marks;
+#[cfg(test)]
+mod marks_tests;
 mod packing;
 mod query;
 mod record;
@@ -57,6 +62,7 @@ pub use cipher::{Algorithm, Key};
 pub use disk::{Disk, DiskError, FileId};
 pub use filters::Filters;
 pub use packing::Compression;
+pub use query::Search;
 pub use recovery::{Damage, FileOptions, Recovery};
 pub use sync::{SyncId, SyncMode, SyncRequest};
 pub use types::{
@@ -106,6 +112,8 @@ pub struct Store {
     upkeep: Upkeep,
     /// How often slots were asked for.
     loads: u64,
+    /// Numbers of segments whose files were opened though their slots were not read.
+    opened: VecDeque<u32>,
     /// A live record was found damaged so that its subject cannot be told: some subject counts it.
     must_recount: bool,
 }
@@ -144,6 +152,7 @@ impl Store {
             files: None,
             upkeep: Upkeep::default(),
             loads: 0,
+            opened: VecDeque::new(),
             must_recount: false,
         }
     }

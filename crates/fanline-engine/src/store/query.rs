@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::filters::Few;
-use super::segment::hash_name;
+use super::segment::{Body, Segment, hash_name};
 use super::subjects::SubjectId;
 use super::types::{StoreError, StoreState, SubjectState};
 use super::{Filters, Store};
@@ -11,6 +11,32 @@ use crate::topic::Filter;
 
 /// So many of the newest records are looked at before subjects are.
 const NEWEST_LOOKED_AT: usize = 256;
+/// So many records are gone over in one search, of the last segment some more.
+const SEARCHED_MAX: u64 = 64 << 10;
+/// What is read from the disk for it counts as a record for each so many bytes.
+const SEARCHED_BYTES: u64 = 256;
+
+/// What a [`search`](Store::search) has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// This is it.
+    Found(u64),
+    /// Nothing matches.
+    Nothing,
+    /// Nothing below this sequence matches. It may be asked again from there on.
+    NotBelow(u64),
+}
+
+impl Segment {
+    /// What it costs to go over all of it.
+    fn search_cost(&self) -> u64 {
+        let read = match &self.body {
+            Body::File(file) if self.slots.is_none() => file.bytes / SEARCHED_BYTES,
+            _ => 0,
+        };
+        u64::from(self.records) + read
+    }
+}
 
 impl Store {
     /// Everything in numbers.
@@ -134,51 +160,93 @@ impl Store {
         filters: &mut Filters,
         from: u64,
     ) -> Result<Option<u64>, StoreError> {
+        let mut from = from;
+        loop {
+            match self.search(filters, from)? {
+                Search::Found(sequence) => return Ok(Some(sequence)),
+                Search::Nothing => return Ok(None),
+                Search::NotBelow(sequence) => from = sequence,
+            }
+        }
+    }
+
+    /// As [`next_matching`](Self::next_matching), but gives up after a while where many records must be
+    /// gone over: for those who cannot wait.
+    ///
+    /// # Errors
+    /// The disk cannot be read.
+    pub fn search(&mut self, filters: &mut Filters, from: u64) -> Result<Search, StoreError> {
         let from = from.max(self.first);
         if from > self.last || self.messages == 0 {
-            return Ok(None);
+            return Ok(Search::Nothing);
         }
         if filters.matches_all() {
-            return self.next_where(from, |_| true, |_, _| true);
+            let found = self.next_live(from)?;
+            return Ok(found.map_or(Search::Nothing, Search::Found));
         }
         let Some(few) = filters.few(&self.subjects) else {
             let filters = &*filters;
-            return self.next_where(
+            return self.search_where(
                 from,
                 |_| true,
                 |store, id| filters.matches(store.subjects.name(id)),
             );
         };
         match *few.ids {
-            [] => Ok(None),
-            [only] => self.next_of(only, from),
-            _ => self.next_of_few(few, from),
+            [] => Ok(Search::Nothing),
+            [only] => self.search_one(only, from),
+            _ => self.search_few(few, from),
         }
     }
 
-    fn next_of_few(&mut self, few: &Few, from: u64) -> Result<Option<u64>, StoreError> {
+    fn next_live(&mut self, from: u64) -> Result<Option<u64>, StoreError> {
+        for at in self.segment_at_or_after(from)..self.segments.len() {
+            let segment = &self.segments[at];
+            if segment.live() == 0 {
+                continue;
+            }
+            if segment.is_whole() {
+                return Ok(Some(from.max(segment.first)));
+            }
+            if self.lives_unloaded(at, from)? {
+                return Ok(Some(from));
+            }
+            if let Some(found) = self.next_in(at, from, &|_, _| true)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether this record is seen to live without the slots of its segment.
+    fn lives_unloaded(&mut self, at: usize, sequence: u64) -> Result<bool, StoreError> {
+        if self.segments[at].slots.is_some() || sequence < self.segments[at].first {
+            return Ok(false);
+        }
+        let place = self.place(sequence)?;
+        Ok(place.is_some_and(|place| place.sequence == sequence))
+    }
+
+    fn search_few(&mut self, few: &Few, from: u64) -> Result<Search, StoreError> {
         let is_wanted = |_: &Store, id| few.contains(id);
         // Mostly it is near.
         let at = self.segment_at_or_after(from);
         let Some(near) = self.segments.get(at) else {
-            return Ok(None);
+            return Ok(Search::Nothing);
         };
-        let near_last = near.last;
-        if near.live() > 0
+        let (near_last, is_loaded) = (near.last, near.slots.is_some());
+        if is_loaded
+            && near.live() > 0
             && let Some(found) = self.next_in(at, from, &is_wanted)?
         {
-            return Ok(Some(found));
+            return Ok(Search::Found(found));
         }
-        let known = few.ids.iter().filter_map(|id| self.subjects.get(*id));
-        if known
-            .map(|s| s.last)
-            .max()
-            .is_none_or(|newest| newest < from)
-        {
-            return Ok(None);
-        }
+        let from = if is_loaded { near_last + 1 } else { from };
+        let Some(from) = few.next_at_least(&self.subjects, from) else {
+            return Ok(Search::Nothing);
+        };
         let may_hold = |hash: &dyn Fn(u64) -> bool| few.hashes.iter().any(|h| hash(*h));
-        self.next_where(near_last + 1, may_hold, is_wanted)
+        self.search_where(from, may_hold, is_wanted)
     }
 
     /// How many live records from a sequence on the filters match. From the first on it is told by
@@ -348,29 +416,37 @@ impl Store {
     }
 
     fn next_of(&mut self, id: SubjectId, from: u64) -> Result<Option<u64>, StoreError> {
-        let Some(subject) = self.subjects.get(id) else {
-            return Ok(None);
-        };
-        if subject.last < from {
-            return Ok(None);
+        let mut from = from;
+        loop {
+            match self.search_one(id, from)? {
+                Search::Found(sequence) => return Ok(Some(sequence)),
+                Search::Nothing => return Ok(None),
+                Search::NotBelow(sequence) => from = sequence,
+            }
         }
+    }
+
+    fn search_one(&mut self, id: SubjectId, from: u64) -> Result<Search, StoreError> {
+        let Some(subject) = self.subjects.get(id).filter(|s| s.last >= from) else {
+            return Ok(Search::Nothing);
+        };
         let from = from.max(subject.first_at_least);
-        let last = subject.last;
         if subject.messages == 1 {
-            return Ok(Some(last));
+            return Ok(Search::Found(subject.last));
         }
         let hash = hash_name(subject.name());
-        self.next_where(from, |may_hold| may_hold(hash), |_, other| other == id)
+        self.search_where(from, |may_hold| may_hold(hash), |_, other| other == id)
     }
 
     /// The first live record from a sequence on whose subject is wanted, in a segment that may hold
     /// one.
-    fn next_where(
+    fn search_where(
         &mut self,
         from: u64,
         may_hold: impl Fn(&dyn Fn(u64) -> bool) -> bool,
         is_wanted: impl Fn(&Store, SubjectId) -> bool,
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<Search, StoreError> {
+        let mut searched = 0;
         for at in self.segment_at_or_after(from)..self.segments.len() {
             let segment = &self.segments[at];
             if segment.live() == 0 {
@@ -381,11 +457,15 @@ impl Store {
             {
                 continue;
             }
+            if searched >= SEARCHED_MAX {
+                return Ok(Search::NotBelow(segment.first.max(from)));
+            }
+            searched += segment.search_cost();
             if let Some(found) = self.next_in(at, from, &is_wanted)? {
-                return Ok(Some(found));
+                return Ok(Search::Found(found));
             }
         }
-        Ok(None)
+        Ok(Search::Nothing)
     }
 
     /// The same in one segment.

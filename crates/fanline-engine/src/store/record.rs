@@ -7,6 +7,8 @@ use super::types::{NewRecord, Record};
 pub(super) const HEAD_BYTES: usize = 32;
 /// The same of a packed record, which also has the length that it had before.
 pub(super) const PACKED_HEAD_BYTES: usize = HEAD_BYTES + 4;
+/// The subject begins here at the latest.
+pub(super) const SUBJECT_FROM_MAX: usize = HEAD_BYTES + 4 + 8 + 8;
 /// The longest record, head included.
 pub(super) const RECORD_BYTES_MAX: usize = (1 << 29) - 1;
 /// The longest that is not packed: sealing makes it longer.
@@ -201,6 +203,13 @@ pub(super) struct Parts<'a> {
     pub(super) record: Record<'a>,
     /// The sequence that made room for this one.
     pub(super) replaced: Option<u64>,
+}
+
+/// The subject of a record that is not packed, which may go on behind these bytes.
+pub(super) fn subject(bytes: &[u8]) -> Option<&[u8]> {
+    let head = Head::peek(bytes).filter(|head| !head.is_packed())?;
+    let from = HEAD_BYTES + extra_bytes(head.flags);
+    bytes.get(from..from + usize::from(head.subject_bytes))
 }
 
 /// What is written besides the record itself.

@@ -42,9 +42,8 @@ impl Store {
     /// Overwrites the bytes of a record; on disk once its removal is there, which a crash must not
     /// undo. What the record says of another one is said again, as it cannot be trusted afterwards.
     fn erase(&mut self, place: &Place) -> Result<(), StoreError> {
-        let slots = self.load(place.segment)?;
-        let offset = slots.entries[place.slot].offset as usize;
-        let bytes = slots.stored_bytes(place.slot) as usize;
+        let offset = place.entry.offset as usize;
+        let bytes = place.stored_bytes as usize;
         let replaced = match self.locate(place) {
             Ok(at) => self.parts(&at).and_then(|parts| parts.replaced),
             Err(StoreError::Damaged(_)) => None,
@@ -160,6 +159,8 @@ impl Store {
         let purged = self.messages;
         let next = below.unwrap_or(0).min(SEQUENCE_MAX).max(self.last + 1);
         self.restart(next)?;
+        // It would show subjects that are gone.
+        self.give_up_checkpoint();
         self.last = next - 1;
         self.first = next;
         self.messages = 0;

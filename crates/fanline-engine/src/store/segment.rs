@@ -1,7 +1,10 @@
 //! A run of records that are kept together, and removed together when none of them lives.
 
+use std::sync::Arc;
+
 use super::files::SegmentFile;
-use super::slots::Slots;
+use super::marks::Mark;
+use super::slots::{Slot, Slots};
 use super::subjects::SubjectId;
 
 /// A run of records in the order of their sequences.
@@ -25,6 +28,13 @@ pub(super) struct Segment {
     pub(super) is_in_order_of_time: bool,
     /// Which subjects it may hold; `None` while records are added.
     pub(super) holds: Option<Holds>,
+    /// Where some of its records are, so that others are found without its slots; none while records
+    /// are added, and in memory.
+    pub(super) marks: Vec<Mark>,
+    /// The record that was found last with their help.
+    pub(super) found: Option<Mark>,
+    /// So much was read to find records so.
+    pub(super) looked_bytes: u64,
     /// All slots below this are dead.
     front: u32,
     /// Where its bytes are.
@@ -52,6 +62,9 @@ impl Segment {
             latest: i64::MIN,
             is_in_order_of_time: true,
             holds: None,
+            marks: Vec::new(),
+            found: None,
+            looked_bytes: 0,
             front: 0,
             body,
             used: 0,
@@ -65,6 +78,22 @@ impl Segment {
         segment.last = last;
         segment.records = records;
         segment
+    }
+
+    /// As it is now, without its slots; one in memory without its bytes.
+    pub(super) fn without_slots(&self) -> Self {
+        let body = match &self.body {
+            Body::File(file) => Body::File(*file),
+            Body::Memory(_) => Body::Memory(Vec::new()),
+        };
+        Segment {
+            slots: None,
+            dead: self.dead.clone(),
+            holds: self.holds.clone(),
+            marks: self.marks.clone(),
+            body,
+            ..*self
+        }
     }
 
     /// Notes a record that was added to `slots`.
@@ -83,6 +112,12 @@ impl Segment {
     /// How many records live.
     pub(super) fn live(&self) -> u32 {
         self.records - self.dead.count
+    }
+
+    /// Whether it holds all sequences from its first to its last, and all of them live.
+    pub(super) fn is_whole(&self) -> bool {
+        self.dead.count == 0
+            && (self.last + 1).saturating_sub(self.first) == u64::from(self.records)
     }
 
     pub(super) fn dead(&self) -> &Dead {
@@ -172,10 +207,10 @@ impl Dead {
 }
 
 /// Which subjects a segment may hold: never wrong when it says no (a Bloom filter, ten bits for
-/// each subject).
-#[derive(Clone, Debug, Default)]
+/// each subject). Clones share it.
+#[derive(Clone, Debug)]
 pub(super) struct Holds {
-    pub(super) words: Vec<u64>,
+    pub(super) words: Arc<Vec<u64>>,
 }
 
 const HOLDS_BITS_PER_SUBJECT: usize = 10;
@@ -184,14 +219,20 @@ const HOLDS_PROBES: u32 = 5;
 impl Holds {
     pub(super) fn new(distinct: usize) -> Self {
         let words = (distinct * HOLDS_BITS_PER_SUBJECT).div_ceil(64).max(1);
+        Holds::from_words(vec![0; words])
+    }
+
+    pub(super) fn from_words(words: Vec<u64>) -> Self {
         Holds {
-            words: vec![0; words],
+            words: Arc::new(words),
         }
     }
 
     pub(super) fn insert(&mut self, hash: u64) {
-        for bit in self.bits(hash) {
-            self.words[bit / 64] |= 1 << (bit % 64);
+        let bits = self.bits(hash);
+        let words = Arc::make_mut(&mut self.words);
+        for bit in bits {
+            words[bit / 64] |= 1 << (bit % 64);
         }
     }
 
@@ -228,5 +269,10 @@ pub(super) struct Place {
     pub(super) segment: usize,
     pub(super) slot: usize,
     pub(super) sequence: u64,
-    pub(super) subject: SubjectId,
+    /// Its subject may be unknown.
+    pub(super) entry: Slot,
+    /// How many bytes it takes where it is.
+    pub(super) stored_bytes: u32,
+    /// `None` when it was not asked for yet: the record tells.
+    pub(super) subject: Option<SubjectId>,
 }

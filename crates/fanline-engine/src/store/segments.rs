@@ -15,7 +15,7 @@ use super::types::StoreError;
 /// So much room of segments that are gone is kept for those to come.
 const SPARE_MAX: usize = 2;
 /// So many bytes of slots of a store on disk are kept in memory, the newest segment's besides.
-const LOADED_BYTES_MAX: usize = 32 << 20;
+pub(super) const LOADED_BYTES_MAX: usize = 32 << 20;
 
 /// Room that was used before.
 #[derive(Default)]
@@ -100,6 +100,7 @@ impl Store {
         }
         if let Some(sealed) = self.segments.back_mut() {
             sealed.holds = Some(holds);
+            sealed.note_marks(self.segment_bytes);
         }
     }
 
@@ -165,10 +166,28 @@ impl Store {
         self.segments[at].used = self.loads;
         if self.segments[at].slots.is_none() {
             let slots = self.read_slots(at)?;
-            self.segments[at].slots = Some(slots);
+            let segment = &mut self.segments[at];
+            segment.slots = Some(slots);
+            if segment.marks.is_empty() && segment.holds.is_some() {
+                segment.note_marks(self.segment_bytes);
+            }
             self.evict(at);
         }
         Ok(self.segments[at].slots.as_ref().expect("just loaded"))
+    }
+
+    /// Bytes of slots that are in memory, the newest segment's and one other's besides.
+    pub(super) fn loaded_bytes(&self, but: usize) -> usize {
+        let slots = self
+            .loaded(but)
+            .filter_map(|(_, segment)| segment.slots.as_ref());
+        slots.map(Slots::room_bytes).sum()
+    }
+
+    fn loaded(&self, but: usize) -> impl Iterator<Item = (usize, &Segment)> {
+        let sealed = self.segments.len().saturating_sub(1);
+        let segments = self.segments.iter().take(sealed).enumerate();
+        segments.filter(move |(at, segment)| *at != but && segment.slots.is_some())
     }
 
     fn read_slots(&mut self, at: usize) -> Result<Slots, StoreError> {
@@ -258,30 +277,21 @@ impl Store {
         if self.files.is_none() {
             return;
         }
-        let newest = self.segments.len() - 1;
-        loop {
-            let mut loaded = 0;
-            let mut oldest = None;
-            for (at, segment) in self.segments.iter().enumerate() {
-                let Some(slots) = &segment.slots else {
-                    continue;
-                };
-                if at == newest || at == but {
-                    continue;
-                }
-                loaded += slots.room_bytes();
-                if oldest.is_none_or(|(_, used)| segment.used < used) {
-                    oldest = Some((at, segment.used));
-                }
-            }
-            let Some((at, _)) = oldest.filter(|_| loaded > LOADED_BYTES_MAX) else {
+        while self.loaded_bytes(but) > LOADED_BYTES_MAX {
+            let oldest = self.loaded(but).min_by_key(|(_, segment)| segment.used);
+            let Some((at, _)) = oldest else {
                 return;
             };
             let segment = &mut self.segments[at];
-            self.spare.keep_slots(segment.slots.take());
-            if let (Body::File(file), Some(files)) = (&mut segment.body, &mut self.files) {
-                files.close(file);
+            let (Body::File(file), Some(files)) = (&mut segment.body, &mut self.files) else {
+                return;
+            };
+            // What a failed sync may take from the file is not read from there.
+            if !files.close(file) {
+                return;
             }
+            segment.looked_bytes = 0;
+            self.spare.keep_slots(segment.slots.take());
         }
     }
 }

@@ -48,7 +48,7 @@ impl Slot {
         }
     }
 
-    fn is_lost(self) -> bool {
+    pub(super) fn is_lost(self) -> bool {
         self.offset == 0 && self.subject == UNKNOWN
     }
 

@@ -5,6 +5,7 @@ use std::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 
+use super::frozen::{Frozen, Numbers};
 use crate::short_bytes::ShortBytes;
 use crate::topic::Filter;
 
@@ -28,12 +29,20 @@ impl Subject {
     pub(super) fn name(&self) -> &[u8] {
         self.name.as_slice()
     }
+
+    pub(super) fn numbers(&self) -> Numbers {
+        Numbers {
+            messages: self.messages,
+            last: self.last,
+            first_at_least: self.first_at_least,
+        }
+    }
 }
 
 /// New subjects gather here until it is worth putting them in their places.
 const UNSORTED_MAX: usize = 4096;
 /// How many additions are remembered, for those who know the subjects up to then.
-const RECENT: usize = 256;
+const RECENT: usize = 1024;
 
 /// All subjects. Each costs its [`Subject`], its slot in the table and four bytes of order: about
 /// 65 bytes, and its name once more when that is longer than 22 bytes.
@@ -50,6 +59,8 @@ pub(super) struct Subjects {
     stale: Vec<SubjectId>,
     added: u64,
     recent: Box<[SubjectId; RECENT]>,
+    /// While a checkpoint is written: what it needs to know of those that change.
+    pub(super) frozen: Option<Box<Frozen>>,
 }
 
 impl Default for Subjects {
@@ -63,6 +74,7 @@ impl Default for Subjects {
             stale: Vec::new(),
             added: 0,
             recent: Box::new([0; RECENT]),
+            frozen: None,
         }
     }
 }
@@ -98,6 +110,9 @@ impl Subjects {
     pub(super) fn find_or_add(&mut self, name: &[u8]) -> SubjectId {
         if let Some(id) = self.find(name) {
             return id;
+        }
+        if let Some(frozen) = &mut self.frozen {
+            frozen.note(name, None);
         }
         let id = self.add(name);
         self.recent[usize::try_from(self.added % RECENT as u64).unwrap_or_default()] = id;
@@ -161,7 +176,11 @@ impl Subjects {
     }
 
     pub(super) fn get_mut(&mut self, id: SubjectId) -> &mut Subject {
-        &mut self.all[id as usize]
+        let subject = &mut self.all[id as usize];
+        if let Some(frozen) = &mut self.frozen {
+            frozen.note(subject.name(), Some(subject.numbers()));
+        }
+        subject
     }
 
     /// Its name; empty when there is none.
@@ -194,6 +213,7 @@ impl Subjects {
     }
 
     /// All subjects in order of names.
+    #[cfg(test)]
     pub(super) fn iter_in_order(&mut self) -> impl Iterator<Item = &Subject> {
         self.sort();
         let all = self.sorted.iter().map(|id| &self.all[*id as usize]);
@@ -227,7 +247,13 @@ impl Subjects {
         }
     }
 
-    fn sort(&mut self) {
+    /// The ids in order of names, those that were added lately and some that are gone besides.
+    pub(super) fn sorted(&self) -> &[SubjectId] {
+        &self.sorted
+    }
+
+    /// Puts those that were added lately in their places.
+    pub(super) fn sort(&mut self) {
         let mut new = std::mem::take(&mut self.unsorted);
         new.sort_unstable_by(|a, b| self.name(*a).cmp(self.name(*b)));
         // Places are found first, from the end; then everything moves once.

@@ -601,7 +601,62 @@ fn sequences_begin_where_they_are_told_to() {
     );
 }
 
+#[test]
+fn a_search_lets_others_have_their_turn() {
+    // One subject, a few, and more than are remembered.
+    for (subjects, must_pause) in [(1, false), (2000, true), (9000, true)] {
+        let mut store = Store::memory(&StoreLimits::default());
+        let append = |store: &mut Store, subject: &str| {
+            let record = NewRecord {
+                subject: subject.as_bytes(),
+                ..NewRecord::default()
+            };
+            store.append(&record).unwrap()
+        };
+        for number in 0..subjects {
+            append(&mut store, &format!("a.{number}"));
+        }
+        for _ in 0..120_000 {
+            append(&mut store, "b");
+        }
+        let last = append(&mut store, "a.0");
+        let mut filters = Filters::new([&b"a.*"[..]]).unwrap();
+        let mut from = subjects + 1;
+        let mut pauses = 0;
+        loop {
+            match store.search(&mut filters, from).unwrap() {
+                Search::Found(found) => break assert_eq!(found, last),
+                Search::NotBelow(sequence) => {
+                    assert!(sequence > from && sequence <= last);
+                    from = sequence;
+                    pauses += 1;
+                }
+                Search::Nothing => panic!("there is one"),
+            }
+        }
+        assert_eq!(pauses > 0, must_pause, "{subjects}");
+        assert_eq!(
+            store.next_matching(&mut filters, subjects + 1),
+            Ok(Some(last))
+        );
+        assert_eq!(store.search(&mut filters, last + 1), Ok(Search::Nothing));
+        assert_eq!(store.count_matching(&mut filters, subjects + 1), Ok(1));
+    }
+}
+
 impl Store {
+    /// Forgets what a start without it would not know: where records of segments on disk are.
+    pub(super) fn unload(&mut self) {
+        let sealed = self.segments.len() - 1;
+        for segment in self.segments.iter_mut().take(sealed) {
+            if let (Body::File(file), Some(files)) = (&mut segment.body, &mut self.files)
+                && files.close(file)
+            {
+                segment.slots = None;
+            }
+        }
+    }
+
     /// The sums agree with what they are sums of.
     pub(super) fn check_numbers(&mut self) {
         let (mut messages, mut bytes) = (0, 0);

@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use super::Store;
+use super::checkpoint::Checkpoint;
 use super::disk::{DiskError, FileId};
 use super::files::SegmentFile;
-use super::index::{self, IndexedSubject, Totals, Writer};
+use super::index;
 use super::removal::Erasure;
 use super::segment::Body;
 use super::sync::{SyncId, SyncRequest};
@@ -25,8 +26,10 @@ const COMPACTIONS_PER_CHECKPOINT: usize = 2;
 
 /// How far a checkpoint is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     Idle,
+    /// Being written, step by step.
+    Writing,
     /// Written beside the old one; to be synced.
     Written(FileId),
     /// In the place of the old one; the folder is to be synced.
@@ -35,7 +38,9 @@ enum Phase {
 
 /// The state of it.
 pub(super) struct Upkeep {
-    phase: Phase,
+    pub(super) phase: Phase,
+    /// The one that is being written.
+    pub(super) checkpoint: Option<Box<Checkpoint>>,
     /// Files of segments that are gone, in order; the first `removable` are not in the checkpoint
     /// that is being made.
     retired: Vec<SegmentFile>,
@@ -54,6 +59,7 @@ impl Default for Upkeep {
     fn default() -> Self {
         Upkeep {
             phase: Phase::Idle,
+            checkpoint: None,
             retired: Vec::new(),
             removable: 0,
             written_then: 0,
@@ -69,6 +75,14 @@ impl Upkeep {
     pub(super) fn retire(&mut self, file: SegmentFile) {
         self.retired.push(file);
         self.retired_bytes += file.bytes;
+    }
+
+    /// A checkpoint is begun.
+    pub(super) fn begin(&mut self) {
+        self.phase = Phase::Writing;
+        self.removable = self.retired.len();
+        self.written_then = self.written;
+        self.retired_bytes = 0;
     }
 
     /// Whether a checkpoint of about so many bytes is due.
@@ -88,6 +102,8 @@ impl Store {
     pub fn next_sync(&mut self, now: Duration) -> Option<SyncRequest> {
         self.log_floor();
         self.free_full_disk();
+        // One that fails is begun anew when the next is due.
+        let _ = self.go_on_with_checkpoint();
         if self.files.as_ref()?.is_syncing() {
             // Written while the last batch is synced: it is ready for the next.
             let _ = self.files.as_mut()?.write();
@@ -99,13 +115,13 @@ impl Store {
                 self.compact();
             }
             // The old one stays good when this fails; it is tried again later.
-            if self.write_checkpoint().is_err() {
+            if self.begin_checkpoint().is_err() {
                 self.upkeep.written_then = self.upkeep.written;
                 self.upkeep.retired_bytes = 0;
             }
         }
         let (extra, must) = match self.upkeep.phase {
-            Phase::Idle => (None, false),
+            Phase::Idle | Phase::Writing => (None, false),
             Phase::Written(file) => (Some(file), true),
             Phase::Renamed => (None, true),
         };
@@ -117,7 +133,11 @@ impl Store {
 
     /// When [`next_sync`](Self::next_sync) has something to do although nothing was appended.
     pub fn next_sync_at(&self) -> Option<Duration> {
-        self.files.as_ref()?.next_sync_at()
+        match self.upkeep.phase {
+            // At once, when others have had their turn.
+            Phase::Writing => Some(Duration::ZERO),
+            _ => self.files.as_ref()?.next_sync_at(),
+        }
     }
 
     /// The shell has done, or failed to do, what [`next_sync`](Self::next_sync) asked for.
@@ -134,7 +154,7 @@ impl Store {
         self.overwrite_erased(erasable);
         let Some(files) = &mut self.files else { return };
         match self.upkeep.phase {
-            Phase::Idle => {}
+            Phase::Idle | Phase::Writing => {}
             Phase::Written(file) => {
                 files.disk.close(file);
                 let renamed = files.disk.rename(index::NEW_NAME, index::NAME);
@@ -226,79 +246,10 @@ impl Store {
         self.upkeep.removable = removable;
     }
 
-    fn write_checkpoint(&mut self) -> Result<(), DiskError> {
-        let Some(files) = &mut self.files else {
-            return Ok(());
-        };
-        files.write()?;
-        let Some(mut bytes) = self.encode_index() else {
-            return Ok(());
-        };
-        let Some(files) = &mut self.files else {
-            return Ok(());
-        };
-        if let Some(cipher) = &mut files.packing.cipher {
-            bytes = cipher.seal_file(&bytes);
-        }
-        let file = files.disk.open(index::NEW_NAME, true)?;
-        let written = files
-            .disk
-            .truncate(file, 0)
-            .and_then(|()| files.disk.write_at(file, 0, &bytes));
-        if let Err(error) = written {
-            files.disk.close(file);
-            files.disk.remove(index::NEW_NAME)?;
-            return Err(error);
-        }
-        let upkeep = &mut self.upkeep;
-        upkeep.phase = Phase::Written(file);
-        upkeep.removable = upkeep.retired.len();
-        upkeep.written_then = upkeep.written;
-        upkeep.retired_bytes = 0;
-        Ok(())
-    }
-
     /// About how large one would be now.
     fn checkpoint_bytes(&self) -> u64 {
         INDEX_BYTES_MIN
             + self.segments.len() as u64 * SEGMENT_BYTES
             + self.subjects.len() as u64 * SUBJECT_BYTES
-    }
-
-    fn encode_index(&mut self) -> Option<Vec<u8>> {
-        let files = self.files.as_ref()?;
-        let Body::File(active) = &self.segments.back()?.body else {
-            return None;
-        };
-        let totals = Totals {
-            number: active.number,
-            offset: files.end(),
-            salt: files.salt,
-            first: self.first,
-            last: self.last,
-            last_unix_nanos: self.last_unix_nanos,
-            messages: self.messages,
-            bytes: self.bytes,
-        };
-        let expiries = self.expiry.iter().count();
-        let subjects = self.subjects.len();
-        let mut writer = Writer::new(&totals, self.segments.len(), subjects, expiries);
-        for segment in &self.segments {
-            if let Body::File(file) = &segment.body {
-                writer.segment(segment, file);
-            }
-        }
-        for subject in self.subjects.iter_in_order() {
-            writer.subject(&IndexedSubject {
-                name: subject.name(),
-                messages: subject.messages,
-                last: subject.last,
-                first_at_least: subject.first_at_least,
-            });
-        }
-        for (expires_at, sequence) in self.expiry.iter() {
-            writer.expiry(expires_at, sequence);
-        }
-        Some(writer.finish())
     }
 }

@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use fanline_engine::access::{Check, ConnectionKind};
+use fanline_engine::access::callout::Caller;
+use fanline_engine::access::{AccountId, ConnectionKind, Grant};
 use fanline_engine::{Chunk, CloseReason, Outbox, Peer, SessionId};
 use tokio::io::{AsyncReadExt, ReadBuf};
 use tokio::sync::oneshot;
@@ -18,6 +19,7 @@ use super::chunks::new_chunk;
 use super::link::{Link, Writer, Wrote};
 use super::wire::{self, Input, Opened, WireReader, close_reason};
 use super::{BEHIND, Incoming, Listener, Shell, Transport, farewell};
+use crate::callout;
 use crate::monitoring::ConnectionEvent;
 use crate::resolver::AccountWanted;
 use crate::sync::Ordering;
@@ -66,10 +68,10 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
                 };
                 serve(&shell, read, link, peer, cid, is_full).await;
             }
-            Transport::Insider(stream) => {
+            Transport::Insider(stream, account) => {
                 let (read, write) = tokio::io::split(stream);
                 let link = Link::new(Writer::InProcess(write.into()), "system".into());
-                serve_insider(&shell, read, link, cid).await;
+                serve_insider(&shell, read, link, cid, account).await;
                 return;
             }
         }
@@ -135,10 +137,16 @@ fn is_on_this_host(stream: &std::net::TcpStream) -> io::Result<bool> {
     Ok(stream.peer_addr()?.ip() == stream.local_addr()?.ip())
 }
 
-/// Serves the server's own client.
-async fn serve_insider(shell: &Rc<Shell>, read: impl Input, link: Link, cid: u64) {
+/// Serves a client of the server's own.
+async fn serve_insider(
+    shell: &Rc<Shell>,
+    read: impl Input,
+    link: Link,
+    cid: u64,
+    account: AccountId,
+) {
     let id = shell.open(cid, Peer::default(), false);
-    shell.engine.borrow_mut().admit_insider(id);
+    shell.engine.borrow_mut().admit_insider(id, account);
     serve_session(shell, read, link, id).await;
 }
 
@@ -351,14 +359,18 @@ impl Connection<'_> {
             let Some(check) = self.shell.engine.borrow_mut().take_check(self.id) else {
                 return;
             };
-            match check.account_needed() {
-                Some(account) => {
-                    self.look_for(account.to_owned()).await;
-                    self.shell.engine.borrow_mut().decide_again(self.id);
-                    self.shell.settle(0);
-                }
-                None => self.perform(check).await,
+            if let Some(account) = check.account_needed() {
+                self.look_for(account.to_owned()).await;
+                self.shell.engine.borrow_mut().decide_again(self.id);
+                self.shell.settle(0);
+                continue;
             }
+            let outcome = match check.into_caller() {
+                Ok(caller) => self.ask_service(caller).await,
+                Err(check) => self.told(self.shell.common.checks.perform(check)).await,
+            };
+            self.shell.engine.borrow_mut().decided(self.id, outcome);
+            self.shell.settle(0);
         }
     }
 
@@ -385,9 +397,20 @@ impl Connection<'_> {
         .await;
     }
 
-    async fn perform(&self, check: Check) {
-        let mut told = self.shell.common.checks.perform(check);
-        let outcome = poll_fn(|context| {
+    /// Asks the service that decides.
+    async fn ask_service(&self, caller: Caller) -> Option<Grant> {
+        let shell = self.shell;
+        let cid = shell.engine.borrow().cid(self.id)?;
+        let (tell, told) = oneshot::channel();
+        let wanted = callout::Wanted { caller, cid, tell };
+        // Without anybody who asks, nobody is let in.
+        shell.common.callout.get()?.send(wanted).ok()?;
+        self.told(told).await
+    }
+
+    /// Waits for what a client is granted, as long as it is there.
+    async fn told(&self, mut told: oneshot::Receiver<Option<Grant>>) -> Option<Grant> {
+        poll_fn(|context| {
             self.link.register(context);
             match self.link.ended() {
                 Some(_) => Poll::Ready(None),
@@ -396,9 +419,7 @@ impl Connection<'_> {
                     .map(|told| told.ok().flatten()),
             }
         })
-        .await;
-        self.shell.engine.borrow_mut().decided(self.id, outcome);
-        self.shell.settle(0);
+        .await
     }
 
     /// Tells that it has come, once it was let in.

@@ -29,6 +29,7 @@ use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{error, trace};
 
+use crate::callout;
 use crate::checks::Checks;
 use crate::keeper::{Helped, SyncTimes};
 use crate::monitoring::ConnectionEvent;
@@ -107,8 +108,8 @@ pub(crate) struct Told {
 pub(crate) enum Transport {
     Tcp(TcpStream),
     InProcess(DuplexStream),
-    /// The server's own client in the system account.
-    Insider(DuplexStream),
+    /// A client of the server's own, in an account.
+    Insider(DuplexStream, AccountId),
     /// Anything else, by the listener that it came to.
     Wire(Incoming, Listener),
 }
@@ -178,6 +179,8 @@ pub(crate) struct Common {
     pub(crate) sync_times: Arc<SyncTimes>,
     /// Whom to ask for accounts that are not known, if there is somebody.
     pub(crate) resolver: OnceLock<mpsc::UnboundedSender<AccountWanted>>,
+    /// Who asks the service that decides who may connect.
+    pub(crate) callout: OnceLock<mpsc::UnboundedSender<callout::Wanted>>,
     pub(crate) started: Instant,
     /// Who is told of connections that come and go.
     pub(crate) events: OnceLock<mpsc::Sender<ConnectionEvent>>,

@@ -5,6 +5,7 @@ mod accounts;
 mod admission;
 mod at_rest;
 mod bridge;
+mod callout;
 mod churn;
 mod configuration;
 mod dashboard;

@@ -2,8 +2,10 @@
 
 mod add;
 mod config;
+mod copy;
 mod details;
 mod edit;
+mod find;
 mod info;
 mod ls;
 mod next;
@@ -25,9 +27,13 @@ pub(crate) enum ConsumerCommand {
     Add(Box<add::AddArgs>),
     #[command(visible_alias = "list")]
     Ls(ls::LsArgs),
+    #[command(visible_alias = "query")]
+    Find(find::FindArgs),
     Info(info::InfoArgs),
     Report(report::ReportArgs),
     Next(next::NextArgs),
+    #[command(visible_alias = "cp")]
+    Copy(Box<copy::CopyArgs>),
     #[command(visible_alias = "update")]
     Edit(Box<edit::EditArgs>),
     Pause(pause::PauseArgs),
@@ -43,9 +49,11 @@ impl ConsumerCommand {
         match self {
             ConsumerCommand::Add(args) => args.run().await,
             ConsumerCommand::Ls(args) => args.run().await,
+            ConsumerCommand::Find(args) => args.run().await,
             ConsumerCommand::Info(args) => args.run().await,
             ConsumerCommand::Report(args) => args.run().await,
             ConsumerCommand::Next(args) => args.run().await,
+            ConsumerCommand::Copy(args) => args.run().await,
             ConsumerCommand::Edit(args) => args.run().await,
             ConsumerCommand::Pause(args) => args.run().await,
             ConsumerCommand::Resume(args) => args.run().await,

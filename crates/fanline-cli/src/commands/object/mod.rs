@@ -5,6 +5,7 @@ mod del;
 mod details;
 mod get;
 mod info;
+mod link;
 mod ls;
 mod put;
 mod rm;
@@ -25,6 +26,7 @@ pub(crate) enum ObjectCommand {
     Info(info::InfoArgs),
     Put(put::PutArgs),
     Get(get::GetArgs),
+    Link(link::LinkArgs),
     Watch(watch::WatchArgs),
     #[command(visible_alias = "delete")]
     Del(del::DelArgs),
@@ -40,6 +42,7 @@ impl ObjectCommand {
             ObjectCommand::Info(args) => args.run().await,
             ObjectCommand::Put(args) => args.run().await,
             ObjectCommand::Get(args) => args.run().await,
+            ObjectCommand::Link(args) => args.run().await,
             ObjectCommand::Watch(args) => args.run().await,
             ObjectCommand::Del(args) => args.run().await,
             ObjectCommand::Seal(args) => args.run().await,

@@ -1,6 +1,7 @@
 //! `fanline stream ls`: which streams there are.
 
 use clap::Args;
+use fanline_server::client::jetstream::StreamInfo;
 
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json, print_lines};
@@ -62,31 +63,35 @@ impl LsArgs {
             eprintln!("There are no streams{hidden}");
             return Ok(());
         }
-        let mut table = Table::new([
-            "Name",
-            "Subjects",
-            "Storage",
-            ">Messages",
-            ">Size",
-            ">Consumers",
-            "Created",
-            "Last message",
-        ]);
-        for info in streams {
-            let state = &info.state;
-            table.row([
-                info.config.name.clone(),
-                shortened(&info.config.subjects),
-                show::word(&info.config.storage),
-                show::count(state.messages),
-                show::bytes(state.bytes),
-                show::count(state.consumer_count),
-                show::time(info.created),
-                show::ago(state.last_ts),
-            ]);
-        }
-        table.print()
+        print(&streams)
     }
+}
+
+pub(super) fn print(streams: &[StreamInfo]) -> Result<(), Failure> {
+    let mut table = Table::new([
+        "Name",
+        "Subjects",
+        "Storage",
+        ">Messages",
+        ">Size",
+        ">Consumers",
+        "Created",
+        "Last message",
+    ]);
+    for info in streams {
+        let state = &info.state;
+        table.row([
+            info.config.name.clone(),
+            shortened(&info.config.subjects),
+            show::word(&info.config.storage),
+            show::count(state.messages),
+            show::bytes(state.bytes),
+            show::count(state.consumer_count),
+            show::time(info.created),
+            show::ago(state.last_ts),
+        ]);
+    }
+    table.print()
 }
 
 /// The first two subjects, and how many more there are.

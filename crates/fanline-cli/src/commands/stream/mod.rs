@@ -3,8 +3,11 @@
 mod add;
 mod backup;
 mod config;
+mod copy;
 mod details;
 mod edit;
+mod find;
+mod gaps;
 mod get;
 mod info;
 mod ls;
@@ -29,12 +32,17 @@ pub(crate) enum StreamCommand {
     Add(Box<add::AddArgs>),
     #[command(visible_alias = "list")]
     Ls(ls::LsArgs),
+    #[command(visible_alias = "query")]
+    Find(find::FindArgs),
     Info(info::InfoArgs),
     State(state::StateArgs),
     Subjects(subjects::SubjectsArgs),
     Report(report::ReportArgs),
     View(view::ViewArgs),
     Get(get::GetArgs),
+    Gaps(gaps::GapsArgs),
+    #[command(visible_alias = "cp")]
+    Copy(Box<copy::CopyArgs>),
     #[command(visible_alias = "update")]
     Edit(Box<edit::EditArgs>),
     Purge(purge::PurgeArgs),
@@ -52,12 +60,15 @@ impl StreamCommand {
         match self {
             StreamCommand::Add(args) => args.run().await,
             StreamCommand::Ls(args) => args.run().await,
+            StreamCommand::Find(args) => args.run().await,
             StreamCommand::Info(args) => args.run().await,
             StreamCommand::State(args) => args.run().await,
             StreamCommand::Subjects(args) => args.run().await,
             StreamCommand::Report(args) => args.run().await,
             StreamCommand::View(args) => args.run().await,
             StreamCommand::Get(args) => args.run().await,
+            StreamCommand::Gaps(args) => args.run().await,
+            StreamCommand::Copy(args) => args.run().await,
             StreamCommand::Edit(args) => args.run().await,
             StreamCommand::Purge(args) => args.run().await,
             StreamCommand::Rmm(args) => args.run().await,

@@ -6,7 +6,7 @@ use super::shared::{Round, Work};
 use super::status::Status;
 use super::{ack, write};
 use crate::jetstream::{Message, PriorityPolicy};
-use crate::store::{Record, StoreError};
+use crate::store::{Record, Search, StoreError};
 
 /// How many records one consumer delivers before the others have their turn.
 const BURST_MAX: u32 = 256;
@@ -14,6 +14,9 @@ const BURST_MAX: u32 = 256;
 /// How many bytes the consumers of a stream deliver before everybody else has their turn: what goes out
 /// must find room.
 pub(super) const DELIVERED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// A search of the log that must go on counts for so many of these.
+const SEARCH_BYTES: u64 = DELIVERED_BYTES_MAX / 4;
 
 /// How a round ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,15 @@ enum From {
     Stream,
 }
 
+/// Where the next record is that was never looked at.
+enum Next {
+    At(u64, From),
+    /// None matches.
+    Nowhere,
+    /// It is still searched for.
+    NotYet,
+}
+
 /// Who gets it.
 #[derive(Clone, Copy, Debug)]
 enum Taker {
@@ -64,6 +76,8 @@ enum Step {
     CaughtUp,
     NoTaker,
     Blocked,
+    /// It takes longer to find the next record: others first.
+    Searching,
 }
 
 impl Consumer {
@@ -93,6 +107,10 @@ impl Consumer {
                     return self.without_taker();
                 }
                 Ok(Step::Blocked) => return Served::Blocked,
+                Ok(Step::Searching) => {
+                    work.round.shared.delivered_bytes += SEARCH_BYTES;
+                    return Served::More;
+                }
                 // A damaged record has been given up: the next step finds the one after it.
                 Err(StoreError::Damaged(sequence)) => self.skip(sequence),
                 // The disk may come back; a request or a new record is the time to try again.
@@ -182,23 +200,25 @@ impl Consumer {
             return self.candidate_of_lanes(work);
         }
         Ok(match self.next_new(work)? {
-            Some((sequence, from)) => Ok(Candidate::New { sequence, from }),
-            None => Err(Step::CaughtUp),
+            Next::At(sequence, from) => Ok(Candidate::New { sequence, from }),
+            Next::Nowhere => Err(Step::CaughtUp),
+            Next::NotYet => Err(Step::Searching),
         })
     }
 
     /// The next record that was never looked at.
-    fn next_new(&mut self, work: &mut Work<'_>) -> Result<Option<(u64, From)>, StoreError> {
+    fn next_new(&mut self, work: &mut Work<'_>) -> Result<Next, StoreError> {
         if let Some(sequence) = self.listed.front() {
-            return Ok(Some((*sequence, From::List)));
+            return Ok(Next::At(*sequence, From::List));
         }
-        let found = work.store.next_matching(&mut self.filters, self.next)?;
-        match found {
-            // What lies between does not concern it and need not be looked at again.
-            Some(sequence) => self.next = sequence,
-            None => self.next = self.next.max(work.store.last_sequence() + 1),
-        }
-        Ok(found.map(|sequence| (sequence, From::Stream)))
+        // What lies between does not concern it and need not be looked at again.
+        let (next, found) = match work.store.search(&mut self.filters, self.next)? {
+            Search::Found(sequence) => (sequence, Next::At(sequence, From::Stream)),
+            Search::Nothing => (work.store.last_sequence() + 1, Next::Nowhere),
+            Search::NotBelow(sequence) => (sequence, Next::NotYet),
+        };
+        self.next = self.next.max(next);
+        Ok(found)
     }
 
     /// Looks ahead until a subject may have its turn: as far as there is room when subjects take
@@ -216,9 +236,13 @@ impl Consumer {
             if is_enough || is_at_end || !lanes.has_room() {
                 break;
             }
-            let Some((sequence, from)) = self.next_new(work)? else {
-                is_at_end = true;
-                continue;
+            let (sequence, from) = match self.next_new(work)? {
+                Next::At(sequence, from) => (sequence, from),
+                Next::Nowhere => {
+                    is_at_end = true;
+                    continue;
+                }
+                Next::NotYet => return Ok(Err(Step::Searching)),
             };
             if let (Some(record), Some(lanes)) = (work.store.read(sequence)?, &mut self.lanes) {
                 lanes.push(sequence, record.subject);

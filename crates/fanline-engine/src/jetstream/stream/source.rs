@@ -14,7 +14,7 @@ use super::{Stream, counter};
 use crate::jetstream::{
     ApiError, External, Now, Port, Retention, StreamConfig, StreamSource, SubjectTransform,
 };
-use crate::store::{Filters, NewRecord, StoreError};
+use crate::store::{Filters, NewRecord, Search, StoreError};
 use crate::topic::Filter;
 use crate::transform::Transform;
 
@@ -274,8 +274,17 @@ impl Stream {
         }
         let durable = origin.store.durable();
         let mut copied = 0;
+        let mut is_searching = false;
         while copied < PULL_MAX {
-            let found = origin.store.next_matching(&mut source.filters, next)?;
+            let found = match origin.store.search(&mut source.filters, next)? {
+                Search::Found(sequence) => Some(sequence),
+                Search::Nothing => None,
+                Search::NotBelow(sequence) => {
+                    next = next.max(sequence);
+                    is_searching = true;
+                    break;
+                }
+            };
             let Some(sequence) = found.filter(|sequence| *sequence <= durable) else {
                 next = next.max(durable + 1);
                 break;
@@ -308,7 +317,7 @@ impl Stream {
         }
         source.next = Some(next);
         source.lag = (origin.store.last_sequence() + 1).saturating_sub(next);
-        Ok(copied == PULL_MAX)
+        Ok(copied == PULL_MAX || is_searching)
     }
 
     fn store_copy(

@@ -1,6 +1,7 @@
 //! Reads the blocks about users and accounts into an [`AccessConfig`], and shows one.
 
 mod accounts;
+mod callout;
 mod exports;
 mod mappings;
 mod permissions;
@@ -10,6 +11,7 @@ mod users;
 use fanline_engine::access::AccessConfig;
 
 pub(super) use accounts::accounts;
+pub(super) use callout::callout;
 pub(super) use mappings::mappings;
 pub(super) use permissions::permissions;
 pub(super) use show::show;

@@ -15,6 +15,12 @@ pub(in crate::config) fn show(access: &AccessConfig) -> Json {
     json!({
         "token": access.token.as_ref().map(show_password),
         "accounts": accounts,
+        "auth_callout": access.callout.as_ref().map(|callout| json!({
+            "issuer": callout.issuer.encode(),
+            "account": callout.account,
+            "auth_users": callout.auth_users,
+            "allowed_accounts": callout.allowed_accounts,
+        })),
     })
 }
 

@@ -9,7 +9,8 @@ use crate::config::table::{Entry, refused, within, works};
 use crate::config::value::Value;
 use crate::config::{Loaded, access};
 
-const CALLOUT: &str = "auth callout is not supported by Fanline yet";
+const XKEY: &str =
+    "requests of an auth callout are signed but not encrypted by Fanline: leave out its xkey";
 const PROXIES: &str = "proxies that sign are not supported by Fanline yet";
 
 pub(super) const OPTIONS: &[Entry] = &[
@@ -140,8 +141,32 @@ pub(super) const OPTIONS: &[Entry] = &[
         .alias(&["expiration", "ttl"])
         .default("2m")
         .help("For how long."),
-    refused("authorization.auth_callout", Block, CALLOUT).help("A service that decides."),
-    within("authorization.auth_callout.*", Any).help("What it needs."),
+    works(
+        "authorization.auth_callout",
+        Block,
+        |draft, given| {
+            draft.loaded.access.callout = Some(access::callout(given)?);
+            Ok(())
+        },
+        |loaded| access::show(&loaded.access)["auth_callout"].take(),
+    )
+    .reloads()
+    .help("A service that decides who may connect."),
+    within("authorization.auth_callout.issuer", Text)
+        .help("The public key of the account that signs its answers."),
+    within("authorization.auth_callout.account", Text)
+        .alias(&["acc"])
+        .default("$G")
+        .help("The account that it is in."),
+    within("authorization.auth_callout.auth_users", Texts)
+        .alias(&["users"])
+        .help("Users about whom it is not asked: itself."),
+    within("authorization.auth_callout.allowed_accounts", Texts)
+        .default("all")
+        .help("Accounts in which it may put users, and about whose users it is asked."),
+    refused("authorization.auth_callout.xkey", Text, XKEY)
+        .alias(&["key"])
+        .help("What it decrypts requests with."),
     refused("authorization.proxy_required", Bool, PROXIES)
         .help("Only through a trusted proxy."),
     works(

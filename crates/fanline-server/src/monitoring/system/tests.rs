@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fanline_engine::access::AccountId;
 use serde_json::Value;
 
 use crate::client::{Client, ConnectOptions};
@@ -31,7 +32,7 @@ impl Stage {
         };
         let server = Server::start(options).expect("a free port");
         let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
-        server.shared.assign_insider(theirs);
+        server.shared.assign_insider(theirs, AccountId::SYSTEM);
         let system = Client::over(ours, &ConnectOptions::insider()).await;
         let stage = Stage {
             server,

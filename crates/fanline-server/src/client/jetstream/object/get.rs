@@ -57,6 +57,13 @@ impl ObjectStore {
         let Some(link) = info.link() else {
             return self.read(info).await;
         };
+        if link.name.is_empty() {
+            return Err(JetStreamError::InvalidName {
+                what: "object",
+                name: name.to_owned(),
+                reason: "it stands for a whole store",
+            });
+        }
         let store = self.jetstream.object_store(&link.bucket).await?;
         let target = store.info(&link.name).await?;
         match target.link() {

@@ -5,6 +5,7 @@
 
 mod get;
 mod info;
+mod link;
 mod list;
 mod put;
 mod store;

@@ -105,7 +105,7 @@ impl ObjectStore {
     }
 
     /// Stores what describes the object, in the place of what did before.
-    async fn describe(&self, info: &mut ObjectInfo) -> Result<(), JetStreamError> {
+    pub(super) async fn describe(&self, info: &mut ObjectInfo) -> Result<(), JetStreamError> {
         info.mtime = now();
         let mut headers = Headers::new();
         headers.append("Nats-Rollup", "sub")?;

@@ -1,0 +1,55 @@
+//! `fanline consumer copy`: make a consumer as another is.
+
+use clap::Args;
+use fanline_server::client::jetstream::ConsumerAction;
+
+use super::config::ConfigArgs;
+use super::details;
+use crate::failure::Failure;
+use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
+
+/// Make a consumer with the configuration of another; it begins anew.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  fanline consumer copy ORDERS billing billing-eu --filter 'orders.eu.>'")]
+pub(crate) struct CopyArgs {
+    /// The stream
+    stream: String,
+    /// The consumer that there is
+    source: String,
+    /// The one to make
+    destination: String,
+    #[command(flatten)]
+    settings: ConfigArgs,
+    #[command(flatten)]
+    json: JsonArgs,
+    #[command(flatten)]
+    jetstream: JetStreamArgs,
+}
+
+/// What the server says of itself in a configuration.
+const OF_THE_SERVER: &str = "_nats.";
+
+impl CopyArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let jetstream = self.jetstream.connect().await?;
+        let info = jetstream.consumer_info(&self.stream, &self.source).await?;
+        let mut config = info.config;
+        config.name.clone_from(&self.destination);
+        if !config.durable_name.is_empty() {
+            config.durable_name.clone_from(&self.destination);
+        }
+        config
+            .metadata
+            .retain(|key, _| !key.starts_with(OF_THE_SERVER));
+        self.settings.apply(&mut config);
+        let info = jetstream
+            .create_consumer(&self.stream, &config, ConsumerAction::Create)
+            .await?;
+        match self.json.json {
+            true => print_json(&info),
+            false => details::print(&info, "was created"),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `fanline stream gaps`: which records were deleted from between others.
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
+use crate::show;
+use crate::table::Table;
+
+/// List the gaps between the first record of a stream and the last.
+#[derive(Args, Debug)]
+pub(crate) struct GapsArgs {
+    /// The stream
+    stream: String,
+    /// For scripts of the nats CLI: there are no questions here in any case
+    #[arg(short, long, hide = true)]
+    force: bool,
+    /// For scripts of the nats CLI: nothing moves here in any case
+    #[arg(long, hide = true)]
+    no_progress: bool,
+    #[command(flatten)]
+    json: JsonArgs,
+    #[command(flatten)]
+    jetstream: JetStreamArgs,
+}
+
+impl GapsArgs {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let jetstream = self.jetstream.connect().await?;
+        let gaps = ranges(&jetstream.stream_deleted(&self.stream).await?);
+        if self.json.json {
+            return print_json(&gaps);
+        }
+        if gaps.is_empty() {
+            eprintln!("Stream {} has no gaps", self.stream);
+            return Ok(());
+        }
+        let mut table = Table::new([">First", ">Last", ">Messages"]);
+        for [first, last] in gaps {
+            table.row([
+                show::count(first),
+                show::count(last),
+                show::count(last - first + 1),
+            ]);
+        }
+        table.print()
+    }
+}
+
+/// Neighbours as one, by their first and last.
+fn ranges(sequences: &[u64]) -> Vec<[u64; 2]> {
+    let mut ranges: Vec<[u64; 2]> = Vec::new();
+    for sequence in sequences {
+        match ranges.last_mut() {
+            Some([_, last]) if last.checked_add(1) == Some(*sequence) => *last = *sequence,
+            _ => ranges.push([*sequence, *sequence]),
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_one_gap() {
+        assert!(ranges(&[]).is_empty());
+        assert_eq!(ranges(&[2, 3, 4, 7, 9, 10]), [[2, 4], [7, 7], [9, 10]]);
+    }
+}

@@ -1,0 +1,172 @@
+//! Writing a checkpoint, step by step, so that none of them holds up the store for long.
+
+use std::collections::VecDeque;
+use std::vec::IntoIter;
+
+use super::Store;
+use super::disk::{DiskError, FileId};
+use super::files::Files;
+use super::index::{self, Totals, Writer};
+use super::segment::{Body, Segment};
+use super::subjects::Subjects;
+use super::upkeep::Phase;
+
+/// So many subjects, or expiries, are written in one step,
+const SUBJECTS_PER_STEP: usize = if cfg!(test) { 3 } else { 4096 };
+/// or segments of about so many bytes, or so much of what is sealed.
+const BYTES_PER_STEP: usize = if cfg!(test) { 500 } else { 1 << 20 };
+
+/// A checkpoint that is being written: of what was there when it was begun.
+pub(super) struct Checkpoint {
+    file: FileId,
+    /// How much of the file is there.
+    at: u64,
+    writer: Writer,
+    segments: VecDeque<Segment>,
+    has_subjects: bool,
+    expiries: IntoIter<(i64, u64)>,
+    /// What is still to be written of it all, once that is sealed.
+    sealed: Option<Vec<u8>>,
+}
+
+impl Store {
+    /// Begins a checkpoint of all that there is now, with its first step.
+    pub(super) fn begin_checkpoint(&mut self) -> Result<(), DiskError> {
+        let Some(files) = &mut self.files else {
+            return Ok(());
+        };
+        files.write()?;
+        let Some(Body::File(active)) = self.segments.back().map(|segment| &segment.body) else {
+            return Ok(());
+        };
+        let totals = Totals {
+            number: active.number,
+            offset: files.end(),
+            salt: files.salt,
+            first: self.first,
+            last: self.last,
+            last_unix_nanos: self.last_unix_nanos,
+            messages: self.messages,
+            bytes: self.bytes,
+        };
+        let file = files.disk.open(index::NEW_NAME, true)?;
+        if let Err(error) = files.disk.truncate(file, 0) {
+            files.disk.close(file);
+            return Err(error);
+        }
+        let expiries: Vec<(i64, u64)> = self.expiry.iter().collect();
+        let (segments, subjects) = (self.segments.len(), self.subjects.len());
+        self.upkeep.checkpoint = Some(Box::new(Checkpoint {
+            file,
+            at: 0,
+            writer: Writer::new(&totals, segments, subjects, expiries.len()),
+            segments: self.segments.iter().map(Segment::without_slots).collect(),
+            has_subjects: true,
+            expiries: expiries.into_iter(),
+            sealed: None,
+        }));
+        self.subjects.freeze();
+        self.upkeep.begin();
+        self.go_on_with_checkpoint()
+    }
+
+    /// Does the next step of a checkpoint that is being written.
+    pub(super) fn go_on_with_checkpoint(&mut self) -> Result<(), DiskError> {
+        let (Some(mut checkpoint), Some(files)) = (self.upkeep.checkpoint.take(), &mut self.files)
+        else {
+            return Ok(());
+        };
+        match checkpoint.step(&mut self.subjects, files) {
+            Ok(true) => self.upkeep.phase = Phase::Written(checkpoint.file),
+            Ok(false) => self.upkeep.checkpoint = Some(checkpoint),
+            Err(error) => {
+                self.upkeep.checkpoint = Some(checkpoint);
+                self.give_up_checkpoint();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a whole checkpoint, at once.
+    pub(super) fn write_checkpoint(&mut self) -> Result<(), DiskError> {
+        self.give_up_checkpoint();
+        self.begin_checkpoint()?;
+        while self.upkeep.checkpoint.is_some() {
+            self.go_on_with_checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of a checkpoint that is not written to its end. The old one stays good.
+    pub(super) fn give_up_checkpoint(&mut self) {
+        self.subjects.thaw();
+        let (Some(checkpoint), Some(files)) = (self.upkeep.checkpoint.take(), &mut self.files)
+        else {
+            return;
+        };
+        files.disk.close(checkpoint.file);
+        // It has no meaning, but takes room.
+        let _ = files.disk.remove(index::NEW_NAME);
+        self.upkeep.phase = Phase::Idle;
+    }
+}
+
+impl Checkpoint {
+    /// Says whether all is written.
+    fn step(&mut self, subjects: &mut Subjects, files: &mut Files) -> Result<bool, DiskError> {
+        if self.sealed.is_none() {
+            let is_all = self.encode(subjects);
+            match (&mut files.packing.cipher, is_all) {
+                (None, _) => {
+                    files
+                        .disk
+                        .write_at(self.file, self.at, self.writer.bytes())?;
+                    self.at += self.writer.bytes().len() as u64;
+                    self.writer.clear();
+                    return Ok(is_all);
+                }
+                // It is sealed as a whole.
+                (Some(_), false) => return Ok(false),
+                (Some(cipher), true) => {
+                    self.sealed = Some(cipher.seal_file(self.writer.bytes()));
+                    self.writer.clear();
+                }
+            }
+        }
+        let sealed = self.sealed.as_deref().unwrap_or_default();
+        let from = usize::try_from(self.at).unwrap_or(usize::MAX);
+        let part = sealed.get(from..).unwrap_or_default();
+        let part = &part[..part.len().min(BYTES_PER_STEP)];
+        files.disk.write_at(self.file, self.at, part)?;
+        self.at += part.len() as u64;
+        Ok(self.at >= sealed.len() as u64)
+    }
+
+    /// Encodes what comes next; says whether that is the end.
+    fn encode(&mut self, subjects: &mut Subjects) -> bool {
+        let writer = &mut self.writer;
+        let end = writer.bytes().len() + BYTES_PER_STEP;
+        while let Some(segment) = self.segments.pop_front() {
+            writer.segment(&segment);
+            if writer.bytes().len() >= end {
+                return false;
+            }
+        }
+        if self.has_subjects {
+            let is_all = subjects.hand_out(SUBJECTS_PER_STEP, &mut |s| writer.subject(s));
+            self.has_subjects = !is_all;
+            if !is_all {
+                return false;
+            }
+        }
+        for (expires_at, sequence) in self.expiries.by_ref().take(SUBJECTS_PER_STEP) {
+            writer.expiry(expires_at, sequence);
+        }
+        if self.expiries.len() == 0 {
+            writer.finish();
+            return true;
+        }
+        false
+    }
+}

@@ -1,0 +1,254 @@
+//! Finding a record in a segment whose slots are not in memory, by reading a small part of it.
+
+use super::Store;
+use super::record::Head;
+use super::segment::{Body, Place, Segment};
+use super::segments::LOADED_BYTES_MAX;
+use super::slots::{Slot, Slots};
+use super::subjects::UNKNOWN;
+use super::types::StoreError;
+
+/// A segment has a mark for each of about so many parts of it,
+const MARKS_PER_SEGMENT: usize = 256;
+/// but none for a smaller part,
+const PART_BYTES_MIN: usize = 1024;
+/// and none for a larger one: so much is read to find a record.
+const PART_BYTES_MAX: usize = 64 << 10;
+/// So many files are kept open of segments whose slots are not in memory.
+const OPEN_MAX: usize = 64;
+/// Once so many times its length was read of a segment to find records, its slots are read in, if they
+/// find room beside those of others.
+const LOOKS_PER_LOAD: u64 = 2;
+
+/// Where a record of a segment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// So many records of the segment come before it.
+    pub(super) slot: u32,
+    pub(super) offset: u32,
+    pub(super) sequence: u64,
+}
+
+/// What is looked for in a segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wanted {
+    Sequence(u64),
+    Slot(usize),
+}
+
+impl Wanted {
+    fn is_at_or_after(self, mark: &Mark) -> bool {
+        match self {
+            Wanted::Sequence(sequence) => mark.sequence <= sequence,
+            Wanted::Slot(slot) => mark.slot as usize <= slot,
+        }
+    }
+}
+
+/// What a part of a segment shows.
+pub(super) enum Seen {
+    /// It is there, dead or not.
+    Record(Place),
+    /// It is not.
+    Nothing,
+    /// That only the whole segment can tell, as the part is damaged or there is no mark.
+    Unclear,
+}
+
+/// From one mark to the next.
+struct Part {
+    /// Where to begin: at the mark, or behind it where the last record was found.
+    from: Mark,
+    /// The first slot behind it.
+    end_slot: u32,
+    bytes: usize,
+}
+
+/// How far apart marks are.
+fn part_bytes(segment_bytes: usize) -> usize {
+    (segment_bytes / MARKS_PER_SEGMENT).clamp(PART_BYTES_MIN, PART_BYTES_MAX)
+}
+
+/// The marks of a segment that does not change any more. The records from one to the next are not
+/// farther apart than a part is long, unless there is only one.
+fn marks_of(slots: &Slots, segment_bytes: usize) -> Vec<Mark> {
+    let part_bytes = part_bytes(segment_bytes);
+    let mut marks: Vec<Mark> = Vec::new();
+    for (slot, entry) in slots.entries.iter().enumerate() {
+        if entry.is_lost() {
+            continue;
+        }
+        let end = entry.offset as usize + slots.stored_bytes(slot) as usize;
+        let is_far = |mark: &Mark| end.saturating_sub(mark.offset as usize) > part_bytes;
+        if marks.last().is_none_or(is_far) {
+            marks.push(Mark {
+                slot: u32::try_from(slot).unwrap_or(u32::MAX),
+                offset: entry.offset,
+                sequence: slots.sequence(slot),
+            });
+        }
+    }
+    marks
+}
+
+impl Segment {
+    /// Marks what does not change any more.
+    pub(super) fn note_marks(&mut self, segment_bytes: usize) {
+        if let (Body::File(_), Some(slots)) = (&self.body, &self.slots) {
+            self.marks = marks_of(slots, segment_bytes);
+        }
+    }
+
+    fn part_of(&self, wanted: Wanted) -> Option<Part> {
+        let Body::File(file) = &self.body else {
+            return None;
+        };
+        let after = self
+            .marks
+            .partition_point(|mark| wanted.is_at_or_after(mark));
+        let mark = *self.marks.get(after.checked_sub(1)?)?;
+        let next = self.marks.get(after);
+        let slots = mark.slot..next.map_or(self.records, |next| next.slot);
+        let end = next.map_or(file.bytes, |next| u64::from(next.offset));
+        let end = end.min(u64::from(mark.offset) + PART_BYTES_MAX as u64);
+        // Who reads on begins where the last record was found.
+        let found = self
+            .found
+            .filter(|found| slots.contains(&found.slot) && wanted.is_at_or_after(found));
+        let from = found.unwrap_or(mark);
+        Some(Part {
+            from,
+            end_slot: slots.end,
+            bytes: usize::try_from(end.checked_sub(u64::from(from.offset))?).ok()?,
+        })
+    }
+}
+
+impl Store {
+    /// Looks for a record of a segment on disk whose slots are not in memory.
+    pub(super) fn look(&mut self, at: usize, wanted: Wanted) -> Result<Seen, StoreError> {
+        if self.should_load(at) {
+            return Ok(Seen::Unclear);
+        }
+        let segment = &mut self.segments[at];
+        let Some(part) = segment.part_of(wanted) else {
+            return Ok(Seen::Unclear);
+        };
+        let (Body::File(file), Some(files)) = (&mut segment.body, &mut self.files) else {
+            return Ok(Seen::Unclear);
+        };
+        if segment.found != Some(part.from) {
+            segment.looked_bytes += part.bytes as u64;
+        }
+        let was_open = file.file.is_some();
+        let number = file.number;
+        let located = files.locate(file, u64::from(part.from.offset), part.bytes);
+        let walked =
+            located.map(|located| part.walk(files.bytes(&located), files.salt, at, wanted));
+        if let Ok((_, Some(found))) = walked {
+            segment.found = Some(found);
+        }
+        if !was_open {
+            self.note_opened(number);
+        }
+        Ok(walked?.0)
+    }
+
+    /// Closes the file that was opened longest ago, if there are too many.
+    fn note_opened(&mut self, number: u32) {
+        self.opened.push_back(number);
+        if self.opened.len() <= OPEN_MAX {
+            return;
+        }
+        let oldest = self.opened.pop_front();
+        let same = |segment: &&mut Segment| match &segment.body {
+            Body::File(file) => segment.slots.is_none() && Some(file.number) == oldest,
+            Body::Memory(_) => false,
+        };
+        if let Some(Segment {
+            body: Body::File(file),
+            ..
+        }) = self.segments.iter_mut().find(same)
+            && let Some(files) = &mut self.files
+        {
+            files.close(file);
+        }
+    }
+
+    /// The sequence of a record by its number in a segment.
+    pub(super) fn sequence_of(&mut self, at: usize, slot: usize) -> Result<u64, StoreError> {
+        if self.segments[at].slots.is_none()
+            && let Seen::Record(place) = self.look(at, Wanted::Slot(slot))?
+        {
+            return Ok(place.sequence);
+        }
+        Ok(self.load(at)?.sequence(slot))
+    }
+
+    /// Whether so much was looked for in a segment that it is better read in at once.
+    fn should_load(&mut self, at: usize) -> bool {
+        let segment = &self.segments[at];
+        let Body::File(file) = &segment.body else {
+            return true;
+        };
+        if segment.looked_bytes < LOOKS_PER_LOAD * file.bytes {
+            return false;
+        }
+        let room_bytes = segment.records as usize * size_of::<Slot>();
+        let fits = self.loaded_bytes(at) + room_bytes <= LOADED_BYTES_MAX;
+        self.segments[at].looked_bytes = 0;
+        fits
+    }
+}
+
+impl Part {
+    /// Goes over its records; says also where the one was that was found.
+    fn walk(&self, bytes: &[u8], salt: u32, at: usize, wanted: Wanted) -> (Seen, Option<Mark>) {
+        let mut offset = 0;
+        let mut slot = self.from.slot;
+        while slot < self.end_slot {
+            let rest = bytes.get(offset..);
+            let Some(head) = rest.and_then(|rest| Head::parse(rest, salt)) else {
+                return (Seen::Unclear, None);
+            };
+            if head.kind.is_message() {
+                let is_first = slot == self.from.slot;
+                if is_first && head.sequence != self.from.sequence {
+                    return (Seen::Unclear, None);
+                }
+                let mark = Mark {
+                    slot,
+                    offset: self
+                        .from
+                        .offset
+                        .saturating_add(u32::try_from(offset).unwrap_or(u32::MAX)),
+                    sequence: head.sequence,
+                };
+                let is_it = match wanted {
+                    Wanted::Sequence(sequence) if head.sequence > sequence => {
+                        return (Seen::Nothing, None);
+                    }
+                    Wanted::Sequence(sequence) => head.sequence == sequence,
+                    Wanted::Slot(wanted) => slot as usize == wanted,
+                };
+                if is_it {
+                    return (Seen::Record(place(at, &mark, &head)), Some(mark));
+                }
+                slot += 1;
+            }
+            offset += head.len();
+        }
+        (Seen::Nothing, None)
+    }
+}
+
+fn place(segment: usize, mark: &Mark, head: &Head) -> Place {
+    Place {
+        segment,
+        slot: mark.slot as usize,
+        sequence: mark.sequence,
+        entry: Slot::new(mark.offset, head, UNKNOWN),
+        stored_bytes: head.bytes,
+        subject: None,
+    }
+}

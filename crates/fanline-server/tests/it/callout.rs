@@ -1,0 +1,221 @@
+//! Auth callout: a service that is a client itself decides who may connect.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fanline_server::access::jwt::sign;
+use fanline_server::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
+use fanline_server::access::{Access, AccessConfig, Account, Callout, User};
+use fanline_server::client::{Client, ConnectOptions, Subscription};
+use fanline_server::{Auth, Limits, Options};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::raw::{RawClient, TestServer, block_on, options};
+
+const REFUSAL: &str = "-ERR 'Authorization Violation'";
+const SUBJECT: &str = "$SYS.REQ.USER.AUTH";
+/// Longer than anything here takes.
+const PATIENT: Duration = Duration::from_secs(20);
+
+fn issuer(number: u8) -> SecretKey {
+    SecretKey::new(KeyKind::Account, [number; KEY_BYTES])
+}
+
+fn account(name: &str, user: &str) -> Account {
+    let mut account = Account::new(name);
+    account.users.push(User::new(user, "pw"));
+    account
+}
+
+fn config(allowed_accounts: &[&str]) -> AccessConfig {
+    AccessConfig {
+        accounts: vec![account("AUTH", "auth"), account("BIRDS", "tern")],
+        callout: Some(Callout {
+            issuer: issuer(1).public(),
+            account: "AUTH".into(),
+            auth_users: vec!["auth".into()],
+            allowed_accounts: allowed_accounts.iter().map(|name| (*name).into()).collect(),
+        }),
+        ..AccessConfig::default()
+    }
+}
+
+fn server(config: AccessConfig, auth_timeout: Duration) -> TestServer {
+    let limits = Limits {
+        auth_timeout,
+        ..Limits::default()
+    };
+    TestServer::with(Options {
+        auth: Auth::Directory(Access::new(config).unwrap().into()),
+        limits,
+        ..options(2)
+    })
+}
+
+/// What a request says, whoever signed it.
+fn claims(token: &[u8]) -> Value {
+    let token = std::str::from_utf8(token).unwrap();
+    let body = token.split('.').nth(1).unwrap();
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(body).unwrap()).unwrap()
+}
+
+/// The service: whoever gives his name as password comes in, as one of BIRDS; `crow` may publish to
+/// `caw` alone, what `liar` gets is signed by somebody else, and about `nobody` it says nothing.
+async fn decide(client: &Client, mut requests: Subscription) {
+    while let Some(request) = requests.next().await {
+        let asked = claims(request.payload());
+        let shown = &asked["nats"]["connect_opts"];
+        let user = shown["user"].as_str().unwrap_or_default();
+        let (server, nkey) = (
+            &asked["nats"]["server_id"]["id"],
+            &asked["nats"]["user_nkey"],
+        );
+        assert_eq!((&asked["iss"], &asked["sub"]), (server, nkey));
+        assert_eq!(asked["aud"], "nats-authorization-request");
+        assert_eq!(asked["nats"]["client_info"]["host"], "127.0.0.1");
+        let mut nats = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1});
+        if user == "crow" {
+            nats["pub"] = json!({"allow": ["caw"]});
+        }
+        let token = json!({"sub": nkey, "aud": "BIRDS", "name": user, "iat": 1, "nats": nats});
+        let mut response = json!({"type": "authorization_response", "version": 2});
+        match shown["pass"] == shown["user"] {
+            true => response["jwt"] = sign(token, &issuer(1)).into(),
+            false => response["error"] = "wrong password".into(),
+        }
+        let response = json!({"sub": nkey, "aud": server, "iat": 1, "nats": response});
+        let response = sign(response, &issuer(if user == "liar" { 2 } else { 1 }));
+        if user != "nobody" {
+            let reply = request.reply().unwrap();
+            client.publish(reply, response).await.unwrap();
+        }
+    }
+}
+
+/// Runs a test beside the service.
+fn with_service(server: &TestServer, test: impl FnOnce()) {
+    let url = format!("nats://auth:pw@{}", server.address());
+    let (ready, is_ready) = mpsc::channel();
+    let (stop, stopped) = oneshot::channel::<()>();
+    std::thread::scope(|scope| {
+        // Dropped when the test fails, too.
+        let stop = stop;
+        scope.spawn(|| {
+            block_on(async {
+                let options = ConnectOptions::new(&url).unwrap();
+                let client = Client::connect(&options).await.unwrap();
+                let requests = client.subscribe(SUBJECT).await.unwrap();
+                client.flush().await.unwrap();
+                ready.send(()).unwrap();
+                tokio::select! {
+                    () = decide(&client, requests) => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        is_ready.recv().unwrap();
+        test();
+        drop(stop);
+    });
+}
+
+fn connect(server: &TestServer, user: &str, pass: &str) -> RawClient {
+    let mut client = RawClient::open(server.address());
+    client.expect_info();
+    let options = json!({"verbose": false, "pedantic": false, "user": user, "pass": pass});
+    client.send(format!("CONNECT {options}\r\nPING\r\n"));
+    client
+}
+
+fn admitted(server: &TestServer, user: &str, pass: &str) -> RawClient {
+    let mut client = connect(server, user, pass);
+    assert_eq!(client.line(), "PONG", "{user}");
+    // After its first PONG a client is told more.
+    client.expect_info();
+    client
+}
+
+fn refused(server: &TestServer, user: &str, pass: &str) {
+    assert_eq!(
+        connect(server, user, pass).lines_to_end(),
+        [REFUSAL],
+        "{user}"
+    );
+}
+
+#[test]
+fn the_service_decides() {
+    let server = server(config(&[]), PATIENT);
+    with_service(&server, || {
+        let mut ada = admitted(&server, "ada", "ada");
+        // Nor does it help to be a user of the configuration.
+        refused(&server, "tern", "pw");
+        let mut tern = admitted(&server, "tern", "tern");
+        let mut auth = admitted(&server, "auth", "pw");
+        ada.subscribe("sea", "1");
+        ada.settle();
+        auth.publish("sea", "from elsewhere");
+        auth.settle();
+        tern.publish("sea", "fish");
+        tern.settle();
+        assert_eq!(ada.message().payload, b"fish");
+        let mut crow = admitted(&server, "crow", "crow");
+        crow.publish("sea", "caw");
+        let told = crow.line();
+        assert!(
+            told.contains("Permissions Violation for Publish to \"sea\""),
+            "{told}"
+        );
+    });
+}
+
+#[test]
+fn whom_it_does_not_let_in_is_sent_away() {
+    let server = server(config(&[]), PATIENT);
+    with_service(&server, || {
+        refused(&server, "ada", "other");
+        refused(&server, "liar", "liar");
+        refused(&server, "", "x");
+    });
+}
+
+#[test]
+fn who_is_not_answered_about_is_sent_away_in_time() {
+    let server = server(config(&[]), Duration::from_secs(1));
+    with_service(&server, || {
+        let told = connect(&server, "nobody", "nobody").lines_to_end();
+        let timeout = "-ERR 'Authentication Timeout'".to_owned();
+        assert!(
+            told == [REFUSAL.to_owned()] || told == [timeout],
+            "{told:?}"
+        );
+    });
+}
+
+#[test]
+fn without_the_service_only_it_comes_in() {
+    let server = server(config(&[]), PATIENT);
+    refused(&server, "ada", "ada");
+    refused(&server, "auth", "other");
+    let mut auth = admitted(&server, "auth", "pw");
+    // Nobody but the server asks.
+    auth.publish(SUBJECT, "x");
+    let told = auth.line();
+    assert!(told.contains("Permissions Violation for Publish"), "{told}");
+}
+
+#[test]
+fn users_of_other_accounts_are_none_of_its_business() {
+    let server = server(config(&["AUTH"]), PATIENT);
+    admitted(&server, "tern", "pw");
+    with_service(&server, || {
+        refused(&server, "tern", "other");
+        // It puts users where it may not.
+        refused(&server, "ada", "ada");
+    });
+}
