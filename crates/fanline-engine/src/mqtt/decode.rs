@@ -1,6 +1,6 @@
 //! From bytes to packets. Nothing is copied and nothing is kept: what is not whole is handed in again.
 
-use super::bytes::{Reader, Variable, read_variable, variable_bytes};
+use super::bytes::{Reader, Variable, read_variable};
 use super::packet::{
     Ack, AckKind, Connect, ConnectWill, Disconnect, Filters, Packet, Publish, Subscribe,
     Unsubscribe,
@@ -96,7 +96,7 @@ pub fn decode<'a>(frame: &Frame<'a>, version: Version) -> Result<Packet<'a>, Wro
             Packet::Subscribe(Subscribe {
                 packet_id,
                 properties,
-                filters: subscribe_filters(&mut body, version)?,
+                filters: filters(&mut body, Some(version))?,
             })
         }
         10 => {
@@ -127,7 +127,7 @@ fn publish<'a>(
 ) -> Result<Publish<'a>, Wrong> {
     let dup = flags & 0x08 != 0;
     // MQTT-3.3.1-4.
-    let Some(qos) = Qos::from_bits(flags >> 1 & 0x03) else {
+    let Some(qos) = Qos::from_bits((flags >> 1) & 0x03) else {
         return Err(Wrong::malformed("a QoS is 3"));
     };
     // MQTT-3.3.1-2.
@@ -237,7 +237,7 @@ fn check_connect_flags(flags: u8, version: Version) -> Result<(), Wrong> {
     if !has_will && flags & 0x38 != 0 {
         return Err(Wrong::malformed("CONNECT has flags of a will and no will"));
     }
-    if Qos::from_bits(flags >> 3 & 0x03).is_none() {
+    if Qos::from_bits((flags >> 3) & 0x03).is_none() {
         return Err(Wrong::malformed("the QoS of a will is 3"));
     }
     // 3.1.1 MQTT-3.1.2-22; 5.0 allows it.
@@ -261,7 +261,7 @@ fn will<'a>(
     Ok(ConnectWill {
         topic,
         payload: body.binary()?,
-        qos: Qos::from_bits(flags >> 3 & 0x03).unwrap_or_default(),
+        qos: Qos::from_bits((flags >> 3) & 0x03).unwrap_or_default(),
         retain: flags & 0x20 != 0,
         properties,
     })
@@ -319,13 +319,6 @@ fn request<'a>(
     Ok((id, properties(body, version, allowed)?))
 }
 
-fn subscribe_filters<'a>(
-    body: &mut Reader<'a>,
-    version: Version,
-) -> Result<Filters<'a>, Wrong> {
-    filters(body, Some(version))
-}
-
 /// `version` where options follow each filter.
 fn filters<'a>(body: &mut Reader<'a>, version: Option<Version>) -> Result<Filters<'a>, Wrong> {
     let bytes = body.rest();
@@ -381,9 +374,4 @@ fn disconnect<'a>(body: &mut Reader<'a>, version: Version) -> Result<Disconnect<
 
 fn auth(body: &mut Reader<'_>) -> Result<Reason, Wrong> {
     ending(body, Allowed::AUTH).map(|(reason, _)| reason)
-}
-
-/// How many bytes a fixed header has for a body of so many.
-pub(super) fn head_bytes(body_bytes: usize) -> usize {
-    1 + variable_bytes(u32::try_from(body_bytes).unwrap_or(u32::MAX))
 }

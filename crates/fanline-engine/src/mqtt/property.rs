@@ -182,7 +182,7 @@ impl Allowed {
     pub(super) const AUTH: Allowed = Allowed::of(&[21, 22, 31, 38]);
     /// Several of each: user properties anywhere, and what a message was found by (3.3.2.3.8).
     const REPEATED: u64 = 1 << 38;
-    const REPEATED_IN_PUBLISH: u64 = Allowed::REPEATED | 1 << 11;
+    const REPEATED_IN_PUBLISH: u64 = Allowed::REPEATED | (1 << 11);
 
     const fn of(ids: &[u32]) -> Self {
         let mut bits = 0;

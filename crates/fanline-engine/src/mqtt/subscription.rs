@@ -33,7 +33,7 @@ pub struct SubscriptionOptions {
 impl SubscriptionOptions {
     /// None when a QoS or a retain handling is 3. Reserved bits are not looked at.
     pub(super) fn from_byte(byte: u8) -> Option<Self> {
-        let retain_handling = match byte >> 4 & 0x03 {
+        let retain_handling = match (byte >> 4) & 0x03 {
             0 => RetainHandling::Always,
             1 => RetainHandling::IfNew,
             2 => RetainHandling::Never,
@@ -54,10 +54,9 @@ impl SubscriptionOptions {
             RetainHandling::IfNew => 0x10,
             RetainHandling::Never => 0x20,
         };
-        self.qos.bits()
-            | if self.no_local { 0x04 } else { 0 }
-            | if self.as_published { 0x08 } else { 0 }
-            | retain_handling
+        let no_local = u8::from(self.no_local) << 2;
+        let as_published = u8::from(self.as_published) << 3;
+        self.qos.bits() | no_local | as_published | retain_handling
     }
 }
 
