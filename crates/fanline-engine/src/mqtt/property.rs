@@ -1,6 +1,6 @@
 //! Properties (2.2.2): a block of them, checked once and read where somebody asks.
 
-use super::bytes::{Reader, push_binary, push_variable, variable_bytes};
+use super::bytes::{Reader, push_binary, push_variable};
 use super::reason::{Reason, Wrong};
 
 /// One property.
@@ -229,8 +229,9 @@ impl<'a> Properties<'a> {
         Ok(Properties(block))
     }
 
-    /// A block that this side wrote.
-    pub(super) fn written(block: &'a [u8]) -> Self {
+    /// A block that was put together with [`Property::write`], or taken from a packet; of any other
+    /// bytes, nothing is read behind the first that is no property.
+    pub fn written(block: &'a [u8]) -> Self {
         Properties(block)
     }
 
@@ -242,12 +243,6 @@ impl<'a> Properties<'a> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// How many bytes the block has with its length.
-    pub(super) fn encoded_bytes(&self) -> usize {
-        let length = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
-        variable_bytes(length) + self.0.len()
     }
 
     /// Each property, in order.
