@@ -74,7 +74,7 @@ impl Reason {
 
 /// What a peer did that ends its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why} (0x{:02x})", reason.byte())]
+#[error("{why} (0x{:02x})", .reason.byte())]
 pub struct Wrong {
     /// What it is told in 5.0.
     pub reason: Reason,
