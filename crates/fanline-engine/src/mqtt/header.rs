@@ -134,26 +134,27 @@ pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &m
     let mut has_content_type = false;
     let mut has_correlation = false;
     for (name, value) in Headers::new(block) {
-        let (Some(name), Some(value)) = (text(name), text(value)) else {
+        // What is base64 may be longer than what it stands for, so its length is not looked at here.
+        let (Some(name), Ok(encoded)) = (text(name), std::str::from_utf8(value)) else {
             continue;
         };
-        match name {
-            // Each of them once (MQTT-3.3.2.3): the first counts.
-            CONTENT_TYPE if !has_content_type => {
+        match (name, text(value)) {
+            // Each of them once (3.3.2.3): the first counts.
+            (CONTENT_TYPE, Some(value)) if !has_content_type => {
                 has_content_type = true;
                 Property::ContentType(value).write(out);
             }
-            CORRELATION_DATA if !has_correlation => {
-                if let Ok(data) = STANDARD.decode(value)
+            (CORRELATION_DATA, _) if !has_correlation => {
+                if let Ok(data) = STANDARD.decode(encoded)
                     && data.len() <= TEXT_BYTES_MAX
                 {
                     has_correlation = true;
                     Property::CorrelationData(&data).write(out);
                 }
             }
-            USER_PROPERTY => write_encoded(value, out),
-            PAYLOAD_FORMAT | CORRELATION_DATA | RETAIN | QOS | TTL => {}
-            _ => Property::User(name, value).write(out),
+            (USER_PROPERTY, _) => write_encoded(encoded, out),
+            (PAYLOAD_FORMAT | CORRELATION_DATA | RETAIN | QOS | TTL, _) | (_, None) => {}
+            (name, Some(value)) => Property::User(name, value).write(out),
         }
     }
     let says_text = |(name, value): (&[u8], &[u8])| {
