@@ -723,7 +723,10 @@ impl Connection {
         let packet_id = match (delivery.qos, delivery.again) {
             (Qos::AtMostOnce, _) => 0,
             (_, Some(id)) => id,
-            (qos, None) => (self.outgoing.send(delivery.token, qos)).ok_or(Refused::NoRoom)?,
+            (qos, None) => {
+                let sent = self.outgoing.send(delivery.token, qos);
+                sent.ok_or(Refused::NoRoom)?
+            }
         };
         self.scratch.clear();
         let mut topic = delivery.topic;
@@ -765,7 +768,8 @@ impl Connection {
     /// after the last packet (MQTT-3.1.2-22; 3.1.1 MQTT-3.1.2-24).
     pub fn next_timeout(&self) -> Option<Duration> {
         let is_open = self.phase == Phase::Open && self.keep_alive > 0;
-        is_open.then(|| self.heard_at + Duration::from_secs(u64::from(self.keep_alive)) * 3 / 2)
+        let patience = Duration::from_secs(u64::from(self.keep_alive)) * 3 / 2;
+        is_open.then_some(self.heard_at + patience)
     }
 
     /// Ends a connection whose client is silent for too long.

@@ -41,7 +41,7 @@ pub use reason::{Reason, Wrong};
 pub use sessions::{Due, Opened, SessionKey, Sessions};
 pub use subscription::{RetainHandling, Subscription, SubscriptionOptions, Subscriptions};
 pub use topic::{
-    NameError, Shared, check_filter, filter_to_subject, parent_subject, split_shared,
+    NameError, Shared, check_filter, filter_to_subject, is_hidden, parent_subject, split_shared,
     subject_to_topic, topic_to_subject,
 };
 

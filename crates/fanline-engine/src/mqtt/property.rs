@@ -185,10 +185,10 @@ impl Allowed {
     const REPEATED_IN_PUBLISH: u64 = Allowed::REPEATED | (1 << 11);
 
     const fn of(ids: &[u32]) -> Self {
-        let mut bits = 0;
+        let mut bits = 0_u64;
         let mut at = 0;
         while at < ids.len() {
-            bits |= 1 << ids[at];
+            bits |= 1_u64 << ids[at];
             at += 1;
         }
         Allowed(bits)
@@ -212,7 +212,7 @@ impl<'a> Properties<'a> {
         let bytes = reader.variable()?;
         let block = reader.take(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         let mut rest = Reader::new(block);
-        let mut seen = 0;
+        let mut seen = 0_u64;
         while !rest.is_empty() {
             let (id, _) = Property::read(&mut rest)?;
             // The largest that is known is 42.

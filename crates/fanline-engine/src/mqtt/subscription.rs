@@ -47,6 +47,12 @@ impl SubscriptionOptions {
         })
     }
 
+    /// RETAIN as a client of this subscription sees it (MQTT-3.3.1-8, -12 and -13): always for a message
+    /// that is sent since the subscription was made; else as it was published, if that is asked for.
+    pub fn shows_retain(self, was_published_with: bool, is_sent_as_retained: bool) -> bool {
+        is_sent_as_retained || (self.as_published && was_published_with)
+    }
+
     /// As it is on the wire.
     pub fn byte(self) -> u8 {
         let retain_handling = match self.retain_handling {
@@ -138,6 +144,22 @@ mod tests {
             if let Some(options) = options {
                 assert_eq!(options.byte(), byte);
             }
+        }
+    }
+
+    #[test]
+    fn retain_is_shown_as_asked() {
+        let plain = SubscriptionOptions::default();
+        let mut as_published = plain;
+        as_published.as_published = true;
+        // Options, published with RETAIN, sent as a retained message, shown.
+        for (options, published, retained, shown) in [
+            (plain, true, false, false),
+            (plain, true, true, true),
+            (as_published, true, false, true),
+            (as_published, false, false, false),
+        ] {
+            assert_eq!(options.shows_retain(published, retained), shown);
         }
     }
 

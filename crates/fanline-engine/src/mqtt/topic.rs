@@ -120,6 +120,14 @@ pub fn parent_subject(subject: &[u8]) -> Option<&[u8]> {
     subject.strip_suffix(b".>")
 }
 
+/// Whether a subject that a filter matches is none of its business: a filter that begins with a wildcard does
+/// not match topics that begin with `$` (MQTT-4.7.2-1). Both are as subjects.
+#[inline]
+pub fn is_hidden(filter: &[u8], subject: &[u8]) -> bool {
+    subject.first() == Some(&b'$')
+        && matches!(filter, b"*" | b">" | [b'*', b'.', ..])
+}
+
 fn levels_to_tokens(name: &str, subject: &mut Vec<u8>) -> Result<(), NameError> {
     for (at, level) in name.split('/').enumerate() {
         if at > 0 {
@@ -257,6 +265,23 @@ mod tests {
         assert_eq!(check_filter(""), Err(NameError::Empty));
         assert_eq!(parent_subject(b"a.b.>"), Some(&b"a.b"[..]));
         assert_eq!(parent_subject(b">"), None);
+    }
+
+    #[test]
+    fn names_of_the_server_are_hidden_from_wildcards() {
+        for (filter, subject, hidden) in [
+            (">", "$SYS.a", true),
+            ("*.a", "$SYS.a", true),
+            ("*", "$SYS", true),
+            ("$SYS.>", "$SYS.a", false),
+            ("$SYS.*", "$SYS.a", false),
+            (">", "a", false),
+            // A level of its own, not a wildcard.
+            ("*a.b", "$a.b", false),
+        ] {
+            let is_hidden = is_hidden(filter.as_bytes(), subject.as_bytes());
+            assert_eq!(is_hidden, hidden, "{filter} {subject}");
+        }
     }
 
     #[test]
