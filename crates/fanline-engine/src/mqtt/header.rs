@@ -96,7 +96,7 @@ impl<'a> Headers<'a> {
     pub fn new(block: &'a [u8]) -> Self {
         let end = block.windows(2).position(|pair| pair == b"\r\n");
         Headers {
-            rest: end.map_or(&[], |end| &block[end + 2..]),
+            rest: end.map_or(&[][..], |end| &block[end + 2..]),
         }
     }
 }

@@ -17,6 +17,7 @@ mod outgoing;
 mod packet;
 mod property;
 mod reason;
+mod record;
 mod sessions;
 mod subscription;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use packet::{
 };
 pub use property::{Properties, Property};
 pub use reason::{Reason, Wrong};
+pub use record::{SessionRecord, id_hash};
 pub use sessions::{Due, Opened, SessionKey, Sessions};
 pub use subscription::{RetainHandling, Subscription, SubscriptionOptions, Subscriptions};
 pub use topic::{

@@ -1,5 +1,7 @@
 //! Packets that a server reads, as references into the bytes that came.
 
+use std::fmt;
+
 use super::bytes::Reader;
 use super::property::Properties;
 use super::reason::Reason;
@@ -21,7 +23,7 @@ pub enum Packet<'a> {
 }
 
 /// CONNECT (3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Connect<'a> {
     /// Which text it obeys.
     pub version: Version,
@@ -39,6 +41,20 @@ pub struct Connect<'a> {
     pub password: Option<&'a [u8]>,
     /// Empty in 3.1.1.
     pub properties: Properties<'a>,
+}
+
+// Secrets never reach a log, not even through `{:?}`.
+impl fmt::Debug for Connect<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connect")
+            .field("version", &self.version)
+            .field("clean_start", &self.clean_start)
+            .field("keep_alive", &self.keep_alive)
+            .field("client_id", &self.client_id)
+            .field("will", &self.will)
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The will in a CONNECT (3.1.2.5).
