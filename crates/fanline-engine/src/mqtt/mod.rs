@@ -25,10 +25,9 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod topic;
+mod verb;
 
-pub use connection::{
-    Accepted, Connection, Delivery, Ended, Received, Refused, Settings, Verb, Will,
-};
+pub use connection::Connection;
 pub use decode::{Frame, Framed, decode, frame};
 pub use encode::{PublishHead, packet_bytes};
 pub use header::{Headers, write_headers, write_properties};
@@ -46,6 +45,7 @@ pub use topic::{
     NameError, Shared, check_filter, filter_to_subject, is_hidden, parent_subject, split_shared,
     subject_to_topic, topic_to_subject,
 };
+pub use verb::{Accepted, Delivery, Ended, Received, Refused, Settings, Verb, Will};
 
 /// Most bytes of a text or of binary data: its length has two bytes (1.5.4, 1.5.6).
 pub const TEXT_BYTES_MAX: usize = 65_535;

@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-use super::connection::Will;
 use super::subscription::{RetainHandling, Subscription, SubscriptionOptions, Subscriptions};
 use super::topic::{check_filter, split_shared};
+use super::verb::Will;
 use super::{Qos, Version};
 
 /// How many digits an id hash has.

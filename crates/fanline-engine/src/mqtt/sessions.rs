@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use super::connection::Will;
+use super::verb::Will;
 use crate::access::AccountId;
 
 /// A session's name: ids are an account's own.
