@@ -377,8 +377,6 @@ fn secrets_are_not_shown() {
     for text in [
         "authorization {user: a, password: s3cret}",
         "authorization {token: s3cret}",
-        "websocket {port: 1, authorization {user: a, password: s3cret}}",
-        "websocket {port: 1, authorization {token: s3cret}}",
     ] {
         let loaded = loaded(text).expect(text);
         let shown = format!("{:?}", loaded.settings());
@@ -476,5 +474,21 @@ proptest! {
     #[test]
     fn no_text_brings_it_down(text in "[ab:= \n\t\\[\\]{}(),;'\"\\\\#/$0-9.x-]{0,60}|include \\PC{0,20}|\\PC{0,60}") {
         let _ = loaded(&text);
+    }
+}
+
+/// What would keep somebody out is not taken without effect.
+#[test]
+fn restrictions_that_are_not_there_are_refused() {
+    for text in [
+        "websocket {port: 1, no_tls: true, authorization {user: a, password: b}}",
+        "websocket {port: 1, no_tls: true, no_auth_user: a}",
+        "authorization {users: [{user: a, password: b, proxy_required: true}]}",
+    ] {
+        let error = loaded(text).expect_err(text).to_string();
+        assert!(
+            error.contains("not supported by Fanline yet"),
+            "{text}: {error}"
+        );
     }
 }

@@ -28,7 +28,12 @@ fn user(given: &Given<'_>) -> Read<User> {
                     user.connection_kinds.push(kind);
                 }
             }
-            _ => user.proxy_required = field.boolean()?,
+            // Taken without effect, it would let in whom it is to keep out.
+            _ if field.boolean()? => {
+                return Err(field
+                    .fault("proxy_required: proxies that sign are not supported by Fanline yet"));
+            }
+            _ => {}
         }
     }
     user.identity = match (nkey, name) {

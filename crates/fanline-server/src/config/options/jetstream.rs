@@ -3,6 +3,9 @@
 use serde_json::{Value as Json, json};
 
 use super::text_or_null;
+use crate::config::Loaded;
+use crate::config::draft::Draft;
+use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Any, Block, Bool, Integer, Path, Size, Text};
 use crate::config::table::{Entry, refused, warned, within, works};
 use crate::config::value::Value;
@@ -52,36 +55,14 @@ pub(super) const OPTIONS: &[Entry] = &[
     .alias(&["enable"])
     .default("true")
     .help("Whether the block counts."),
-    works(
-        "jetstream.store_dir",
-        Path,
-        |draft, given| {
-            if draft.store_dir.is_some() {
-                return Err(given.fault("Duplicate 'store_dir' configuration"));
-            }
-            draft.store_dir = given.path()?;
-            Ok(())
-        },
-        |loaded| text_or_null(loaded.jetstream.store_dir.as_deref()),
-    )
-    .alias(&["store", "storedir"])
-    .flags("-sd, --store_dir")
-    .help("Where streams are kept: in a folder `fanline` there."),
-    works(
-        "store_dir",
-        Path,
-        |draft, given| {
-            if draft.store_dir.is_some() {
-                return Err(given.fault("Duplicate 'store_dir' configuration"));
-            }
-            draft.store_dir = given.path()?;
-            Ok(())
-        },
-        |loaded| text_or_null(loaded.jetstream.store_dir.as_deref()),
-    )
-    .alias(&["storedir"])
-    .flags("-sd, --store_dir")
-    .help("The same outside of the block; both is an error."),
+    works("jetstream.store_dir", Path, set_store_dir, show_store_dir)
+        .alias(&["store", "storedir"])
+        .flags("-sd, --store_dir")
+        .help("Where streams are kept: in a folder `fanline` there."),
+    works("store_dir", Path, set_store_dir, show_store_dir)
+        .alias(&["storedir"])
+        .flags("-sd, --store_dir")
+        .help("The same outside of the block; both is an error."),
     works(
         "jetstream.max_memory_store",
         Size,
@@ -287,3 +268,15 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .help("Reads and writes of the disk at a time."),
 ];
+
+fn set_store_dir(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
+    if draft.store_dir.is_some() {
+        return Err(given.fault("Duplicate 'store_dir' configuration"));
+    }
+    draft.store_dir = given.path()?;
+    Ok(())
+}
+
+fn show_store_dir(loaded: &Loaded) -> Json {
+    text_or_null(loaded.jetstream.store_dir.as_deref())
+}

@@ -3,10 +3,10 @@
 use serde_json::{Value as Json, json};
 
 use super::{duration_text, tls};
+use crate::WebSocketOptions;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Address, Any, Block, Bool, Duration, Port, Text, Texts};
 use crate::config::table::{Entry, within, works};
-use crate::{Auth, WebSocketOptions};
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -103,8 +103,14 @@ fn read(given: &Given<'_>, host: String) -> Read<(WebSocketOptions, bool)> {
             | "origin" => options.allowed_origins = field.texts()?,
             "handshake_timeout" => options.handshake_timeout = field.duration()?,
             "compression" => options.compression = field.boolean()?,
-            "authorization" | "authentication" => options.auth = authorization(&field)?,
-            "no_auth_user" => options.no_auth_user = field.some_text()?,
+            // Taken without effect, it would let in whom it is to keep out.
+            "authorization" | "authentication" | "no_auth_user" => {
+                return Err(field.fault(format!(
+                    "{}: credentials of their own for WebSocket clients are not supported by \
+                     Fanline yet; without it, the server's apply to them",
+                    field.key
+                )));
+            }
             "jwt_cookie" => options.jwt_cookie = field.some_text()?,
             "user_cookie" => options.user_cookie = field.some_text()?,
             "pass_cookie" => options.pass_cookie = field.some_text()?,
@@ -124,26 +130,6 @@ fn read(given: &Given<'_>, host: String) -> Read<(WebSocketOptions, bool)> {
     }
     options.port = port.unwrap_or(0);
     Ok((options, port.is_some()))
-}
-
-fn authorization(given: &Given<'_>) -> Read<Option<Auth>> {
-    let (mut user, mut password, mut token) = (None, None, None);
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "user" | "username" => user = field.some_text()?,
-            "password" | "pass" => password = field.some_text()?,
-            "token" => token = field.some_text()?,
-            _ => {}
-        }
-    }
-    Ok(match (user, token) {
-        (Some(name), _) => Some(Auth::User {
-            name,
-            password: password.unwrap_or_default(),
-        }),
-        (None, Some(token)) => Some(Auth::Token(token)),
-        (None, None) => None,
-    })
 }
 
 fn show(websocket: &WebSocketOptions) -> Json {
