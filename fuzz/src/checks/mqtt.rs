@@ -86,7 +86,9 @@ fn obey(connection: &mut Connection, verb: &Verb<'_>, manners: u8, out: &mut Out
         Verb::Publish(publish) => {
             check_message(connection.topic_of(publish), publish);
             if publish.packet_id != 0 {
-                return connection.acknowledge(publish.packet_id, reason, out).is_some();
+                return connection
+                    .acknowledge(publish.packet_id, reason, out)
+                    .is_some();
             }
         }
         Verb::Hold(publish) => {

@@ -182,10 +182,7 @@ mod tests {
         let read = |bytes: &[u8]| Reader::new(bytes).text().map(str::to_owned);
         assert_eq!(read(&[0, 2, 0xC3, 0xA9]), Ok("\u{e9}".to_owned()));
         // MQTT-1.5.4-3: a byte order mark is a character like others.
-        assert_eq!(
-            read(&[0, 3, 0xEF, 0xBB, 0xBF]),
-            Ok("\u{feff}".to_owned())
-        );
+        assert_eq!(read(&[0, 3, 0xEF, 0xBB, 0xBF]), Ok("\u{feff}".to_owned()));
         for wrong in [
             &[0, 1, 0xFF][..],
             &[0, 3, 0xED, 0xA0, 0x80],

@@ -6,12 +6,14 @@ use super::alias::{AliasesIn, AliasesOut};
 use super::decode::{Frame, Framed, decode, frame};
 use super::encode::{self, ConnAckTold, PublishHead};
 use super::incoming::{Incoming, Step as InStep};
-use super::outgoing::{Again, Outgoing, Step as OutStep};
+use super::outgoing::{Again, Outgoing, Sent, Step as OutStep};
 use super::packet::{Ack, AckKind, Connect, Disconnect, Packet, Publish};
 use super::property::{Properties, Property};
 use super::reason::{Reason, Wrong};
 use super::verb::{Accepted, Delivery, Ended, Received, Refused, Settings, Verb, Will};
-use super::{ALIASES_IN_MAX, ALIASES_OUT_MAX, CLIENT_ID_BYTES_MAX, CONNECT_BYTES_MAX, Qos, Version};
+use super::{
+    ALIASES_IN_MAX, ALIASES_OUT_MAX, CLIENT_ID_BYTES_MAX, CONNECT_BYTES_MAX, Qos, Version,
+};
 use crate::outbox::Outbox;
 
 /// A session that never expires (3.1.2.11.2).
@@ -75,6 +77,16 @@ impl Connection {
         }
     }
 
+    /// Whether it was let in and has not ended.
+    pub fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    /// Whether nothing is taken before it is decided whether it may come in.
+    pub fn is_asked(&self) -> bool {
+        self.phase == Phase::Asked
+    }
+
     /// Which text it obeys, once it has said so.
     pub fn version(&self) -> Version {
         self.version
@@ -88,6 +100,11 @@ impl Connection {
     /// Messages above QoS 0 that its client has not acknowledged.
     pub fn in_flight(&self) -> usize {
         self.outgoing.len()
+    }
+
+    /// What a message that is under way is known by.
+    pub fn token_of(&self, packet_id: u16) -> Option<u64> {
+        self.outgoing.token(packet_id)
     }
 
     /// Whether one more message above QoS 0 may be delivered.
@@ -229,7 +246,9 @@ impl Connection {
             }
             // MQTT-3.1.2.11.10.
             Property::AuthenticationData(_) => {
-                return Err(Wrong::protocol("authentication data comes without its method"));
+                return Err(Wrong::protocol(
+                    "authentication data comes without its method",
+                ));
             }
             _ => {}
         }
@@ -374,10 +393,13 @@ impl Connection {
         if !publish.topic.is_empty() {
             return publish.topic;
         }
-        let alias = publish.properties.iter().find_map(|property| match property {
-            Property::TopicAlias(alias) => Some(alias),
-            _ => None,
-        });
+        let alias = publish
+            .properties
+            .iter()
+            .find_map(|property| match property {
+                Property::TopicAlias(alias) => Some(alias),
+                _ => None,
+            });
         alias.map_or("", |alias| self.aliases_in.get(alias).unwrap_or_default())
     }
 
@@ -401,7 +423,7 @@ impl Connection {
         Ok(match step {
             OutStep::Done { token } => Verb::Done { token },
             OutStep::Received { token } => Verb::Note { token, packet_id },
-            OutStep::Complete { token } => Verb::Complete { token },
+            OutStep::Complete { token } => Verb::Complete { token, packet_id },
             OutStep::Release(reason) => {
                 encode::ack(out, self.version, AckKind::PubRel, packet_id, reason);
                 Verb::Nothing
@@ -438,7 +460,12 @@ impl Connection {
 
     /// A message of QoS 1 is where it has to be, or will not be: PUBACK leaves. In 3.1.1, which has no word for
     /// a failure, the connection ends instead.
-    pub fn acknowledge(&mut self, packet_id: u16, reason: Reason, out: &mut Outbox) -> Option<Ended> {
+    pub fn acknowledge(
+        &mut self,
+        packet_id: u16,
+        reason: Reason,
+        out: &mut Outbox,
+    ) -> Option<Ended> {
         if self.incoming.acknowledged() && self.phase == Phase::Open {
             return self.answer(AckKind::PubAck, packet_id, reason, out);
         }
@@ -457,14 +484,26 @@ impl Connection {
     /// A message of QoS 2 is published: PUBCOMP leaves.
     pub fn released(&mut self, packet_id: u16, out: &mut Outbox) {
         if self.incoming.released(packet_id) && self.phase == Phase::Open {
-            encode::ack(out, self.version, AckKind::PubComp, packet_id, Reason::SUCCESS);
+            encode::ack(
+                out,
+                self.version,
+                AckKind::PubComp,
+                packet_id,
+                Reason::SUCCESS,
+            );
         }
     }
 
     /// That a message of QoS 2 was received is stored: PUBREL leaves.
     pub fn noted(&mut self, packet_id: u16, out: &mut Outbox) {
         if self.outgoing.noted(packet_id) && self.phase == Phase::Open {
-            encode::ack(out, self.version, AckKind::PubRel, packet_id, Reason::SUCCESS);
+            encode::ack(
+                out,
+                self.version,
+                AckKind::PubRel,
+                packet_id,
+                Reason::SUCCESS,
+            );
         }
     }
 
@@ -537,13 +576,13 @@ impl Connection {
     /// Says why nothing was queued.
     #[inline]
     pub fn deliver(&mut self, delivery: &Delivery<'_>, out: &mut Outbox) -> Result<u16, Refused> {
-        let packet_id = match (delivery.qos, delivery.again) {
-            (Qos::AtMostOnce, _) => 0,
-            (_, Some(id)) => id,
-            (qos, None) => {
-                let sent = self.outgoing.send(delivery.token, qos);
-                sent.ok_or(Refused::NoRoom)?
-            }
+        let packet_id = match delivery.qos {
+            Qos::AtMostOnce => 0,
+            qos => match self.outgoing.send(delivery.token, qos, delivery.packet_id) {
+                Sent::As(id) => id,
+                Sent::UnderWay => return Err(Refused::UnderWay),
+                Sent::NoRoom => return Err(Refused::NoRoom),
+            },
         };
         self.scratch.clear();
         let mut topic = delivery.topic;
@@ -563,7 +602,7 @@ impl Connection {
             topic,
             packet_id,
             qos: delivery.qos,
-            dup: delivery.again.is_some() && delivery.qos != Qos::AtMostOnce,
+            dup: delivery.dup && delivery.qos != Qos::AtMostOnce,
             retain: delivery.retain,
             properties: delivery.properties,
             own_properties: Properties::written(&self.scratch),

@@ -83,7 +83,9 @@ pub fn decode<'a>(frame: &Frame<'a>, version: Version) -> Result<Packet<'a>, Wro
     // Table 2-2.
     let wanted = if matches!(kind, 6 | 8 | 10) { 2 } else { 0 };
     if flags != wanted {
-        return Err(Wrong::malformed("the flags of a packet are not as they must be"));
+        return Err(Wrong::malformed(
+            "the flags of a packet are not as they must be",
+        ));
     }
     let packet = match kind {
         1 => Packet::Connect(connect(&mut body)?),
@@ -120,11 +122,7 @@ pub fn decode<'a>(frame: &Frame<'a>, version: Version) -> Result<Packet<'a>, Wro
 }
 
 #[inline]
-fn publish<'a>(
-    flags: u8,
-    mut body: Reader<'a>,
-    version: Version,
-) -> Result<Publish<'a>, Wrong> {
+fn publish<'a>(flags: u8, mut body: Reader<'a>, version: Version) -> Result<Publish<'a>, Wrong> {
     let dup = flags & 0x08 != 0;
     // MQTT-3.3.1-4.
     let Some(qos) = Qos::from_bits((flags >> 1) & 0x03) else {
@@ -247,11 +245,7 @@ fn check_connect_flags(flags: u8, version: Version) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn will<'a>(
-    body: &mut Reader<'a>,
-    flags: u8,
-    version: Version,
-) -> Result<ConnectWill<'a>, Wrong> {
+fn will<'a>(body: &mut Reader<'a>, flags: u8, version: Version) -> Result<ConnectWill<'a>, Wrong> {
     let properties = properties(body, version, Allowed::WILL)?;
     let topic = body.text()?;
     if topic.is_empty() || topic.bytes().any(|b| matches!(b, b'+' | b'#')) {
@@ -274,7 +268,9 @@ fn ack<'a>(kind: AckKind, body: &mut Reader<'a>, version: Version) -> Result<Ack
         Version::V5 => ending(body, Allowed::ACK)?,
     };
     if !may_say(kind, reason) {
-        return Err(Wrong::protocol("an acknowledgement has a reason that it cannot have"));
+        return Err(Wrong::protocol(
+            "an acknowledgement has a reason that it cannot have",
+        ));
     }
     Ok(Ack {
         kind,
@@ -296,10 +292,7 @@ fn may_say(kind: AckKind, reason: Reason) -> bool {
 }
 
 /// A reason and properties, which may be left out from the end (3.4.2.1, 3.4.2.2.1, 3.14.2.1).
-fn ending<'a>(
-    body: &mut Reader<'a>,
-    allowed: Allowed,
-) -> Result<(Reason, Properties<'a>), Wrong> {
+fn ending<'a>(body: &mut Reader<'a>, allowed: Allowed) -> Result<(Reason, Properties<'a>), Wrong> {
     if body.is_empty() {
         return Ok((Reason::SUCCESS, Properties::default()));
     }

@@ -70,10 +70,8 @@ impl PublishHead<'_> {
         if body_bytes > VARIABLE_MAX {
             return false;
         }
-        let first = 0x30
-            | (u8::from(self.dup) << 3)
-            | (self.qos.bits() << 1)
-            | u8::from(self.retain);
+        let first =
+            0x30 | (u8::from(self.dup) << 3) | (self.qos.bits() << 1) | u8::from(self.retain);
         let mut head = [0; 7];
         head[0] = first;
         let (length, length_bytes) = write_variable(body_bytes);
@@ -196,7 +194,13 @@ pub(super) fn filter_ack(
     let told: Vec<u8> = match (version, is_subscribe) {
         // 3.1.1 knows one failure (its 3.9.3).
         (Version::V4, true) => (reasons.iter())
-            .map(|reason| if reason.is_failure() { 0x80 } else { reason.byte() })
+            .map(|reason| {
+                if reason.is_failure() {
+                    0x80
+                } else {
+                    reason.byte()
+                }
+            })
             .collect(),
         (Version::V4, false) => Vec::new(),
         (Version::V5, _) => reasons.iter().map(|reason| reason.byte()).collect(),

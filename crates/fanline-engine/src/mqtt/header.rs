@@ -15,6 +15,10 @@ const USER_PROPERTY: &str = "Mqtt-User-Property";
 const RETAIN: &str = "Mqtt-Retain";
 const QOS: &str = "Nmqtt-Pub";
 const TTL: &str = "Nats-TTL";
+/// The id hash of the publisher, where it has a subscription that asks for No Local.
+const CLIENT: &str = "Nmqtt-Client";
+/// What every block of headers that says a QoS begins with.
+const QOS_FIRST: &[u8] = b"NATS/1.0\r\nNmqtt-Pub: ";
 /// Names that say something to the server, and so may not come from a device.
 const RESERVED: [&str; 3] = ["Nats-", "Nmqtt-", "Mqtt-"];
 
@@ -42,6 +46,50 @@ pub fn write_headers(publish: &Publish<'_>, out: &mut Vec<u8>) {
         true => out.truncate(before),
         false => out.extend_from_slice(b"\r\n"),
     }
+}
+
+/// Appends the headers of a publish, and whose it is, for subscriptions that ask for No Local.
+pub fn write_headers_of(publish: &Publish<'_>, client: &str, out: &mut Vec<u8>) {
+    let before = out.len();
+    write_headers(publish, out);
+    match out.len() == before {
+        true => out.extend_from_slice(FIRST_LINE),
+        false => out.truncate(out.len() - 2),
+    }
+    line(out, CLIENT, client);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// With which QoS a device has published the message of these headers; 0 for all others.
+#[inline]
+pub fn qos_of(block: &[u8]) -> Qos {
+    match block.strip_prefix(QOS_FIRST) {
+        Some([b'1', ..]) => Qos::AtLeastOnce,
+        Some([b'2', ..]) => Qos::ExactlyOnce,
+        _ => Qos::AtMostOnce,
+    }
+}
+
+fn value_of<'a>(block: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
+    let mut all = Headers::new(block);
+    let found = all.find(|(name, _)| *name == wanted.as_bytes());
+    found.map(|(_, value)| value)
+}
+
+/// Whether it was published with RETAIN.
+pub fn was_retained(block: &[u8]) -> bool {
+    value_of(block, RETAIN) == Some(b"1")
+}
+
+/// The id hash of its publisher, as far as that is told.
+pub fn client_of(block: &[u8]) -> Option<&[u8]> {
+    value_of(block, CLIENT)
+}
+
+/// How many seconds it lives from when it was published.
+pub fn ttl_of(block: &[u8]) -> Option<u32> {
+    let value = std::str::from_utf8(value_of(block, TTL)?).ok()?;
+    value.strip_suffix('s').unwrap_or(value).parse().ok()
 }
 
 fn write_header(property: &Property<'_>, out: &mut Vec<u8>) {
@@ -153,13 +201,12 @@ pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &m
                 }
             }
             (USER_PROPERTY, _) => write_encoded(encoded, out),
-            (PAYLOAD_FORMAT | CORRELATION_DATA | RETAIN | QOS | TTL, _) | (_, None) => {}
+            (PAYLOAD_FORMAT | CORRELATION_DATA | RETAIN | QOS | TTL | CLIENT, _) | (_, None) => {}
             (name, Some(value)) => Property::User(name, value).write(out),
         }
     }
-    let says_text = |(name, value): (&[u8], &[u8])| {
-        name == PAYLOAD_FORMAT.as_bytes() && value == b"1"
-    };
+    let says_text =
+        |(name, value): (&[u8], &[u8])| name == PAYLOAD_FORMAT.as_bytes() && value == b"1";
     if Headers::new(block).any(says_text) {
         Property::PayloadFormat(true).write(out);
     }

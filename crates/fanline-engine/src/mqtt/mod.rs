@@ -30,8 +30,12 @@ mod verb;
 pub use connection::Connection;
 pub use decode::{Frame, Framed, decode, frame};
 pub use encode::{PublishHead, packet_bytes};
-pub use header::{Headers, write_headers, write_properties};
+pub use header::{
+    Headers, client_of, qos_of, ttl_of, was_retained, write_headers, write_headers_of,
+    write_properties,
+};
 pub use names::Names;
+pub use outgoing::kept_id;
 pub use packet::{
     Ack, AckKind, Connect, ConnectWill, Disconnect, Filters, Packet, Publish, Subscribe,
     SubscribeFilter, Unsubscribe,

@@ -51,6 +51,27 @@ pub(super) enum Again {
     Release { id: u16 },
 }
 
+/// The identifiers of messages that are kept are 1 to this, those of others are above.
+const KEPT_IDS: u16 = 49_151;
+
+/// The packet identifier of a message that is kept, by its place there: after a crash it has the same, so
+/// that a client that has it already knows it again (4.3.3).
+pub fn kept_id(sequence: u64) -> u16 {
+    let id = sequence.saturating_sub(1) % u64::from(KEPT_IDS) + 1;
+    u16::try_from(id).unwrap_or(1)
+}
+
+/// What became of a message that was to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// It has this identifier.
+    As(u16),
+    /// It was sent before and is not acknowledged.
+    UnderWay,
+    /// As much is under way as may be, or another message has its identifier.
+    NoRoom,
+}
+
 /// The messages in one direction.
 #[derive(Debug)]
 pub(super) struct Outgoing {
@@ -64,7 +85,7 @@ impl Default for Outgoing {
     fn default() -> Self {
         Outgoing {
             flights: HashMap::new(),
-            last_id: 0,
+            last_id: KEPT_IDS,
             next_order: 0,
             max: u16::MAX,
         }
@@ -85,18 +106,30 @@ impl Outgoing {
         self.flights.len()
     }
 
-    /// The packet identifier for one more, if there is room for it.
-    pub(super) fn send(&mut self, token: u64, qos: Qos) -> Option<u16> {
-        if !self.has_room() {
-            return None;
+    pub(super) fn token(&self, id: u16) -> Option<u64> {
+        self.flights.get(&id).map(|flight| flight.token)
+    }
+
+    /// Sends one more if there is room for it, under an identifier that it has to have, or any.
+    pub(super) fn send(&mut self, token: u64, qos: Qos, wanted: Option<u16>) -> Sent {
+        if let Some(flight) = wanted.and_then(|id| self.flights.get(&id)) {
+            return match flight.token == token {
+                true => Sent::UnderWay,
+                false => Sent::NoRoom,
+            };
         }
-        let id = self.free_id();
+        if !self.has_room() {
+            return Sent::NoRoom;
+        }
+        let Some(id) = wanted.or_else(|| self.free_id()) else {
+            return Sent::NoRoom;
+        };
         let stage = match qos {
             Qos::ExactlyOnce => Stage::AwaitsReceived,
             _ => Stage::AwaitsAck,
         };
         self.insert(id, token, stage);
-        Some(id)
+        Sent::As(id)
     }
 
     /// Takes back one that could not be written.
@@ -111,7 +144,6 @@ impl Outgoing {
             (Qos::ExactlyOnce, false) => Stage::AwaitsReceived,
             _ => Stage::AwaitsAck,
         };
-        self.last_id = self.last_id.max(id);
         self.insert(id, token, stage);
     }
 
@@ -126,14 +158,15 @@ impl Outgoing {
         self.flights.insert(id, flight);
     }
 
-    /// There is one, since fewer than all are in use.
-    fn free_id(&mut self) -> u16 {
-        loop {
-            self.last_id = self.last_id.checked_add(1).unwrap_or(1);
+    /// One of those for messages that are not kept.
+    fn free_id(&mut self) -> Option<u16> {
+        for _ in KEPT_IDS..u16::MAX {
+            self.last_id = self.last_id.checked_add(1).unwrap_or(KEPT_IDS + 1);
             if !self.flights.contains_key(&self.last_id) {
-                return self.last_id;
+                return Some(self.last_id);
             }
         }
+        None
     }
 
     /// PUBACK.
@@ -230,7 +263,10 @@ mod tests {
     #[test]
     fn exactly_once() {
         let mut outgoing = Outgoing::default();
-        let id = outgoing.send(40, Qos::ExactlyOnce).unwrap();
+        assert_eq!(outgoing.send(40, Qos::ExactlyOnce, Some(7)), Sent::As(7));
+        assert_eq!(outgoing.send(40, Qos::ExactlyOnce, Some(7)), Sent::UnderWay);
+        assert_eq!(outgoing.send(41, Qos::ExactlyOnce, Some(7)), Sent::NoRoom);
+        let id = 7;
         assert!(outgoing.acknowledged(id).is_err());
         assert!(outgoing.complete(id).is_err());
         let ok = Reason::SUCCESS;
@@ -248,8 +284,8 @@ mod tests {
     #[test]
     fn a_refused_message_is_done_with() {
         let mut outgoing = Outgoing::default();
-        let id = outgoing.send(1, Qos::ExactlyOnce).unwrap();
-        let refused = outgoing.received(id, Reason::NOT_AUTHORIZED);
+        outgoing.send(1, Qos::ExactlyOnce, Some(1));
+        let refused = outgoing.received(1, Reason::NOT_AUTHORIZED);
         assert_eq!(refused, Ok(Step::Done { token: 1 }));
     }
 
@@ -257,18 +293,33 @@ mod tests {
     fn identifiers_are_not_used_twice_and_the_window_holds() {
         let mut outgoing = Outgoing::default();
         outgoing.set_max(3);
-        let ids: Vec<_> = (0..5).map(|t| outgoing.send(t, Qos::AtLeastOnce)).collect();
-        assert_eq!(ids, [Some(1), Some(2), Some(3), None, None]);
+        let mut send = |token| outgoing.send(token, Qos::AtLeastOnce, None);
+        let ids: Vec<_> = (0..4).map(&mut send).collect();
+        let first = KEPT_IDS + 1;
+        let all = [first, first + 1, first + 2].map(Sent::As);
+        assert_eq!((&ids[..3], ids[3]), (&all[..], Sent::NoRoom));
         outgoing.last_id = u16::MAX;
-        assert_eq!(outgoing.acknowledged(2), Ok(Step::Done { token: 1 }));
-        assert_eq!(outgoing.send(5, Qos::AtLeastOnce), Some(2));
+        let done = outgoing.acknowledged(first + 1);
+        assert_eq!(done, Ok(Step::Done { token: 1 }));
+        let sent = outgoing.send(5, Qos::AtLeastOnce, None);
+        assert_eq!(sent, Sent::As(first + 1));
+    }
+
+    #[test]
+    fn a_kept_message_always_has_the_same_identifier() {
+        let ids = [1, 2, u64::from(KEPT_IDS), u64::from(KEPT_IDS) + 1].map(kept_id);
+        assert_eq!(ids, [1, 2, KEPT_IDS, 1]);
     }
 
     #[test]
     fn all_is_sent_again_in_its_order() {
         let mut outgoing = Outgoing::default();
-        for (token, qos) in [(1, Qos::AtLeastOnce), (2, Qos::ExactlyOnce), (3, Qos::AtLeastOnce)] {
-            outgoing.send(token, qos);
+        for (token, qos) in [
+            (1, Qos::AtLeastOnce),
+            (2, Qos::ExactlyOnce),
+            (3, Qos::AtLeastOnce),
+        ] {
+            outgoing.send(token, qos, u16::try_from(token).ok());
         }
         assert!(outgoing.received(2, Reason::SUCCESS).is_ok());
         let wanted = [

@@ -249,7 +249,10 @@ mod tests {
         let json = br#"{"id":"a","subs":{"x/#/y":1,"ok":1,"bad":3},"more":[]}"#;
         let record = SessionRecord::decode(json).unwrap();
         let kept = record.subscriptions();
-        assert_eq!(kept.iter().map(|(filter, _)| filter).collect::<Vec<_>>(), ["ok"]);
+        assert_eq!(
+            kept.iter().map(|(filter, _)| filter).collect::<Vec<_>>(),
+            ["ok"]
+        );
         assert_eq!((record.expiry, record.version()), (None, Version::V4));
     }
 }

@@ -269,7 +269,10 @@ mod tests {
         assert!(sessions.is_empty());
         assert_eq!(sessions.open(&key(), 3, false), opened(false, false, None));
         sessions.close(&key(), 3, NEVER, None, at(40));
-        assert_eq!((sessions.next_timeout(), sessions.next_due(at(1 << 40))), (None, None));
+        assert_eq!(
+            (sessions.next_timeout(), sessions.next_due(at(1 << 40))),
+            (None, None)
+        );
         assert_eq!(sessions.open(&key(), 4, true), opened(false, true, None));
     }
 
@@ -277,10 +280,16 @@ mod tests {
     fn an_id_is_taken_over() {
         let mut sessions = Sessions::default();
         sessions.open(&key(), 1, false);
-        assert_eq!(sessions.open(&key(), 2, false), opened(true, false, Some(1)));
+        assert_eq!(
+            sessions.open(&key(), 2, false),
+            opened(true, false, Some(1))
+        );
         // What delays its will is back; one without a delay is sent.
         assert_eq!(sessions.close(&key(), 1, NEVER, will(5), at(1)), None);
-        assert_eq!(sessions.open(&key(), 3, false), opened(true, false, Some(2)));
+        assert_eq!(
+            sessions.open(&key(), 3, false),
+            opened(true, false, Some(2))
+        );
         assert_eq!(sessions.close(&key(), 2, NEVER, will(0), at(1)), will(0));
         // A session that is discarded is over, and its will due.
         assert_eq!(sessions.open(&key(), 4, true), opened(false, true, Some(3)));

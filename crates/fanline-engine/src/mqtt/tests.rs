@@ -36,21 +36,63 @@ fn malformed_packets_have_their_reasons() {
         (V4, 0x30, b"\0\0".to_vec(), 0x82, "an empty name"),
         (V5, 0x30, b"\0\0\0".to_vec(), 0x82, "and no alias"),
         (V5, 0x30, topic(b"\x03\x23\0\0"), 0x94, "MQTT-3.3.2-8"),
-        (V5, 0x30, topic(b"\x05\x21\0\x01\x01\0"), 0x81, "2.2.2.2: not of a PUBLISH"),
+        (
+            V5,
+            0x30,
+            topic(b"\x05\x21\0\x01\x01\0"),
+            0x81,
+            "2.2.2.2: not of a PUBLISH",
+        ),
         (V5, 0x30, topic(b"\x04\x01\0\x01\0"), 0x82, "2.2.2.2: twice"),
         (V5, 0x30, topic(b"\x02\x01\x02"), 0x82, "neither 0 nor 1"),
         (V5, 0x30, topic(b"\x01\x7f"), 0x81, "an unknown property"),
-        (V5, 0x30, topic(b"\x09\x01\0"), 0x81, "properties behind the end"),
+        (
+            V5,
+            0x30,
+            topic(b"\x09\x01\0"),
+            0x81,
+            "properties behind the end",
+        ),
         (V5, 0x30, topic(b"\x80\0"), 0x81, "MQTT-1.5.5-1"),
         (V4, 0x60, b"\0\x01".to_vec(), 0x81, "MQTT-3.6.1-1"),
         (V4, 0x80, b"\0\x01\0\x01a\0".to_vec(), 0x81, "MQTT-3.8.1-1"),
         (V4, 0x82, b"\0\x01".to_vec(), 0x82, "MQTT-3.8.3-2"),
         (V4, 0x82, b"\0\x01\0\x01a\x03".to_vec(), 0x82, "a QoS of 3"),
-        (V4, 0x82, b"\0\x01\0\x01a\x04".to_vec(), 0x81, "3.1.1 has no options"),
-        (V5, 0x82, b"\0\x01\0\0\x01a\x40".to_vec(), 0x81, "MQTT-3.8.3-5"),
-        (V5, 0x82, b"\0\x01\0\0\x01a\x30".to_vec(), 0x82, "retain handling 3"),
-        (V5, 0x82, b"\0\x01\0\0\x0a$share/g/a\x04".to_vec(), 0x82, "MQTT-3.8.3-4"),
-        (V5, 0x82, b"\0\x01\x02\x0b\0\0\x01a\0".to_vec(), 0x82, "an identifier of 0"),
+        (
+            V4,
+            0x82,
+            b"\0\x01\0\x01a\x04".to_vec(),
+            0x81,
+            "3.1.1 has no options",
+        ),
+        (
+            V5,
+            0x82,
+            b"\0\x01\0\0\x01a\x40".to_vec(),
+            0x81,
+            "MQTT-3.8.3-5",
+        ),
+        (
+            V5,
+            0x82,
+            b"\0\x01\0\0\x01a\x30".to_vec(),
+            0x82,
+            "retain handling 3",
+        ),
+        (
+            V5,
+            0x82,
+            b"\0\x01\0\0\x0a$share/g/a\x04".to_vec(),
+            0x82,
+            "MQTT-3.8.3-4",
+        ),
+        (
+            V5,
+            0x82,
+            b"\0\x01\x02\x0b\0\0\x01a\0".to_vec(),
+            0x82,
+            "an identifier of 0",
+        ),
         (V4, 0xA2, b"\0\x01".to_vec(), 0x82, "MQTT-3.10.3-2"),
         (V4, 0xA0, b"\0\x01\0\x01a".to_vec(), 0x81, "MQTT-3.10.1-1"),
         (V4, 0xC1, Vec::new(), 0x81, "flags of PINGREQ"),
@@ -58,8 +100,20 @@ fn malformed_packets_have_their_reasons() {
         (V4, 0xE1, Vec::new(), 0x81, "MQTT-3.14.1-1"),
         (V4, 0xF0, Vec::new(), 0x81, "3.1.1 has no AUTH"),
         (V4, 0x00, Vec::new(), 0x81, "type 0"),
-        (V4, 0x20, b"\0\0".to_vec(), 0x82, "only a server says CONNACK"),
-        (V5, 0x40, b"\0\x01\x92".to_vec(), 0x82, "not a reason of PUBACK"),
+        (
+            V4,
+            0x20,
+            b"\0\0".to_vec(),
+            0x82,
+            "only a server says CONNACK",
+        ),
+        (
+            V5,
+            0x40,
+            b"\0\x01\x92".to_vec(),
+            0x82,
+            "not a reason of PUBACK",
+        ),
     ] {
         let bytes = packet(first, &body);
         assert_eq!(reason_of(version, &bytes), Some(reason), "{clause}");
@@ -74,18 +128,42 @@ fn malformed_connects_have_their_reasons() {
     };
     let name = b"\0\x04MQTT";
     for (body, reason, clause) in [
-        (body(b"\0\x06MQIsdp", 3, 2, b"\0\x01a"), 0x81, "MQTT-3.1.2-1"),
+        (
+            body(b"\0\x06MQIsdp", 3, 2, b"\0\x01a"),
+            0x81,
+            "MQTT-3.1.2-1",
+        ),
         (body(name, 3, 2, b"\0\x01a"), 0x84, "MQTT-3.1.2-2"),
         (body(name, 6, 2, b"\0\x01a"), 0x84, "MQTT-3.1.2-2"),
         (body(name, 4, 3, b"\0\x01a"), 0x81, "MQTT-3.1.2-3"),
         (body(name, 4, 0x0A, b"\0\x01a"), 0x81, "MQTT-3.1.2-11"),
         (body(name, 4, 0x22, b"\0\x01a"), 0x81, "MQTT-3.1.2-13"),
-        (body(name, 4, 0x1E, b"\0\x01a\0\x01w\0\0"), 0x81, "MQTT-3.1.2-12"),
-        (body(name, 4, 0x42, b"\0\x01a\0\0"), 0x81, "3.1.1 MQTT-3.1.2-22"),
-        (body(name, 4, 0x06, b"\0\x01a\0\x01#\0\0"), 0x90, "a will to a filter"),
+        (
+            body(name, 4, 0x1E, b"\0\x01a\0\x01w\0\0"),
+            0x81,
+            "MQTT-3.1.2-12",
+        ),
+        (
+            body(name, 4, 0x42, b"\0\x01a\0\0"),
+            0x81,
+            "3.1.1 MQTT-3.1.2-22",
+        ),
+        (
+            body(name, 4, 0x06, b"\0\x01a\0\x01#\0\0"),
+            0x90,
+            "a will to a filter",
+        ),
         (body(name, 4, 2, b"\0\x01ab"), 0x81, "more than it says"),
-        (body(name, 5, 2, b"\x03\x21\0\0\0\x01a"), 0x82, "a receive maximum of 0"),
-        (body(name, 5, 2, b"\x05\x27\0\0\0\0\0\x01a"), 0x82, "MQTT-3.1.2-24"),
+        (
+            body(name, 5, 2, b"\x03\x21\0\0\0\x01a"),
+            0x82,
+            "a receive maximum of 0",
+        ),
+        (
+            body(name, 5, 2, b"\x05\x27\0\0\0\0\0\x01a"),
+            0x82,
+            "MQTT-3.1.2-24",
+        ),
         (body(name, 5, 2, b"\x02\x19\x02\0\x01a"), 0x82, "3.1.2.11.6"),
     ] {
         let bytes = packet(0x10, &body);
@@ -277,7 +355,10 @@ fn what_is_published_is_acknowledged_when_it_is_kept() {
     for version in [V4, V5] {
         let (mut connection, mut out) = open(version, Settings::default());
         let once = publish(version, Qos::AtLeastOnce, 3, "a");
-        assert!(matches!(take(&mut connection, &once, &mut out), Verb::Publish(_)));
+        assert!(matches!(
+            take(&mut connection, &once, &mut out),
+            Verb::Publish(_)
+        ));
         assert!(out.is_empty());
         connection.acknowledge(3, Reason::SUCCESS, &mut out);
         assert_eq!(written(&mut out), [0x40, 2, 0, 3]);
@@ -285,7 +366,10 @@ fn what_is_published_is_acknowledged_when_it_is_kept() {
         assert!(out.is_empty(), "nothing waits for a second one");
 
         let exactly = publish(version, Qos::ExactlyOnce, 4, "a");
-        assert!(matches!(take(&mut connection, &exactly, &mut out), Verb::Hold(_)));
+        assert!(matches!(
+            take(&mut connection, &exactly, &mut out),
+            Verb::Hold(_)
+        ));
         assert!(out.is_empty());
         connection.held(4, Reason::SUCCESS, &mut out);
         assert_eq!(written(&mut out), [0x50, 2, 0, 4]);
@@ -301,13 +385,21 @@ fn what_is_published_is_acknowledged_when_it_is_kept() {
 #[test]
 fn a_message_that_cannot_be_kept_is_refused() {
     let (mut connection, mut out) = open(V5, Settings::default());
-    take(&mut connection, &publish(V5, Qos::AtLeastOnce, 3, "a"), &mut out);
+    take(
+        &mut connection,
+        &publish(V5, Qos::AtLeastOnce, 3, "a"),
+        &mut out,
+    );
     let over = connection.acknowledge(3, Reason::QUOTA_EXCEEDED, &mut out);
     assert_eq!(over, None);
     assert_eq!(written(&mut out), [0x40, 3, 0, 3, 0x97]);
 
     let (mut connection, mut out) = open(V4, Settings::default());
-    take(&mut connection, &publish(V4, Qos::AtLeastOnce, 3, "a"), &mut out);
+    take(
+        &mut connection,
+        &publish(V4, Qos::AtLeastOnce, 3, "a"),
+        &mut out,
+    );
     let over = connection.acknowledge(3, Reason::QUOTA_EXCEEDED, &mut out);
     assert!(over.is_some() && out.is_empty());
 }
@@ -315,7 +407,7 @@ fn a_message_that_cannot_be_kept_is_refused() {
 #[test]
 fn a_delivery_is_written_and_acknowledged() {
     let (mut connection, mut out) = open(V4, Settings::default());
-    let delivery = |qos, again| Delivery {
+    let delivery = |qos, dup| Delivery {
         topic: "a/b",
         qos,
         retain: false,
@@ -323,15 +415,19 @@ fn a_delivery_is_written_and_acknowledged() {
         identifiers: &[],
         payload_bytes: 2,
         token: 77,
-        again,
+        packet_id: Some(1),
+        dup,
     };
-    let sent = connection.deliver(&delivery(Qos::AtMostOnce, None), &mut out);
-    assert_eq!((sent, written(&mut out)), (Ok(0), b"\x30\x07\0\x03a/b".to_vec()));
-    let sent = connection.deliver(&delivery(Qos::ExactlyOnce, None), &mut out);
+    let sent = connection.deliver(&delivery(Qos::AtMostOnce, false), &mut out);
+    assert_eq!(
+        (sent, written(&mut out)),
+        (Ok(0), b"\x30\x07\0\x03a/b".to_vec())
+    );
+    let sent = connection.deliver(&delivery(Qos::ExactlyOnce, false), &mut out);
     let bytes = b"\x34\x09\0\x03a/b\0\x01".to_vec();
     assert_eq!((sent, written(&mut out)), (Ok(1), bytes));
-    let sent = connection.deliver(&delivery(Qos::ExactlyOnce, Some(1)), &mut out);
-    assert_eq!((sent, written(&mut out)[0]), (Ok(1), 0x3C));
+    let sent = connection.deliver(&delivery(Qos::ExactlyOnce, true), &mut out);
+    assert_eq!((sent, out.is_empty()), (Err(Refused::UnderWay), true));
     let received = packet(0x50, &[0, 1]);
     let verb = take(&mut connection, &received, &mut out);
     let (token, packet_id) = (77, 1);
@@ -340,7 +436,7 @@ fn a_delivery_is_written_and_acknowledged() {
     connection.noted(1, &mut out);
     assert_eq!(written(&mut out), [0x62, 2, 0, 1]);
     let verb = take(&mut connection, &packet(0x70, &[0, 1]), &mut out);
-    assert_eq!(verb, Verb::Complete { token });
+    assert_eq!(verb, Verb::Complete { token, packet_id });
     assert_eq!(connection.in_flight(), 0);
 }
 
@@ -359,15 +455,55 @@ fn what_connections_are_ended_for() {
     assert!(connection.take_will().is_none());
 
     for (version, bytes, reason, clause) in [
-        (V5, publish(V5, Qos::ExactlyOnce, 1, "a"), 0x9B, "MQTT-3.2.2-11"),
-        (V5, testing::connect(&plain_connect(V5)), 0x82, "MQTT-3.1.0-2"),
-        (V4, testing::connect(&plain_connect(V4)), 0x82, "3.1.1 MQTT-3.1.0-2"),
+        (
+            V5,
+            publish(V5, Qos::ExactlyOnce, 1, "a"),
+            0x9B,
+            "MQTT-3.2.2-11",
+        ),
+        (
+            V5,
+            testing::connect(&plain_connect(V5)),
+            0x82,
+            "MQTT-3.1.0-2",
+        ),
+        (
+            V4,
+            testing::connect(&plain_connect(V4)),
+            0x82,
+            "3.1.1 MQTT-3.1.0-2",
+        ),
         (V5, packet(0xF0, b""), 0x82, "AUTH without a method"),
-        (V5, packet(0x30, b"\0\x01a\x02\x0b\x01"), 0x82, "MQTT-3.3.4-6"),
-        (V5, packet(0x30, b"\0\x01a\x04\x08\0\x01#"), 0x82, "MQTT-3.3.2-14"),
-        (V5, packet(0x30, b"\0\0\x03\x23\0\x01"), 0x82, "an alias that was not set"),
-        (V5, packet(0x30, b"\0\x01a\x03\x23\xff\xff"), 0x94, "MQTT-3.3.2-9"),
-        (V5, packet(0xE0, b"\0\x05\x11\0\0\0\x01"), 0x82, "3.14.2.2.2"),
+        (
+            V5,
+            packet(0x30, b"\0\x01a\x02\x0b\x01"),
+            0x82,
+            "MQTT-3.3.4-6",
+        ),
+        (
+            V5,
+            packet(0x30, b"\0\x01a\x04\x08\0\x01#"),
+            0x82,
+            "MQTT-3.3.2-14",
+        ),
+        (
+            V5,
+            packet(0x30, b"\0\0\x03\x23\0\x01"),
+            0x82,
+            "an alias that was not set",
+        ),
+        (
+            V5,
+            packet(0x30, b"\0\x01a\x03\x23\xff\xff"),
+            0x94,
+            "MQTT-3.3.2-9",
+        ),
+        (
+            V5,
+            packet(0xE0, b"\0\x05\x11\0\0\0\x01"),
+            0x82,
+            "3.14.2.2.2",
+        ),
     ] {
         let (mut connection, mut out) = open(version, small.clone());
         assert_eq!(ended(&mut connection, &bytes, &mut out), reason, "{clause}");
@@ -392,7 +528,11 @@ fn connects_that_are_refused() {
     assert_eq!(connect(&level), (0x84, vec![0x20, 2, 0, 1]));
     let old = packet(0x10, b"\0\x06MQIsdp\x03\x02\0\x3c\0\x01a");
     assert_eq!(connect(&old), (0x81, Vec::new()));
-    assert_eq!(connect(&packet(0xC0, b"")), (0x82, Vec::new()), "MQTT-3.1.0-1");
+    assert_eq!(
+        connect(&packet(0xC0, b"")),
+        (0x82, Vec::new()),
+        "MQTT-3.1.0-1"
+    );
     let mut block = Vec::new();
     Property::AuthenticationMethod("x").write(&mut block);
     let mut enhanced = plain_connect(V5);

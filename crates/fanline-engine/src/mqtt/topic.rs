@@ -124,8 +124,7 @@ pub fn parent_subject(subject: &[u8]) -> Option<&[u8]> {
 /// not match topics that begin with `$` (MQTT-4.7.2-1). Both are as subjects.
 #[inline]
 pub fn is_hidden(filter: &[u8], subject: &[u8]) -> bool {
-    subject.first() == Some(&b'$')
-        && matches!(filter, b"*" | b">" | [b'*', b'.', ..])
+    subject.first() == Some(&b'$') && matches!(filter, b"*" | b">" | [b'*', b'.', ..])
 }
 
 fn levels_to_tokens(name: &str, subject: &mut Vec<u8>) -> Result<(), NameError> {
@@ -182,7 +181,10 @@ pub fn subject_to_topic(subject: &[u8], topic: &mut String) -> Result<(), NameEr
     if topic.len() - before > TEXT_BYTES_MAX {
         return Err(NameError::TooLong);
     }
-    match topic[before..].bytes().any(|b| matches!(b, b'+' | b'#' | 0)) {
+    match topic[before..]
+        .bytes()
+        .any(|b| matches!(b, b'+' | b'#' | 0))
+    {
         true => Err(NameError::Character),
         false => Ok(()),
     }
@@ -259,7 +261,13 @@ mod tests {
             assert_eq!(written, subject.as_bytes());
         }
         // The examples of 4.7.1.2 and 4.7.1.3.
-        for wrong in ["sport/tennis#", "sport/tennis/#/ranking", "sport+", "#/a", "a/b+c"] {
+        for wrong in [
+            "sport/tennis#",
+            "sport/tennis/#/ranking",
+            "sport+",
+            "#/a",
+            "a/b+c",
+        ] {
             assert_eq!(check_filter(wrong), Err(NameError::Wildcard), "{wrong}");
         }
         assert_eq!(check_filter(""), Err(NameError::Empty));
@@ -290,7 +298,13 @@ mod tests {
         assert_eq!(split("$share/g/a/+"), Ok(("g", "a/+")));
         assert_eq!(split("$share/g//a"), Ok(("g", "/a")));
         assert_eq!(split("$shared/g/a"), Ok(("", "$shared/g/a")));
-        for wrong in ["$share/g", "$share//a", "$share/g/", "$share/g+/a", "$share/a b/a"] {
+        for wrong in [
+            "$share/g",
+            "$share//a",
+            "$share/g/",
+            "$share/g+/a",
+            "$share/a b/a",
+        ] {
             assert_eq!(split(wrong), Err(NameError::ShareName), "{wrong}");
         }
         let plain = split_shared("$share/g/a", Version::V4).map(|s| s.filter);

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+#[cfg(doc)]
+use super::Connection;
 use super::packet::{Connect, ConnectWill, Publish, Subscribe, Unsubscribe};
 use super::property::{Properties, Property};
 use super::reason::Wrong;
 use super::{CONNECT_BYTES_MAX, Qos};
-#[cfg(doc)]
-use super::Connection;
 
 /// What a server grants all its MQTT clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,13 @@ pub struct Settings {
     pub reject_qos2_publish: bool,
     /// `downgrade_qos2_subscribe`.
     pub downgrade_qos2_subscribe: bool,
+    /// `ack_wait`: after which time the keeper hands a message out again. One that is under way to its client
+    /// is not sent again.
+    pub ack_wait: Duration,
+    /// What is kept is kept in memory only, as there is no folder for it.
+    pub in_memory: bool,
+    /// `consumer_memory_storage`: how far a session is, is kept in memory only.
+    pub consumers_in_memory: bool,
 }
 
 impl Default for Settings {
@@ -39,6 +46,9 @@ impl Default for Settings {
             session_expiry_max: None,
             reject_qos2_publish: false,
             downgrade_qos2_subscribe: false,
+            ack_wait: Duration::from_secs(30),
+            in_memory: false,
+            consumers_in_memory: false,
         }
     }
 }
@@ -143,6 +153,8 @@ pub enum Verb<'a> {
     Complete {
         /// As in [`Delivery`].
         token: u64,
+        /// What the PUBREL said.
+        packet_id: u16,
     },
     /// Subscribe, then [`Connection::subscribed`].
     Subscribe(Subscribe<'a>),
@@ -178,8 +190,10 @@ pub struct Delivery<'a> {
     pub payload_bytes: usize,
     /// What it is known by where it is kept.
     pub token: u64,
-    /// Its identifier when it was sent before.
-    pub again: Option<u16>,
+    /// The identifier that it has to have; `None` is any.
+    pub packet_id: Option<u16>,
+    /// It was sent before.
+    pub dup: bool,
 }
 
 /// Why a message was not written.
@@ -187,6 +201,8 @@ pub struct Delivery<'a> {
 pub enum Refused {
     /// As much is under way as may be: try again when something is done with.
     NoRoom,
+    /// It was sent before and waits for its acknowledgement (MQTT-4.4.0-1: it is not sent again).
+    UnderWay,
     /// The client takes no such packet: the message is done with (MQTT-3.1.2-25).
     TooLarge,
 }

@@ -97,6 +97,8 @@ pub enum CloseReason {
     MaximumControlLineExceeded,
     #[error("No Responders Requires Headers")]
     NoRespondersRequiresHeaders,
+    #[error("Duplicate Client ID")]
+    DuplicateClientId,
     #[error("Server Shutdown")]
     ServerShutdown,
 }

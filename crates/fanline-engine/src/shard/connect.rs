@@ -29,7 +29,7 @@ impl Shard {
         }
     }
 
-    fn decide(&self, id: SessionId) -> Decision {
+    pub(super) fn decide(&self, id: SessionId) -> Decision {
         let session = &self.sessions[id.index()];
         let shown = credentials(&session.options);
         self.access.admit(&shown, &session.peer)
@@ -51,6 +51,7 @@ impl Shard {
         }
         // Meanwhile the directory may have changed.
         match outcome.and_then(|grant| self.access.renew(&grant)) {
+            Some(grant) if self.sessions[id.index()].mqtt.is_some() => self.admit_mqtt(id, grant),
             Some(grant) => self.finish_connect(id, grant),
             None => self.refuse_credentials(id),
         }
@@ -93,7 +94,7 @@ impl Shard {
     }
 
     /// Gives a client what it was granted.
-    fn settle_in(&mut self, id: SessionId, grant: Grant) {
+    pub(super) fn settle_in(&mut self, id: SessionId, grant: Grant) {
         self.bind(id, grant.account);
         let session = &mut self.sessions[id.index()];
         session.restriction = Restriction::new(&grant);

@@ -9,6 +9,7 @@ mod crossing;
 mod deliver;
 mod keeper;
 mod mappings;
+mod mqtt;
 mod pending;
 mod permit;
 mod quotas;
@@ -48,6 +49,7 @@ use crate::router::{RouteMemo, Routers, SubId, Subscriptions};
 use bridging::Bridging;
 use crossing::Said;
 use deliver::RemoteTargets;
+use mqtt::Outbound;
 use pending::Pending;
 use quotas::Quotas;
 use run::Run;
@@ -107,6 +109,8 @@ pub struct Shard {
     run: Run,
     bridging: Bridging,
     quotas: Quotas,
+    /// What MQTT clients publish.
+    mqtt: Outbound,
     /// Where a message is put together that did not come in the form in which it goes out.
     scratch: Vec<u8>,
 }
@@ -166,6 +170,7 @@ impl Shard {
             run: Run::default(),
             bridging: Bridging::default(),
             quotas: Quotas::default(),
+            mqtt: Outbound::default(),
             scratch: Vec::new(),
         };
         shard.routers.ensure(AccountId::GLOBAL);
@@ -182,6 +187,9 @@ impl Shard {
         range: Range<usize>,
         now: Duration,
     ) -> Receipt {
+        if self.sessions[id.index()].mqtt.is_some() {
+            return self.receive_mqtt(id, chunk, range, now);
+        }
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
         self.begin_batch();
@@ -283,6 +291,7 @@ impl Shard {
             match said {
                 Said::Message(crossing) => self.fan_out_crossing(crossing, &mut memo),
                 Said::Had { from, account, had } => self.quotas.note(from, account, had),
+                Said::Note(note) => self.take_note(note),
                 Said::Interest {
                     from,
                     account,
@@ -297,6 +306,7 @@ impl Shard {
                     }
                 }
             }
+            self.take_answers();
             if self.pending.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
@@ -351,6 +361,9 @@ impl Shard {
         let session = &mut self.sessions[id.index()];
         if session.out.is_empty() {
             self.pending.reclaim(session);
+            if session.mqtt.is_some() {
+                self.recall_next(id);
+            }
             return;
         }
         session.out.settle();
@@ -417,6 +430,7 @@ impl Shard {
         self.pending.ended.push(id);
         self.uncount_connection(id);
         self.drop_subscriptions(id);
+        self.end_mqtt(id, reason);
         // What is told of a connection that has ended is what it had.
         self.sessions[id.index()].subscriptions = subscriptions;
     }
@@ -429,6 +443,9 @@ impl Shard {
 
     /// Tells a client what it did wrong, and ends the connection.
     fn refuse(&mut self, id: SessionId, error: Option<ClientError>, reason: CloseReason) {
+        if self.refuse_if_mqtt(id, reason) {
+            return;
+        }
         if let Some(error) = error {
             self.send_error(id, &error);
         }
@@ -436,6 +453,10 @@ impl Shard {
     }
 
     fn send_error(&mut self, id: SessionId, error: &ClientError) {
+        // MQTT has words of its own, and none for what leaves the connection open.
+        if self.sessions[id.index()].mqtt.is_some() {
+            return;
+        }
         let line = format!("-ERR '{error}'\r\n");
         self.send(id, line.as_bytes());
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::backlog::Backlog;
+use super::mqtt::Mqtt;
 use super::permit::Restriction;
 use crate::access::{AccountId, Check, ConnectionKind, Grant};
 use crate::certificate::CertificateNames;
@@ -90,6 +91,8 @@ pub(super) struct Session {
     pub(super) takes_headers: bool,
     /// What it may do, unless that is everything.
     pub(super) restriction: Option<Box<Restriction>>,
+    /// What it has beside others when it speaks MQTT.
+    pub(super) mqtt: Option<Box<Mqtt>>,
     pub(super) cid: u64,
     /// Where it publishes and subscribes.
     pub(super) account: AccountId,
@@ -146,6 +149,8 @@ pub struct ConnectionStatus {
     /// The user's name; `[REDACTED]` for a token, which is all secret.
     pub user: String,
     pub kind: ConnectionKind,
+    /// The client id of one that speaks MQTT.
+    pub mqtt_client: String,
     pub tls: Option<Box<TlsPeer>>,
     pub subscriptions_list: Vec<SubscriptionStatus>,
     /// What waits for it while it is behind, or waited when it was dropped for that.
@@ -198,6 +203,7 @@ impl Session {
             version: self.options.version.clone(),
             user: self.user().into(),
             kind: self.peer.kind,
+            mqtt_client: (self.mqtt.as_ref()).map_or_else(String::new, |m| m.client_id().into()),
             tls: self.peer.tls.clone(),
             subscriptions_list: Vec::new(),
             backlog: self.backlog.clone(),
