@@ -52,7 +52,7 @@ pub use fanline_engine::access;
 pub use keeper::StoreKeyError;
 pub use options::{
     Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,
-    Options, Origin, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
+    MqttOptions, Options, Origin, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 

@@ -103,7 +103,8 @@ impl Options {
         let is_user = self.user.is_empty() || self.user == status.user;
         let is_account = self.account.is_empty() || account == Some(status.account);
         let is_cid = self.cid.is_none_or(|cid| cid == status.cid);
-        is_user && is_account && is_cid && self.mqtt_client.is_empty()
+        let is_client = self.mqtt_client.is_empty() || self.mqtt_client == status.mqtt_client;
+        is_user && is_account && is_cid && is_client
     }
 }
 
@@ -244,6 +245,8 @@ struct Row {
     subscriptions_list_detail: Vec<SubscriptionRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name_tag: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    mqtt_client: String,
 }
 
 /// What waits for a connection that takes less than there is, or waited when it was dropped for that.
@@ -369,6 +372,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
         kind: "Client",
         protocol: match status.kind {
             ConnectionKind::WebSocket => "websocket",
+            ConnectionKind::Mqtt | ConnectionKind::MqttWebSocket => "mqtt",
             _ => "nats",
         },
         ip: status.ip,
@@ -403,6 +407,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
         subscriptions_list_detail: details,
         account: account.clone().filter(|name| name != GLOBAL_ACCOUNT),
         name_tag: account,
+        mqtt_client: status.mqtt_client,
     }
 }
 
@@ -475,6 +480,7 @@ mod tests {
             lang: String::new(),
             version: String::new(),
             user: String::new(),
+            mqtt_client: String::new(),
             subscriptions_list: Vec::new(),
             backlog: None,
         };

@@ -100,6 +100,7 @@ impl WebSocketOptions {
                 token: self.token_cookie.clone(),
             },
             extra_headers,
+            mqtt: false,
         })
     }
 }

@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use fanline_engine::access::ConnectionKind;
 use fanline_engine::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
     Access, Batch, CloseReason, ConnectionStatus, Peer, Place, ServerInfo, SessionId, Shard,
@@ -94,7 +95,8 @@ pub(crate) struct Told {
 
 /// A connection that is not served yet.
 pub(crate) enum Transport {
-    Tcp(TcpStream),
+    /// Plain TCP, and what is spoken.
+    Tcp(TcpStream, ConnectionKind),
     InProcess(DuplexStream),
     /// Anything else, by the listener that it came to.
     Wire(Incoming, Listener),
@@ -115,6 +117,7 @@ pub(crate) enum Incoming {
 pub(crate) enum Listener {
     Clients,
     WebSocket,
+    Mqtt,
 }
 
 /// What listeners do before a session begins.
@@ -124,6 +127,12 @@ pub(crate) struct Listeners {
     pub(crate) allow_non_tls: bool,
     pub(crate) proxy_protocol: bool,
     pub(crate) websocket: Option<WebSocketListener>,
+    pub(crate) mqtt: Option<MqttListener>,
+}
+
+#[derive(Debug)]
+pub(crate) struct MqttListener {
+    pub(crate) tls: Option<Arc<Tls>>,
 }
 
 #[derive(Debug)]
@@ -134,9 +143,13 @@ pub(crate) struct WebSocketListener {
 }
 
 impl Listeners {
-    /// Whether a client's connection is plain TCP and nothing else.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.tls.is_none() && !self.proxy_protocol
+    /// Whether a connection to this listener is plain TCP and nothing else.
+    pub(crate) fn is_plain(&self, listener: Listener) -> bool {
+        match listener {
+            Listener::Clients => self.tls.is_none() && !self.proxy_protocol,
+            Listener::WebSocket => false,
+            Listener::Mqtt => self.mqtt.as_ref().is_some_and(|mqtt| mqtt.tls.is_none()),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod authorization;
 mod jetstream;
 mod limits;
 mod logging;
+mod mqtt;
 mod network;
 mod tls;
 mod unsupported;
@@ -18,6 +19,7 @@ pub(super) const ALL: &[&[Entry]] = &[
     authorization::OPTIONS,
     tls::OPTIONS,
     websocket::OPTIONS,
+    mqtt::OPTIONS,
     jetstream::OPTIONS,
     logging::OPTIONS,
     unsupported::OPTIONS,
