@@ -60,7 +60,10 @@ fn qos_0_crosses_both_ways() {
             let wanted = triple("a/b/c.d", "one", 0);
             assert_eq!(subscriber.take(), wanted);
             let message = nats.message();
-            assert_eq!((message.subject.as_str(), &*message.payload), ("a.b.c//d", &b"one"[..]));
+            assert_eq!(
+                (message.subject.as_str(), &*message.payload),
+                ("a.b.c//d", &b"one"[..])
+            );
             for (subject, topic) in [("x", "x"), ("x.y./", "x/y/"), ("x./.z", "x//z")] {
                 nats.publish(subject, "two");
                 assert_eq!(subscriber.take(), triple(topic, "two", 0));
@@ -173,7 +176,10 @@ fn retained_messages_are_for_those_who_come_later() {
             }
         }
         came.sort_by(|a, b| a.topic.cmp(&b.topic));
-        let came: Vec<_> = came.iter().map(|m| (m.topic.as_str(), &*m.payload, m.qos)).collect();
+        let came: Vec<_> = came
+            .iter()
+            .map(|m| (m.topic.as_str(), &*m.payload, m.qos))
+            .collect();
         let wanted = [
             ("r", &b"parent"[..], 1),
             ("r/1", &b"one"[..], 1),
@@ -200,7 +206,9 @@ fn a_thousand_retained_messages() {
     }
     let mut late = client(&server, V4, "late");
     late.subscribe(&[("many/+", 0)]);
-    let mut came: Vec<u32> = (0..1000).map(|_| late.take().1.parse().expect("a number")).collect();
+    let mut came: Vec<u32> = (0..1000)
+        .map(|_| late.take().1.parse().expect("a number"))
+        .collect();
     came.sort_unstable();
     assert!(came.into_iter().eq(0..1000));
 }
@@ -217,7 +225,8 @@ fn a_will_is_sent_unless_its_client_takes_leave() {
         };
         let polite = MqttClient::connect(address(&server), version, &with_will("p", "gone/p")).0;
         polite.disconnect();
-        let (crashed, _) = MqttClient::connect(address(&server), version, &with_will("c", "gone/c"));
+        let (crashed, _) =
+            MqttClient::connect(address(&server), version, &with_will("c", "gone/c"));
         drop(crashed);
         assert_eq!(watcher.take(), triple("gone/c", "bye", 1));
         let mut wrong = MqttClient::connect(address(&server), version, &with_will("w", "gone/w")).0;
@@ -258,7 +267,10 @@ fn a_session_outlives_its_connection_and_the_server() {
         let (mut subscriber, present) = MqttClient::connect(address(&server), version, &hello);
         assert!(present);
         let again = subscriber.message();
-        assert_eq!((again.id, again.payload), (unfinished.id, unfinished.payload));
+        assert_eq!(
+            (again.id, again.payload),
+            (unfinished.id, unfinished.payload)
+        );
         let id = again.id.to_be_bytes();
         subscriber.send_packet(0x50, &id);
         let mut came = Vec::new();
@@ -354,7 +366,9 @@ fn one_client_has_an_id() {
             assert_eq!(second.take(), triple("t", "next", 1));
             second.disconnect();
             let clean = Hello::new("twin");
-            MqttClient::connect(address(&server), version, &clean).0.disconnect();
+            MqttClient::connect(address(&server), version, &clean)
+                .0
+                .disconnect();
         }
     }
 }
@@ -372,20 +386,31 @@ fn properties_are_headers() {
     push_text(&mut reply, b"answers/here");
     let told = [user("k", "v"), user("k", "w")].concat();
     for qos in [0, 1] {
-        publisher.send_publish_with("p", b"hi", qos << 1, &[told.clone(), reply.clone()].concat());
+        publisher.send_publish_with(
+            "p",
+            b"hi",
+            qos << 1,
+            &[told.clone(), reply.clone()].concat(),
+        );
         let message = nats.message();
         assert_eq!(message.reply.as_deref(), Some("answers.here"));
         let message = subscriber.message();
         assert_eq!(message.qos, qos);
         for part in [&told[..], &reply[..], &identifier[..]] {
-            let has = message.properties.windows(part.len()).any(|found| found == part);
+            let has = message
+                .properties
+                .windows(part.len())
+                .any(|found| found == part);
             assert!(has, "{part:?} {message:?}");
         }
     }
     nats.send("HPUB p 18 20\r\nNATS/1.0\r\na: b\r\n\r\nhi\r\n");
     let message = subscriber.message();
     let wanted = [user("a", "b"), identifier.to_vec()].concat();
-    assert_eq!((message.properties, message.payload), (wanted, b"hi".to_vec()));
+    assert_eq!(
+        (message.properties, message.payload),
+        (wanted, b"hi".to_vec())
+    );
 }
 
 #[test]
@@ -523,9 +548,15 @@ fn over_websocket() {
         websocket: Some(WebSocketOptions::default()),
         ..in_memory(1)
     });
-    let address = server.handle.addresses().websocket.expect("WebSocket is on");
+    let address = server
+        .handle
+        .addresses()
+        .websocket
+        .expect("WebSocket is on");
     let mut stream = std::net::TcpStream::connect(address).expect("it listens");
-    stream.set_read_timeout(Some(crate::raw::PATIENCE)).expect("a socket");
+    stream
+        .set_read_timeout(Some(crate::raw::PATIENCE))
+        .expect("a socket");
     stream
         .write_all(
             b"GET /mqtt HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -543,7 +574,14 @@ fn over_websocket() {
     assert!(head.starts_with("HTTP/1.1 101"), "{head}");
     assert!(head.contains("Sec-WebSocket-Protocol: mqtt\r\n"), "{head}");
     let hello = client::packet(0x10, b"\0\x04MQTT\x04\x02\0\0\0\x03web");
-    let mut frame = vec![0x82, 0x80 | u8::try_from(hello.len()).expect("short"), 0, 0, 0, 0];
+    let mut frame = vec![
+        0x82,
+        0x80 | u8::try_from(hello.len()).expect("short"),
+        0,
+        0,
+        0,
+        0,
+    ];
     frame.extend_from_slice(&hello);
     stream.write_all(&frame).expect("it reads");
     let mut answer = [0; 6];

@@ -220,7 +220,9 @@ impl MqttClient {
 
     /// Publishes, and returns when that is acknowledged to the end.
     pub(crate) fn publish(&mut self, topic: &str, payload: &str, flags: u8) {
-        let id = self.send_publish(topic, payload.as_bytes(), flags).to_be_bytes();
+        let id = self
+            .send_publish(topic, payload.as_bytes(), flags)
+            .to_be_bytes();
         match flags & 6 {
             0 => self.settle(),
             2 => assert_eq!(self.until(0x40).body[..2], id),
