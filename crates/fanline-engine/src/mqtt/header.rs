@@ -17,6 +17,8 @@ const QOS: &str = "Nmqtt-Pub";
 const TTL: &str = "Nats-TTL";
 /// The id hash of the publisher, where it has a subscription that asks for No Local.
 const CLIENT: &str = "Nmqtt-Client";
+/// Where an answer goes, for messages that are kept: what is kept has no reply subject.
+const RESPONSE_TOPIC: &str = "Mqtt-Response-Topic";
 /// What every block of headers that says a QoS begins with.
 const QOS_FIRST: &[u8] = b"NATS/1.0\r\nNmqtt-Pub: ";
 /// Names that say something to the server, and so may not come from a device.
@@ -40,7 +42,7 @@ pub fn write_headers(publish: &Publish<'_>, out: &mut Vec<u8>) {
         line(out, RETAIN, "1");
     }
     for property in publish.properties.iter() {
-        write_header(&property, out);
+        write_header(&property, !is_plain, out);
     }
     match out.len() == before + FIRST_LINE.len() {
         true => out.truncate(before),
@@ -92,7 +94,7 @@ pub fn ttl_of(block: &[u8]) -> Option<u32> {
     value.strip_suffix('s').unwrap_or(value).parse().ok()
 }
 
-fn write_header(property: &Property<'_>, out: &mut Vec<u8>) {
+fn write_header(property: &Property<'_>, is_kept: bool, out: &mut Vec<u8>) {
     match *property {
         Property::ContentType(value) if is_value(value) => line(out, CONTENT_TYPE, value),
         Property::PayloadFormat(true) => line(out, PAYLOAD_FORMAT, "1"),
@@ -100,6 +102,9 @@ fn write_header(property: &Property<'_>, out: &mut Vec<u8>) {
         // A TTL of nothing is refused by streams; what is over at once is a second old at the most.
         Property::MessageExpiry(seconds) => {
             line(out, TTL, itoa::Buffer::new().format(seconds.max(1)));
+        }
+        Property::ResponseTopic(topic) if is_kept && is_value(topic) => {
+            line(out, RESPONSE_TOPIC, topic);
         }
         Property::User(name, value) if is_name(name) && is_value(value) => line(out, name, value),
         Property::User(name, value) => {
@@ -179,6 +184,7 @@ pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &m
             Property::ResponseTopic(&topic).write(out);
         }
     }
+    let mut has_response = !reply.is_empty();
     let mut has_content_type = false;
     let mut has_correlation = false;
     for (name, value) in Headers::new(block) {
@@ -201,6 +207,11 @@ pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &m
                 }
             }
             (USER_PROPERTY, _) => write_encoded(encoded, out),
+            (RESPONSE_TOPIC, Some(topic)) if !has_response && !topic.contains(['+', '#']) => {
+                has_response = true;
+                Property::ResponseTopic(topic).write(out);
+            }
+            (RESPONSE_TOPIC, _) => {}
             (PAYLOAD_FORMAT | CORRELATION_DATA | RETAIN | QOS | TTL | CLIENT, _) | (_, None) => {}
             (name, Some(value)) => Property::User(name, value).write(out),
         }
