@@ -292,6 +292,7 @@ impl Connection<'_> {
             self.link.end_drain();
         }
         if made_room {
+            self.shell.post_mail();
             self.shell.drained.notify_waiters();
             self.shell.end_congestion();
         }

@@ -505,6 +505,8 @@ impl Shell {
                 link.end(reason);
             }
         }
+        // That something was written may let an MQTT client have more, and ended sessions are told of.
+        self.post_mail();
         self.end_congestion();
         self.emit_traces();
     }
