@@ -32,6 +32,7 @@ impl Reason {
     pub const TOPIC_ALIAS_INVALID: Reason = Reason(0x94);
     pub const PACKET_TOO_LARGE: Reason = Reason(0x95);
     pub const QUOTA_EXCEEDED: Reason = Reason(0x97);
+    pub const ADMINISTRATIVE_ACTION: Reason = Reason(0x98);
     pub const PAYLOAD_FORMAT_INVALID: Reason = Reason(0x99);
     pub const QOS_NOT_SUPPORTED: Reason = Reason(0x9B);
 

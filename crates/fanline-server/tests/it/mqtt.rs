@@ -4,7 +4,9 @@ mod client;
 
 use std::net::SocketAddr;
 
-use fanline_server::access::{Access, AccessConfig, Allowed, ConnectionKind, Permissions, User};
+use fanline_server::access::{
+    Access, AccessConfig, Allowed, ConnectionKind, Permissions, SALT_BYTES, User, hash_password,
+};
 use fanline_server::{Auth, JetStreamOptions, MqttOptions, Options, WebSocketOptions};
 
 use crate::jetstream::TempFolder;
@@ -463,7 +465,9 @@ fn users_permissions_and_kinds_apply() {
     device.connection_kinds = vec![ConnectionKind::Mqtt];
     let mut desk = User::new("desk", "pw");
     desk.connection_kinds = vec![ConnectionKind::Standard];
-    config.account_mut("$G").users = vec![device, desk];
+    let hash = hash_password(4, [3; SALT_BYTES], "pw").expect("a hash");
+    let hashed = User::new("hashed", hash.as_str());
+    config.account_mut("$G").users = vec![device, desk, hashed];
     let server = TestServer::with(Options {
         auth: Auth::Directory(Access::new(config).expect("a directory").into()),
         ..in_memory(1)
@@ -476,12 +480,17 @@ fn users_permissions_and_kinds_apply() {
         (Hello::new("one"), V4, 5),
         (as_user("device", "wrong"), V4, 5),
         (as_user("desk", "pw"), V4, 5),
+        (as_user("hashed", "wrong"), V4, 5),
         (as_user("desk", "pw"), V5, 0x87),
     ] {
         let mut refused = MqttClient::open(address(&server), version);
         assert_eq!(refused.greet(&hello)[1], reason);
         assert_eq!(refused.packet(), None);
     }
+    let hello = as_user("hashed", "pw");
+    MqttClient::connect(address(&server), V4, &hello)
+        .0
+        .disconnect();
     for version in BOTH {
         let hello = as_user("device", "pw");
         let (mut device, _) = MqttClient::connect(address(&server), version, &hello);
@@ -581,4 +590,84 @@ fn over_websocket() {
     let mut answer = [0; 6];
     stream.read_exact(&mut answer).expect("it answers");
     assert_eq!(answer, [0x82, 4, 0x20, 2, 0, 0]);
+}
+
+#[test]
+fn a_delayed_will_is_for_those_who_stay_away() {
+    let server = TestServer::with(in_memory(2));
+    let mut watcher = client(&server, V4, "watcher");
+    watcher.subscribe(&[("late/+", 0)]);
+    // A session of an hour, and a will with a delay of that or of nothing at all.
+    let hello = |id, topic, delay: u8| Hello {
+        will: Some((topic, "bye", 0, false, vec![0x18, 0, 0, 0, delay])),
+        ..Hello::kept(id, V5)
+    };
+    let (waits, _) = MqttClient::connect(address(&server), V5, &hello("waits", "late/w", 250));
+    drop(waits);
+    let (gone, _) = MqttClient::connect(address(&server), V5, &hello("gone", "late/g", 0));
+    drop(gone);
+    assert_eq!(watcher.take(), triple("late/g", "bye", 0));
+    // One who begins anew has ended the session, and so the will is due.
+    let clean = Hello {
+        keeps: false,
+        ..hello("waits", "late/w", 250)
+    };
+    let (again, present) = MqttClient::connect(address(&server), V5, &clean);
+    assert!(!present);
+    assert_eq!(watcher.take(), triple("late/w", "bye", 0));
+    again.disconnect();
+    watcher.settle();
+}
+
+#[test]
+fn monitoring_tells_of_clients() {
+    use std::io::{Read, Write};
+    let server = TestServer::with(Options {
+        monitoring: Some(("127.0.0.1".into(), 0)),
+        ..in_memory(1)
+    });
+    let _device = client(&server, V4, "device");
+    let _other = client(&server, V5, "other");
+    let monitoring = server.handle.addresses().monitoring.expect("it is on");
+    let get = |path: &str| {
+        let mut stream = std::net::TcpStream::connect(monitoring).expect("it listens");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).expect("it answers");
+        reply
+    };
+    let found = get("/connz?mqtt_client=device");
+    assert!(found.contains("\"num_connections\": 1"), "{found}");
+    assert!(found.contains("\"mqtt_client\": \"device\""), "{found}");
+    assert!(found.contains("\"type\": \"mqtt\""), "{found}");
+    let port = address(&server).port();
+    assert!(get("/varz").contains(&format!("\"port\": {port}")));
+    assert!(get("/metrics").contains("fanline_mqtt_connections 2"));
+}
+
+#[test]
+fn packets_have_their_limits() {
+    let server = TestServer::with(Options {
+        limits: fanline_server::Limits {
+            payload_bytes_max: 1000,
+            ..fanline_server::Limits::default()
+        },
+        ..in_memory(1)
+    });
+    let mut large = client(&server, V5, "large");
+    large.send_publish("a", &[b'x'; 1001], 0);
+    assert_eq!(large.until(0xE0).body[0], 0x95);
+    // Maximum Packet Size: what is larger is not sent, and what follows is.
+    let hello = Hello {
+        properties: vec![0x27, 0, 0, 0, 40],
+        ..Hello::new("small")
+    };
+    let (mut small, _) = MqttClient::connect(address(&server), V5, &hello);
+    small.subscribe(&[("a", 1)]);
+    let mut publisher = client(&server, V4, "publisher");
+    publisher.publish("a", &"x".repeat(100), 0);
+    publisher.publish("a", &"x".repeat(100), 2);
+    publisher.publish("a", "fits", 2);
+    assert_eq!(small.take(), triple("a", "fits", 1));
 }

@@ -162,12 +162,21 @@ impl Shard {
         let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
             return;
         };
-        let accept = Operation::accept(session_present);
-        if !mqtt.is_persistent() {
+        let is_persistent = mqtt.is_persistent();
+        let has_consumer = !mqtt.consumer.is_empty();
+        let parts = u8::from(is_persistent) + u8::from(has_consumer);
+        let accept = Operation::accept(session_present, parts);
+        if parts == 0 {
             return self.finish_operation(id, accept);
         }
         let operation = mqtt.operation(accept);
-        self.keep_record(id, operation);
+        if has_consumer {
+            // It is there, unless it was in memory, and has the settings of today.
+            self.change_consumer(id, operation);
+        }
+        if is_persistent {
+            self.keep_record(id, operation);
+        }
     }
 
     /// CONNACK leaves.
@@ -281,7 +290,10 @@ impl Shard {
         if !mqtt.is_registered {
             return;
         }
-        let will = will.filter(|will| self.may_leave(id, will));
+        let mut will = will.filter(|will| self.may_leave(id, will));
+        if let Some(will) = will.take_if(|will| will.delay.is_zero()) {
+            self.publish_for(account, &will.publish());
+        }
         self.keep_ended_record(id, will.as_deref());
         let Some(mqtt) = &self.sessions[id.index()].mqtt else {
             return;
@@ -383,6 +395,7 @@ pub(in crate::shard) fn told_reason(reason: CloseReason) -> Reason {
         }
         CloseReason::MaximumConnectionsExceeded
         | CloseReason::MaximumAccountConnectionsExceeded => Reason::QUOTA_EXCEEDED,
+        CloseReason::Kicked => Reason::ADMINISTRATIVE_ACTION,
         CloseReason::StaleConnection => Reason::KEEP_ALIVE_TIMEOUT,
         CloseReason::DuplicateClientId => Reason::SESSION_TAKEN_OVER,
         CloseReason::MaximumPayloadExceeded => Reason::PACKET_TOO_LARGE,

@@ -17,8 +17,10 @@ pub(super) const RELEASE: u8 = b'r';
 const NOTE: u8 = b'n';
 /// The acknowledgement of a message whose PUBREL is kept.
 const CONFIRM: u8 = b'c';
-/// A part of an operation.
-const PART: u8 = b's';
+/// The part of an operation that is the session's record.
+const RECORD: u8 = b's';
+/// The part that is its consumer.
+const CONSUMER: u8 = b'k';
 
 /// A token of a message that nobody keeps for this session, as a retained one.
 pub(super) const UNKEPT: u64 = 1 << 63;
@@ -82,8 +84,8 @@ pub(super) struct Subscribing {
 }
 
 impl Operation {
-    pub(super) fn accept(session_present: bool) -> Self {
-        Operation::of(What::Accept { session_present }, 1)
+    pub(super) fn accept(session_present: bool, parts: u8) -> Self {
+        Operation::of(What::Accept { session_present }, parts)
     }
 
     pub(super) fn subscribe(subscribing: Subscribing, parts: u8) -> Self {
@@ -208,8 +210,8 @@ impl Shard {
             sequence,
             ..
         } = answer;
-        if kind == PART {
-            return match reason.is_failure() {
+        if matches!(kind, RECORD | CONSUMER) {
+            return match reason.is_failure() && !self.may_fail(id, kind, number) {
                 true => self.fail_operation(id, number, reason),
                 false => self.end_part(id, number),
             };
@@ -432,6 +434,14 @@ impl Shard {
         }
     }
 
+    /// A session's consumer was there when the session was kept. One that does not change stays as it is.
+    fn may_fail(&self, id: SessionId, kind: u8, number: u32) -> bool {
+        let mqtt = self.sessions[id.index()].mqtt.as_ref();
+        let operation = mqtt.and_then(|mqtt| mqtt.operations.get(&number));
+        let is_accept = |operation: &Operation| matches!(operation.what, What::Accept { .. });
+        kind == CONSUMER && operation.is_some_and(is_accept)
+    }
+
     /// A part of an operation will not be on the disk.
     pub(super) fn fail_operation(&mut self, id: SessionId, number: u32, reason: Reason) {
         if let Some(mqtt) = &mut self.sessions[id.index()].mqtt
@@ -493,5 +503,38 @@ impl Shard {
             self.refuse_mqtt(id, super::connect::told_reason(reason), reason);
         }
         is_mqtt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_jetstream() {
+        let full = br#"{"error":{"code":503,"err_code":10023,"description":"insufficient resources"},"stream":"S","seq":0}"#;
+        for (payload, reason, sequence) in [
+            (&b""[..], Reason::SUCCESS, 0),
+            (br#"{"stream":"$MQTT_msgs","seq":42}"#, Reason::SUCCESS, 42),
+            (
+                br#"{"type":"io.nats.jetstream.api.v1.stream_purge_response","success":true}"#,
+                Reason::SUCCESS,
+                0,
+            ),
+            (full, Reason::QUOTA_EXCEEDED, 0),
+            (
+                br#"{"error":{"code":400,"err_code":10058}}"#,
+                Reason::UNSPECIFIED_ERROR,
+                0,
+            ),
+        ] {
+            let found = (reason_in(payload), sequence_in(payload));
+            assert_eq!(
+                found,
+                (reason, sequence),
+                "{}",
+                String::from_utf8_lossy(payload)
+            );
+        }
     }
 }

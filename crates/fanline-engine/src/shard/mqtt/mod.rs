@@ -16,8 +16,6 @@ mod publish;
 mod receive;
 mod session;
 mod subscribe;
-#[cfg(test)]
-mod tests;
 
 pub(super) use desk::{Around, Desk, Floor};
 pub(super) use kept::Answers;

@@ -200,13 +200,14 @@ impl Shard {
         if self.mqtt.frames.is_empty() {
             return;
         }
-        let mut gathered = std::mem::take(&mut self.mqtt);
-        let mut intake = self.begin_intake(id, &gathered.chunk);
-        for frame in &gathered.frames {
+        let mut frames = std::mem::take(&mut self.mqtt.frames);
+        let chunk = Chunk::clone(&self.mqtt.chunk);
+        let mut intake = self.begin_intake(id, &chunk);
+        for frame in &frames {
             let from = frame.topic.start;
             let publish = NatsPublish {
-                topic: &gathered.chunk[frame.topic.clone()],
-                reply: &gathered.chunk[frame.reply.clone()],
+                topic: &chunk[frame.topic.clone()],
+                reply: &chunk[frame.reply.clone()],
                 header_bytes: frame.header_bytes,
                 args: frame.args.start - from..frame.args.end - from,
                 body: frame.body.start - from..frame.body.end - from,
@@ -215,8 +216,10 @@ impl Shard {
         }
         self.end_run(&intake);
         self.end_intake(&intake);
-        gathered.clear();
-        self.mqtt = gathered;
+        drop(chunk);
+        frames.clear();
+        self.mqtt.frames = frames;
+        self.mqtt.clear();
     }
 
     /// Takes a message above QoS 0 or one that is retained: it goes to whoever wants it now, and is kept for those

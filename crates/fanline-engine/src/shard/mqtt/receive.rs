@@ -75,10 +75,6 @@ impl Shard {
                 receipt.consumed = input.len();
                 break;
             };
-            if session.check.is_some() {
-                receipt.awaits_check = true;
-                break;
-            }
             if mqtt.link.is_asked() {
                 mqtt.early.extend_from_slice(rest);
                 receipt.consumed = input.len();
@@ -94,6 +90,10 @@ impl Shard {
                 Received::Verb(verb, taken) => {
                     receipt.consumed += taken;
                     self.obey_packet(id, &verb);
+                    if self.sessions[id.index()].check.is_some() {
+                        receipt.awaits_check = true;
+                        break;
+                    }
                 }
                 Received::Partial { frame_bytes } => {
                     receipt.frame_bytes = frame_bytes;
@@ -148,6 +148,8 @@ impl Shard {
 
     /// Ends a connection whose client was told why, if it can be.
     pub(super) fn end_wrong(&mut self, id: SessionId, Ended(wrong): Ended) {
+        // What it published before counts.
+        self.publish_gathered(id);
         self.pending.notice(id, || format!("MQTT: {wrong}"));
         let reason = match wrong.reason {
             Reason::KEEP_ALIVE_TIMEOUT => CloseReason::StaleConnection,
@@ -161,6 +163,7 @@ impl Shard {
 
     /// Ends a connection and tells its client why.
     pub(super) fn end_because(&mut self, id: SessionId, reason: Reason, why: &'static str) {
+        self.publish_gathered(id);
         let session = &mut self.sessions[id.index()];
         let before = session.out.pending_bytes();
         if let Some(mqtt) = &mut session.mqtt {

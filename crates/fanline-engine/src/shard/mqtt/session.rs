@@ -37,6 +37,8 @@ pub(in crate::shard) struct Mqtt {
     pub(super) places: HashMap<Box<str>, u32>,
     /// What its consumer wants; empty when it has none.
     pub(super) consumer: Vec<String>,
+    /// How far that is, is kept in memory only.
+    pub(super) is_consumer_in_memory: bool,
     pub(super) has_replies: bool,
     /// Messages that are stored before they are acknowledged.
     pub(super) storing: HashMap<(u8, u16), Storing>,
@@ -135,6 +137,7 @@ impl Mqtt {
             subs: Vec::new(),
             places: HashMap::new(),
             consumer: Vec::new(),
+            is_consumer_in_memory: false,
             has_replies: false,
             storing: HashMap::new(),
             held: HashMap::new(),
@@ -154,6 +157,11 @@ impl Mqtt {
     /// The id in its CONNECT, or the one that it was assigned.
     pub(in crate::shard) fn client_id(&self) -> &str {
         &self.client_id
+    }
+
+    /// Messages above QoS 0 that its client has not acknowledged.
+    pub(in crate::shard) fn in_flight(&self) -> usize {
+        self.link.in_flight()
     }
 
     /// Whether its session outlives its connection.
@@ -227,5 +235,41 @@ impl Held {
             headers: headers.into(),
             payload: payload.into(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_comes_back() {
+        let held = Held {
+            sequence: 7,
+            retain: true,
+            subject: (*b"a.b").into(),
+            headers: Box::default(),
+            payload: (*b"hello").into(),
+        };
+        let kept = held.encode();
+        assert_eq!(Held::decode(&kept, 7), Some(held));
+        for end in 0..13 {
+            assert_eq!(Held::decode(&kept[..end], 7), None, "{end}");
+        }
+        assert_eq!(Held::decode(&[&[2], &kept[1..]].concat(), 7), None);
+    }
+
+    #[test]
+    fn sids() {
+        for (sid, place) in [
+            (&b"0"[..], Some(0)),
+            (b"12", Some(12)),
+            (b"12p", Some(12)),
+            (REPLY_SID, None),
+            (DELIVER_SID, None),
+        ] {
+            assert_eq!(place_in(sid), place, "{sid:?}");
+            assert_eq!(is_own_of_mqtt(sid), place.is_none());
+        }
     }
 }

@@ -221,8 +221,10 @@ impl Shard {
                 mqtt.subscriptions.insert(filter, *asked, false);
             }
         }
+        let in_memory = self.config.limits.mqtt.consumers_in_memory;
         if let Some(mqtt) = &mut self.sessions[id.index()].mqtt {
             // It is there, as it was acknowledged.
+            mqtt.is_consumer_in_memory = in_memory;
             mqtt.consumer = consumer_filters(mqtt.subs.iter().flatten());
         }
     }
@@ -233,7 +235,7 @@ impl Shard {
     }
 
     /// Has the session's consumer deliver what it wants now; `operation` goes on when it does.
-    fn change_consumer(&mut self, id: SessionId, operation: u32) {
+    pub(super) fn change_consumer(&mut self, id: SessionId, operation: u32) {
         self.listen_to_replies(id);
         let settings = self.config.limits.mqtt.clone();
         let session = &mut self.sessions[id.index()];
@@ -246,8 +248,11 @@ impl Shard {
         let had_none = mqtt.consumer.is_empty();
         mqtt.consumer.clone_from(&filters);
         let hash = mqtt.hash.clone();
-        let in_memory = settings.consumers_in_memory || !mqtt.is_persistent();
-        let reply = format!("{}{cid}.s{operation}", names::REPLY_PREFIX);
+        if had_none {
+            mqtt.is_consumer_in_memory = settings.consumers_in_memory || !mqtt.is_persistent();
+        }
+        let in_memory = mqtt.is_consumer_in_memory;
+        let reply = format!("{}{cid}.k{operation}", names::REPLY_PREFIX);
         let (topic, body) = match filters.is_empty() {
             true => (names::delete_consumer(&hash), String::new()),
             false => {
