@@ -242,8 +242,8 @@ fn a_will_is_sent_unless_its_client_takes_leave() {
 
 #[test]
 fn a_session_outlives_its_connection_and_the_server() {
-    let folder = TempFolder::new("mqtt-a-session-outlives-its-connection-and-the-server");
     for version in BOTH {
+        let folder = TempFolder::new(&format!("mqtt-session-{version}"));
         let id = if version == V4 { "four" } else { "five" };
         let unfinished = {
             let server = TestServer::with(on_disk(&folder, 2));
