@@ -431,8 +431,7 @@ fn a_group_shares() {
     let server = TestServer::with(in_memory(2));
     let mut members = [client(&server, V5, "m1"), client(&server, V5, "m2")];
     for member in &mut members {
-        // What is shared is granted QoS 0.
-        assert_eq!(member.subscribe(&[("$share/g/jobs", 1)]), [0]);
+        assert_eq!(member.subscribe(&[("$share/g/jobs", 1)]), [1]);
     }
     let mut nats = server.client();
     nats.send("SUB jobs g 1\r\n");
@@ -441,17 +440,22 @@ fn a_group_shares() {
     for _ in 0..300 {
         publisher.publish("jobs", "work", 0);
     }
+    nats.send("UNSUB 1\r\n");
     let mut done = nats.settle().len();
+    for _ in 0..20 {
+        publisher.publish("jobs", "surely", 2);
+    }
     for member in &mut members {
         member.send(&[0xC0, 0]);
         loop {
             match member.packet().expect("a packet").first {
                 0xD0 => break,
+                // QoS 1: neither is sent again, and the session ends with the connection.
                 _ => done += 1,
             }
         }
     }
-    assert_eq!(done, 300);
+    assert_eq!(done, 320);
 }
 
 #[test]

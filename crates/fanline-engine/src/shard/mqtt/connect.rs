@@ -287,12 +287,13 @@ impl Shard {
         mqtt.early = Vec::new();
         mqtt.waiting.clear();
         let will = mqtt.link.take_will();
+        let client = mqtt.has_no_local().then(|| mqtt.hash.clone());
         if !mqtt.is_registered {
             return;
         }
         let mut will = will.filter(|will| self.may_leave(id, will));
         if let Some(will) = will.take_if(|will| will.delay.is_zero()) {
-            self.publish_for(account, &will.publish());
+            self.publish_for(account, &will.publish(), client.as_deref());
         }
         self.keep_ended_record(id, will.as_deref());
         let Some(mqtt) = &self.sessions[id.index()].mqtt else {
@@ -382,7 +383,7 @@ impl Shard {
 
     /// Publishes what a client has left.
     fn publish_will(&mut self, account: AccountId, will: &Will) {
-        self.publish_for(account, &will.publish());
+        self.publish_for(account, &will.publish(), None);
     }
 }
 

@@ -18,6 +18,8 @@ use crate::outbox::{Chunk, Outbox};
 use crate::router::{Route, SubId};
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
+/// Messages of groups that wait for room at one member. One with more is passed over.
+const SHARED_WAITING_MAX: usize = 1024;
 
 /// A message apart.
 struct Parts<'a> {
@@ -158,8 +160,12 @@ impl Mqtt {
         let version = self.link.version();
         self.properties.clear();
         if parts.has_more() {
+            let qos = sub.qos.min(qos_of(parts.headers));
+            if qos != Qos::AtMostOnce && sub.is_shared {
+                return self.give_shared(at, subject, &parts, qos, answers, out);
+            }
             // The session's consumer delivers what is kept for it.
-            if sub.qos != Qos::AtMostOnce && qos_of(parts.headers) != Qos::AtMostOnce {
+            if qos != Qos::AtMostOnce {
                 return None;
             }
             retain = sub.asked.options.as_published && was_retained(parts.headers);
@@ -186,6 +192,52 @@ impl Mqtt {
                 out.refer(chunk, range.start + message.header_bytes..range.end - 2);
             }
             None => out.append(parts.payload),
+        }
+        Some(parts.payload.len())
+    }
+
+    /// Gives a message above QoS 0 to a member of a group. Nobody keeps it for the group, so that a member that
+    /// goes away takes it along.
+    fn give_shared(
+        &mut self,
+        at: usize,
+        subject: &[u8],
+        parts: &Parts<'_>,
+        qos: Qos,
+        answers: &mut Answers,
+        out: &mut Outbox,
+    ) -> Option<usize> {
+        if self.waiting.len() >= SHARED_WAITING_MAX {
+            return None;
+        }
+        let asked = self.subs.get(at)?.as_ref()?.asked;
+        self.properties.clear();
+        if self.link.version() == Version::V5 {
+            let ttl = ttl_of(parts.headers);
+            write_properties(parts.headers, parts.reply, ttl, &mut self.properties);
+        }
+        let identifier = Some(asked.identifier).filter(|identifier| *identifier != 0);
+        self.shared_token = self.shared_token.wrapping_add(1);
+        let message = Waiting {
+            topic: answers.topic(subject)?.into(),
+            qos,
+            retain: asked.options.as_published && was_retained(parts.headers),
+            dup: false,
+            properties: self.properties.as_slice().into(),
+            identifiers: identifier.into_iter().collect(),
+            payload: parts.payload.into(),
+            token: UNKEPT | self.shared_token,
+            packet_id: None,
+            ack: Box::default(),
+        };
+        let refused = match self.waiting.is_empty() {
+            true => self.send(&message, out).err(),
+            false => Some(Refused::NoRoom),
+        };
+        match refused {
+            None => {}
+            Some(Refused::NoRoom) => self.waiting.push_back(message),
+            Some(_) => return None,
         }
         Some(parts.payload.len())
     }
@@ -258,8 +310,8 @@ impl Mqtt {
         let mut found: Option<(Qos, bool)> = None;
         self.identifiers.clear();
         for sub in self.subs.iter().flatten() {
-            let is_kept = sub.qos != Qos::AtMostOnce && !(is_own && sub.asked.options.no_local);
-            if !is_kept || !sub.matches(subject) {
+            let is_left_out = sub.is_shared || is_own && sub.asked.options.no_local;
+            if sub.qos == Qos::AtMostOnce || is_left_out || !sub.matches(subject) {
                 continue;
             }
             let (qos, as_published) = found.unwrap_or_default();

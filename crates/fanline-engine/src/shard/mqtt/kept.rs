@@ -318,16 +318,15 @@ impl Shard {
         self.deliver_waiting(id);
     }
 
-    fn acknowledge_kept(&mut self, id: SessionId, token: u64, reply: &[u8]) {
+    /// Acknowledges a message where it is kept, if it is.
+    fn acknowledge_kept(&mut self, id: SessionId, token: u64, reply: &[u8]) -> bool {
         let session = &mut self.sessions[id.index()];
         let account = session.account;
         let ack = session
             .mqtt
             .as_mut()
             .and_then(|mqtt| mqtt.acks.remove(&token));
-        if let Some(ack) = ack {
-            self.publish_own(account, &ack, reply, b"", b"");
-        }
+        ack.is_some_and(|ack| self.publish_own(account, &ack, reply, b"", b""))
     }
 
     /// A message of QoS 2 has arrived: that is kept before it is said.
@@ -337,9 +336,10 @@ impl Shard {
         let Some(mqtt) = &mut session.mqtt else {
             return;
         };
-        if token & UNKEPT != 0 || !mqtt.is_persistent() {
+        if !mqtt.is_persistent() {
             self.send_release(id, packet_id);
-            return self.acknowledge_kept(id, token, b"");
+            self.acknowledge_kept(id, token, b"");
+            return;
         }
         mqtt.is_kept = true;
         mqtt.releases
@@ -370,9 +370,13 @@ impl Shard {
         self.send_release(id, packet_id);
         let token = (self.sessions[id.index()].mqtt.as_ref())
             .and_then(|mqtt| mqtt.link.token_of(packet_id));
-        if let Some(token) = token {
-            let reply = self.reply_topic(id, CONFIRM, packet_id);
-            self.acknowledge_kept(id, token, reply.as_bytes());
+        let Some(token) = token else {
+            return;
+        };
+        let reply = self.reply_topic(id, CONFIRM, packet_id);
+        if !self.acknowledge_kept(id, token, reply.as_bytes()) {
+            // Nobody keeps the message itself.
+            self.confirm_release(id, packet_id);
         }
     }
 

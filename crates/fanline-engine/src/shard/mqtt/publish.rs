@@ -413,14 +413,22 @@ impl Shard {
         self.publish_own(account, topic.as_bytes(), reply, b"", body.as_bytes())
     }
 
-    /// Publishes for nobody who is here, as a will.
-    pub(super) fn publish_for(&mut self, account: AccountId, publish: &Publish<'_>) {
+    /// Publishes for one who is gone, whose id hash is told if it has a subscription with No Local.
+    pub(super) fn publish_for(
+        &mut self,
+        account: AccountId,
+        publish: &Publish<'_>,
+        client: Option<&str>,
+    ) {
         // With which QoS, is said by the headers; nobody waits for an acknowledgement.
         if !self.mqtt.translate(publish.topic, publish, None) {
             return;
         }
         let mut headers = Vec::new();
-        write_headers(publish, &mut headers);
+        match client.filter(|_| publish.qos != Qos::AtMostOnce) {
+            Some(client) => write_headers_of(publish, client, &mut headers),
+            None => write_headers(publish, &mut headers),
+        }
         let subject = self.mqtt.subject.clone();
         let reply = self.mqtt.reply.clone();
         self.publish_own(account, &subject, &reply, &headers, publish.payload);

@@ -50,6 +50,8 @@ pub(in crate::shard) struct Mqtt {
     pub(super) releases: HashMap<u16, Release>,
     /// Messages above QoS 0 for which there is no room yet; its consumer hands out no more than it may.
     pub(super) waiting: VecDeque<Waiting>,
+    /// Numbers messages that came to it as a member of a group.
+    pub(super) shared_token: u64,
     /// Requests that wait for the keeper.
     pub(super) operations: HashMap<u32, Operation>,
     pub(super) next_operation: u32,
@@ -144,6 +146,7 @@ impl Mqtt {
             acks: HashMap::new(),
             releases: HashMap::new(),
             waiting: VecDeque::new(),
+            shared_token: 0,
             operations: HashMap::new(),
             next_operation: 0,
             recalls: VecDeque::new(),

@@ -139,8 +139,7 @@ impl Shard {
             },
             subject: subject.into(),
             is_shared,
-            // Members of a group share what passes by; nothing is kept for a group.
-            qos: if is_shared { Qos::AtMostOnce } else { granted },
+            qos: granted,
             asked,
         })
     }
@@ -343,7 +342,8 @@ impl Shard {
 /// another.
 fn consumer_filters<'a>(subs: impl Iterator<Item = &'a Sub>) -> Vec<String> {
     let mut filters: Vec<String> = Vec::new();
-    let wanted = subs.filter(|sub| sub.qos != Qos::AtMostOnce);
+    // Members of a group share what passes by: nothing is kept for a group.
+    let wanted = subs.filter(|sub| sub.qos != Qos::AtMostOnce && !sub.is_shared);
     for sub in wanted {
         let text = String::from_utf8_lossy(&sub.subject).into_owned();
         let parent = parent_subject(text.as_bytes());
