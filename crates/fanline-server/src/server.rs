@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use fanline_engine::access::jwt::{AccountClaims, Unverified};
-use fanline_engine::access::{AccessConfig, AccessError, OperatorError, WebSocketAccess};
+use fanline_engine::access::{AccessConfig, AccessError, ListenerAccess, OperatorError};
 use fanline_engine::mqtt::Settings;
 use fanline_engine::websocket::UpgradeRules;
 use fanline_engine::{
@@ -159,7 +159,11 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
     let keepers = usize::from(keeper.is_some());
     check(&options, SHARDS_MAX - keepers)?;
     let options = Options {
-        auth: auth(&options.auth, options.websocket.as_ref())?,
+        auth: auth(
+            &options.auth,
+            options.websocket.as_ref(),
+            options.mqtt.as_ref(),
+        )?,
         ..options
     };
     let listeners = listeners(&options)?;
@@ -281,15 +285,21 @@ fn listeners(options: &Options) -> Result<Listeners, StartError> {
     })
 }
 
-/// What clients must show, with what those show who come over WebSocket.
-fn auth(auth: &Auth, websocket: Option<&WebSocketOptions>) -> Result<Auth, StartError> {
+/// What clients must show, with what those show who come over WebSocket or speak MQTT.
+fn auth(
+    auth: &Auth,
+    websocket: Option<&WebSocketOptions>,
+    mqtt: Option<&MqttOptions>,
+) -> Result<Auth, StartError> {
     let own = websocket.map(WebSocketOptions::access).transpose();
     let own = own.map_err(StartError::Option)?.unwrap_or_default();
-    if own == WebSocketAccess::default() {
+    let of_mqtt = mqtt.map(MqttOptions::access).transpose();
+    let of_mqtt = of_mqtt.map_err(StartError::Option)?.unwrap_or_default();
+    if own == ListenerAccess::default() && of_mqtt == ListenerAccess::default() {
         return Ok(auth.clone());
     }
-    let access = auth.directory().with_websocket(own);
-    let access = access.map_err(|error| StartError::Option(format!("websocket: {error}")))?;
+    let access = auth.directory().with_listeners(own, of_mqtt);
+    let access = access.map_err(|error| StartError::Option(format!("listeners: {error}")))?;
     Ok(Auth::Directory(Arc::new(access)))
 }
 
@@ -478,8 +488,11 @@ impl Handle {
         let Ok(mut current) = self.shared.access.lock() else {
             return Ok(());
         };
-        if config.websocket == WebSocketAccess::default() {
+        if config.websocket == ListenerAccess::default() {
             config.websocket = current.websocket_access();
+        }
+        if config.mqtt == ListenerAccess::default() {
+            config.mqtt = current.mqtt_access();
         }
         let next = Arc::new(current.successor(config)?);
         *current = Arc::clone(&next);
@@ -508,7 +521,11 @@ impl Handle {
         check(&options, SHARDS_MAX)?;
         let before = shared.options();
         let options = Options {
-            auth: auth(&options.auth, before.websocket.as_ref())?,
+            auth: auth(
+                &options.auth,
+                before.websocket.as_ref(),
+                before.mqtt.as_ref(),
+            )?,
             ..options
         };
         if let Some(path) = &options.pid_file

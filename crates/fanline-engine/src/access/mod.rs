@@ -42,7 +42,7 @@ pub use rights::Rights;
 pub(crate) use system::{imports as system_imports, own_import};
 pub use user::{ConnectionKind, Identity, Password, User};
 use websocket::Door;
-pub use websocket::WebSocketAccess;
+pub use websocket::ListenerAccess;
 
 /// What a server is told about accounts and users. The default lets everybody in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,9 @@ pub struct AccessConfig {
     /// user of an account.
     pub callout: Option<Callout>,
     /// What those show who come over WebSocket, where that differs.
-    pub websocket: WebSocketAccess,
+    pub websocket: ListenerAccess,
+    /// The same for MQTT.
+    pub mqtt: ListenerAccess,
 }
 
 impl AccessConfig {
@@ -94,6 +96,8 @@ pub struct Access {
     callout: Option<Callout>,
     /// What decides for WebSocket clients in place of `token` and `no_auth_user`.
     websocket: Option<Door>,
+    /// The same for MQTT clients.
+    mqtt: Option<Door>,
 }
 
 /// Where a user is found: its account, and its place among those of the account.
@@ -121,6 +125,7 @@ impl PartialEq for Access {
             && self.operators == other.operators
             && self.callout == other.callout
             && self.websocket == other.websocket
+            && self.mqtt == other.mqtt
     }
 }
 
@@ -193,6 +198,7 @@ impl Access {
             operators: self.operators.clone(),
             callout: self.callout.clone(),
             websocket: self.websocket_access(),
+            mqtt: self.mqtt_access(),
         }
     }
 
@@ -217,6 +223,7 @@ impl Access {
             .map(|name| users.find(name))
             .transpose()?;
         let websocket = Door::new(config.websocket, &users)?;
+        let mqtt = Door::new(config.mqtt, &users)?;
         imports::check(&accounts, &by_name)?;
         let rights = accounts.iter().map(rights_of).collect();
         Ok(Access {
@@ -230,6 +237,7 @@ impl Access {
             operators: config.operators,
             callout: config.callout,
             websocket,
+            mqtt,
         })
     }
 

@@ -30,6 +30,8 @@ pub struct Settings {
     /// `ack_wait`: after which time the keeper hands a message out again. One that is under way to its client
     /// is not sent again.
     pub ack_wait: Duration,
+    /// How long a client may take to connect, where that differs from others.
+    pub auth_timeout: Option<Duration>,
     /// What is kept is kept in memory only, as there is no folder for it.
     pub in_memory: bool,
     /// `consumer_memory_storage`: how far a session is, is kept in memory only.
@@ -47,6 +49,7 @@ impl Default for Settings {
             reject_qos2_publish: false,
             downgrade_qos2_subscribe: false,
             ack_wait: Duration::from_secs(30),
+            auth_timeout: None,
             in_memory: false,
             consumers_in_memory: false,
         }

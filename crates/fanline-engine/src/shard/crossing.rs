@@ -193,6 +193,11 @@ impl Batch {
         });
     }
 
+    fn read_note(&self, read: &mut usize) -> Option<Said<'_>> {
+        *read += 1;
+        self.notes.get(*read - 1).map(Said::Note)
+    }
+
     /// The next thing in it, in order.
     pub(super) fn read(&self, place: &mut Place) -> Option<Said<'_>> {
         let record = self.records.get(place.records)?;
@@ -203,10 +208,7 @@ impl Batch {
         };
         match *record {
             Record::Had { from, account, had } => Some(Said::Had { from, account, had }),
-            Record::Note => {
-                place.notes += 1;
-                self.notes.get(place.notes - 1).map(Said::Note)
-            }
+            Record::Note => self.read_note(&mut place.notes),
             Record::Interest {
                 from,
                 account,

@@ -30,7 +30,9 @@ impl Shard {
         let is_mqtt = peer.kind.is_mqtt();
         let awaits_auth = self.access.is_required_of(peer.kind);
         let ping_at = now + FIRST_PING.min(ping_interval(limits, &peer)) + jitter;
-        let deadline = if awaits_auth || is_mqtt {
+        let deadline = if is_mqtt {
+            now + limits.mqtt.auth_timeout.unwrap_or(limits.auth_timeout)
+        } else if awaits_auth {
             now + limits.auth_timeout
         } else {
             ping_at

@@ -313,7 +313,7 @@ fn wrong_values_are_told_with_their_place() {
     );
     check_faults(
         "mqtt { port: 1883, max_inflight: 0 }",
-        "c.conf:1:20: max_inflight: invalid value, should be between 1 and 65535",
+        "c.conf:1:34: max_inflight: invalid value, should be between 1 and 65535",
     );
     check_faults(
         "authorization {user: a, token: b}",

@@ -87,6 +87,10 @@ struct Mqtt {
     #[serde(skip_serializing_if = "Option::is_none")]
     port: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    no_auth_user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auth_timeout: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     tls_timeout: Option<Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ack_wait: Option<u128>,
@@ -254,6 +258,8 @@ fn mqtt(monitor: &Monitor, options: &Options) -> Mqtt {
     Mqtt {
         host: Some(mqtt.host.clone()),
         port: address.map(|address| address.port()),
+        no_auth_user: mqtt.no_auth_user.clone(),
+        auth_timeout: mqtt.auth_timeout.map(|time| Number(time.as_secs_f64())),
         tls_timeout: tls.map(|tls| Number(tls.timeout.as_secs_f64())),
         ack_wait: Some(mqtt.ack_wait.as_nanos()),
         max_ack_pending: Some(mqtt.max_ack_pending),

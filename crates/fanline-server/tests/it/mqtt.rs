@@ -675,3 +675,35 @@ fn packets_have_their_limits() {
     publisher.publish("a", "fits", 2);
     assert_eq!(small.take(), triple("a", "fits", 1));
 }
+
+#[test]
+fn mqtt_clients_may_have_credentials_of_their_own() {
+    let with = |auth| MqttOptions {
+        auth: Some(auth),
+        ..MqttOptions::default()
+    };
+    let user = Auth::User {
+        name: "m".into(),
+        password: "p".into(),
+    };
+    for (auth, shown, is_admitted) in [
+        (user.clone(), Some(("m", "p")), true),
+        (user.clone(), Some(("m", "x")), false),
+        (user, None, false),
+        (Auth::Token("t".into()), Some(("any", "t")), true),
+        (Auth::Token("t".into()), Some(("any", "x")), false),
+    ] {
+        let server = TestServer::with(Options {
+            mqtt: Some(with(auth.clone())),
+            ..in_memory(1)
+        });
+        let hello = Hello {
+            user: shown,
+            ..Hello::new("one")
+        };
+        let told = MqttClient::open(address(&server), V4).greet(&hello);
+        assert_eq!(told[1] == 0, is_admitted, "{shown:?}");
+        // Others show nothing, as before.
+        server.client();
+    }
+}

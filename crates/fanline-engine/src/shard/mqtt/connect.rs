@@ -354,7 +354,8 @@ impl Shard {
         id: SessionId,
         now: Duration,
     ) -> Option<Duration> {
-        let auth_timeout = self.config.limits.auth_timeout;
+        let limits = &self.config.limits;
+        let auth_timeout = limits.mqtt.auth_timeout.unwrap_or(limits.auth_timeout);
         let session = &mut self.sessions[id.index()];
         let before = session.out.pending_bytes();
         let mqtt = session.mqtt.as_mut()?;

@@ -257,7 +257,7 @@ impl Shard {
         storing.left = storing.left.saturating_sub(1);
         storing.worst = storing
             .worst
-            .or(Some(reason).filter(|reason| reason.is_failure()));
+            .or_else(|| Some(reason).filter(|reason| reason.is_failure()));
         if storing.left > 0 {
             mqtt.storing.insert((kind, packet_id), storing);
             return;

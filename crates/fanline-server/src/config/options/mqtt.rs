@@ -3,10 +3,10 @@
 use serde_json::{Value as Json, json};
 
 use super::{duration_text, tls};
-use crate::MqttOptions;
 use crate::config::read::{Given, Read};
-use crate::config::table::Kind::{Address, Block, Bool, Duration, Integer, Port, Text};
+use crate::config::table::Kind::{Address, Any, Block, Bool, Duration, Integer, Port, Text};
 use crate::config::table::{Entry, within, works};
+use crate::{Auth, MqttOptions};
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -35,9 +35,19 @@ pub(super) const OPTIONS: &[Entry] = &[
         .help("TLS for this listener."),
     within("mqtt.authorization", Block)
         .alias(&["authentication"])
-        .like("leafnodes.authorization")
-        .help("What these clients must show instead; refused so far."),
-    within("mqtt.no_auth_user", Text).help("The user of those who show nothing; refused so far."),
+        .help("What these clients must show instead: one user, or one token as their password."),
+    within("mqtt.authorization.user", Text)
+        .alias(&["username"])
+        .help("A user."),
+    within("mqtt.authorization.password", Text)
+        .alias(&["pass"])
+        .secret()
+        .help("Its password."),
+    within("mqtt.authorization.token", Text)
+        .secret()
+        .help("A token."),
+    within("mqtt.authorization.timeout", Any).help("How long it may take."),
+    within("mqtt.no_auth_user", Text).help("The user of those who show nothing."),
     within("mqtt.ack_wait", Duration)
         .alias(&["ackwait"])
         .default("30s")
@@ -81,14 +91,8 @@ fn read(given: &Given<'_>, host: String) -> Read<(MqttOptions, bool)> {
             "host" | "net" => options.host = field.some_text()?.unwrap_or(options.host),
             "port" => port = field.port()?,
             "tls" => options.tls = Some(tls::read(&field)?),
-            // Taken without effect, it would let in whom it is to keep out.
-            "authorization" | "authentication" | "no_auth_user" => {
-                return Err(field.fault(format!(
-                    "{}: credentials of their own for MQTT clients are not supported by Fanline \
-                     yet; without it, the server's apply to them",
-                    field.key
-                )));
-            }
+            "authorization" | "authentication" => read_authorization(&field, &mut options)?,
+            "no_auth_user" => options.no_auth_user = field.some_text()?,
             "js_domain" => {
                 return Err(field.fault(
                     "js_domain: MQTT needs JetStream on this server with Fanline, not on another",
@@ -115,11 +119,35 @@ fn read(given: &Given<'_>, host: String) -> Read<(MqttOptions, bool)> {
     Ok((options, port.is_some()))
 }
 
+fn read_authorization(given: &Given<'_>, options: &mut MqttOptions) -> Read<()> {
+    let (mut user, mut password, mut token) = (None, None, None);
+    for field in given.fields()? {
+        match field.key.to_ascii_lowercase().as_str() {
+            "user" | "username" => user = field.some_text()?,
+            "pass" | "password" => password = field.some_text()?,
+            "token" => token = field.some_text()?,
+            "timeout" => options.auth_timeout = Some(field.duration()?),
+            _ => {}
+        }
+    }
+    options.auth = match (user, password, token) {
+        (None, None, token) => token.map(Auth::Token),
+        (user, password, None) => Some(Auth::User {
+            name: user.unwrap_or_default(),
+            password: password.unwrap_or_default(),
+        }),
+        _ => return Err(given.fault("Cannot have a user/pass and token")),
+    };
+    Ok(())
+}
+
 fn show(mqtt: &MqttOptions) -> Json {
     json!({
         "host": mqtt.host,
         "port": mqtt.port,
         "tls": mqtt.tls.as_ref().map(tls::show),
+        "authorization": mqtt.auth.as_ref().map(|auth| format!("{auth:?}")),
+        "no_auth_user": mqtt.no_auth_user,
         "ack_wait": duration_text(mqtt.ack_wait),
         "max_ack_pending": mqtt.max_ack_pending,
         "consumer_memory_storage": mqtt.consumer_memory_storage,
