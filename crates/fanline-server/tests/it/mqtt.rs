@@ -461,9 +461,11 @@ fn a_group_shares() {
 #[test]
 fn users_permissions_and_kinds_apply() {
     let mut config = AccessConfig::default();
-    let mut permissions = Permissions::default();
-    permissions.publish = Allowed::publish(Some(&["up.>"]), &[]).expect("subjects");
-    permissions.subscribe = Allowed::subscribe(Some(&["down.>"]), &[]).expect("subjects");
+    let permissions = Permissions {
+        publish: Allowed::publish(Some(&["up.>"]), &[]).expect("subjects"),
+        subscribe: Allowed::subscribe(Some(&["down.>"]), &[]).expect("subjects"),
+        ..Permissions::default()
+    };
     let mut device = User::new("device", "pw");
     device.permissions = Some(permissions);
     device.connection_kinds = vec![ConnectionKind::Mqtt];
