@@ -46,6 +46,9 @@ pub(crate) struct ServeArgs {
     /// Where monitoring is served over HTTP; off when left out
     #[arg(long, value_name = "HOST:PORT", value_parser = values::host_and_port)]
     monitor: Option<(String, u16)>,
+    /// Where MQTT clients connect; port 1883 by custom; off when left out
+    #[arg(long, value_name = "HOST:PORT", value_parser = values::host_and_port, conflicts_with = "no_jetstream")]
+    mqtt: Option<(String, u16)>,
     /// Where WebSocket clients connect, over TLS if other clients do; off when left out
     #[arg(long, value_name = "[HOST:]PORT", value_parser = values::maybe_host_and_port)]
     websocket: Option<(Option<String>, u16)>,
@@ -179,6 +182,10 @@ impl ServeArgs {
         options.trace_protocol = loaded.log.trace;
         if let Some((host, port)) = &self.listen {
             (options.host, options.port) = (host.clone(), *port);
+        }
+        if let Some((host, port)) = &self.mqtt {
+            let mqtt = options.mqtt.get_or_insert_default();
+            (mqtt.host, mqtt.port) = (host.clone(), *port);
         }
         override_with(&mut options.server_name, &self.name);
         override_with(&mut options.monitoring, &self.monitor);
@@ -482,6 +489,9 @@ fn welcome(addresses: &Addresses, store: Option<&Path>) -> String {
     if let Some(monitoring) = addresses.monitoring {
         text += &format!("Monitoring is on http://{}/\n", reachable(monitoring));
     }
+    if let Some(mqtt) = addresses.mqtt {
+        text += &format!("MQTT clients connect to {}\n", reachable(mqtt));
+    }
     if let Some(websocket) = addresses.websocket {
         text += &format!("WebSocket clients connect to {}\n", reachable(websocket));
     }
@@ -547,6 +557,7 @@ mod tests {
                 clients,
                 monitoring: None,
                 websocket: None,
+                mqtt: None,
             };
             welcome(&addresses, Some(Path::new("/data/fanline")))
         };

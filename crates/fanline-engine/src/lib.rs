@@ -20,6 +20,7 @@ pub mod access;
 pub mod certificate;
 pub mod jetstream;
 mod limits;
+pub mod mqtt;
 mod nats;
 mod outbox;
 pub mod proxy;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::mqtt::Settings;
+
 /// What one server grants its clients. The defaults are nats-server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -30,6 +32,8 @@ pub struct Limits {
     pub no_fast_producer_stall: bool,
     /// Whether headers are offered at all (`no_header_support` is the opposite).
     pub headers: bool,
+    /// What MQTT clients are granted besides.
+    pub mqtt: Settings,
 }
 
 impl Default for Limits {
@@ -47,6 +51,7 @@ impl Default for Limits {
             pings_out_max: 2,
             no_fast_producer_stall: false,
             headers: true,
+            mqtt: Settings::default(),
         }
     }
 }

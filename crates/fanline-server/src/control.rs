@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fanline_engine::access::AccountId;
+use fanline_engine::access::{AccountId, ConnectionKind};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, error, info, warn};
 
@@ -71,7 +71,8 @@ impl Control {
         let order = tokio::select! {
             order = orders.recv() => Ok(order),
             error = accept(sockets.clients, &self.shared, Listener::Clients) => Err(error),
-            error = accept_websocket(sockets.websocket, &self.shared) => Err(error),
+            error = accept_if(sockets.websocket, &self.shared, Listener::WebSocket) => Err(error),
+            error = accept_if(sockets.mqtt, &self.shared, Listener::Mqtt) => Err(error),
             error = accept_unix(sockets.unix, &self.shared) => Err(error),
         };
         let order = order.unwrap_or_else(|error: io::Error| {
@@ -207,23 +208,27 @@ async fn accept(socket: TcpListener, shared: &Shared, listener: Listener) -> io:
         Ok(socket) => socket,
         Err(error) => return error,
     };
-    let is_plain = listener == Listener::Clients && shared.common.listeners.is_plain();
+    let is_plain = shared.common.listeners.is_plain(listener);
+    let kind = match listener {
+        Listener::Mqtt => ConnectionKind::Mqtt,
+        Listener::Clients | Listener::WebSocket => ConnectionKind::Standard,
+    };
     loop {
         match socket
             .accept()
             .await
             .and_then(|(stream, _)| stream.into_std())
         {
-            Ok(stream) if is_plain => shared.assign(Transport::Tcp(stream)),
+            Ok(stream) if is_plain => shared.assign(Transport::Tcp(stream, kind)),
             Ok(stream) => shared.assign(Transport::Wire(Incoming::Tcp(stream), listener)),
             Err(error) => pause_after(&error).await,
         }
     }
 }
 
-async fn accept_websocket(socket: Option<TcpListener>, shared: &Shared) -> io::Error {
+async fn accept_if(socket: Option<TcpListener>, shared: &Shared, listener: Listener) -> io::Error {
     match socket {
-        Some(socket) => accept(socket, shared, Listener::WebSocket).await,
+        Some(socket) => accept(socket, shared, listener).await,
         None => std::future::pending().await,
     }
 }

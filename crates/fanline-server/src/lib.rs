@@ -57,7 +57,7 @@ pub use fanline_engine::access;
 pub use keeper::StoreKeyError;
 pub use options::{
     Addresses, Auth, Certificate, Cipher, ClientCertificates, Dashboard, Encryption,
-    JetStreamOptions, Limits, Options, Origin, ResolverOptions, Secret, SyncMode, TlsHandshake,
+    JetStreamOptions, Limits, MqttOptions, Options, Origin, ResolverOptions, Secret, SyncMode, TlsHandshake,
     TlsOptions, TlsVersion, WebSocketOptions,
 };
 pub use reloads::{ReloadRequest, ReloadRequests};

@@ -10,8 +10,10 @@ use std::time::{Instant, SystemTime};
 use fanline_engine::access::jwt::{AccountClaims, Unverified};
 use fanline_engine::access::nkey::SecretKey;
 use fanline_engine::access::{
-    AccessConfig, AccessError, AccountId, OperatorError, WebSocketAccess,
+    AccessConfig, AccessError, AccountId, ListenerAccess, OperatorError,
 };
+use fanline_engine::mqtt::Settings;
+use fanline_engine::websocket::UpgradeRules;
 use fanline_engine::{
     Access, Auth, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold,
 };
@@ -23,9 +25,11 @@ use crate::checks::{Checks, unix_seconds};
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
 use crate::keeper::StoreKeyError;
-use crate::options::{Addresses, Options, TlsOptions, WebSocketOptions};
+use crate::options::{Addresses, MqttOptions, Options, TlsOptions, WebSocketOptions};
 use crate::reloads::{ReloadRequests, Reloader};
-use crate::shell::{self, Command, Common, Listeners, Mailbox, Transport, WebSocketListener};
+use crate::shell::{
+    self, Command, Common, Listeners, Mailbox, MqttListener, Transport, WebSocketListener,
+};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::tls::{Tls, TlsError};
 use crate::{identity, keeper, listen, ports_file, resolver};
@@ -159,7 +163,11 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
     let keepers = usize::from(keeper.is_some());
     check(&options, SHARDS_MAX - keepers)?;
     let options = Options {
-        auth: auth(&options.auth, options.websocket.as_ref())?,
+        auth: auth(
+            &options.auth,
+            options.websocket.as_ref(),
+            options.mqtt.as_ref(),
+        )?,
         ..options
     };
     let listeners = listeners(&options)?;
@@ -214,6 +222,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
 pub(crate) struct Sockets {
     pub(crate) clients: TcpListener,
     pub(crate) websocket: Option<TcpListener>,
+    pub(crate) mqtt: Option<TcpListener>,
     #[cfg(unix)]
     pub(crate) unix: Option<std::os::unix::net::UnixListener>,
     pub(crate) monitoring: Option<TcpListener>,
@@ -224,11 +233,14 @@ impl Sockets {
         let clients = bind(&options.host, options.port)?;
         let websocket = options.websocket.as_ref();
         let websocket = websocket.map(|websocket| bind(&websocket.host, websocket.port));
+        let mqtt = options.mqtt.as_ref();
+        let mqtt = mqtt.map(|mqtt| bind(&mqtt.host, mqtt.port));
         let monitoring = options.monitoring.as_ref();
         let monitoring = monitoring.map(|(host, port)| bind(host, *port));
         Ok(Sockets {
             clients,
             websocket: websocket.transpose()?,
+            mqtt: mqtt.transpose()?,
             #[cfg(unix)]
             unix: match &options.unix_socket {
                 Some(path) => Some(listen::bind_unix(path).map_err(|source| {
@@ -248,6 +260,7 @@ impl Sockets {
             clients: local_address(&self.clients)?,
             monitoring: address(&self.monitoring)?,
             websocket: address(&self.websocket)?,
+            mqtt: address(&self.mqtt)?,
         })
     }
 }
@@ -261,8 +274,16 @@ fn listeners(options: &Options) -> Result<Listeners, StartError> {
     let websocket = options.websocket.as_ref().map(|websocket| {
         Ok::<_, StartError>(WebSocketListener {
             tls: websocket.tls.as_ref().map(tls).transpose()?,
-            rules: websocket.upgrade_rules().map_err(StartError::Option)?,
+            rules: UpgradeRules {
+                mqtt: options.mqtt.is_some(),
+                ..websocket.upgrade_rules().map_err(StartError::Option)?
+            },
             handshake_timeout: websocket.handshake_timeout,
+        })
+    });
+    let mqtt = options.mqtt.as_ref().map(|mqtt| {
+        Ok::<_, StartError>(MqttListener {
+            tls: mqtt.tls.as_ref().map(tls).transpose()?,
         })
     });
     Ok(Listeners {
@@ -270,27 +291,41 @@ fn listeners(options: &Options) -> Result<Listeners, StartError> {
         allow_non_tls: options.allow_non_tls,
         proxy_protocol: options.proxy_protocol,
         websocket: websocket.transpose()?,
+        mqtt: mqtt.transpose()?,
     })
 }
 
-/// What clients must show, with what those show who come over WebSocket.
-fn auth(auth: &Auth, websocket: Option<&WebSocketOptions>) -> Result<Auth, StartError> {
+/// What clients must show, with what those show who come over WebSocket or speak MQTT.
+fn auth(
+    auth: &Auth,
+    websocket: Option<&WebSocketOptions>,
+    mqtt: Option<&MqttOptions>,
+) -> Result<Auth, StartError> {
     let own = websocket.map(WebSocketOptions::access).transpose();
     let own = own.map_err(StartError::Option)?.unwrap_or_default();
-    if own == WebSocketAccess::default() {
+    let of_mqtt = mqtt.map(MqttOptions::access).transpose();
+    let of_mqtt = of_mqtt.map_err(StartError::Option)?.unwrap_or_default();
+    if own == ListenerAccess::default() && of_mqtt == ListenerAccess::default() {
         return Ok(auth.clone());
     }
-    let access = auth.directory().with_websocket(own);
-    let access = access.map_err(|error| StartError::Option(format!("websocket: {error}")))?;
+    let access = auth.directory().with_listeners(own, of_mqtt);
+    let access = access.map_err(|error| StartError::Option(format!("listeners: {error}")))?;
     Ok(Auth::Directory(Arc::new(access)))
 }
 
 fn limits(options: &Options) -> Limits {
     let websocket = options.websocket.as_ref();
+    let jetstream = options.jetstream.as_ref();
+    let in_memory = jetstream.is_none_or(|jetstream| jetstream.store_dir.is_none());
     Limits {
+        mqtt: mqtt_settings(options.mqtt.as_ref(), in_memory),
         websocket_ping_interval: websocket.and_then(|websocket| websocket.ping_interval),
         ..options.limits.clone()
     }
+}
+
+fn mqtt_settings(mqtt: Option<&MqttOptions>, in_memory: bool) -> Settings {
+    mqtt.map_or_else(Settings::default, |mqtt| mqtt.settings(in_memory))
 }
 
 /// What the handle, the control thread and monitoring share.
@@ -491,8 +526,11 @@ impl Handle {
         let Ok(mut current) = self.shared.access.lock() else {
             return Ok(());
         };
-        if config.websocket == WebSocketAccess::default() {
+        if config.websocket == ListenerAccess::default() {
             config.websocket = current.websocket_access();
+        }
+        if config.mqtt == ListenerAccess::default() {
+            config.mqtt = current.mqtt_access();
         }
         let next = Arc::new(current.successor(config)?);
         *current = Arc::clone(&next);
@@ -521,7 +559,11 @@ impl Handle {
         check(&options, SHARDS_MAX)?;
         let before = shared.options();
         let options = Options {
-            auth: auth(&options.auth, before.websocket.as_ref())?,
+            auth: auth(
+                &options.auth,
+                before.websocket.as_ref(),
+                before.mqtt.as_ref(),
+            )?,
             ..options
         };
         if let Some(path) = &options.pid_file
@@ -599,9 +641,11 @@ impl Handle {
     pub fn reload_tls(&self) -> Result<(), StartError> {
         let listeners = &self.shared.common.listeners;
         let websocket = listeners.websocket.as_ref();
+        let mqtt = listeners.mqtt.as_ref();
         let all = [&listeners.tls]
             .into_iter()
-            .chain(websocket.map(|websocket| &websocket.tls));
+            .chain(websocket.map(|websocket| &websocket.tls))
+            .chain(mqtt.map(|mqtt| &mqtt.tls));
         let read = all.flatten().map(|tls| Ok((tls, tls.read_again()?)));
         let read: Result<Vec<_>, TlsError> = read.collect();
         // Only once all of them are known to be fine.
@@ -675,6 +719,8 @@ fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
         "server name cannot contain spaces".into()
     } else if domain.is_some_and(|d| d.is_empty() || d.contains(is_no_token)) {
         "invalid domain name: may not contain ., * or >".into()
+    } else if options.mqtt.is_some() && jetstream.is_none() {
+        "mqtt requires JetStream to be enabled if running in standalone mode".into()
     } else if options.monitoring_tls && options.tls.is_none() {
         "monitoring over HTTPS needs TLS".into()
     } else if options.lame_duck_grace_period >= options.lame_duck_duration {
@@ -794,6 +840,11 @@ fn log_ready(options: &Options, addresses: &Addresses) {
         let scheme = if websocket.tls.is_some() { "wss" } else { "ws" };
         let (host, port) = (&websocket.host, address.port());
         info!("Listening for websocket clients on {scheme}://{host}:{port}");
+    }
+    if let Some((mqtt, address)) = options.mqtt.as_ref().zip(addresses.mqtt) {
+        let scheme = if mqtt.tls.is_some() { "tls" } else { "mqtt" };
+        let (host, port) = (&mqtt.host, address.port());
+        info!("Listening for MQTT clients on {scheme}://{host}:{port}");
     }
     info!("Listening for client connections on {shown}");
     if let Some(path) = &options.unix_socket {

@@ -44,7 +44,7 @@ pub(crate) use system::{imports as system_imports, own_import};
 pub use user::{ConnectionKind, Identity, Password, User};
 pub use vouched::Vouched;
 use websocket::Door;
-pub use websocket::WebSocketAccess;
+pub use websocket::ListenerAccess;
 
 /// What a server is told about accounts and users. The default lets everybody in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,9 @@ pub struct AccessConfig {
     /// Who is asked who may connect, if somebody is.
     pub callout: Option<Callout>,
     /// What those show who come over WebSocket, where that differs.
-    pub websocket: WebSocketAccess,
+    pub websocket: ListenerAccess,
+    /// The same for MQTT.
+    pub mqtt: ListenerAccess,
 }
 
 impl AccessConfig {
@@ -95,6 +97,8 @@ pub struct Access {
     callout: Option<Callout>,
     /// What decides for WebSocket clients in place of `token` and `no_auth_user`.
     websocket: Option<Door>,
+    /// The same for MQTT clients.
+    mqtt: Option<Door>,
 }
 
 /// Where a user is found: its account, and its place among those of the account.
@@ -122,6 +126,7 @@ impl PartialEq for Access {
             && self.operators == other.operators
             && self.callout == other.callout
             && self.websocket == other.websocket
+            && self.mqtt == other.mqtt
     }
 }
 
@@ -194,6 +199,7 @@ impl Access {
             operators: self.operators.clone(),
             callout: self.callout.clone(),
             websocket: self.websocket_access(),
+            mqtt: self.mqtt_access(),
         }
     }
 
@@ -218,6 +224,7 @@ impl Access {
             .map(|name| users.find(name))
             .transpose()?;
         let websocket = Door::new(config.websocket, &users)?;
+        let mqtt = Door::new(config.mqtt, &users)?;
         imports::check(&accounts, &by_name)?;
         let callout = config.callout.as_ref();
         if let Some(callout) = callout
@@ -237,6 +244,7 @@ impl Access {
             operators: config.operators,
             callout: config.callout,
             websocket,
+            mqtt,
         })
     }
 

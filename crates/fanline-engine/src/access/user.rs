@@ -138,6 +138,11 @@ impl ConnectionKind {
         (ConnectionKind::InProcess, "IN_PROCESS"),
     ];
 
+    /// Whether MQTT is spoken.
+    pub fn is_mqtt(self) -> bool {
+        matches!(self, ConnectionKind::Mqtt | ConnectionKind::MqttWebSocket)
+    }
+
     /// The kind of this name, in any case.
     ///
     /// # Errors

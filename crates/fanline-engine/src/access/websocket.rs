@@ -1,18 +1,18 @@
-//! What decides for those who come over WebSocket.
+//! What decides for those who come over WebSocket or speak MQTT.
 
 use super::error::AccessError;
 use super::user::{ConnectionKind, Password};
 use super::{Access, AccessConfig, Place, Users};
 
-/// What WebSocket clients show in place of what others do. By default there is no difference.
+/// What clients of one listener show in place of what others do. By default there is no difference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WebSocketAccess {
+pub struct ListenerAccess {
     /// One token for all.
     pub token: Option<Password>,
     /// One user, by name and password. It is in `$G`, and wins over a token.
     pub user: Option<(String, Password)>,
     /// The user that those are who show no credentials. Without token and user, the server's users
-    /// come over WebSocket too.
+    /// come there too.
     pub no_auth_user: Option<String>,
 }
 
@@ -26,8 +26,8 @@ pub(super) struct Door {
 
 impl Door {
     /// `None` when nothing differs.
-    pub(super) fn new(given: WebSocketAccess, users: &Users) -> Result<Option<Self>, AccessError> {
-        if given == WebSocketAccess::default() {
+    pub(super) fn new(given: ListenerAccess, users: &Users) -> Result<Option<Self>, AccessError> {
+        if given == ListenerAccess::default() {
             return Ok(None);
         }
         let no_auth_user = given
@@ -48,24 +48,38 @@ impl Door {
 }
 
 impl Access {
-    /// The same with something else for WebSocket clients.
+    /// The same with something else for WebSocket and for MQTT clients.
     ///
     /// # Errors
-    /// When its `no_auth_user` is no user.
-    pub fn with_websocket(&self, websocket: WebSocketAccess) -> Result<Self, AccessError> {
+    /// When a `no_auth_user` is no user.
+    pub fn with_listeners(
+        &self,
+        websocket: ListenerAccess,
+        mqtt: ListenerAccess,
+    ) -> Result<Self, AccessError> {
         self.successor(AccessConfig {
             websocket,
+            mqtt,
             ..self.config()
         })
     }
 
     /// What differs for WebSocket clients.
-    pub fn websocket_access(&self) -> WebSocketAccess {
-        let Some(door) = &self.websocket else {
-            return WebSocketAccess::default();
+    pub fn websocket_access(&self) -> ListenerAccess {
+        self.told(self.websocket.as_ref())
+    }
+
+    /// What differs for MQTT clients.
+    pub fn mqtt_access(&self) -> ListenerAccess {
+        self.told(self.mqtt.as_ref())
+    }
+
+    fn told(&self, door: Option<&Door>) -> ListenerAccess {
+        let Some(door) = door else {
+            return ListenerAccess::default();
         };
         let name_of = |place: Place| self.user_at(place).name().to_owned();
-        WebSocketAccess {
+        ListenerAccess {
             token: door.token.clone(),
             user: door.user.clone(),
             no_auth_user: door.no_auth_user.map(name_of),
@@ -74,8 +88,11 @@ impl Access {
 
     /// What decides in place of what does for others.
     pub(super) fn door(&self, kind: ConnectionKind) -> Option<&Door> {
-        let door = self.websocket.as_ref();
-        door.filter(|_| kind == ConnectionKind::WebSocket)
+        match kind {
+            ConnectionKind::WebSocket => self.websocket.as_ref(),
+            ConnectionKind::Mqtt | ConnectionKind::MqttWebSocket => self.mqtt.as_ref(),
+            _ => None,
+        }
     }
 
     /// Whether a client that comes this way has to show credentials.
@@ -173,7 +190,8 @@ mod tests {
         check(&access, &by_token("web"), false, true);
         check(&access, &Credentials::default(), false, false);
         // A server may be open but for them.
-        let access = Access::open().with_websocket(access.websocket_access());
+        let access =
+            Access::open().with_listeners(access.websocket_access(), ListenerAccess::default());
         let access = access.unwrap();
         check(&access, &Credentials::default(), true, false);
         check(&access, &by_token("web"), true, true);
@@ -197,11 +215,13 @@ mod tests {
         }
         check(&access, &by_name("ada", "pw"), true, true);
         check(&access, &by_name("ada", "no"), false, false);
-        let nobody = WebSocketAccess {
+        let nobody = ListenerAccess {
             no_auth_user: Some("nobody".into()),
-            ..WebSocketAccess::default()
+            ..ListenerAccess::default()
         };
-        let error = Access::open().with_websocket(nobody).unwrap_err();
+        let error = Access::open()
+            .with_listeners(nobody, ListenerAccess::default())
+            .unwrap_err();
         assert!(error.to_string().contains("not present as user"), "{error}");
     }
 

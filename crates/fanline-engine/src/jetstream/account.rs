@@ -15,7 +15,7 @@ use super::streams::{Key, StreamId, Streams};
 use super::transfer::Transfers;
 use super::{Message, Now, Port, Storage, Strictness, api};
 use crate::store::documents::Documents;
-use crate::store::{self, DiskError, SyncId, SyncMode, SyncRequest};
+use crate::store::{self, DiskError, Filters, Record, SyncId, SyncMode, SyncRequest};
 use crate::topic::Filter;
 
 /// Set in the ids of syncs of documents, which are counted apart from those of logs.
@@ -366,6 +366,32 @@ impl JetStream {
         stream.with_consumers(now, port, |consumers, _| consumers.take_unused(&mut unused));
         for id in unused {
             self.delete_consumer(key, id, now, port);
+        }
+    }
+
+    /// Shows the records of a stream whose subjects match, in order, until it is said that it is enough.
+    /// Those that cannot be read are passed by.
+    pub(super) fn read(
+        &mut self,
+        stream: &str,
+        filters: &[&[u8]],
+        from: u64,
+        each: &mut dyn FnMut(&Record<'_>) -> bool,
+    ) {
+        let key = self.streams.find(stream);
+        let stream = key.and_then(|key| self.streams.get_mut(key));
+        let filters = Filters::new(filters.iter().copied());
+        let (Some(stream), Ok(mut filters)) = (stream, filters) else {
+            return;
+        };
+        let (store, mut next) = (stream.store(), from);
+        while let Ok(Some(sequence)) = store.next_matching(&mut filters, next) {
+            next = sequence + 1;
+            if let Ok(Some(record)) = store.read(sequence)
+                && !each(&record)
+            {
+                return;
+            }
         }
     }
 

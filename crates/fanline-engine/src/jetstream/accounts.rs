@@ -10,7 +10,7 @@ use super::overview::{Overview, OverviewWanted};
 use super::streams::StreamId;
 use super::{ApiError, Handler, Message, Now, Ports, api};
 use crate::access::{Access, AccountId, TraceTo};
-use crate::store::{DiskError, SyncId};
+use crate::store::{DiskError, Record, SyncId};
 use crate::trace::Asked;
 
 /// What is asked of JetStream, in every account.
@@ -457,6 +457,24 @@ impl Handler for JetStreams {
     fn is_quick(&self, account: AccountId, topic: &[u8]) -> bool {
         self.running(account)
             .is_some_and(|jetstream| jetstream.is_quick(topic))
+    }
+
+    fn read(
+        &mut self,
+        account: AccountId,
+        stream: &str,
+        filters: &[&[u8]],
+        from: u64,
+        each: &mut dyn FnMut(&Record<'_>) -> bool,
+    ) {
+        let seat = self.seats.get_mut(account.index());
+        if let Some(Seat {
+            state: State::Running(jetstream),
+            ..
+        }) = seat
+        {
+            jetstream.read(stream, filters, from, each);
+        }
     }
 
     fn settle(&mut self, now: Now, ports: &mut dyn Ports) {

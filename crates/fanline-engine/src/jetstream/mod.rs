@@ -30,6 +30,7 @@ mod transfer;
 use std::time::Duration;
 
 use crate::access::AccountId;
+use crate::store::Record;
 
 pub use account::{JetStream, Settings, StreamSync};
 pub use accounts::{AccountFolders, AccountOverview, AccountSync, JetStreams};
@@ -147,6 +148,18 @@ pub trait Handler {
     /// Whether a message to this topic is dealt with soon, and without waiting for a disk.
     fn is_quick(&self, _account: AccountId, _topic: &[u8]) -> bool {
         false
+    }
+
+    /// Shows the records of a stream whose subjects match, from a place on and in order, until it is said
+    /// that it is enough.
+    fn read(
+        &mut self,
+        _account: AccountId,
+        _stream: &str,
+        _filters: &[&[u8]],
+        _from: u64,
+        _each: &mut dyn FnMut(&Record<'_>) -> bool,
+    ) {
     }
 
     /// Ends a round of calls.

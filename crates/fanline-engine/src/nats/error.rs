@@ -104,6 +104,8 @@ pub enum CloseReason {
     MaximumControlLineExceeded,
     #[error("No Responders Requires Headers")]
     NoRespondersRequiresHeaders,
+    #[error("Duplicate Client ID")]
+    DuplicateClientId,
     #[error("Kicked")]
     Kicked,
     #[error("Server Shutdown")]

@@ -29,7 +29,7 @@ impl Shard {
         }
     }
 
-    fn decide(&self, id: SessionId) -> Decision {
+    pub(super) fn decide(&self, id: SessionId) -> Decision {
         let session = &self.sessions[id.index()];
         let shown = credentials(&session.options);
         self.access.admit(&shown, &session.peer)
@@ -89,6 +89,9 @@ impl Shard {
     }
 
     fn finish_connect(&mut self, id: SessionId, grant: Grant) {
+        if self.sessions[id.index()].mqtt.is_some() {
+            return self.admit_mqtt(id, grant);
+        }
         let options = &self.sessions[id.index()].options;
         if !matches!(options.protocol, 0 | 1) {
             let error = Some(ClientError::BadProtocolVersion);
@@ -124,7 +127,7 @@ impl Shard {
     }
 
     /// Gives a client what it was granted.
-    fn settle_in(&mut self, id: SessionId, grant: Grant) {
+    pub(super) fn settle_in(&mut self, id: SessionId, grant: Grant) {
         if grant.needs_proxy {
             return self.refuse_without_proxy(id, &grant);
         }

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::mqtt::Note;
 use super::quotas::Had;
 use crate::access::AccountId;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
@@ -20,6 +21,7 @@ pub struct Batch {
     bytes: Vec<u8>,
     shared: Vec<(Chunk, Range<usize>)>,
     shared_bytes: usize,
+    notes: Vec<Note>,
 }
 
 /// How much of a batch has been read; at first nothing.
@@ -28,6 +30,7 @@ pub struct Place {
     records: usize,
     bytes: usize,
     shared: usize,
+    notes: usize,
 }
 
 /// Lengths of what lies in `bytes`, in this order.
@@ -57,6 +60,8 @@ enum Record {
         account: AccountId,
         had: Had,
     },
+    /// The next one of `notes`.
+    Note,
 }
 
 /// A message as it crosses.
@@ -87,6 +92,8 @@ pub(super) enum Said<'a> {
         account: AccountId,
         had: Had,
     },
+    /// Something about an MQTT session.
+    Note(&'a Note),
 }
 
 impl Batch {
@@ -97,7 +104,11 @@ impl Batch {
 
     /// About how much memory it refers to, in bytes.
     pub fn bytes(&self) -> usize {
-        self.bytes.len() + self.shared_bytes + self.records.len() * size_of::<Record>()
+        let notes_bytes: usize = self.notes.iter().map(Note::bytes).sum();
+        self.bytes.len()
+            + self.shared_bytes
+            + self.records.len() * size_of::<Record>()
+            + notes_bytes
     }
 
     /// Appends all of another batch, which is empty afterwards and keeps its room.
@@ -106,6 +117,7 @@ impl Batch {
         self.bytes.append(&mut other.bytes);
         self.shared.append(&mut other.shared);
         self.shared_bytes += std::mem::take(&mut other.shared_bytes);
+        self.notes.append(&mut other.notes);
     }
 
     /// Forgets what is in it and keeps room for a usual batch.
@@ -115,6 +127,7 @@ impl Batch {
         self.bytes.clear();
         self.shared.clear();
         self.shared_bytes = 0;
+        self.notes.clear();
         self.records.shrink_to(KEPT_BYTES / size_of::<Record>());
         self.bytes.shrink_to(KEPT_BYTES);
     }
@@ -141,6 +154,11 @@ impl Batch {
 
     pub(super) fn push_had(&mut self, from: u16, account: AccountId, had: Had) {
         self.records.push(Record::Had { from, account, had });
+    }
+
+    pub(super) fn push_note(&mut self, note: Note) {
+        self.records.push(Record::Note);
+        self.notes.push(note);
     }
 
     pub(super) fn push_message(&mut self, crossing: &Crossing<'_>) {
@@ -178,6 +196,11 @@ impl Batch {
         });
     }
 
+    fn read_note(&self, read: &mut usize) -> Option<Said<'_>> {
+        *read += 1;
+        self.notes.get(*read - 1).map(Said::Note)
+    }
+
     /// The next thing in it, in order.
     pub(super) fn read(&self, place: &mut Place) -> Option<Said<'_>> {
         let record = self.records.get(place.records)?;
@@ -188,6 +211,7 @@ impl Batch {
         };
         match *record {
             Record::Had { from, account, had } => Some(Said::Had { from, account, had }),
+            Record::Note => self.read_note(&mut place.notes),
             Record::Interest {
                 from,
                 account,

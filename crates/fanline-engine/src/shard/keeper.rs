@@ -10,6 +10,7 @@ use hashbrown::hash_map::Entry;
 use super::bridging::BRIDGES_MAX;
 use super::crossing::{Batch, Place, Said, TRACED};
 use super::deliver::{Message as Framed, RemoteTargets};
+use super::mqtt::{Around, Desk, Floor, Note};
 use super::{Random, Receipt, SHARDS_MAX, ShardConfig, announce};
 use crate::access::{Access, AccountId, overlap};
 use crate::jetstream::{Handler, Message, Now, Port, Ports};
@@ -32,6 +33,7 @@ const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// be applied before it waits for anything.
 pub struct Keeper<H> {
     handler: H,
+    mqtt: Desk,
     outside: Outside,
 }
 
@@ -83,6 +85,7 @@ impl<H: Handler> Keeper<H> {
         };
         Keeper {
             handler: make(&mut outside),
+            mqtt: Desk::new(&config.limits.mqtt),
             outside,
         }
     }
@@ -126,8 +129,12 @@ impl<H: Handler> Keeper<H> {
                         self.handler.handle(account, &message, now, outside);
                     }
                 }
-                // Who connects is no business of the keeper's.
+                // Who connects is no business of the keeper's, unless it is an MQTT client.
                 Said::Had { .. } => {}
+                Said::Note(note) => {
+                    let (mqtt, mut around) = self.desk(now);
+                    mqtt.handle(note, &mut around);
+                }
                 Said::Interest {
                     from,
                     account,
@@ -162,7 +169,7 @@ impl<H: Handler> Keeper<H> {
         while let Some(said) = batch.read(&mut place) {
             let is_quick = match said {
                 Said::Message(crossing) => self.handler.is_quick(crossing.account, crossing.topic),
-                Said::Interest { .. } | Said::Had { .. } => false,
+                Said::Interest { .. } | Said::Had { .. } | Said::Note(_) => false,
             };
             if !is_quick {
                 return false;
@@ -174,16 +181,32 @@ impl<H: Handler> Keeper<H> {
     /// Does what is due by now.
     pub fn handle_timeout(&mut self, now: Now) {
         self.handler.handle_timeout(now, &mut self.outside);
+        let (mqtt, mut around) = self.desk(now);
+        mqtt.handle_timeout(&mut around);
+    }
+
+    /// The desk for MQTT, and what surrounds it.
+    fn desk(&mut self, now: Now) -> (&mut Desk, Around<'_>) {
+        let around = Around {
+            now,
+            handler: &mut self.handler,
+            floor: &mut self.outside,
+        };
+        (&mut self.mqtt, around)
     }
 
     /// When [`handle_timeout`](Keeper::handle_timeout) is to be called next.
     pub fn next_timeout(&self) -> Option<Duration> {
-        self.handler.next_timeout()
+        let timeouts = [self.handler.next_timeout(), self.mqtt.next_timeout()];
+        timeouts.into_iter().flatten().min()
     }
 
     /// Ends a round: what was gathered goes into the batches.
     pub fn settle(&mut self, now: Now) {
         self.handler.settle(now, &mut self.outside);
+        let accounts = self.outside.routers.len();
+        let (mqtt, mut around) = self.desk(now);
+        mqtt.know(accounts, &mut around);
     }
 
     /// The batch for a shard, to be taken and handed to its [`apply`](super::Shard::apply).
@@ -345,7 +368,7 @@ impl Outside {
 }
 
 /// Appends `[reply ][header_bytes ]total_bytes\r\n`; returns how long that is.
-fn write_args(frame: &mut Vec<u8>, message: &Message<'_>) -> usize {
+pub(super) fn write_args(frame: &mut Vec<u8>, message: &Message<'_>) -> usize {
     let before = frame.len();
     if !message.reply.is_empty() {
         frame.extend_from_slice(message.reply);
@@ -365,6 +388,15 @@ impl Ports for Outside {
     fn of(&mut self, account: AccountId) -> &mut dyn Port {
         self.account = account;
         self
+    }
+}
+
+impl Floor for Outside {
+    fn tell(&mut self, shard: u16, note: Note) {
+        self.produced_bytes += note.bytes();
+        if let Some(batch) = self.outgoing.get_mut(usize::from(shard)) {
+            batch.push_note(note);
+        }
     }
 }
 

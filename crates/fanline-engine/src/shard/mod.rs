@@ -11,6 +11,7 @@ mod insider;
 mod keeper;
 mod latency;
 mod mappings;
+mod mqtt;
 mod pending;
 mod permit;
 mod quotas;
@@ -51,6 +52,7 @@ use crate::router::{RouteMemo, Routers, SubId, Subscriptions};
 use bridging::Bridging;
 use crossing::Said;
 use deliver::RemoteTargets;
+use mqtt::Outbound;
 use pending::Pending;
 use quotas::Quotas;
 use run::Run;
@@ -110,6 +112,8 @@ pub struct Shard {
     run: Run,
     bridging: Bridging,
     quotas: Quotas,
+    /// What MQTT clients publish.
+    mqtt: Outbound,
     /// Where a message is put together that did not come in the form in which it goes out.
     scratch: Vec<u8>,
     /// How often somebody here has subscribed or unsubscribed.
@@ -171,6 +175,7 @@ impl Shard {
             run: Run::default(),
             bridging: Bridging::default(),
             quotas: Quotas::default(),
+            mqtt: Outbound::default(),
             scratch: Vec::new(),
             interest_changes: 0,
         };
@@ -188,6 +193,9 @@ impl Shard {
         range: Range<usize>,
         now: Duration,
     ) -> Receipt {
+        if self.sessions[id.index()].mqtt.is_some() {
+            return self.receive_mqtt(id, chunk, range, now);
+        }
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
         self.begin_batch();
@@ -289,6 +297,7 @@ impl Shard {
             match said {
                 Said::Message(crossing) => self.fan_out_crossing(crossing, &mut memo),
                 Said::Had { from, account, had } => self.quotas.note(from, account, had),
+                Said::Note(note) => self.take_note(note),
                 Said::Interest {
                     from,
                     account,
@@ -303,6 +312,7 @@ impl Shard {
                     }
                 }
             }
+            self.take_answers();
             if self.pending.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
@@ -357,6 +367,9 @@ impl Shard {
         let session = &mut self.sessions[id.index()];
         if session.out.is_empty() {
             self.pending.reclaim(session);
+            if session.mqtt.is_some() {
+                self.recall_next(id);
+            }
             return;
         }
         session.out.settle();
@@ -443,6 +456,7 @@ impl Shard {
         self.pending.ended.push(id);
         self.uncount_connection(id);
         self.drop_subscriptions(id);
+        self.end_mqtt(id, reason);
         // What is told of a connection that has ended is what it had.
         self.sessions[id.index()].subscriptions = subscriptions;
     }
@@ -455,6 +469,9 @@ impl Shard {
 
     /// Tells a client what it did wrong, and ends the connection.
     fn refuse(&mut self, id: SessionId, error: Option<ClientError>, reason: CloseReason) {
+        if self.refuse_if_mqtt(id, reason) {
+            return;
+        }
         if let Some(error) = error {
             self.send_error(id, &error);
         }
@@ -462,6 +479,10 @@ impl Shard {
     }
 
     fn send_error(&mut self, id: SessionId, error: &ClientError) {
+        // MQTT has words of its own, and none for what leaves the connection open.
+        if self.sessions[id.index()].mqtt.is_some() {
+            return;
+        }
         let line = format!("-ERR '{error}'\r\n");
         self.send(id, line.as_bytes());
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::deliver::Message;
+use super::mqtt::Answers;
 use super::session::{Session, SessionId};
 use super::tracing::Traced;
 use super::verbs::{first_line, text};
@@ -50,6 +51,8 @@ pub(super) struct Pending {
     pub(super) trace_lines: Vec<(SessionId, String)>,
     /// What the log is to say.
     pub(super) notices: Vec<(SessionId, String)>,
+    /// What came for MQTT sessions.
+    pub(super) mqtt: Answers,
     spare: Vec<Vec<u8>>,
     spare_bytes: usize,
 }

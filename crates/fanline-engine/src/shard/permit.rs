@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::Shard;
+use super::mqtt::is_own_of_mqtt;
 use super::replies::Replies;
 use super::session::{Peer, SessionId};
 use super::verbs::text;
@@ -48,7 +49,8 @@ impl Restriction {
         }))
     }
 
-    fn may_publish(&self, topic: &[u8]) -> bool {
+    /// Whether a topic may be published to, answers aside.
+    pub(super) fn may_publish(&self, topic: &[u8]) -> bool {
         self.rights.may_publish(topic) && self.within.as_ref().is_none_or(|w| w.may_publish(topic))
     }
 
@@ -60,11 +62,6 @@ impl Restriction {
     /// Who may do less than its user may not answer either.
     fn responses(&self) -> Option<AllowResponses> {
         self.rights.responses().filter(|_| self.within.is_none())
-    }
-
-    /// Whether a topic may be published to, without the answers that may be given.
-    pub(super) fn may_publish(&self, topic: &[u8]) -> bool {
-        self.rights.may_publish(topic)
     }
 
     /// Takes note of where an answer to a message may go.
@@ -155,11 +152,14 @@ impl Shard {
 
     /// Whether single messages of a subscription are to be kept from its client.
     pub(super) fn is_filtered(&self, id: SessionId, filter: &[u8]) -> bool {
-        let restriction = self.sessions[id.index()].restriction.as_ref();
-        restriction.is_some_and(|restriction| {
-            let within = restriction.within.as_ref();
-            restriction.rights.filters(filter) || within.is_some_and(|w| w.filters(filter))
-        })
+        let session = &self.sessions[id.index()];
+        let restriction = session.restriction.as_ref();
+        // What an MQTT client is given is written otherwise.
+        session.mqtt.is_some()
+            || restriction.is_some_and(|restriction| {
+                let within = restriction.within.as_ref();
+                restriction.rights.filters(filter) || within.is_some_and(|w| w.filters(filter))
+            })
     }
 
     /// Drops what a client has subscribed to and may not any more, and tells it.
@@ -170,7 +170,11 @@ impl Shard {
             let subscription = self.subs.get(sub);
             let filter = self.routers[account].filter_of(subscription);
             let (queue, sid) = (subscription.queue().to_vec(), text(subscription.sid()));
-            let restriction = self.sessions[id.index()].restriction.as_ref();
+            let session = &self.sessions[id.index()];
+            if session.mqtt.is_some() && is_own_of_mqtt(subscription.sid()) {
+                continue;
+            }
+            let restriction = session.restriction.as_ref();
             if restriction.is_none_or(|r| r.may_subscribe(&filter, &queue)) {
                 let is_filtered = self.is_filtered(id, &filter);
                 self.subs.get_mut(sub).set_filtered(is_filtered);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::backlog::Backlog;
+use super::mqtt::Mqtt;
 use super::permit::Restriction;
 use crate::access::{AccountId, Check, ConnectionKind, Grant, Vouched};
 use crate::certificate::CertificateNames;
@@ -92,6 +93,8 @@ pub(super) struct Session {
     pub(super) takes_headers: bool,
     /// What it may do, unless that is everything.
     pub(super) restriction: Option<Box<Restriction>>,
+    /// What it has beside others when it speaks MQTT.
+    pub(super) mqtt: Option<Box<Mqtt>>,
     pub(super) cid: u64,
     /// The server's own: not counted, and not told of.
     pub(super) is_insider: bool,
@@ -152,6 +155,8 @@ pub struct ConnectionStatus {
     /// The user's name; `[REDACTED]` for a token, which is all secret.
     pub user: String,
     pub kind: ConnectionKind,
+    /// The client id of one that speaks MQTT.
+    pub mqtt_client: String,
     pub tls: Option<Box<TlsPeer>>,
     pub subscriptions_list: Vec<SubscriptionStatus>,
     /// What waits for it while it is behind, or waited when it was dropped for that.
@@ -204,6 +209,7 @@ impl Session {
             version: self.options.version.clone(),
             user: self.user().into(),
             kind: self.peer.kind,
+            mqtt_client: (self.mqtt.as_ref()).map_or_else(String::new, |m| m.client_id().into()),
             tls: self.peer.tls.clone(),
             subscriptions_list: Vec::new(),
             backlog: self.backlog.clone(),

@@ -33,6 +33,10 @@ pub struct ShardStatus {
     pub slow_consumers: u64,
     pub stale_connections: u64,
     pub stalled_clients: u64,
+    /// Connections that speak MQTT.
+    pub mqtt_connections: usize,
+    /// Messages above QoS 0 that their clients have not acknowledged.
+    pub mqtt_in_flight: usize,
     pub cached_routes: usize,
     pub cache_hits: u64,
     pub cache_misses: u64,
@@ -67,6 +71,8 @@ impl ShardStatus {
         self.slow_consumers += other.slow_consumers;
         self.stale_connections += other.stale_connections;
         self.stalled_clients += other.stalled_clients;
+        self.mqtt_connections += other.mqtt_connections;
+        self.mqtt_in_flight += other.mqtt_in_flight;
         self.cached_routes += other.cached_routes;
         self.cache_hits += other.cache_hits;
         self.cache_misses += other.cache_misses;
@@ -144,6 +150,10 @@ impl Shard {
             status.out_msgs += session.out_msgs;
             status.out_bytes += session.out_bytes;
             status.stalled_clients += session.stalls;
+            if let Some(mqtt) = &session.mqtt {
+                status.mqtt_connections += 1;
+                status.mqtt_in_flight += mqtt.in_flight();
+            }
         }
         all
     }

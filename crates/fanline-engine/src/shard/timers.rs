@@ -48,7 +48,12 @@ impl Shard {
         let limits = self.config.limits.clone();
         let session = &self.sessions[id.index()];
         let mut next = session.ping_at;
-        if session.awaits_auth {
+        if session.mqtt.is_some() {
+            let Some(at) = self.handle_mqtt_timeout(id, now) else {
+                return;
+            };
+            next = at;
+        } else if session.awaits_auth {
             next = session.opened_at + limits.auth_timeout;
             if now >= next {
                 let error = Some(ClientError::AuthenticationTimeout);

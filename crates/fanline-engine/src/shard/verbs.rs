@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use super::deliver::{Message, Origin};
+use super::mqtt::Mqtt;
 use super::permit::{Permit, Restriction};
 use super::session::{Peer, Session, SessionId};
 use super::timers::ping_interval;
 use super::{Shard, announce};
 use crate::access::{AccountId, Grant};
 use crate::limits::Limits;
+use crate::mqtt::{CONNECT_BYTES_MAX, Settings};
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::Audience;
@@ -26,9 +28,12 @@ impl Shard {
     pub fn open(&mut self, cid: u64, peer: Peer, is_full: bool, now: Duration) -> SessionId {
         let jitter = Duration::from_millis(u64::from(self.random.below(400)));
         let limits = &self.config.limits;
+        let is_mqtt = peer.kind.is_mqtt();
         let awaits_auth = self.access.is_required_of(peer.kind);
         let ping_at = now + FIRST_PING.min(ping_interval(limits, &peer)) + jitter;
-        let deadline = if awaits_auth {
+        let deadline = if is_mqtt {
+            now + limits.mqtt.auth_timeout.unwrap_or(limits.auth_timeout)
+        } else if awaits_auth {
             now + limits.auth_timeout
         } else {
             ping_at
@@ -42,6 +47,7 @@ impl Shard {
             takes_headers: false,
             // Before its CONNECT it may do no more than after it.
             restriction: Restriction::new(&Grant::default(), &peer),
+            mqtt: is_mqtt.then(|| Box::new(Mqtt::new(mqtt_settings(limits), now))),
             cid,
             is_insider: false,
             account: AccountId::GLOBAL,
@@ -57,7 +63,11 @@ impl Shard {
             grant: Grant::default(),
             has_connected: false,
             was_told_account: false,
-            options: ConnectOptions::default(),
+            options: ConnectOptions {
+                verbose: !is_mqtt,
+                pedantic: !is_mqtt,
+                ..ConnectOptions::default()
+            },
             peer,
             opened_at: now,
             active_at: now,
@@ -167,6 +177,17 @@ impl Shard {
         if !self.permit_subscribe(id, filter, queue, sid) {
             return;
         }
+        if !self.has_room_for_subscription(id) {
+            return self.send_error(id, &ClientError::SubscriptionsExceeded);
+        }
+        if !self.enter_subscription(id, filter, queue, sid) {
+            return self.send_error(id, &ClientError::InvalidSubject);
+        }
+        self.acknowledge(id);
+    }
+
+    /// Whether a client may have one more subscription.
+    pub(super) fn has_room_for_subscription(&self, id: SessionId) -> bool {
         let session = &self.sessions[id.index()];
         let max = self.config.limits.subscriptions_max.unwrap_or(usize::MAX);
         let own = session.grant.limits.subscriptions_max;
@@ -174,37 +195,45 @@ impl Shard {
         let is_full =
             session.subscriptions >= max || !self.quotas.allow_subscription(session.account);
         // What the server itself is asked for does not depend on what clients may have.
-        if is_full && !session.is_insider {
-            return self.send_error(id, &ClientError::SubscriptionsExceeded);
+        !is_full || session.is_insider
+    }
+
+    /// Makes a subscription, unless the session has one with this sid. False when the filter is none.
+    pub(super) fn enter_subscription(
+        &mut self,
+        id: SessionId,
+        filter: &[u8],
+        queue: &[u8],
+        sid: &[u8],
+    ) -> bool {
+        if self.subs.find(id.0, sid).is_some() {
+            return true;
         }
-        let account = session.account;
-        if self.subs.find(id.0, sid).is_none() {
-            let Ok(parsed) = Filter::parse(filter) else {
-                return self.send_error(id, &ClientError::InvalidSubject);
-            };
-            let is_filtered = self.is_filtered(id, filter);
-            let Shard { routers, subs, .. } = self;
-            if let Some((sub, weight)) = routers[account].subscribe(subs, id.0, sid, parsed, queue)
-            {
-                subs.get_mut(sub).set_filtered(is_filtered);
-                self.interest_changes += 1;
-                self.sessions[id.index()].subscriptions += 1;
-                if !self.is_insider(id) {
-                    self.count(account, |own| own.subscriptions += 1);
-                }
-                if let Some(weight) = weight {
-                    announce(
-                        &mut self.outgoing,
-                        self.index,
-                        account,
-                        filter,
-                        queue,
-                        weight,
-                    );
-                }
+        let Ok(parsed) = Filter::parse(filter) else {
+            return false;
+        };
+        let account = self.sessions[id.index()].account;
+        let is_filtered = self.is_filtered(id, filter);
+        let Shard { routers, subs, .. } = self;
+        if let Some((sub, weight)) = routers[account].subscribe(subs, id.0, sid, parsed, queue) {
+            subs.get_mut(sub).set_filtered(is_filtered);
+            self.interest_changes += 1;
+            self.sessions[id.index()].subscriptions += 1;
+            if !self.is_insider(id) {
+                self.count(account, |own| own.subscriptions += 1);
+            }
+            if let Some(weight) = weight {
+                announce(
+                    &mut self.outgoing,
+                    self.index,
+                    account,
+                    filter,
+                    queue,
+                    weight,
+                );
             }
         }
-        self.acknowledge(id);
+        true
     }
 
     fn unsubscribe(&mut self, id: SessionId, sid: &[u8], max: Option<u64>) {
@@ -413,6 +442,9 @@ impl Shard {
     }
 
     pub(super) fn send_info(&mut self, id: SessionId, connected: bool) {
+        if self.sessions[id.index()].mqtt.is_some() {
+            return;
+        }
         let session = &self.sessions[id.index()];
         let account = self.access.account(session.account);
         let audience = Audience {
@@ -511,6 +543,14 @@ impl Intake<'_> {
     pub(super) fn count(&mut self, publish: &Publish<'_>) {
         self.msgs += 1;
         self.bytes += publish.payload_bytes() as u64;
+    }
+}
+
+/// What an MQTT client is granted.
+fn mqtt_settings(limits: &Limits) -> Settings {
+    Settings {
+        packet_bytes_max: limits.payload_bytes_max.saturating_add(CONNECT_BYTES_MAX),
+        ..limits.mqtt.clone()
     }
 }
 

@@ -25,6 +25,7 @@ pub fn close_code(reason: CloseReason) -> u16 {
         CloseReason::WriteError
         | CloseReason::ReadError
         | CloseReason::StaleConnection
+        | CloseReason::DuplicateClientId
         | CloseReason::ServerShutdown => 1001,
         #[allow(unreachable_patterns, reason = "reasons to come")]
         _ => 1011,

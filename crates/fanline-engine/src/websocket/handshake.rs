@@ -32,6 +32,8 @@ pub struct UpgradeRules {
     pub cookies: CookieNames,
     /// Lines of the response, each with its end.
     pub extra_headers: String,
+    /// A path that ends with `/mqtt` is for MQTT clients.
+    pub mqtt: bool,
 }
 
 /// The names of the cookies that may hold credentials.
@@ -137,6 +139,8 @@ pub struct Upgrade {
     pub forwarded_for: Option<IpAddr>,
     /// Credentials that were found in cookies.
     pub cookies: CookieCredentials,
+    /// MQTT is spoken.
+    pub is_mqtt: bool,
 }
 
 /// Whether messages may be compressed.
@@ -181,7 +185,8 @@ fn agree(
     rules: &UpgradeRules,
 ) -> Result<Upgrade, Refusal> {
     let path = path.split('?').next().unwrap_or_default();
-    if path.ends_with("/mqtt") || path.ends_with("/leafnode") {
+    let is_mqtt = path.ends_with("/mqtt");
+    if is_mqtt && !rules.mqtt || path.ends_with("/leafnode") {
         return Err(Refusal {
             status: "404 Not Found",
         });
@@ -210,8 +215,13 @@ fn agree(
         false => Compression::Off,
     };
     let is_masked = !headers.has("Nats-No-Masking", "true");
+    let mut extra = rules.extra_headers.clone();
+    // MQTT-6.0.0-4.
+    if is_mqtt && headers.has("Sec-WebSocket-Protocol", "mqtt") {
+        extra.push_str("Sec-WebSocket-Protocol: mqtt\r\n");
+    }
     Ok(Upgrade {
-        response: response(key, compression, is_masked, &rules.extra_headers),
+        response: response(key, compression, is_masked, &extra),
         request_bytes: 0,
         compression,
         is_masked,
@@ -220,6 +230,7 @@ fn agree(
             .is_some_and(|agent| agent.starts_with("Mozilla/")),
         forwarded_for: forwarded_for(headers),
         cookies: cookies(headers, &rules.cookies),
+        is_mqtt,
     })
 }
 

@@ -59,3 +59,8 @@ fn websocket() {
 fn proxy() {
     replay("proxy", checks::proxy::check);
 }
+
+#[test]
+fn mqtt() {
+    replay("mqtt", checks::mqtt::check);
+}

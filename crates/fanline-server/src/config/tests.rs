@@ -312,8 +312,8 @@ fn wrong_values_are_told_with_their_place() {
         "c.conf:1:8: debug: expected true or false, got text",
     );
     check_faults(
-        "mqtt { port: 1883 }",
-        "c.conf:1:1: mqtt: MQTT is not supported by Fanline yet",
+        "mqtt { port: 1883, max_inflight: 0 }",
+        "c.conf:1:34: max_inflight: invalid value, should be between 1 and 65535",
     );
     check_faults(
         "authorization {user: a, token: b}",

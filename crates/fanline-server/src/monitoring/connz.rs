@@ -102,7 +102,8 @@ impl Options {
     fn includes(&self, status: &ConnectionStatus) -> bool {
         let is_user = self.user.is_empty() || self.user == status.user;
         let is_cid = self.cid.is_none_or(|cid| cid == status.cid);
-        is_user && is_cid && self.mqtt_client.is_empty()
+        let is_client = self.mqtt_client.is_empty() || self.mqtt_client == status.mqtt_client;
+        is_user && is_cid && is_client
     }
 }
 
@@ -243,6 +244,8 @@ struct Row {
     subscriptions_list_detail: Vec<SubscriptionRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name_tag: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    mqtt_client: String,
 }
 
 /// What waits for a connection that takes less than there is, or waited when it was dropped for that.
@@ -372,6 +375,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
         kind: "Client",
         protocol: match status.kind {
             ConnectionKind::WebSocket => "websocket",
+            ConnectionKind::Mqtt | ConnectionKind::MqttWebSocket => "mqtt",
             _ => "nats",
         },
         ip: status.ip,
@@ -406,6 +410,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
         subscriptions_list_detail: details,
         account: account.clone().filter(|name| name != GLOBAL_ACCOUNT),
         name_tag: account,
+        mqtt_client: status.mqtt_client,
     }
 }
 
@@ -480,6 +485,7 @@ mod tests {
             lang: String::new(),
             version: String::new(),
             user: String::new(),
+            mqtt_client: String::new(),
             subscriptions_list: Vec::new(),
             backlog: None,
         };

@@ -96,6 +96,16 @@ fn add_totals(page: &mut Page, totals: &ShardStatus) {
         totals.stalled_clients,
     );
     page.gauge(
+        "mqtt_connections",
+        "Open connections of MQTT clients",
+        totals.mqtt_connections,
+    );
+    page.gauge(
+        "mqtt_in_flight_messages",
+        "Messages above QoS 0 that MQTT clients have not acknowledged",
+        totals.mqtt_in_flight,
+    );
+    page.gauge(
         "cached_routes",
         "Topics whose receivers are known",
         totals.cached_routes,

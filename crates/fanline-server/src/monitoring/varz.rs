@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::answer::{Answer, Number, Refusal};
 use super::{Monitor, collect, jetstream, now_text, process, time};
+use crate::Options;
 use crate::server::{COMPATIBLE_VERSION, VERSION};
 
 #[derive(Serialize)]
@@ -71,11 +72,30 @@ struct Settings {
     cluster: Empty,
     gateway: Empty,
     leaf: Empty,
-    mqtt: Empty,
+    mqtt: Mqtt,
     websocket: Empty,
     jetstream: JetStream,
     tls_timeout: u8,
     write_deadline: u128,
+}
+
+/// Empty where MQTT is off.
+#[derive(Default, Serialize)]
+struct Mqtt {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_auth_user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auth_timeout: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_timeout: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ack_wait: Option<u128>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_ack_pending: Option<u16>,
 }
 
 /// Empty where JetStream is off.
@@ -221,11 +241,28 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
         cluster: Empty {},
         gateway: Empty {},
         leaf: Empty {},
-        mqtt: Empty {},
+        mqtt: mqtt(monitor, &options),
         websocket: Empty {},
         jetstream,
         tls_timeout: 2,
         write_deadline: limits.write_deadline.as_nanos(),
+    }
+}
+
+fn mqtt(monitor: &Monitor, options: &Options) -> Mqtt {
+    let Some(mqtt) = &options.mqtt else {
+        return Mqtt::default();
+    };
+    let address = monitor.shared.addresses.mqtt;
+    let tls = mqtt.tls.as_ref();
+    Mqtt {
+        host: Some(mqtt.host.clone()),
+        port: address.map(|address| address.port()),
+        no_auth_user: mqtt.no_auth_user.clone(),
+        auth_timeout: mqtt.auth_timeout.map(|time| Number(time.as_secs_f64())),
+        tls_timeout: tls.map(|tls| Number(tls.timeout.as_secs_f64())),
+        ack_wait: Some(mqtt.ack_wait.as_nanos()),
+        max_ack_pending: Some(mqtt.max_ack_pending),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod dashboard;
 mod encryption;
+mod mqtt;
 mod tls;
 mod websocket;
 
@@ -14,6 +15,7 @@ pub use dashboard::Dashboard;
 pub use encryption::{Cipher, Encryption, Secret};
 pub use fanline_engine::store::SyncMode;
 pub use fanline_engine::{Auth, Limits};
+pub use mqtt::MqttOptions;
 pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 pub use websocket::WebSocketOptions;
 
@@ -51,6 +53,8 @@ pub struct Options {
     pub allow_non_tls: bool,
     /// A listener for WebSocket clients.
     pub websocket: Option<WebSocketOptions>,
+    /// A listener for MQTT clients.
+    pub mqtt: Option<MqttOptions>,
     /// Path of a unix socket to listen on as well. A socket that a server left there is replaced.
     pub unix_socket: Option<PathBuf>,
     /// Connections may begin with a line of the PROXY protocol (1 or 2) that tells whose they
@@ -108,6 +112,7 @@ impl Default for Options {
             tls: None,
             allow_non_tls: false,
             websocket: None,
+            mqtt: None,
             unix_socket: None,
             proxy_protocol: false,
             shards: None,
@@ -191,4 +196,6 @@ pub struct Addresses {
     pub monitoring: Option<SocketAddr>,
     /// For WebSocket clients, when that is on.
     pub websocket: Option<SocketAddr>,
+    /// For MQTT clients, when that is on.
+    pub mqtt: Option<SocketAddr>,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanline_engine::access::{Password, WebSocketAccess};
+use fanline_engine::access::{ListenerAccess, Password};
 use fanline_engine::websocket::{CookieNames, Origin, UpgradeRules};
 
 use super::{Auth, TlsOptions};
@@ -82,7 +82,7 @@ impl Default for WebSocketOptions {
 
 impl WebSocketOptions {
     /// What its clients show in place of what others do, or which option makes no sense.
-    pub(crate) fn access(&self) -> Result<WebSocketAccess, String> {
+    pub(crate) fn access(&self) -> Result<ListenerAccess, String> {
         let (token, user) = match &self.auth {
             None | Some(Auth::Open) => (None, None),
             Some(Auth::Token(token)) => (Some(Password::from(token.as_str())), None),
@@ -94,7 +94,7 @@ impl WebSocketOptions {
                 return Err("websocket: users and accounts are those of the server".into());
             }
         };
-        Ok(WebSocketAccess {
+        Ok(ListenerAccess {
             token,
             user,
             no_auth_user: self.no_auth_user.clone(),
@@ -123,6 +123,7 @@ impl WebSocketOptions {
                 token: self.token_cookie.clone(),
             },
             extra_headers,
+            mqtt: false,
         })
     }
 }

@@ -50,8 +50,8 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
     let shell = Rc::clone(shell);
     tokio::task::spawn_local(async move {
         match transport {
-            Transport::Tcp(stream) => {
-                if let Err(error) = serve_tcp(&shell, stream, cid, is_full).await {
+            Transport::Tcp(stream, kind) => {
+                if let Err(error) = serve_tcp(&shell, stream, kind, cid, is_full).await {
                     debug!("cid:{cid} - could not be served: {error}");
                 }
             }
@@ -83,14 +83,19 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
 async fn serve_tcp(
     shell: &Rc<Shell>,
     stream: std::net::TcpStream,
+    kind: ConnectionKind,
     cid: u64,
     is_full: bool,
 ) -> io::Result<()> {
     let address = stream.peer_addr()?;
     prepare_tcp(&stream)?;
     let (read, write) = tokio::net::TcpStream::from_std(stream)?.into_split();
-    let link = Link::new(Writer::Tcp(write), format!("{address} - cid:{cid}"));
-    let peer = peer_at(address);
+    let id = if kind.is_mqtt() { "mid" } else { "cid" };
+    let link = Link::new(Writer::Tcp(write), format!("{address} - {id}:{cid}"));
+    let peer = Peer {
+        kind,
+        ..peer_at(address)
+    };
     serve(shell, read, link, peer, cid, is_full).await;
     Ok(())
 }
@@ -295,6 +300,7 @@ impl Connection<'_> {
             self.link.end_drain();
         }
         if made_room {
+            self.shell.post_mail();
             self.shell.drained.notify_waiters();
             self.shell.end_congestion();
         }

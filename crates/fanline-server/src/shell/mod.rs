@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use fanline_engine::access::Vouched;
+use fanline_engine::access::{ConnectionKind, Vouched};
 use fanline_engine::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
     Access, AccountId, Batch, CloseReason, ConnectionStatus, Ended, Peer, Place, ServerInfo,
@@ -106,7 +106,8 @@ pub(crate) struct Told {
 
 /// A connection that is not served yet.
 pub(crate) enum Transport {
-    Tcp(TcpStream),
+    /// Plain TCP, and what is spoken.
+    Tcp(TcpStream, ConnectionKind),
     InProcess(DuplexStream),
     /// A client of the server's own, in an account.
     Insider(DuplexStream, AccountId),
@@ -138,6 +139,7 @@ pub(crate) struct Upgraded {
 pub(crate) enum Listener {
     Clients,
     WebSocket,
+    Mqtt,
 }
 
 /// What listeners do before a session begins.
@@ -147,6 +149,12 @@ pub(crate) struct Listeners {
     pub(crate) allow_non_tls: bool,
     pub(crate) proxy_protocol: bool,
     pub(crate) websocket: Option<WebSocketListener>,
+    pub(crate) mqtt: Option<MqttListener>,
+}
+
+#[derive(Debug)]
+pub(crate) struct MqttListener {
+    pub(crate) tls: Option<Arc<Tls>>,
 }
 
 #[derive(Debug)]
@@ -157,9 +165,13 @@ pub(crate) struct WebSocketListener {
 }
 
 impl Listeners {
-    /// Whether a client's connection is plain TCP and nothing else.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.tls.is_none() && !self.proxy_protocol
+    /// Whether a connection to this listener is plain TCP and nothing else.
+    pub(crate) fn is_plain(&self, listener: Listener) -> bool {
+        match listener {
+            Listener::Clients => self.tls.is_none() && !self.proxy_protocol,
+            Listener::WebSocket => false,
+            Listener::Mqtt => self.mqtt.as_ref().is_some_and(|mqtt| mqtt.tls.is_none()),
+        }
     }
 }
 
@@ -526,6 +538,8 @@ impl Shell {
                 link.end(reason);
             }
         }
+        // That something was written may let an MQTT client have more, and ended sessions are told of.
+        self.post_mail();
         self.end_congestion();
         self.emit_traces();
     }

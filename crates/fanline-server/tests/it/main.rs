@@ -16,6 +16,7 @@ mod lifecycle;
 #[cfg(target_os = "linux")]
 mod memory;
 mod monitoring;
+mod mqtt;
 mod operator;
 mod order;
 mod queue_groups;

@@ -10,6 +10,8 @@ use crate::jetstream::{AckPolicy, ConsumerConfig, Port};
 const WINDOW_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// As many at the beginning. It doubles with each answer.
 const WINDOW_BYTES_MIN: u64 = WINDOW_BYTES_MAX / 16;
+/// Where the consumers of MQTT sessions push to.
+const MQTT_SESSION: &[u8] = b"$MQTT.sub.";
 /// How many letters make a flow control request unlike the one before.
 const FLOW_ID_CHARS: usize = 4;
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
@@ -129,8 +131,10 @@ impl Consumer {
         push.last_sent = round.at;
         push.flow = self.config.flow_control.then(Flow::new);
         self.used = round.at;
-        if is_active && self.rules.ack_policy == AckPolicy::FlowControl {
-            // Whether the one before had it, nobody will say any more.
+        let is_mqtt = push.subject.starts_with(MQTT_SESSION);
+        if is_active && (is_mqtt || self.rules.ack_policy == AckPolicy::FlowControl) {
+            // Whether the one before had it, nobody will say any more; and a device that is back is sent at
+            // once what it had not acknowledged (MQTT-4.4.0-1).
             self.queue_all(round);
         }
     }

@@ -4,6 +4,7 @@ mod authorization;
 mod jetstream;
 mod limits;
 mod logging;
+mod mqtt;
 mod network;
 mod operator;
 mod tls;
@@ -20,6 +21,7 @@ pub(super) const ALL: &[&[Entry]] = &[
     operator::OPTIONS,
     tls::OPTIONS,
     websocket::OPTIONS,
+    mqtt::OPTIONS,
     jetstream::OPTIONS,
     logging::OPTIONS,
     unsupported::OPTIONS,

@@ -10,7 +10,6 @@ const LEAFNODES: &str =
     "leafnodes is not supported by Fanline yet: nobody can connect, and it connects to nobody";
 const TAGS: &str = "server_tags is not supported by Fanline yet: nobody is told of them";
 const GATEWAY: &str = "gateways are not supported by Fanline";
-const MQTT: &str = "MQTT is not supported by Fanline yet";
 const ALONE: &str = "it is about routes, and Fanline does not make any yet";
 
 pub(super) const OPTIONS: &[Entry] = &[
@@ -113,25 +112,6 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("gateway.gateways.tls", Block).like("tls"),
     within("gateway.write_deadline", Duration),
     within("gateway.write_timeout", Text),
-    refused("mqtt", Block, MQTT).help("Clients over MQTT."),
-    within("mqtt.listen", Address),
-    within("mqtt.host", Text).alias(&["net"]),
-    within("mqtt.port", Port),
-    within("mqtt.tls", Block).like("tls"),
-    within("mqtt.authorization", Block)
-        .alias(&["authentication"])
-        .like("leafnodes.authorization"),
-    within("mqtt.no_auth_user", Text),
-    within("mqtt.ack_wait", Duration).alias(&["ackwait"]),
-    within("mqtt.max_ack_pending", Integer).alias(&["max_pending"]),
-    within("mqtt.stream_replicas", Integer),
-    within("mqtt.consumer_replicas", Integer),
-    within("mqtt.consumer_memory_storage", Bool),
-    within("mqtt.consumer_inactive_threshold", Duration),
-    within("mqtt.js_domain", Text),
-    within("mqtt.js_api_timeout", Duration),
-    within("mqtt.reject_qos2_publish", Bool),
-    within("mqtt.downgrade_qos2_subscribe", Bool),
     refused(
         "no_system_account",
         Bool,

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use fanline_engine::access::ConnectionKind;
+use fanline_engine::mqtt::CONNECT_BYTES_MAX;
 use fanline_engine::proxy::{PROXY_BYTES_MAX, Proxied, proxied};
 use fanline_engine::websocket::{Asked, Upgrade, UpgradeRules, upgrade};
 use fanline_engine::{Outbox, Peer};
@@ -90,6 +91,7 @@ pub(in crate::shell) async fn open(
             Ok(())
         }
         (None, Listener::WebSocket, Some(listener)) => opening.websocket(listener).await,
+        (None, Listener::Mqtt, _) => opening.mqtt().await,
         (None, ..) => opening.client().await,
     };
     let name = opening.name();
@@ -131,11 +133,12 @@ impl Opening<'_> {
     fn name(&self) -> String {
         let Peer { ip, port, .. } = &self.peer;
         let cid = self.cid;
-        let is_websocket = self.peer.kind == ConnectionKind::WebSocket;
-        match (is_websocket, ip.as_str()) {
-            (true, ip) => format!("{ip}:{port} - wid:{cid}"),
-            (false, "") => format!("unix - cid:{cid}"),
-            (false, ip) => format!("{ip}:{port} - cid:{cid}"),
+        match (self.peer.kind, ip.as_str()) {
+            (ConnectionKind::WebSocket, ip) => format!("{ip}:{port} - wid:{cid}"),
+            (ConnectionKind::MqttWebSocket, ip) => format!("{ip}:{port} - mid_ws:{cid}"),
+            (ConnectionKind::Mqtt, ip) => format!("{ip}:{port} - mid:{cid}"),
+            (_, "") => format!("unix - cid:{cid}"),
+            (_, ip) => format!("{ip}:{port} - cid:{cid}"),
         }
     }
 
@@ -222,7 +225,9 @@ impl Opening<'_> {
 
     async fn shake_hands(&mut self, tls: &Tls, is_first: bool) -> Result<(), NotOpened> {
         if !tls.may_begin() {
-            self.wire.socket.write_all(THROTTLED.as_bytes()).await?;
+            if !self.peer.kind.is_mqtt() {
+                self.wire.socket.write_all(THROTTLED.as_bytes()).await?;
+            }
             return Err(NotOpened::Refused("too many handshakes"));
         }
         let early = std::mem::take(&mut self.wire.layers.get_mut().early);
@@ -237,6 +242,16 @@ impl Opening<'_> {
         self.peer.tls = Some(Box::new(told));
         self.wire.layers.get_mut().records = Some(records);
         Ok(())
+    }
+
+    /// An MQTT client.
+    async fn mqtt(&mut self) -> Result<(), NotOpened> {
+        self.peer.kind = ConnectionKind::Mqtt;
+        let listener = self.shell.common.listeners.mqtt.as_ref();
+        match listener.and_then(|listener| listener.tls.as_ref()) {
+            Some(tls) => self.shake_hands(tls, true).await,
+            None => Ok(()),
+        }
     }
 
     /// A client over WebSocket.
@@ -273,10 +288,17 @@ impl Opening<'_> {
 
     /// What comes from now on are frames; these bytes of them have come already.
     fn begin_frames(&mut self, agreed: &Upgrade, early: Vec<u8>) {
-        let payload_bytes_max = self.shell.config().limits.payload_bytes_max;
+        let mut payload_bytes_max = self.shell.config().limits.payload_bytes_max;
+        if agreed.is_mqtt {
+            // A message has its packet around it.
+            payload_bytes_max = payload_bytes_max.saturating_add(CONNECT_BYTES_MAX);
+        }
         let frames = Frames::new(agreed, payload_bytes_max, early);
         self.wire.layers.get_mut().frames = Some(Box::new(frames));
-        self.peer.kind = ConnectionKind::WebSocket;
+        self.peer.kind = match agreed.is_mqtt {
+            true => ConnectionKind::MqttWebSocket,
+            false => ConnectionKind::WebSocket,
+        };
         self.peer.cookies = agreed.cookies.clone();
         if let Some(ip) = agreed.forwarded_for {
             self.peer.ip = ip.to_canonical().to_string();

@@ -1,0 +1,128 @@
+//! Topic aliases (3.3.2.3.4), which live as long as their connection.
+
+use hashbrown::HashMap;
+
+use super::reason::{Reason, Wrong};
+
+/// Those that the client has set.
+#[derive(Debug, Default)]
+pub(super) struct AliasesIn {
+    /// By alias, less one; empty is not set.
+    topics: Vec<Box<str>>,
+    max: u16,
+}
+
+impl AliasesIn {
+    /// `max` is what CONNACK said.
+    pub(super) fn new(max: u16) -> Self {
+        AliasesIn {
+            topics: Vec::new(),
+            max,
+        }
+    }
+
+    fn place(&self, alias: u16) -> Result<usize, Wrong> {
+        // MQTT-3.3.2-8 and -9.
+        match alias {
+            1.. if alias <= self.max => Ok(usize::from(alias) - 1),
+            _ => {
+                let why = "a topic alias is larger than was granted";
+                Err(Wrong::because(Reason::TOPIC_ALIAS_INVALID, why))
+            }
+        }
+    }
+
+    /// Notes what an alias stands for from now on.
+    pub(super) fn set(&mut self, alias: u16, topic: &str) -> Result<(), Wrong> {
+        let at = self.place(alias)?;
+        if self.topics.len() <= at {
+            self.topics.resize_with(at + 1, Box::default);
+        }
+        if &*self.topics[at] != topic {
+            self.topics[at] = topic.into();
+        }
+        Ok(())
+    }
+
+    /// What an alias stands for.
+    pub(super) fn get(&self, alias: u16) -> Result<&str, Wrong> {
+        let at = self.place(alias)?;
+        match self.topics.get(at) {
+            Some(topic) if !topic.is_empty() => Ok(topic),
+            _ => Err(Wrong::protocol("a topic alias was not set")),
+        }
+    }
+}
+
+/// Those that are set for the client: the first topics that it gets have them.
+#[derive(Debug, Default)]
+pub(super) struct AliasesOut {
+    aliases: HashMap<Box<str>, u16>,
+    max: u16,
+}
+
+impl AliasesOut {
+    pub(super) fn new(max: u16) -> Self {
+        AliasesOut {
+            aliases: HashMap::new(),
+            max,
+        }
+    }
+
+    /// The alias of a topic, if it has or gets one, and whether the topic has to be written with it.
+    pub(super) fn of(&mut self, topic: &str) -> Option<(u16, bool)> {
+        if self.max == 0 {
+            return None;
+        }
+        if let Some(alias) = self.aliases.get(topic) {
+            return Some((*alias, false));
+        }
+        let next = u16::try_from(self.aliases.len()).ok()?.checked_add(1)?;
+        if next > self.max {
+            return None;
+        }
+        self.aliases.insert(topic.into(), next);
+        Some((next, true))
+    }
+
+    /// A packet that would have set an alias was not sent.
+    pub(super) fn forget(&mut self, topic: &str) {
+        // Aliases are counted, so only the newest may go.
+        let newest = u16::try_from(self.aliases.len()).ok();
+        if self.aliases.get(topic).copied() == newest {
+            self.aliases.remove(topic);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_client() {
+        let mut aliases = AliasesIn::new(2);
+        assert!(aliases.get(1).is_err(), "not set");
+        assert_eq!(aliases.set(2, "a/b"), Ok(()));
+        assert!(aliases.get(1).is_err(), "not set yet");
+        assert_eq!(aliases.get(2), Ok("a/b"));
+        assert_eq!(aliases.set(2, "c"), Ok(()));
+        assert_eq!(aliases.get(2), Ok("c"));
+        for wrong in [0, 3, u16::MAX] {
+            let refused = aliases.set(wrong, "d").map_err(|w| w.reason);
+            assert_eq!(refused, Err(Reason::TOPIC_ALIAS_INVALID));
+        }
+    }
+
+    #[test]
+    fn for_the_client() {
+        let mut aliases = AliasesOut::new(2);
+        assert_eq!(aliases.of("a"), Some((1, true)));
+        assert_eq!(aliases.of("b"), Some((2, true)));
+        assert_eq!(aliases.of("a"), Some((1, false)));
+        assert_eq!(aliases.of("c"), None);
+        aliases.forget("b");
+        assert_eq!(aliases.of("c"), Some((2, true)));
+        assert_eq!(AliasesOut::new(0).of("a"), None);
+    }
+}

@@ -1,0 +1,661 @@
+//! One connection: what its packets mean, what is answered, and what is left for others to do.
+
+use std::time::Duration;
+
+use super::alias::{AliasesIn, AliasesOut};
+use super::decode::{Frame, Framed, decode, frame};
+use super::encode::{self, ConnAckTold, PublishHead};
+use super::incoming::{Incoming, Step as InStep};
+use super::outgoing::{Again, Outgoing, Sent, Step as OutStep};
+use super::packet::{Ack, AckKind, Connect, Disconnect, Packet, Publish};
+use super::property::{Properties, Property};
+use super::reason::{Reason, Wrong};
+use super::verb::{Accepted, Delivery, Ended, Received, Refused, Settings, Verb, Will};
+use super::{
+    ALIASES_IN_MAX, ALIASES_OUT_MAX, CLIENT_ID_BYTES_MAX, CONNECT_BYTES_MAX, Qos, Version,
+};
+use crate::outbox::Outbox;
+
+/// A session that never expires (3.1.2.11.2).
+const NEVER_EXPIRES: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing has come.
+    Fresh,
+    /// It is being decided whether it may come in.
+    Asked,
+    Open,
+    Ended,
+}
+
+/// One connection.
+///
+/// # In which order to call
+///
+/// [`receive`](Connection::receive) for bytes, [`handle_timeout`](Connection::handle_timeout) when
+/// [`next_timeout`](Connection::next_timeout) has come. After each verb what the verb says. When the connection is gone,
+/// for whatever reason, [`take_will`](Connection::take_will).
+#[derive(Debug)]
+pub struct Connection {
+    settings: Settings,
+    version: Version,
+    phase: Phase,
+    keep_alive: u16,
+    heard_at: Duration,
+    expiry: u32,
+    /// It wants reason strings (3.1.2.11.7).
+    wants_problems: bool,
+    packet_bytes_max: usize,
+    will: Option<Box<Will>>,
+    incoming: Incoming,
+    outgoing: Outgoing,
+    aliases_in: AliasesIn,
+    aliases_out: AliasesOut,
+    /// Properties that one receiver gets are put together here.
+    scratch: Vec<u8>,
+}
+
+impl Connection {
+    /// One that has just been opened.
+    pub fn new(settings: Settings, now: Duration) -> Self {
+        Connection {
+            settings,
+            version: Version::V4,
+            phase: Phase::Fresh,
+            keep_alive: 0,
+            heard_at: now,
+            expiry: 0,
+            wants_problems: true,
+            packet_bytes_max: usize::MAX,
+            will: None,
+            incoming: Incoming::default(),
+            outgoing: Outgoing::default(),
+            aliases_in: AliasesIn::default(),
+            aliases_out: AliasesOut::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Whether it was let in and has not ended.
+    pub fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    /// Whether nothing is taken before it is decided whether it may come in.
+    pub fn is_asked(&self) -> bool {
+        self.phase == Phase::Asked
+    }
+
+    /// Which text it obeys, once it has said so.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Seconds that its session outlives it; `u32::MAX` is for ever.
+    pub fn session_expiry(&self) -> u32 {
+        self.expiry
+    }
+
+    /// Messages above QoS 0 that its client has not acknowledged.
+    pub fn in_flight(&self) -> usize {
+        self.outgoing.len()
+    }
+
+    /// What a message that is under way is known by.
+    pub fn token_of(&self, packet_id: u16) -> Option<u64> {
+        self.outgoing.token(packet_id)
+    }
+
+    /// Whether one more message above QoS 0 may be delivered.
+    pub fn has_room(&self) -> bool {
+        self.outgoing.has_room()
+    }
+
+    /// Takes one packet from the front of some input.
+    #[inline]
+    pub fn receive<'a>(
+        &mut self,
+        input: &'a [u8],
+        now: Duration,
+        out: &mut Outbox,
+    ) -> Received<'a> {
+        let bytes_max = match self.phase {
+            Phase::Fresh => CONNECT_BYTES_MAX,
+            Phase::Asked => return Received::Partial { frame_bytes: 0 },
+            Phase::Open | Phase::Ended => self.settings.packet_bytes_max,
+        };
+        let frame = match frame(input, bytes_max) {
+            Framed::Whole(frame) => frame,
+            Framed::Partial { frame_bytes } => return Received::Partial { frame_bytes },
+            Framed::Wrong(wrong) => return self.fail(wrong, out),
+        };
+        self.heard_at = now;
+        if self.phase == Phase::Fresh {
+            return self.receive_first(&frame, out);
+        }
+        match decode(&frame, self.version).and_then(|packet| self.handle(packet, out)) {
+            Ok(verb) => Received::Verb(verb, frame.bytes),
+            Err(wrong) => self.fail(wrong, out),
+        }
+    }
+
+    #[cold]
+    fn receive_first<'a>(&mut self, frame: &Frame<'a>, out: &mut Outbox) -> Received<'a> {
+        self.version = version_of(frame);
+        let connect = match decode(frame, self.version) {
+            Ok(Packet::Connect(connect)) => connect,
+            // MQTT-3.1.0-1. Who did not say CONNECT is told nothing.
+            Ok(_) => {
+                self.phase = Phase::Ended;
+                return Received::Ended(Ended(Wrong::protocol("CONNECT does not come first")));
+            }
+            Err(wrong) => return self.fail(wrong, out),
+        };
+        match self.connect(&connect) {
+            Ok(()) => Received::Verb(Verb::Connect(connect), frame.bytes),
+            Err(wrong) => self.fail(wrong, out),
+        }
+    }
+
+    /// Tells a client that its connection is over, if there is a way to.
+    #[cold]
+    fn fail<'a>(&mut self, wrong: Wrong, out: &mut Outbox) -> Received<'a> {
+        match self.phase {
+            // In 3.1.1 a CONNACK tells of what was understood and refused (its 3.1.4 and 3.2.2.3); what is
+            // malformed gets none.
+            Phase::Fresh if self.version == Version::V5 || has_return_code(wrong.reason) => {
+                self.refuse_connect(wrong, out);
+            }
+            Phase::Open => self.tell_disconnect(wrong, out),
+            Phase::Fresh | Phase::Asked | Phase::Ended => {}
+        }
+        self.phase = Phase::Ended;
+        Received::Ended(Ended(wrong))
+    }
+
+    fn refuse_connect(&mut self, wrong: Wrong, out: &mut Outbox) {
+        let told = ConnAckTold {
+            why: if self.wants_problems { wrong.why } else { "" },
+            ..ConnAckTold::default()
+        };
+        // MQTT-3.2.2-6: no session is present.
+        encode::conn_ack(out, self.version, false, wrong.reason, &told);
+    }
+
+    fn tell_disconnect(&self, wrong: Wrong, out: &mut Outbox) {
+        if self.version == Version::V5 {
+            let why = if self.wants_problems { wrong.why } else { "" };
+            encode::disconnect(out, wrong.reason, why);
+        }
+    }
+
+    fn connect(&mut self, connect: &Connect<'_>) -> Result<(), Wrong> {
+        self.keep_alive = connect.keep_alive;
+        // 3.1.1 has two kinds of session: one ends with its connection, the other never.
+        self.expiry = match (self.version, connect.clean_start) {
+            (Version::V4, false) => NEVER_EXPIRES,
+            _ => 0,
+        };
+        self.outgoing.set_max(self.settings.in_flight_max);
+        for property in connect.properties.iter() {
+            self.note_connect_property(&property)?;
+        }
+        let is_nameless = connect.client_id.is_empty();
+        // 3.1.1 MQTT-3.1.3-8.
+        if self.version == Version::V4 && is_nameless && !connect.clean_start {
+            let why = "a client without an id has no session to keep";
+            return Err(Wrong::because(Reason::CLIENT_ID_NOT_VALID, why));
+        }
+        if connect.client_id.len() > CLIENT_ID_BYTES_MAX {
+            let why = "a client id is too long";
+            return Err(Wrong::because(Reason::CLIENT_ID_NOT_VALID, why));
+        }
+        if let Some(will) = &connect.will {
+            // MQTT-3.2.2-12.
+            if self.settings.reject_qos2_publish && will.qos == Qos::ExactlyOnce {
+                let why = "a will of QoS 2 is not taken";
+                return Err(Wrong::because(Reason::QOS_NOT_SUPPORTED, why));
+            }
+            self.will = Some(Box::new(Will::new(will)));
+        }
+        self.phase = Phase::Asked;
+        Ok(())
+    }
+
+    fn note_connect_property(&mut self, property: &Property<'_>) -> Result<(), Wrong> {
+        match *property {
+            Property::SessionExpiry(seconds) => {
+                let max = self.settings.session_expiry_max.unwrap_or(NEVER_EXPIRES);
+                self.expiry = seconds.min(max);
+            }
+            Property::ReceiveMaximum(max) => {
+                self.outgoing.set_max(max.min(self.settings.in_flight_max));
+            }
+            Property::MaximumPacketSize(bytes) => {
+                self.packet_bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX);
+            }
+            Property::TopicAliasMaximum(max) => {
+                self.aliases_out = AliasesOut::new(max.min(ALIASES_OUT_MAX));
+            }
+            Property::RequestProblem(wants) => self.wants_problems = wants,
+            // 4.12: no method is known here.
+            Property::AuthenticationMethod(_) => {
+                let why = "no enhanced authentication is supported";
+                return Err(Wrong::because(Reason::BAD_AUTHENTICATION_METHOD, why));
+            }
+            // MQTT-3.1.2.11.10.
+            Property::AuthenticationData(_) => {
+                return Err(Wrong::protocol(
+                    "authentication data comes without its method",
+                ));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Lets a client in that has asked: CONNACK leaves.
+    pub fn accept(&mut self, accepted: &Accepted<'_>, now: Duration, out: &mut Outbox) {
+        if self.phase != Phase::Asked {
+            return;
+        }
+        self.phase = Phase::Open;
+        self.heard_at = now;
+        let mut told = ConnAckTold::default();
+        if self.version == Version::V5 {
+            let settings = &self.settings;
+            let asked = self.keep_alive;
+            if let Some(max) = settings.keep_alive_max
+                && (asked == 0 || asked > max)
+            {
+                self.keep_alive = max;
+                told.keep_alive = Some(max);
+            }
+            self.aliases_in = AliasesIn::new(ALIASES_IN_MAX);
+            told.alias_maximum = ALIASES_IN_MAX;
+            told.receive_maximum = Some(settings.receive_maximum.max(1));
+            told.packet_bytes_max = u32::try_from(settings.packet_bytes_max).ok();
+            told.maximum_qos = settings.reject_qos2_publish.then_some(Qos::AtLeastOnce);
+            told.session_expiry = settings.session_expiry_max.map(|_| self.expiry);
+            told.assigned_client_id = accepted.assigned_client_id;
+        }
+        let present = accepted.session_present;
+        encode::conn_ack(out, self.version, present, Reason::SUCCESS, &told);
+    }
+
+    /// Refuses a client that has asked. Its will is not sent, as it was never in.
+    pub fn refuse(&mut self, reason: Reason, out: &mut Outbox) {
+        if self.phase == Phase::Asked {
+            let why = "";
+            self.refuse_connect(Wrong { reason, why }, out);
+            self.will = None;
+            self.phase = Phase::Ended;
+        }
+    }
+
+    /// Ends a connection from this side, as when its session was taken over or the server stops.
+    pub fn close(&mut self, reason: Reason, why: &'static str, out: &mut Outbox) {
+        if self.phase == Phase::Open {
+            self.tell_disconnect(Wrong::because(reason, why), out);
+        }
+        self.phase = Phase::Ended;
+    }
+
+    /// What the client leaves, unless it has said that it leaves nothing. Call it once, when the connection is
+    /// gone.
+    pub fn take_will(&mut self) -> Option<Box<Will>> {
+        self.will.take()
+    }
+
+    fn handle<'a>(&mut self, packet: Packet<'a>, out: &mut Outbox) -> Result<Verb<'a>, Wrong> {
+        if self.phase == Phase::Ended {
+            return Ok(Verb::Nothing);
+        }
+        match packet {
+            Packet::Publish(publish) => self.publish(publish, out),
+            Packet::Ack(ack) => self.ack(&ack, out),
+            Packet::Subscribe(subscribe) => Ok(Verb::Subscribe(subscribe)),
+            Packet::Unsubscribe(unsubscribe) => Ok(Verb::Unsubscribe(unsubscribe)),
+            Packet::Ping => {
+                encode::ping_response(out);
+                Ok(Verb::Nothing)
+            }
+            Packet::Disconnect(disconnect) => self.disconnect(&disconnect),
+            // MQTT-3.1.0-2.
+            Packet::Connect(_) => Err(Wrong::protocol("CONNECT comes twice")),
+            // MQTT-4.12.0-6 and -7: there is nothing to go on with.
+            Packet::Auth(_) => Err(Wrong::protocol("AUTH comes without a method")),
+        }
+    }
+
+    #[inline]
+    fn publish<'a>(&mut self, publish: Publish<'a>, out: &mut Outbox) -> Result<Verb<'a>, Wrong> {
+        if !publish.properties.is_empty() {
+            self.note_publish_properties(&publish)?;
+        }
+        let receive_maximum = match self.version {
+            Version::V4 => None,
+            Version::V5 => Some(self.settings.receive_maximum.max(1)),
+        };
+        match publish.qos {
+            Qos::AtMostOnce => Ok(Verb::Publish(publish)),
+            Qos::AtLeastOnce => {
+                self.incoming.publish_once(receive_maximum)?;
+                Ok(Verb::Publish(publish))
+            }
+            Qos::ExactlyOnce => {
+                // MQTT-3.2.2-11.
+                if self.settings.reject_qos2_publish {
+                    let why = "QoS 2 is not taken";
+                    return Err(Wrong::because(Reason::QOS_NOT_SUPPORTED, why));
+                }
+                let id = publish.packet_id;
+                let step = self.incoming.publish_exactly(id, receive_maximum)?;
+                Ok(match step {
+                    InStep::Take => Verb::Hold(publish),
+                    InStep::Wait => Verb::Nothing,
+                    InStep::Answer(reason) => {
+                        encode::ack(out, self.version, AckKind::PubRec, id, reason);
+                        Verb::Nothing
+                    }
+                })
+            }
+        }
+    }
+
+    fn note_publish_properties(&mut self, publish: &Publish<'_>) -> Result<(), Wrong> {
+        for property in publish.properties.iter() {
+            match property {
+                Property::TopicAlias(alias) if publish.topic.is_empty() => {
+                    self.aliases_in.get(alias)?;
+                }
+                Property::TopicAlias(alias) => self.aliases_in.set(alias, publish.topic)?,
+                // MQTT-3.3.4-6.
+                Property::SubscriptionId(_) => {
+                    return Err(Wrong::protocol("a client sends a subscription identifier"));
+                }
+                // MQTT-3.3.2-14.
+                Property::ResponseTopic(topic)
+                    if topic.is_empty() || topic.contains(['+', '#']) =>
+                {
+                    return Err(Wrong::protocol("a response topic is not a topic name"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The topic name of a publish that this connection has just handed out.
+    #[inline]
+    pub fn topic_of<'a>(&'a self, publish: &Publish<'a>) -> &'a str {
+        if !publish.topic.is_empty() {
+            return publish.topic;
+        }
+        let alias = publish
+            .properties
+            .iter()
+            .find_map(|property| match property {
+                Property::TopicAlias(alias) => Some(alias),
+                _ => None,
+            });
+        alias.map_or("", |alias| self.aliases_in.get(alias).unwrap_or_default())
+    }
+
+    fn ack<'a>(&mut self, ack: &Ack<'_>, out: &mut Outbox) -> Result<Verb<'a>, Wrong> {
+        let packet_id = ack.packet_id;
+        if ack.kind == AckKind::PubRel {
+            return Ok(match self.incoming.release(packet_id)? {
+                InStep::Take => Verb::Release { packet_id },
+                InStep::Wait => Verb::Nothing,
+                InStep::Answer(reason) => {
+                    encode::ack(out, self.version, AckKind::PubComp, packet_id, reason);
+                    Verb::Nothing
+                }
+            });
+        }
+        let step = match ack.kind {
+            AckKind::PubAck => self.outgoing.acknowledged(packet_id)?,
+            AckKind::PubRec => self.outgoing.received(packet_id, ack.reason)?,
+            AckKind::PubRel | AckKind::PubComp => self.outgoing.complete(packet_id)?,
+        };
+        Ok(match step {
+            OutStep::Done { token } => Verb::Done { token },
+            OutStep::Received { token } => Verb::Note { token, packet_id },
+            OutStep::Complete { token } => Verb::Complete { token, packet_id },
+            OutStep::Release(reason) => {
+                encode::ack(out, self.version, AckKind::PubRel, packet_id, reason);
+                Verb::Nothing
+            }
+            OutStep::Ignore => Verb::Nothing,
+        })
+    }
+
+    fn disconnect<'a>(&mut self, disconnect: &Disconnect<'_>) -> Result<Verb<'a>, Wrong> {
+        for property in disconnect.properties.iter() {
+            match property {
+                // MQTT-3.14.2.2.2: what was to end with the connection cannot be kept after all.
+                Property::SessionExpiry(seconds) if seconds > 0 && self.expiry == 0 => {
+                    return Err(Wrong::protocol("a session expiry is set that was 0"));
+                }
+                Property::SessionExpiry(seconds) => {
+                    let max = self.settings.session_expiry_max.unwrap_or(NEVER_EXPIRES);
+                    self.expiry = seconds.min(max);
+                }
+                // Table 2-4: of a server's DISCONNECT only.
+                Property::ServerReference(_) => {
+                    return Err(Wrong::malformed("a client sends a server reference"));
+                }
+                _ => {}
+            }
+        }
+        // MQTT-3.14.4-3; 3.1.1 MQTT-3.14.4-3 likewise.
+        if disconnect.reason == Reason::SUCCESS {
+            self.will = None;
+        }
+        self.phase = Phase::Ended;
+        Ok(Verb::Disconnect)
+    }
+
+    /// A message of QoS 1 is where it has to be, or will not be: PUBACK leaves. In 3.1.1, which has no word for
+    /// a failure, the connection ends instead.
+    pub fn acknowledge(
+        &mut self,
+        packet_id: u16,
+        reason: Reason,
+        out: &mut Outbox,
+    ) -> Option<Ended> {
+        if self.incoming.acknowledged() && self.phase == Phase::Open {
+            return self.answer(AckKind::PubAck, packet_id, reason, out);
+        }
+        None
+    }
+
+    /// A message of QoS 2 is stored, or will not be: PUBREC leaves, as for [`acknowledge`](Connection::acknowledge).
+    pub fn held(&mut self, packet_id: u16, reason: Reason, out: &mut Outbox) -> Option<Ended> {
+        let is_stored = !reason.is_failure();
+        if self.incoming.held(packet_id, is_stored) && self.phase == Phase::Open {
+            return self.answer(AckKind::PubRec, packet_id, reason, out);
+        }
+        None
+    }
+
+    /// A message of QoS 2 is published: PUBCOMP leaves.
+    pub fn released(&mut self, packet_id: u16, out: &mut Outbox) {
+        if self.incoming.released(packet_id) && self.phase == Phase::Open {
+            encode::ack(
+                out,
+                self.version,
+                AckKind::PubComp,
+                packet_id,
+                Reason::SUCCESS,
+            );
+        }
+    }
+
+    /// That a message of QoS 2 was received is stored: PUBREL leaves.
+    pub fn noted(&mut self, packet_id: u16, out: &mut Outbox) {
+        if self.outgoing.noted(packet_id) && self.phase == Phase::Open {
+            encode::ack(
+                out,
+                self.version,
+                AckKind::PubRel,
+                packet_id,
+                Reason::SUCCESS,
+            );
+        }
+    }
+
+    fn answer(
+        &mut self,
+        kind: AckKind,
+        packet_id: u16,
+        reason: Reason,
+        out: &mut Outbox,
+    ) -> Option<Ended> {
+        if self.version == Version::V4 && reason.is_failure() {
+            self.phase = Phase::Ended;
+            let why = "a message could not be taken";
+            return Some(Ended(Wrong::because(reason, why)));
+        }
+        encode::ack(out, self.version, kind, packet_id, reason);
+        None
+    }
+
+    /// The QoS that a filter gets which asks for this one.
+    pub fn granted(&self, asked: Qos) -> Qos {
+        match self.settings.downgrade_qos2_subscribe {
+            true => asked.min(Qos::AtLeastOnce),
+            false => asked,
+        }
+    }
+
+    /// SUBACK leaves: a reason for each filter, in order (MQTT-3.8.4-5 and -6).
+    pub fn subscribed(&mut self, packet_id: u16, reasons: &[Reason], out: &mut Outbox) {
+        encode::filter_ack(out, self.version, true, packet_id, reasons);
+    }
+
+    /// UNSUBACK leaves: a reason for each filter, in order (MQTT-3.11.3-1).
+    pub fn unsubscribed(&mut self, packet_id: u16, reasons: &[Reason], out: &mut Outbox) {
+        encode::filter_ack(out, self.version, false, packet_id, reasons);
+    }
+
+    /// What a session had under way towards its client, in the order in which it was sent: after
+    /// [`accept`](Connection::accept), and before [`again`](Connection::again).
+    pub fn restore(&mut self, packet_id: u16, token: u64, qos: Qos, was_received: bool) {
+        self.outgoing.restore(packet_id, token, qos, was_received);
+    }
+
+    /// Identifiers of the messages that a session holds for their PUBREL.
+    pub fn restore_held(&mut self, held: impl Iterator<Item = u16>) {
+        self.incoming.resume(held);
+    }
+
+    /// Sends again what was under way: PUBRELs leave, and `publish` has each message delivered anew with its
+    /// identifier and its token (MQTT-4.4.0-1, 4.6).
+    pub fn again(
+        &mut self,
+        out: &mut Outbox,
+        mut publish: impl FnMut(&mut Connection, u16, u64, &mut Outbox),
+    ) {
+        for again in self.outgoing.again() {
+            match again {
+                Again::Publish { id, token } => publish(self, id, token, out),
+                Again::Release { id } => {
+                    self.outgoing.noted(id);
+                    encode::ack(out, self.version, AckKind::PubRel, id, Reason::SUCCESS);
+                }
+            }
+        }
+    }
+
+    /// Queues a message without its payload, which is to follow. Returns its packet identifier, 0 for QoS 0.
+    ///
+    /// # Errors
+    /// Says why nothing was queued.
+    #[inline]
+    pub fn deliver(&mut self, delivery: &Delivery<'_>, out: &mut Outbox) -> Result<u16, Refused> {
+        let packet_id = match delivery.qos {
+            Qos::AtMostOnce => 0,
+            qos => match self.outgoing.send(delivery.token, qos, delivery.packet_id) {
+                Sent::As(id) => id,
+                Sent::UnderWay => return Err(Refused::UnderWay),
+                Sent::NoRoom => return Err(Refused::NoRoom),
+            },
+        };
+        self.scratch.clear();
+        let mut topic = delivery.topic;
+        let mut is_alias_new = false;
+        if self.version == Version::V5 {
+            for identifier in delivery.identifiers {
+                Property::SubscriptionId(*identifier).write(&mut self.scratch);
+            }
+            if let Some((alias, is_new)) = self.aliases_out.of(topic) {
+                Property::TopicAlias(alias).write(&mut self.scratch);
+                is_alias_new = is_new;
+                topic = if is_new { topic } else { "" };
+            }
+        }
+        let head = PublishHead {
+            version: self.version,
+            topic,
+            packet_id,
+            qos: delivery.qos,
+            dup: delivery.dup && delivery.qos != Qos::AtMostOnce,
+            retain: delivery.retain,
+            properties: delivery.properties,
+            own_properties: Properties::written(&self.scratch),
+            payload_bytes: delivery.payload_bytes,
+        };
+        if head.write(out, self.packet_bytes_max) {
+            return Ok(packet_id);
+        }
+        if is_alias_new {
+            self.aliases_out.forget(delivery.topic);
+        }
+        if packet_id != 0 {
+            self.outgoing.unsend(packet_id);
+        }
+        Err(Refused::TooLarge)
+    }
+
+    /// When [`handle_timeout`](Connection::handle_timeout) is to be called: one and a half times the keep alive
+    /// after the last packet (MQTT-3.1.2-22; 3.1.1 MQTT-3.1.2-24).
+    pub fn next_timeout(&self) -> Option<Duration> {
+        let is_open = self.phase == Phase::Open && self.keep_alive > 0;
+        let patience = Duration::from_secs(u64::from(self.keep_alive)) * 3 / 2;
+        is_open.then_some(self.heard_at + patience)
+    }
+
+    /// Ends a connection whose client is silent for too long.
+    pub fn handle_timeout(&mut self, now: Duration, out: &mut Outbox) -> Option<Ended> {
+        if self.next_timeout().is_none_or(|at| now < at) {
+            return None;
+        }
+        let why = "nothing was heard for one and a half times the keep alive";
+        let wrong = Wrong::because(Reason::KEEP_ALIVE_TIMEOUT, why);
+        self.tell_disconnect(wrong, out);
+        self.phase = Phase::Ended;
+        Some(Ended(wrong))
+    }
+}
+
+/// Which text a CONNECT obeys, so that it can be refused in its own words; any other packet is read as
+/// of 3.1.1.
+fn version_of(frame: &Frame<'_>) -> Version {
+    match frame.body.get(..7) {
+        Some(b"\x00\x04MQTT\x05") => Version::V5,
+        _ => Version::V4,
+    }
+}
+
+/// Whether a CONNACK of 3.1.1 can say it.
+fn has_return_code(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::UNSUPPORTED_PROTOCOL_VERSION
+            | Reason::CLIENT_ID_NOT_VALID
+            | Reason::QOS_NOT_SUPPORTED
+    )
+}

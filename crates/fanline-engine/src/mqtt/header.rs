@@ -1,0 +1,335 @@
+//! Properties of a message as NATS headers, and back; the table is in `docs/formats/mqtt.md`.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::property::Property;
+use super::topic::subject_to_topic;
+use super::{Publish, Qos, TEXT_BYTES_MAX};
+
+const FIRST_LINE: &[u8] = b"NATS/1.0\r\n";
+const CONTENT_TYPE: &str = "Content-Type";
+const PAYLOAD_FORMAT: &str = "Mqtt-Payload-Format";
+const CORRELATION_DATA: &str = "Mqtt-Correlation-Data";
+const USER_PROPERTY: &str = "Mqtt-User-Property";
+const RETAIN: &str = "Mqtt-Retain";
+const QOS: &str = "Nmqtt-Pub";
+const TTL: &str = "Nats-TTL";
+/// The id hash of the publisher, where it has a subscription that asks for No Local.
+const CLIENT: &str = "Nmqtt-Client";
+/// Where an answer goes, for messages that are kept: what is kept has no reply subject.
+const RESPONSE_TOPIC: &str = "Mqtt-Response-Topic";
+/// What every block of headers that says a QoS begins with.
+const QOS_FIRST: &[u8] = b"NATS/1.0\r\nNmqtt-Pub: ";
+/// Names that say something to the server, and so may not come from a device.
+const RESERVED: [&str; 3] = ["Nats-", "Nmqtt-", "Mqtt-"];
+
+/// Appends the headers of a publish; nothing when there is nothing to say. Its response topic is a reply
+/// subject, and not among them.
+pub fn write_headers(publish: &Publish<'_>, out: &mut Vec<u8>) {
+    let is_plain = publish.qos == Qos::AtMostOnce && !publish.retain;
+    if is_plain && publish.properties.is_empty() {
+        return;
+    }
+    let before = out.len();
+    out.extend_from_slice(FIRST_LINE);
+    match publish.qos {
+        Qos::AtMostOnce => {}
+        Qos::AtLeastOnce => line(out, QOS, "1"),
+        Qos::ExactlyOnce => line(out, QOS, "2"),
+    }
+    if publish.retain {
+        line(out, RETAIN, "1");
+    }
+    for property in publish.properties.iter() {
+        write_header(&property, !is_plain, out);
+    }
+    match out.len() == before + FIRST_LINE.len() {
+        true => out.truncate(before),
+        false => out.extend_from_slice(b"\r\n"),
+    }
+}
+
+/// Appends the headers of a publish, and whose it is, for subscriptions that ask for No Local.
+pub fn write_headers_of(publish: &Publish<'_>, client: &str, out: &mut Vec<u8>) {
+    let before = out.len();
+    write_headers(publish, out);
+    match out.len() == before {
+        true => out.extend_from_slice(FIRST_LINE),
+        false => out.truncate(out.len() - 2),
+    }
+    line(out, CLIENT, client);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// With which QoS a device has published the message of these headers; 0 for all others.
+#[inline]
+pub fn qos_of(block: &[u8]) -> Qos {
+    match block.strip_prefix(QOS_FIRST) {
+        Some([b'1', ..]) => Qos::AtLeastOnce,
+        Some([b'2', ..]) => Qos::ExactlyOnce,
+        _ => Qos::AtMostOnce,
+    }
+}
+
+fn value_of<'a>(block: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
+    let mut all = Headers::new(block);
+    let found = all.find(|(name, _)| *name == wanted.as_bytes());
+    found.map(|(_, value)| value)
+}
+
+/// Whether it was published with RETAIN.
+pub fn was_retained(block: &[u8]) -> bool {
+    value_of(block, RETAIN) == Some(b"1")
+}
+
+/// The id hash of its publisher, as far as that is told.
+pub fn client_of(block: &[u8]) -> Option<&[u8]> {
+    value_of(block, CLIENT)
+}
+
+/// How many seconds it lives from when it was published.
+pub fn ttl_of(block: &[u8]) -> Option<u32> {
+    let value = std::str::from_utf8(value_of(block, TTL)?).ok()?;
+    value.strip_suffix('s').unwrap_or(value).parse().ok()
+}
+
+fn write_header(property: &Property<'_>, is_kept: bool, out: &mut Vec<u8>) {
+    match *property {
+        Property::ContentType(value) if is_value(value) => line(out, CONTENT_TYPE, value),
+        Property::PayloadFormat(true) => line(out, PAYLOAD_FORMAT, "1"),
+        Property::CorrelationData(data) => line(out, CORRELATION_DATA, &STANDARD.encode(data)),
+        // A TTL of nothing is refused by streams; what is over at once is a second old at the most.
+        Property::MessageExpiry(seconds) => {
+            line(out, TTL, itoa::Buffer::new().format(seconds.max(1)));
+        }
+        Property::ResponseTopic(topic) if is_kept && is_value(topic) => {
+            line(out, RESPONSE_TOPIC, topic);
+        }
+        Property::User(name, value) if is_name(name) && is_value(value) => line(out, name, value),
+        Property::User(name, value) => {
+            let both = [STANDARD.encode(name), STANDARD.encode(value)];
+            line(out, USER_PROPERTY, &both.join("."));
+        }
+        _ => {}
+    }
+}
+
+fn line(out: &mut Vec<u8>, name: &str, value: &str) {
+    for part in [name, ": ", value, "\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+}
+
+/// Whether a device may name a header so, and gets it back as it was.
+fn is_name(name: &str) -> bool {
+    let starts_with = |prefix: &&str| {
+        let start = name.as_bytes().get(..prefix.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+    };
+    !name.is_empty()
+        && name.trim() == name
+        && !name.bytes().any(|b| matches!(b, b':' | b'\r' | b'\n'))
+        && !RESERVED.iter().any(starts_with)
+        && !name.eq_ignore_ascii_case(CONTENT_TYPE)
+}
+
+fn is_value(value: &str) -> bool {
+    value.trim() == value && !value.bytes().any(|b| matches!(b, b'\r' | b'\n'))
+}
+
+/// The headers of a block, in order, as far as they are well formed.
+#[derive(Clone, Debug)]
+pub struct Headers<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Headers<'a> {
+    /// Those of a block that begins with its version; a status in that line is no header.
+    pub fn new(block: &'a [u8]) -> Self {
+        let end = block.windows(2).position(|pair| pair == b"\r\n");
+        Headers {
+            rest: end.map_or(&[][..], |end| &block[end + 2..]),
+        }
+    }
+}
+
+impl<'a> Iterator for Headers<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let end = self.rest.windows(2).position(|pair| pair == b"\r\n")?;
+            let line = &self.rest[..end];
+            self.rest = &self.rest[end + 2..];
+            if let Some(colon) = line.iter().position(|b| *b == b':') {
+                let value = line[colon + 1..].trim_ascii();
+                return Some((line[..colon].trim_ascii(), value));
+            }
+        }
+    }
+}
+
+/// Appends the properties that a message has for a client of 5.0, from its headers and its reply
+/// subject; both may be empty. The block's length does not come before it.
+///
+/// `expiry` is how many seconds of its life are left, if it has an end (3.3.2.3.3).
+pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &mut Vec<u8>) {
+    if let Some(seconds) = expiry {
+        Property::MessageExpiry(seconds).write(out);
+    }
+    if !reply.is_empty() {
+        let mut topic = String::new();
+        if subject_to_topic(reply, &mut topic).is_ok() {
+            Property::ResponseTopic(&topic).write(out);
+        }
+    }
+    let mut has_response = !reply.is_empty();
+    let mut has_content_type = false;
+    let mut has_correlation = false;
+    for (name, value) in Headers::new(block) {
+        // What is base64 may be longer than what it stands for, so its length is not looked at here.
+        let (Some(name), Ok(encoded)) = (text(name), std::str::from_utf8(value)) else {
+            continue;
+        };
+        match (name, text(value)) {
+            // Each of them once (3.3.2.3): the first counts.
+            (CONTENT_TYPE, Some(value)) if !has_content_type => {
+                has_content_type = true;
+                Property::ContentType(value).write(out);
+            }
+            (CORRELATION_DATA, _) if !has_correlation => {
+                if let Ok(data) = STANDARD.decode(encoded)
+                    && data.len() <= TEXT_BYTES_MAX
+                {
+                    has_correlation = true;
+                    Property::CorrelationData(&data).write(out);
+                }
+            }
+            (USER_PROPERTY, _) => write_encoded(encoded, out),
+            (RESPONSE_TOPIC, Some(topic)) if !has_response && !topic.contains(['+', '#']) => {
+                has_response = true;
+                Property::ResponseTopic(topic).write(out);
+            }
+            (RESPONSE_TOPIC, _) => {}
+            (PAYLOAD_FORMAT | CORRELATION_DATA | RETAIN | QOS | TTL | CLIENT, _) | (_, None) => {}
+            (name, Some(value)) => Property::User(name, value).write(out),
+        }
+    }
+    let says_text =
+        |(name, value): (&[u8], &[u8])| name == PAYLOAD_FORMAT.as_bytes() && value == b"1";
+    if Headers::new(block).any(says_text) {
+        Property::PayloadFormat(true).write(out);
+    }
+}
+
+fn write_encoded(value: &str, out: &mut Vec<u8>) {
+    let decode = |part: &str| {
+        let bytes = STANDARD.decode(part).ok()?;
+        text(&bytes).map(str::to_owned)
+    };
+    if let Some((name, value)) = value.split_once('.')
+        && let (Some(name), Some(value)) = (decode(name), decode(value))
+    {
+        Property::User(&name, &value).write(out);
+    }
+}
+
+/// A text that a property can be (1.5.4).
+fn text(bytes: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    (bytes.len() <= TEXT_BYTES_MAX && !bytes.contains(&0)).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mqtt::Properties;
+
+    fn publish(properties: &[u8]) -> Publish<'_> {
+        Publish {
+            topic: "a",
+            packet_id: 0,
+            qos: Qos::AtMostOnce,
+            dup: false,
+            retain: false,
+            properties: Properties::written(properties),
+            payload: b"",
+        }
+    }
+
+    fn block_of(properties: &[Property<'_>]) -> Vec<u8> {
+        let mut block = Vec::new();
+        for property in properties {
+            property.write(&mut block);
+        }
+        block
+    }
+
+    #[test]
+    fn nothing_to_say_is_no_headers() {
+        let mut out = Vec::new();
+        write_headers(&publish(b""), &mut out);
+        let silent = block_of(&[
+            Property::PayloadFormat(false),
+            Property::TopicAlias(1),
+            Property::ResponseTopic("b"),
+        ]);
+        write_headers(&publish(&silent), &mut out);
+        assert_eq!(out, b"");
+    }
+
+    #[test]
+    fn headers_as_they_are_written() {
+        let block = block_of(&[
+            Property::User("a", "b"),
+            Property::MessageExpiry(0),
+            Property::User("Nats-Rollup", "all"),
+        ]);
+        let mut publish = publish(&block);
+        publish.qos = Qos::AtLeastOnce;
+        publish.retain = true;
+        let mut out = Vec::new();
+        write_headers(&publish, &mut out);
+        let wanted = "NATS/1.0\r\nNmqtt-Pub: 1\r\nMqtt-Retain: 1\r\na: b\r\nNats-TTL: 1\r\n\
+                      Mqtt-User-Property: TmF0cy1Sb2xsdXA=.YWxs\r\n\r\n";
+        assert_eq!(String::from_utf8(out), Ok(wanted.to_owned()));
+    }
+
+    #[test]
+    fn what_is_said_comes_back() {
+        let told = [
+            Property::ContentType("text/plain"),
+            Property::CorrelationData(b"\0\xff"),
+            Property::User("k", "v"),
+            Property::User("k", "w"),
+            Property::User("", "empty name"),
+            Property::User("a:b", " blank ends "),
+            Property::User("nats-ttl", "1"),
+            Property::User("content-type", "another"),
+            Property::PayloadFormat(true),
+        ];
+        let block = block_of(&told);
+        let mut headers = Vec::new();
+        write_headers(&publish(&block), &mut headers);
+        let mut back = Vec::new();
+        write_properties(&headers, b"", None, &mut back);
+        let read: Vec<_> = Properties::written(&back).iter().collect();
+        assert_eq!(read, told);
+    }
+
+    #[test]
+    fn headers_of_a_nats_client() {
+        let block = b"NATS/1.0 503\r\nX: 1\r\nbad line\r\nY:2\r\nZ: \xff\r\nNmqtt-Pub: 2\r\n\r\n";
+        let mut out = Vec::new();
+        write_properties(block, b"_INBOX.a.b", Some(5), &mut out);
+        let read: Vec<_> = Properties::written(&out).iter().collect();
+        let wanted = [
+            Property::MessageExpiry(5),
+            Property::ResponseTopic("_INBOX/a/b"),
+            Property::User("X", "1"),
+            Property::User("Y", "2"),
+        ];
+        assert_eq!(read, wanted);
+    }
+}

@@ -1,0 +1,174 @@
+//! What a client publishes above QoS 0 and has not been acknowledged to the end (4.3, 4.9).
+
+use hashbrown::HashMap;
+
+use super::reason::{Reason, Wrong};
+
+/// How far a message of QoS 2 is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// PUBREC leaves when it is stored.
+    Storing,
+    /// PUBREC has left; PUBREL is awaited.
+    Stored,
+    /// PUBREL has come; PUBCOMP leaves when it is published.
+    Releasing,
+}
+
+/// What is to be done about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Hand it on.
+    Take,
+    /// It is answered with this.
+    Answer(Reason),
+    /// Its answer is on its way.
+    Wait,
+}
+
+/// The messages in one direction.
+#[derive(Debug, Default)]
+pub(super) struct Incoming {
+    /// Of QoS 1: how many are not acknowledged.
+    once: usize,
+    /// Of QoS 2, by packet identifier.
+    exactly: HashMap<u16, Stage>,
+}
+
+impl Incoming {
+    /// What a session held already when its client came back.
+    pub(super) fn resume(&mut self, held: impl Iterator<Item = u16>) {
+        self.exactly.extend(held.map(|id| (id, Stage::Stored)));
+    }
+
+    /// One more is begun; `receive_maximum` is what CONNACK said, if it could (3.3.4).
+    fn check_quota(&self, receive_maximum: Option<u16>) -> Result<(), Wrong> {
+        let open = self.once + self.exactly.len();
+        match receive_maximum {
+            Some(max) if open >= usize::from(max) => {
+                let why = "more is published than may wait to be acknowledged";
+                Err(Wrong::because(Reason::RECEIVE_MAXIMUM_EXCEEDED, why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// PUBLISH with QoS 1. One that was sent before is a new one (4.3.2).
+    pub(super) fn publish_once(&mut self, receive_maximum: Option<u16>) -> Result<(), Wrong> {
+        self.check_quota(receive_maximum)?;
+        self.once += 1;
+        Ok(())
+    }
+
+    /// PUBACK leaves; false when nothing waits for one.
+    pub(super) fn acknowledged(&mut self) -> bool {
+        let is_awaited = self.once > 0;
+        self.once = self.once.saturating_sub(1);
+        is_awaited
+    }
+
+    /// PUBLISH with QoS 2. One with an identifier that is in use is the same message (MQTT-4.3.3-10).
+    pub(super) fn publish_exactly(
+        &mut self,
+        id: u16,
+        receive_maximum: Option<u16>,
+    ) -> Result<Step, Wrong> {
+        match self.exactly.get(&id) {
+            Some(Stage::Storing) => Ok(Step::Wait),
+            Some(Stage::Stored) => Ok(Step::Answer(Reason::SUCCESS)),
+            // Whoever has sent PUBREL must not send PUBLISH again (MQTT-4.3.3-6).
+            Some(Stage::Releasing) => Err(Wrong::protocol(
+                "a message is published again after its PUBREL",
+            )),
+            None => {
+                self.check_quota(receive_maximum)?;
+                self.exactly.insert(id, Stage::Storing);
+                Ok(Step::Take)
+            }
+        }
+    }
+
+    /// A message of QoS 2 is stored, or will not be; false when nothing waits for that.
+    pub(super) fn held(&mut self, id: u16, is_stored: bool) -> bool {
+        let Some(stage) = self.exactly.get_mut(&id) else {
+            return false;
+        };
+        if *stage != Stage::Storing {
+            return false;
+        }
+        match is_stored {
+            true => *stage = Stage::Stored,
+            false => {
+                self.exactly.remove(&id);
+            }
+        }
+        true
+    }
+
+    /// PUBREL.
+    pub(super) fn release(&mut self, id: u16) -> Result<Step, Wrong> {
+        match self.exactly.get_mut(&id) {
+            Some(stage @ Stage::Stored) => {
+                *stage = Stage::Releasing;
+                Ok(Step::Take)
+            }
+            Some(Stage::Releasing) => Ok(Step::Wait),
+            Some(Stage::Storing) => Err(Wrong::protocol("PUBREL comes before its PUBREC")),
+            // 3.7.2.1: not an error by itself, after a session was lost.
+            None => Ok(Step::Answer(Reason::PACKET_ID_NOT_FOUND)),
+        }
+    }
+
+    /// PUBCOMP leaves; false when nothing waits for one.
+    pub(super) fn released(&mut self, id: u16) -> bool {
+        match self.exactly.get(&id) {
+            Some(Stage::Releasing) => self.exactly.remove(&id).is_some(),
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_once() {
+        let mut incoming = Incoming::default();
+        assert_eq!(incoming.publish_exactly(7, Some(2)), Ok(Step::Take));
+        assert_eq!(incoming.publish_exactly(7, Some(2)), Ok(Step::Wait));
+        assert!(incoming.release(7).is_err());
+        assert!(incoming.held(7, true) && !incoming.held(7, true));
+        let again = incoming.publish_exactly(7, Some(2));
+        assert_eq!(again, Ok(Step::Answer(Reason::SUCCESS)));
+        assert_eq!(incoming.release(7), Ok(Step::Take));
+        assert_eq!(incoming.release(7), Ok(Step::Wait));
+        assert!(incoming.publish_exactly(7, Some(2)).is_err());
+        assert!(incoming.released(7) && !incoming.released(7));
+        let unknown = incoming.release(7);
+        assert_eq!(unknown, Ok(Step::Answer(Reason::PACKET_ID_NOT_FOUND)));
+        assert_eq!(incoming.publish_exactly(7, Some(2)), Ok(Step::Take));
+    }
+
+    #[test]
+    fn the_receive_maximum_counts_both_kinds() {
+        let mut incoming = Incoming::default();
+        assert_eq!(incoming.publish_once(Some(2)), Ok(()));
+        assert_eq!(incoming.publish_exactly(1, Some(2)), Ok(Step::Take));
+        let refused = incoming.publish_once(Some(2)).map_err(|w| w.reason);
+        assert_eq!(refused, Err(Reason::RECEIVE_MAXIMUM_EXCEEDED));
+        // The same message again is not one more.
+        assert_eq!(incoming.publish_exactly(1, Some(2)), Ok(Step::Wait));
+        assert!(incoming.acknowledged());
+        assert_eq!(incoming.publish_once(Some(2)), Ok(()));
+        assert_eq!(incoming.publish_once(None), Ok(()), "3.1.1 knows no such");
+    }
+
+    #[test]
+    fn what_was_held_is_released_after_a_resume() {
+        let mut incoming = Incoming::default();
+        incoming.resume([3, 4].into_iter());
+        assert_eq!(incoming.release(3), Ok(Step::Take));
+        assert!(incoming.released(3));
+    }
+}

@@ -1,0 +1,120 @@
+//! MQTT 3.1.1 and 5.0: packets, names, and what a connection and a session of it decide. Like the
+//! rest of the engine it is handed bytes and the time, and waits for nothing. What it means for
+//! subjects, headers and records is in `docs/formats/mqtt.md`.
+//!
+//! The version is a parameter. Clauses are cited as in the texts of OASIS, those of 5.0 unless it
+//! says otherwise.
+
+mod alias;
+mod bytes;
+mod connection;
+mod decode;
+mod encode;
+mod header;
+mod incoming;
+mod names;
+mod outgoing;
+mod packet;
+mod property;
+mod reason;
+mod record;
+mod sessions;
+mod subscription;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod topic;
+mod verb;
+
+pub use connection::Connection;
+pub use decode::{Frame, Framed, decode, frame};
+pub use encode::{PublishHead, packet_bytes};
+pub use header::{
+    Headers, client_of, qos_of, ttl_of, was_retained, write_headers, write_headers_of,
+    write_properties,
+};
+pub use names::Names;
+pub use outgoing::kept_id;
+pub use packet::{
+    Ack, AckKind, Connect, ConnectWill, Disconnect, Filters, Packet, Publish, Subscribe,
+    SubscribeFilter, Unsubscribe,
+};
+pub use property::{Properties, Property};
+pub use reason::{Reason, Wrong};
+pub use record::{SessionRecord, id_hash};
+pub use sessions::{Due, Opened, SessionKey, Sessions};
+pub use subscription::{RetainHandling, Subscription, SubscriptionOptions, Subscriptions};
+pub use topic::{
+    NameError, Shared, check_filter, filter_to_subject, is_hidden, parent_subject, split_shared,
+    subject_to_topic, topic_to_subject,
+};
+pub use verb::{Accepted, Delivery, Ended, Received, Refused, Settings, Verb, Will};
+
+/// Most bytes of a text or of binary data: its length has two bytes (1.5.4, 1.5.6).
+pub const TEXT_BYTES_MAX: usize = 65_535;
+/// Most that a variable byte integer holds (1.5.5), and so most bytes of a packet after its first two to five.
+pub const VARIABLE_MAX: u32 = 268_435_455;
+/// Most bytes of a CONNECT, which comes before anybody is known. More: closed.
+pub const CONNECT_BYTES_MAX: usize = 256 * 1024;
+/// Most bytes of a client id. More: 0x85, or 2 in 3.1.1.
+pub const CLIENT_ID_BYTES_MAX: usize = 1024;
+/// Most filters of one SUBSCRIBE or UNSUBSCRIBE. More: 0x97 in 5.0, closed.
+pub const FILTERS_MAX: usize = 1024;
+/// Most topic aliases that a client may set (3.1.2.11.5). More: 0x94, closed.
+pub const ALIASES_IN_MAX: u16 = 64;
+/// Most topic aliases that are set for a client, whatever it would take.
+pub const ALIASES_OUT_MAX: u16 = 16;
+
+/// Which text a connection obeys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// 3.1.1, level 4.
+    #[default]
+    V4,
+    /// 5.0, level 5.
+    V5,
+}
+
+impl Version {
+    /// The protocol level of CONNECT (3.1.2.2).
+    pub fn level(self) -> u8 {
+        match self {
+            Version::V4 => 4,
+            Version::V5 => 5,
+        }
+    }
+}
+
+/// How surely a message arrives (4.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Qos {
+    /// 0: at most once.
+    #[default]
+    AtMostOnce,
+    /// 1: at least once.
+    AtLeastOnce,
+    /// 2: exactly once.
+    ExactlyOnce,
+}
+
+impl Qos {
+    /// From its two bits; 3 is none.
+    pub fn from_bits(bits: u8) -> Option<Self> {
+        match bits {
+            0 => Some(Qos::AtMostOnce),
+            1 => Some(Qos::AtLeastOnce),
+            2 => Some(Qos::ExactlyOnce),
+            _ => None,
+        }
+    }
+
+    /// Its two bits.
+    pub fn bits(self) -> u8 {
+        match self {
+            Qos::AtMostOnce => 0,
+            Qos::AtLeastOnce => 1,
+            Qos::ExactlyOnce => 2,
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! What is delivered above QoS 0 and was not acknowledged to the end (4.3, 4.4, 4.9).
+
+use hashbrown::HashMap;
+
+use super::Qos;
+use super::reason::{Reason, Wrong};
+
+/// How far a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// QoS 1: PUBLISH has left.
+    AwaitsAck,
+    /// QoS 2: PUBLISH has left.
+    AwaitsReceived,
+    /// PUBREC has come; PUBREL leaves when that is stored.
+    Noting,
+    /// PUBREL has left.
+    AwaitsComplete,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    /// What whoever keeps the message knows it by.
+    token: u64,
+    /// Which came before which.
+    order: u64,
+    stage: Stage,
+}
+
+/// What an acknowledgement means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The message is done with; a reason that is a failure says how.
+    Done { token: u64 },
+    /// Note that it was received, then [`Outgoing::noted`].
+    Received { token: u64 },
+    /// The PUBREL is done with too.
+    Complete { token: u64 },
+    /// PUBREL leaves at once, with this.
+    Release(Reason),
+    /// It means nothing.
+    Ignore,
+}
+
+/// What is to be sent again when a client is back (MQTT-4.4.0-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// PUBLISH with DUP.
+    Publish { id: u16, token: u64 },
+    /// PUBREL.
+    Release { id: u16 },
+}
+
+/// The identifiers of messages that are kept are 1 to this, those of others are above.
+const KEPT_IDS: u16 = 49_151;
+
+/// The packet identifier of a message that is kept, by its place there: after a crash it has the same, so
+/// that a client that has it already knows it again (4.3.3).
+pub fn kept_id(sequence: u64) -> u16 {
+    let id = sequence.saturating_sub(1) % u64::from(KEPT_IDS) + 1;
+    u16::try_from(id).unwrap_or(1)
+}
+
+/// What became of a message that was to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// It has this identifier.
+    As(u16),
+    /// It was sent before and is not acknowledged.
+    UnderWay,
+    /// As much is under way as may be, or another message has its identifier.
+    NoRoom,
+}
+
+/// The messages in one direction.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    flights: HashMap<u16, Flight>,
+    last_id: u16,
+    next_order: u64,
+    max: u16,
+}
+
+impl Default for Outgoing {
+    fn default() -> Self {
+        Outgoing {
+            flights: HashMap::new(),
+            last_id: KEPT_IDS,
+            next_order: 0,
+            max: u16::MAX,
+        }
+    }
+}
+
+impl Outgoing {
+    /// At most so many are under way from now on (3.1.2.11.3).
+    pub(super) fn set_max(&mut self, max: u16) {
+        self.max = max.max(1);
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.flights.len() < usize::from(self.max)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.flights.len()
+    }
+
+    pub(super) fn token(&self, id: u16) -> Option<u64> {
+        self.flights.get(&id).map(|flight| flight.token)
+    }
+
+    /// Sends one more if there is room for it, under an identifier that it has to have, or any.
+    pub(super) fn send(&mut self, token: u64, qos: Qos, wanted: Option<u16>) -> Sent {
+        if let Some(flight) = wanted.and_then(|id| self.flights.get(&id)) {
+            return match flight.token == token {
+                true => Sent::UnderWay,
+                false => Sent::NoRoom,
+            };
+        }
+        if !self.has_room() {
+            return Sent::NoRoom;
+        }
+        let Some(id) = wanted.or_else(|| self.free_id()) else {
+            return Sent::NoRoom;
+        };
+        let stage = match qos {
+            Qos::ExactlyOnce => Stage::AwaitsReceived,
+            _ => Stage::AwaitsAck,
+        };
+        self.insert(id, token, stage);
+        Sent::As(id)
+    }
+
+    /// Takes back one that could not be written.
+    pub(super) fn unsend(&mut self, id: u16) {
+        self.flights.remove(&id);
+    }
+
+    /// One of a session's that was under way when it was kept, in the order in which they were sent.
+    pub(super) fn restore(&mut self, id: u16, token: u64, qos: Qos, was_received: bool) {
+        let stage = match (qos, was_received) {
+            (_, true) => Stage::AwaitsComplete,
+            (Qos::ExactlyOnce, false) => Stage::AwaitsReceived,
+            _ => Stage::AwaitsAck,
+        };
+        self.insert(id, token, stage);
+    }
+
+    fn insert(&mut self, id: u16, token: u64, stage: Stage) {
+        let order = self.next_order;
+        self.next_order += 1;
+        let flight = Flight {
+            token,
+            order,
+            stage,
+        };
+        self.flights.insert(id, flight);
+    }
+
+    /// One of those for messages that are not kept.
+    fn free_id(&mut self) -> Option<u16> {
+        for _ in KEPT_IDS..u16::MAX {
+            self.last_id = self.last_id.checked_add(1).unwrap_or(KEPT_IDS + 1);
+            if !self.flights.contains_key(&self.last_id) {
+                return Some(self.last_id);
+            }
+        }
+        None
+    }
+
+    /// PUBACK.
+    pub(super) fn acknowledged(&mut self, id: u16) -> Result<Step, Wrong> {
+        match self.flights.get(&id) {
+            Some(Flight {
+                stage: Stage::AwaitsAck,
+                token,
+                ..
+            }) => {
+                let token = *token;
+                self.flights.remove(&id);
+                Ok(Step::Done { token })
+            }
+            Some(_) => Err(Wrong::protocol("PUBACK answers a message of QoS 2")),
+            None => Ok(Step::Ignore),
+        }
+    }
+
+    /// PUBREC.
+    pub(super) fn received(&mut self, id: u16, reason: Reason) -> Result<Step, Wrong> {
+        let Some(flight) = self.flights.get_mut(&id) else {
+            // 3.6.2.1. The client can then forget it.
+            return Ok(match reason.is_failure() {
+                true => Step::Ignore,
+                false => Step::Release(Reason::PACKET_ID_NOT_FOUND),
+            });
+        };
+        let token = flight.token;
+        match flight.stage {
+            Stage::AwaitsAck => Err(Wrong::protocol("PUBREC answers a message of QoS 1")),
+            // 4.3.3: what was refused is done with.
+            Stage::AwaitsReceived if reason.is_failure() => {
+                self.flights.remove(&id);
+                Ok(Step::Done { token })
+            }
+            Stage::AwaitsReceived => {
+                flight.stage = Stage::Noting;
+                Ok(Step::Received { token })
+            }
+            Stage::Noting => Ok(Step::Ignore),
+            Stage::AwaitsComplete => Ok(Step::Release(Reason::SUCCESS)),
+        }
+    }
+
+    /// That a message was received is stored: PUBREL leaves. False when nothing waits for that.
+    pub(super) fn noted(&mut self, id: u16) -> bool {
+        match self.flights.get_mut(&id) {
+            Some(flight) if flight.stage == Stage::Noting => {
+                flight.stage = Stage::AwaitsComplete;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// PUBCOMP.
+    pub(super) fn complete(&mut self, id: u16) -> Result<Step, Wrong> {
+        match self.flights.get(&id) {
+            Some(Flight {
+                stage: Stage::AwaitsComplete,
+                token,
+                ..
+            }) => {
+                let token = *token;
+                self.flights.remove(&id);
+                Ok(Step::Complete { token })
+            }
+            Some(_) => Err(Wrong::protocol("PUBCOMP comes before PUBREL")),
+            None => Ok(Step::Ignore),
+        }
+    }
+
+    /// What is to be sent again, in the order in which it was sent (4.6).
+    pub(super) fn again(&self) -> Vec<Again> {
+        let mut all: Vec<(&u16, &Flight)> = self.flights.iter().collect();
+        all.sort_unstable_by_key(|(_, flight)| flight.order);
+        let again = |(id, flight): (&u16, &Flight)| match flight.stage {
+            Stage::AwaitsAck | Stage::AwaitsReceived => Again::Publish {
+                id: *id,
+                token: flight.token,
+            },
+            // Until it is noted nobody has seen a PUBREL, but the client has said PUBREC.
+            Stage::Noting | Stage::AwaitsComplete => Again::Release { id: *id },
+        };
+        all.into_iter().map(again).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_once() {
+        let mut outgoing = Outgoing::default();
+        assert_eq!(outgoing.send(40, Qos::ExactlyOnce, Some(7)), Sent::As(7));
+        assert_eq!(outgoing.send(40, Qos::ExactlyOnce, Some(7)), Sent::UnderWay);
+        assert_eq!(outgoing.send(41, Qos::ExactlyOnce, Some(7)), Sent::NoRoom);
+        let id = 7;
+        assert!(outgoing.acknowledged(id).is_err());
+        assert!(outgoing.complete(id).is_err());
+        let ok = Reason::SUCCESS;
+        assert_eq!(outgoing.received(id, ok), Ok(Step::Received { token: 40 }));
+        assert_eq!(outgoing.received(id, ok), Ok(Step::Ignore));
+        assert!(outgoing.noted(id) && !outgoing.noted(id));
+        assert_eq!(outgoing.received(id, ok), Ok(Step::Release(ok)));
+        assert_eq!(outgoing.complete(id), Ok(Step::Complete { token: 40 }));
+        assert_eq!(outgoing.complete(id), Ok(Step::Ignore));
+        let unknown = Step::Release(Reason::PACKET_ID_NOT_FOUND);
+        assert_eq!(outgoing.received(id, ok), Ok(unknown));
+        assert_eq!(outgoing.len(), 0);
+    }
+
+    #[test]
+    fn a_refused_message_is_done_with() {
+        let mut outgoing = Outgoing::default();
+        outgoing.send(1, Qos::ExactlyOnce, Some(1));
+        let refused = outgoing.received(1, Reason::NOT_AUTHORIZED);
+        assert_eq!(refused, Ok(Step::Done { token: 1 }));
+    }
+
+    #[test]
+    fn identifiers_are_not_used_twice_and_the_window_holds() {
+        let mut outgoing = Outgoing::default();
+        outgoing.set_max(3);
+        let mut send = |token| outgoing.send(token, Qos::AtLeastOnce, None);
+        let ids: Vec<_> = (0..4).map(&mut send).collect();
+        let first = KEPT_IDS + 1;
+        let all = [first, first + 1, first + 2].map(Sent::As);
+        assert_eq!((&ids[..3], ids[3]), (&all[..], Sent::NoRoom));
+        outgoing.last_id = u16::MAX;
+        let done = outgoing.acknowledged(first + 1);
+        assert_eq!(done, Ok(Step::Done { token: 1 }));
+        let sent = outgoing.send(5, Qos::AtLeastOnce, None);
+        assert_eq!(sent, Sent::As(first + 1));
+    }
+
+    #[test]
+    fn a_kept_message_always_has_the_same_identifier() {
+        let ids = [1, 2, u64::from(KEPT_IDS), u64::from(KEPT_IDS) + 1].map(kept_id);
+        assert_eq!(ids, [1, 2, KEPT_IDS, 1]);
+    }
+
+    #[test]
+    fn all_is_sent_again_in_its_order() {
+        let mut outgoing = Outgoing::default();
+        for (token, qos) in [
+            (1, Qos::AtLeastOnce),
+            (2, Qos::ExactlyOnce),
+            (3, Qos::AtLeastOnce),
+        ] {
+            outgoing.send(token, qos, u16::try_from(token).ok());
+        }
+        assert!(outgoing.received(2, Reason::SUCCESS).is_ok());
+        let wanted = [
+            Again::Publish { id: 1, token: 1 },
+            Again::Release { id: 2 },
+            Again::Publish { id: 3, token: 3 },
+        ];
+        assert_eq!(outgoing.again(), wanted);
+    }
+}

@@ -1,0 +1,408 @@
+//! How an MQTT session begins and ends.
+
+use std::time::Duration;
+
+use super::super::Shard;
+use super::super::session::SessionId;
+use super::kept::Operation;
+use super::names;
+use super::note::{Close, Note, Opened, Seat};
+use super::session::{DELIVER_SID, Held, REPLY_SID, Release};
+use crate::access::{AccountId, Decision, Grant};
+use crate::mqtt::{
+    Accepted, Connect, Ended, Qos, Reason, SessionKey, SessionRecord, Will, id_hash,
+    topic_to_subject,
+};
+use crate::nats::error::CloseReason;
+
+/// How long it is waited until a connection that waits for the keeper is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// A client without a keep alive is looked at now and then.
+const NO_KEEP_ALIVE: Duration = Duration::from_secs(3600);
+
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+
+impl Shard {
+    /// CONNECT: who a client is, and whether it may come in.
+    pub(super) fn connect_mqtt(&mut self, id: SessionId, connect: &Connect<'_>) {
+        let assigned = match connect.client_id {
+            "" => format!("fanline-{:016x}", self.random.next()),
+            _ => String::new(),
+        };
+        let session = &mut self.sessions[id.index()];
+        let password = connect.password.map(String::from_utf8_lossy);
+        let password = password
+            .map(std::borrow::Cow::into_owned)
+            .unwrap_or_default();
+        let options = &mut session.options;
+        options.user = connect.user.unwrap_or_default().into();
+        // A token, or a user's JWT, is a password, as there is no other field.
+        if password.starts_with("eyJ") {
+            options.jwt.clone_from(&password);
+        }
+        options.auth_token.clone_from(&password);
+        options.pass = password;
+        options.complete(&session.peer.cookies);
+        if let Some(mqtt) = &mut session.mqtt {
+            mqtt.clean_start = connect.clean_start;
+            mqtt.client_id = match assigned.as_str() {
+                "" => connect.client_id.into(),
+                assigned => assigned.into(),
+            };
+            mqtt.hash = id_hash(&mqtt.client_id).into();
+        }
+        match self.decide(id) {
+            Decision::Admitted(grant) => self.admit_mqtt(id, grant),
+            Decision::Refused => self.refuse_credentials(id),
+            Decision::Later(check) => self.sessions[id.index()].check = Some(check),
+        }
+    }
+
+    /// A client may come in; the keeper is asked for its session.
+    pub(in crate::shard) fn admit_mqtt(&mut self, id: SessionId, grant: Grant) {
+        self.settle_in(id, grant);
+        let session = &mut self.sessions[id.index()];
+        if session.ending.is_some() {
+            return;
+        }
+        session.has_connected = true;
+        let account = session.account;
+        let cid = session.cid;
+        let keeper = self.keeper_index();
+        let session = &mut self.sessions[id.index()];
+        let Some(mqtt) = &mut session.mqtt else {
+            return;
+        };
+        mqtt.is_registered = true;
+        let note = Note::Open {
+            key: SessionKey {
+                account,
+                client_id: mqtt.client_id.clone(),
+            },
+            seat: Seat {
+                shard: self.index,
+                session: id.0,
+                cid,
+            },
+            clean_start: mqtt.clean_start,
+        };
+        self.outgoing[keeper].push_note(note);
+        self.rearm(id, self.pending.now + LOOK_AGAIN);
+    }
+
+    /// The keeper's place, behind all shards.
+    pub(super) fn keeper_index(&self) -> usize {
+        self.outgoing.len() - 1
+    }
+
+    /// Tells the keeper something.
+    pub(super) fn tell_keeper(&mut self, note: Note) {
+        let keeper = self.keeper_index();
+        self.outgoing[keeper].push_note(note);
+    }
+
+    /// Takes what the keeper says.
+    pub(in crate::shard) fn take_note(&mut self, note: &Note) {
+        match note {
+            Note::Opened(opened) => {
+                if let Some(id) = self.seated(opened.seat) {
+                    self.begin_mqtt(id, opened);
+                }
+            }
+            Note::TakenOver(seat) => {
+                if let Some(id) = self.seated(*seat) {
+                    let why = "another connection has the client id now";
+                    self.end_because(id, Reason::SESSION_TAKEN_OVER, why);
+                }
+            }
+            Note::Will { account, will } => self.publish_will(*account, will),
+            Note::Recalled(recalled) => {
+                if let Some(id) = self.seated(recalled.recall.seat) {
+                    self.deliver_recalled(id, recalled);
+                }
+            }
+            Note::Open { .. } | Note::Close(_) | Note::Recall(_) => {}
+        }
+    }
+
+    fn seated(&self, seat: Seat) -> Option<SessionId> {
+        let session = self.sessions.get(usize::try_from(seat.session).ok()?)?;
+        let is_it = session.cid == seat.cid && session.ending.is_none();
+        is_it.then_some(SessionId(seat.session))
+    }
+
+    /// Nobody else has the session any more: it goes on here.
+    fn begin_mqtt(&mut self, id: SessionId, opened: &Opened) {
+        let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
+            return;
+        };
+        mqtt.started_unix_nanos = opened.started_unix_nanos;
+        let session_present = opened.record.is_some();
+        if let Some(record) = &opened.record {
+            mqtt.is_kept = true;
+            mqtt.link
+                .restore_held(opened.held.iter().map(|(packet_id, ..)| *packet_id));
+            for (packet_id, sequence, kept) in &opened.held {
+                if let Some(held) = Held::decode(kept, *sequence) {
+                    mqtt.held.insert(*packet_id, held);
+                }
+            }
+            for (packet_id, token) in &opened.releases {
+                mqtt.link
+                    .restore(*packet_id, *token, Qos::ExactlyOnce, true);
+                // Should its message be delivered again, it is acknowledged again.
+                let release = Release {
+                    is_confirmed: true,
+                    is_complete: false,
+                };
+                mqtt.releases.insert(*packet_id, release);
+            }
+            self.resume_subscriptions(id, record);
+        }
+        let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
+            return;
+        };
+        let is_persistent = mqtt.is_persistent();
+        let has_consumer = !mqtt.consumer.is_empty();
+        let parts = u8::from(is_persistent) + u8::from(has_consumer);
+        let accept = Operation::accept(session_present, parts);
+        if parts == 0 {
+            return self.finish_operation(id, accept);
+        }
+        let operation = mqtt.operation(accept);
+        if has_consumer {
+            // It is there, unless it was in memory, and has the settings of today.
+            self.change_consumer(id, operation);
+        }
+        if is_persistent {
+            self.keep_record(id, operation);
+        }
+    }
+
+    /// CONNACK leaves.
+    pub(super) fn accept_mqtt(&mut self, id: SessionId, session_present: bool, reason: Reason) {
+        if reason.is_failure() {
+            return self.refuse_mqtt(id, reason, CloseReason::ServerShutdown);
+        }
+        let now = self.pending.now;
+        let session = &mut self.sessions[id.index()];
+        let Some(mqtt) = &mut session.mqtt else {
+            return;
+        };
+        let before = session.out.pending_bytes();
+        let assigned = mqtt.client_id.starts_with("fanline-");
+        let accepted = Accepted {
+            session_present,
+            assigned_client_id: assigned.then_some(&*mqtt.client_id),
+        };
+        mqtt.link.accept(&accepted, now, &mut session.out);
+        mqtt.link.again(&mut session.out, |_, _, _, _| {});
+        let has_consumer = !mqtt.consumer.is_empty();
+        let next = mqtt.link.next_timeout().unwrap_or(now + NO_KEEP_ALIVE);
+        self.note_written(id, before);
+        self.rearm(id, next);
+        if has_consumer {
+            self.listen_to_consumer(id);
+        }
+        self.take_early(id, b"", now);
+    }
+
+    /// Subscribes to where answers to this session go.
+    pub(super) fn listen_to_replies(&mut self, id: SessionId) {
+        let session = &mut self.sessions[id.index()];
+        let cid = session.cid;
+        let Some(mqtt) = &mut session.mqtt else {
+            return;
+        };
+        if !std::mem::replace(&mut mqtt.has_replies, true) {
+            let filter = format!("{}{cid}.*", names::REPLY_PREFIX);
+            self.enter_subscription(id, filter.as_bytes(), b"", REPLY_SID);
+        }
+    }
+
+    /// Subscribes to where its consumer delivers: from then on it does.
+    pub(super) fn listen_to_consumer(&mut self, id: SessionId) {
+        let Some(mqtt) = &self.sessions[id.index()].mqtt else {
+            return;
+        };
+        let subject = format!("{}{}", names::DELIVER_PREFIX, mqtt.hash);
+        self.enter_subscription(id, subject.as_bytes(), b"", DELIVER_SID);
+    }
+
+    /// Keeps what the session is; `operation` goes on when that is on the disk, unless it is 0.
+    pub(super) fn keep_record(&mut self, id: SessionId, operation: u32) {
+        self.listen_to_replies(id);
+        let session = &mut self.sessions[id.index()];
+        let (account, cid) = (session.account, session.cid);
+        let Some(mqtt) = &mut session.mqtt else {
+            return;
+        };
+        mqtt.is_kept = true;
+        let (version, expiry) = (mqtt.link.version(), mqtt.link.session_expiry());
+        let record = SessionRecord::new(&mqtt.client_id, version, expiry, &mqtt.subscriptions);
+        let topic = format!("{}{}", names::SESSIONS_PREFIX, mqtt.hash);
+        let reply = format!("{}{cid}.s{operation}", names::REPLY_PREFIX);
+        let sent = self.publish_own(
+            account,
+            topic.as_bytes(),
+            reply.as_bytes(),
+            b"",
+            &record.encode(),
+        );
+        if !sent {
+            self.fail_operation(id, operation, Reason::IMPLEMENTATION_SPECIFIC_ERROR);
+        }
+    }
+
+    /// Tells a client that it may not come in, or that its connection ends, as far as MQTT has a word for it.
+    pub(in crate::shard) fn refuse_mqtt(
+        &mut self,
+        id: SessionId,
+        reason: Reason,
+        close: CloseReason,
+    ) {
+        let session = &mut self.sessions[id.index()];
+        let before = session.out.pending_bytes();
+        if let Some(mqtt) = &mut session.mqtt {
+            match mqtt.link.is_asked() {
+                true => mqtt.link.refuse(reason, &mut session.out),
+                false => mqtt.link.close(reason, "", &mut session.out),
+            }
+        }
+        self.note_written(id, before);
+        self.end(id, close);
+    }
+
+    /// A connection has ended, for whatever reason; its subscriptions are gone.
+    pub(in crate::shard) fn end_mqtt(&mut self, id: SessionId, reason: CloseReason) {
+        let session = &mut self.sessions[id.index()];
+        let (account, cid) = (session.account, session.cid);
+        let Some(mqtt) = &mut session.mqtt else {
+            return;
+        };
+        if reason.flushes() && mqtt.link.is_open() {
+            let told = told_reason(reason);
+            mqtt.link.close(told, "", &mut session.out);
+        }
+        mqtt.early = Vec::new();
+        mqtt.waiting.clear();
+        let will = mqtt.link.take_will();
+        let client = mqtt.has_no_local().then(|| mqtt.hash.clone());
+        if !mqtt.is_registered {
+            return;
+        }
+        let mut will = will.filter(|will| self.may_leave(id, will));
+        if let Some(will) = will.take_if(|will| will.delay.is_zero()) {
+            self.publish_for(account, &will.publish(), client.as_deref());
+        }
+        self.keep_ended_record(id, will.as_deref());
+        let Some(mqtt) = &self.sessions[id.index()].mqtt else {
+            return;
+        };
+        let close = Close {
+            key: SessionKey {
+                account,
+                client_id: mqtt.client_id.clone(),
+            },
+            seat: Seat {
+                shard: self.index,
+                session: id.0,
+                cid,
+            },
+            expiry: mqtt.link.session_expiry(),
+            will,
+            is_kept: mqtt.is_kept,
+        };
+        self.tell_keeper(Note::Close(Box::new(close)));
+    }
+
+    /// Whether a client may publish its will, by what it was granted.
+    fn may_leave(&self, id: SessionId, will: &Will) -> bool {
+        let mut subject = Vec::new();
+        if topic_to_subject(&will.topic, &mut subject).is_err() {
+            return false;
+        }
+        let restriction = self.sessions[id.index()].restriction.as_ref();
+        let is_own = subject.starts_with(names::OWN_PREFIX);
+        !is_own && restriction.is_none_or(|restriction| restriction.may_publish(&subject))
+    }
+
+    fn keep_ended_record(&mut self, id: SessionId, will: Option<&Will>) {
+        let now = self.pending.now;
+        let session = &self.sessions[id.index()];
+        let account = session.account;
+        let Some(mqtt) = session.mqtt.as_ref().filter(|mqtt| mqtt.is_kept) else {
+            return;
+        };
+        if !mqtt.is_persistent() {
+            return;
+        }
+        let (version, expiry) = (mqtt.link.version(), mqtt.link.session_expiry());
+        let mut record = SessionRecord::new(&mqtt.client_id, version, expiry, &mqtt.subscriptions);
+        let started = u64::try_from(mqtt.started_unix_nanos / NANOS_PER_SECOND).unwrap_or(0);
+        let ended_at = started + now.as_secs();
+        record.ended_at = Some(ended_at);
+        let delayed = will.filter(|will| !will.delay.is_zero());
+        record.set_will(delayed.map(|will| (will, ended_at + will.delay.as_secs())));
+        let topic = format!("{}{}", names::SESSIONS_PREFIX, mqtt.hash);
+        self.publish_own(account, topic.as_bytes(), b"", b"", &record.encode());
+    }
+
+    /// What is due for an MQTT session. Says when it is to be looked at again; `None` when it has ended.
+    pub(in crate::shard) fn handle_mqtt_timeout(
+        &mut self,
+        id: SessionId,
+        now: Duration,
+    ) -> Option<Duration> {
+        let limits = &self.config.limits;
+        let auth_timeout = limits.mqtt.auth_timeout.unwrap_or(limits.auth_timeout);
+        let session = &mut self.sessions[id.index()];
+        let before = session.out.pending_bytes();
+        let mqtt = session.mqtt.as_mut()?;
+        if !session.has_connected {
+            let until = session.opened_at + auth_timeout;
+            if now >= until {
+                self.end(id, CloseReason::AuthenticationTimeout);
+                return None;
+            }
+            return Some(until);
+        }
+        if !mqtt.link.is_open() {
+            return Some(now + LOOK_AGAIN);
+        }
+        let ended: Option<Ended> = mqtt.link.handle_timeout(now, &mut session.out);
+        let next = mqtt.link.next_timeout();
+        self.note_written(id, before);
+        if let Some(ended) = ended {
+            let account = self.sessions[id.index()].account;
+            self.totals_of(account).stale += 1;
+            self.end_wrong(id, ended);
+            return None;
+        }
+        Some(next.unwrap_or(now + NO_KEEP_ALIVE))
+    }
+
+    /// Publishes what a client has left.
+    fn publish_will(&mut self, account: AccountId, will: &Will) {
+        self.publish_for(account, &will.publish(), None);
+    }
+}
+
+/// How MQTT says why a connection ends.
+pub(in crate::shard) fn told_reason(reason: CloseReason) -> Reason {
+    match reason {
+        CloseReason::ServerShutdown => Reason::SERVER_SHUTTING_DOWN,
+        CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout => {
+            Reason::NOT_AUTHORIZED
+        }
+        CloseReason::MaximumConnectionsExceeded
+        | CloseReason::MaximumAccountConnectionsExceeded => Reason::QUOTA_EXCEEDED,
+        CloseReason::Kicked => Reason::ADMINISTRATIVE_ACTION,
+        CloseReason::StaleConnection => Reason::KEEP_ALIVE_TIMEOUT,
+        CloseReason::DuplicateClientId => Reason::SESSION_TAKEN_OVER,
+        CloseReason::MaximumPayloadExceeded => Reason::PACKET_TOO_LARGE,
+        CloseReason::ParseError => Reason::MALFORMED_PACKET,
+        CloseReason::ProtocolViolation => Reason::PROTOCOL_ERROR,
+        _ => Reason::UNSPECIFIED_ERROR,
+    }
+}

@@ -1,0 +1,544 @@
+//! What waits until something is on the disk: acknowledgements of messages, and requests that have several
+//! parts.
+
+use super::super::Shard;
+use super::super::session::SessionId;
+use super::names;
+use super::session::Mqtt;
+use crate::access::AccountId;
+use crate::mqtt::{Names, Reason};
+use crate::nats::error::CloseReason;
+
+/// What an answer is about: the first letter of its topic's last token.
+pub(super) const PUBLISH: u8 = b'a';
+pub(super) const HOLD: u8 = b'h';
+pub(super) const RELEASE: u8 = b'r';
+/// A PUBREL.
+const NOTE: u8 = b'n';
+/// The acknowledgement of a message whose PUBREL is kept.
+const CONFIRM: u8 = b'c';
+/// The part of an operation that is the session's record.
+const RECORD: u8 = b's';
+/// The part that is its consumer.
+const CONSUMER: u8 = b'k';
+
+/// A token of a message that nobody keeps for this session, as a retained one.
+pub(super) const UNKEPT: u64 = 1 << 63;
+
+/// What came for MQTT sessions while messages were given out, and is looked at afterwards.
+#[derive(Default)]
+pub(in crate::shard) struct Answers {
+    answers: Vec<Answer>,
+    /// Messages that nobody is given, to be acknowledged.
+    unwanted: Vec<(AccountId, Box<[u8]>)>,
+    names: Names,
+    /// The subject that was translated last, and its topic name, which may be none.
+    subject: Vec<u8>,
+    topic: String,
+}
+
+#[derive(Clone, Copy)]
+struct Answer {
+    session: u32,
+    kind: u8,
+    number: u32,
+    reason: Reason,
+    /// The place of the record.
+    sequence: u64,
+}
+
+/// A message that is being stored.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Storing {
+    /// In so many places.
+    left: u8,
+    /// How often the client waits for it.
+    times: u16,
+    worst: Option<Reason>,
+}
+
+/// A request with parts of which each has to be on the disk before it is answered.
+pub(super) struct Operation {
+    left: u8,
+    failed: Option<Reason>,
+    what: What,
+}
+
+enum What {
+    Accept {
+        session_present: bool,
+    },
+    Subscribe(Subscribing),
+    Unsubscribe {
+        packet_id: u16,
+        reasons: Vec<Reason>,
+    },
+}
+
+/// What a SUBACK says.
+pub(super) struct Subscribing {
+    pub(super) packet_id: u16,
+    pub(super) reasons: Vec<Reason>,
+    /// Places of the subscriptions that want retained messages.
+    pub(super) recalls: Vec<u32>,
+}
+
+impl Operation {
+    pub(super) fn accept(session_present: bool, parts: u8) -> Self {
+        Operation::of(What::Accept { session_present }, parts)
+    }
+
+    pub(super) fn subscribe(subscribing: Subscribing, parts: u8) -> Self {
+        Operation::of(What::Subscribe(subscribing), parts)
+    }
+
+    pub(super) fn unsubscribe(packet_id: u16, reasons: Vec<Reason>, parts: u8) -> Self {
+        Operation::of(What::Unsubscribe { packet_id, reasons }, parts)
+    }
+
+    fn of(what: What, left: u8) -> Self {
+        Operation {
+            left,
+            failed: None,
+            what,
+        }
+    }
+}
+
+impl Answers {
+    /// The topic name of a subject.
+    #[inline]
+    pub(super) fn topic(&mut self, subject: &[u8]) -> Option<&str> {
+        if self.subject != subject {
+            self.subject.clear();
+            self.topic.clear();
+            if let Ok(topic) = self.names.topic(subject) {
+                self.topic.push_str(topic);
+            }
+            self.subject.extend_from_slice(subject);
+        }
+        (!self.topic.is_empty()).then_some(&self.topic)
+    }
+
+    /// An answer has come for a session.
+    pub(super) fn note(&mut self, session: u32, topic: &[u8], payload: &[u8]) {
+        let token = topic.rsplit(|b| *b == b'.').next().unwrap_or_default();
+        let Some((kind, digits)) = token.split_first() else {
+            return;
+        };
+        let digits = std::str::from_utf8(digits).unwrap_or_default();
+        if let Ok(number) = digits.parse() {
+            self.answers.push(Answer {
+                session,
+                kind: *kind,
+                number,
+                reason: reason_in(payload),
+                sequence: sequence_in(payload),
+            });
+        }
+    }
+
+    /// A message is to be acknowledged that nobody was given.
+    pub(super) fn acknowledge(&mut self, account: AccountId, ack: &[u8]) {
+        self.unwanted.push((account, ack.into()));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.answers.is_empty() && self.unwanted.is_empty()
+    }
+}
+
+/// Whether an answer of JetStream says that something failed.
+fn reason_in(payload: &[u8]) -> Reason {
+    let has = |wanted: &[u8]| payload.windows(wanted.len()).any(|part| part == wanted);
+    match payload {
+        // An acknowledgement is the usual answer.
+        [b'{', b'"', b's', b't', ..] | [] => Reason::SUCCESS,
+        _ if !has(b"\"error\":{") => Reason::SUCCESS,
+        _ if has(b"\"err_code\":10023") || has(b"\"err_code\":10047") => Reason::QUOTA_EXCEEDED,
+        _ => Reason::UNSPECIFIED_ERROR,
+    }
+}
+
+fn sequence_in(payload: &[u8]) -> u64 {
+    const WANTED: &[u8] = b"\"seq\":";
+    let at = payload
+        .windows(WANTED.len())
+        .position(|part| part == WANTED);
+    let digits = at.map_or(&[][..], |at| &payload[at + WANTED.len()..]);
+    let digits = digits.iter().take_while(|b| b.is_ascii_digit());
+    digits.fold(0, |number: u64, digit| {
+        number
+            .wrapping_mul(10)
+            .wrapping_add(u64::from(digit - b'0'))
+    })
+}
+
+impl Shard {
+    /// Looks at what came for MQTT sessions.
+    #[inline]
+    pub(in crate::shard) fn take_answers(&mut self) {
+        while !self.pending.mqtt.is_empty() {
+            self.take_some_answers();
+        }
+    }
+
+    #[inline(never)]
+    fn take_some_answers(&mut self) {
+        for (account, ack) in std::mem::take(&mut self.pending.mqtt.unwanted) {
+            self.publish_own(account, &ack, b"", b"", b"");
+        }
+        let mut answers = std::mem::take(&mut self.pending.mqtt.answers);
+        for answer in answers.drain(..) {
+            let index = usize::try_from(answer.session).unwrap_or(usize::MAX);
+            let session = self.sessions.get(index);
+            if session.is_some_and(|session| session.ending.is_none()) {
+                self.take_answer(SessionId(answer.session), answer);
+            }
+        }
+        if self.pending.mqtt.answers.is_empty() {
+            // Its room is used again.
+            self.pending.mqtt.answers = answers;
+        }
+    }
+
+    fn take_answer(&mut self, id: SessionId, answer: Answer) {
+        let Answer {
+            kind,
+            number,
+            reason,
+            sequence,
+            ..
+        } = answer;
+        if matches!(kind, RECORD | CONSUMER) {
+            return match reason.is_failure() && !self.may_fail(id, kind, number) {
+                true => self.fail_operation(id, number, reason),
+                false => self.end_part(id, number),
+            };
+        }
+        let Ok(packet_id) = u16::try_from(number) else {
+            return;
+        };
+        match kind {
+            PUBLISH | HOLD | RELEASE => {
+                if kind == HOLD
+                    && let Some(mqtt) = &mut self.sessions[id.index()].mqtt
+                    && let Some(held) = mqtt.held.get_mut(&packet_id)
+                {
+                    held.sequence = sequence;
+                }
+                self.stored(id, kind, packet_id, reason);
+            }
+            NOTE => self.release_kept(id, packet_id, reason),
+            CONFIRM => self.confirm_release(id, packet_id),
+            _ => {}
+        }
+    }
+
+    /// A message is about to be stored in so many places.
+    pub(super) fn await_storing(&mut self, id: SessionId, kind: u8, packet_id: u16, places: u8) {
+        if let Some(mqtt) = &mut self.sessions[id.index()].mqtt {
+            let storing = mqtt.storing.entry((kind, packet_id)).or_default();
+            storing.left = storing.left.saturating_add(places);
+            storing.times = storing.times.saturating_add(1);
+        }
+    }
+
+    /// A message is stored in one more place, or will not be.
+    pub(super) fn stored(&mut self, id: SessionId, kind: u8, packet_id: u16, reason: Reason) {
+        let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
+            return;
+        };
+        let mut storing = mqtt.storing.remove(&(kind, packet_id)).unwrap_or(Storing {
+            left: 1,
+            times: 1,
+            worst: None,
+        });
+        storing.left = storing.left.saturating_sub(1);
+        storing.worst = storing
+            .worst
+            .or_else(|| Some(reason).filter(|reason| reason.is_failure()));
+        if storing.left > 0 {
+            mqtt.storing.insert((kind, packet_id), storing);
+            return;
+        }
+        let reason = storing.worst.unwrap_or(Reason::SUCCESS);
+        for _ in 0..storing.times {
+            self.answer_stored(id, kind, packet_id, reason);
+        }
+    }
+
+    fn answer_stored(&mut self, id: SessionId, kind: u8, packet_id: u16, reason: Reason) {
+        let session = &mut self.sessions[id.index()];
+        let before = session.out.pending_bytes();
+        let Some(mqtt) = &mut session.mqtt else {
+            return;
+        };
+        let out = &mut session.out;
+        let ended = match kind {
+            PUBLISH => mqtt.link.acknowledge(packet_id, reason, out),
+            HOLD => {
+                if reason.is_failure() {
+                    mqtt.held.remove(&packet_id);
+                }
+                mqtt.link.held(packet_id, reason, out)
+            }
+            _ => {
+                mqtt.link.released(packet_id, out);
+                None
+            }
+        };
+        let was_kept = match kind {
+            RELEASE => mqtt
+                .held
+                .remove(&packet_id)
+                .is_some_and(|held| held.sequence > 0),
+            _ => false,
+        };
+        let hash = mqtt.hash.clone();
+        self.note_written(id, before);
+        if was_kept {
+            let filter = format!("{}{hash}.{packet_id}", names::HELD_PREFIX);
+            self.purge_own(id, names::HELD, &filter);
+        }
+        if let Some(ended) = ended {
+            self.end_wrong(id, ended);
+        }
+    }
+
+    fn purge_own(&mut self, id: SessionId, stream: &str, filter: &str) {
+        let account = self.sessions[id.index()].account;
+        let (topic, body) = names::purge(stream, filter);
+        self.publish_own(account, topic.as_bytes(), b"", b"", body.as_bytes());
+    }
+
+    /// A message has arrived: it is not kept for this client any more.
+    pub(super) fn message_done(&mut self, id: SessionId, token: u64) {
+        self.acknowledge_kept(id, token, b"");
+        self.deliver_waiting(id);
+    }
+
+    /// Acknowledges a message where it is kept, if it is.
+    fn acknowledge_kept(&mut self, id: SessionId, token: u64, reply: &[u8]) -> bool {
+        let session = &mut self.sessions[id.index()];
+        let account = session.account;
+        let ack = session
+            .mqtt
+            .as_mut()
+            .and_then(|mqtt| mqtt.acks.remove(&token));
+        ack.is_some_and(|ack| self.publish_own(account, &ack, reply, b"", b""))
+    }
+
+    /// A message of QoS 2 has arrived: that is kept before it is said.
+    pub(super) fn note_received(&mut self, id: SessionId, token: u64, packet_id: u16) {
+        let session = &mut self.sessions[id.index()];
+        let account = session.account;
+        let Some(mqtt) = &mut session.mqtt else {
+            return;
+        };
+        if !mqtt.is_persistent() {
+            self.send_release(id, packet_id);
+            self.acknowledge_kept(id, token, b"");
+            return;
+        }
+        mqtt.is_kept = true;
+        mqtt.releases
+            .insert(packet_id, super::session::Release::default());
+        let topic = format!("{}{}.{packet_id}", names::RELEASES_PREFIX, mqtt.hash);
+        self.listen_to_replies(id);
+        let reply = self.reply_topic(id, NOTE, packet_id);
+        let told = token.to_string();
+        let is_wanted = self.publish_own(
+            account,
+            topic.as_bytes(),
+            reply.as_bytes(),
+            b"",
+            told.as_bytes(),
+        );
+        if !is_wanted {
+            self.release_kept(id, packet_id, Reason::IMPLEMENTATION_SPECIFIC_ERROR);
+        }
+    }
+
+    /// A PUBREL is on the disk, or will not be.
+    fn release_kept(&mut self, id: SessionId, packet_id: u16, reason: Reason) {
+        if reason.is_failure() {
+            // Without a PUBREL the client sends PUBREC again when it is back.
+            let why = "a PUBREL could not be kept";
+            return self.end_because(id, reason, why);
+        }
+        self.send_release(id, packet_id);
+        let token = (self.sessions[id.index()].mqtt.as_ref())
+            .and_then(|mqtt| mqtt.link.token_of(packet_id));
+        let Some(token) = token else {
+            return;
+        };
+        let reply = self.reply_topic(id, CONFIRM, packet_id);
+        if !self.acknowledge_kept(id, token, reply.as_bytes()) {
+            // Nobody keeps the message itself.
+            self.confirm_release(id, packet_id);
+        }
+    }
+
+    fn send_release(&mut self, id: SessionId, packet_id: u16) {
+        let session = &mut self.sessions[id.index()];
+        let before = session.out.pending_bytes();
+        if let Some(mqtt) = &mut session.mqtt {
+            mqtt.link.noted(packet_id, &mut session.out);
+        }
+        self.note_written(id, before);
+    }
+
+    /// It is on the disk that a message of QoS 2 has arrived.
+    fn confirm_release(&mut self, id: SessionId, packet_id: u16) {
+        if let Some(mqtt) = &mut self.sessions[id.index()].mqtt
+            && let Some(release) = mqtt.releases.get_mut(&packet_id)
+        {
+            release.is_confirmed = true;
+            if release.is_complete {
+                self.forget_release(id, packet_id);
+            }
+        }
+    }
+
+    /// PUBCOMP.
+    pub(super) fn complete_release(&mut self, id: SessionId, packet_id: u16) {
+        if let Some(mqtt) = &mut self.sessions[id.index()].mqtt
+            && let Some(release) = mqtt.releases.get_mut(&packet_id)
+        {
+            release.is_complete = true;
+            if release.is_confirmed {
+                self.forget_release(id, packet_id);
+            }
+        }
+        self.deliver_waiting(id);
+    }
+
+    fn forget_release(&mut self, id: SessionId, packet_id: u16) {
+        let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
+            return;
+        };
+        mqtt.releases.remove(&packet_id);
+        let filter = format!("{}{}.{packet_id}", names::RELEASES_PREFIX, mqtt.hash);
+        self.purge_own(id, names::RELEASES, &filter);
+    }
+
+    fn end_part(&mut self, id: SessionId, number: u32) {
+        let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
+            return;
+        };
+        let Some(operation) = mqtt.operations.get_mut(&number) else {
+            return;
+        };
+        operation.left = operation.left.saturating_sub(1);
+        if operation.left == 0
+            && let Some(operation) = mqtt.operations.remove(&number)
+        {
+            self.finish_operation(id, operation);
+        }
+    }
+
+    /// A session's consumer was there when the session was kept. One that does not change stays as it is.
+    fn may_fail(&self, id: SessionId, kind: u8, number: u32) -> bool {
+        let mqtt = self.sessions[id.index()].mqtt.as_ref();
+        let operation = mqtt.and_then(|mqtt| mqtt.operations.get(&number));
+        let is_accept = |operation: &Operation| matches!(operation.what, What::Accept { .. });
+        kind == CONSUMER && operation.is_some_and(is_accept)
+    }
+
+    /// A part of an operation will not be on the disk.
+    pub(super) fn fail_operation(&mut self, id: SessionId, number: u32, reason: Reason) {
+        if let Some(mqtt) = &mut self.sessions[id.index()].mqtt
+            && let Some(operation) = mqtt.operations.get_mut(&number)
+        {
+            operation.failed = Some(reason);
+        }
+        self.end_part(id, number);
+    }
+
+    /// All parts of an operation are where they have to be.
+    pub(super) fn finish_operation(&mut self, id: SessionId, operation: Operation) {
+        let failed = operation.failed;
+        match operation.what {
+            What::Accept { session_present } => {
+                let reason = failed.map_or(Reason::SUCCESS, |_| Reason::SERVER_UNAVAILABLE);
+                self.accept_mqtt(id, session_present, reason);
+            }
+            What::Subscribe(mut subscribing) => {
+                for reason in &mut subscribing.reasons {
+                    *reason = failed.filter(|_| !reason.is_failure()).unwrap_or(*reason);
+                }
+                self.answer_filters(id, |mqtt, out| {
+                    let Subscribing {
+                        packet_id, reasons, ..
+                    } = &subscribing;
+                    mqtt.link.subscribed(*packet_id, reasons, out);
+                });
+                self.begin_recalls(id, &subscribing.recalls);
+            }
+            What::Unsubscribe { packet_id, reasons } => {
+                self.answer_filters(id, |mqtt, out| {
+                    mqtt.link.unsubscribed(packet_id, &reasons, out);
+                });
+            }
+        }
+    }
+
+    fn answer_filters(
+        &mut self,
+        id: SessionId,
+        answer: impl FnOnce(&mut Mqtt, &mut crate::outbox::Outbox),
+    ) {
+        let session = &mut self.sessions[id.index()];
+        if session.ending.is_some() {
+            return;
+        }
+        let before = session.out.pending_bytes();
+        if let Some(mqtt) = &mut session.mqtt {
+            answer(mqtt, &mut session.out);
+        }
+        self.note_written(id, before);
+    }
+
+    /// How the shard refuses a client in its own words.
+    pub(in crate::shard) fn refuse_if_mqtt(&mut self, id: SessionId, reason: CloseReason) -> bool {
+        let is_mqtt = self.sessions[id.index()].mqtt.is_some();
+        if is_mqtt {
+            self.refuse_mqtt(id, super::connect::told_reason(reason), reason);
+        }
+        is_mqtt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_jetstream() {
+        let full = br#"{"error":{"code":503,"err_code":10023,"description":"insufficient resources"},"stream":"S","seq":0}"#;
+        for (payload, reason, sequence) in [
+            (&b""[..], Reason::SUCCESS, 0),
+            (br#"{"stream":"$MQTT_msgs","seq":42}"#, Reason::SUCCESS, 42),
+            (
+                br#"{"type":"io.nats.jetstream.api.v1.stream_purge_response","success":true}"#,
+                Reason::SUCCESS,
+                0,
+            ),
+            (full, Reason::QUOTA_EXCEEDED, 0),
+            (
+                br#"{"error":{"code":400,"err_code":10058}}"#,
+                Reason::UNSPECIFIED_ERROR,
+                0,
+            ),
+        ] {
+            let found = (reason_in(payload), sequence_in(payload));
+            assert_eq!(
+                found,
+                (reason, sequence),
+                "{}",
+                String::from_utf8_lossy(payload)
+            );
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Under which names the state of sessions is kept; the table is in `docs/formats/mqtt.md`.
+
+/// Messages of QoS 1 and 2, for as long as a session wants them.
+pub(super) const MESSAGES: &str = "$MQTT_msgs";
+pub(super) const MESSAGES_PREFIX: &str = "$MQTT.msgs.";
+/// The last retained message of each topic.
+pub(super) const RETAINED: &str = "$MQTT_rmsgs";
+pub(super) const RETAINED_PREFIX: &str = "$MQTT.rmsgs.";
+/// Sessions.
+pub(super) const SESSIONS: &str = "$MQTT_sess";
+pub(super) const SESSIONS_PREFIX: &str = "$MQTT.sess.";
+/// What came with QoS 2 and was not released.
+pub(super) const HELD: &str = "$MQTT_qos2in";
+pub(super) const HELD_PREFIX: &str = "$MQTT.qos2.in.";
+/// PUBRELs that are not complete.
+pub(super) const RELEASES: &str = "$MQTT_out";
+pub(super) const RELEASES_PREFIX: &str = "$MQTT.out.pubrel.";
+/// Where consumers deliver, by id hash.
+pub(super) const DELIVER_PREFIX: &str = "$MQTT.sub.";
+/// Where answers to connections go, by cid.
+pub(super) const REPLY_PREFIX: &str = "$MQTT.rply.";
+/// What MQTT clients may neither publish nor subscribe to.
+pub(super) const OWN_PREFIX: &[u8] = b"$MQTT.";
+
+/// The request that removes a consumer of messages.
+pub(super) fn delete_consumer(hash: &str) -> String {
+    format!("$JS.API.CONSUMER.DELETE.{MESSAGES}.{hash}")
+}
+
+/// The request that makes or changes one.
+pub(super) fn create_consumer(hash: &str) -> String {
+    format!("$JS.API.CONSUMER.CREATE.{MESSAGES}.{hash}")
+}
+
+/// The request that removes records of a stream by subject, and what it says.
+pub(super) fn purge(stream: &str, filter: &str) -> (String, String) {
+    let body = serde_json::json!({ "filter": filter });
+    (format!("$JS.API.STREAM.PURGE.{stream}"), body.to_string())
+}

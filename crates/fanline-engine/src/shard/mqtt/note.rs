@@ -1,0 +1,105 @@
+//! What shards and the keeper tell each other of MQTT sessions.
+
+use crate::access::AccountId;
+use crate::mqtt::{SessionKey, SessionRecord, Will};
+
+/// A connection on whatever shard. The cid tells it from a later one in the same place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::shard) struct Seat {
+    pub(in crate::shard) shard: u16,
+    pub(in crate::shard) session: u32,
+    pub(in crate::shard) cid: u64,
+}
+
+/// One thing that is told.
+#[derive(Clone, Debug)]
+pub(in crate::shard) enum Note {
+    /// To the keeper: a client that may come in asks for its session.
+    Open {
+        key: SessionKey,
+        seat: Seat,
+        clean_start: bool,
+    },
+    /// To the keeper: a connection is gone.
+    Close(Box<Close>),
+    /// To the keeper: a subscription wants retained messages.
+    Recall(Recall),
+    /// To a shard: what there is of a session. The client may be let in.
+    Opened(Box<Opened>),
+    /// To a shard: another connection has the id now.
+    TakenOver(Seat),
+    /// To a shard: publish this.
+    Will { account: AccountId, will: Box<Will> },
+    /// To a shard: some of what was asked for.
+    Recalled(Box<Recalled>),
+}
+
+impl Note {
+    /// About how much memory it takes.
+    pub(in crate::shard) fn bytes(&self) -> usize {
+        let more = match self {
+            Note::Recalled(recalled) => (recalled.messages.iter())
+                .map(|message| message.payload.len() + message.headers.len())
+                .sum(),
+            _ => 0,
+        };
+        size_of::<Note>() + more
+    }
+}
+
+/// See [`Note::Close`].
+#[derive(Clone, Debug)]
+pub(in crate::shard) struct Close {
+    pub(in crate::shard) key: SessionKey,
+    pub(in crate::shard) seat: Seat,
+    /// Seconds; `u32::MAX` is for ever.
+    pub(in crate::shard) expiry: u32,
+    pub(in crate::shard) will: Option<Box<Will>>,
+    /// Something is kept under its id.
+    pub(in crate::shard) is_kept: bool,
+}
+
+/// See [`Note::Recall`].
+#[derive(Clone, Debug)]
+pub(in crate::shard) struct Recall {
+    pub(in crate::shard) account: AccountId,
+    pub(in crate::shard) seat: Seat,
+    /// Which subscription, by its place.
+    pub(in crate::shard) at: u32,
+    /// Subjects as they are kept.
+    pub(in crate::shard) filters: Vec<Box<[u8]>>,
+    /// The place to go on at.
+    pub(in crate::shard) from: u64,
+}
+
+/// See [`Note::Opened`].
+#[derive(Clone, Debug)]
+pub(in crate::shard) struct Opened {
+    pub(in crate::shard) seat: Seat,
+    pub(in crate::shard) record: Option<SessionRecord>,
+    /// Messages of QoS 2 that were not released: packet identifier, place, and the record.
+    pub(in crate::shard) held: Vec<(u16, u64, Box<[u8]>)>,
+    /// PUBRELs that are not complete: packet identifier and the message's place.
+    pub(in crate::shard) releases: Vec<(u16, u64)>,
+    /// Nanoseconds since 1970 UTC when the server started.
+    pub(in crate::shard) started_unix_nanos: i64,
+}
+
+/// See [`Note::Recalled`].
+#[derive(Clone, Debug)]
+pub(in crate::shard) struct Recalled {
+    pub(in crate::shard) recall: Recall,
+    pub(in crate::shard) messages: Vec<Retained>,
+    /// There may be more; it begins where `recall` says by now.
+    pub(in crate::shard) has_more: bool,
+}
+
+/// A retained message.
+#[derive(Clone, Debug)]
+pub(in crate::shard) struct Retained {
+    pub(in crate::shard) subject: Box<[u8]>,
+    pub(in crate::shard) headers: Box<[u8]>,
+    pub(in crate::shard) payload: Box<[u8]>,
+    pub(in crate::shard) sequence: u64,
+    pub(in crate::shard) unix_nanos: i64,
+}

@@ -1,0 +1,157 @@
+//! MQTT.
+
+use serde_json::{Value as Json, json};
+
+use super::{duration_text, tls};
+use crate::config::read::{Given, Read};
+use crate::config::table::Kind::{Address, Any, Block, Bool, Duration, Integer, Port, Text};
+use crate::config::table::{Entry, within, works};
+use crate::{Auth, MqttOptions};
+
+pub(super) const OPTIONS: &[Entry] = &[
+    works(
+        "mqtt",
+        Block,
+        |draft, given| {
+            let host = draft.loaded.options.host.clone();
+            let (mqtt, is_on) = read(given, host)?;
+            draft.loaded.options.mqtt = is_on.then_some(mqtt);
+            Ok(())
+        },
+        |loaded| loaded.options.mqtt.as_ref().map_or(Json::Null, show),
+    )
+    .default("off")
+    .flags("--mqtt")
+    .help("A listener for MQTT clients, 3.1.1 and 5.0. It needs JetStream."),
+    within("mqtt.listen", Address).help("`host` and `port` in one."),
+    within("mqtt.host", Text)
+        .alias(&["net"])
+        .help("The address to listen on."),
+    within("mqtt.port", Port)
+        .default("off")
+        .help("The port, 1883 by custom; -1 picks a free one."),
+    within("mqtt.tls", Block)
+        .like("tls")
+        .help("TLS for this listener."),
+    within("mqtt.authorization", Block)
+        .alias(&["authentication"])
+        .help("What these clients must show instead: one user, or one token as their password."),
+    within("mqtt.authorization.user", Text)
+        .alias(&["username"])
+        .help("A user."),
+    within("mqtt.authorization.password", Text)
+        .alias(&["pass"])
+        .secret()
+        .help("Its password."),
+    within("mqtt.authorization.token", Text)
+        .secret()
+        .help("A token."),
+    within("mqtt.authorization.timeout", Any).help("How long it may take."),
+    within("mqtt.no_auth_user", Text).help("The user of those who show nothing."),
+    within("mqtt.ack_wait", Duration)
+        .alias(&["ackwait"])
+        .default("30s")
+        .help("When a message that was not acknowledged is handed out again."),
+    within("mqtt.max_ack_pending", Integer)
+        .alias(&["max_pending", "max_inflight"])
+        .default("1024")
+        .limit("1 to 65535")
+        .help("Messages above QoS 0 that wait for acknowledgements of one client."),
+    within("mqtt.stream_replicas", Integer).help("Without effect: this server runs alone."),
+    within("mqtt.consumer_replicas", Integer).help("Without effect."),
+    within("mqtt.consumer_memory_storage", Bool)
+        .default("false")
+        .help("How far sessions are, is kept in memory only."),
+    within("mqtt.consumer_inactive_threshold", Duration)
+        .help("Without effect: a session has a consumer for as long as it lives."),
+    within("mqtt.js_domain", Text).help("Another server's JetStream; refused so far."),
+    within("mqtt.js_api_timeout", Duration).help("Without effect: JetStream is in this process."),
+    within("mqtt.reject_qos2_publish", Bool)
+        .default("false")
+        .help("Refuse QoS 2 from clients."),
+    within("mqtt.downgrade_qos2_subscribe", Bool)
+        .default("false")
+        .help("Grant QoS 1 to those who subscribe with 2."),
+];
+
+/// Reads a block `mqtt`, and whether there is a port in it, without which it is off.
+fn read(given: &Given<'_>, host: String) -> Read<(MqttOptions, bool)> {
+    let mut options = MqttOptions {
+        host,
+        ..MqttOptions::default()
+    };
+    let mut port = None;
+    for field in given.fields()? {
+        match field.key.to_ascii_lowercase().as_str() {
+            "listen" => {
+                let (host, number) = field.address()?;
+                options.host = host.unwrap_or(options.host);
+                port = number;
+            }
+            "host" | "net" => options.host = field.some_text()?.unwrap_or(options.host),
+            "port" => port = field.port()?,
+            "tls" => options.tls = Some(tls::read(&field)?),
+            "authorization" | "authentication" => read_authorization(&field, &mut options)?,
+            "no_auth_user" => options.no_auth_user = field.some_text()?,
+            "js_domain" => {
+                return Err(field.fault(
+                    "js_domain: MQTT needs JetStream on this server with Fanline, not on another",
+                ));
+            }
+            "ack_wait" | "ackwait" => options.ack_wait = field.duration()?,
+            "max_ack_pending" | "max_pending" | "max_inflight" => {
+                let number = field.integer()?;
+                options.max_ack_pending = match u16::try_from(number) {
+                    Ok(number @ 1..) => number,
+                    _ => {
+                        let what = "invalid value, should be between 1 and 65535";
+                        return Err(field.fault(format!("{}: {what}", field.key)));
+                    }
+                };
+            }
+            "consumer_memory_storage" => options.consumer_memory_storage = field.boolean()?,
+            "reject_qos2_publish" => options.reject_qos2_publish = field.boolean()?,
+            "downgrade_qos2_subscribe" => options.downgrade_qos2_subscribe = field.boolean()?,
+            _ => {}
+        }
+    }
+    options.port = port.unwrap_or(0);
+    Ok((options, port.is_some()))
+}
+
+fn read_authorization(given: &Given<'_>, options: &mut MqttOptions) -> Read<()> {
+    let (mut user, mut password, mut token) = (None, None, None);
+    for field in given.fields()? {
+        match field.key.to_ascii_lowercase().as_str() {
+            "user" | "username" => user = field.some_text()?,
+            "pass" | "password" => password = field.some_text()?,
+            "token" => token = field.some_text()?,
+            "timeout" => options.auth_timeout = Some(field.duration()?),
+            _ => {}
+        }
+    }
+    options.auth = match (user, password, token) {
+        (None, None, token) => token.map(Auth::Token),
+        (user, password, None) => Some(Auth::User {
+            name: user.unwrap_or_default(),
+            password: password.unwrap_or_default(),
+        }),
+        _ => return Err(given.fault("Cannot have a user/pass and token")),
+    };
+    Ok(())
+}
+
+fn show(mqtt: &MqttOptions) -> Json {
+    json!({
+        "host": mqtt.host,
+        "port": mqtt.port,
+        "tls": mqtt.tls.as_ref().map(tls::show),
+        "authorization": mqtt.auth.as_ref().map(|auth| format!("{auth:?}")),
+        "no_auth_user": mqtt.no_auth_user,
+        "ack_wait": duration_text(mqtt.ack_wait),
+        "max_ack_pending": mqtt.max_ack_pending,
+        "consumer_memory_storage": mqtt.consumer_memory_storage,
+        "reject_qos2_publish": mqtt.reject_qos2_publish,
+        "downgrade_qos2_subscribe": mqtt.downgrade_qos2_subscribe,
+    })
+}

@@ -1,0 +1,104 @@
+//! MQTT.
+
+use std::time::Duration;
+
+use fanline_engine::access::{ListenerAccess, Password};
+use fanline_engine::mqtt::Settings;
+
+use super::{Auth, TlsOptions};
+
+/// A listener for MQTT clients, 3.1.1 and 5.0. It needs [`Options::jetstream`](super::Options::jetstream), where
+/// sessions, retained messages and those of QoS 1 and 2 are kept.
+///
+/// ```
+/// use fanline_server::{JetStreamOptions, MqttOptions, Options};
+///
+/// let options = Options {
+///     jetstream: Some(JetStreamOptions::default()),
+///     mqtt: Some(MqttOptions { port: 1883, ..MqttOptions::default() }),
+///     ..Options::default()
+/// };
+/// assert!(options.mqtt.is_some());
+/// ```
+#[derive(Clone, Debug)]
+pub struct MqttOptions {
+    /// Address or host name to listen on.
+    pub host: String,
+    /// Port, 1883 by custom; 0 lets the system choose.
+    pub port: u16,
+    /// TLS; none when `None`.
+    pub tls: Option<TlsOptions>,
+    /// What MQTT clients must show, instead of [`Options::auth`](super::Options::auth): one token, which they send as
+    /// their password, or one user.
+    pub auth: Option<Auth>,
+    /// User of MQTT clients that show no credentials.
+    pub no_auth_user: Option<String>,
+    /// How long a client may take to connect, instead of
+    /// [`Limits::auth_timeout`](super::Limits::auth_timeout).
+    pub auth_timeout: Option<Duration>,
+    /// After which time a message that was not acknowledged is handed out again by the stream that keeps it. What
+    /// is under way to a client that is connected is not sent again.
+    pub ack_wait: Duration,
+    /// Messages above QoS 0 that a client may have unacknowledged, in each direction.
+    pub max_ack_pending: u16,
+    /// QoS 2 is refused from clients.
+    pub reject_qos2_publish: bool,
+    /// Who subscribes with QoS 2 is granted 1.
+    pub downgrade_qos2_subscribe: bool,
+    /// How far sessions are, is kept in memory only.
+    pub consumer_memory_storage: bool,
+}
+
+impl Default for MqttOptions {
+    fn default() -> Self {
+        let settings = Settings::default();
+        MqttOptions {
+            host: "127.0.0.1".into(),
+            port: 0,
+            tls: None,
+            auth: None,
+            no_auth_user: None,
+            auth_timeout: None,
+            ack_wait: settings.ack_wait,
+            max_ack_pending: settings.in_flight_max,
+            reject_qos2_publish: false,
+            downgrade_qos2_subscribe: false,
+            consumer_memory_storage: false,
+        }
+    }
+}
+
+impl MqttOptions {
+    /// What its clients show in place of what others do, or which option makes no sense.
+    pub(crate) fn access(&self) -> Result<ListenerAccess, String> {
+        let (token, user) = match &self.auth {
+            None | Some(Auth::Open) => (None, None),
+            Some(Auth::Token(token)) => (Some(Password::from(token.as_str())), None),
+            Some(Auth::User { name, password }) => (
+                None,
+                Some((name.clone(), Password::from(password.as_str()))),
+            ),
+            Some(_) => return Err("mqtt: users and accounts are those of the server".into()),
+        };
+        Ok(ListenerAccess {
+            token,
+            user,
+            no_auth_user: self.no_auth_user.clone(),
+        })
+    }
+
+    /// What the engine grants; `in_memory` when there is no folder for streams.
+    pub(crate) fn settings(&self, in_memory: bool) -> Settings {
+        Settings {
+            receive_maximum: self.max_ack_pending.max(1),
+            in_flight_max: self.max_ack_pending.max(1),
+            reject_qos2_publish: self.reject_qos2_publish,
+            downgrade_qos2_subscribe: self.downgrade_qos2_subscribe,
+            ack_wait: self.ack_wait,
+            auth_timeout: self.auth_timeout,
+            in_memory,
+            consumers_in_memory: self.consumer_memory_storage,
+            ..Settings::default()
+        }
+    }
+}
