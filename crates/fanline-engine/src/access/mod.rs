@@ -33,6 +33,7 @@ pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
 pub use error::AccessError;
 pub(crate) use imports::{covers, in_order_of_wildcards, is_exported, overlap};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
+pub(crate) use rights::Lists;
 pub use rights::Rights;
 pub(crate) use system::{imports as system_imports, own_import};
 pub use user::{ConnectionKind, Identity, Password, User};
