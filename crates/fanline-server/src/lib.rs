@@ -38,6 +38,7 @@ pub mod config;
 mod control;
 mod identity;
 mod keeper;
+mod leaf;
 mod listen;
 mod monitoring;
 mod options;
@@ -53,7 +54,7 @@ pub use fanline_engine::access;
 pub use keeper::StoreKeyError;
 pub use options::{
     Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,
-    Options, Origin, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
+    LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser, Options, Origin, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
 pub use reloads::{ReloadRequest, ReloadRequests};
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};

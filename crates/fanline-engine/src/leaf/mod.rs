@@ -59,8 +59,10 @@ pub struct LeafRemote {
     pub deny_imports: Vec<String>,
     /// Subjects that do not go there.
     pub deny_exports: Vec<String>,
-    /// The other side is to keep what its other leafs want to itself.
+    /// What other leafs want is not told to it.
     pub isolates: bool,
+    /// It is asked to keep what its other leafs want to itself.
+    pub requests_isolation: bool,
 }
 
 /// What a listener for leafs needs to know.

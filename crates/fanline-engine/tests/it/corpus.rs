@@ -28,6 +28,7 @@ fn replay(target: &str, check: fn(&[u8])) {
 #[test]
 fn parser() {
     replay("parser", checks::parser::check);
+    replay("leaf", checks::leaf::check);
 }
 
 #[test]

@@ -355,7 +355,6 @@ fn what_deployments_carry_starts_with_a_warning() {
     let text = "
         host: 0.0.0.0, port: -1, http: '127.0.0.1:-1', ports_file_dir: '/tmp'
         server_tags: [ a, b ], no_header_support: false, trusted_keys: []
-        leafnodes { listen: '127.0.0.1:-1' }
         cluster { name: c, listen: '0.0.0.0:6222', routes: [ 'nats://a:6222' ], pool_size: 3 }
         websocket { port: -1, no_tls: true }
         jetstream { store_dir: '/s', max_memory_store: 1G, max_file_store: 10GB, strict: true
@@ -370,7 +369,6 @@ fn what_deployments_carry_starts_with_a_warning() {
         [
             "server_tags",
             "trusted_keys",
-            "leafnodes",
             "cluster",
             "jetstream.limits"
         ]

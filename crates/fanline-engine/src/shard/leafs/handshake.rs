@@ -99,7 +99,7 @@ impl Shard {
             headers: self.info.headers,
             jetstream: self.info.jetstream,
             deny_pub: remote.deny_imports.clone(),
-            isolate: remote.isolates,
+            isolate: remote.requests_isolation,
             compress_mode: "off".into(),
             remote_account: account.clone(),
             protocol: PROTOCOL,
@@ -182,7 +182,7 @@ impl Shard {
             leaf.urls.clone_from(&hub.leafnode_urls);
         }
         (leaf.name, leaf.cluster) = (name, cluster);
-        leaf.isolates = remote.isolates && !leaf.is_spoke();
+        leaf.isolates = remote.isolates;
         leaf.rules = rules;
         self.leaf_is_ready(id);
     }

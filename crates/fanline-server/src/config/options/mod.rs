@@ -2,6 +2,7 @@
 
 mod authorization;
 mod jetstream;
+mod leafnodes;
 mod limits;
 mod logging;
 mod network;
@@ -18,6 +19,7 @@ pub(super) const ALL: &[&[Entry]] = &[
     authorization::OPTIONS,
     tls::OPTIONS,
     websocket::OPTIONS,
+    leafnodes::OPTIONS,
     jetstream::OPTIONS,
     logging::OPTIONS,
     unsupported::OPTIONS,
