@@ -28,6 +28,10 @@ fn replay(target: &str, check: fn(&[u8])) {
 #[test]
 fn parser() {
     replay("parser", checks::parser::check);
+}
+
+#[test]
+fn leaf() {
     replay("leaf", checks::leaf::check);
 }
 

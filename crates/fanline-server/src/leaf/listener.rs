@@ -50,7 +50,7 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
             .split('.')
             .map(str::parse)
             .collect();
-        let is_known = |numbers: &Vec<u32>| numbers.len() == 3 && numbers[..] >= OLDEST_VERSION;
+        let is_known = |numbers: &Vec<u32>| numbers.len() == 3 && numbers[..] >= OLDEST_VERSION[..];
         if !numbers.as_ref().is_ok_and(is_known) {
             return Err(format!(
                 "invalid leafnode minimum version {version:?}: it is 2.8.0 or later"

@@ -8,7 +8,7 @@ use tracing::{debug, warn};
 /// Says who was dropped and why. Of a slow consumer it is told by name, with what it left waiting:
 /// the one question that everybody has then is which program it was, and what it did not read.
 pub(super) fn log(name: &str, ended: &Ended, limits: &Limits, now: Duration) {
-    let Ended { status, reason } = ended;
+    let Ended { status, reason, .. } = ended;
     let exceeded = match reason {
         CloseReason::SlowConsumerPendingBytes => {
             format!("MaxPending of {} Exceeded", limits.pending_bytes_max)
