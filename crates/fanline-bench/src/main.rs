@@ -5,6 +5,7 @@
 //!
 //! - `core`: the server against nats-server.
 //! - `jetstream`: what both keep, on disk and in memory, against nats-server.
+//! - `transports`: the server over TLS and WebSocket, against nats-server.
 //! - `micro`: the engine's parts on one core.
 //! - `replay`: the library's subjects in the grid of RxPerfTests, messages 1,000 to 1,000,000 by
 //!   subscribers 1 to 16, each flavour in both forms, beside a limit written by hand for just that load
@@ -35,6 +36,7 @@ mod report;
 mod rxjava;
 mod schedulers;
 mod servers;
+mod transports;
 mod turns;
 
 use anyhow::Result;
@@ -55,6 +57,8 @@ enum Command {
     Core(core_nats::Arguments),
     /// JetStream against nats-server: publishing, consuming, key-value, recovery, disk and memory
     Jetstream(jetstream::Arguments),
+    /// TLS and WebSocket against nats-server: throughput, handshakes
+    Transports(transports::Arguments),
     /// The engine's parts on one core: matcher, parser, shard; time and allocations
     Micro(micro::Arguments),
     /// Hubs: a broadcast to 64 to 100,000 consumers, against other crates and Pekko; merge, partition
@@ -109,6 +113,10 @@ fn main() -> Result<()> {
         Command::Jetstream(arguments) => {
             servers::process::end_children_on_signals()?;
             jetstream::run(&arguments)
+        }
+        Command::Transports(arguments) => {
+            servers::process::end_children_on_signals()?;
+            transports::run(&arguments)
         }
         Command::Hubs(arguments) => hubs::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),

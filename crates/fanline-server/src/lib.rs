@@ -44,6 +44,7 @@ mod monitoring;
 mod options;
 mod ports_file;
 mod reloads;
+mod resolver;
 mod server;
 mod shell;
 mod sync;
@@ -53,10 +54,13 @@ mod tls;
 pub use fanline_engine::access;
 pub use keeper::StoreKeyError;
 pub use options::{
-    Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,
-    LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser, Options, Origin, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
+    Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions,
+    LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser, Limits,
+    Options, Origin, ResolverOptions, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion,
+    WebSocketOptions,
 };
 pub use reloads::{ReloadRequest, ReloadRequests};
+pub use resolver::{Directory, DirectoryOptions, StoreError, Stored};
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 
 /// The Rust code in the README compiles and runs as part of the tests.

@@ -7,28 +7,29 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use fanline_engine::access::{AccessConfig, AccessError, WebSocketAccess};
+use fanline_engine::access::jwt::{AccountClaims, Unverified};
+use fanline_engine::access::{AccessConfig, AccessError, OperatorError, WebSocketAccess};
 use fanline_engine::{
     Access, Auth, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold,
 };
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
-use crate::checks::Checks;
+use crate::checks::{Checks, unix_seconds};
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
 use crate::keeper::StoreKeyError;
 use crate::leaf::Dialled;
 use crate::options::{
-    Addresses, LeafnodeOptions, LeafnodeRemote, Options, TlsOptions,
-    WebSocketOptions,
+    Addresses, LeafnodeOptions, LeafnodeRemote, Options, TlsOptions, WebSocketOptions,
 };
 use crate::reloads::{ReloadRequests, Reloader};
 use crate::shell::{
-    self, Command, Common, Incoming, Listener, Listeners, Mailbox, Transport, WebSocketListener};
+    self, Command, Common, Incoming, Listener, Listeners, Mailbox, Transport, WebSocketListener,
+};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::tls::{Tls, TlsError};
-use crate::{identity, keeper, listen, ports_file};
+use crate::{identity, keeper, listen, ports_file, resolver};
 
 /// The nats-server version that clients are told, because they branch on it.
 pub const COMPATIBLE_VERSION: &str = "2.15.2";
@@ -93,6 +94,9 @@ pub enum StartError {
         /// What is wrong with the key.
         source: StoreKeyError,
     },
+    /// What accounts are looked for in cannot be used.
+    #[error("the resolver of accounts could not start: {}", plain(.0))]
+    Resolver(io::Error),
     /// What streams keep could not be taken back.
     #[error("JetStream could not start: {}", plain(.0))]
     Keeper(io::Error),
@@ -163,7 +167,9 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
     let sockets = Sockets::bind(&options)?;
     let addresses = sockets.addresses()?;
     let mut info = server_info(&options, &addresses);
-    if let Some((listener, address)) = (options.leafnodes.listener.as_ref()).zip(addresses.leafnodes) {
+    if let Some((listener, address)) =
+        (options.leafnodes.listener.as_ref()).zip(addresses.leafnodes)
+    {
         let listener = crate::leaf::listener_info(listener, address).map_err(StartError::Option)?;
         info.leafs = Some(Arc::new(listener));
     }
@@ -183,6 +189,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         mailboxes: (0..shards + keepers).map(|_| Mailbox::default()).collect(),
         keeper: OnceLock::new(),
         checks: Checks::default(),
+        resolver: OnceLock::new(),
         started: Instant::now(),
         events: OnceLock::new(),
         listeners,
@@ -327,6 +334,31 @@ impl Shared {
     pub(crate) fn options(&self) -> Arc<Options> {
         let options = self.options.lock();
         Arc::clone(&options.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has the server know one more account, or know it by a newer token.
+    pub(crate) fn add_account(&self, account: &str, token: &str) -> Result<(), OperatorError> {
+        let claims = Unverified::<AccountClaims>::read(token)?;
+        let subject = &claims.peek().subject;
+        if subject != account {
+            return Err(OperatorError::Other(subject.clone(), account.into()));
+        }
+        let current = self.access.lock();
+        let mut current = current.unwrap_or_else(PoisonError::into_inner);
+        let next = Arc::new(current.with_account(token, unix_seconds())?);
+        *current = Arc::clone(&next);
+        // Under the lock, so that all hear of several in the same order.
+        self.tell_keeper(&next);
+        self.tell_all(|| Command::ReplaceAccess(Arc::clone(&next)));
+        Ok(())
+    }
+
+    /// Has one shard do something.
+    pub(crate) fn tell(&self, shard: usize, command: Command) {
+        if let Some(shard) = self.shards.get(shard) {
+            // One that is gone has nobody left to do it for.
+            let _ = shard.send(command);
+        }
     }
 
     /// Has the keeper go by other accounts.
@@ -508,8 +540,15 @@ impl Handle {
         let Ok(mut current) = shared.access.lock() else {
             return Ok(());
         };
+        let wrong = |error: &dyn std::fmt::Display| StartError::Option(error.to_string());
         let access = options.auth.directory().in_place_of(&current);
-        let access = Arc::new(access.map_err(|error| StartError::Option(error.to_string()))?);
+        let mut access = access.map_err(|error| wrong(&error))?;
+        if access.operators().is_some() {
+            // What accounts import may be of those that were found since the start.
+            let settled = access.with_accounts(&[], unix_seconds());
+            access = settled.map_err(|error| wrong(&error))?;
+        }
+        let access = Arc::new(access);
         self.reload_tls()?;
         let options = Options {
             limits: Limits {
@@ -751,7 +790,9 @@ fn log_ready(options: &Options, addresses: &Addresses) {
         let (host, port) = (&websocket.host, address.port());
         info!("Listening for websocket clients on {scheme}://{host}:{port}");
     }
-    if let Some((listener, address)) = (options.leafnodes.listener.as_ref()).zip(addresses.leafnodes) {
+    if let Some((listener, address)) =
+        (options.leafnodes.listener.as_ref()).zip(addresses.leafnodes)
+    {
         let (host, port) = (&listener.host, address.port());
         info!("Listening for leafnode connections on {host}:{port}");
     }
@@ -809,6 +850,11 @@ fn launch(
         let thread = std::thread::Builder::new().name(format!("shard-{index}"));
         let run = move || shell::block_on(shell::run(index, info, common, inbox)).map(drop);
         threads.push(thread.spawn(run).map_err(StartError::Thread)?);
+    }
+    if let Some(resolver) = &shared.options().resolver {
+        let wanted = resolver::start(resolver, &shared).map_err(StartError::Resolver)?;
+        // Nobody else sets it.
+        let _ = shared.common.resolver.set(wanted);
     }
     log_ready(&shared.options(), &shared.addresses);
     let (orders, inbox) = mpsc::unbounded_channel();

@@ -88,7 +88,10 @@ fn check_hub(data: &[u8]) {
             }
         }
     };
-    say(client, b"CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB > 1\r\n");
+    say(
+        client,
+        b"CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB > 1\r\n",
+    );
     say(leaf, b"CONNECT {\"name\":\"leaf\",\"headers\":true}\r\n");
     say(leaf, data);
     say(client, b"PUB a r 2\r\nhi\r\n");

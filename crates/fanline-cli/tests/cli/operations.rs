@@ -162,6 +162,9 @@ fn the_service_manager_is_told() {
 #[test]
 fn sigquit_tells_what_the_server_does() {
     let mut server = Server::start(&["-n", "dumped"]);
+    // It is ready a moment before its last thread has a name; whom that thread serves can tell.
+    let status = server.tool(&["rtt", "--count", "1"]).status();
+    assert!(status.expect("the program runs").success());
     server.ask_for_dump();
     server.expect_log("SIGQUIT: quit");
     server.expect_log(" connections on 127.0.0.1:");

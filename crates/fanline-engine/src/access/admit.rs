@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::account::AccountId;
+use super::callout::CalloutKey;
 use super::check::{Check, Proof};
 use super::nkey::{KeyKind, PublicKey};
+use super::operator::{JwtKey, UserLimits};
 use super::rights::Rights;
 use super::user::{ConnectionKind, Identity, Password, User, same};
 use super::websocket::Door;
@@ -45,6 +47,8 @@ pub struct Grant {
     pub user: Arc<str>,
     /// What it may do; everything when `None`.
     pub rights: Option<Arc<Rights>>,
+    /// What it may use beside others of its account.
+    pub limits: UserLimits,
     /// For how long, from the moment of the decision.
     pub expires_in: Option<Duration>,
     /// Whether all that holds only behind a proxy that signs.
@@ -67,6 +71,8 @@ pub(super) enum Key {
     WebSocketToken(Password),
     WebSocketUser(String, Password),
     User(Identity, Vec<ConnectionKind>),
+    Jwt(Arc<JwtKey>),
+    Callout(Arc<CalloutKey>),
 }
 
 impl Access {
@@ -74,6 +80,9 @@ impl Access {
     pub fn admit(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
         if !self.is_required_of(peer.kind) {
             return Decision::Admitted(Grant::default());
+        }
+        if let Some(operators) = &self.operators {
+            return self.admit_by_token(operators, shown, peer);
         }
         let mut no_auth_user = self.no_auth_user;
         if let Some(door) = self.door(peer.kind) {
@@ -185,6 +194,7 @@ impl Access {
             account: place.account,
             user: user.name().into(),
             rights: self.rights[place.account.index()][place.at].clone(),
+            limits: UserLimits::default(),
             expires_in: None,
             needs_proxy: user.proxy_required,
             key: Some(Key::User(
@@ -210,6 +220,15 @@ impl Access {
                 let wanted = door.and_then(|door| door.user.as_ref());
                 stays(wanted.is_some_and(|(known, by)| known == name && by == password))
             }
+            Some(Key::Jwt(key)) => {
+                let authority = self.account(grant.account)?.authority.as_ref()?;
+                Some(Grant {
+                    // It was counted when he was let in.
+                    expires_in: grant.expires_in,
+                    ..authority.renew(grant.account, key)?
+                })
+            }
+            Some(Key::Callout(key)) => key.renew(self, grant),
             Some(Key::User(..)) if door.is_some_and(Door::asks_for_its_own) => None,
             Some(Key::User(identity, kinds)) => {
                 let place = match identity {

@@ -34,6 +34,16 @@ pub(super) fn check(
     Ok(())
 }
 
+/// Whether an import can be had of what there is.
+pub(super) fn stands(
+    account: &Account,
+    import: &Import,
+    accounts: &[Account],
+    by_name: &HashMap<String, AccountId>,
+) -> bool {
+    check_import(account, import, accounts, by_name).is_ok()
+}
+
 fn check_export(
     account: &Account,
     export: &Export,
@@ -179,7 +189,7 @@ pub(crate) fn overlap(a: &str, b: &str) -> bool {
 }
 
 /// Whether what an import brings comes from this account itself, through imports of others.
-fn leads_back(
+pub(super) fn leads_back(
     origin: &Account,
     first: &Import,
     accounts: &[Account],

@@ -6,10 +6,13 @@
 mod account;
 mod admit;
 mod auth;
+pub mod callout;
 mod check;
 mod error;
 mod imports;
+pub mod jwt;
 pub mod nkey;
+mod operator;
 mod permissions;
 mod rights;
 mod system;
@@ -29,9 +32,11 @@ pub use account::{
 };
 pub use admit::{Credentials, Decision, Grant};
 pub use auth::Auth;
+pub use callout::Callout;
 pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
 pub use error::AccessError;
 pub(crate) use imports::{covers, in_order_of_wildcards, is_exported, overlap};
+pub use operator::{Authority, OperatorError, Operators, UserLimits};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub(crate) use rights::Lists;
 pub use rights::Rights;
@@ -53,6 +58,11 @@ pub struct AccessConfig {
     pub system_account: Option<String>,
     /// A nonce is sent even if nobody has to sign it.
     pub always_nonce: bool,
+    /// Whose tokens say what accounts there are; nobody's, unless in operator mode.
+    pub operators: Option<Operators>,
+    /// Who is asked who may connect, if somebody is. Shards do not ask yet: they refuse whoever is no
+    /// user of an account.
+    pub callout: Option<Callout>,
     /// What those show who come over WebSocket, where that differs.
     pub websocket: WebSocketAccess,
 }
@@ -81,6 +91,8 @@ pub struct Access {
     rights: Vec<Vec<Option<Arc<Rights>>>>,
     no_auth_user: Option<Place>,
     always_nonce: bool,
+    operators: Option<Operators>,
+    callout: Option<Callout>,
     /// What decides for WebSocket clients in place of `token` and `no_auth_user`.
     websocket: Option<Door>,
 }
@@ -107,6 +119,8 @@ impl PartialEq for Access {
             && self.accounts == other.accounts
             && self.no_auth_user == other.no_auth_user
             && self.always_nonce == other.always_nonce
+            && self.operators == other.operators
+            && self.callout == other.callout
             && self.websocket == other.websocket
     }
 }
@@ -177,6 +191,8 @@ impl Access {
             no_auth_user: self.no_auth_user.map(name_of),
             system_account: Some(self.accounts[AccountId::SYSTEM.index()].name.clone()),
             always_nonce: self.always_nonce,
+            operators: self.operators.clone(),
+            callout: self.callout.clone(),
             websocket: self.websocket_access(),
         }
     }
@@ -191,6 +207,11 @@ impl Access {
         let users = Users::new(&accounts)?;
         if config.token.is_some() && !(users.by_name.is_empty() && users.by_nkey.is_empty()) {
             return Err(AccessError::TokenAndUsers);
+        }
+        if config.operators.is_some()
+            && let Some(name) = users.by_name.keys().chain(users.by_nkey.keys()).next()
+        {
+            return Err(AccessError::OperatorAndUsers(name.clone()));
         }
         let no_auth_user = config
             .no_auth_user
@@ -207,6 +228,8 @@ impl Access {
             rights,
             no_auth_user,
             always_nonce: config.always_nonce,
+            operators: config.operators,
+            callout: config.callout,
             websocket,
         })
     }
@@ -214,6 +237,18 @@ impl Access {
     /// All accounts, by their [`AccountId`].
     pub fn accounts(&self) -> &[Account] {
         &self.accounts
+    }
+
+    /// What an account has from others: what it imports, and what every account has from the system
+    /// account.
+    pub fn imports_of(&self, id: AccountId) -> Vec<Import> {
+        let Some(account) = self.account(id) else {
+            return Vec::new();
+        };
+        let system = &self.accounts[AccountId::SYSTEM.index()];
+        let mut imports = account.imports.clone();
+        imports.extend(system_imports(account, &system.name));
+        imports
     }
 
     /// One account.
@@ -237,12 +272,16 @@ impl Access {
 
     /// Whether a client that comes over TCP has to show credentials.
     pub fn is_required(&self) -> bool {
-        self.token.is_some() || !self.users.by_name.is_empty() || !self.users.by_nkey.is_empty()
+        self.token.is_some()
+            || self.operators.is_some()
+            || self.callout.is_some()
+            || !self.users.by_name.is_empty()
+            || !self.users.by_nkey.is_empty()
     }
 
     /// Whether clients are told a nonce to be signed.
     pub fn needs_nonce(&self) -> bool {
-        self.always_nonce || !self.users.by_nkey.is_empty()
+        self.always_nonce || self.operators.is_some() || !self.users.by_nkey.is_empty()
     }
 }
 
@@ -250,7 +289,12 @@ impl Access {
 fn in_order(known: &[Account], config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
     let system = config.system_account.as_deref().unwrap_or(SYSTEM_ACCOUNT);
     let given = |name: &str| {
-        let found = config.accounts.iter().find(|a| a.name == name);
+        let mut found = config.accounts.iter().find(|a| a.name == name);
+        if found.is_none() && config.operators.is_some() {
+            // What nobody has told of anew still holds.
+            let known = known.iter().find(|a| a.name == name);
+            found = known.filter(|account| account.authority.is_some());
+        }
         found.cloned().unwrap_or_else(|| Account::new(name))
     };
     let mut accounts = vec![given(GLOBAL_ACCOUNT), given(system)];

@@ -5,9 +5,7 @@
 #[non_exhaustive]
 pub enum LeafError {
     /// What was sent has come back: closed.
-    #[error(
-        "Loop detected for leafnode account={0:?}. Delaying attempt to reconnect for 30s"
-    )]
+    #[error("Loop detected for leafnode account={0:?}. Delaying attempt to reconnect for 30s")]
     Loop(String),
     /// Both sides are called the same: closed.
     #[error("remote leafnode has same cluster name")]

@@ -18,12 +18,12 @@ use std::time::Duration;
 use crate::access::Access;
 use crate::nats::info::TlsTold;
 
+pub(crate) use connect::LeafConnect;
 pub use error::LeafError;
 pub use info::LeafInfo;
-pub use link::{LeafCredentials, LeafEnded, LeafStatus};
-pub(crate) use connect::LeafConnect;
 pub(crate) use info::{Told as InfoTold, Welcome, line as info_line};
 pub(crate) use link::{Leaf, Phase, Side};
+pub use link::{LeafCredentials, LeafEnded, LeafStatus};
 pub(crate) use rules::Rules;
 pub(crate) use told::{Key, Told};
 pub(crate) use write::{write_head, write_interest};

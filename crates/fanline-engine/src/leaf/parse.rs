@@ -182,7 +182,9 @@ fn wants(args: &[u8]) -> Option<LeafVerb<'_>> {
     }
     let weight = match queue {
         [] => 1,
-        _ => u32::try_from(parse_size(weight)?).unwrap_or(u32::MAX).max(1),
+        _ => u32::try_from(parse_size(weight)?)
+            .unwrap_or(u32::MAX)
+            .max(1),
     };
     Some(LeafVerb::Wants {
         filter,
@@ -252,7 +254,8 @@ fn head(args: &[u8], with_headers: bool) -> Option<Head<'_>> {
         (b"|", groups) => (&[][..], groups),
         _ => return None,
     };
-    let is_whole = !topic.is_empty() && header_bytes <= total && (mark != b"+" || !reply.is_empty());
+    let is_whole =
+        !topic.is_empty() && header_bytes <= total && (mark != b"+" || !reply.is_empty());
     is_whole.then_some(Head {
         topic,
         reply,
@@ -315,16 +318,57 @@ mod tests {
         for (input, topic, reply, groups, headers, body) in [
             ("LMSG a 2\r\nhi\r\n", "a", "", "", 0, "hi\r\n"),
             ("LMSG a r 2\r\nhi\r\n", "a", "r", "", 0, "hi\r\n"),
-            ("LMSG a + r q1 q2 2\r\nhi\r\n", "a", "r", "q1 q2", 0, "hi\r\n"),
+            (
+                "LMSG a + r q1 q2 2\r\nhi\r\n",
+                "a",
+                "r",
+                "q1 q2",
+                0,
+                "hi\r\n",
+            ),
             ("LMSG a + r 2\r\nhi\r\n", "a", "r", "", 0, "hi\r\n"),
             ("LMSG a | q 2\r\nhi\r\n", "a", "", "q", 0, "hi\r\n"),
             ("lmsg\ta  |  q \t2 \nhi\r\n", "a", "", "q", 0, "hi\r\n"),
-            ("HMSG a 12 14\r\nNATS/1.0\r\n\r\nhi\r\n", "a", "", "", 12, "NATS/1.0\r\n\r\nhi\r\n"),
-            ("HMSG a r 12 12\r\nNATS/1.0\r\n\r\n\r\n", "a", "r", "", 12, "NATS/1.0\r\n\r\n\r\n"),
-            ("HMSG a + r q 12 12\r\nNATS/1.0\r\n\r\n\r\n", "a", "r", "q", 12, "NATS/1.0\r\n\r\n\r\n"),
-            ("HMSG a | q 12 12\r\nNATS/1.0\r\n\r\n\r\n", "a", "", "q", 12, "NATS/1.0\r\n\r\n\r\n"),
+            (
+                "HMSG a 12 14\r\nNATS/1.0\r\n\r\nhi\r\n",
+                "a",
+                "",
+                "",
+                12,
+                "NATS/1.0\r\n\r\nhi\r\n",
+            ),
+            (
+                "HMSG a r 12 12\r\nNATS/1.0\r\n\r\n\r\n",
+                "a",
+                "r",
+                "",
+                12,
+                "NATS/1.0\r\n\r\n\r\n",
+            ),
+            (
+                "HMSG a + r q 12 12\r\nNATS/1.0\r\n\r\n\r\n",
+                "a",
+                "r",
+                "q",
+                12,
+                "NATS/1.0\r\n\r\n\r\n",
+            ),
+            (
+                "HMSG a | q 12 12\r\nNATS/1.0\r\n\r\n\r\n",
+                "a",
+                "",
+                "q",
+                12,
+                "NATS/1.0\r\n\r\n\r\n",
+            ),
         ] {
-            let expected = (topic.into(), reply.into(), groups.into(), headers, body.into());
+            let expected = (
+                topic.into(),
+                reply.into(),
+                groups.into(),
+                headers,
+                body.into(),
+            );
             assert_eq!(told(input), expected, "{input:?}");
         }
     }

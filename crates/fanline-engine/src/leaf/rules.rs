@@ -105,8 +105,7 @@ impl Rules {
     pub(crate) fn may_be_told(&self, filter: &[u8]) -> bool {
         is_free(filter)
             || (!covered_by_any(&self.deny_in, filter)
-                && (self.rights.iter())
-                    .all(|rights| is_wide(filter) || rights.may_publish(filter)))
+                && (self.rights.iter()).all(|rights| is_wide(filter) || rights.may_publish(filter)))
     }
 }
 
@@ -116,7 +115,9 @@ fn is_free(topic: &[u8]) -> bool {
 
 /// Whether there are wildcards in it: what is not allowed is then kept back message by message.
 fn is_wide(filter: &[u8]) -> bool {
-    filter.split(|b| *b == b'.').any(|token| matches!(token, b"*" | b">"))
+    filter
+        .split(|b| *b == b'.')
+        .any(|token| matches!(token, b"*" | b">"))
 }
 
 fn matches_any(denied: &[String], topic: &[u8]) -> bool {

@@ -62,7 +62,10 @@ mod tests {
         check(&|out| write_interest(out, b"a", b"q", 3), "LS+ a q 3\r\n");
         check(&|out| write_interest(out, b"a", b"q", 0), "LS- a q\r\n");
         check(&|out| write_head(out, b"a", b"", b"", 0, 2), "LMSG a 2\r\n");
-        check(&|out| write_head(out, b"a", b"r", b"", 0, 2), "LMSG a r 2\r\n");
+        check(
+            &|out| write_head(out, b"a", b"r", b"", 0, 2),
+            "LMSG a r 2\r\n",
+        );
         check(
             &|out| write_head(out, b"a", b"r", b"q1 q2 ", 0, 2),
             "LMSG a + r q1 q2 2\r\n",

@@ -152,7 +152,10 @@ impl Interest {
         if queue.is_empty() {
             return u32::from(self.plain_remote.contains(LEAFS));
         }
-        let mut remote = self.find_group(queue).into_iter().flat_map(|group| &group.remote);
+        let mut remote = self
+            .find_group(queue)
+            .into_iter()
+            .flat_map(|group| &group.remote);
         let leafs = remote.find(|(shard, _)| *shard == LEAFS);
         leafs.map_or(0, |(_, weight)| *weight)
     }
@@ -167,8 +170,8 @@ impl Interest {
 
     /// The queues that there are; an empty one stands for plain interest.
     pub(super) fn queues(&self) -> impl Iterator<Item = &[u8]> {
-        let has_plain = !(self.plain.is_empty() && self.plain_remote.is_empty())
-            || self.bridges.is_some();
+        let has_plain =
+            !(self.plain.is_empty() && self.plain_remote.is_empty()) || self.bridges.is_some();
         let names = self.groups.iter().flat_map(|groups| groups.keys());
         let plain = has_plain.then_some(&[][..]);
         plain.into_iter().chain(names.map(ShortBytes::as_slice))

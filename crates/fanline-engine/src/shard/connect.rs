@@ -41,6 +41,24 @@ impl Shard {
         self.sessions.get_mut(id.index())?.check.take()
     }
 
+    /// Decides anew about a client whose check has asked for an account. Who is still not known then is
+    /// not let in.
+    pub fn decide_again(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get(id.index()) else {
+            return;
+        };
+        if session.ending.is_some() {
+            return;
+        }
+        match self.decide(id) {
+            Decision::Admitted(grant) => self.finish_connect(id, grant),
+            Decision::Later(check) if check.account_needed().is_none() => {
+                self.sessions[id.index()].check = Some(check);
+            }
+            Decision::Refused | Decision::Later(_) => self.refuse_credentials(id),
+        }
+    }
+
     /// Tells what came of a check: what the client was granted, if anything.
     pub fn decided(&mut self, id: SessionId, outcome: Option<Grant>) {
         let Some(session) = self.sessions.get(id.index()) else {
@@ -91,9 +109,20 @@ impl Shard {
             // Who connects anew may be somebody else: what was subscribed before is gone.
             self.drop_subscriptions(id);
         }
+        let expires_in = grant.expires_in;
         self.settle_in(id, grant);
         if self.sessions[id.index()].ending.is_none() {
+            self.expire_in(id, expires_in);
             self.acknowledge(id);
+        }
+    }
+
+    /// Has a client sent away when what it was let in by does not hold any more.
+    fn expire_in(&mut self, id: SessionId, expires_in: Option<Duration>) {
+        let at = expires_in.and_then(|left| self.pending.now.checked_add(left));
+        self.sessions[id.index()].expires_at = at;
+        if let Some(at) = at {
+            self.arm_before(id, at);
         }
     }
 
@@ -114,6 +143,14 @@ impl Shard {
             self.rearm(id, ping_at);
         }
         self.count_connection(id);
+        let session = &mut self.sessions[id.index()];
+        if let Some(own) = session.grant.limits.payload_bytes_max {
+            let max = &mut session.parse_limits.payload_bytes_max;
+            *max = usize::try_from(own).map_or(*max, |own| own.min(*max));
+        }
+        if let Some(at) = session.expires_at {
+            self.arm_before(id, at);
+        }
     }
 
     /// Sends a user away that may come through a proxy only. The client is told no more than one with a

@@ -14,9 +14,11 @@ use super::run::Waiting;
 use super::session::{Session, SessionId};
 use super::{Pending, Random, Shard};
 use crate::access::AccountId;
-use crate::outbox::{Chunk, Outbox};
 use crate::leaf::LEAF_SHARD;
-use crate::router::{LEAFS, Member, Route, RouteMemo, ShardSet, SubId, Subscription, Subscriptions};
+use crate::outbox::{Chunk, Outbox};
+use crate::router::{
+    LEAFS, Member, Route, RouteMemo, ShardSet, SubId, Subscription, Subscriptions,
+};
 
 /// A message without its topic.
 pub(super) struct Message<'a> {
@@ -379,9 +381,8 @@ impl Shard {
         };
         crossings.set_plain(route.plain_remote);
         let is_left = |group: &[u8]| left.iter().any(|name| name == group);
-        let is_served = |group: &[u8]| {
-            is_left(group) || bridging.is_served(group) || !origin.is_for(group)
-        };
+        let is_served =
+            |group: &[u8]| is_left(group) || bridging.is_served(group) || !origin.is_for(group);
         let mut delivered = fan_out.deliver_to_groups(route, message, random, crossings, is_served);
         delivered |= crossings.post(outgoing, account, topic, message, 0);
         if crossings.has_leafs() {

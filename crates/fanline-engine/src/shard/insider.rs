@@ -16,6 +16,8 @@ impl Shard {
         session.awaits_auth = false;
         // Who asks from another account is told in a header, whatever clients may have.
         session.takes_headers = true;
+        // Nor is it told that it was understood.
+        session.options.verbose = false;
         let ping_at = session.ping_at;
         self.rearm(id, ping_at);
     }

@@ -118,6 +118,8 @@ pub(super) struct Session {
     pub(super) opened_at: Duration,
     pub(super) active_at: Duration,
     pub(super) ping_at: Duration,
+    /// When what it was let in by does not hold any more.
+    pub(super) expires_at: Option<Duration>,
     pub(super) pings_out: u32,
     pub(super) pinged_at: Duration,
     pub(super) rtt: Option<Duration>,

@@ -1,7 +1,7 @@
 //! What a shard tells of itself and of its sessions.
 
-use super::{Shard, leafs};
 use super::session::{ConnectionStatus, SessionId, SubscriptionStatus};
+use super::{Shard, leafs};
 use crate::access::AccountId;
 use crate::leaf::LeafEnded;
 use crate::nats::error::CloseReason;

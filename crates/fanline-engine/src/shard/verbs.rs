@@ -87,6 +87,7 @@ impl Shard {
             opened_at: now,
             active_at: now,
             ping_at,
+            expires_at: None,
             pings_out: 0,
             pinged_at: now,
             rtt: None,
@@ -180,6 +181,8 @@ impl Shard {
         }
         let session = &self.sessions[id.index()];
         let max = self.config.limits.subscriptions_max.unwrap_or(usize::MAX);
+        let own = session.grant.limits.subscriptions_max;
+        let max = own.map_or(max, |own| max.min(usize::try_from(own).unwrap_or(max)));
         let is_full =
             session.subscriptions >= max || !self.quotas.allow_subscription(session.account);
         // What the server itself is asked for does not depend on what clients may have.

@@ -97,6 +97,37 @@ impl Draft {
         }
     }
 
+    /// Who may connect in operator mode: users of accounts that an operator vouches for.
+    fn finish_operator(&mut self, faults: &mut Vec<Fault>) {
+        let operator = &self.loaded.operator;
+        let access = &mut self.loaded.access;
+        let mut fault = |reason: String| {
+            faults.push(Fault {
+                place: None,
+                reason,
+            });
+        };
+        if access.token.is_some() || access::has_users(access) {
+            return fault("operators do not allow authorization by users or a token".into());
+        }
+        let Some(resolver) = &operator.resolver else {
+            return fault("operators require an account resolver to be configured".into());
+        };
+        let trusted = match operator.trusted() {
+            Ok(trusted) => trusted,
+            Err(error) => return fault(error.to_string()),
+        };
+        if access.system_account.is_none() {
+            access.system_account = trusted.system_account().map(String::from);
+        }
+        access.operators = Some(trusted);
+        match operator.access(access.clone()) {
+            Ok(made) => self.loaded.options.auth = Auth::Directory(Arc::new(made)),
+            Err(error) => return fault(error.to_string()),
+        }
+        self.loaded.options.resolver = Some(resolver.0.clone());
+    }
+
     /// Who may connect: one token, one user, or users and accounts.
     fn finish_access(&mut self, faults: &mut Vec<Fault>) {
         let access = &mut self.loaded.access;
@@ -131,6 +162,15 @@ impl Draft {
             let name = self.user.take().unwrap_or_default();
             let user = User::new(name, self.password.take().unwrap_or_default());
             access.account_mut(GLOBAL_ACCOUNT).users.push(user);
+        }
+        if self.loaded.operator.is_on() {
+            return self.finish_operator(faults);
+        }
+        if self.loaded.operator.resolver.is_some() {
+            return faults.push(Fault {
+                place: None,
+                reason: "a resolver needs an operator or trusted keys".into(),
+            });
         }
         let mut config = access.clone();
         match self

@@ -364,15 +364,7 @@ fn what_deployments_carry_starts_with_a_warning() {
         .warnings()
         .filter_map(|fault| fault.reason.split(' ').next())
         .collect();
-    assert_eq!(
-        blocks,
-        [
-            "server_tags",
-            "trusted_keys",
-            "cluster",
-            "jetstream.limits"
-        ]
-    );
+    assert_eq!(blocks, ["server_tags", "cluster", "jetstream.limits"]);
     let jetstream = loaded.options.jetstream.expect("JetStream is on");
     assert_eq!(jetstream.memory_bytes_max, Some(1_000_000_000));
     assert_eq!(jetstream.file_bytes_max, Some(10 << 30));

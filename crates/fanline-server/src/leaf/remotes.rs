@@ -98,7 +98,9 @@ async fn dial_again_and_again(shared: Arc<Shared>, hub: Arc<Hub>) {
         }
         let usual = shared.options().leafnodes.reconnect;
         let rounds = attempts / hub.addresses.len().max(1) as u64;
-        let factor = u32::try_from(rounds).unwrap_or(BACK_OFF_MAX).clamp(1, BACK_OFF_MAX);
+        let factor = u32::try_from(rounds)
+            .unwrap_or(BACK_OFF_MAX)
+            .clamp(1, BACK_OFF_MAX);
         let wait = ended.retry_after.unwrap_or(usual * factor);
         if let Some(wait) = ended.retry_after {
             let seconds = wait.as_secs();

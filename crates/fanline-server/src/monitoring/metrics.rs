@@ -117,11 +117,36 @@ fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
     type Value = fn(&LeafStatus) -> f64;
     #[expect(clippy::cast_precision_loss, reason = "Prometheus counts in floats")]
     const METRICS: [(&str, &str, &str, Value); 6] = [
-        ("in_msgs_total", "counter", "Messages from a leaf node", |l| l.in_msgs as f64),
-        ("in_bytes_total", "counter", "Payload bytes from a leaf node", |l| l.in_bytes as f64),
-        ("out_msgs_total", "counter", "Messages to a leaf node", |l| l.out_msgs as f64),
-        ("out_bytes_total", "counter", "Payload bytes to a leaf node", |l| l.out_bytes as f64),
-        ("subscriptions", "gauge", "Filters that a leaf node wants", |l| l.subscriptions as f64),
+        (
+            "in_msgs_total",
+            "counter",
+            "Messages from a leaf node",
+            |l| l.in_msgs as f64,
+        ),
+        (
+            "in_bytes_total",
+            "counter",
+            "Payload bytes from a leaf node",
+            |l| l.in_bytes as f64,
+        ),
+        (
+            "out_msgs_total",
+            "counter",
+            "Messages to a leaf node",
+            |l| l.out_msgs as f64,
+        ),
+        (
+            "out_bytes_total",
+            "counter",
+            "Payload bytes to a leaf node",
+            |l| l.out_bytes as f64,
+        ),
+        (
+            "subscriptions",
+            "gauge",
+            "Filters that a leaf node wants",
+            |l| l.subscriptions as f64,
+        ),
         ("rtt_seconds", "gauge", "Round trip to a leaf node", |l| {
             l.rtt.unwrap_or_default().as_secs_f64()
         }),
@@ -130,7 +155,8 @@ fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
         let name = format!("fanline_leafnode_{name}");
         page.heading(&name, kind, help);
         for leaf in leafs {
-            let (id, remote, account) = (leaf.id, label_value(&leaf.name), label_value(&leaf.account));
+            let (id, remote, account) =
+                (leaf.id, label_value(&leaf.name), label_value(&leaf.account));
             let labels = format!("{{id=\"{id}\",name=\"{remote}\",account=\"{account}\"}}");
             page.line(&format!("{name}{labels}"), value(leaf));
         }

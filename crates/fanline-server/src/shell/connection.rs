@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use fanline_engine::access::ConnectionKind;
+use fanline_engine::access::{Check, ConnectionKind};
 use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, leaf};
 use tokio::io::{AsyncReadExt, ReadBuf};
+use tokio::sync::oneshot;
 use tracing::{debug, error};
 
 use super::chunks::new_chunk;
@@ -20,6 +21,7 @@ use super::wire::{self, Input, Opened, WireReader, close_reason};
 use super::{BEHIND, Incoming, Listener, Shell, Transport, farewell};
 use crate::leaf::{Dialled, identify};
 use crate::monitoring::ConnectionEvent;
+use crate::resolver::AccountWanted;
 use crate::sync::Ordering;
 
 /// How much of what a client still sends is read and dropped after an error, so that the error
@@ -407,9 +409,45 @@ impl Connection<'_> {
     /// Has it found out elsewhere whether the client may connect. Meanwhile it may lose patience, or
     /// the server.
     async fn let_check(&self) {
-        let Some(check) = self.shell.engine.borrow_mut().take_check(self.id) else {
+        loop {
+            let Some(check) = self.shell.engine.borrow_mut().take_check(self.id) else {
+                return;
+            };
+            match check.account_needed() {
+                Some(account) => {
+                    self.look_for(account.to_owned()).await;
+                    self.shell.engine.borrow_mut().decide_again(self.id);
+                    self.shell.settle(0);
+                }
+                None => self.perform(check).await,
+            }
+        }
+    }
+
+    /// Has an account looked for. When this ends, the engine knows it, or it was not found.
+    async fn look_for(&self, account: String) {
+        let Some(resolver) = self.shell.common.resolver.get() else {
             return;
         };
+        let (tell, mut told) = oneshot::channel();
+        let shard = self.shell.index;
+        // One that is gone has found nothing.
+        drop(resolver.send(AccountWanted {
+            account,
+            shard,
+            tell,
+        }));
+        poll_fn(|context| {
+            self.link.register(context);
+            match self.link.ended() {
+                Some(_) => Poll::Ready(()),
+                None => Pin::new(&mut told).poll(context).map(drop),
+            }
+        })
+        .await;
+    }
+
+    async fn perform(&self, check: Check) {
         let mut told = self.shell.common.checks.perform(check);
         let outcome = poll_fn(|context| {
             self.link.register(context);

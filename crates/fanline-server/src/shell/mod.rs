@@ -34,6 +34,7 @@ use crate::checks::Checks;
 use crate::keeper::Helped;
 use crate::leaf::Dialled;
 use crate::monitoring::ConnectionEvent;
+use crate::resolver::AccountWanted;
 use crate::sync::{AtomicUsize, Ordering};
 use crate::tls::Tls;
 use chunks::ChunkPool;
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     AnnounceLameDuck,
     /// Let this say from now on who may connect, and what they may do.
     ReplaceAccess(Arc<Access>),
+    /// Say so when this is reached: what came before is done then.
+    Tell(oneshot::Sender<()>),
     /// Go on with other limits and credentials.
     Reload(Arc<ShardConfig>, Box<ServerInfo>, Arc<Access>),
     /// Close this many connections.
@@ -168,6 +171,8 @@ pub(crate) struct Common {
     pub(crate) keeper: OnceLock<Weak<dyn Helped>>,
     /// Whatever takes long before a client is let in.
     pub(crate) checks: Checks,
+    /// Whom to ask for accounts that are not known, if there is somebody.
+    pub(crate) resolver: OnceLock<mpsc::UnboundedSender<AccountWanted>>,
     pub(crate) started: Instant,
     /// Who is told of connections that come and go.
     pub(crate) events: OnceLock<mpsc::Sender<ConnectionEvent>>,
@@ -315,6 +320,7 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 shell.engine.borrow_mut().replace_access(access, now);
                 shell.settle(usize::MAX);
             }
+            Command::Tell(to) => drop(to.send(())),
             Command::Reload(config, info, access) => {
                 let now = shell.now();
                 shell.config.replace(Arc::clone(&config));

@@ -14,7 +14,9 @@ use ring::digest::{SHA256, digest};
 use rustls::crypto::{CryptoProvider, ring as provider};
 use rustls::pki_types::CertificateDer;
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, CommonState, RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use rustls::{
+    ClientConfig, CommonState, RootCertStore, ServerConfig, SupportedProtocolVersion, version,
+};
 
 use crate::options::{ClientCertificates, TlsOptions, TlsVersion};
 use crate::sync::Mutex;

@@ -13,6 +13,7 @@ mod lifecycle;
 #[cfg(target_os = "linux")]
 mod memory;
 mod monitoring;
+mod operator;
 mod order;
 mod queue_groups;
 mod raw;

@@ -83,12 +83,23 @@ impl Shard {
                 picked[at].groups.push(b' ');
             }
         }
-        for Picked { session: id, groups } in picked.iter() {
+        for Picked {
+            session: id,
+            groups,
+        } in picked.iter()
+        {
             let session = &mut sessions[*id as usize];
             pending.mark_dirty(*id, session);
             let before = session.out.pending_bytes();
             let takes_headers = session.takes_headers;
-            write(&mut session.out, route, message, groups, takes_headers, line);
+            write(
+                &mut session.out,
+                route,
+                message,
+                groups,
+                takes_headers,
+                line,
+            );
             session.out_msgs += 1;
             session.out_bytes += message.payload_bytes() as u64;
             pending.count_produced(*id, session, before);
@@ -163,7 +174,10 @@ fn write(
         true => 0,
         false => message.header_bytes,
     };
-    let (header_bytes, total) = (message.header_bytes - skipped, message.payload_bytes() - skipped);
+    let (header_bytes, total) = (
+        message.header_bytes - skipped,
+        message.payload_bytes() - skipped,
+    );
     write_head(line, route.topic(), &reply, groups, header_bytes, total);
     out.append(line);
     match &message.shared {

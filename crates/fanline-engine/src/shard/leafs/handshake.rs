@@ -106,7 +106,11 @@ impl Shard {
             ..LeafConnect::default()
         };
         if !cluster.is_empty() && cluster == self.info.server_name {
-            return self.clash(id, &LeafError::SameCluster, CloseReason::ClusterNamesIdentical);
+            return self.clash(
+                id,
+                &LeafError::SameCluster,
+                CloseReason::ClusterNamesIdentical,
+            );
         }
         let Some(account_id) = self.access.account_id(&account) else {
             let error = LeafError::UnknownAccount(account);

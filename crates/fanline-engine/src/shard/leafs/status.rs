@@ -24,9 +24,7 @@ impl Shard {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let filter = |router: &Router, sub| text(router.filter_of(self.subs.get(sub)));
         let subscriptions_list = match router {
-            Some(router) if with_subscriptions => {
-                wanted().map(|sub| filter(router, sub)).collect()
-            }
+            Some(router) if with_subscriptions => wanted().map(|sub| filter(router, sub)).collect(),
             _ => Vec::new(),
         };
         Some(LeafStatus {

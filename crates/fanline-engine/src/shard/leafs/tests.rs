@@ -70,7 +70,10 @@ fn messages_and_interest_cross_both_ways() {
         world.say(client, "UNSUB 3\r\n");
         assert_eq!(world.read(leaf), "LS- later\r\n");
         // From there.
-        world.say(leaf, "LMSG before.x 2\r\nhi\r\nHMSG before.y r 12 14\r\nNATS/1.0\r\n\r\nhi\r\n");
+        world.say(
+            leaf,
+            "LMSG before.x 2\r\nhi\r\nHMSG before.y r 12 14\r\nNATS/1.0\r\n\r\nhi\r\n",
+        );
         assert_eq!(
             world.read(client),
             "MSG before.x 1 2\r\nhi\r\nHMSG before.y 1 r 12 14\r\nNATS/1.0\r\n\r\nhi\r\n"
@@ -82,7 +85,10 @@ fn messages_and_interest_cross_both_ways() {
             assert_eq!(world.read(leaf), "LMSG there.a r 2\r\nhi\r\n");
         }
         world.say(client, "HPUB there.b 12 14\r\nNATS/1.0\r\n\r\nhi\r\n");
-        assert_eq!(world.read(leaf), "HMSG there.b 12 14\r\nNATS/1.0\r\n\r\nhi\r\n");
+        assert_eq!(
+            world.read(leaf),
+            "HMSG there.b 12 14\r\nNATS/1.0\r\n\r\nhi\r\n"
+        );
         // Never back.
         world.say(leaf, "LMSG there.a 2\r\nhi\r\n");
         assert_eq!(world.read(leaf), "");
@@ -174,11 +180,17 @@ fn what_one_leaf_wants_another_is_told() {
     let (one, two) = (quiet_leaf(&mut world, "one"), quiet_leaf(&mut world, "two"));
     world.read(one);
     world.say(one, "LS+ a\r\n");
-    assert_eq!((world.read(one), world.read(two)), (String::new(), "LS+ a\r\n".into()));
+    assert_eq!(
+        (world.read(one), world.read(two)),
+        (String::new(), "LS+ a\r\n".into())
+    );
     world.say(two, "LS+ a\r\n");
     assert_eq!(world.read(one), "LS+ a\r\n");
     world.say(two, "LMSG a 1\r\n.\r\n");
-    assert_eq!((world.read(one), world.read(two)), ("LMSG a 1\r\n.\r\n".into(), String::new()));
+    assert_eq!(
+        (world.read(one), world.read(two)),
+        ("LMSG a 1\r\n.\r\n".into(), String::new())
+    );
     // What goes with one of them is not wanted any more.
     world.shards[0].end(one.id, CloseReason::ClientClosed);
     world.shards[0].remove(one.id, CloseReason::ClientClosed);
@@ -191,7 +203,10 @@ fn what_one_leaf_wants_another_is_told() {
         dialled(&mut world, LeafRemote::default(), HUB),
     );
     for hub in [one, two] {
-        world.say(hub, "INFO {\"connect_info\":true,\"remote_account\":\"A\"}\r\n");
+        world.say(
+            hub,
+            "INFO {\"connect_info\":true,\"remote_account\":\"A\"}\r\n",
+        );
         assert!(world.read(hub).starts_with("CONNECT {"));
     }
     world.read(one);
@@ -211,7 +226,9 @@ fn loops_are_found() {
         said.contains("-ERR 'Loop detected for leafnode account=\"$G\". Delaying attempt to reconnect for 30s'"),
         "{said}"
     );
-    let ended = world.shards[0].remove(leaf.id, CloseReason::ClientClosed).unwrap();
+    let ended = world.shards[0]
+        .remove(leaf.id, CloseReason::ClientClosed)
+        .unwrap();
     let leaf = ended.leaf.unwrap();
     assert_eq!(leaf.retry_after, Some(Duration::from_secs(30)));
 }
@@ -226,12 +243,22 @@ fn a_spoke_shows_itself_and_obeys() {
     };
     let hub = dialled(&mut world, remote, HUB);
     let said = world.read(hub);
-    assert!(said.starts_with("CONNECT {") && said.ends_with("}\r\n"), "{said}");
-    for part in ["\"user\":\"ada\"", "\"protocol\":3", "\"deny_pub\":[\"noise.>\"]"] {
+    assert!(
+        said.starts_with("CONNECT {") && said.ends_with("}\r\n"),
+        "{said}"
+    );
+    for part in [
+        "\"user\":\"ada\"",
+        "\"protocol\":3",
+        "\"deny_pub\":[\"noise.>\"]",
+    ] {
         assert!(said.contains(part), "{said}");
     }
     let client = world.client(0);
-    world.say(client, "SUB in.a 1\r\nSUB other 2\r\nSUB noise.x 3\r\nSUB in.> 4\r\n");
+    world.say(
+        client,
+        "SUB in.a 1\r\nSUB other 2\r\nSUB noise.x 3\r\nSUB in.> 4\r\n",
+    );
     assert_eq!(world.read(hub), "");
     world.say(
         hub,
@@ -242,14 +269,25 @@ fn a_spoke_shows_itself_and_obeys() {
     told.sort();
     assert_eq!(told, ["LS+ in.>", "LS+ in.a"]);
     world.say(hub, "LS+ >\r\n");
-    world.say(client, "PUB out.a 1\r\n.\r\nPUB secret.a 1\r\n.\r\nPUB else 1\r\n.\r\n");
+    world.say(
+        client,
+        "PUB out.a 1\r\n.\r\nPUB secret.a 1\r\n.\r\nPUB else 1\r\n.\r\n",
+    );
     assert_eq!(world.read(hub), "LMSG out.a 1\r\n.\r\n");
     world.say(hub, "LMSG noise.x 1\r\n.\r\nLMSG in.a 1\r\n.\r\n");
-    assert_eq!(world.read(client), "MSG in.a 1 1\r\n.\r\nMSG in.a 4 1\r\n.\r\n");
+    assert_eq!(
+        world.read(client),
+        "MSG in.a 1 1\r\n.\r\nMSG in.a 4 1\r\n.\r\n"
+    );
     // The hub gives up, and says why.
     world.say(hub, "-ERR 'Permissions Violation for Publish to \"x\"'\r\n");
-    let ended = world.shards[0].remove(hub.id, CloseReason::ClientClosed).unwrap();
-    assert_eq!(ended.leaf.unwrap().retry_after, Some(Duration::from_secs(30)));
+    let ended = world.shards[0]
+        .remove(hub.id, CloseReason::ClientClosed)
+        .unwrap();
+    assert_eq!(
+        ended.leaf.unwrap().retry_after,
+        Some(Duration::from_secs(30))
+    );
 }
 
 #[test]
@@ -284,31 +322,61 @@ fn who_may_not_come_is_told_why() {
         assert!(answer.contains(expected), "{said}: {answer}");
         (leaf, answer)
     };
-    let connect = |fields: &str| {
-        format!("CONNECT {{\"version\":\"2.15.2\",\"name\":\"x\",{fields}}}\r\n")
-    };
+    let connect =
+        |fields: &str| format!("CONNECT {{\"version\":\"2.15.2\",\"name\":\"x\",{fields}}}\r\n");
     for (fields, expected) in [
-        ("\"user\":\"ada\",\"pass\":\"wrong\"", "-ERR 'Authorization Violation'"),
-        ("\"lang\":\"go\"", "-ERR 'attempted to connect to leaf node port'"),
-        ("\"gateway\":\"g\"", "-ERR 'Rejecting connection from gateway \"g\" on the leafnode port'"),
-        ("\"cluster\":\"here\"", "-ERR 'remote leafnode has same cluster name'"),
-        ("\"cluster\":\"a b\"", "-ERR 'cluster name cannot contain spaces'"),
+        (
+            "\"user\":\"ada\",\"pass\":\"wrong\"",
+            "-ERR 'Authorization Violation'",
+        ),
+        (
+            "\"lang\":\"go\"",
+            "-ERR 'attempted to connect to leaf node port'",
+        ),
+        (
+            "\"gateway\":\"g\"",
+            "-ERR 'Rejecting connection from gateway \"g\" on the leafnode port'",
+        ),
+        (
+            "\"cluster\":\"here\"",
+            "-ERR 'remote leafnode has same cluster name'",
+        ),
+        (
+            "\"cluster\":\"a b\"",
+            "-ERR 'cluster name cannot contain spaces'",
+        ),
     ] {
         check(&connect(fields), expected);
     }
     check("LS+ a\r\n", "-ERR 'Authorization Violation'");
     check("GET / HTTP/1.1\r\n", "-ERR 'Unknown Protocol Operation'");
     let old = "CONNECT {\"version\":\"2.9.0\"}\r\n";
-    check(old, "-ERR 'connection rejected since minimum version required is \"2.10.0\"'");
+    check(
+        old,
+        "-ERR 'connection rejected since minimum version required is \"2.10.0\"'",
+    );
     let right = connect("\"user\":\"ada\",\"pass\":\"secret\"");
     let (leaf, answer) = check(&right, "\"remote_account\":\"A\"");
-    assert!(answer.contains("\"export\":{\"allow\":[\"up.>\"]}"), "{answer}");
-    assert!(answer.contains("\"import\":{\"allow\":[\"down.>\"]}"), "{answer}");
+    assert!(
+        answer.contains("\"export\":{\"allow\":[\"up.>\"]}"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("\"import\":{\"allow\":[\"down.>\"]}"),
+        "{answer}"
+    );
     let (again, _) = check(&right, "\"remote_account\":\"A\"");
-    assert!(world.read(leaf).contains("-ERR 'Duplicate Remote LeafNode Connection'"));
+    assert!(
+        world
+            .read(leaf)
+            .contains("-ERR 'Duplicate Remote LeafNode Connection'")
+    );
     world.say(again, "LMSG up.a 1\r\n.\r\nLMSG down.a 1\r\n.\r\n");
     let said = world.read(again);
-    assert!(said.contains("-ERR 'Permissions Violation for Publish to \"down.a\"'"), "{said}");
+    assert!(
+        said.contains("-ERR 'Permissions Violation for Publish to \"down.a\"'"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -319,7 +387,10 @@ fn a_streams_delivery_keeps_its_subject() {
     world.say(client, "SUB deliver 1\r\n");
     world.read(leaf);
     world.say(leaf, "LMSG deliver $JS.ACK.s.c.1@orders.new 2\r\nhi\r\n");
-    assert_eq!(world.read(client), "MSG orders.new 1 $JS.ACK.s.c.1 2\r\nhi\r\n");
+    assert_eq!(
+        world.read(client),
+        "MSG orders.new 1 $JS.ACK.s.c.1 2\r\nhi\r\n"
+    );
 }
 
 impl World {

@@ -6,6 +6,7 @@ mod leafnodes;
 mod limits;
 mod logging;
 mod network;
+mod operator;
 mod tls;
 mod unsupported;
 mod websocket;
@@ -17,6 +18,7 @@ pub(super) const ALL: &[&[Entry]] = &[
     network::OPTIONS,
     limits::OPTIONS,
     authorization::OPTIONS,
+    operator::OPTIONS,
     tls::OPTIONS,
     websocket::OPTIONS,
     leafnodes::OPTIONS,
