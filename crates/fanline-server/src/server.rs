@@ -609,7 +609,7 @@ impl Handle {
     pub fn reload_tls(&self) -> Result<(), StartError> {
         let listeners = &self.shared.common.listeners;
         let websocket = listeners.websocket.as_ref();
-        let all = [&listeners.tls]
+        let all = [&listeners.tls, &listeners.leafs_tls]
             .into_iter()
             .chain(websocket.map(|websocket| &websocket.tls));
         let read = all.flatten().map(|tls| Ok((tls, tls.read_again()?)));

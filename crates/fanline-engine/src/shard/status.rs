@@ -183,7 +183,7 @@ impl Shard {
                 let sub = self.subs.get(sub);
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 SubscriptionStatus {
-                    subject: text(&self.routers[session.account].filter_of(sub)),
+                    subject: text(&self.router_of(session).filter_of(sub)),
                     queue: text(sub.queue()),
                     sid: text(sub.sid()),
                     msgs: sub.delivered(),

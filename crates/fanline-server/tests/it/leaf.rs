@@ -69,7 +69,10 @@ fn leafz(server: &TestServer) -> Vec<Value> {
     stream.read_to_string(&mut text).expect("an answer");
     let (_, body) = text.split_once("\r\n\r\n").expect("headers end");
     let told: Value = serde_json::from_str(body).expect("JSON");
-    assert_eq!(told["leafnodes"], told["leafs"].as_array().map_or(0, Vec::len));
+    assert_eq!(
+        told["leafnodes"],
+        told["leafs"].as_array().map_or(0, Vec::len)
+    );
     told["leafs"].as_array().cloned().unwrap_or_default()
 }
 
@@ -133,8 +136,14 @@ fn messages_cross_both_ways_in_order() {
         let spoke = spoke("spoke", shards, vec![remote(&hub)]);
         check_link(&hub, &spoke);
         let (above, below) = (leafz(&hub), leafz(&spoke));
-        assert_eq!((&above[0]["name"], &below[0]["name"]), (&"spoke".into(), &"hub".into()));
-        assert_eq!((&above[0]["is_spoke"], &below[0]["is_spoke"]), (&false.into(), &true.into()));
+        assert_eq!(
+            (&above[0]["name"], &below[0]["name"]),
+            (&"spoke".into(), &"hub".into())
+        );
+        assert_eq!(
+            (&above[0]["is_spoke"], &below[0]["is_spoke"]),
+            (&false.into(), &true.into())
+        );
         assert!(above[0]["in_msgs"].as_u64() >= Some(200), "{above:?}");
     }
 }
@@ -167,7 +176,9 @@ fn a_link_comes_back_when_the_hub_does() {
     check_link(&first, &spoke);
     first.handle.shutdown();
     first.wait();
-    until("it is seen that the hub is gone", || leafz(&spoke).is_empty());
+    until("it is seen that the hub is gone", || {
+        leafz(&spoke).is_empty()
+    });
     let again = TestServer::with(Options {
         leafnodes: LeafnodeOptions {
             listener: Some(LeafnodeListener {
@@ -237,7 +248,10 @@ fn only_those_come_who_may_and_where_they_belong() {
     until("the right one", || leafz(&right).len() == 1);
     let leafs = leafz(&hub);
     assert_eq!(leafs.len(), 1);
-    assert_eq!((&leafs[0]["account"], &leafs[0]["name"]), (&"A".into(), &"right".into()));
+    assert_eq!(
+        (&leafs[0]["account"], &leafs[0]["name"]),
+        (&"A".into(), &"right".into())
+    );
     assert!(leafz(&wrong).is_empty() && leafz(&client_of_b).is_empty());
 }
 
@@ -246,7 +260,10 @@ fn garbage_on_the_port_disturbs_nobody() {
     let hub = hub("hub", 1, LeafnodeListener::default());
     let spoke = spoke("spoke", 1, vec![remote(&hub)]);
     for (garbage, expected) in [
-        ("GET / HTTP/1.1\r\n\r\n", "-ERR 'Unknown Protocol Operation'"),
+        (
+            "GET / HTTP/1.1\r\n\r\n",
+            "-ERR 'Unknown Protocol Operation'",
+        ),
         (
             "CONNECT {\"lang\":\"go\",\"verbose\":false}\r\n",
             "-ERR 'attempted to connect to leaf node port'",
@@ -258,7 +275,10 @@ fn garbage_on_the_port_disturbs_nobody() {
         stream.write_all(garbage.as_bytes()).expect("it reads");
         let mut text = String::new();
         stream.read_to_string(&mut text).expect("it closes");
-        assert!(text.starts_with("INFO {") && text.contains(expected), "{text}");
+        assert!(
+            text.starts_with("INFO {") && text.contains(expected),
+            "{text}"
+        );
     }
     // A port of clients is no leaf port.
     let lost = TestServer::with(spoke_options(

@@ -150,7 +150,9 @@ impl Shard {
         if !info.leafnode_urls.is_empty() {
             leaf.urls.clone_from(&info.leafnode_urls);
         }
-        if leaf.is_ready() || info.connect_info {
+        // Others tell where the hub is, and nothing of what may cross.
+        let has_rules = info.import.is_some() || info.export.is_some();
+        if info.connect_info || (leaf.is_ready() && has_rules) {
             self.finish_dialling(id, Some(info));
         }
     }

@@ -17,12 +17,12 @@ mod tests;
 
 use hashbrown::HashMap;
 
-use super::session::SessionId;
+use super::session::{Session, SessionId};
 use super::{Random, Shard};
 use crate::access::AccountId;
 use crate::leaf::{LOOPS, LeafError};
 use crate::nats::error::CloseReason;
-use crate::router::{RouteMemo, Routers};
+use crate::router::{RouteMemo, Router, Routers};
 
 /// How many letters and digits tell the subjects apart by which loops are found.
 const LOOP_CHARS: usize = 22;
@@ -85,6 +85,14 @@ impl Shard {
     fn complain(&mut self, id: SessionId, error: &LeafError) {
         self.pending.notice(id, || error.to_string());
         self.send(id, format!("-ERR '{error}'\r\n").as_bytes());
+    }
+
+    /// Where what a session wants is found.
+    pub(super) fn router_of(&self, session: &Session) -> &Router {
+        match session.leaf {
+            Some(_) => &self.leafs.routers[session.account],
+            None => &self.routers[session.account],
+        }
     }
 
     fn account_name(&self, account: AccountId) -> String {
