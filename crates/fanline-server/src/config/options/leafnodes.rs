@@ -192,7 +192,8 @@ fn read_listener(
         "min_version" => listener.min_version = field.some_text()?,
         "compression" => uncompressed(field)?,
         "isolate_leafnode_interest" | "isolate" => listener.isolates = field.boolean()?,
-        key => return Err(unsupported(field, key)),
+        key @ ("write_deadline" | "write_timeout") => return Err(unsupported(field, key)),
+        _ => {}
     }
     Ok(())
 }
@@ -238,8 +239,10 @@ fn read_authorization(listener: &mut LeafnodeListener, given: &Given<'_>) -> Rea
                     users.push(LeafnodeUser { user, account });
                 }
             }
-            "timeout" => {}
-            key if field.boolean().unwrap_or(true) => return Err(unsupported(&field, key)),
+            // Without effect, it would let in whom it is to keep out.
+            "proxy_required" if field.boolean()? => {
+                return Err(unsupported(&field, "proxy_required"));
+            }
             _ => {}
         }
     }
