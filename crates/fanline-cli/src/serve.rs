@@ -558,6 +558,7 @@ mod tests {
                 monitoring: None,
                 websocket: None,
                 mqtt: None,
+                leafnodes: None,
             };
             welcome(&addresses, Some(Path::new("/data/fanline")))
         };

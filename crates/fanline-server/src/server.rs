@@ -25,10 +25,13 @@ use crate::checks::{Checks, unix_seconds};
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
 use crate::keeper::StoreKeyError;
-use crate::options::{Addresses, MqttOptions, Options, TlsOptions, WebSocketOptions};
+use crate::leaf::Dialled;
+use crate::options::{
+    Addresses, LeafnodeOptions, LeafnodeRemote, MqttOptions, Options, TlsOptions, WebSocketOptions,
+};
 use crate::reloads::{ReloadRequests, Reloader};
 use crate::shell::{
-    self, Command, Common, Listeners, Mailbox, MqttListener, Transport, WebSocketListener,
+    self, Command, Common, Incoming, Listener, Listeners, Mailbox, MqttListener, Transport, WebSocketListener,
 };
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::tls::{Tls, TlsError};
@@ -118,7 +121,7 @@ fn of_process(process: Option<u32>) -> String {
 }
 
 /// What the system said, in the form that log readers know: lower case, without the number.
-fn plain(error: &io::Error) -> String {
+pub(crate) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     text.to_lowercase()
@@ -174,7 +177,13 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
     let sockets = Sockets::bind(&options)?;
     let addresses = sockets.addresses()?;
     let key = identity::new_server_key();
-    let info = server_info(&options, &addresses, key.public().encode());
+    let mut info = server_info(&options, &addresses, key.public().encode());
+    if let Some((listener, address)) =
+        (options.leafnodes.listener.as_ref()).zip(addresses.leafnodes)
+    {
+        let listener = crate::leaf::listener_info(listener, address).map_err(StartError::Option)?;
+        info.leafs = Some(Arc::new(listener));
+    }
     // Before the log says that the server is ready: this may fail.
     let files = write_files(&options, &addresses)?;
     log_start(&options, &info, &addresses);
@@ -210,6 +219,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         started_at: SystemTime::now(),
         info,
         key,
+        remotes: watch::Sender::new(options.leafnodes.remotes.clone()),
         options: Mutex::new(Arc::new(options)),
         reloader: Reloader::new(),
         addresses,
@@ -223,6 +233,7 @@ pub(crate) struct Sockets {
     pub(crate) clients: TcpListener,
     pub(crate) websocket: Option<TcpListener>,
     pub(crate) mqtt: Option<TcpListener>,
+    pub(crate) leafnodes: Option<TcpListener>,
     #[cfg(unix)]
     pub(crate) unix: Option<std::os::unix::net::UnixListener>,
     pub(crate) monitoring: Option<TcpListener>,
@@ -235,12 +246,15 @@ impl Sockets {
         let websocket = websocket.map(|websocket| bind(&websocket.host, websocket.port));
         let mqtt = options.mqtt.as_ref();
         let mqtt = mqtt.map(|mqtt| bind(&mqtt.host, mqtt.port));
+        let leafnodes = options.leafnodes.listener.as_ref();
+        let leafnodes = leafnodes.map(|listener| bind(&listener.host, listener.port));
         let monitoring = options.monitoring.as_ref();
         let monitoring = monitoring.map(|(host, port)| bind(host, *port));
         Ok(Sockets {
             clients,
             websocket: websocket.transpose()?,
             mqtt: mqtt.transpose()?,
+            leafnodes: leafnodes.transpose()?,
             #[cfg(unix)]
             unix: match &options.unix_socket {
                 Some(path) => Some(listen::bind_unix(path).map_err(|source| {
@@ -261,6 +275,7 @@ impl Sockets {
             monitoring: address(&self.monitoring)?,
             websocket: address(&self.websocket)?,
             mqtt: address(&self.mqtt)?,
+            leafnodes: address(&self.leafnodes)?,
         })
     }
 }
@@ -292,6 +307,9 @@ fn listeners(options: &Options) -> Result<Listeners, StartError> {
         proxy_protocol: options.proxy_protocol,
         websocket: websocket.transpose()?,
         mqtt: mqtt.transpose()?,
+        leafs_tls: (options.leafnodes.listener.as_ref())
+            .and_then(|listener| listener.tls.as_ref().map(tls))
+            .transpose()?,
     })
 }
 
@@ -347,6 +365,8 @@ pub(crate) struct Shared {
     pub(crate) reloader: Reloader,
     pub(crate) addresses: Addresses,
     bridge: DefaultBridge,
+    /// The servers that this one attaches to.
+    pub(crate) remotes: watch::Sender<Vec<LeafnodeRemote>>,
 }
 
 impl Shared {
@@ -413,6 +433,26 @@ impl Shared {
             transport,
             cid,
             is_full,
+        });
+    }
+
+    /// Has the shard that serves leaf nodes serve one more that has come.
+    pub(crate) fn serve_leaf(&self, stream: std::net::TcpStream) {
+        let incoming = Incoming::Tcp(stream);
+        self.serve_on_leaf_shard(Transport::Wire(incoming, Listener::Leafs));
+    }
+
+    /// The same for one that was dialled.
+    pub(crate) fn serve_dialled(&self, dialled: Dialled) {
+        self.serve_on_leaf_shard(Transport::Dialled(dialled.into()));
+    }
+
+    fn serve_on_leaf_shard(&self, transport: Transport) {
+        let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
+        let _ = self.shards[0].send(Command::Serve {
+            transport,
+            cid,
+            is_full: false,
         });
     }
 
@@ -600,6 +640,10 @@ impl Handle {
             pid_file: options.pid_file,
             origin: options.origin,
             trace_protocol: options.trace_protocol,
+            leafnodes: LeafnodeOptions {
+                remotes: options.leafnodes.remotes,
+                ..before.leafnodes.clone()
+            },
             ..Options::clone(&before)
         };
         let config = Arc::new(ShardConfig {
@@ -613,6 +657,7 @@ impl Handle {
             max_payload: options.limits.payload_bytes_max,
             ..shared.info.clone()
         };
+        let remotes = options.leafnodes.remotes.clone();
         *shared
             .options
             .lock()
@@ -624,6 +669,7 @@ impl Handle {
             let access = Arc::clone(&access);
             Command::Reload(Arc::clone(&config), Box::new(info.clone()), access)
         });
+        shared.remotes.send_replace(remotes);
         Ok(())
     }
 
@@ -642,7 +688,7 @@ impl Handle {
         let listeners = &self.shared.common.listeners;
         let websocket = listeners.websocket.as_ref();
         let mqtt = listeners.mqtt.as_ref();
-        let all = [&listeners.tls]
+        let all = [&listeners.tls, &listeners.leafs_tls]
             .into_iter()
             .chain(websocket.map(|websocket| &websocket.tls))
             .chain(mqtt.map(|mqtt| &mqtt.tls));
@@ -726,7 +772,7 @@ fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
     } else if options.lame_duck_grace_period >= options.lame_duck_duration {
         "lame duck grace period must be shorter than the lame duck duration".into()
     } else {
-        return Ok(());
+        return crate::leaf::check(options).map_err(StartError::Option);
     };
     Err(StartError::Option(problem))
 }
@@ -772,6 +818,7 @@ fn server_info(options: &Options, addresses: &Addresses, server_id: String) -> S
             .as_ref()
             .zip(addresses.websocket)
             .map(|(websocket, address)| Box::new(websocket_info(websocket, address))),
+        leafs: None,
         lame_duck: false,
         started_at: SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -845,6 +892,12 @@ fn log_ready(options: &Options, addresses: &Addresses) {
         let scheme = if mqtt.tls.is_some() { "tls" } else { "mqtt" };
         let (host, port) = (&mqtt.host, address.port());
         info!("Listening for MQTT clients on {scheme}://{host}:{port}");
+    }
+    if let Some((listener, address)) =
+        (options.leafnodes.listener.as_ref()).zip(addresses.leafnodes)
+    {
+        let (host, port) = (&listener.host, address.port());
+        info!("Listening for leafnode connections on {host}:{port}");
     }
     info!("Listening for client connections on {shown}");
     if let Some(path) = &options.unix_socket {

@@ -4,6 +4,7 @@
 pub mod connect;
 pub mod filter;
 pub mod jwt;
+pub mod leaf;
 pub mod mqtt;
 pub mod parser;
 pub mod proxy;

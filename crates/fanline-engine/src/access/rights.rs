@@ -35,6 +35,14 @@ impl Rights {
         }
     }
 
+    /// What may be published, and what may be subscribed to, as it was said.
+    pub(crate) fn told(&self) -> [Lists; 2] {
+        [&self.publish, &self.subscribe].map(|rules| Lists {
+            allow: rules.allow.as_ref().map_or_else(Vec::new, Patterns::texts),
+            deny: rules.deny.texts(),
+        })
+    }
+
     /// Whether it may publish to replies of what it received.
     pub(crate) fn responses(&self) -> Option<AllowResponses> {
         self.responses
@@ -70,6 +78,13 @@ impl Rights {
     pub(crate) fn may_receive(&self, topic: &[u8], queue: &[u8]) -> bool {
         self.may_subscribe(topic, queue)
     }
+}
+
+/// Subjects, each with a queue behind it if it is for that only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lists {
+    pub(crate) allow: Vec<String>,
+    pub(crate) deny: Vec<String>,
 }
 
 /// One direction.
@@ -152,6 +167,14 @@ impl Patterns {
             trie,
             list: list.to_vec(),
         }
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let text = |pattern: &Pattern| match pattern.queue() {
+            None => pattern.subject().to_owned(),
+            Some(queue) => format!("{} {queue}", pattern.subject()),
+        };
+        self.list.iter().map(text).collect()
     }
 
     fn matching(&self, topic: &[u8], queue: &[u8]) -> Found {

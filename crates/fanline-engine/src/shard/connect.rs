@@ -32,7 +32,10 @@ impl Shard {
     pub(super) fn decide(&self, id: SessionId) -> Decision {
         let session = &self.sessions[id.index()];
         let shown = credentials(&session.options);
-        self.access.admit(&shown, &session.peer)
+        match session.leaf {
+            Some(_) => self.leaf_access().admit(&shown, &session.peer),
+            None => self.access.admit(&shown, &session.peer),
+        }
     }
 
     /// Work that is to be done elsewhere to know whether a client may connect. Until it is
@@ -50,7 +53,9 @@ impl Shard {
         if session.ending.is_some() {
             return;
         }
+        let is_leaf = session.leaf.is_some();
         match self.decide(id) {
+            Decision::Admitted(grant) if is_leaf => self.let_leaf_in(id, grant),
             Decision::Admitted(grant) => self.finish_connect(id, grant),
             Decision::Later(check) if check.account_needed().is_none() => {
                 self.sessions[id.index()].check = Some(check);
@@ -66,6 +71,9 @@ impl Shard {
         };
         if session.ending.is_some() {
             return;
+        }
+        if session.leaf.is_some() {
+            return self.leaf_decided(id, outcome);
         }
         let kind = session.peer.kind;
         // Meanwhile the directory may have changed.
@@ -118,7 +126,7 @@ impl Shard {
     }
 
     /// Has a client sent away when what it was let in by does not hold any more.
-    fn expire_in(&mut self, id: SessionId, expires_in: Option<Duration>) {
+    pub(super) fn expire_in(&mut self, id: SessionId, expires_in: Option<Duration>) {
         let at = expires_in.and_then(|left| self.pending.now.checked_add(left));
         self.sessions[id.index()].expires_at = at;
         if let Some(at) = at {
@@ -155,7 +163,7 @@ impl Shard {
 
     /// Sends a user away that may come through a proxy only. The client is told no more than one with a
     /// wrong password; the log says what to do.
-    fn refuse_without_proxy(&mut self, id: SessionId, grant: &Grant) {
+    pub(super) fn refuse_without_proxy(&mut self, id: SessionId, grant: &Grant) {
         self.pending.notice(id, || {
             let user = &grant.user;
             format!("authentication error - User {user:?} must come through a proxy that signs")
@@ -193,7 +201,7 @@ impl Shard {
         self.set_accounts(&access);
         let ids: Vec<SessionId> = (self.sessions.iter())
             // The server's own client shows nothing, and needs nobody's leave.
-            .filter(|(_, session)| session.ending.is_none() && !session.is_insider)
+            .filter(|(_, session)| session.ending.is_none() && session.is_client())
             .map(|(index, _)| SessionId::from_index(index))
             .collect();
         for id in ids {
@@ -219,6 +227,8 @@ impl Shard {
                 None => self.refuse_credentials(id),
             }
         }
+        self.renew_leafs();
+        self.tell_leafs();
     }
 }
 

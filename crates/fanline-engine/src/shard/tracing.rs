@@ -36,7 +36,7 @@ impl Traced {
 
 impl Pending {
     /// Whether the message at hand is told of and goes nowhere.
-    fn is_held(&self) -> bool {
+    pub(super) fn is_held(&self) -> bool {
         self.traced
             .as_ref()
             .is_some_and(|traced| traced.trace.asked.is_only)

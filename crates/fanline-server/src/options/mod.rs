@@ -3,6 +3,7 @@
 mod dashboard;
 mod encryption;
 mod mqtt;
+mod leafnodes;
 mod tls;
 mod websocket;
 
@@ -16,6 +17,9 @@ pub use encryption::{Cipher, Encryption, Secret};
 pub use fanline_engine::store::SyncMode;
 pub use fanline_engine::{Auth, Limits};
 pub use mqtt::MqttOptions;
+pub use leafnodes::{
+    LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser,
+};
 pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 pub use websocket::WebSocketOptions;
 
@@ -55,6 +59,8 @@ pub struct Options {
     pub websocket: Option<WebSocketOptions>,
     /// A listener for MQTT clients.
     pub mqtt: Option<MqttOptions>,
+    /// Servers that attach to this one, and those that it attaches to.
+    pub leafnodes: LeafnodeOptions,
     /// Path of a unix socket to listen on as well. A socket that a server left there is replaced.
     pub unix_socket: Option<PathBuf>,
     /// Connections may begin with a line of the PROXY protocol (1 or 2) that tells whose they
@@ -113,6 +119,7 @@ impl Default for Options {
             allow_non_tls: false,
             websocket: None,
             mqtt: None,
+            leafnodes: LeafnodeOptions::default(),
             unix_socket: None,
             proxy_protocol: false,
             shards: None,
@@ -198,4 +205,6 @@ pub struct Addresses {
     pub websocket: Option<SocketAddr>,
     /// For MQTT clients, when that is on.
     pub mqtt: Option<SocketAddr>,
+    /// For leaf nodes, when that is on.
+    pub leafnodes: Option<SocketAddr>,
 }

@@ -12,6 +12,7 @@ mod dashboard;
 mod embedding;
 mod errors;
 mod jetstream;
+mod leaf;
 mod lifecycle;
 #[cfg(target_os = "linux")]
 mod memory;

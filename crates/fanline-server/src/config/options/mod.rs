@@ -2,6 +2,7 @@
 
 mod authorization;
 mod jetstream;
+mod leafnodes;
 mod limits;
 mod logging;
 mod mqtt;
@@ -22,6 +23,7 @@ pub(super) const ALL: &[&[Entry]] = &[
     tls::OPTIONS,
     websocket::OPTIONS,
     mqtt::OPTIONS,
+    leafnodes::OPTIONS,
     jetstream::OPTIONS,
     logging::OPTIONS,
     unsupported::OPTIONS,

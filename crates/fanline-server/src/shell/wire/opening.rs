@@ -92,6 +92,7 @@ pub(in crate::shell) async fn open(
         }
         (None, Listener::WebSocket, Some(listener)) => opening.websocket(listener).await,
         (None, Listener::Mqtt, _) => opening.mqtt().await,
+        (None, Listener::Leafs, _) => opening.leaf().await,
         (None, ..) => opening.client().await,
     };
     let name = opening.name();
@@ -137,6 +138,7 @@ impl Opening<'_> {
             (ConnectionKind::WebSocket, ip) => format!("{ip}:{port} - wid:{cid}"),
             (ConnectionKind::MqttWebSocket, ip) => format!("{ip}:{port} - mid_ws:{cid}"),
             (ConnectionKind::Mqtt, ip) => format!("{ip}:{port} - mid:{cid}"),
+            (ConnectionKind::Leafnode, ip) => format!("{ip}:{port} - lid:{cid}"),
             (_, "") => format!("unix - cid:{cid}"),
             (_, ip) => format!("{ip}:{port} - cid:{cid}"),
         }
@@ -155,6 +157,25 @@ impl Opening<'_> {
         match tls.filter(|_| is_remote && !self.is_full) {
             Some(tls) => self.client_tls(tls, listeners.allow_non_tls).await,
             None => Ok(()),
+        }
+    }
+
+    /// Another server, to be attached as a leaf node.
+    async fn leaf(&mut self) -> Result<(), NotOpened> {
+        self.peer.kind = ConnectionKind::Leafnode;
+        match &self.shell.common.listeners.leafs_tls {
+            Some(tls) => self.client_tls(tls, false).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The INFO that a connection begins with.
+    fn greeting(&mut self) -> Vec<u8> {
+        self.shell.give_nonce(&mut self.peer);
+        let engine = self.shell.engine.borrow();
+        match self.peer.kind {
+            ConnectionKind::Leafnode => engine.leaf_greeting(self.cid, &self.peer),
+            _ => engine.greeting(self.cid, &self.peer),
         }
     }
 
@@ -198,8 +219,7 @@ impl Opening<'_> {
             }
         };
         if !is_first {
-            self.shell.give_nonce(&mut self.peer);
-            let greeting = self.shell.engine.borrow().greeting(self.cid, &self.peer);
+            let greeting = self.greeting();
             self.wire.socket.write_all(&greeting).await?;
             self.peer.is_greeted = true;
         }
