@@ -216,7 +216,7 @@ async fn accept(socket: TcpListener, shared: &Shared, listener: Listener) -> io:
     let is_plain = shared.common.listeners.is_plain(listener);
     let kind = match listener {
         Listener::Mqtt => ConnectionKind::Mqtt,
-        Listener::Clients | Listener::WebSocket => ConnectionKind::Standard,
+        Listener::Clients | Listener::WebSocket | Listener::Leafs => ConnectionKind::Standard,
     };
     loop {
         match socket

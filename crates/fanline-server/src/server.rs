@@ -9,9 +9,7 @@ use std::time::{Instant, SystemTime};
 
 use fanline_engine::access::jwt::{AccountClaims, Unverified};
 use fanline_engine::access::nkey::SecretKey;
-use fanline_engine::access::{
-    AccessConfig, AccessError, AccountId, ListenerAccess, OperatorError,
-};
+use fanline_engine::access::{AccessConfig, AccessError, AccountId, ListenerAccess, OperatorError};
 use fanline_engine::mqtt::Settings;
 use fanline_engine::websocket::UpgradeRules;
 use fanline_engine::{
@@ -31,7 +29,8 @@ use crate::options::{
 };
 use crate::reloads::{ReloadRequests, Reloader};
 use crate::shell::{
-    self, Command, Common, Incoming, Listener, Listeners, Mailbox, MqttListener, Transport, WebSocketListener,
+    self, Command, Common, Incoming, Listener, Listeners, Mailbox, MqttListener, Transport,
+    WebSocketListener,
 };
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::tls::{Tls, TlsError};

@@ -352,11 +352,6 @@ impl Shard {
         self.tell_all(traced.account, topic, &json);
     }
 
-    fn account_name(&self, account: AccountId) -> String {
-        let account = self.access.account(account);
-        account.map_or_else(String::new, |account| account.name.clone())
-    }
-
     /// Publishes something of the server's own in an account. Whether anybody listens is his business.
     pub(super) fn tell_all(&mut self, account: AccountId, topic: &[u8], json: &[u8]) {
         let mut frame = format!("{}\r\n", json.len()).into_bytes();

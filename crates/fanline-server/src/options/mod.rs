@@ -2,8 +2,8 @@
 
 mod dashboard;
 mod encryption;
-mod mqtt;
 mod leafnodes;
+mod mqtt;
 mod tls;
 mod websocket;
 
@@ -16,10 +16,10 @@ pub use dashboard::Dashboard;
 pub use encryption::{Cipher, Encryption, Secret};
 pub use fanline_engine::store::SyncMode;
 pub use fanline_engine::{Auth, Limits};
-pub use mqtt::MqttOptions;
 pub use leafnodes::{
     LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser,
 };
+pub use mqtt::MqttOptions;
 pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 pub use websocket::WebSocketOptions;
 

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use fanline_engine::access::callout::Caller;
-use fanline_engine::access::{AccountId, Check, ConnectionKind, Grant};
+use fanline_engine::access::{AccountId, ConnectionKind, Grant};
 use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, leaf};
 use tokio::io::{AsyncReadExt, ReadBuf};
 use tokio::sync::oneshot;

@@ -179,7 +179,7 @@ impl Listeners {
     pub(crate) fn is_plain(&self, listener: Listener) -> bool {
         match listener {
             Listener::Clients => self.tls.is_none() && !self.proxy_protocol,
-            Listener::WebSocket => false,
+            Listener::WebSocket | Listener::Leafs => false,
             Listener::Mqtt => self.mqtt.as_ref().is_some_and(|mqtt| mqtt.tls.is_none()),
         }
     }

@@ -95,7 +95,7 @@ impl Shard {
         }
     }
 
-    fn account_name(&self, account: AccountId) -> String {
+    pub(in crate::shard) fn account_name(&self, account: AccountId) -> String {
         let account = self.access.account(account);
         account.map_or_else(String::new, |account| account.name.clone())
     }
