@@ -71,6 +71,7 @@ async function at(view, server = open, options = {}) {
 /** Goes to a view and waits until it is filled. */
 async function show(page, view) {
   await page.evaluate((view) => (location.hash = `#/${view}`), view);
+  await page.locator(`nav a[href="#/${view.split("/")[0]}"][aria-current]`).waitFor();
   await page.locator("main .panel h3").first().waitFor();
   await until(async () => !(await page.getByText("Loading…").first().isVisible().catch(() => false)), `${view} is loaded`);
 }
@@ -247,7 +248,7 @@ const CASES = {
     await page.getByRole("button", { name: "Sign in", exact: true }).click();
     await page.getByRole("heading", { name: "Traffic" }).waitFor();
     await page.getByText("You see the account A.").waitFor();
-    equal(await page.getByRole("heading", { name: "Process" }).count(), 0, "what is not Ada's");
+    equal(await page.getByRole("heading", { name: "Process", exact: true }).count(), 0, "what is not Ada's");
     await page.reload();
     await page.getByRole("heading", { name: "Traffic" }).waitFor();
     await page.getByRole("button", { name: /Sign out/ }).click();
@@ -261,7 +262,7 @@ const CASES = {
     await page.getByLabel("User").fill("root");
     await page.getByLabel("Password").fill("r00t");
     await page.getByRole("button", { name: "Sign in", exact: true }).click();
-    await page.getByRole("heading", { name: "Process" }).waitFor();
+    await page.getByRole("heading", { name: "Process", exact: true }).waitFor();
     await show(page, "accounts");
     await page.getByRole("button", { name: "Details of A", exact: true }).waitFor();
     quiet(page);

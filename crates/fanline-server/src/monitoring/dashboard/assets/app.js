@@ -33,6 +33,8 @@ function useRoute() {
   useEffect(() => {
     const change = () => setRoute(readRoute());
     addEventListener("hashchange", change);
+    // It may have changed since the first look.
+    change();
     return () => removeEventListener("hashchange", change);
   }, []);
   return route;

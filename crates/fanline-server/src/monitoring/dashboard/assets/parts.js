@@ -103,7 +103,7 @@ export function Table({ caption, columns, rows, rowKey, sort, onSort, onOpen, op
     return by.isUp ? "ascending" : "descending";
   };
   return html`
-    <div class="scroll" role="region" aria-label=${caption} tabindex="0">
+    <div class="scroll" role="region" aria-label="${caption}, table" tabindex="0">
       <table>
         <caption class="unseen">${caption}</caption>
         <thead><tr>
