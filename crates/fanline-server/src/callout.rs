@@ -18,7 +18,7 @@ use crate::server::{COMPATIBLE_VERSION, IN_PROCESS_PIPE_BYTES, Shared};
 
 /// A client waits for what the service says of it.
 pub(crate) struct Wanted {
-    pub(crate) caller: Caller,
+    pub(crate) caller: Arc<Caller>,
     pub(crate) cid: u64,
     /// Told what it is granted, if anything.
     pub(crate) tell: oneshot::Sender<Option<Grant>>,

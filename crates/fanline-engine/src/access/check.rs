@@ -1,5 +1,7 @@
 //! The work that it takes to know whether somebody may connect.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{GeneralPurpose, general_purpose};
@@ -31,7 +33,7 @@ pub(super) enum Proof {
     /// Nobody has told of the account of this name yet.
     Account(String),
     /// A service decides.
-    Callout(Box<Caller>),
+    Callout(Arc<Caller>),
 }
 
 // What was given is secret.
@@ -62,16 +64,10 @@ impl Check {
 
     /// The client, when a service is to be asked about it: [`Access::answered`](super::Access::answered)
     /// says what comes of that.
-    ///
-    /// # Errors
-    /// Gives itself back when nobody is to be asked.
-    pub fn into_caller(self) -> Result<Caller, Self> {
-        match self.proof {
-            Proof::Callout(caller) => Ok(*caller),
-            proof => Err(Check {
-                proof,
-                grant: self.grant,
-            }),
+    pub fn caller(&self) -> Option<Arc<Caller>> {
+        match &self.proof {
+            Proof::Callout(caller) => Some(Arc::clone(caller)),
+            _ => None,
         }
     }
 

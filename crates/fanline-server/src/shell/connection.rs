@@ -433,9 +433,9 @@ impl Connection<'_> {
                 self.shell.settle(0);
                 continue;
             }
-            let outcome = match check.into_caller() {
-                Ok(caller) => self.ask_service(caller).await,
-                Err(check) => self.told(self.shell.common.checks.perform(check)).await,
+            let outcome = match check.caller() {
+                Some(caller) => self.ask_service(caller).await,
+                None => self.told(self.shell.common.checks.perform(check)).await,
             };
             self.shell.engine.borrow_mut().decided(self.id, outcome);
             self.shell.settle(0);
@@ -466,7 +466,7 @@ impl Connection<'_> {
     }
 
     /// Asks the service that decides.
-    async fn ask_service(&self, caller: Caller) -> Option<Grant> {
+    async fn ask_service(&self, caller: Arc<Caller>) -> Option<Grant> {
         let shell = self.shell;
         let cid = shell.engine.borrow().cid(self.id)?;
         let (tell, told) = oneshot::channel();
