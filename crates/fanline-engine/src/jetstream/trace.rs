@@ -17,7 +17,7 @@ impl JetStream {
         let subject = String::from_utf8_lossy(message.topic).into_owned();
         let came_in = Event {
             r#type: "in",
-            ts: ts.clone(),
+            ts,
             kind: Some(ROUTER),
             cid: Some(0),
             name: "another shard".into(),
@@ -32,7 +32,7 @@ impl JetStream {
         let stream = holder.and_then(|key| self.streams.get(key));
         trace.events.extend(stream.map(|stream| Event {
             r#type: "js",
-            ts: ts.clone(),
+            ts,
             stream: stream.config().name.clone(),
             subject,
             ..Event::default()

@@ -118,9 +118,10 @@ impl FanOut<'_> {
                 cid: Some(session.cid),
                 name: session.options.name.clone(),
                 // To be replaced by the name of the account.
-                acc: is_abroad
-                    .then(|| session.account.0.to_string())
-                    .unwrap_or_default(),
+                acc: match is_abroad {
+                    true => session.account.0.to_string(),
+                    false => String::new(),
+                },
                 queue: text(sub.queue()),
                 ..Event::default()
             });
@@ -338,7 +339,7 @@ impl Shard {
         };
         let now = self.date(self.pending.now);
         for event in &mut traced.trace.events {
-            event.ts = now.clone();
+            event.ts = now;
         }
         let json = traced.trace.tell(&Teller {
             name: &self.info.server_name,
