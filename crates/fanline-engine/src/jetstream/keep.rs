@@ -184,12 +184,20 @@ impl JetStream {
         let found = self.streams.with_documents(key);
         let (stream, mut documents) = found.ok_or(ApiError::STREAM_NOT_FOUND)?;
         let (created, name) = (now.unix_nanos, config.name.clone());
-        let kept = keep_consumer(documents.as_deref_mut(), created, &config);
-        let made = kept.and_then(|()| {
-            stream.with_consumers(now, port, |consumers, context| {
-                let made = consumers.create(config, created, context);
-                made.map_err(ApiError::consumer_create)
-            })
+        let made = stream.with_consumers(now, port, |consumers, context| {
+            let made = consumers.create(config.clone(), created, context);
+            let id = made.map_err(ApiError::consumer_create)?;
+            // Where it begins, nobody could tell any more after a crash.
+            if let (Some(consumer), Some(documents)) = (consumers.get(id), &mut documents) {
+                let mut state = Vec::new();
+                consumer.encode_state(&mut state);
+                keep_state(documents, consumer, &state);
+            }
+            let kept = keep_consumer(documents.as_deref_mut(), created, &config);
+            if kept.is_err() {
+                consumers.delete(id, context);
+            }
+            kept.map(|()| id)
         });
         if made.is_err() {
             forget_consumer(documents, &name);

@@ -78,6 +78,11 @@ fn value_of<'a>(block: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
     found.map(|(_, value)| value)
 }
 
+/// Where an answer goes, as its publisher said it.
+pub fn response_topic_of(block: &[u8]) -> Option<&str> {
+    std::str::from_utf8(value_of(block, RESPONSE_TOPIC)?).ok()
+}
+
 /// Whether it was published with RETAIN.
 pub fn was_retained(block: &[u8]) -> bool {
     value_of(block, RETAIN) == Some(b"1")

@@ -31,8 +31,8 @@ pub use connection::Connection;
 pub use decode::{Frame, Framed, decode, frame};
 pub use encode::{PublishHead, packet_bytes};
 pub use header::{
-    Headers, client_of, qos_of, ttl_of, was_retained, write_headers, write_headers_of,
-    write_properties,
+    Headers, client_of, qos_of, response_topic_of, ttl_of, was_retained, write_headers,
+    write_headers_of, write_properties,
 };
 pub use names::Names;
 pub use outgoing::kept_id;

@@ -435,8 +435,8 @@ fn a_delivery_is_written_and_acknowledged() {
     assert!(out.is_empty());
     connection.noted(1, &mut out);
     assert_eq!(written(&mut out), [0x62, 2, 0, 1]);
-    let sent = packet(0x70, &[0, 1]);
-    let verb = take(&mut connection, &sent, &mut out);
+    let complete = packet(0x70, &[0, 1]);
+    let verb = take(&mut connection, &complete, &mut out);
     assert_eq!(verb, Verb::Complete { token, packet_id });
     assert_eq!(connection.in_flight(), 0);
 }
@@ -610,7 +610,7 @@ fn what_was_under_way_is_sent_again() {
     connection.again(&mut out, |_, id, token, _| published.push((id, token)));
     assert_eq!(published, [(5, 50)]);
     assert_eq!(written(&mut out), [0x62, 2, 0, 6]);
-    let sent = packet(0x62, &[0, 9]);
-    let verb = take(&mut connection, &sent, &mut out);
+    let release = packet(0x62, &[0, 9]);
+    let verb = take(&mut connection, &release, &mut out);
     assert_eq!(verb, Verb::Release { packet_id: 9 });
 }

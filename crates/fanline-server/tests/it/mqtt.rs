@@ -709,3 +709,40 @@ fn mqtt_clients_may_have_credentials_of_their_own() {
         server.client();
     }
 }
+
+#[test]
+fn requests_cross_both_ways() {
+    let server = TestServer::with(in_memory(2));
+    let mut nats = server.client();
+    let mut device = client(&server, V5, "device");
+    device.subscribe(&[("ask", 1), ("answer/here", 1)]);
+    nats.subscribe("_INBOX.me.*", "1");
+    nats.send("PUB ask _INBOX.me.1 8\r\nquestion\r\n");
+    let asked = device.message();
+    let mut wanted = vec![0x08];
+    push_text(&mut wanted, b"_INBOX/me/1");
+    assert_eq!(
+        (asked.properties, &*asked.payload),
+        (wanted, &b"question"[..])
+    );
+    device.publish("_INBOX/me/1", "answer", 0);
+    assert_eq!(nats.message().payload, b"answer");
+
+    nats.subscribe("service", "2");
+    let mut reply = vec![0x08];
+    push_text(&mut reply, b"answer/here");
+    for qos in [1, 2] {
+        let id = device
+            .send_publish_with("service", b"question", qos << 1, &reply)
+            .to_be_bytes();
+        if qos == 2 {
+            device.until(0x50);
+            device.send_packet(0x62, &id);
+        }
+        let asked = nats.message();
+        let to = asked.reply.expect("a reply subject");
+        device.until(if qos == 2 { 0x70 } else { 0x40 });
+        nats.publish(&to, "answer");
+        assert_eq!(device.take(), triple("answer/here", "answer", 0));
+    }
+}

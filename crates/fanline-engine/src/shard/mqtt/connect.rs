@@ -286,10 +286,14 @@ impl Shard {
         }
         mqtt.early = Vec::new();
         mqtt.waiting.clear();
+        let complete = mqtt.take_complete_releases();
         let will = mqtt.link.take_will();
         let client = mqtt.has_no_local().then(|| mqtt.hash.clone());
         if !mqtt.is_registered {
             return;
+        }
+        for packet_id in complete {
+            self.forget_release(id, packet_id);
         }
         let mut will = will.filter(|will| self.may_leave(id, will));
         if let Some(will) = will.take_if(|will| will.delay.is_zero()) {

@@ -414,7 +414,7 @@ impl Shard {
         self.deliver_waiting(id);
     }
 
-    fn forget_release(&mut self, id: SessionId, packet_id: u16) {
+    pub(super) fn forget_release(&mut self, id: SessionId, packet_id: u16) {
         let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
             return;
         };

@@ -14,8 +14,8 @@ use super::session::Held;
 use crate::access::AccountId;
 use crate::jetstream::Message;
 use crate::mqtt::{
-    Names, Property, Publish, Qos, Reason, Version, topic_to_subject, write_headers,
-    write_headers_of,
+    Names, Property, Publish, Qos, Reason, Version, response_topic_of, topic_to_subject,
+    write_headers, write_headers_of,
 };
 use crate::nats::parse::Publish as NatsPublish;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
@@ -343,6 +343,11 @@ impl Shard {
         self.mqtt.headers.clear();
         self.mqtt.subject.extend_from_slice(&held.subject);
         self.mqtt.headers.extend_from_slice(&held.headers);
+        if let Some(topic) = response_topic_of(&held.headers)
+            && topic_to_subject(topic, &mut self.mqtt.reply).is_err()
+        {
+            self.mqtt.reply.clear();
+        }
         self.push_translated(id, &held.payload);
         self.publish_gathered(id);
         self.listen_to_replies(id);

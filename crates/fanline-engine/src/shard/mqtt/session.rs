@@ -178,6 +178,15 @@ impl Mqtt {
         all.any(|sub| sub.asked.options.no_local)
     }
 
+    /// PUBRELs that were completed before it was confirmed that their messages are acknowledged.
+    pub(super) fn take_complete_releases(&mut self) -> Vec<u16> {
+        let complete = self
+            .releases
+            .iter()
+            .filter(|(_, release)| release.is_complete);
+        complete.map(|(packet_id, _)| *packet_id).collect()
+    }
+
     pub(super) fn sub(&self, at: u32) -> Option<&Sub> {
         let at = usize::try_from(at).ok()?;
         self.subs.get(at)?.as_ref()
