@@ -78,6 +78,9 @@ pub(super) enum Key {
 impl Access {
     /// Decides by what a client shows, and by whence it comes.
     pub fn admit(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
+        if let Some(vouched) = &peer.vouched {
+            return self.admit_vouched(vouched, peer.kind);
+        }
         let decision = self.admit_by_itself(shown, peer);
         match &self.callout {
             Some(callout) if callout.decides(self, shown, &decision) => {

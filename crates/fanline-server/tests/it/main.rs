@@ -7,6 +7,7 @@ mod at_rest;
 mod callout;
 mod churn;
 mod configuration;
+mod dashboard;
 mod embedding;
 mod errors;
 mod jetstream;
