@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use fanline_engine::access::AccountId;
 use fanline_engine::access::Vouched;
 use fanline_engine::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
