@@ -603,8 +603,8 @@ fn sequences_begin_where_they_are_told_to() {
 
 #[test]
 fn a_search_lets_others_have_their_turn() {
-    // One subject, a few, and more than are remembered.
-    for (subjects, must_pause) in [(1, false), (2000, true), (9000, true)] {
+    // One subject, a few, and more than are remembered: those are not looked for segment by segment.
+    for (subjects, must_pause) in [(1, false), (2000, false), (9000, true)] {
         let mut store = Store::memory(&StoreLimits::default());
         let append = |store: &mut Store, subject: &str| {
             let record = NewRecord {
