@@ -7,15 +7,17 @@ use std::sync::Arc;
 use super::Shard;
 use super::mqtt::is_own_of_mqtt;
 use super::replies::Replies;
-use super::session::SessionId;
+use super::session::{Peer, SessionId};
 use super::verbs::text;
-use crate::access::{Grant, Rights};
+use crate::access::{AllowResponses, Grant, Rights};
 use crate::nats::error::ClientError;
 use crate::router::SubId;
 
 /// What a session with permissions has beside others.
 pub(super) struct Restriction {
     rights: Arc<Rights>,
+    /// Rights that it must have too.
+    within: Option<Arc<Rights>>,
     /// Where it may answer.
     replies: Replies,
 }
@@ -30,24 +32,42 @@ pub(super) enum Permit {
 }
 
 impl Restriction {
-    pub(super) fn new(grant: &Grant) -> Option<Box<Self>> {
-        grant.rights.as_ref().map(|rights| {
-            Box::new(Restriction {
-                rights: Arc::clone(rights),
-                replies: Replies::default(),
-            })
-        })
+    pub(super) fn new(grant: &Grant, peer: &Peer) -> Option<Box<Self>> {
+        let within = peer
+            .vouched
+            .as_ref()
+            .and_then(|vouched| vouched.within.clone());
+        let (rights, within) = match (grant.rights.clone(), within) {
+            (Some(rights), within) => (rights, within),
+            (None, Some(within)) => (within, None),
+            (None, None) => return None,
+        };
+        Some(Box::new(Restriction {
+            rights,
+            within,
+            replies: Replies::default(),
+        }))
     }
 
     /// Whether a topic may be published to, answers aside.
     pub(super) fn may_publish(&self, topic: &[u8]) -> bool {
-        self.rights.may_publish(topic)
+        self.rights.may_publish(topic) && self.within.as_ref().is_none_or(|w| w.may_publish(topic))
+    }
+
+    fn may_subscribe(&self, filter: &[u8], queue: &[u8]) -> bool {
+        self.rights.may_subscribe(filter, queue)
+            && (self.within.as_ref()).is_none_or(|within| within.may_subscribe(filter, queue))
+    }
+
+    /// Who may do less than its user may not answer either.
+    fn responses(&self) -> Option<AllowResponses> {
+        self.rights.responses().filter(|_| self.within.is_none())
     }
 
     /// Takes note of where an answer to a message may go.
     #[cold]
     pub(super) fn note_reply(&mut self, reply: &[u8], now: std::time::Duration) {
-        if let Some(rule) = self.rights.responses() {
+        if let Some(rule) = self.responses() {
             self.replies.note(reply, rule, now);
         }
     }
@@ -56,6 +76,7 @@ impl Restriction {
     #[cold]
     pub(super) fn may_receive(&self, topic: &[u8], queue: &[u8]) -> bool {
         self.rights.may_receive(topic, queue)
+            && (self.within.as_ref()).is_none_or(|within| within.may_receive(topic, queue))
     }
 }
 
@@ -68,10 +89,10 @@ impl Shard {
         let Some(restriction) = &mut session.restriction else {
             return Permit::Granted;
         };
-        if restriction.rights.may_publish(topic) {
+        if restriction.may_publish(topic) {
             return Permit::Granted;
         }
-        if let Some(rule) = restriction.rights.responses()
+        if let Some(rule) = restriction.responses()
             && restriction.replies.use_up(topic, rule, now)
         {
             return Permit::AsReply;
@@ -110,7 +131,7 @@ impl Shard {
         let Some(restriction) = &session.restriction else {
             return true;
         };
-        if restriction.rights.may_subscribe(filter, queue) {
+        if restriction.may_subscribe(filter, queue) {
             return true;
         }
         let (who, sid) = (self.who(id), text(sid));
@@ -133,7 +154,10 @@ impl Shard {
         let restriction = session.restriction.as_ref();
         // What an MQTT client is given is written otherwise.
         session.mqtt.is_some()
-            || restriction.is_some_and(|restriction| restriction.rights.filters(filter))
+            || restriction.is_some_and(|restriction| {
+                let within = restriction.within.as_ref();
+                restriction.rights.filters(filter) || within.is_some_and(|w| w.filters(filter))
+            })
     }
 
     /// Drops what a client has subscribed to and may not any more, and tells it.
@@ -149,7 +173,7 @@ impl Shard {
                 continue;
             }
             let restriction = session.restriction.as_ref();
-            if restriction.is_none_or(|r| r.rights.may_subscribe(&filter, &queue)) {
+            if restriction.is_none_or(|r| r.may_subscribe(&filter, &queue)) {
                 let is_filtered = self.is_filtered(id, &filter);
                 self.subs.get_mut(sub).set_filtered(is_filtered);
                 continue;
