@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use fanline_engine::access::ConnectionKind;
+use fanline_engine::access::{ConnectionKind, Vouched};
 use fanline_engine::leaf::LeafStatus;
 use fanline_engine::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
@@ -31,7 +31,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{error, info, trace};
 
 use crate::checks::Checks;
-use crate::keeper::Helped;
+use crate::keeper::{Helped, SyncTimes};
 use crate::leaf::Dialled;
 use crate::monitoring::ConnectionEvent;
 use crate::resolver::AccountWanted;
@@ -124,9 +124,18 @@ pub(crate) enum Incoming {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(std::os::unix::net::UnixStream),
-    /// One that was upgraded elsewhere already: what it was told, what came behind its request,
-    /// and its address.
-    Upgraded(DuplexStream, Box<Upgrade>, SocketAddr),
+    /// One that was upgraded elsewhere already.
+    Upgraded(Upgraded),
+}
+
+/// A WebSocket connection that came with a request over HTTP.
+pub(crate) struct Upgraded {
+    pub(crate) stream: DuplexStream,
+    /// What it was told.
+    pub(crate) agreed: Box<Upgrade>,
+    pub(crate) address: SocketAddr,
+    /// Who it is, if it was let in there.
+    pub(crate) vouched: Option<Box<Vouched>>,
 }
 
 /// What a connection came to.
@@ -171,6 +180,8 @@ pub(crate) struct Common {
     pub(crate) keeper: OnceLock<Weak<dyn Helped>>,
     /// Whatever takes long before a client is let in.
     pub(crate) checks: Checks,
+    /// How long the disk takes.
+    pub(crate) sync_times: Arc<SyncTimes>,
     /// Whom to ask for accounts that are not known, if there is somebody.
     pub(crate) resolver: OnceLock<mpsc::UnboundedSender<AccountWanted>>,
     pub(crate) started: Instant,
