@@ -5,6 +5,8 @@
 //!
 //! - `core`: the server against nats-server.
 //! - `jetstream`: what both keep, on disk and in memory, against nats-server.
+//! - `interest-simulation`: lines and messages that cross links between hubs and a thousand leafs, counted.
+//! - `leaf`: a leaf link to nats-server, with Fanline and with nats-server as the leaf.
 //! - `micro`: the engine's parts on one core.
 //! - `replay`: the library's subjects in the grid of RxPerfTests, messages 1,000 to 1,000,000 by
 //!   subscribers 1 to 16, each flavour in both forms, beside a limit written by hand for just that load
@@ -27,8 +29,10 @@ mod comparison;
 mod core_nats;
 mod generator;
 mod hubs;
+mod interest;
 mod jetstream;
 mod jvm;
+mod leaf;
 mod micro;
 mod replay;
 mod report;
@@ -55,6 +59,17 @@ enum Command {
     Core(core_nats::Arguments),
     /// JetStream against nats-server: publishing, consuming, key-value, recovery, disk and memory
     Jetstream(jetstream::Arguments),
+    /// A leaf link to nats-server: messages, requests, interest, mirrors; against a nats-server leaf
+    ///
+    /// The hub is nats-server in all rows; the leaf is one of the two. What is told of CPU and memory is
+    /// the leaf's.
+    Leaf(leaf::Arguments),
+    /// What it takes to tell a thousand leafs what the others want: counted, nothing is sent
+    ///
+    /// A world is drawn from a seed: who wants what. Then lines and messages are counted that would cross
+    /// links: until everybody knows, for each subscription that comes or goes, and for each message, by what
+    /// hubs tell their leafs of each other. docs/decisions has the figures of the default world.
+    InterestSimulation(interest::Arguments),
     /// The engine's parts on one core: matcher, parser, shard; time and allocations
     Micro(micro::Arguments),
     /// Hubs: a broadcast to 64 to 100,000 consumers, against other crates and Pekko; merge, partition
@@ -111,6 +126,11 @@ fn main() -> Result<()> {
             jetstream::run(&arguments)
         }
         Command::Hubs(arguments) => hubs::run(&arguments),
+        Command::Leaf(arguments) => {
+            servers::process::end_children_on_signals()?;
+            leaf::run(&arguments)
+        }
+        Command::InterestSimulation(arguments) => interest::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Schedulers(arguments) => schedulers::run(&arguments),
