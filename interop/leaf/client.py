@@ -73,32 +73,37 @@ class Client:
     def close(self):
         self.peer.close()
 
+    def send(self, data: bytes):
+        # Whoever read last may have been in a hurry.
+        self.peer.socket.settimeout(WAIT_SECONDS_MAX)
+        self.peer.send(data)
+
     def subscribe(self, subject: str, queue: str = "") -> int:
         number = next(self.numbers)
         self.queues[number] = collections.deque()
-        self.peer.send(f"SUB {subject} {queue + ' ' if queue else ''}{number}\r\n".encode())
+        self.send(f"SUB {subject} {queue + ' ' if queue else ''}{number}\r\n".encode())
         return number
 
     def unsubscribe(self, number: int):
-        self.peer.send(f"UNSUB {number}\r\n".encode())
+        self.send(f"UNSUB {number}\r\n".encode())
 
     def publish(self, subject: str, payload: bytes = b"", reply: str = "", headers: dict[str, str] | None = None):
         to = f"{subject} {reply}" if reply else subject
         if headers is None:
-            self.peer.send(f"PUB {to} {len(payload)}\r\n".encode() + payload + b"\r\n")
+            self.send(f"PUB {to} {len(payload)}\r\n".encode() + payload + b"\r\n")
             return
         block = header_block(headers)
         line = f"HPUB {to} {len(block)} {len(block) + len(payload)}\r\n".encode()
-        self.peer.send(line + block + payload + b"\r\n")
+        self.send(line + block + payload + b"\r\n")
 
     def publish_all(self, subject: str, payloads):
         """Many at once, in one write."""
-        self.peer.send(b"".join(b"PUB %s %d\r\n%s\r\n" % (subject.encode(), len(each), each) for each in payloads))
+        self.send(b"".join(b"PUB %s %d\r\n%s\r\n" % (subject.encode(), len(each), each) for each in payloads))
 
     def flush(self):
         """Returns once the server has everything that was sent. Messages that come meanwhile are kept."""
         wanted = self.pongs + 1
-        self.peer.send(b"PING\r\n")
+        self.send(b"PING\r\n")
         deadline = time.monotonic() + WAIT_SECONDS_MAX
         while self.pongs < wanted:
             self.read(deadline)
@@ -150,7 +155,7 @@ class Client:
             return
         del peer.buffer[: end + 2]
         if words[0] == "PING":
-            peer.send(b"PONG\r\n")
+            self.send(b"PONG\r\n")
         elif words[0] == "PONG":
             self.pongs += 1
         elif words[0] == "-ERR":

@@ -154,7 +154,7 @@ def queue_groups_apart(ends: Ends):
 def limited(ends: Ends):
     """After so many messages the interest is gone at the other end too."""
     number = ends.receiver.subscribe(ends.subject("five"))
-    ends.receiver.peer.send(f"UNSUB {number} 5\r\n".encode())
+    ends.receiver.send(f"UNSUB {number} 5\r\n".encode())
     settle(ends.receiver, ends.sender)
     for n in range(20):
         ends.sender.publish(ends.subject("five"), b"%d" % n)
@@ -167,7 +167,7 @@ def many_subjects(ends: Ends):
     lines = (f"SUB {ends.subject(f'many.{n}')} {number}{n:05}\r\n" for n in range(SUBJECTS))
     for n in range(SUBJECTS):
         ends.receiver.queues[int(f"{number}{n:05}")] = ends.receiver.queues[number]
-    ends.receiver.peer.send("".join(lines).encode())
+    ends.receiver.send("".join(lines).encode())
     settle(ends.receiver, ends.sender)
     for n in range(SUBJECTS):
         ends.sender.publish(ends.subject(f"many.{n}"), b"%d" % n)

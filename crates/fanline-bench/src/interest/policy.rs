@@ -177,9 +177,13 @@ impl Policy {
             let (up, down) = self.leaf_link(world, &shared, &own, leaf);
             told.up(up);
             told.down(down);
-            let at_leaf = own_here + shared.at_leaf[leaf];
             let from_above = usize::try_from(down.count).unwrap_or(usize::MAX);
-            told.leaf_filters = told.leaf_filters.max(at_leaf + from_above);
+            let mut filters = own_here + shared.at_leaf[leaf] + from_above;
+            if self != Self::Isolated {
+                // Wanted here and told of by others.
+                filters -= shared.at_leaf[leaf] - shared.only_at_leaf[leaf];
+            }
+            told.leaf_filters = told.leaf_filters.max(filters);
         }
         let all_own: usize = own.iter().sum();
         told.hub_filters = shared.held

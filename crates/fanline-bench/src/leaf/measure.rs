@@ -145,8 +145,8 @@ fn each_arrives(publisher: &Connection, subscriber: &Connection, subjects: usize
     thread::scope(|scope| {
         let sending = scope.spawn(|| {
             let mut stream = publisher.stream();
-            let messages = (0..subjects).flat_map(|number| frames::publish(&subject(number), b""));
-            stream.write_all(&messages.collect::<Vec<_>>())
+            let messages = (0..subjects).map(|number| frames::publish(&subject(number), b""));
+            stream.write_all(&messages.collect::<Vec<_>>().concat())
         });
         let mut incoming = Incoming::new(subscriber.stream());
         let mut number = 0;
