@@ -48,6 +48,83 @@ def accounts(hub_of, spoke_of):
             equal(third.quiet(number), [], "what another account saw")
 
 
+EXPORTS = """accounts {
+  OFFICE { users: [ {user: o, password: o} ], exports: [ {service: "office.ask"}, {stream: "office.news.>"} ] }
+  SHOP { users: [ {user: s, password: s} ]
+    imports: [ {service: {account: OFFICE, subject: "office.ask"}, to: "ask"}
+               {stream: {account: OFFICE, subject: "office.news.>"}, prefix: "from"} ] }
+}"""
+
+
+def services(hub_of, spoke_of, at_hub: bool):
+    """What another account offers is used over the link: with accounts at the hub, or at the spoke."""
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        if at_hub:
+            hub_parts, spoke_parts = [EXPORTS], []
+            entry = remote(hub.leaf_port, login="s:s")
+        else:
+            hub_parts, spoke_parts = [], [EXPORTS]
+            entry = remote(hub.leaf_port, more="account: SHOP")
+        pair(
+            stage, hub, spoke, [*hub_parts, hub.leafnodes(listen=True)], [*spoke_parts, spoke.leafnodes(entry)]
+        )  # fmt: skip
+        here, there = (hub, spoke) if at_hub else (spoke, hub)
+        office, shop, beside = here.client("o", "o"), there.client(), here.client("s", "s")
+        settle(beside, shop)
+        settle(shop, beside)
+        asked = office.subscribe("office.ask")
+        office.flush()
+        until(lambda: answered(shop, office, asked), "no answer from the other account")
+        for n in range(20):
+            inbox = shop.subscribe(f"_INBOX.service.{n}")
+            shop.publish("ask", b"%d" % n, f"_INBOX.service.{n}", {"N": str(n)})
+            request = office.next(asked)
+            equal((request.payload, request.header("N")), (b"%d" % n, str(n)), "the request")
+            office.publish(request.reply, b"answer %d" % n)
+            equal(shop.next(inbox).payload, b"answer %d" % n, "the answer")
+        number = shop.subscribe("from.office.news.*")
+        settle(shop, beside)
+        office.publish("office.news.today", b"rain")
+        message = shop.next(number)
+        equal((message.subject, message.payload), ("from.office.news.today", b"rain"), "the news")
+        equal(shop.quiet(number), [], "more news")
+
+
+def answered(shop, office, asked: int) -> bool:
+    """Whether a request gets there; it is answered, so that nobody waits for it any more."""
+    shop.publish("ask", b"probe", f"{shop.inbox}.probe")
+    shop.flush()
+    try:
+        office.publish(office.next(asked, 0.3).reply, b"")
+    except TimeoutError:
+        return False
+    return True
+
+
+def queue_over_leafs(hub_of, spoke_of):
+    """A queue group with members at two leafs and none at the hub: each message comes once, and both work."""
+    with Stage() as stage:
+        hub = hub_of(stage, "hub")
+        hub.write(hub.leafnodes(listen=True))
+        hub.start()
+        publisher, numbers = hub.client(), []
+        for number, members in enumerate((1, 3)):
+            spoke = spoke_of(stage, f"spoke{number}")
+            spoke.write(spoke.leafnodes(remote(hub.leaf_port)))
+            spoke.start()
+            worker = spoke.client()
+            numbers.append((worker, [worker.subscribe("shared.jobs", "workers") for _ in range(members)]))
+            settle(worker, publisher)
+        for n in range(2000):
+            publisher.publish("shared.jobs", b"%d" % n)
+        found = [[message.payload for each in all_of for message in worker.quiet(each)] for worker, all_of in numbers]
+        equal(sorted(int(payload) for part in found for payload in part), list(range(2000)), "all of them")
+        one, three = map(len, found)
+        print(f"      {one} to the leaf with one member, {three} to the leaf with three", flush=True)
+        check(one > 100 and three > one, f"{one} to the leaf with one member, {three} to the leaf with three")
+
+
 def login_of_user(hub_of, spoke_of):
     """Without users of its own, the leaf port asks those of the clients' port."""
     with Stage() as stage:
@@ -332,6 +409,9 @@ def run(report):
         report.run(f"{role}: accounts", accounts, *makers)
         report.run(f"{role}: a user of the clients' port", login_of_user, *makers)
         report.run(f"{role}: an nkey", login_by_nkey, *makers)
+        report.run(f"{role}: services and streams of another account at the hub", services, *makers, True)
+        report.run(f"{role}: services and streams of another account at the spoke", services, *makers, False)
+        report.run(f"{role}: a queue group at two leafs", queue_over_leafs, *makers)
         report.run(f"{role}: permissions", permissions, *makers)
         report.run(f"{role}: lists of the spoke", denied_by_spoke, *makers)
         report.run(f"{role}: leafs kept apart", isolated, *makers)
