@@ -191,7 +191,8 @@ def sourced(at: Domains):
     for part in "abc":
         of_part = [each for each in records if each.subject == f"part.{part}.{at.far_domain}"]
         each_once(of_part, numbers(0, RECORDS // 2))
-        check(all(at.name(f"PART{part}") in (each.source or "") for each in of_part), "one does not say where it is from")
+        name = at.name(f"PART{part}")
+        check(all(name in (each.source or "") for each in of_part), "one does not say where it is from")
 
 
 def bucket_mirrored(at: Domains):

@@ -16,9 +16,9 @@ from .trouble import reference, tested
 ACCOUNTS = "accounts { A { users: [ {user: a, password: a} ] }, B { users: [ {user: b, password: b} ] } }"
 
 
-def pair(stage: Stage, hub: Node, spoke: Node, hub_parts: list[str], spoke_parts: list[str]):
-    hub.write(*hub_parts)
-    spoke.write(*spoke_parts)
+def pair(hub: Node, spoke: Node, at_hub: list[str], at_spoke: list[str]):
+    hub.write(*at_hub)
+    spoke.write(*at_spoke)
     hub.start()
     spoke.start()
 
@@ -39,7 +39,8 @@ def accounts(hub_of, spoke_of):
             remote(hub.leaf_port, login="la:x", more="account: B"),
             remote(hub.leaf_port, login="lb:x", more="account: A"),
         ]
-        pair(stage, hub, spoke, [ACCOUNTS, hub.leafnodes(listen=True, more=login)], [ACCOUNTS, spoke.leafnodes(*entries)])
+        at_hub = [ACCOUNTS, hub.leafnodes(listen=True, more=login)]
+        pair(hub, spoke, at_hub, [ACCOUNTS, spoke.leafnodes(*entries)])
         for near, far, stranger in (("b", "a", "b"), ("a", "b", "a")):
             one, other, third = spoke.client(near, near), hub.client(far, far), hub.client(stranger, stranger)
             number = third.subscribe("traffic.>")
@@ -66,9 +67,7 @@ def services(hub_of, spoke_of, at_hub: bool):
         else:
             hub_parts, spoke_parts = [], [EXPORTS]
             entry = remote(hub.leaf_port, more="account: SHOP")
-        pair(
-            stage, hub, spoke, [*hub_parts, hub.leafnodes(listen=True)], [*spoke_parts, spoke.leafnodes(entry)]
-        )  # fmt: skip
+        pair(hub, spoke, [*hub_parts, hub.leafnodes(listen=True)], [*spoke_parts, spoke.leafnodes(entry)])
         here, there = (hub, spoke) if at_hub else (spoke, hub)
         office, shop, beside = here.client("o", "o"), there.client(), here.client("s", "s")
         settle(beside, shop)
@@ -130,7 +129,7 @@ def login_of_user(hub_of, spoke_of):
     with Stage() as stage:
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
         entry = remote(hub.leaf_port, login="a:a")
-        pair(stage, hub, spoke, [ACCOUNTS, hub.leafnodes(listen=True)], [spoke.leafnodes(entry)])
+        pair(hub, spoke, [ACCOUNTS, hub.leafnodes(listen=True)], [spoke.leafnodes(entry)])
         exchange(spoke.client(), hub.client("a", "a"))
 
 
@@ -143,7 +142,7 @@ def login_by_nkey(hub_of, spoke_of):
             out.write(seed + "\n")
         login = f"authorization {{ nkey: {public} }}"
         entry = remote(hub.leaf_port, more=f'nkey: "{file}"')
-        pair(stage, hub, spoke, [hub.leafnodes(listen=True, more=login)], [spoke.leafnodes(entry)])
+        pair(hub, spoke, [hub.leafnodes(listen=True, more=login)], [spoke.leafnodes(entry)])
         exchange(spoke.client(), hub.client())
 
 
@@ -177,15 +176,14 @@ def permissions(hub_of, spoke_of):
         users = '{ user: a, password: a }, { user: leaf, password: x, permissions: { publish: { deny: "secret.>" }, '
         users += 'subscribe: { deny: "private.>" } } }'
         accounts = f"accounts {{ A {{ users: [ {users} ] }} }}"
-        pair(
-            stage, hub, spoke, [accounts, hub.leafnodes(listen=True)], [spoke.leafnodes(remote(link.port, login="leaf:x"))]
-        )  # fmt: skip
-        one_way(stage, spoke.client(), hub.client("a", "a"), "secret.plan", "open.plan")
-        one_way(stage, hub.client("a", "a"), spoke.client(), "private.talk", "open.talk")
+        entry = remote(link.port, login="leaf:x")
+        pair(hub, spoke, [accounts, hub.leafnodes(listen=True)], [spoke.leafnodes(entry)])
+        one_way(spoke.client(), hub.client("a", "a"), "secret.plan", "open.plan")
+        one_way(hub.client("a", "a"), spoke.client(), "private.talk", "open.talk")
         equal(link.accepted, 1, "connections of the leaf")
 
 
-def one_way(stage: Stage, sender, receiver, kept: str, passed: str):
+def one_way(sender, receiver, kept: str, passed: str):
     number = receiver.subscribe(">")
     settle(receiver, sender)
     for subject in (kept, passed):
@@ -205,9 +203,9 @@ def denied_by_spoke(hub_of, spoke_of):
     with Stage() as stage:
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
         entry = remote(hub.leaf_port, more='deny_exports: ["secret.>"], deny_imports: ["private.>"]')
-        pair(stage, hub, spoke, [hub.leafnodes(listen=True)], [spoke.leafnodes(entry)])
-        one_way(stage, spoke.client(), hub.client(), "secret.plan", "open.plan")
-        one_way(stage, hub.client(), spoke.client(), "private.talk", "open.talk")
+        pair(hub, spoke, [hub.leafnodes(listen=True)], [spoke.leafnodes(entry)])
+        one_way(spoke.client(), hub.client(), "secret.plan", "open.plan")
+        one_way(hub.client(), spoke.client(), "private.talk", "open.talk")
 
 
 def isolated(hub_of, spoke_of):
@@ -235,9 +233,8 @@ def compression(hub_of, spoke_of, mode: str):
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
         link = stage.enter_context(Link(hub.leaf_port))
         more = f"compression: {mode}"
-        pair(
-            stage, hub, spoke, [hub.leafnodes(listen=True, more=more)], [spoke.leafnodes(remote(link.port, more=more))]
-        )  # fmt: skip
+        entry = remote(link.port, more=more)
+        pair(hub, spoke, [hub.leafnodes(listen=True, more=more)], [spoke.leafnodes(entry)])
         one, other = spoke.client(), hub.client()
         exchange(one, other)
         requests(Ends(one, other))
@@ -279,7 +276,7 @@ def encrypted(hub_of, spoke_of, first: bool, mutual: bool):
         at_hub = f'tls {{ cert_file: "{hub_pem}", key_file: "{hub_key}", timeout: 10 {asked} {more} }}'
         at_spoke = f'tls: {{ ca_file: "{hub_pem}", timeout: 10 {shown} {more} }}'
         entry = remote(hub.leaf_port, more=at_spoke, scheme="tls")
-        pair(stage, hub, spoke, [hub.leafnodes(listen=True, more=at_hub)], [spoke.leafnodes(entry)])
+        pair(hub, spoke, [hub.leafnodes(listen=True, more=at_hub)], [spoke.leafnodes(entry)])
         exchange(spoke.client(), hub.client())
 
 
@@ -291,7 +288,7 @@ def untrusted(hub_of, spoke_of):
         _, other = certificate(stage, "other")
         at_hub = f'tls {{ cert_file: "{pem}", key_file: "{key}", timeout: 10 }}'
         entry = remote(hub.leaf_port, more=f'tls: {{ ca_file: "{other}", timeout: 10 }}', scheme="tls")
-        pair(stage, hub, spoke, [hub.leafnodes(listen=True, more=at_hub)], [spoke.leafnodes(entry)])
+        pair(hub, spoke, [hub.leafnodes(listen=True, more=at_hub)], [spoke.leafnodes(entry)])
         spoke.said("tls")
         hub.said("tls")
         equal(hub.leafs(), [], "leafs of the hub")
@@ -300,10 +297,12 @@ def untrusted(hub_of, spoke_of):
 def over_websocket(hub_of, spoke_of, compressed: bool):
     with Stage() as stage:
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
-        page = f'websocket {{ listen: "127.0.0.1:{hub.websocket_port}", no_tls: true, compression: {str(compressed).lower()} }}'
-        more = f"ws_compression: {str(compressed).lower()}"
+        packed = str(compressed).lower()
+        listen = f'listen: "127.0.0.1:{hub.websocket_port}"'
+        page = f"websocket {{ {listen}, no_tls: true, compression: {packed} }}"
+        more = f"ws_compression: {packed}"
         entry = remote(hub.websocket_port, scheme="ws", more=more)
-        pair(stage, hub, spoke, [page, hub.leafnodes(listen=True)], [spoke.leafnodes(entry)])
+        pair(hub, spoke, [page, hub.leafnodes(listen=True)], [spoke.leafnodes(entry)])
         exchange(spoke.client(), hub.client())
 
 
@@ -344,9 +343,8 @@ def disabled():
     with Stage() as stage:
         hub, spoke = stage.reference("hub"), stage.tested("spoke")
         link = stage.enter_context(Link(hub.leaf_port))
-        pair(
-            stage, hub, spoke, [hub.leafnodes(listen=True)], [spoke.leafnodes(remote(link.port, more="disabled: true"))]
-        )  # fmt: skip
+        entry = remote(link.port, more="disabled: true")
+        pair(hub, spoke, [hub.leafnodes(listen=True)], [spoke.leafnodes(entry)])
         equal(spoke.client().ask("anything").status, 503, "who is there")
         equal(link.accepted, 0, "connections")
 
@@ -357,7 +355,7 @@ def monitored(hub_of, spoke_of):
         keys = {}
         for name, (above, below) in {"reference": (reference, reference), "tested": (hub_of, spoke_of)}.items():
             hub, spoke = above(stage, f"hub_{name}"), below(stage, f"spoke_{name}")
-            pair(stage, hub, spoke, [hub.leafnodes(listen=True)], [spoke.leafnodes(remote(hub.leaf_port))])
+            pair(hub, spoke, [hub.leafnodes(listen=True)], [spoke.leafnodes(remote(hub.leaf_port))])
             near, far = spoke.client(), hub.client()
             number = near.subscribe("counted")
             settle(near, far)

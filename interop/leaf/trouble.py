@@ -1,6 +1,7 @@
 """What goes wrong at a leaf port or on the way to one: a clear word on both sides, and nobody else disturbed."""
 
 import contextlib
+import json
 import socket
 import subprocess
 import threading
@@ -111,8 +112,14 @@ def unknown_account(role: str):
         check("NOBODY" in done.stdout + done.stderr, f"the account is not named: {done.stdout}{done.stderr}")
 
 
+def hello_of(name: str) -> bytes:
+    """What a leaf of this name says first."""
+    about = {"user": "leaf", "pass": "secret", "name": name, "cluster": name, "server_id": name}
+    return b"CONNECT " + json.dumps(about | {"headers": True, "protocol": 3}).encode() + b"\r\n"
+
+
 def garbage_at_hub():
-    info_lines = [
+    lines = [
         b"LMSG\r\n", b"LS+ \r\n", b"LMSG a b c d e f g\r\n", b"LMSG a -1\r\n", b"LMSG a 99999999999999999999\r\n",
         b"HMSG a 20 10\r\nxxxxxxxxxx\r\n", b"LMSG a + r 5\r\nhello\r\n", b"LS+ a..b\r\n", b"LS- never.asked\r\n",
         b"LS+ a q notanumber\r\n", b"LS+ a q -7\r\n", b"LMSG a 5\r\nhelloxx", b"INFO {broken\r\n", b"INFO []\r\n",
@@ -123,10 +130,8 @@ def garbage_at_hub():
     with Stage() as stage:
         hub = stage.tested("hub")
         _, steady = hub_with_good_leaf(stage, hub)
-        for number, line in enumerate(info_lines):
-            name = f"bad{number}"
-            connect = '{"user":"leaf","pass":"secret","name":"%s","cluster":"%s","server_id":"%s","headers":true,"protocol":3}'
-            hello = f"CONNECT {connect % (name, name, name)}\r\n".encode()
+        for number, line in enumerate(lines):
+            hello = hello_of(f"bad{number}")
             for opening in (b"", hello, hello + b"PING\r\nLS+ bad.>\r\n"):
                 with Peer(hub.leaf_port) as peer, contextlib.suppress(Closed):
                     peer.line()
@@ -315,13 +320,10 @@ def many_at_once():
         for _ in range(3):
             peers = []
             for number in range(100):
-                name = f"crowd{number}"
                 peer = Peer(hub.leaf_port)
                 peer.line()
-                peer.send(
-                    f'CONNECT {{"user":"leaf","pass":"secret","name":"{name}","cluster":"{name}","server_id":"{name}",'
-                    f'"headers":true,"protocol":3}}\r\nLS+ crowd.{number}\r\nLS+ crowd.all\r\nPING\r\n'.encode()
-                )
+                interest = b"LS+ crowd.%d\r\nLS+ crowd.all\r\nPING\r\n" % number
+                peer.send(hello_of(f"crowd{number}") + interest)
                 peers.append(peer)
             until(lambda: len(hub.leafs()) == 101, lambda: f"{len(hub.leafs())} leafs", 60)
             for peer in peers:
