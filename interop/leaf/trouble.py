@@ -107,7 +107,7 @@ def unknown_account(role: str):
         done = subprocess.run(
             [node.binary, "-c", node.file, "-a", "127.0.0.1", "-p", str(node.port)],
             capture_output=True, text=True, timeout=CLOSED_SECONDS_MAX, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         equal(done.returncode, 1, "the exit code")
         check("NOBODY" in done.stdout + done.stderr, f"the account is not named: {done.stdout}{done.stderr}")
 
@@ -126,7 +126,7 @@ def garbage_at_hub():
         b"CONNECT {}\r\n", b"\x00\xff\xfe" * 100, b"A" * 100_000, b"LS+ " + b"a" * 100_000 + b"\r\n", b"-ERR\r\n",
         b"-ERR 'made up'\r\n", b"PUB a 1\r\nx\r\n", b"RMSG $G a 1\r\nx\r\n", b"LMSG a 1048577\r\n" + b"x" * 100,
         b"HMSG a 12 12\r\nNATS/1.0\r\n\r\n\r\n", b"LMSG > 1\r\nx\r\n", b"LMSG a.* 1\r\nx\r\n", b"LS+ a\rb\r\n",
-    ]  # fmt: skip
+    ]
     with Stage() as stage:
         hub = stage.tested("hub")
         _, steady = hub_with_good_leaf(stage, hub)
@@ -201,7 +201,7 @@ def garbage_at_spoke():
         info + welcome + b"LMSG a 99999999999\r\n", info + welcome + b"LS+ \r\nLMSG\r\n",
         info + welcome + b"LS+ x.>\r\nLMSG a 5\r\nhelloxx\r\n", info + welcome + b"HMSG a 9 3\r\nabc\r\n",
         info.replace(b'"client_id":7', b'"client_id":0'), info.replace(b'"max_payload":1048576', b'"max_payload":-1'),
-    ]  # fmt: skip
+    ]
     with Stage() as stage:
         good, hub, spoke = stage.reference("good"), stage.reference("hub"), stage.tested("spoke")
         for node in (good, hub):
