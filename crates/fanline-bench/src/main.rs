@@ -5,6 +5,7 @@
 //!
 //! - `core`: the server against nats-server.
 //! - `jetstream`: what both keep, on disk and in memory, against nats-server.
+//! - `transports`: the server over TLS and WebSocket, against nats-server.
 //! - `interest-simulation`: lines and messages that cross links between hubs and a thousand leafs, counted.
 //! - `leaf`: a leaf link to nats-server, with Fanline and with nats-server as the leaf.
 //! - `micro`: the engine's parts on one core.
@@ -39,6 +40,7 @@ mod report;
 mod rxjava;
 mod schedulers;
 mod servers;
+mod transports;
 mod turns;
 
 use anyhow::Result;
@@ -59,6 +61,8 @@ enum Command {
     Core(core_nats::Arguments),
     /// JetStream against nats-server: publishing, consuming, key-value, recovery, disk and memory
     Jetstream(jetstream::Arguments),
+    /// TLS and WebSocket against nats-server: throughput, handshakes
+    Transports(transports::Arguments),
     /// A leaf link to nats-server: messages, requests, interest, mirrors; against a nats-server leaf
     ///
     /// The hub is nats-server in all rows; the leaf is one of the two. What is told of CPU and memory is
@@ -124,6 +128,10 @@ fn main() -> Result<()> {
         Command::Jetstream(arguments) => {
             servers::process::end_children_on_signals()?;
             jetstream::run(&arguments)
+        }
+        Command::Transports(arguments) => {
+            servers::process::end_children_on_signals()?;
+            transports::run(&arguments)
         }
         Command::Hubs(arguments) => hubs::run(&arguments),
         Command::Leaf(arguments) => {
