@@ -2,8 +2,9 @@
 
 import threading
 import time
+from dataclasses import dataclass
 
-from harness.report import check, equal
+from harness.report import check, equal, reference_server
 
 from .client import Client, api, request_api, settle, until
 from .link import Link
@@ -11,7 +12,7 @@ from .stage import Node, Stage, remote
 from .streams import add, caught_up, contents, each_once, fill, insist, numbers, origin, same
 
 NEAR, FAR = "edge", "hub"
-ROUNDS = 4
+ROUNDS = 3
 PER_ROUND = 500
 CUT_SECONDS = 1.5
 # So that a link on which nothing moves is given up within seconds. Clients are pinged as well, and a
@@ -20,7 +21,7 @@ IMPATIENT = 'ping_interval: "1s"\nping_max: 5'
 
 
 class Pair:
-    """A hub and a spoke with a wire between them."""
+    """A hub and a spoke with a wire between them; streams of one are copied by the other."""
 
     def __init__(self, stage: Stage, hub: Node, spoke: Node, more: str = ""):
         self.hub = hub
@@ -36,6 +37,46 @@ class Pair:
             settle(near, far)
             settle(far, near)
 
+    def copying(self, reference_copies: bool) -> "Copying":
+        ends = [(self.hub, FAR), (self.spoke, NEAR)]
+        if (self.hub.binary == reference_server()) == reference_copies:
+            ends.reverse()
+        return Copying(self, *ends[0], ends[1][0])
+
+
+@dataclass
+class Copying:
+    """Who keeps the origin, in which domain, and who copies it."""
+
+    pair: Pair
+    source: Node
+    domain: str
+    copier: Node
+
+    def begin(self):
+        self.pair.settled()
+        with self.source.client() as here, self.copier.client() as there:
+            add(here, "ORIGIN", subjects=["origin"])
+            add(there, "MIRROR", mirror=origin("ORIGIN", self.domain))
+            add(there, "SOURCED", sources=[origin("ORIGIN", self.domain)])
+
+    def fill(self, first: int, count: int):
+        with self.source.client() as here:
+            fill(here, "origin", first, count)
+
+    def compare(self, count: int):
+        self.pair.settled()
+        with self.source.client() as here, self.copier.client() as there:
+            records = contents(here, "ORIGIN")
+            each_once(records, numbers(0, count))
+            for copy in ("MIRROR", "SOURCED"):
+                caught_up(there, copy, count)
+            same(contents(there, "MIRROR"), records)
+            sourced = contents(there, "SOURCED")
+            each_once(sourced, numbers(0, count))
+            found = [each.source.split()[1] for each in sourced]
+            equal(found, [str(n + 1) for n in range(count)], "the numbers at the origin that the copies tell of")
+
 
 def as_spoke(stage: Stage, more: str = "") -> Pair:
     return Pair(stage, stage.reference("hub"), stage.tested("spoke"), more)
@@ -48,60 +89,26 @@ def as_hub(stage: Stage, more: str = "") -> Pair:
 ROLES = {"spoke": as_spoke, "hub": as_hub}
 
 
-def copies(pair: Pair):
-    """On each side a stream, and on the other side a mirror of it and a stream that sources it."""
-    for node, other, domain in ((pair.hub, pair.spoke, FAR), (pair.spoke, pair.hub, NEAR)):
-        with node.client() as here, other.client() as there:
-            name = f"ORIGIN_{domain}"
-            add(here, name, subjects=[f"origin.{domain}"])
-            add(there, f"MIRROR_{domain}", mirror=origin(name, domain))
-            add(there, f"SOURCED_{domain}", sources=[origin(name, domain)])
-
-
-def compared(pair: Pair, count: int):
-    for node, other, domain in ((pair.hub, pair.spoke, FAR), (pair.spoke, pair.hub, NEAR)):
-        with node.client() as here, other.client() as there:
-            name = f"ORIGIN_{domain}"
-            records = contents(here, name)
-            each_once(records, numbers(0, count))
-            for copy in (f"MIRROR_{domain}", f"SOURCED_{domain}"):
-                caught_up(there, copy, count)
-            same(contents(there, f"MIRROR_{domain}"), records)
-            sourced = contents(there, f"SOURCED_{domain}")
-            each_once(sourced, numbers(0, count))
-            found = [each.source.split()[1] for each in sourced]
-            equal(found, [str(n + 1) for n in range(count)], "the numbers at the origin that the copies tell of")
-
-
-def filled(pair: Pair, first: int, count: int):
-    with pair.hub.client() as far, pair.spoke.client() as near:
-        for start in range(first, first + count, 100):
-            fill(far, f"origin.{FAR}", start, 100)
-            fill(near, f"origin.{NEAR}", start, 100)
-
-
-def is_cut(make, disturb, more: str = ""):
-    """Rounds of publishing on both sides; the trouble begins in the middle of each."""
+def is_cut(make, reference_copies: bool, disturb, more: str = ""):
+    """Rounds of publishing; the trouble begins in the middle of each."""
     with Stage() as stage:
         pair = make(stage, more)
-        pair.settled()
-        copies(pair)
+        copying = pair.copying(reference_copies)
+        copying.begin()
         for number in range(ROUNDS):
             first = number * PER_ROUND
-            filled(pair, first, 200)
-            with disturb(pair, number):
-                filled(pair, first + 200, 200)
-            filled(pair, first + 400, 100)
-        pair.settled()
-        compared(pair, ROUNDS * PER_ROUND)
+            copying.fill(first, 200)
+            with disturb(pair):
+                copying.fill(first + 200, 200)
+            copying.fill(first + 400, 100)
+        copying.compare(ROUNDS * PER_ROUND)
 
 
 class Disturbed:
     """What happens to the pair, and how it ends; publishing goes on in between."""
 
-    def __init__(self, pair: Pair, number: int):
+    def __init__(self, pair: Pair):
         self.pair = pair
-        self.number = number
 
     def __enter__(self):
         self.begin()
@@ -132,28 +139,20 @@ class Stalled(Disturbed):
         self.pair.link.restore()
 
 
-def killed_in_turn(make):
-    """Hub and spoke in turn are killed with -9 while the other goes on, and start again."""
+def killed_in_turn(make, reference_copies: bool):
+    """Origin and copier in turn are killed with -9, in the middle of it, and start again."""
     with Stage() as stage:
-        pair = make(stage)
-        pair.settled()
-        copies(pair)
-        nodes = [(pair.hub, FAR), (pair.spoke, NEAR)]
-        done = {FAR: 0, NEAR: 0}
+        copying = make(stage).copying(reference_copies)
+        copying.begin()
         for number in range(ROUNDS):
-            (victim, _), (other, domain) = nodes[number % 2], nodes[(number + 1) % 2]
-            with other.client() as client:
-                fill(client, f"origin.{domain}", done[domain], 300)
-                victim.stop()
-                fill(client, f"origin.{domain}", done[domain] + 300, 200)
-                victim.start()
-            done[domain] += PER_ROUND
-        for node, domain in nodes:
-            left = ROUNDS * PER_ROUND - done[domain]
-            with node.client() as client:
-                fill(client, f"origin.{domain}", done[domain], left)
-        pair.settled()
-        compared(pair, ROUNDS * PER_ROUND)
+            first = number * PER_ROUND
+            copying.fill(first, 300)
+            copying.copier.stop()
+            copying.fill(first + 300, 200)
+            copying.copier.start()
+            copying.source.stop()
+            copying.source.start()
+        copying.compare(ROUNDS * PER_ROUND)
 
 
 class Publisher:
@@ -306,8 +305,10 @@ def run(report):
     for role, make in ROLES.items():
         report.run(f"{role}: subscriptions come back after cuts", subscriptions_come_back, make)
         report.run(f"{role}: the hub starts again", hub_restarts, make)
-        report.run(f"{role}: mirrors and sources over a link that is cut", is_cut, make, Cut)
-        report.run(f"{role}: mirrors and sources over a link that stalls", is_cut, make, Stalled, IMPATIENT)
-        report.run(f"{role}: mirrors and sources while each side is killed", killed_in_turn, make)
+        for reference_copies, who in ((True, "copied from it"), (False, "copied by it")):
+            copies = f"{role}: a mirror and a source {who}"
+            report.run(f"{copies}, over a link that is cut", is_cut, make, reference_copies, Cut)
+            report.run(f"{copies}, over a link that stalls", is_cut, make, reference_copies, Stalled, IMPATIENT)
+            report.run(f"{copies}, while each side is killed", killed_in_turn, make, reference_copies)
     report.run("cluster: its leader dies, then the leaf", cluster_loses_its_leader)
     report.run("cluster: a replicated copy of the leaf's stream", replicated_copy_of_a_leaf)
