@@ -150,12 +150,7 @@ impl Shared {
 
 impl Policy {
     /// All, in the order of the tables.
-    pub(super) const ALL: [Self; 4] = [
-        Self::Everything,
-        Self::Isolated,
-        Self::Covered,
-        Self::Tree,
-    ];
+    pub(super) const ALL: [Self; 4] = [Self::Everything, Self::Isolated, Self::Covered, Self::Tree];
 
     /// As tables call it.
     pub(super) fn label(self) -> &'static str {

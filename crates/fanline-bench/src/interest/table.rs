@@ -88,7 +88,10 @@ impl Figures<'_> {
         for (policy, (changed, fan_out)) in Policy::ALL.into_iter().zip(lasting) {
             let each = |sum: u64, of: u32| three_digits(sum as f64 / f64::from(of.max(1)));
             let share = |part: u64, whole: u64| {
-                format!("{} %", three_digits(100.0 * part as f64 / whole.max(1) as f64))
+                format!(
+                    "{} %",
+                    three_digits(100.0 * part as f64 / whole.max(1) as f64)
+                )
             };
             table.add_row([
                 policy.label().to_owned(),

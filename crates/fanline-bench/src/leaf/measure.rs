@@ -167,7 +167,8 @@ fn each_arrives(publisher: &Connection, subscriber: &Connection, subjects: usize
 /// From the request for a mirror until it holds all that the hub's stream does.
 fn mirror(link: &Link, messages: u64) -> Result<Sample> {
     let hub = Api::open(link.hub.address())?;
-    let origin = json!({"name": ORIGIN, "subjects": ["origin"], "storage": "file", "num_replicas": 1});
+    let origin =
+        json!({"name": ORIGIN, "subjects": ["origin"], "storage": "file", "num_replicas": 1});
     hub.ask(&format!("STREAM.CREATE.{ORIGIN}"), &origin)?;
     let payload = frames::payload(MIRRORED_BYTES);
     let asked = Asked::new(FILLING_IN_FLIGHT, &payload, |_| "origin".to_owned());
@@ -183,7 +184,10 @@ fn mirror(link: &Link, messages: u64) -> Result<Sample> {
     let start = Instant::now();
     leaf.ask(&format!("STREAM.CREATE.{MIRROR}"), &mirror)?;
     while leaf.messages(MIRROR)? < messages {
-        ensure!(start.elapsed() < MIRROR_LIMIT, "the mirror does not catch up");
+        ensure!(
+            start.elapsed() < MIRROR_LIMIT,
+            "the mirror does not catch up"
+        );
         thread::sleep(AGAIN);
     }
     let elapsed = start.elapsed();
