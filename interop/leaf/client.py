@@ -13,7 +13,7 @@ from harness.report import check
 # A guard against hanging, not a measure.
 WAIT_SECONDS_MAX = 30
 # How long nothing may come before it counts as nothing: only that something does NOT come rests on it.
-QUIET_SECONDS = 0.5
+QUIET_SECONDS = 0.25
 # Between two looks at something that takes its time to come true.
 AGAIN_SECONDS = 0.05
 
