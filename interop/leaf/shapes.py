@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from harness.report import Report
+
 from .client import settle
 from .stage import Node, Stage, remote
 
@@ -79,3 +81,20 @@ def ready(shape: Shape):
     with shape.near.client() as near, shape.far.client() as far:
         settle(near, far)
         settle(far, near)
+
+
+def run(report: Report, made: dict, cases: dict, play):
+    """Each shape is built once for all its cases, and only when one of them is wanted."""
+    for where, make in made.items():
+        wanted = [name for name in cases if report.wants(f"{where}: {name}")]
+        if not wanted:
+            continue
+        with Stage() as stage:
+            try:
+                shape = make(stage)
+                ready(shape)
+            except Exception as error:
+                report.fail(f"{where}: to be built at all", repr(error))
+                continue
+            for name in wanted:
+                report.run(f"{where}: {name}", play, shape, cases[name])
