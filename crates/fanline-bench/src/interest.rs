@@ -61,12 +61,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     );
     let mut random = Random::new(arguments.seed);
     let mut world = World::draw(arguments, &mut random);
+    let distinct = world.distinct();
     let told = Policy::ALL.map(|policy| policy.announce(&world));
     let fan_out = policy::publish(&world, arguments.publications, &mut random);
     let changed = policy::change(&mut world, arguments.changes, &mut random);
     let figures = table::Figures {
         arguments,
-        distinct: world.distinct(),
+        distinct,
         told,
         changed,
         fan_out,
