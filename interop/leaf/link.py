@@ -47,7 +47,8 @@ class Link:
         listener.listen(64)
         listener.settimeout(POLL_SECONDS)
         self.listener = listener
-        threading.Thread(target=self.accept, args=[listener], daemon=True).start()
+        self.acceptor = threading.Thread(target=self.accept, args=[listener], daemon=True)
+        self.acceptor.start()
 
     def accept(self, listener: socket.socket):
         while self.listener is listener and not self.ended.is_set():
@@ -104,6 +105,8 @@ class Link:
     def cut(self):
         listener, self.listener = self.listener, None
         if listener:
+            # The system keeps the port for as long as somebody waits for connections there.
+            self.acceptor.join()
             listener.close()
         with self.lock:
             pairs = list(self.pairs)

@@ -45,9 +45,9 @@ class Node:
         with open(self.file, "w", encoding="utf-8") as file:
             file.write("\n".join([*common, *parts]) + "\n")
 
-    def leafnodes(self, *remotes: str, listen: bool = False, more: str = "") -> str:
+    def leafnodes(self, *remotes: str, listen: bool = False, more: str = "", reconnect: str = "1s") -> str:
         """A block that lets leafs in, and attaches to others. What fails is tried again soon."""
-        parts = ["reconnect: 1", more]
+        parts = [f'reconnect: "{reconnect}"', more]
         if listen:
             # They come through wires that can be cut, so they are told no other way.
             parts += [f'listen: "127.0.0.1:{self.leaf_port}"', "no_advertise: true"]

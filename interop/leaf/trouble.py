@@ -89,7 +89,7 @@ def client_on_leaf_port():
         for _ in range(5):
             with Peer(hub.leaf_port) as peer:
                 check(peer.line().startswith("INFO {"), "no INFO")
-                peer.send(b'CONNECT {"lang":"python","version":"2.0","verbose":false}\r\nPING\r\n')
+                peer.send(b'CONNECT {"lang":"python","user":"leaf","pass":"secret"}\r\nPING\r\n')
                 said = peer.until_closed().decode(errors="replace").lower()
                 check("-err 'attempted to connect to leaf node port'" in said, f"a client was told {said!r}")
         steady.more()
@@ -209,7 +209,7 @@ def garbage_at_spoke():
         good.start()
         accounts = "accounts { A { users: [ {user: a, password: a} ] }, B { users: [ {user: b, password: b} ] } }"
         entries = [remote(good.leaf_port, more="account: A"), remote(hub.leaf_port, more="account: B")]
-        spoke.write(accounts, spoke.leafnodes(*entries, more="reconnect: 0.05"))
+        spoke.write(accounts, spoke.leafnodes(*entries, reconnect="50ms"))
         fake = FakeHub(hub.leaf_port, answers)
         stage.callback(fake.end)
         spoke.start()
