@@ -542,6 +542,7 @@ mod tests {
                 clients,
                 monitoring: None,
                 websocket: None,
+                leafnodes: None,
             };
             welcome(&addresses, Some(Path::new("/data/fanline")))
         };

@@ -19,6 +19,7 @@
 pub mod access;
 pub mod certificate;
 pub mod jetstream;
+pub mod leaf;
 mod limits;
 mod nats;
 mod outbox;

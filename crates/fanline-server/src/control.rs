@@ -16,6 +16,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::client::{Client, ConnectOptions};
 use crate::keeper;
+use crate::leaf::keep_remotes;
 use crate::monitoring::{self, EVENTS_MAX, Monitor, System};
 use crate::server::{IN_PROCESS_PIPE_BYTES, Shared, Sockets};
 use crate::shell::{Command, Incoming, Listener, Transport};
@@ -62,10 +63,13 @@ impl Control {
                 }
             });
         }
+        let dialling = keep_remotes(Arc::clone(&self.shared));
+        let dialling = tokio::task::spawn_local(dialling).abort_handle();
         let order = tokio::select! {
             order = orders.recv() => Ok(order),
             error = accept(sockets.clients, &self.shared, Listener::Clients) => Err(error),
-            error = accept_websocket(sockets.websocket, &self.shared) => Err(error),
+            error = accept_some(sockets.websocket, &self.shared, Listener::WebSocket) => Err(error),
+            error = accept_some(sockets.leafnodes, &self.shared, Listener::Leafs) => Err(error),
             error = accept_unix(sockets.unix, &self.shared) => Err(error),
         };
         let order = order.unwrap_or_else(|error: io::Error| {
@@ -83,6 +87,7 @@ impl Control {
                 () = stop_ordered(&mut orders) => {}
             }
         }
+        dialling.abort();
         announce(&system, "SHUTDOWN").await;
         self.stop().await;
     }
@@ -209,15 +214,20 @@ async fn accept(socket: TcpListener, shared: &Shared, listener: Listener) -> io:
             .and_then(|(stream, _)| stream.into_std())
         {
             Ok(stream) if is_plain => shared.assign(Transport::Tcp(stream)),
+            Ok(stream) if listener == Listener::Leafs => shared.serve_leaf(stream),
             Ok(stream) => shared.assign(Transport::Wire(Incoming::Tcp(stream), listener)),
             Err(error) => pause_after(&error).await,
         }
     }
 }
 
-async fn accept_websocket(socket: Option<TcpListener>, shared: &Shared) -> io::Error {
+async fn accept_some(
+    socket: Option<TcpListener>,
+    shared: &Shared,
+    listener: Listener,
+) -> io::Error {
     match socket {
-        Some(socket) => accept(socket, shared, Listener::WebSocket).await,
+        Some(socket) => accept(socket, shared, listener).await,
         None => std::future::pending().await,
     }
 }

@@ -38,6 +38,7 @@ pub mod config;
 mod control;
 mod identity;
 mod keeper;
+mod leaf;
 mod listen;
 mod monitoring;
 mod options;
@@ -53,7 +54,8 @@ mod tls;
 pub use fanline_engine::access;
 pub use keeper::StoreKeyError;
 pub use options::{
-    Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,
+    Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions,
+    LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser, Limits,
     Options, Origin, ResolverOptions, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion,
     WebSocketOptions,
 };

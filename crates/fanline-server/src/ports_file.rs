@@ -25,6 +25,12 @@ pub(crate) fn write_ports(folder: &Path, addresses: &Addresses) -> io::Result<Pa
             vec![format!("http://{monitoring}")].into(),
         );
     }
+    if let Some(leafnodes) = addresses.leafnodes {
+        json.insert(
+            "leafnodes".into(),
+            vec![format!("nats-leaf://{leafnodes}")].into(),
+        );
+    }
     let path = folder.join(file);
     // A reader polls for the file: it must never find half of it.
     let unfinished = path.with_extension("ports.new");

@@ -19,9 +19,14 @@ use crate::checks::{Checks, unix_seconds};
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
 use crate::keeper::StoreKeyError;
-use crate::options::{Addresses, Options, TlsOptions, WebSocketOptions};
+use crate::leaf::Dialled;
+use crate::options::{
+    Addresses, LeafnodeOptions, LeafnodeRemote, Options, TlsOptions, WebSocketOptions,
+};
 use crate::reloads::{ReloadRequests, Reloader};
-use crate::shell::{self, Command, Common, Listeners, Mailbox, Transport, WebSocketListener};
+use crate::shell::{
+    self, Command, Common, Incoming, Listener, Listeners, Mailbox, Transport, WebSocketListener,
+};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::tls::{Tls, TlsError};
 use crate::{identity, keeper, listen, ports_file, resolver};
@@ -110,7 +115,7 @@ fn of_process(process: Option<u32>) -> String {
 }
 
 /// What the system said, in the form that log readers know: lower case, without the number.
-fn plain(error: &io::Error) -> String {
+pub(crate) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     text.to_lowercase()
@@ -161,7 +166,13 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
     let listeners = listeners(&options)?;
     let sockets = Sockets::bind(&options)?;
     let addresses = sockets.addresses()?;
-    let info = server_info(&options, &addresses);
+    let mut info = server_info(&options, &addresses);
+    if let Some((listener, address)) =
+        (options.leafnodes.listener.as_ref()).zip(addresses.leafnodes)
+    {
+        let listener = crate::leaf::listener_info(listener, address).map_err(StartError::Option)?;
+        info.leafs = Some(Arc::new(listener));
+    }
     // Before the log says that the server is ready: this may fail.
     let files = write_files(&options, &addresses)?;
     log_start(&options, &info, &addresses);
@@ -193,6 +204,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         next_shard: AtomicUsize::new(0),
         started_at: SystemTime::now(),
         info,
+        remotes: watch::Sender::new(options.leafnodes.remotes.clone()),
         options: Mutex::new(Arc::new(options)),
         reloader: Reloader::new(),
         addresses,
@@ -204,6 +216,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
 pub(crate) struct Sockets {
     pub(crate) clients: TcpListener,
     pub(crate) websocket: Option<TcpListener>,
+    pub(crate) leafnodes: Option<TcpListener>,
     #[cfg(unix)]
     pub(crate) unix: Option<std::os::unix::net::UnixListener>,
     pub(crate) monitoring: Option<TcpListener>,
@@ -214,11 +227,14 @@ impl Sockets {
         let clients = bind(&options.host, options.port)?;
         let websocket = options.websocket.as_ref();
         let websocket = websocket.map(|websocket| bind(&websocket.host, websocket.port));
+        let leafnodes = options.leafnodes.listener.as_ref();
+        let leafnodes = leafnodes.map(|listener| bind(&listener.host, listener.port));
         let monitoring = options.monitoring.as_ref();
         let monitoring = monitoring.map(|(host, port)| bind(host, *port));
         Ok(Sockets {
             clients,
             websocket: websocket.transpose()?,
+            leafnodes: leafnodes.transpose()?,
             #[cfg(unix)]
             unix: match &options.unix_socket {
                 Some(path) => Some(listen::bind_unix(path).map_err(|source| {
@@ -238,6 +254,7 @@ impl Sockets {
             clients: local_address(&self.clients)?,
             monitoring: address(&self.monitoring)?,
             websocket: address(&self.websocket)?,
+            leafnodes: address(&self.leafnodes)?,
         })
     }
 }
@@ -260,6 +277,9 @@ fn listeners(options: &Options) -> Result<Listeners, StartError> {
         allow_non_tls: options.allow_non_tls,
         proxy_protocol: options.proxy_protocol,
         websocket: websocket.transpose()?,
+        leafs_tls: (options.leafnodes.listener.as_ref())
+            .and_then(|listener| listener.tls.as_ref().map(tls))
+            .transpose()?,
     })
 }
 
@@ -299,6 +319,8 @@ pub(crate) struct Shared {
     /// Who reads the configuration again when the system account asks for it.
     pub(crate) reloader: Reloader,
     pub(crate) addresses: Addresses,
+    /// The servers that this one attaches to.
+    pub(crate) remotes: watch::Sender<Vec<LeafnodeRemote>>,
 }
 
 impl Shared {
@@ -365,6 +387,26 @@ impl Shared {
             transport,
             cid,
             is_full,
+        });
+    }
+
+    /// Has the shard that serves leaf nodes serve one more that has come.
+    pub(crate) fn serve_leaf(&self, stream: std::net::TcpStream) {
+        let incoming = Incoming::Tcp(stream);
+        self.serve_on_leaf_shard(Transport::Wire(incoming, Listener::Leafs));
+    }
+
+    /// The same for one that was dialled.
+    pub(crate) fn serve_dialled(&self, dialled: Dialled) {
+        self.serve_on_leaf_shard(Transport::Dialled(dialled.into()));
+    }
+
+    fn serve_on_leaf_shard(&self, transport: Transport) {
+        let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
+        let _ = self.shards[0].send(Command::Serve {
+            transport,
+            cid,
+            is_full: false,
         });
     }
 
@@ -520,6 +562,10 @@ impl Handle {
             pid_file: options.pid_file,
             origin: options.origin,
             trace_protocol: options.trace_protocol,
+            leafnodes: LeafnodeOptions {
+                remotes: options.leafnodes.remotes,
+                ..before.leafnodes.clone()
+            },
             ..Options::clone(&before)
         };
         let config = Arc::new(ShardConfig {
@@ -533,6 +579,7 @@ impl Handle {
             max_payload: options.limits.payload_bytes_max,
             ..shared.info.clone()
         };
+        let remotes = options.leafnodes.remotes.clone();
         *shared
             .options
             .lock()
@@ -544,6 +591,7 @@ impl Handle {
             let access = Arc::clone(&access);
             Command::Reload(Arc::clone(&config), Box::new(info.clone()), access)
         });
+        shared.remotes.send_replace(remotes);
         Ok(())
     }
 
@@ -561,7 +609,7 @@ impl Handle {
     pub fn reload_tls(&self) -> Result<(), StartError> {
         let listeners = &self.shared.common.listeners;
         let websocket = listeners.websocket.as_ref();
-        let all = [&listeners.tls]
+        let all = [&listeners.tls, &listeners.leafs_tls]
             .into_iter()
             .chain(websocket.map(|websocket| &websocket.tls));
         let read = all.flatten().map(|tls| Ok((tls, tls.read_again()?)));
@@ -625,7 +673,7 @@ fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
     } else if options.lame_duck_grace_period >= options.lame_duck_duration {
         "lame duck grace period must be shorter than the lame duck duration".into()
     } else {
-        return Ok(());
+        return crate::leaf::check(options).map_err(StartError::Option);
     };
     Err(StartError::Option(problem))
 }
@@ -672,6 +720,7 @@ fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
             .as_ref()
             .zip(addresses.websocket)
             .map(|(websocket, address)| Box::new(websocket_info(websocket, address))),
+        leafs: None,
         lame_duck: false,
         started_at: SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -740,6 +789,12 @@ fn log_ready(options: &Options, addresses: &Addresses) {
         let scheme = if websocket.tls.is_some() { "wss" } else { "ws" };
         let (host, port) = (&websocket.host, address.port());
         info!("Listening for websocket clients on {scheme}://{host}:{port}");
+    }
+    if let Some((listener, address)) =
+        (options.leafnodes.listener.as_ref()).zip(addresses.leafnodes)
+    {
+        let (host, port) = (&listener.host, address.port());
+        info!("Listening for leafnode connections on {host}:{port}");
     }
     info!("Listening for client connections on {shown}");
     if let Some(path) = &options.unix_socket {

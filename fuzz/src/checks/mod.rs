@@ -4,6 +4,7 @@
 pub mod connect;
 pub mod filter;
 pub mod jwt;
+pub mod leaf;
 pub mod parser;
 pub mod proxy;
 pub mod session;

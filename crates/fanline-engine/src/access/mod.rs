@@ -38,6 +38,7 @@ pub use error::AccessError;
 pub(crate) use imports::{covers, in_order_of_wildcards, is_exported, overlap};
 pub use operator::{Authority, OperatorError, Operators, UserLimits};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
+pub(crate) use rights::Lists;
 pub use rights::Rights;
 pub(crate) use system::{imports as system_imports, own_import};
 pub use user::{ConnectionKind, Identity, Password, User};

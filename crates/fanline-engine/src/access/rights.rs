@@ -21,7 +21,7 @@ impl fmt::Debug for Rights {
 }
 
 impl Rights {
-    pub(super) fn new(permissions: &Permissions) -> Self {
+    pub(crate) fn new(permissions: &Permissions) -> Self {
         let mut publish = Rules::new(&permissions.publish);
         if permissions.responses.is_some() && publish.allow.is_none() {
             // Who may answer, and was allowed nothing else, may do nothing else.
@@ -32,6 +32,14 @@ impl Rights {
             subscribe: Rules::new(&permissions.subscribe),
             responses: permissions.responses,
         }
+    }
+
+    /// What may be published, and what may be subscribed to, as it was said.
+    pub(crate) fn told(&self) -> [Lists; 2] {
+        [&self.publish, &self.subscribe].map(|rules| Lists {
+            allow: rules.allow.as_ref().map_or_else(Vec::new, Patterns::texts),
+            deny: rules.deny.texts(),
+        })
     }
 
     /// Whether it may publish to replies of what it received.
@@ -69,6 +77,13 @@ impl Rights {
     pub(crate) fn may_receive(&self, topic: &[u8], queue: &[u8]) -> bool {
         self.may_subscribe(topic, queue)
     }
+}
+
+/// Subjects, each with a queue behind it if it is for that only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lists {
+    pub(crate) allow: Vec<String>,
+    pub(crate) deny: Vec<String>,
 }
 
 /// One direction.
@@ -151,6 +166,14 @@ impl Patterns {
             trie,
             list: list.to_vec(),
         }
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let text = |pattern: &Pattern| match pattern.queue() {
+            None => pattern.subject().to_owned(),
+            Some(queue) => format!("{} {queue}", pattern.subject()),
+        };
+        self.list.iter().map(text).collect()
     }
 
     fn matching(&self, topic: &[u8], queue: &[u8]) -> Found {

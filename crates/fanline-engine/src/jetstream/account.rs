@@ -25,7 +25,7 @@ const OF_DOCUMENTS: u64 = 1 << 63;
 const DISK_REST: Duration = Duration::from_millis(250);
 
 /// What everything for JetStream is published to.
-const FILTERS: [&str; 4] = ["$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$JS.SNAPSHOT.>"];
+const FILTERS: [&str; 2] = ["$JS.API.>", "$JS.SNAPSHOT.>"];
 
 /// What an account's JetStream is told once.
 #[derive(Clone, Debug, Default)]
@@ -143,6 +143,10 @@ impl JetStream {
 
     /// Takes a message that was published to what was asked for.
     pub fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+        if let Some(topic) = self.stored_as(message.topic) {
+            // Other domains put into the stores of this one by its name.
+            return self.handle(&Message { topic, ..*message }, now, port);
+        }
         if message.topic.starts_with(b"$JS.") {
             self.handle_own(message, now, port);
         }
@@ -194,6 +198,14 @@ impl JetStream {
         {
             api::handle(self, path, message, now, port);
         }
+    }
+
+    /// The topic under which something is kept that was published to `$JS.<domain>.API.$KV.…`, or to
+    /// `$OBJ` in its place.
+    fn stored_as<'a>(&self, topic: &'a [u8]) -> Option<&'a [u8]> {
+        let path = topic.strip_prefix(&**self.domain_prefix.as_ref()?)?;
+        let is_store = path.starts_with(b"$KV.") || path.starts_with(b"$OBJ.");
+        is_store.then_some(path)
     }
 
     fn handle_ack(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {

@@ -94,6 +94,9 @@ impl JetStream {
         for subject in &stream.config().subjects {
             port.subscribe(subject.as_bytes());
         }
+        for filter in own_filters(&stream.config().name) {
+            port.subscribe(filter.as_bytes());
+        }
         Ok(self.streams.insert(stream, home.documents))
     }
 
@@ -136,6 +139,9 @@ impl JetStream {
         self.batches = self.batches.without(stream.open_batches());
         for subject in &stream.config().subjects {
             port.unsubscribe(subject.as_bytes());
+        }
+        for filter in own_filters(&stream.config().name) {
+            port.unsubscribe(filter.as_bytes());
         }
         let config = stream.config().clone();
         drop(stream);
@@ -277,6 +283,12 @@ impl JetStream {
             });
         });
     }
+}
+
+/// What receivers of a stream say to it. By its name, so that what they say to a stream elsewhere goes
+/// there and nowhere else.
+fn own_filters(stream: &str) -> [String; 2] {
+    [format!("$JS.ACK.{stream}.>"), format!("$JS.FC.{stream}.>")]
 }
 
 fn change(

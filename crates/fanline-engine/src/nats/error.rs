@@ -102,6 +102,16 @@ pub enum CloseReason {
     MaximumPayloadExceeded,
     #[error("Maximum Control Line Exceeded")]
     MaximumControlLineExceeded,
+    #[error("Incorrect Port")]
+    WrongPort,
+    #[error("Missing Account")]
+    MissingAccount,
+    #[error("Duplicate Remote LeafNode Connection")]
+    DuplicateRemoteLeafnode,
+    #[error("Minimum Version Required")]
+    MinimumVersionRequired,
+    #[error("Cluster Names Identical")]
+    ClusterNamesIdentical,
     #[error("No Responders Requires Headers")]
     NoRespondersRequiresHeaders,
     #[error("Kicked")]

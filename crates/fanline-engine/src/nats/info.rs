@@ -1,10 +1,12 @@
 //! The JSON of INFO.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::access::ConnectionKind;
+use crate::leaf::LeafListener;
 use crate::shard::Peer;
 
 /// What a server says of itself to everybody.
@@ -40,6 +42,8 @@ pub struct ServerInfo {
     pub tls: TlsTold,
     /// What differs for WebSocket clients, when there is a listener for them.
     pub websocket: Option<Box<ListenerInfo>>,
+    /// What leafs have to know, when there is a listener for them. It is not told to clients.
+    pub leafs: Option<Arc<LeafListener>>,
     /// Set once the server goes into lame duck mode.
     pub lame_duck: bool,
     /// When it started, since 1970 UTC. It is not told to clients.

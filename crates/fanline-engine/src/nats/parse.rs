@@ -173,7 +173,7 @@ fn parse_rarer(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
 }
 
 /// The arguments of a publish written the usual way: single spaces, CRLF, no other white space.
-struct UsualArgs {
+pub(crate) struct UsualArgs {
     from: usize,
     topic_end: usize,
     reply_end: usize,
@@ -185,7 +185,11 @@ struct UsualArgs {
 impl UsualArgs {
     /// The publish, when it is within the limits and all of it is there.
     #[inline(always)]
-    fn publish<'a>(self, input: &'a [u8], limits: ParseLimits) -> Option<(Publish<'a>, usize)> {
+    pub(crate) fn publish<'a>(
+        self,
+        input: &'a [u8],
+        limits: ParseLimits,
+    ) -> Option<(Publish<'a>, usize)> {
         let end = self.line_end + self.size + 2;
         if self.line_end - self.from - 2 > limits.control_line_bytes_max
             || self.size > limits.payload_bytes_max
@@ -211,7 +215,7 @@ impl UsualArgs {
 /// The arguments of a `PUB`. `None` when the line is not whole or not in the usual form; the
 /// general parser sorts it out.
 #[inline(always)]
-fn scan_usual(input: &[u8], from: usize) -> Option<UsualArgs> {
+pub(crate) fn scan_usual(input: &[u8], from: usize) -> Option<UsualArgs> {
     let topic_end = find_blank(input, from)?;
     if topic_end == from || input[topic_end] != b' ' {
         return None;
@@ -237,7 +241,7 @@ fn scan_usual(input: &[u8], from: usize) -> Option<UsualArgs> {
 
 /// The same for an `HPUB`, which has one more size. A twin, because a scan that serves both makes
 /// each `PUB` slower.
-fn scan_usual_headers(input: &[u8], from: usize) -> Option<UsualArgs> {
+pub(crate) fn scan_usual_headers(input: &[u8], from: usize) -> Option<UsualArgs> {
     let token = |from: usize| {
         let end = find_blank(input, from)?;
         (end > from && input[end] == b' ').then_some(end)
@@ -349,7 +353,7 @@ fn find_blank(input: &[u8], from: usize) -> Option<usize> {
 
 /// The first line feed, eight bytes at a time.
 #[inline]
-fn find_newline(input: &[u8]) -> Option<usize> {
+pub(crate) fn find_newline(input: &[u8]) -> Option<usize> {
     let (words, rest) = input.as_chunks::<8>();
     for (i, word) in words.iter().enumerate() {
         let others = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'\n'));
@@ -587,7 +591,7 @@ fn parse_unsubscribe(line: &[u8]) -> Option<Verb<'_>> {
 
 /// Decimal digits only. A number too long to be any size is the largest one, so that the limit
 /// on payloads refuses it.
-fn parse_size(digits: &[u8]) -> Option<usize> {
+pub(crate) fn parse_size(digits: &[u8]) -> Option<usize> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }

@@ -8,7 +8,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use slab::Slab;
 
 use super::bridges::{Bridge, Exit};
-use super::interest::{Interest, ShardSet};
+use super::interest::{Interest, LEAFS, ShardSet};
 use super::subscriptions::SubId;
 use crate::short_bytes::ShortBytes;
 use crate::topic::Filter;
@@ -190,10 +190,14 @@ impl RouteBuilder {
         if self.found.is_empty() {
             return;
         }
-        // Local members first, which is what a message from another shard looks for.
-        let is_remote = |member: &Member| matches!(member, Member::Remote { .. });
+        // Local members first, which is what a message from another shard looks for; leafs last.
+        let distance = |member: &Member| match member {
+            Member::Local(_) => 0,
+            Member::Remote { shard: LEAFS, .. } => 2,
+            Member::Remote { .. } => 1,
+        };
         self.found
-            .sort_unstable_by_key(|(group, member)| (*group, is_remote(member)));
+            .sort_unstable_by_key(|(group, member)| (*group, distance(member)));
         let Route {
             groups, members, ..
         } = &mut self.route;
@@ -207,13 +211,22 @@ impl RouteBuilder {
         for (name, group) in &self.groups {
             groups[*group as usize].name = name.clone();
         }
-        for (at, (group, member)) in self.found.iter().enumerate() {
-            let group = &mut groups[*group as usize];
+        let mut is_near = None;
+        for (at, member) in &self.found {
+            let group = &mut groups[*at as usize];
+            let is_far = distance(member) == 2;
+            // A group that has members on this server is served here.
+            if is_far && is_near == Some(*at) {
+                continue;
+            }
+            if !is_far {
+                is_near = Some(*at);
+            }
             if group.len == 0 {
-                group.first = at;
+                group.first = members.len();
             }
             group.len += 1;
-            group.weight += member.weight();
+            group.weight = group.weight.saturating_add(member.weight());
             members.push(*member);
         }
     }

@@ -7,6 +7,10 @@ use super::subscriptions::SubId;
 use crate::short_bytes::ShortBytes;
 use crate::trie::Vacant;
 
+/// The place of all leafs together among the shards: what they want is interest as that of a shard,
+/// and what is for them is handed to the shard that serves them.
+pub(crate) const LEAFS: u16 = 63;
+
 /// A set of shards, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShardSet(u64);
@@ -125,6 +129,56 @@ impl Interest {
             remote.push((shard, weight));
         }
         self.drop_if_empty(queue);
+    }
+
+    /// How much is wanted here apart from what leafs want: 1 or 0 without a queue, else how many members.
+    pub(super) fn weight_without_leafs(&self, queue: &[u8]) -> u32 {
+        if queue.is_empty() {
+            let mut shards = self.plain_remote;
+            shards.set(LEAFS, false);
+            let is_wanted = !(self.plain.is_empty() && shards.is_empty() && self.bridges.is_none());
+            return u32::from(is_wanted);
+        }
+        let Some(group) = self.find_group(queue) else {
+            return 0;
+        };
+        let remote = group.remote.iter().filter(|(shard, _)| *shard != LEAFS);
+        let members = u32::try_from(group.members.len()).unwrap_or(u32::MAX);
+        remote.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
+    }
+
+    /// How much leafs want here.
+    pub(super) fn leafs_weight(&self, queue: &[u8]) -> u32 {
+        if queue.is_empty() {
+            return u32::from(self.plain_remote.contains(LEAFS));
+        }
+        let mut remote = self
+            .find_group(queue)
+            .into_iter()
+            .flat_map(|group| &group.remote);
+        let leafs = remote.find(|(shard, _)| *shard == LEAFS);
+        leafs.map_or(0, |(_, weight)| *weight)
+    }
+
+    /// The subscriptions of this shard with a queue or none.
+    pub(super) fn members(&self, queue: &[u8]) -> &[SubId] {
+        match queue {
+            [] => &self.plain,
+            queue => self.find_group(queue).map_or(&[], |group| &group.members),
+        }
+    }
+
+    /// The queues that there are; an empty one stands for plain interest.
+    pub(super) fn queues(&self) -> impl Iterator<Item = &[u8]> {
+        let has_plain =
+            !(self.plain.is_empty() && self.plain_remote.is_empty()) || self.bridges.is_some();
+        let names = self.groups.iter().flat_map(|groups| groups.keys());
+        let plain = has_plain.then_some(&[][..]);
+        plain.into_iter().chain(names.map(ShortBytes::as_slice))
+    }
+
+    fn find_group(&self, name: &[u8]) -> Option<&Group> {
+        self.groups.as_ref()?.get(&ShortBytes::from(name))
     }
 
     /// A bridge hangs here.

@@ -17,7 +17,7 @@ pub(crate) use bridges::{
     replies_of,
 };
 pub(crate) use cache::{Member, Route, RouteMemo};
-pub(crate) use interest::ShardSet;
+pub(crate) use interest::{LEAFS, ShardSet};
 pub use matcher::{MatchMemo, Matched, Matcher};
 pub(crate) use routers::Routers;
 pub(crate) use subscriptions::{SubId, Subscription, Subscriptions};
@@ -42,6 +42,8 @@ pub(crate) struct Router {
     changes: u64,
     /// Room for the path of a filter that goes.
     path: Vec<u8>,
+    /// What has changed since somebody asked, filters with queues; not noted unless leafs are to know.
+    news: Option<Vec<(Vec<u8>, Vec<u8>)>>,
 }
 
 impl Router {
@@ -54,6 +56,7 @@ impl Router {
             added: 0,
             changes: 1,
             path: Vec::new(),
+            news: None,
         }
     }
 
@@ -78,6 +81,7 @@ impl Router {
         self.added += 1;
         self.changes += 1;
         self.cache.invalidate(filter);
+        self.note_news(filter.as_bytes(), queue);
         Some((id, weight))
     }
 
@@ -100,6 +104,7 @@ impl Router {
         let mut path = std::mem::take(&mut self.path);
         self.filters.write_path(node, &mut path);
         self.invalidate(&path);
+        self.note_news(&path, queue);
         if let Some(weight) = weight {
             tell(&path, queue, weight);
         }
@@ -114,6 +119,7 @@ impl Router {
             .value_mut(node)
             .set_remote(shard, queue, weight);
         self.invalidate(filter);
+        self.note_news(filter, queue);
         self.filters.release(node);
     }
 
@@ -125,11 +131,13 @@ impl Router {
                 self.filters.release(node);
             }
             self.invalidate(&bridge.filter);
+            self.note_news(&bridge.filter, b"");
         }
         for (at, bridge) in bridges.iter().enumerate() {
             let node = self.filters.insert(&bridge.filter);
             self.filters.value_mut(node).add_bridge(at);
             self.invalidate(&bridge.filter);
+            self.note_news(&bridge.filter, b"");
         }
         self.bridges = bridges;
     }
@@ -150,6 +158,65 @@ impl Router {
         if self.cache.holds(memo, topic) {
             *self.cache.exits_mut(memo) = exits;
         }
+    }
+
+    /// Has changes of what is wanted noted from now on, or not any more.
+    pub(crate) fn watch(&mut self, is_watched: bool) {
+        match is_watched {
+            true => drop(self.news.get_or_insert_default()),
+            false => self.news = None,
+        }
+    }
+
+    /// Whether something has changed that nobody has asked for yet.
+    pub(crate) fn has_news(&self) -> bool {
+        self.news.as_ref().is_some_and(|news| !news.is_empty())
+    }
+
+    /// The filters and queues that have changed since the last call, if that is noted.
+    pub(crate) fn take_news(&mut self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.news.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    pub(crate) fn note_news(&mut self, filter: &[u8], queue: &[u8]) {
+        if let Some(news) = &mut self.news {
+            news.push((filter.to_vec(), queue.to_vec()));
+        }
+    }
+
+    /// How much is wanted under a filter apart from what leafs want: 1 or 0 without a queue, else
+    /// how many members.
+    pub(crate) fn weight_without_leafs(&self, filter: &[u8], queue: &[u8]) -> u32 {
+        let node = self.filters.find(filter);
+        node.map_or(0, |node| {
+            self.filters.value(node).weight_without_leafs(queue)
+        })
+    }
+
+    /// How much leafs want under a filter.
+    pub(crate) fn leafs_weight(&self, filter: &[u8], queue: &[u8]) -> u32 {
+        let node = self.filters.find(filter);
+        node.map_or(0, |node| self.filters.value(node).leafs_weight(queue))
+    }
+
+    /// The subscriptions of this shard with just this filter, and a queue or none.
+    pub(crate) fn members(&self, filter: &[u8], queue: &[u8]) -> &[SubId] {
+        let node = self.filters.find(filter);
+        node.map_or(&[], |node| self.filters.value(node).members(queue))
+    }
+
+    /// Calls `found` with each filter that somebody wants, and each queue under it, or none.
+    pub(crate) fn each_wanted(&self, found: &mut impl FnMut(&[u8], &[u8])) {
+        let mut path = Vec::new();
+        self.filters
+            .topics_matching(Filter::parsed(b">"), &mut |node, interest| {
+                for (nth, queue) in interest.queues().enumerate() {
+                    if nth == 0 {
+                        self.filters.write_path(node, &mut path);
+                    }
+                    found(&path, queue);
+                }
+            });
     }
 
     /// Whether anybody is subscribed to just this filter.

@@ -16,6 +16,11 @@ impl Routers {
         &mut self.0[account.index()]
     }
 
+    /// The router of an account, if it was heard of.
+    pub(crate) fn get(&self, account: AccountId) -> Option<&Router> {
+        self.0.get(account.index())
+    }
+
     /// Sees to it that an account has a router, as indexing asks for.
     pub(crate) fn ensure(&mut self, account: AccountId) {
         let at = account.index();

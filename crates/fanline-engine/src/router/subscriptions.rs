@@ -29,6 +29,8 @@ pub(crate) struct Subscription {
     next: SubId,
     previous: SubId,
     queue: Option<Box<[u8]>>,
+    /// For how many members of a group it stands: 1, unless it is a leaf's.
+    weight: u32,
     /// Its client may not have all that matches.
     is_filtered: bool,
 }
@@ -58,6 +60,15 @@ impl Subscription {
     #[inline]
     pub(crate) fn is_filtered(&self) -> bool {
         self.is_filtered
+    }
+
+    /// For how many members of a group it stands.
+    pub(crate) fn weight(&self) -> u32 {
+        self.weight
+    }
+
+    pub(crate) fn set_weight(&mut self, weight: u32) {
+        self.weight = weight;
     }
 
     pub(crate) fn set_filtered(&mut self, is_filtered: bool) {
@@ -163,6 +174,7 @@ impl Subscriptions {
             next,
             previous: NONE,
             queue: (!queue.is_empty()).then(|| queue.into()),
+            weight: 1,
             is_filtered: false,
         });
         let id = SubId(u32::try_from(id).expect("fewer than 2^32 subscriptions"));

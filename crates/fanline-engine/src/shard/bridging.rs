@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::Shard;
 use super::deliver::{Message, Origin};
 use super::latency::Outcome;
-use super::mappings::{Mapped, Mappings};
+pub(super) use super::mappings::Mapped;
+use super::mappings::Mappings;
 use super::requests::{Request, Requests};
 use super::verbs::Intake;
 use crate::access::{Access, AccountId};
@@ -110,6 +111,20 @@ impl Shard {
             .collect();
     }
 
+    /// Gives a topic of an account its other name, if it has one.
+    pub(super) fn rename(
+        &mut self,
+        account: AccountId,
+        topic: &[u8],
+        renamed: &mut Vec<u8>,
+    ) -> Mapped {
+        let found = self.bridging.mappings.get(account.index());
+        match found {
+            Some(Some(mappings)) => mappings.apply(topic, &mut self.random, renamed),
+            _ => Mapped::Unchanged,
+        }
+    }
+
     /// Takes a message whose topic may have another name.
     #[cold]
     pub(super) fn publish_mapped(
@@ -119,12 +134,7 @@ impl Shard {
         from: usize,
     ) {
         let mut renamed = std::mem::take(&mut self.bridging.renamed);
-        let found = self.bridging.mappings.get(intake.account.index());
-        let mapped = match found {
-            Some(Some(mappings)) => mappings.apply(publish.topic, &mut self.random, &mut renamed),
-            _ => Mapped::Unchanged,
-        };
-        match mapped {
+        match self.rename(intake.account, publish.topic, &mut renamed) {
             Mapped::Unchanged => self.publish_as(intake, publish, from),
             Mapped::Renamed => {
                 let publish = Publish {
@@ -147,7 +157,7 @@ impl Shard {
         account: AccountId,
         topic: &[u8],
         message: &Message<'_>,
-        origin: Origin,
+        origin: Origin<'_>,
         memo: RouteMemo,
     ) -> bool {
         if self.bridging.depth == BRIDGES_MAX {
@@ -231,7 +241,7 @@ impl Shard {
         exit: &mut Exit,
         terms: Terms,
         message: &Message<'_>,
-        origin: Origin,
+        origin: Origin<'_>,
     ) -> bool {
         let exporter = exit.account;
         let measure = self.measure((importer, exporter), terms, message, origin);
@@ -291,7 +301,7 @@ impl Shard {
         exporter: AccountId,
         topic: &[u8],
         message: &Message<'_>,
-        origin: Origin,
+        origin: Origin<'_>,
     ) -> bool {
         let requests = &mut self.bridging.requests;
         let Some(at) = requests.find(topic, exporter) else {
@@ -324,7 +334,7 @@ impl Shard {
         &self,
         account: AccountId,
         is_detailed: bool,
-        origin: Origin,
+        origin: Origin<'_>,
     ) -> Option<String> {
         let session = self.sessions.get(origin.session? as usize)?;
         let account = self.access.account(account)?;

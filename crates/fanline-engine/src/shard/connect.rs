@@ -67,6 +67,9 @@ impl Shard {
         if session.ending.is_some() {
             return;
         }
+        if session.leaf.is_some() {
+            return self.leaf_decided(id, outcome);
+        }
         let kind = session.peer.kind;
         // Meanwhile the directory may have changed.
         match outcome.and_then(|grant| self.access.renew(&grant, kind)) {
@@ -190,7 +193,7 @@ impl Shard {
         self.set_accounts(&access);
         let ids: Vec<SessionId> = (self.sessions.iter())
             // The server's own client shows nothing, and needs nobody's leave.
-            .filter(|(_, session)| session.ending.is_none() && !session.is_insider)
+            .filter(|(_, session)| session.ending.is_none() && session.is_client())
             .map(|(index, _)| SessionId::from_index(index))
             .collect();
         for id in ids {
@@ -216,10 +219,12 @@ impl Shard {
                 None => self.refuse_credentials(id),
             }
         }
+        self.renew_leafs();
+        self.tell_leafs();
     }
 }
 
-fn credentials(options: &ConnectOptions) -> Credentials<'_> {
+pub(super) fn credentials(options: &ConnectOptions) -> Credentials<'_> {
     Credentials {
         user: &options.user,
         pass: &options.pass,

@@ -41,6 +41,7 @@ enum Record {
         header_bytes: usize,
         plain: bool,
         hops: u8,
+        is_for_leafs: bool,
     },
     Interest {
         from: u16,
@@ -66,6 +67,8 @@ pub(super) struct Crossing<'a> {
     /// Names of the groups that get it, each ended by a space, which no name holds.
     pub(super) groups: &'a [u8],
     pub(super) hops: u8,
+    /// It is for leafs that the other shard serves, and for none of its clients.
+    pub(super) is_for_leafs: bool,
 }
 
 /// One thing that another shard said.
@@ -172,6 +175,7 @@ impl Batch {
             header_bytes: message.header_bytes,
             plain: crossing.plain,
             hops: crossing.hops,
+            is_for_leafs: crossing.is_for_leafs,
         });
     }
 
@@ -209,6 +213,7 @@ impl Batch {
                 header_bytes,
                 plain,
                 hops,
+                is_for_leafs,
             } => {
                 let topic = take(topic);
                 let head = take(head);
@@ -242,6 +247,7 @@ impl Batch {
                     plain,
                     groups: &self.bytes[groups],
                     hops,
+                    is_for_leafs,
                 }))
             }
         }

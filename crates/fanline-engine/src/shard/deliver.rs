@@ -14,8 +14,11 @@ use super::run::Waiting;
 use super::session::{Session, SessionId};
 use super::{Pending, Random, Shard};
 use crate::access::AccountId;
+use crate::leaf::LEAF_SHARD;
 use crate::outbox::{Chunk, Outbox};
-use crate::router::{Member, Route, RouteMemo, ShardSet, SubId, Subscription, Subscriptions};
+use crate::router::{
+    LEAFS, Member, Route, RouteMemo, ShardSet, SubId, Subscription, Subscriptions,
+};
 
 /// A message without its topic.
 pub(super) struct Message<'a> {
@@ -58,7 +61,7 @@ impl Message<'_> {
 
     /// Queues the message for a subscriber that understands its headers, if it has any.
     #[inline]
-    fn write(&self, out: &mut Outbox, head: &[u8], sid: &[u8]) {
+    pub(super) fn write(&self, out: &mut Outbox, head: &[u8], sid: &[u8]) {
         match &self.shared {
             None => out.append3(head, sid, self.tail),
             Some((chunk, range)) => {
@@ -100,17 +103,27 @@ impl Message<'_> {
 
 /// Who published, as far as a delivery cares.
 #[derive(Clone, Copy)]
-pub(super) struct Origin {
+pub(super) struct Origin<'a> {
     pub(super) session: Option<u32>,
     pub(super) echo: bool,
+    /// The names of the only groups that it is for, parted by blanks; all are when `None`.
+    pub(super) groups: Option<&'a [u8]>,
 }
 
-impl Origin {
+impl Origin<'_> {
     /// A message from another shard, or from the server itself.
-    pub(super) const ELSEWHERE: Origin = Origin {
+    pub(super) const ELSEWHERE: Origin<'static> = Origin {
         session: None,
         echo: true,
+        groups: None,
     };
+
+    /// Whether a group may have it.
+    #[inline]
+    fn is_for(self, group: &[u8]) -> bool {
+        let is_it = |names: &[u8]| names.split(|b| *b == b' ').any(|name| name == group);
+        self.groups.is_none_or(is_it)
+    }
 
     /// Whether a session gets what was published: not when it ends, nor when it is the publisher
     /// and wants no echo.
@@ -125,7 +138,7 @@ pub(super) struct FanOut<'a> {
     pub(super) sessions: &'a mut Slab<Session>,
     pub(super) subs: &'a mut Subscriptions,
     pub(super) pending: &'a mut Pending,
-    pub(super) origin: Origin,
+    pub(super) origin: Origin<'a>,
 }
 
 impl FanOut<'_> {
@@ -295,7 +308,7 @@ impl Shard {
         account: AccountId,
         topic: &[u8],
         message: &Message<'_>,
-        origin: Origin,
+        origin: Origin<'_>,
         memo: &mut RouteMemo,
     ) -> bool {
         let Shard {
@@ -324,9 +337,12 @@ impl Shard {
             delivered |= self.fan_out_across(account, topic, message, origin, *memo);
         } else if route.leads_on() {
             crossings.set_plain(route.plain_remote);
-            let is_served = |group: &[u8]| bridging.is_served(group);
+            let is_served = |group: &[u8]| bridging.is_served(group) || !origin.is_for(group);
             delivered |= fan_out.deliver_to_groups(route, message, random, crossings, is_served);
             delivered |= crossings.post(outgoing, account, topic, message, 0);
+            if crossings.has_leafs() {
+                delivered |= self.give_to_leafs(account, topic, message, origin.session);
+            }
         }
         self.settle_if_needed();
         delivered
@@ -341,7 +357,7 @@ impl Shard {
         account: AccountId,
         topic: &[u8],
         message: &Message<'_>,
-        origin: Origin,
+        origin: Origin<'_>,
         memo: RouteMemo,
     ) -> bool {
         let (kept, left) = self.share_groups(account, memo);
@@ -365,9 +381,13 @@ impl Shard {
         };
         crossings.set_plain(route.plain_remote);
         let is_left = |group: &[u8]| left.iter().any(|name| name == group);
-        let is_served = |group: &[u8]| is_left(group) || bridging.is_served(group);
+        let is_served =
+            |group: &[u8]| is_left(group) || bridging.is_served(group) || !origin.is_for(group);
         let mut delivered = fan_out.deliver_to_groups(route, message, random, crossings, is_served);
         delivered |= crossings.post(outgoing, account, topic, message, 0);
+        if crossings.has_leafs() {
+            delivered |= self.give_to_leafs(account, topic, message, origin.session);
+        }
         if !self.routers.is_dead_end(account, memo) {
             self.bridging.note_served(kept);
             delivered |= self.follow_bridges(account, topic, message, origin, memo);
@@ -393,7 +413,13 @@ impl Shard {
             plain,
             groups,
             hops,
+            is_for_leafs,
         } = crossing;
+        if is_for_leafs {
+            self.crossings.set_leafs(plain, groups);
+            self.give_to_leafs(account, topic, &message, None);
+            return self.settle_fan_out();
+        }
         let Shard {
             routers,
             subs,
@@ -428,7 +454,9 @@ impl Shard {
             let (local, remote) = members.split_at(locals);
             let ticket = random.below(u32::try_from(locals).unwrap_or(u32::MAX));
             let picked = fan_out.deliver_to_one(local, route, &message, ticket);
+            // Nor back to the leaf that it may have come from.
             if let (Picked::Nobody, Some(Member::Remote { shard, .. })) = (picked, remote.first())
+                && *shard != LEAFS
                 && hops < HOPS_MAX
             {
                 crossings.add_group(*shard, name);
@@ -495,9 +523,45 @@ pub(super) struct RemoteTargets {
     with_groups: ShardSet,
     /// For each shard, the names of the groups, each ended by a space.
     names: Vec<Vec<u8>>,
+    /// The leafs are served here: what is for them waits to be given to them.
+    serves_leafs: bool,
+    /// Whether something waits for them, and whether all who want it without a queue get it.
+    for_leafs: Option<bool>,
 }
 
 impl RemoteTargets {
+    /// Those of a shard that serves the leafs, or does not.
+    pub(super) fn new(serves_leafs: bool) -> Self {
+        RemoteTargets {
+            serves_leafs,
+            ..RemoteTargets::default()
+        }
+    }
+
+    /// Whether the message is for leafs of this shard, too.
+    #[inline]
+    pub(super) fn has_leafs(&self) -> bool {
+        self.for_leafs.is_some()
+    }
+
+    /// Another shard says that the message is for leafs.
+    pub(super) fn set_leafs(&mut self, plain: bool, groups: &[u8]) {
+        self.for_leafs = Some(plain);
+        let at = usize::from(LEAFS);
+        if self.names.len() <= at {
+            self.names.resize_with(at + 1, Vec::new);
+        }
+        self.names[at].clear();
+        self.names[at].extend_from_slice(groups);
+    }
+
+    /// Whether all leafs who want it without a queue get it, and of which groups one member each.
+    pub(super) fn take_leafs(&mut self) -> (bool, Vec<u8>) {
+        let plain = self.for_leafs.take().unwrap_or_default();
+        let names = self.names.get_mut(usize::from(LEAFS));
+        (plain, names.map(std::mem::take).unwrap_or_default())
+    }
+
     /// Every shard in the set gets the message for its plain subscriptions.
     pub(super) fn set_plain(&mut self, shards: ShardSet) {
         self.plain = shards;
@@ -531,8 +595,16 @@ impl RemoteTargets {
         let plain = std::mem::take(&mut self.plain);
         let mut all = std::mem::take(&mut self.with_groups);
         all.add(plain);
+        if self.serves_leafs && all.contains(LEAFS) {
+            self.for_leafs = Some(plain.contains(LEAFS));
+            all.set(LEAFS, false);
+        }
         for shard in all.iter() {
             let at = usize::from(shard);
+            let to = match shard {
+                LEAFS => usize::from(LEAF_SHARD),
+                _ => at,
+            };
             let groups = self.names.get(at).map_or(&[][..], Vec::as_slice);
             let shared = message.shared.as_ref();
             let message = Message {
@@ -540,13 +612,14 @@ impl RemoteTargets {
                 ..*message
             };
             let plain = plain.contains(shard);
-            outgoing[at].push_message(&Crossing {
+            outgoing[to].push_message(&Crossing {
                 account,
                 topic,
                 message,
                 plain,
                 groups,
                 hops,
+                is_for_leafs: shard == LEAFS,
             });
             if let Some(names) = self.names.get_mut(at) {
                 names.clear();

@@ -32,7 +32,10 @@ impl Shard {
     pub fn is_admitted(&self, id: SessionId) -> bool {
         let session = self.sessions.get(id.index());
         session.is_some_and(|session| {
-            session.has_connected && !session.awaits_auth && session.ending.is_none()
+            session.has_connected
+                && !session.awaits_auth
+                && session.ending.is_none()
+                && session.leaf.is_none()
         })
     }
 
@@ -59,7 +62,7 @@ impl Shard {
     fn client(&self, cid: u64) -> Option<SessionId> {
         let mut all = self.sessions.iter();
         let found = all.find(|(_, session)| {
-            session.cid == cid && !session.is_insider && session.ending.is_none()
+            session.cid == cid && session.is_client() && session.ending.is_none()
         });
         found.map(|(index, _)| SessionId::from_index(index))
     }

@@ -87,7 +87,7 @@ impl Shard {
         (importer, exporter): (AccountId, AccountId),
         terms: Terms,
         message: &Message<'_>,
-        origin: Origin,
+        origin: Origin<'_>,
     ) -> Option<Measure> {
         let measured = terms.measured?;
         let headers = match measured.sampling {
@@ -125,7 +125,7 @@ impl Shard {
         exporter: AccountId,
         measure: &Measure,
         outcome: Outcome,
-        responder: Origin,
+        responder: Origin<'_>,
     ) {
         let id = Random::new(self.random.next()).id();
         let now = self.pending.now;
@@ -168,7 +168,7 @@ impl Shard {
         self.fan_out(exporter, topic, &message, Origin::ELSEWHERE, &mut memo);
     }
 
-    fn who_is(&self, account: AccountId, is_detailed: bool, origin: Origin) -> Value {
+    fn who_is(&self, account: AccountId, is_detailed: bool, origin: Origin<'_>) -> Value {
         let known = self.request_info(account, is_detailed, origin);
         let known = known.and_then(|text| serde_json::from_str(&text).ok());
         known.unwrap_or_else(|| {
@@ -177,7 +177,7 @@ impl Shard {
         })
     }
 
-    fn rtt_of(&self, origin: Origin) -> Duration {
+    fn rtt_of(&self, origin: Origin<'_>) -> Duration {
         let session = origin.session.and_then(|id| self.sessions.get(id as usize));
         session.and_then(|session| session.rtt).unwrap_or_default()
     }

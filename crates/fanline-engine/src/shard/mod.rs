@@ -10,6 +10,7 @@ mod deliver;
 mod insider;
 mod keeper;
 mod latency;
+mod leafs;
 mod mappings;
 mod pending;
 mod permit;
@@ -41,15 +42,17 @@ pub use session::{
 pub use status::{Ended, ShardStatus};
 
 use crate::access::{Access, AccountId, Auth};
+use crate::leaf::LEAF_SHARD;
 use crate::limits::Limits;
 use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::ServerInfo;
 use crate::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
 use crate::outbox::{Chunk, Outbox};
-use crate::router::{RouteMemo, Routers, SubId, Subscriptions};
+use crate::router::{LEAFS, RouteMemo, Routers, SubId, Subscriptions};
 use bridging::Bridging;
 use crossing::Said;
 use deliver::RemoteTargets;
+use leafs::Leafs;
 use pending::Pending;
 use quotas::Quotas;
 use run::Run;
@@ -57,8 +60,8 @@ use session::Session;
 use status::Totals;
 use verbs::Intake;
 
-/// Most shards of one server.
-pub const SHARDS_MAX: usize = 64;
+/// Most shards of one server. One place beside them is that of the leafs.
+pub const SHARDS_MAX: usize = LEAFS as usize;
 
 /// Once a batch has queued this much, it is written before more of the input is read, so that a
 /// wide fan-out stays in the cache and costs no more memory than this.
@@ -106,6 +109,7 @@ pub struct Shard {
     totals: Vec<Totals>,
     random: Random,
     crossings: RemoteTargets,
+    leafs: Leafs,
     run: Run,
     bridging: Bridging,
     quotas: Quotas,
@@ -164,7 +168,8 @@ impl Shard {
             timers: BTreeSet::new(),
             totals: Vec::new(),
             random: Random(seed | 1),
-            crossings: RemoteTargets::default(),
+            crossings: RemoteTargets::new(index == LEAF_SHARD),
+            leafs: Leafs::default(),
             run: Run::default(),
             bridging: Bridging::default(),
             quotas: Quotas::default(),
@@ -184,6 +189,9 @@ impl Shard {
         range: Range<usize>,
         now: Duration,
     ) -> Receipt {
+        if self.sessions[id.index()].leaf.is_some() {
+            return self.receive_leaf(id, chunk, range, now);
+        }
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
         self.begin_batch();
@@ -227,6 +235,7 @@ impl Shard {
         }
         self.end_run(&intake);
         self.end_intake(&intake);
+        self.tell_leafs();
         receipt.produced_bytes = self.pending.produced_bytes;
         let session = &mut self.sessions[id.index()];
         if let Some((congested, _)) = self.pending.congested {
@@ -304,6 +313,7 @@ impl Shard {
                 break;
             }
         }
+        self.tell_leafs();
         receipt.produced_bytes = self.pending.produced_bytes;
         receipt.congested = self.pending.congested.map(|(id, _)| id);
         receipt
@@ -423,6 +433,8 @@ impl Shard {
         self.pending.ended.push(id);
         self.uncount_connection(id);
         self.drop_subscriptions(id);
+        self.forget_leaf(id);
+        self.tell_leafs();
         // What is told of a connection that has ended is what it had.
         self.sessions[id.index()].subscriptions = subscriptions;
     }
@@ -465,6 +477,9 @@ impl Shard {
     }
 
     fn drop_subscription(&mut self, id: SubId) {
+        if self.is_of_leaf(id) {
+            return self.drop_leaf_subscription(id);
+        }
         let session = &mut self.sessions[self.subs.get(id).session() as usize];
         session.subscriptions -= 1;
         let (account, is_insider) = (session.account, session.is_insider);

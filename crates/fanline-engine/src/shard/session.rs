@@ -6,6 +6,7 @@ use super::backlog::Backlog;
 use super::permit::Restriction;
 use crate::access::{AccountId, Check, ConnectionKind, Grant};
 use crate::certificate::CertificateNames;
+use crate::leaf::Leaf;
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::CloseReason;
 use crate::nats::parse::ParseLimits;
@@ -93,6 +94,8 @@ pub(super) struct Session {
     pub(super) cid: u64,
     /// The server's own: not counted, and not told of.
     pub(super) is_insider: bool,
+    /// What there is of it when it is another server and no client.
+    pub(super) leaf: Option<Box<Leaf>>,
     /// Where it publishes and subscribes.
     pub(super) account: AccountId,
     /// Whether it is counted among those of its account.
@@ -170,6 +173,11 @@ pub struct SubscriptionStatus {
 }
 
 impl Session {
+    /// Whether it is a client's, and neither another server's nor the server's own.
+    pub(super) fn is_client(&self) -> bool {
+        !self.is_insider && self.leaf.is_none()
+    }
+
     /// The user's name; `[REDACTED]` for a token, which is all secret.
     pub(super) fn user(&self) -> &str {
         let options = &self.options;

@@ -1,8 +1,9 @@
 //! What a shard tells of itself and of its sessions.
 
-use super::Shard;
 use super::session::{ConnectionStatus, SessionId, SubscriptionStatus};
+use super::{Shard, leafs};
 use crate::access::AccountId;
+use crate::leaf::LeafEnded;
 use crate::nats::error::CloseReason;
 
 /// Counts of sessions that are gone, and of all there ever were.
@@ -23,6 +24,7 @@ pub(super) struct Totals {
 #[allow(missing_docs, reason = "named as in nats-server's /varz and /subsz")]
 pub struct ShardStatus {
     pub connections: usize,
+    pub leafnodes: usize,
     pub total_connections: u64,
     pub subscriptions: usize,
     pub subscriptions_added: u64,
@@ -57,6 +59,7 @@ impl ShardStatus {
     /// Adds another shard's or account's counts.
     pub fn add(&mut self, other: &ShardStatus) {
         self.connections += other.connections;
+        self.leafnodes += other.leafnodes;
         self.total_connections += other.total_connections;
         self.subscriptions += other.subscriptions;
         self.subscriptions_added += other.subscriptions_added;
@@ -82,6 +85,8 @@ pub struct Ended {
     pub status: ConnectionStatus,
     /// Why it ended.
     pub reason: CloseReason,
+    /// What there is to say of it when it was another server.
+    pub leaf: Option<LeafEnded>,
 }
 
 impl Shard {
@@ -102,6 +107,7 @@ impl Shard {
         Some(Ended {
             status: session.status(),
             reason,
+            leaf: leafs::ended(&session),
         })
     }
 
@@ -138,7 +144,8 @@ impl Shard {
                 status.subscriptions_added -= session.subscriptions as u64;
                 continue;
             }
-            status.connections += 1;
+            status.connections += usize::from(session.leaf.is_none());
+            status.leafnodes += usize::from(session.leaf.is_some());
             status.in_msgs += session.in_msgs;
             status.in_bytes += session.in_bytes;
             status.out_msgs += session.out_msgs;
@@ -176,7 +183,7 @@ impl Shard {
                 let sub = self.subs.get(sub);
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 SubscriptionStatus {
-                    subject: text(&self.routers[session.account].filter_of(sub)),
+                    subject: text(&self.router_of(session).filter_of(sub)),
                     queue: text(sub.queue()),
                     sid: text(sub.sid()),
                     msgs: sub.delivered(),
@@ -188,11 +195,11 @@ impl Shard {
             .collect()
     }
 
-    /// All connections but the server's own.
+    /// All clients.
     pub fn session_ids(&self) -> impl Iterator<Item = SessionId> {
         self.sessions
             .iter()
-            .filter(|(_, session)| !session.is_insider)
+            .filter(|(_, session)| session.is_client())
             .map(|(index, _)| SessionId::from_index(index))
     }
 }

@@ -23,9 +23,35 @@ const FIRST_PING: Duration = Duration::from_secs(2);
 impl Shard {
     /// A new connection. It is sent INFO; when the server is full, an error as well.
     pub fn open(&mut self, cid: u64, peer: Peer, is_full: bool, now: Duration) -> SessionId {
+        let awaits_auth = self.access.is_required_of(peer.kind);
+        let id = self.insert_session(cid, peer, awaits_auth, now);
+        self.totals_of(AccountId::GLOBAL).opened += 1;
+        if !self.sessions[id.index()].peer.is_greeted {
+            self.send_info(id, false);
+        }
+        if is_full {
+            self.refuse(
+                id,
+                Some(ClientError::ConnectionsExceeded),
+                CloseReason::MaximumConnectionsExceeded,
+            );
+        } else if !awaits_auth {
+            // It need not say more to be in `$G`.
+            self.count_connection(id);
+        }
+        id
+    }
+
+    /// A session that nothing has happened to yet.
+    pub(super) fn insert_session(
+        &mut self,
+        cid: u64,
+        peer: Peer,
+        awaits_auth: bool,
+        now: Duration,
+    ) -> SessionId {
         let jitter = Duration::from_millis(u64::from(self.random.below(400)));
         let limits = &self.config.limits;
-        let awaits_auth = self.access.is_required_of(peer.kind);
         let ping_at = now + FIRST_PING.min(ping_interval(limits, &peer)) + jitter;
         let deadline = if awaits_auth {
             now + limits.auth_timeout
@@ -42,6 +68,7 @@ impl Shard {
             restriction: None,
             cid,
             is_insider: false,
+            leaf: None,
             account: AccountId::GLOBAL,
             is_counted: false,
             memo: RouteMemo::default(),
@@ -69,20 +96,6 @@ impl Shard {
         };
         let id = SessionId::from_index(self.sessions.insert(session));
         self.timers.insert((deadline, id));
-        self.totals_of(AccountId::GLOBAL).opened += 1;
-        if !self.sessions[id.index()].peer.is_greeted {
-            self.send_info(id, false);
-        }
-        if is_full {
-            self.refuse(
-                id,
-                Some(ClientError::ConnectionsExceeded),
-                CloseReason::MaximumConnectionsExceeded,
-            );
-        } else if !awaits_auth {
-            // It need not say more to be in `$G`.
-            self.count_connection(id);
-        }
         id
     }
 
@@ -112,6 +125,7 @@ impl Shard {
             origin: Origin {
                 session: Some(id.0),
                 echo: session.options.echo,
+                groups: None,
             },
             limits: session.parse_limits,
             memo: session.memo,
@@ -226,7 +240,7 @@ impl Shard {
         }
     }
 
-    fn pong(&mut self, id: SessionId, now: Duration) {
+    pub(super) fn pong(&mut self, id: SessionId, now: Duration) {
         let session = &mut self.sessions[id.index()];
         if session.pings_out > 0 {
             session.rtt = Some(now.saturating_sub(session.pinged_at));
@@ -469,7 +483,7 @@ pub(super) struct Intake<'a> {
     pub(super) id: SessionId,
     pub(super) account: AccountId,
     pub(super) chunk: &'a Chunk,
-    pub(super) origin: Origin,
+    pub(super) origin: Origin<'a>,
     pub(super) limits: ParseLimits,
     pub(super) memo: RouteMemo,
     pub(super) is_admitted: bool,
@@ -513,7 +527,7 @@ fn is_reserved(publish: &Publish<'_>) -> bool {
 }
 
 /// The arguments after the topic, as every receiver understands them.
-fn write_args(args: &mut Vec<u8>, publish: &Publish<'_>) {
+pub(super) fn write_args(args: &mut Vec<u8>, publish: &Publish<'_>) {
     if !publish.reply.is_empty() {
         args.extend_from_slice(publish.reply);
         args.push(b' ');

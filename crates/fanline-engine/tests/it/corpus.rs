@@ -31,6 +31,11 @@ fn parser() {
 }
 
 #[test]
+fn leaf() {
+    replay("leaf", checks::leaf::check);
+}
+
+#[test]
 fn session() {
     replay("session", checks::session::check);
 }

@@ -7,20 +7,20 @@ const PORT_DEFAULT: u16 = 4222;
 
 /// Where one server is, and who to be there.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct ServerAddress {
+pub(crate) struct ServerAddress {
     /// Name or address, without the brackets of an IPv6 address.
-    pub(super) host: String,
-    pub(super) port: u16,
-    pub(super) user: Option<String>,
-    pub(super) password: Option<String>,
-    pub(super) token: Option<String>,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) token: Option<String>,
     /// The scheme asks for TLS.
-    pub(super) is_tls: bool,
+    pub(crate) is_tls: bool,
 }
 
 impl ServerAddress {
     /// For messages: never with credentials.
-    pub(super) fn host_and_port(&self) -> String {
+    pub(crate) fn host_and_port(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
         } else {
@@ -46,7 +46,20 @@ pub(super) fn parse_list(list: &str) -> Result<Vec<ServerAddress>, ClientError> 
     }
 }
 
+/// The address of a leaf node's hub.
+pub(crate) fn parse_leaf_address(text: &str) -> Result<ServerAddress, ClientError> {
+    let text = text.trim();
+    match text.strip_prefix("nats-leaf://") {
+        Some(rest) => parse_with_port(rest, crate::LEAFNODE_PORT),
+        None => parse_with_port(text, crate::LEAFNODE_PORT),
+    }
+}
+
 fn parse(text: &str) -> Result<ServerAddress, ClientError> {
+    parse_with_port(text, PORT_DEFAULT)
+}
+
+fn parse_with_port(text: &str, port_default: u16) -> Result<ServerAddress, ClientError> {
     let (scheme, rest) = text.split_once("://").unwrap_or(("nats", text));
     // Credentials come before the last `@` and never appear in an error.
     let (credentials, place) = match rest.rsplit_once('@') {
@@ -89,7 +102,7 @@ fn parse(text: &str) -> Result<ServerAddress, ClientError> {
         return refuse("the host has a space or a slash");
     }
     let port = match port.map(str::parse) {
-        None => PORT_DEFAULT,
+        None => port_default,
         Some(Ok(port)) => port,
         Some(Err(_)) => return refuse("the port should be a number up to 65535"),
     };

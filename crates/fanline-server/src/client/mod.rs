@@ -59,7 +59,7 @@ pub use options::ConnectOptions;
 pub use shared::Event;
 pub use subscription::Subscription;
 
-use address::ServerAddress;
+pub(crate) use address::{ServerAddress, parse_leaf_address};
 use codec::Decoder;
 use driver::Driver;
 use queue::SubscriptionQueue;

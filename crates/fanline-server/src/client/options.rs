@@ -138,6 +138,11 @@ impl ConnectOptions {
         self
     }
 
+    /// The key that signs, and the JWT that it is for.
+    pub(crate) fn into_proof(self) -> (Option<SecretKey>, Option<String>) {
+        (self.key, self.jwt)
+    }
+
     /// How long opening the connection and being accepted may take, per server; two seconds by
     /// default.
     #[must_use]

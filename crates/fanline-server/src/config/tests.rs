@@ -355,7 +355,6 @@ fn what_deployments_carry_starts_with_a_warning() {
     let text = "
         host: 0.0.0.0, port: -1, http: '127.0.0.1:-1', ports_file_dir: '/tmp'
         server_tags: [ a, b ], no_header_support: false, trusted_keys: []
-        leafnodes { listen: '127.0.0.1:-1' }
         cluster { name: c, listen: '0.0.0.0:6222', routes: [ 'nats://a:6222' ], pool_size: 3 }
         websocket { port: -1, no_tls: true }
         jetstream { store_dir: '/s', max_memory_store: 1G, max_file_store: 10GB, strict: true
@@ -365,10 +364,7 @@ fn what_deployments_carry_starts_with_a_warning() {
         .warnings()
         .filter_map(|fault| fault.reason.split(' ').next())
         .collect();
-    assert_eq!(
-        blocks,
-        ["server_tags", "leafnodes", "cluster", "jetstream.limits"]
-    );
+    assert_eq!(blocks, ["server_tags", "cluster", "jetstream.limits"]);
     let jetstream = loaded.options.jetstream.expect("JetStream is on");
     assert_eq!(jetstream.memory_bytes_max, Some(1_000_000_000));
     assert_eq!(jetstream.file_bytes_max, Some(10 << 30));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fanline_engine::ShardStatus;
 use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
+use fanline_engine::leaf::LeafStatus;
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Refusal;
@@ -52,6 +53,16 @@ pub(super) async fn connections(shared: &Shared, wanted: &Wanted) -> Result<Told
         all.closed.extend(told.closed);
     }
     Ok(all)
+}
+
+/// The links to other servers.
+pub(super) async fn leafs(
+    shared: &Shared,
+    with_subscriptions: bool,
+) -> Result<Vec<LeafStatus>, Refusal> {
+    let command = |to| Command::Leafs(with_subscriptions, to);
+    let told = ask(&shared.shards, PATIENCE, command).await?;
+    Ok(told.into_iter().flatten().collect())
 }
 
 /// What there is of JetStream in each account that has it; `None` where it is off.

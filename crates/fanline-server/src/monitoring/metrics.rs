@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::fmt::{Display, Write};
 
 use fanline_engine::jetstream::{Overview, OverviewWanted};
+use fanline_engine::leaf::LeafStatus;
 use fanline_engine::{Backlog, ConnectionStatus, ShardStatus};
 use hyper::StatusCode;
 
@@ -34,6 +35,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     );
     add_totals(&mut page, &totals);
     add_behind(&mut page, monitor).await?;
+    add_leafs(&mut page, &collect::leafs(&monitor.shared, false).await?);
     if let Some(accounts) = collect::jetstream(&monitor.shared, OverviewWanted::default()).await? {
         add_jetstream(&mut page, &Overview::sum(&accounts));
     }
@@ -107,6 +109,58 @@ fn add_totals(page: &mut Page, totals: &ShardStatus) {
         "Matches worked out",
         totals.cache_misses,
     );
+}
+
+/// The links to other servers, each by itself.
+fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
+    page.gauge("leafnodes", "Links to other servers", leafs.len());
+    type Value = fn(&LeafStatus) -> f64;
+    #[expect(clippy::cast_precision_loss, reason = "Prometheus counts in floats")]
+    const METRICS: [(&str, &str, &str, Value); 6] = [
+        (
+            "in_msgs_total",
+            "counter",
+            "Messages from a leaf node",
+            |l| l.in_msgs as f64,
+        ),
+        (
+            "in_bytes_total",
+            "counter",
+            "Payload bytes from a leaf node",
+            |l| l.in_bytes as f64,
+        ),
+        (
+            "out_msgs_total",
+            "counter",
+            "Messages to a leaf node",
+            |l| l.out_msgs as f64,
+        ),
+        (
+            "out_bytes_total",
+            "counter",
+            "Payload bytes to a leaf node",
+            |l| l.out_bytes as f64,
+        ),
+        (
+            "subscriptions",
+            "gauge",
+            "Filters that a leaf node wants",
+            |l| l.subscriptions as f64,
+        ),
+        ("rtt_seconds", "gauge", "Round trip to a leaf node", |l| {
+            l.rtt.unwrap_or_default().as_secs_f64()
+        }),
+    ];
+    for (name, kind, help, value) in METRICS {
+        let name = format!("fanline_leafnode_{name}");
+        page.heading(&name, kind, help);
+        for leaf in leafs {
+            let (id, remote, account) =
+                (leaf.id, label_value(&leaf.name), label_value(&leaf.account));
+            let labels = format!("{{id=\"{id}\",name=\"{remote}\",account=\"{account}\"}}");
+            page.line(&format!("{name}{labels}"), value(leaf));
+        }
+    }
 }
 
 /// The connections that take less than there is for them, by name: who is slow, before it is dropped.

@@ -11,6 +11,7 @@ mod healthz;
 mod index;
 mod jetstream;
 mod jsz;
+mod leafz;
 mod metrics;
 mod process;
 mod query;
@@ -210,7 +211,7 @@ impl Monitor {
             Endpoint::Accountz => accounts::accountz(self, query).await,
             Endpoint::Accstatz => accounts::accstatz(self, query).await,
             Endpoint::Routez => Ok(unsupported::routez(self)),
-            Endpoint::Leafz => Ok(unsupported::leafz(self)),
+            Endpoint::Leafz => leafz::answer(self, query).await,
             Endpoint::Gatewayz => Ok(unsupported::gatewayz(self)),
             Endpoint::Jsz => jsz::answer(self, query).await,
             Endpoint::Raftz => Ok(unsupported::raftz()),

@@ -28,22 +28,6 @@ pub(super) fn routez(monitor: &Monitor) -> Answer {
     })
 }
 
-pub(super) fn leafz(monitor: &Monitor) -> Answer {
-    #[derive(Serialize)]
-    struct Leafz<'a> {
-        server_id: &'a str,
-        now: String,
-        leafnodes: usize,
-        leafs: [Empty; 0],
-    }
-    Answer::json(&Leafz {
-        server_id: monitor.server_id(),
-        now: now_text(),
-        leafnodes: 0,
-        leafs: [],
-    })
-}
-
 pub(super) fn gatewayz(monitor: &Monitor) -> Answer {
     #[derive(Serialize)]
     struct Gatewayz<'a> {

@@ -248,7 +248,7 @@ fn traffic(totals: &ShardStatus) -> Traffic {
         total_connections: totals.total_connections,
         routes: 0,
         remotes: 0,
-        leafnodes: 0,
+        leafnodes: totals.leafnodes,
         in_msgs: totals.in_msgs,
         in_bytes: totals.in_bytes,
         in_client_msgs: totals.in_msgs,

@@ -1,6 +1,7 @@
 //! Everything that a server can be told before it starts.
 
 mod encryption;
+mod leafnodes;
 mod tls;
 mod websocket;
 
@@ -12,6 +13,9 @@ use std::time::Duration;
 pub use encryption::{Cipher, Encryption, Secret};
 pub use fanline_engine::store::SyncMode;
 pub use fanline_engine::{Auth, Limits};
+pub use leafnodes::{
+    LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser,
+};
 pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 pub use websocket::WebSocketOptions;
 
@@ -47,6 +51,8 @@ pub struct Options {
     pub allow_non_tls: bool,
     /// A listener for WebSocket clients.
     pub websocket: Option<WebSocketOptions>,
+    /// Servers that attach to this one, and those that it attaches to.
+    pub leafnodes: LeafnodeOptions,
     /// Path of a unix socket to listen on as well. A socket that a server left there is replaced.
     pub unix_socket: Option<PathBuf>,
     /// Connections may begin with a line of the PROXY protocol (1 or 2) that tells whose they
@@ -103,6 +109,7 @@ impl Default for Options {
             tls: None,
             allow_non_tls: false,
             websocket: None,
+            leafnodes: LeafnodeOptions::default(),
             unix_socket: None,
             proxy_protocol: false,
             shards: None,
@@ -186,4 +193,6 @@ pub struct Addresses {
     pub monitoring: Option<SocketAddr>,
     /// For WebSocket clients, when that is on.
     pub websocket: Option<SocketAddr>,
+    /// For leaf nodes, when that is on.
+    pub leafnodes: Option<SocketAddr>,
 }

@@ -35,7 +35,9 @@ impl ClosedRing {
     }
 
     pub(super) fn push(&mut self, ended: Ended, now: Duration) {
-        let Ended { mut status, reason } = ended;
+        let Ended {
+            mut status, reason, ..
+        } = ended;
         for text in [
             &mut status.name,
             &mut status.lang,

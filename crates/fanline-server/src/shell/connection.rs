@@ -5,19 +5,21 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use fanline_engine::access::{Check, ConnectionKind};
-use fanline_engine::{Chunk, CloseReason, Outbox, Peer, SessionId};
+use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, leaf};
 use tokio::io::{AsyncReadExt, ReadBuf};
 use tokio::sync::oneshot;
-use tracing::debug;
+use tracing::{debug, error};
 
 use super::chunks::new_chunk;
 use super::link::{Link, Writer, Wrote};
 use super::wire::{self, Input, Opened, WireReader, close_reason};
 use super::{BEHIND, Incoming, Listener, Shell, Transport, farewell};
+use crate::leaf::{Dialled, identify};
 use crate::monitoring::ConnectionEvent;
 use crate::resolver::AccountWanted;
 use crate::sync::Ordering;
@@ -53,9 +55,13 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
                     debug!("cid:{cid} - could not be served: {error}");
                 }
             }
+            Transport::Wire(stream, Listener::Leafs) => {
+                return serve_wire(&shell, stream, Listener::Leafs, cid, is_full).await;
+            }
             Transport::Wire(stream, listener) => {
                 serve_wire(&shell, stream, listener, cid, is_full).await;
             }
+            Transport::Dialled(dialled) => return serve_dialled(&shell, *dialled, cid).await,
             Transport::InProcess(stream) => {
                 let (read, write) = tokio::io::split(stream);
                 let name = format!("in-process - cid:{cid}");
@@ -114,10 +120,60 @@ async fn serve_wire(
         Ok(Opened { wire, peer, name }) => {
             let wire = Rc::new(wire);
             let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
-            serve(shell, WireReader(wire), link, peer, cid, is_full).await;
+            if listener == Listener::Leafs {
+                let id = shell.open_leaf(cid, peer, None);
+                serve_session(shell, WireReader(wire), link, id).await;
+            } else {
+                serve(shell, WireReader(wire), link, peer, cid, is_full).await;
+            }
         }
         Err(error) => debug!("cid:{cid} - was not opened: {error}"),
     }
+}
+
+/// Serves a link to a hub, and tells who has dialled it how it ends.
+async fn serve_dialled(shell: &Rc<Shell>, dialled: Dialled, cid: u64) {
+    let Dialled {
+        stream,
+        hub,
+        address,
+        proof,
+        done,
+    } = dialled;
+    let place = address.host_and_port();
+    let peer = stream.peer_addr().map(peer_at);
+    let opened = wire::open_dialled(shell, stream, &hub, &address).await;
+    let ended = match (opened, peer) {
+        (Ok((wire, info)), Ok(peer)) => {
+            let name = format!("{}:{} - lid:{cid}", peer.ip, peer.port);
+            let peer = Peer {
+                kind: ConnectionKind::Leafnode,
+                ..peer
+            };
+            let credentials = identify(&address, &proof, &info.nonce);
+            let wire = Rc::new(wire);
+            let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
+            let said = leaf::Dialled {
+                remote: Arc::clone(&hub.remote),
+                info,
+                credentials,
+            };
+            let id = shell.open_leaf(cid, peer, Some(said));
+            if done.is_closed() {
+                let reason = CloseReason::ServerShutdown;
+                shell.engine.borrow_mut().end(id, reason);
+            }
+            let ended = serve_session(shell, WireReader(wire), link, id).await;
+            ended.and_then(|ended| ended.leaf)
+        }
+        (Err(error), _) => {
+            error!("{place} - lid:{cid} - Leafnode Error '{error}'");
+            None
+        }
+        (_, Err(_)) => None,
+    };
+    // Nobody may be waiting any more.
+    let _ = done.send(ended.unwrap_or_default());
 }
 
 /// Makes a socket what connections need it to be.
@@ -154,7 +210,12 @@ async fn serve(
     serve_session(shell, read, link, id).await;
 }
 
-async fn serve_session(shell: &Rc<Shell>, mut read: impl Input, link: Link, id: SessionId) {
+async fn serve_session(
+    shell: &Rc<Shell>,
+    mut read: impl Input,
+    link: Link,
+    id: SessionId,
+) -> Option<Ended> {
     let link = Rc::new(link);
     debug!("{} - Client connection created", link.name());
     {
@@ -181,14 +242,15 @@ async fn serve_session(shell: &Rc<Shell>, mut read: impl Input, link: Link, id: 
     let config = shell.config();
     let is_insider = shell.engine.borrow().is_insider(id);
     let ended = shell.engine.borrow_mut().remove(id, reason);
-    if let Some(ended) = ended {
-        farewell::log(link.name(), &ended, &config.limits, shell.now());
-        if !is_insider {
-            shell.note_gone(ended, was_announced);
+    if let Some(ended) = &ended {
+        farewell::log(link.name(), ended, &config.limits, shell.now());
+        if !is_insider && ended.leaf.is_none() {
+            shell.note_gone(ended.clone(), was_announced);
         }
     }
     // What ended with it may concern others.
     shell.settle(0);
+    ended
 }
 
 struct Connection<'a> {

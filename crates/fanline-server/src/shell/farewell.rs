@@ -3,18 +3,22 @@
 use std::time::Duration;
 
 use fanline_engine::{Backlog, CloseReason, ConnectionStatus, Ended, Limits};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 /// Says who was dropped and why. Of a slow consumer it is told by name, with what it left waiting:
 /// the one question that everybody has then is which program it was, and what it did not read.
 pub(super) fn log(name: &str, ended: &Ended, limits: &Limits, now: Duration) {
-    let Ended { status, reason } = ended;
+    let Ended { status, reason, .. } = ended;
     let exceeded = match reason {
         CloseReason::SlowConsumerPendingBytes => {
             format!("MaxPending of {} Exceeded", limits.pending_bytes_max)
         }
         CloseReason::SlowConsumerWriteDeadline => {
             format!("WriteDeadline of {:?} exceeded", limits.write_deadline)
+        }
+        _ if ended.leaf.is_some() => {
+            info!("{name} - Leafnode connection closed: {reason}");
+            return;
         }
         _ => {
             debug!("{name} - Client connection closed: {reason}");

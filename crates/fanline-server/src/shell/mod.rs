@@ -19,17 +19,20 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use fanline_engine::access::ConnectionKind;
+use fanline_engine::leaf::LeafStatus;
 use fanline_engine::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
     Access, Batch, CloseReason, ConnectionStatus, Ended, Peer, Place, ServerInfo, SessionId, Shard,
-    ShardConfig, ShardStatus,
+    ShardConfig, ShardStatus, leaf,
 };
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tracing::{error, trace};
+use tracing::{error, info, trace};
 
 use crate::checks::Checks;
 use crate::keeper::Helped;
+use crate::leaf::Dialled;
 use crate::monitoring::ConnectionEvent;
 use crate::resolver::AccountWanted;
 use crate::sync::{AtomicUsize, Ordering};
@@ -58,6 +61,10 @@ pub(crate) enum Command {
     SendAway(u64, oneshot::Sender<bool>),
     /// Tell of connections.
     Connections(Wanted, oneshot::Sender<Told>),
+    /// Tell of leaf nodes, with what they want or without.
+    Leafs(bool, oneshot::Sender<Vec<LeafStatus>>),
+    /// Close the link that was dialled for this remote.
+    EndLeaf(u64),
     /// Tell all clients that the server is going away.
     AnnounceLameDuck,
     /// Let this say from now on who may connect, and what they may do.
@@ -106,6 +113,8 @@ pub(crate) enum Transport {
     InProcess(DuplexStream),
     /// The server's own client in the system account.
     Insider(DuplexStream),
+    /// One to a hub, as a leaf node.
+    Dialled(Box<Dialled>),
     /// Anything else, by the listener that it came to.
     Wire(Incoming, Listener),
 }
@@ -125,6 +134,7 @@ pub(crate) enum Incoming {
 pub(crate) enum Listener {
     Clients,
     WebSocket,
+    Leafs,
 }
 
 /// What listeners do before a session begins.
@@ -134,6 +144,7 @@ pub(crate) struct Listeners {
     pub(crate) allow_non_tls: bool,
     pub(crate) proxy_protocol: bool,
     pub(crate) websocket: Option<WebSocketListener>,
+    pub(crate) leafs_tls: Option<Arc<Tls>>,
 }
 
 #[derive(Debug)]
@@ -290,6 +301,13 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 shell.flush();
                 let _ = to.send(found);
             }
+            Command::Leafs(with_subscriptions, to) => {
+                drop(to.send(shell.engine.borrow().leafs(with_subscriptions)));
+            }
+            Command::EndLeaf(remote) => {
+                shell.engine.borrow_mut().end_leaf(remote);
+                shell.flush();
+            }
             // Who asked may have lost patience, while the answer takes time from the messages.
             Command::Connections(_, to) if to.is_closed() => {}
             Command::Connections(wanted, to) => drop(to.send(shell.connections(&wanted))),
@@ -440,7 +458,7 @@ impl Shell {
         let engine = self.engine.borrow();
         let next = engine.next_timeout();
         let has_work = engine.has_work();
-        let has_notices = engine.has_notices();
+        let has_notices = engine.has_notices() || engine.has_leaf_lines();
         drop(engine);
         if has_notices {
             self.log_notices();
@@ -551,7 +569,11 @@ impl Shell {
     fn end_sessions(&self, count: usize) {
         let mut engine = self.engine.borrow_mut();
         let ids: Vec<SessionId> = engine.session_ids().take(count).collect();
-        for id in ids {
+        let leafs = match count {
+            usize::MAX => engine.leaf_ids(),
+            _ => Vec::new(),
+        };
+        for id in ids.into_iter().chain(leafs) {
             engine.end(id, CloseReason::ServerShutdown);
         }
         drop(engine);
@@ -594,9 +616,24 @@ impl Shell {
         self.engine.borrow_mut().open(cid, peer, is_full, now)
     }
 
+    /// The same for a link to another server.
+    fn open_leaf(&self, cid: u64, mut peer: Peer, dialled: Option<leaf::Dialled>) -> SessionId {
+        if dialled.is_none() {
+            self.give_nonce(&mut peer);
+        }
+        let now = self.now();
+        let mut engine = self.engine.borrow_mut();
+        engine.open_leaf(cid, peer, dialled, now)
+    }
+
     /// What a client has to sign, if anybody asks for it and it has none yet.
     fn give_nonce(&self, peer: &mut Peer) {
-        if peer.nonce.is_empty() && self.engine.borrow().access().needs_nonce() {
+        let engine = self.engine.borrow();
+        let is_needed = match peer.kind {
+            ConnectionKind::Leafnode => engine.leafs_need_nonce(),
+            _ => engine.access().needs_nonce(),
+        };
+        if peer.nonce.is_empty() && is_needed {
             peer.nonce = crate::identity::new_nonce();
         }
     }
@@ -608,6 +645,12 @@ impl Shell {
         for (id, line) in notices {
             if let Some(link) = self.link(id) {
                 error!("{} - {line}", link.name());
+            }
+        }
+        let lines = self.engine.borrow_mut().take_leaf_lines();
+        for (id, line) in lines {
+            if let Some(link) = self.link(id) {
+                info!("{} - {line}", link.name());
             }
         }
     }

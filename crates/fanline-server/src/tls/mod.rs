@@ -14,7 +14,9 @@ use ring::digest::{SHA256, digest};
 use rustls::crypto::{CryptoProvider, ring as provider};
 use rustls::pki_types::CertificateDer;
 use rustls::server::WebPkiClientVerifier;
-use rustls::{CommonState, RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use rustls::{
+    ClientConfig, CommonState, RootCertStore, ServerConfig, SupportedProtocolVersion, version,
+};
 
 use crate::options::{ClientCertificates, TlsOptions, TlsVersion};
 use crate::sync::Mutex;
@@ -173,6 +175,27 @@ fn server_config(options: &TlsOptions) -> Result<ServerConfig, TlsError> {
     // Clients of NATS hardly ever resume; one ticket is there for browsers.
     config.send_tls13_tickets = 1;
     Ok(config)
+}
+
+/// What this side begins TLS with, when it is the one that has connected.
+pub(crate) fn client_config(options: &TlsOptions) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(crypto(options)?);
+    let failed = |error: rustls::Error| TlsError::Option(error.to_string());
+    let versions: &[&SupportedProtocolVersion] = match options.min_version {
+        TlsVersion::V1_2 => &[&version::TLS13, &version::TLS12],
+        TlsVersion::V1_3 => &[&version::TLS13],
+    };
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .map_err(failed)?
+        .with_root_certificates(authorities(options.ca_file.as_deref())?);
+    match options.certificates.first() {
+        None => Ok(config.with_no_client_auth()),
+        Some(files) => {
+            let (chain, key) = read_chain_and_key(&files.cert_file, &files.key_file)?;
+            config.with_client_auth_cert(chain, key).map_err(failed)
+        }
+    }
 }
 
 /// The authorities of a PEM file, or those that this system trusts.

@@ -9,6 +9,7 @@ mod configuration;
 mod embedding;
 mod errors;
 mod jetstream;
+mod leaf;
 mod lifecycle;
 #[cfg(target_os = "linux")]
 mod memory;

@@ -2,6 +2,7 @@
 
 mod authorization;
 mod jetstream;
+mod leafnodes;
 mod limits;
 mod logging;
 mod network;
@@ -20,6 +21,7 @@ pub(super) const ALL: &[&[Entry]] = &[
     operator::OPTIONS,
     tls::OPTIONS,
     websocket::OPTIONS,
+    leafnodes::OPTIONS,
     jetstream::OPTIONS,
     logging::OPTIONS,
     unsupported::OPTIONS,

@@ -6,8 +6,6 @@ use crate::config::table::Kind::{
 use crate::config::table::{Entry, refused, warned, within};
 
 const CLUSTER: &str = "cluster is not supported by Fanline yet: this server runs alone";
-const LEAFNODES: &str =
-    "leafnodes is not supported by Fanline yet: nobody can connect, and it connects to nobody";
 const TAGS: &str = "server_tags is not supported by Fanline yet: nobody is told of them";
 const GATEWAY: &str = "gateways are not supported by Fanline";
 const MQTT: &str = "MQTT is not supported by Fanline yet";
@@ -43,58 +41,6 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("cluster.ping_max", Integer),
     within("cluster.write_deadline", Duration),
     within("cluster.write_timeout", Text),
-    warned("leafnodes", Block, LEAFNODES)
-        .alias(&["leaf"])
-        .help("Servers at the edge."),
-    within("leafnodes.listen", Address),
-    within("leafnodes.host", Text).alias(&["net"]),
-    within("leafnodes.port", Port),
-    within("leafnodes.authorization", Block),
-    within("leafnodes.authorization.user", Text).alias(&["username"]),
-    within("leafnodes.authorization.password", Text)
-        .alias(&["pass"])
-        .secret(),
-    within("leafnodes.authorization.nkey", Text),
-    within("leafnodes.authorization.users", Blocks),
-    within("leafnodes.authorization.users.*", Any),
-    within("leafnodes.authorization.account", Text),
-    within("leafnodes.authorization.timeout", Any),
-    within("leafnodes.authorization.proxy_required", Bool),
-    within("leafnodes.tls", Block).like("tls"),
-    within("leafnodes.advertise", Text),
-    within("leafnodes.no_advertise", Bool),
-    within("leafnodes.min_version", Text),
-    within("leafnodes.compression", Any),
-    within("leafnodes.reconnect", Any).alias(&["reconnect_delay", "reconnect_interval"]),
-    within("leafnodes.dial_timeout", Duration),
-    within("leafnodes.isolate_leafnode_interest", Bool).alias(&["isolate"]),
-    within("leafnodes.write_deadline", Duration),
-    within("leafnodes.write_timeout", Text),
-    within("leafnodes.remotes", Blocks),
-    within("leafnodes.remotes.url", Text),
-    within("leafnodes.remotes.urls", Texts),
-    within("leafnodes.remotes.account", Text).alias(&["local"]),
-    within("leafnodes.remotes.credentials", Path).alias(&["creds"]),
-    within("leafnodes.remotes.nkey", Text)
-        .alias(&["seed"])
-        .secret(),
-    within("leafnodes.remotes.tls", Block).like("tls"),
-    within("leafnodes.remotes.hub", Bool),
-    within("leafnodes.remotes.deny_imports", Texts).alias(&["deny_import"]),
-    within("leafnodes.remotes.deny_exports", Texts).alias(&["deny_export"]),
-    within("leafnodes.remotes.no_randomize", Bool),
-    within("leafnodes.remotes.ws_compression", Bool).alias(&["websocket_compression"]),
-    within("leafnodes.remotes.ws_no_masking", Bool).alias(&["websocket_no_masking"]),
-    within("leafnodes.remotes.compression", Any),
-    within("leafnodes.remotes.first_info_timeout", Duration),
-    within("leafnodes.remotes.dial_timeout", Duration),
-    within("leafnodes.remotes.jetstream_cluster_migrate", Any).alias(&["js_cluster_migrate"]),
-    within("leafnodes.remotes.isolate_leafnode_interest", Bool).alias(&["isolate"]),
-    within("leafnodes.remotes.request_isolation", Bool),
-    within("leafnodes.remotes.disabled", Bool),
-    within("leafnodes.remotes.ignore_discovered_servers", Bool),
-    within("leafnodes.remotes.proxy", Block),
-    within("leafnodes.remotes.proxy.*", Any),
     refused("gateway", Block, GATEWAY).help("Clusters that work as one."),
     within("gateway.name", Text),
     within("gateway.listen", Address),

@@ -4,6 +4,7 @@
 //! What an outbox holds is framed and encrypted where it lies, and taken off the outbox when all
 //! that stands for it has been written. So slow peers are seen as they are on plain TCP.
 
+mod dialled;
 mod frames;
 mod opening;
 mod records;
@@ -23,6 +24,7 @@ use super::link::Wrote;
 use frames::Frames;
 use records::Records;
 
+pub(super) use dialled::open_dialled;
 pub(super) use opening::{Opened, open};
 pub(super) use socket::Socket;
 
@@ -133,7 +135,10 @@ impl Wire {
         let parts = &parts[..count];
         let written = match records {
             Some(records) => records.write(&self.socket, parts, room)?,
-            None if count == 0 => return Ok(false),
+            None if count == 0 => {
+                self.socket.try_flush()?;
+                return Ok(false);
+            }
             None => match self.socket.try_write_vectored(parts)? {
                 0 => return Err(io::ErrorKind::WriteZero.into()),
                 written => written,

@@ -90,6 +90,7 @@ pub(in crate::shell) async fn open(
             Ok(())
         }
         (None, Listener::WebSocket, Some(listener)) => opening.websocket(listener).await,
+        (None, Listener::Leafs, _) => opening.leaf().await,
         (None, ..) => opening.client().await,
     };
     let name = opening.name();
@@ -127,6 +128,9 @@ impl Opening<'_> {
     fn name(&self) -> String {
         let Peer { ip, port, .. } = &self.peer;
         let cid = self.cid;
+        if self.peer.kind == ConnectionKind::Leafnode {
+            return format!("{ip}:{port} - lid:{cid}");
+        }
         let is_websocket = self.peer.kind == ConnectionKind::WebSocket;
         match (is_websocket, ip.as_str()) {
             (true, ip) => format!("{ip}:{port} - wid:{cid}"),
@@ -148,6 +152,25 @@ impl Opening<'_> {
         match tls.filter(|_| is_remote && !self.is_full) {
             Some(tls) => self.client_tls(tls, listeners.allow_non_tls).await,
             None => Ok(()),
+        }
+    }
+
+    /// Another server, to be attached as a leaf node.
+    async fn leaf(&mut self) -> Result<(), NotOpened> {
+        self.peer.kind = ConnectionKind::Leafnode;
+        match &self.shell.common.listeners.leafs_tls {
+            Some(tls) => self.client_tls(tls, false).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The INFO that a connection begins with.
+    fn greeting(&mut self) -> Vec<u8> {
+        self.shell.give_nonce(&mut self.peer);
+        let engine = self.shell.engine.borrow();
+        match self.peer.kind {
+            ConnectionKind::Leafnode => engine.leaf_greeting(self.cid, &self.peer),
+            _ => engine.greeting(self.cid, &self.peer),
         }
     }
 
@@ -191,8 +214,7 @@ impl Opening<'_> {
             }
         };
         if !is_first {
-            self.shell.give_nonce(&mut self.peer);
-            let greeting = self.shell.engine.borrow().greeting(self.cid, &self.peer);
+            let greeting = self.greeting();
             self.wire.socket.write_all(&greeting).await?;
             self.peer.is_greeted = true;
         }

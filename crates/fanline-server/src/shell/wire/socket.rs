@@ -9,12 +9,15 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
+use tokio_rustls::client::TlsStream;
 
 /// A socket, or a pipe to one.
 pub(in crate::shell) enum Socket {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(UnixStream),
+    /// One that this side has opened, and that is encrypted.
+    Tls(RefCell<Box<TlsStream<TcpStream>>>),
     /// To a connection that another part of this process reads and writes.
     Pipe(RefCell<DuplexStream>),
 }
@@ -36,6 +39,11 @@ impl Socket {
                     ready!(stream.poll_read_ready(context))?;
                     stream.try_read(room)
                 }
+                Socket::Tls(tls) => {
+                    let mut buffer = ReadBuf::new(room);
+                    ready!(Pin::new(&mut **tls.borrow_mut()).poll_read(context, &mut buffer))?;
+                    Ok(buffer.filled().len())
+                }
                 Socket::Pipe(pipe) => {
                     let mut buffer = ReadBuf::new(room);
                     ready!(Pin::new(&mut *pipe.borrow_mut()).poll_read(context, &mut buffer))?;
@@ -54,6 +62,16 @@ impl Socket {
             Socket::Tcp(stream) => stream.try_write_vectored(parts),
             #[cfg(unix)]
             Socket::Unix(stream) => stream.try_write_vectored(parts),
+            Socket::Tls(tls) => {
+                // What was encrypted before goes first.
+                self.try_flush()?;
+                let mut context = Context::from_waker(Waker::noop());
+                let mut tls = tls.borrow_mut();
+                match Pin::new(&mut **tls).poll_write_vectored(&mut context, parts) {
+                    Poll::Ready(written) => written,
+                    Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+                }
+            }
             Socket::Pipe(pipe) => {
                 let mut context = Context::from_waker(Waker::noop());
                 match Pin::new(&mut *pipe.borrow_mut()).poll_write_vectored(&mut context, parts) {
@@ -64,11 +82,24 @@ impl Socket {
         }
     }
 
+    /// Writes what is encrypted and was not written yet.
+    pub(super) fn try_flush(&self) -> io::Result<()> {
+        let Socket::Tls(tls) = self else {
+            return Ok(());
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        match Pin::new(&mut **tls.borrow_mut()).poll_flush(&mut context) {
+            Poll::Ready(flushed) => flushed,
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
     pub(super) fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Socket::Tcp(stream) => stream.poll_write_ready(context),
             #[cfg(unix)]
             Socket::Unix(stream) => stream.poll_write_ready(context),
+            Socket::Tls(tls) => tls.borrow().get_ref().0.poll_write_ready(context),
             // An empty write says nothing of whether there is room.
             Socket::Pipe(_) => {
                 let waker = context.waker().clone();
@@ -90,6 +121,11 @@ impl Socket {
             #[cfg(unix)]
             Socket::Unix(stream) => {
                 socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write)
+            }
+            Socket::Tls(tls) => {
+                let mut context = Context::from_waker(Waker::noop());
+                let _ = Pin::new(&mut **tls.borrow_mut()).poll_shutdown(&mut context);
+                Ok(())
             }
             Socket::Pipe(pipe) => {
                 let mut context = Context::from_waker(Waker::noop());

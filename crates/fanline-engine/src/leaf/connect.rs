@@ -1,0 +1,97 @@
+//! The JSON of a leaf's CONNECT.
+
+use serde::{Deserialize, Serialize};
+
+/// What a spoke says of itself.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(default)]
+pub(crate) struct LeafConnect {
+    pub(crate) version: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) user: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) pass: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) auth_token: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) nkey: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) jwt: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) sig: String,
+    pub(crate) server_id: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) domain: String,
+    pub(crate) name: String,
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) is_hub: bool,
+    pub(crate) cluster: String,
+    pub(crate) headers: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) jetstream: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_none")]
+    pub(crate) deny_pub: Vec<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) isolate: bool,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) compress_mode: String,
+    pub(crate) remote_account: String,
+    pub(crate) protocol: u8,
+    /// A client says which language it is written in.
+    #[serde(skip_serializing)]
+    pub(crate) lang: String,
+    #[serde(skip_serializing)]
+    pub(crate) gateway: String,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// An empty list is written as `null` by some.
+fn or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+impl LeafConnect {
+    /// Reads the JSON; `None` when it is none.
+    pub(crate) fn parse(json: &[u8]) -> Option<Self> {
+        serde_json::from_slice(json).ok()
+    }
+
+    /// The whole line.
+    pub(crate) fn line(&self) -> Vec<u8> {
+        let mut line = b"CONNECT ".to_vec();
+        // Strings and numbers are always JSON.
+        serde_json::to_writer(&mut line, self).unwrap_or_default();
+        line.extend_from_slice(b"\r\n");
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_says_the_other_understands() {
+        let connect = LeafConnect {
+            name: "spoke".into(),
+            user: "ada".into(),
+            pass: "secret".into(),
+            deny_pub: vec!["a.>".into()],
+            protocol: super::super::PROTOCOL,
+            ..LeafConnect::default()
+        };
+        let line = connect.line();
+        let json = line.strip_prefix(b"CONNECT ").unwrap();
+        assert_eq!(LeafConnect::parse(json), Some(connect));
+        assert_eq!(LeafConnect::parse(b"{"), None);
+        let client = LeafConnect::parse(br#"{"lang":"go","verbose":true,"deny_pub":null}"#);
+        assert_eq!(client.unwrap().lang, "go");
+    }
+}

@@ -1,0 +1,71 @@
+//! What a leaf is told when something is wrong, in nats-server's words: spokes go by them.
+
+/// An `-ERR` text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeafError {
+    /// What was sent has come back: closed.
+    #[error("Loop detected for leafnode account={0:?}. Delaying attempt to reconnect for 30s")]
+    Loop(String),
+    /// Both sides are called the same: closed.
+    #[error("remote leafnode has same cluster name")]
+    SameCluster,
+    /// A name that cannot be one: closed.
+    #[error("cluster name cannot contain spaces")]
+    ClusterWithSpaces,
+    /// The other side is too old: closed.
+    #[error("connection rejected since minimum version required is {0:?}")]
+    Version(String),
+    /// A client has come: closed.
+    #[error("attempted to connect to leaf node port")]
+    Client,
+    /// A gateway has come: closed.
+    #[error("Rejecting connection from gateway {0:?} on the leafnode port")]
+    Gateway(String),
+    /// The same server has come again: the older link is closed.
+    #[error("Duplicate Remote LeafNode Connection")]
+    Duplicate,
+    /// The account is not there, or not any more: closed.
+    #[error("Account {0:?} is not known")]
+    UnknownAccount(String),
+    /// A filter that is none: ignored.
+    #[error("Invalid Subscription")]
+    InvalidSubscription,
+}
+
+impl LeafError {
+    /// How long a spoke that is told this text waits before it dials again, if it is not as usual.
+    pub(crate) fn retry_after(text: &str) -> Option<std::time::Duration> {
+        let text = text.to_ascii_lowercase();
+        let clashes = [
+            "loop detected",
+            "same cluster name",
+            "permissions violation",
+            "duplicate remote",
+        ];
+        if clashes.iter().any(|clash| text.contains(clash)) {
+            return Some(super::RETRY_AFTER_CLASH);
+        }
+        text.contains("minimum version")
+            .then_some(super::RETRY_AFTER_VERSION)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spokes_wait_as_long_as_it_makes_sense() {
+        for (error, seconds) in [
+            (LeafError::Loop("A".into()), Some(30)),
+            (LeafError::SameCluster, Some(30)),
+            (LeafError::Version("2.8.0".into()), Some(5)),
+            (LeafError::Client, None),
+            (LeafError::InvalidSubscription, None),
+        ] {
+            let found = LeafError::retry_after(&error.to_string());
+            assert_eq!(found.map(|time| time.as_secs()), seconds, "{error}");
+        }
+    }
+}

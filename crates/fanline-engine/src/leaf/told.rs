@@ -1,0 +1,90 @@
+//! What a leaf was told that is wanted here.
+
+use hashbrown::HashMap;
+
+/// A filter with a queue group or none.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Key {
+    /// The filter, and behind a blank, which none of them holds, the queue.
+    bytes: Box<[u8]>,
+    filter_bytes: u32,
+}
+
+impl Key {
+    pub(crate) fn new(filter: &[u8], queue: &[u8]) -> Self {
+        let bytes = match queue {
+            [] => filter.into(),
+            queue => [filter, b" ", queue].concat().into(),
+        };
+        Key {
+            bytes,
+            filter_bytes: u32::try_from(filter.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Both in one.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn filter(&self) -> &[u8] {
+        &self.bytes[..self.filter_bytes as usize]
+    }
+
+    /// The queue; empty when there is none.
+    pub(crate) fn queue(&self) -> &[u8] {
+        (self.bytes.get(self.filter_bytes as usize + 1..)).unwrap_or_default()
+    }
+}
+
+/// The weights that a leaf knows of.
+#[derive(Debug, Default)]
+pub(crate) struct Told(HashMap<Key, u32>);
+
+impl Told {
+    /// Takes note of a weight; whether the leaf has to be told.
+    pub(crate) fn note(&mut self, key: &Key, weight: u32) -> bool {
+        if weight == 0 {
+            return self.0.remove(key).is_some();
+        }
+        match self.0.get_mut(key) {
+            Some(known) => std::mem::replace(known, weight) != weight,
+            None => {
+                self.0.insert(key.clone(), weight);
+                true
+            }
+        }
+    }
+
+    /// All that it knows of.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.0.keys()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_differences_are_told() {
+        let mut told = Told::default();
+        let (plain, group) = (Key::new(b"a.b", b""), Key::new(b"a.b", b"q"));
+        assert_eq!((plain.filter(), plain.queue()), (&b"a.b"[..], &b""[..]));
+        assert_eq!((group.filter(), group.queue()), (&b"a.b"[..], &b"q"[..]));
+        for (key, weight, expected) in [
+            (&plain, 0, false),
+            (&plain, 1, true),
+            (&plain, 1, false),
+            (&group, 2, true),
+            (&group, 3, true),
+            (&group, 3, false),
+            (&group, 0, true),
+            (&plain, 0, true),
+            (&plain, 0, false),
+        ] {
+            assert_eq!(told.note(key, weight), expected, "{key:?} {weight}");
+        }
+        assert_eq!(told.keys().count(), 0);
+    }
+}

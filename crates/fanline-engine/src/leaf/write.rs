@@ -1,0 +1,78 @@
+//! Lines of the leaf protocol that are put together: interest, and messages that are not passed on in
+//! the form in which they came.
+
+use std::io::Write;
+
+/// Appends a line of interest; a weight of 0 is none any more.
+pub(crate) fn write_interest(out: &mut Vec<u8>, filter: &[u8], queue: &[u8], weight: u32) {
+    out.extend_from_slice(if weight > 0 { b"LS+ " } else { b"LS- " });
+    out.extend_from_slice(filter);
+    if !queue.is_empty() {
+        out.push(b' ');
+        out.extend_from_slice(queue);
+        if weight > 0 {
+            // Writing to a vector does not fail.
+            let _ = write!(out, " {weight}");
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the line of a message; `groups` are parted by blanks.
+pub(crate) fn write_head(
+    out: &mut Vec<u8>,
+    topic: &[u8],
+    reply: &[u8],
+    groups: &[u8],
+    header_bytes: usize,
+    total: usize,
+) {
+    out.extend_from_slice(if header_bytes > 0 { b"HMSG " } else { b"LMSG " });
+    out.extend_from_slice(topic);
+    out.push(b' ');
+    let groups = groups.trim_ascii();
+    if !groups.is_empty() {
+        out.extend_from_slice(if reply.is_empty() { b"| " } else { b"+ " });
+    }
+    for part in [reply, groups] {
+        if !part.is_empty() {
+            out.extend_from_slice(part);
+            out.push(b' ');
+        }
+    }
+    let _ = match header_bytes {
+        0 => write!(out, "{total}\r\n"),
+        _ => write!(out, "{header_bytes} {total}\r\n"),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_as_nats_server_writes_them() {
+        let check = |write: &dyn Fn(&mut Vec<u8>), expected: &str| {
+            let mut out = Vec::new();
+            write(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        };
+        check(&|out| write_interest(out, b"a", b"", 1), "LS+ a\r\n");
+        check(&|out| write_interest(out, b"a", b"", 0), "LS- a\r\n");
+        check(&|out| write_interest(out, b"a", b"q", 3), "LS+ a q 3\r\n");
+        check(&|out| write_interest(out, b"a", b"q", 0), "LS- a q\r\n");
+        check(&|out| write_head(out, b"a", b"", b"", 0, 2), "LMSG a 2\r\n");
+        check(
+            &|out| write_head(out, b"a", b"r", b"", 0, 2),
+            "LMSG a r 2\r\n",
+        );
+        check(
+            &|out| write_head(out, b"a", b"r", b"q1 q2 ", 0, 2),
+            "LMSG a + r q1 q2 2\r\n",
+        );
+        check(
+            &|out| write_head(out, b"a", b"", b"q ", 18, 20),
+            "HMSG a | q 18 20\r\n",
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! What goes to leafs: each link once.
+
+use super::super::Shard;
+use super::super::deliver::Message;
+use super::super::session::{Session, SessionId};
+use super::{Leafs, Picked};
+use crate::access::AccountId;
+use crate::leaf::write_head;
+use crate::outbox::Outbox;
+use crate::router::{Member, Route};
+
+use slab::Slab;
+
+impl Shard {
+    /// Gives the message at hand to the leafs that the crossings were set for, but not to the one that it
+    /// came from. Returns whether there was any.
+    #[inline(never)]
+    pub(in crate::shard) fn give_to_leafs(
+        &mut self,
+        account: AccountId,
+        topic: &[u8],
+        message: &Message<'_>,
+        from: Option<u32>,
+    ) -> bool {
+        let (is_plain, groups) = self.crossings.take_leafs();
+        // An answer finds its way only if it is known who waits for it.
+        self.tell_leafs();
+        let Shard {
+            leafs,
+            subs,
+            sessions,
+            pending,
+            random,
+            ..
+        } = self;
+        let Leafs {
+            routers,
+            seats,
+            message: number,
+            picked,
+            line,
+            ..
+        } = leafs;
+        let Some(seat) = seats.get_mut(&account) else {
+            return false;
+        };
+        *number += 1;
+        picked.clear();
+        let route = routers.of(account).route(topic, &mut seat.memo);
+        if is_plain {
+            for id in &route.plain {
+                let session = subs.get(*id).session();
+                if reaches(sessions, session, from, topic, b"") {
+                    pick(sessions, picked, session, *number);
+                }
+            }
+        }
+        let names = || groups.split(|b| *b == b' ').filter(|name| !name.is_empty());
+        for (group, members) in route.groups() {
+            let name = group.name.as_slice();
+            if groups.is_empty() || !names().any(|wanted| wanted == name) {
+                continue;
+            }
+            let candidates = members.iter().filter_map(|member| match member {
+                Member::Local(id) => Some(subs.get(*id)),
+                Member::Remote { .. } => None,
+            });
+            let candidates =
+                candidates.filter(|sub| reaches(sessions, sub.session(), from, topic, name));
+            let total = candidates.clone().map(|sub| sub.weight()).sum();
+            let mut ticket = random.below(total);
+            let mut candidates = candidates;
+            let chosen = candidates.find(|sub| match ticket.checked_sub(sub.weight()) {
+                Some(rest) => {
+                    ticket = rest;
+                    false
+                }
+                None => true,
+            });
+            if let Some(session) = chosen.map(|sub| sub.session()) {
+                let at = pick(sessions, picked, session, *number);
+                picked[at].groups.extend_from_slice(name);
+                picked[at].groups.push(b' ');
+            }
+        }
+        for Picked {
+            session: id,
+            groups,
+        } in picked.iter()
+        {
+            let session = &mut sessions[*id as usize];
+            pending.mark_dirty(*id, session);
+            let before = session.out.pending_bytes();
+            let takes_headers = session.takes_headers;
+            write(
+                &mut session.out,
+                route,
+                message,
+                groups,
+                takes_headers,
+                line,
+            );
+            session.out_msgs += 1;
+            session.out_bytes += message.payload_bytes() as u64;
+            pending.count_produced(*id, session, before);
+            if pending.traces {
+                pending.trace_sent(SessionId::from_index(*id as usize), line);
+            }
+        }
+        !picked.is_empty()
+    }
+}
+
+/// Whether a leaf may get a message.
+fn reaches(
+    sessions: &Slab<Session>,
+    id: u32,
+    from: Option<u32>,
+    topic: &[u8],
+    queue: &[u8],
+) -> bool {
+    let session = &sessions[id as usize];
+    let leaf = session.leaf.as_ref();
+    from != Some(id)
+        && session.ending.is_none()
+        && leaf.is_some_and(|leaf| leaf.rules.is_empty() || leaf.rules.may_give(topic, queue))
+}
+
+/// Takes note of a leaf; returns where it is among those picked.
+fn pick(sessions: &mut Slab<Session>, picked: &mut Vec<Picked>, id: u32, number: u64) -> usize {
+    let Some(leaf) = &mut sessions[id as usize].leaf else {
+        return 0;
+    };
+    if std::mem::replace(&mut leaf.picked_for, number) != number {
+        leaf.picked_at = picked.len();
+        picked.push(Picked {
+            session: id,
+            groups: Vec::new(),
+        });
+    }
+    leaf.picked_at
+}
+
+/// Queues a message for a leaf.
+fn write(
+    out: &mut Outbox,
+    route: &Route,
+    message: &Message<'_>,
+    groups: &[u8],
+    takes_headers: bool,
+    line: &mut Vec<u8>,
+) {
+    let is_usual = message.head.is_empty()
+        && groups.is_empty()
+        && (takes_headers || message.header_bytes == 0);
+    line.clear();
+    if is_usual {
+        match message.header_bytes {
+            0 => {
+                out.append(b"L");
+                message.write(out, route.msg_head(), b"");
+            }
+            _ => message.write(out, route.hmsg_head(), b""),
+        }
+        return;
+    }
+    let mut reply = message.args[..message.reply_bytes].to_vec();
+    let shown = message.head.strip_prefix(b"HMSG ").unwrap_or_default();
+    if !shown.is_empty() && !reply.is_empty() {
+        reply.push(b'@');
+        reply.extend_from_slice(shown.trim_ascii_end());
+    }
+    let skipped = match takes_headers {
+        true => 0,
+        false => message.header_bytes,
+    };
+    let (header_bytes, total) = (
+        message.header_bytes - skipped,
+        message.payload_bytes() - skipped,
+    );
+    write_head(line, route.topic(), &reply, groups, header_bytes, total);
+    out.append(line);
+    match &message.shared {
+        Some((chunk, range)) => out.refer(chunk, range.start + skipped..range.end),
+        None => out.append(&message.body[skipped..]),
+    }
+}

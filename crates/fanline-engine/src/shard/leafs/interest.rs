@@ -1,0 +1,196 @@
+//! What leafs want, and what they are told that is wanted here.
+
+use super::super::session::SessionId;
+use super::super::{Shard, announce};
+use crate::access::AccountId;
+use crate::leaf::{Key, LOOPS, LeafError, RETRY_AFTER_CLASH, write_interest};
+use crate::nats::error::{ClientError, CloseReason};
+use crate::router::{LEAFS, SubId};
+use crate::topic::Filter;
+
+/// What every server answers for its own clients; other accounts lead there by themselves.
+const OWN_SERVICES: &[u8] = b"$SYS.REQ.";
+
+impl Shard {
+    /// A leaf wants a filter.
+    pub(super) fn leaf_wants(&mut self, id: SessionId, filter: &[u8], queue: &[u8], weight: u32) {
+        let Ok(parsed) = Filter::parse(filter) else {
+            return self.complain(id, &LeafError::InvalidSubscription);
+        };
+        let session = &mut self.sessions[id.index()];
+        let account = session.account;
+        let Some(leaf) = &mut session.leaf else {
+            return;
+        };
+        let own_loop = self.leafs.seats.get(&account).map(|seat| &*seat.own_loop);
+        if own_loop == Some(filter) {
+            leaf.retry_after = Some(RETRY_AFTER_CLASH);
+            let error = LeafError::Loop(self.account_name(account));
+            return self.refuse_leaf(id, &error, CloseReason::ProtocolViolation);
+        }
+        if !leaf.rules.may_be_wanted(filter, queue) {
+            return;
+        }
+        let key = Key::new(filter, queue);
+        if let Some(sub) = self.subs.find(id.0, key.as_bytes()) {
+            let sub = self.subs.get_mut(sub);
+            if sub.weight() != weight {
+                sub.set_weight(weight);
+                self.note_leafs(account, filter, queue);
+            }
+            return;
+        }
+        let max = self.config.limits.subscriptions_max.unwrap_or(usize::MAX);
+        if session.subscriptions >= max {
+            return self.send_error(id, &ClientError::SubscriptionsExceeded);
+        }
+        let router = self.leafs.routers.of(account);
+        let joined = router.subscribe(&mut self.subs, id.0, key.as_bytes(), parsed, queue);
+        if let Some((sub, _)) = joined {
+            self.subs.get_mut(sub).set_weight(weight);
+            self.sessions[id.index()].subscriptions += 1;
+            self.note_leafs(account, filter, queue);
+        }
+    }
+
+    /// A leaf wants a filter no more.
+    pub(super) fn leaf_wants_no_more(&mut self, id: SessionId, filter: &[u8], queue: &[u8]) {
+        let key = Key::new(filter, queue);
+        if let Some(sub) = self.subs.find(id.0, key.as_bytes()) {
+            self.drop_leaf_subscription(sub);
+        }
+    }
+
+    /// Whether a subscription is a leaf's.
+    pub(in crate::shard) fn is_of_leaf(&self, id: SubId) -> bool {
+        let session = self.subs.get(id).session() as usize;
+        self.sessions[session].leaf.is_some()
+    }
+
+    pub(in crate::shard) fn drop_leaf_subscription(&mut self, id: SubId) {
+        let sub = self.subs.get(id);
+        let session = &mut self.sessions[sub.session() as usize];
+        session.subscriptions = session.subscriptions.saturating_sub(1);
+        let account = session.account;
+        let queue = sub.queue().to_vec();
+        let filter = self.leafs.routers[account].filter_of(sub);
+        (self.leafs.routers[account]).unsubscribe(&mut self.subs, id, |_, _, _| {});
+        self.bridging.requests.note_unsubscribed(self.pending.now);
+        self.note_leafs(account, &filter, &queue);
+    }
+
+    /// Tells everybody what the leafs together want under a filter now.
+    fn note_leafs(&mut self, account: AccountId, filter: &[u8], queue: &[u8]) {
+        let members = self.leafs.routers.of(account).members(filter, queue);
+        let weight = match queue {
+            [] => u32::from(!members.is_empty()),
+            _ => members.iter().fold(0, |sum: u32, member| {
+                sum.saturating_add(self.subs.get(*member).weight())
+            }),
+        };
+        let router = self.routers.of(account);
+        // A second leaf that wants the same is news to the first, and to nobody else.
+        if router.leafs_weight(filter, queue) == weight {
+            return router.note_news(filter, queue);
+        }
+        router.set_remote(LEAFS, filter, queue, weight);
+        let (_, others) = self.outgoing.split_at_mut(1);
+        announce(others, LEAFS, account, filter, queue, weight);
+    }
+
+    /// Tells leafs what has changed of what is wanted here.
+    #[inline]
+    pub(in crate::shard) fn tell_leafs(&mut self) {
+        if !self.leafs.seats.is_empty() {
+            self.tell_leafs_news();
+        }
+    }
+
+    fn tell_leafs_news(&mut self) {
+        let seats = self.leafs.seats.keys().copied();
+        let accounts: Vec<AccountId> = seats
+            .filter(|account| self.routers[*account].has_news())
+            .collect();
+        for account in accounts {
+            let mut news = self.routers.of(account).take_news();
+            news.sort_unstable();
+            news.dedup();
+            let keys: Vec<Key> = (news.iter())
+                .map(|(filter, queue)| Key::new(filter, queue))
+                .collect();
+            let ready = self.leafs.seats.get(&account);
+            for id in ready.map_or_else(Vec::new, |seat| seat.ready.clone()) {
+                self.tell_leaf(id, account, &keys);
+            }
+        }
+    }
+
+    /// Tells one leaf what is wanted here under these filters, as far as that is news to it.
+    fn tell_leaf(&mut self, id: SessionId, account: AccountId, keys: &[Key]) {
+        let mut lines = std::mem::take(&mut self.leafs.line);
+        lines.clear();
+        for key in keys {
+            let weight = self.weight_for(id, account, key);
+            let leaf = self.sessions[id.index()].leaf.as_mut();
+            if leaf.is_some_and(|leaf| leaf.told.note(key, weight)) {
+                write_interest(&mut lines, key.filter(), key.queue(), weight);
+            }
+        }
+        if !lines.is_empty() {
+            self.send(id, &lines);
+        }
+        self.leafs.line = lines;
+    }
+
+    /// Tells a leaf everything, or what has become of it since other rules hold.
+    pub(super) fn tell_leaf_all(&mut self, id: SessionId) {
+        let session = &self.sessions[id.index()];
+        let account = session.account;
+        let Some(leaf) = &session.leaf else {
+            return;
+        };
+        let mut keys: Vec<Key> = leaf.told.keys().cloned().collect();
+        if let Some(seat) = self.leafs.seats.get(&account) {
+            keys.insert(0, Key::new(&seat.own_loop, b""));
+        }
+        let mut note = |filter: &[u8], queue: &[u8]| keys.push(Key::new(filter, queue));
+        self.routers[account].each_wanted(&mut note);
+        self.tell_leaf(id, account, &keys);
+    }
+
+    /// How much is wanted under a filter by others than a leaf, as far as that leaf is to know.
+    fn weight_for(&self, id: SessionId, account: AccountId, key: &Key) -> u32 {
+        let (filter, queue) = (key.filter(), key.queue());
+        let Some(leaf) = &self.sessions[id.index()].leaf else {
+            return 0;
+        };
+        let is_loop = filter.starts_with(LOOPS);
+        let own_loop = self.leafs.seats.get(&account).map(|seat| &*seat.own_loop);
+        if is_loop && own_loop == Some(filter) {
+            return 1;
+        }
+        let is_own_service = filter.starts_with(OWN_SERVICES) && account != AccountId::SYSTEM;
+        if is_own_service || !leaf.rules.may_be_told(filter) {
+            return 0;
+        }
+        let near = self.routers[account].weight_without_leafs(filter, queue);
+        if queue.is_empty() && near > 0 {
+            return near;
+        }
+        let is_shared = |sub: &&SubId| {
+            let session = self.subs.get(**sub).session();
+            let other = self.sessions[session as usize].leaf.as_ref();
+            let is_between_hubs = || leaf.is_spoke() && other.is_some_and(|other| other.is_spoke());
+            session != id.0 && (is_loop || !(leaf.isolates || is_between_hubs()))
+        };
+        let members = self.leafs.routers.get(account);
+        let members = members.map_or(&[][..], |router| router.members(filter, queue));
+        let mut others = members.iter().filter(is_shared);
+        match queue {
+            [] => u32::from(others.next().is_some()),
+            _ => others.fold(near, |sum, sub| {
+                sum.saturating_add(self.subs.get(*sub).weight())
+            }),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Other servers that are attached to this one, or to which it is attached, by the
+//! [leaf protocol](crate::leaf).
+//!
+//! One shard serves all of them. To the other shards, and to its own clients, what leafs want is interest
+//! of one more shard ([`LEAFS`](crate::router::LEAFS)), so that a message is handed here once. Who among the
+//! leafs gets it is found by routers of their own.
+
+mod deliver;
+mod handshake;
+mod interest;
+mod receive;
+mod status;
+
+pub(super) use status::ended;
+#[cfg(test)]
+mod tests;
+
+use hashbrown::HashMap;
+
+use super::session::{Session, SessionId};
+use super::{Random, Shard};
+use crate::access::AccountId;
+use crate::leaf::{LOOPS, LeafError};
+use crate::nats::error::CloseReason;
+use crate::router::{RouteMemo, Router, Routers};
+
+/// How many letters and digits tell the subjects apart by which loops are found.
+const LOOP_CHARS: usize = 22;
+
+/// All that a shard knows of leafs.
+#[derive(Default)]
+pub(super) struct Leafs {
+    /// What they want, account by account.
+    routers: Routers,
+    seats: HashMap<AccountId, Seat>,
+    /// The number of the message at hand, and who gets it.
+    message: u64,
+    picked: Vec<Picked>,
+    /// A line that is put together.
+    line: Vec<u8>,
+    /// What the log is to say.
+    lines: Vec<(SessionId, String)>,
+}
+
+/// What there is of leafs in one account.
+struct Seat {
+    /// The subject by which loops are found.
+    own_loop: Vec<u8>,
+    /// The links over which messages cross.
+    ready: Vec<SessionId>,
+    /// Where the last message went.
+    memo: RouteMemo,
+}
+
+/// A leaf that gets the message at hand.
+struct Picked {
+    session: u32,
+    /// The groups of which one member there gets it, each ended by a space.
+    groups: Vec<u8>,
+}
+
+impl Seat {
+    fn new(random: &mut Random) -> Self {
+        const CHARS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        let mut own_loop = LOOPS.to_vec();
+        for _ in 0..LOOP_CHARS {
+            own_loop.push(CHARS[random.below(62) as usize]);
+        }
+        Seat {
+            own_loop,
+            ready: Vec::new(),
+            memo: RouteMemo::default(),
+        }
+    }
+}
+
+impl Shard {
+    /// Tells a leaf what is wrong, and closes the link.
+    fn refuse_leaf(&mut self, id: SessionId, error: &LeafError, reason: CloseReason) {
+        self.complain(id, error);
+        self.end(id, reason);
+    }
+
+    /// Tells a leaf what is wrong.
+    fn complain(&mut self, id: SessionId, error: &LeafError) {
+        self.pending.notice(id, || error.to_string());
+        self.send(id, format!("-ERR '{error}'\r\n").as_bytes());
+    }
+
+    /// Where what a session wants is found.
+    pub(super) fn router_of(&self, session: &Session) -> &Router {
+        match session.leaf {
+            Some(_) => &self.leafs.routers[session.account],
+            None => &self.routers[session.account],
+        }
+    }
+
+    fn account_name(&self, account: AccountId) -> String {
+        let account = self.access.account(account);
+        account.map_or_else(String::new, |account| account.name.clone())
+    }
+
+    /// Whether there are lines for [`take_leaf_lines`](Shard::take_leaf_lines).
+    pub fn has_leaf_lines(&self) -> bool {
+        !self.leafs.lines.is_empty()
+    }
+
+    /// Lines for the log since the last call, each about a link that works now.
+    pub fn take_leaf_lines(&mut self) -> Vec<(SessionId, String)> {
+        std::mem::take(&mut self.leafs.lines)
+    }
+
+    /// Closes the link that was dialled for this remote, if there is one.
+    pub fn end_leaf(&mut self, remote: u64) {
+        let mut sessions = self.sessions.iter();
+        let found = sessions.find(|(_, session)| {
+            let leaf = session.leaf.as_ref();
+            leaf.is_some_and(|leaf| leaf.remote().is_some_and(|known| known.id == remote))
+        });
+        if let Some((index, _)) = found {
+            self.end(SessionId::from_index(index), CloseReason::ServerShutdown);
+        }
+    }
+
+    /// All links, at whatever stage.
+    pub fn leaf_ids(&self) -> Vec<SessionId> {
+        let leafs = self.sessions.iter();
+        let leafs = leafs.filter(|(_, session)| session.leaf.is_some());
+        leafs
+            .map(|(index, _)| SessionId::from_index(index))
+            .collect()
+    }
+}

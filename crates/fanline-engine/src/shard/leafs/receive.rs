@@ -1,0 +1,246 @@
+//! What comes from a leaf.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::super::bridging::Mapped;
+use super::super::deliver::{Message, Origin};
+use super::super::session::SessionId;
+use super::super::verbs::{text, write_args};
+use super::super::{PRODUCED_BYTES_MAX, Receipt, Shard};
+use crate::leaf::parse::{LeafMessage, LeafParsed, LeafVerb, parse_leaf};
+use crate::leaf::{LeafError, RETRY_AFTER_CLASH, Side};
+use crate::nats::error::CloseReason;
+use crate::nats::parse::Publish;
+use crate::outbox::{Chunk, SHARED_BYTES_MIN};
+
+/// What the replies of a stream's deliveries begin with.
+const STREAM_REPLIES: &[u8] = b"$JS.ACK.";
+
+impl Shard {
+    /// Takes bytes from a leaf; as [`receive`](Shard::receive) does from a client.
+    pub(in crate::shard) fn receive_leaf(
+        &mut self,
+        id: SessionId,
+        chunk: &Chunk,
+        range: Range<usize>,
+        now: Duration,
+    ) -> Receipt {
+        let input = &chunk[range.clone()];
+        let mut receipt = Receipt::default();
+        self.begin_batch();
+        self.pending.now = now;
+        self.sessions[id.index()].active_at = now;
+        while receipt.consumed < input.len() {
+            if self.sessions[id.index()].ending.is_some() {
+                receipt.consumed = input.len();
+                break;
+            }
+            let rest = &input[receipt.consumed..];
+            let from = range.start + receipt.consumed;
+            match parse_leaf(rest, self.config.limits.payload_bytes_max) {
+                LeafParsed::Verb(LeafVerb::Message(message), taken) => {
+                    self.take_from_leaf(id, chunk, &message, from);
+                    receipt.consumed += taken;
+                }
+                LeafParsed::Verb(verb, taken) => {
+                    self.handle_leaf(id, verb, now);
+                    receipt.consumed += taken;
+                    if self.sessions[id.index()].check.is_some() {
+                        receipt.awaits_check = true;
+                        break;
+                    }
+                }
+                LeafParsed::Partial { frame_bytes } => {
+                    receipt.frame_bytes = frame_bytes;
+                    break;
+                }
+                LeafParsed::Wrong(fault) => self.refuse(id, fault.error, fault.reason),
+            }
+            if self.pending.produced_bytes > PRODUCED_BYTES_MAX {
+                receipt.must_flush = true;
+                break;
+            }
+        }
+        self.tell_leafs();
+        receipt.produced_bytes = self.pending.produced_bytes;
+        if let Some((congested, _)) = self.pending.congested {
+            self.sessions[id.index()].stalls += 1;
+            receipt.congested = Some(congested);
+        }
+        receipt
+    }
+
+    /// Does what a verb other than a message says.
+    fn handle_leaf(&mut self, id: SessionId, verb: LeafVerb<'_>, now: Duration) {
+        match verb {
+            LeafVerb::Connect(json) => self.leaf_connect(id, json),
+            LeafVerb::Info(json) => self.leaf_info(id, json),
+            LeafVerb::Error(error) => self.leaf_complains(id, error),
+            LeafVerb::Ping => self.send(id, b"PONG\r\n"),
+            LeafVerb::Pong => self.pong(id, now),
+            LeafVerb::Ok | LeafVerb::Message(_) => {}
+            LeafVerb::Wants { .. } | LeafVerb::WantsNoMore { .. } if !self.is_ready(id) => {
+                self.refuse_early(id);
+            }
+            LeafVerb::Wants {
+                filter,
+                queue,
+                weight,
+            } => self.leaf_wants(id, filter, queue, weight),
+            LeafVerb::WantsNoMore { filter, queue } => self.leaf_wants_no_more(id, filter, queue),
+        }
+    }
+
+    fn is_ready(&self, id: SessionId) -> bool {
+        let leaf = self.sessions[id.index()].leaf.as_ref();
+        leaf.is_some_and(|leaf| leaf.is_ready())
+    }
+
+    /// Somebody speaks before it was let in.
+    fn refuse_early(&mut self, id: SessionId) {
+        let leaf = self.sessions[id.index()].leaf.as_ref();
+        match leaf.map(|leaf| &leaf.side) {
+            Some(Side::Listening) => self.refuse_credentials(id),
+            _ => self.end(id, CloseReason::ProtocolViolation),
+        }
+    }
+
+    /// The other side gives up, and says why.
+    fn leaf_complains(&mut self, id: SessionId, error: &[u8]) {
+        let error = text(error);
+        let retry_after = LeafError::retry_after(&error);
+        self.pending
+            .notice(id, || format!("Leafnode Error '{error}'"));
+        if let Some(leaf) = &mut self.sessions[id.index()].leaf {
+            leaf.retry_after = retry_after.or(leaf.retry_after);
+            leaf.complaint = Some(error);
+        }
+        self.end(id, CloseReason::ParseError);
+    }
+
+    /// Takes a message. `from` is where its verb begins in the chunk.
+    fn take_from_leaf(
+        &mut self,
+        id: SessionId,
+        chunk: &Chunk,
+        message: &LeafMessage<'_>,
+        from: usize,
+    ) {
+        if !self.is_ready(id) {
+            return self.refuse_early(id);
+        }
+        let LeafMessage { publish, groups } = message;
+        let session = &mut self.sessions[id.index()];
+        session.in_msgs += 1;
+        session.in_bytes += publish.payload_bytes() as u64;
+        let (account, memo) = (session.account, session.memo);
+        // What the memo holds was allowed when it came for the first time.
+        if let Some(leaf) = &session.leaf
+            && !leaf.rules.is_empty()
+            && !self.routers[account].holds(memo, publish.topic)
+        {
+            match leaf.rules.may_take(publish.topic) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(()) => return self.refuse_leaf_message(id, publish.topic),
+            }
+        }
+        let origin = Origin {
+            session: Some(id.0),
+            echo: false,
+            groups: Some(groups),
+        };
+        if !self.bridging.is_mapped(account) {
+            return self.pass_from_leaf(id, chunk, publish, origin, from);
+        }
+        let mut renamed = Vec::new();
+        match self.rename(account, publish.topic, &mut renamed) {
+            Mapped::Unchanged => self.pass_from_leaf(id, chunk, publish, origin, from),
+            Mapped::Renamed => {
+                let publish = Publish {
+                    topic: &renamed,
+                    ..publish.clone()
+                };
+                self.pass_from_leaf(id, chunk, &publish, origin, from);
+            }
+            Mapped::Lost => {}
+        }
+    }
+
+    /// A hub has said what may be published, and this is not among it.
+    fn refuse_leaf_message(&mut self, id: SessionId, topic: &[u8]) {
+        if let Some(leaf) = &mut self.sessions[id.index()].leaf {
+            if leaf.is_spoke() {
+                // It was said for this side to keep, and what a hub does is its own business.
+                return;
+            }
+            leaf.retry_after = Some(RETRY_AFTER_CLASH);
+        }
+        self.deny_publish(id, topic);
+        self.end(id, CloseReason::ProtocolViolation);
+    }
+
+    /// Gives a message to all who want it.
+    fn pass_from_leaf(
+        &mut self,
+        id: SessionId,
+        chunk: &Chunk,
+        publish: &Publish<'_>,
+        origin: Origin<'_>,
+        from: usize,
+    ) {
+        let (reply, shown) = split_shown(publish.reply);
+        let mut head = Vec::new();
+        if !shown.is_empty() {
+            head = [b"HMSG ", shown, b" "].concat();
+        }
+        let body = from + publish.body.start..from + publish.body.end;
+        let is_shared = body.len() >= SHARED_BYTES_MIN;
+        let mut message = Message {
+            head: &head,
+            reply_bytes: reply.len(),
+            header_bytes: publish.header_bytes,
+            args: &chunk[from + publish.args.start..from + publish.args.end],
+            body: &chunk[body.clone()],
+            tail: &chunk[from + publish.args.start..body.end],
+            shared: is_shared.then(|| (chunk, body.clone())),
+        };
+        let session = &self.sessions[id.index()];
+        let (account, mut memo) = (session.account, session.memo);
+        if publish.args.is_empty() || !shown.is_empty() {
+            // Not in the form in which it is passed on: put into that first.
+            let mut scratch = std::mem::take(&mut self.scratch);
+            scratch.clear();
+            let publish = Publish {
+                reply,
+                ..publish.clone()
+            };
+            write_args(&mut scratch, &publish);
+            let args_bytes = scratch.len();
+            if !is_shared {
+                scratch.extend_from_slice(message.body);
+            }
+            message.args = &scratch[..args_bytes];
+            message.tail = &scratch;
+            self.fan_out(account, publish.topic, &message, origin, &mut memo);
+            self.scratch = scratch;
+        } else {
+            self.fan_out(account, publish.topic, &message, origin, &mut memo);
+        }
+        if let Some(session) = self.sessions.get_mut(id.index()) {
+            session.memo = memo;
+        }
+    }
+}
+
+/// The reply of a stream's delivery, and the topic that its reader is shown, if that is another.
+fn split_shown(reply: &[u8]) -> (&[u8], &[u8]) {
+    if !reply.starts_with(STREAM_REPLIES) {
+        return (reply, &[]);
+    }
+    match reply.iter().rposition(|b| *b == b'@') {
+        Some(at) if at + 1 < reply.len() => (&reply[..at], &reply[at + 1..]),
+        _ => (reply, &[]),
+    }
+}

@@ -1,0 +1,66 @@
+//! What is told of links.
+
+use super::super::Shard;
+use super::super::session::{Session, SessionId};
+use crate::leaf::{LeafEnded, LeafStatus};
+use crate::router::Router;
+
+impl Shard {
+    /// The links over which messages cross. The list of what they want is there only if asked for.
+    pub fn leafs(&self, with_subscriptions: bool) -> Vec<LeafStatus> {
+        let all = self.leaf_ids().into_iter();
+        all.filter_map(|id| self.leaf_status(id, with_subscriptions))
+            .collect()
+    }
+
+    fn leaf_status(&self, id: SessionId, with_subscriptions: bool) -> Option<LeafStatus> {
+        let session = self.sessions.get(id.index())?;
+        let leaf = session.leaf.as_ref()?;
+        if !leaf.is_ready() || session.ending.is_some() {
+            return None;
+        }
+        let router = self.leafs.routers.get(session.account);
+        let wanted = || self.subs.of_session(id.0);
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let filter = |router: &Router, sub| text(router.filter_of(self.subs.get(sub)));
+        let subscriptions_list = match router {
+            Some(router) if with_subscriptions => wanted().map(|sub| filter(router, sub)).collect(),
+            _ => Vec::new(),
+        };
+        Some(LeafStatus {
+            id: session.cid,
+            name: leaf.name.clone(),
+            is_spoke: leaf.is_spoke(),
+            is_isolated: leaf.isolates,
+            account: self.account_name(session.account),
+            ip: session.peer.ip.clone(),
+            port: session.peer.port,
+            rtt: session.rtt,
+            in_msgs: session.in_msgs,
+            out_msgs: session.out_msgs,
+            in_bytes: session.in_bytes,
+            out_bytes: session.out_bytes,
+            subscriptions: session.subscriptions,
+            subscriptions_list,
+            remote: leaf.remote().map(|remote| remote.id),
+        })
+    }
+
+    /// The account of a link, with how many links there are in it.
+    pub fn leafs_in(&self, account: crate::AccountId) -> usize {
+        let seat = self.leafs.seats.get(&account);
+        seat.map_or(0, |seat| seat.ready.len())
+    }
+}
+
+/// What is told of a link that has ended.
+pub(in crate::shard) fn ended(session: &Session) -> Option<LeafEnded> {
+    let leaf = session.leaf.as_ref()?;
+    Some(LeafEnded {
+        remote: leaf.remote().map(|remote| remote.id),
+        was_ready: leaf.is_ready(),
+        retry_after: leaf.retry_after,
+        complaint: leaf.complaint.clone(),
+        urls: leaf.urls.clone(),
+    })
+}

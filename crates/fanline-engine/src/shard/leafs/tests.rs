@@ -1,0 +1,405 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::session::{Peer, SessionId};
+use super::super::tests::{Client, World};
+use crate::access::{
+    Access, AccessConfig, Account, Allowed, Auth, ConnectionKind, Permissions, User,
+};
+use crate::leaf::{Dialled, LeafCredentials, LeafInfo, LeafListener, LeafRemote};
+use crate::limits::Limits;
+use crate::nats::error::CloseReason;
+
+/// A leaf that is driven by hand, at the first shard of a world.
+fn leaf(world: &mut World, name: &str) -> Client {
+    let id = world.open_leaf(None);
+    let leaf = Client { shard: 0, id };
+    assert!(world.read(leaf).contains("\"info_on_connect\":true"));
+    let connect = format!(
+        "CONNECT {{\"name\":\"{name}\",\"cluster\":\"{name}\",\"headers\":true,\"protocol\":3}}\r\n"
+    );
+    world.say(leaf, &connect);
+    leaf
+}
+
+/// The same once it has read what comes first.
+fn quiet_leaf(world: &mut World, name: &str) -> Client {
+    let leaf = leaf(world, name);
+    let said = world.read(leaf);
+    assert!(said.starts_with("INFO {"), "{said}");
+    assert!(said.contains("\"connect_info\":true"), "{said}");
+    assert!(said.contains("\r\nLS+ $LDS."), "{said}");
+    leaf
+}
+
+/// A leaf that was dialled, once the hub has let it in.
+fn dialled(world: &mut World, remote: LeafRemote, info: &str) -> Client {
+    let remote = LeafRemote {
+        account: "$G".into(),
+        ..remote
+    };
+    let said = Dialled {
+        remote: Arc::new(remote),
+        info: LeafInfo::parse(info.as_bytes()).unwrap(),
+        credentials: LeafCredentials {
+            user: "ada".into(),
+            ..LeafCredentials::default()
+        },
+    };
+    Client {
+        shard: 0,
+        id: world.open_leaf(Some(said)),
+    }
+}
+
+const HUB: &str = r#"{"client_id":5,"server_name":"hub","headers":true,"info_on_connect":true}"#;
+
+#[test]
+fn messages_and_interest_cross_both_ways() {
+    for shards in [1, 2, 3] {
+        let mut world = World::new(shards);
+        let client = world.client(shards - 1);
+        world.say(client, "SUB before.* 1\r\n");
+        let leaf = leaf(&mut world, "edge");
+        let said = world.read(leaf);
+        assert!(said.ends_with("LS+ before.*\r\n"), "{said}");
+        world.say(client, "SUB later 2\r\nSUB later 3\r\n");
+        assert_eq!(world.read(leaf), "LS+ later\r\n");
+        world.say(client, "UNSUB 2\r\n");
+        assert_eq!(world.read(leaf), "");
+        world.say(client, "UNSUB 3\r\n");
+        assert_eq!(world.read(leaf), "LS- later\r\n");
+        // From there.
+        world.say(
+            leaf,
+            "LMSG before.x 2\r\nhi\r\nHMSG before.y r 12 14\r\nNATS/1.0\r\n\r\nhi\r\n",
+        );
+        assert_eq!(
+            world.read(client),
+            "MSG before.x 1 2\r\nhi\r\nHMSG before.y 1 r 12 14\r\nNATS/1.0\r\n\r\nhi\r\n"
+        );
+        // To there, once, whatever matches.
+        world.say(leaf, "LS+ there.*\r\nLS+ there.>\r\nLS+ there.a\r\n");
+        for _ in 0..3 {
+            world.say(client, "PUB there.a r 2\r\nhi\r\n");
+            assert_eq!(world.read(leaf), "LMSG there.a r 2\r\nhi\r\n");
+        }
+        world.say(client, "HPUB there.b 12 14\r\nNATS/1.0\r\n\r\nhi\r\n");
+        assert_eq!(
+            world.read(leaf),
+            "HMSG there.b 12 14\r\nNATS/1.0\r\n\r\nhi\r\n"
+        );
+        // Never back.
+        world.say(leaf, "LMSG there.a 2\r\nhi\r\n");
+        assert_eq!(world.read(leaf), "");
+        world.say(leaf, "LS- there.*\r\nLS- there.>\r\nLS- there.a\r\n");
+        world.say(client, "PUB there.a 2\r\nhi\r\n");
+        assert_eq!(world.read(leaf), "");
+    }
+}
+
+#[test]
+fn who_waits_for_an_answer_is_known_before_the_question() {
+    for shards in [1, 2] {
+        let mut world = World::new(shards);
+        let leaf = quiet_leaf(&mut world, "edge");
+        world.say(leaf, "LS+ ask\r\n");
+        let client = world.client(shards - 1);
+        world.say(client, "SUB in.1 1\r\nPUB ask in.1 1\r\n?\r\n");
+        assert_eq!(world.read(leaf), "LS+ in.1\r\nLMSG ask in.1 1\r\n?\r\n");
+        world.say(leaf, "LMSG in.1 1\r\n!\r\n");
+        assert_eq!(world.read(client), "MSG in.1 1 1\r\n!\r\n");
+        // When nobody is there any more, the asker is told.
+        world.say(leaf, "LS- ask\r\n");
+        world.say(client, "PUB ask in.1 1\r\n?\r\n");
+        assert!(world.read(client).contains("NATS/1.0 503"));
+        // What comes and goes at once is not told at all.
+        world.say(client, "SUB gone 9\r\nUNSUB 9\r\n");
+        assert_eq!(world.read(leaf), "");
+    }
+}
+
+#[test]
+fn groups_are_served_here_first_and_by_weight_beyond() {
+    for shards in [1, 2] {
+        let mut world = World::new(shards);
+        let (one, two) = (quiet_leaf(&mut world, "one"), quiet_leaf(&mut world, "two"));
+        world.read(one);
+        let client = world.client(shards - 1);
+        world.say(one, "LS+ work q 3\r\n");
+        world.say(two, "LS+ work q 1\r\n");
+        assert_eq!(world.read(one), "LS+ work q 1\r\n");
+        assert_eq!(world.read(two), "LS+ work q 3\r\n");
+        let mut counts = [0, 0];
+        for _ in 0..400 {
+            world.say(client, "PUB work 1\r\n.\r\n");
+            for (count, leaf) in counts.iter_mut().zip([one, two]) {
+                let got = world.read(leaf);
+                if !got.is_empty() {
+                    assert_eq!(got, "LMSG work | q 1\r\n.\r\n");
+                    *count += 1;
+                }
+            }
+        }
+        assert_eq!(counts[0] + counts[1], 400);
+        assert!(counts[0] > 250 && counts[1] > 50, "{counts:?}");
+        world.say(client, "PUB work r 1\r\n.\r\n");
+        let got = [world.read(one), world.read(two)].concat();
+        assert_eq!(got, "LMSG work + r q 1\r\n.\r\n");
+        // As soon as somebody is here, nothing crosses.
+        world.say(client, "SUB work q 1\r\n");
+        assert_eq!(world.read(one), "LS+ work q 2\r\n");
+        assert_eq!(world.read(two), "LS+ work q 4\r\n");
+        for _ in 0..20 {
+            world.say(client, "PUB work 1\r\n.\r\n");
+            assert_eq!(world.read(client), "MSG work 1 1\r\n.\r\n");
+        }
+        assert_eq!(world.read(one) + &world.read(two), "");
+        // What comes from there is for the groups that it names.
+        world.say(one, "LMSG work 1\r\n.\r\n");
+        assert_eq!(world.read(client), "");
+        world.say(one, "LMSG work | other q 1\r\n.\r\n");
+        assert_eq!(world.read(client), "MSG work 1 1\r\n.\r\n");
+        // Plain interest and groups cross in one message.
+        world.say(one, "LS+ work\r\n");
+        world.say(client, "UNSUB 1\r\nPUB work 1\r\n.\r\n");
+        let (first, second) = (world.read(one), world.read(two));
+        let (first, second) = (first.lines().nth(1), second.lines().nth(2));
+        match second {
+            Some(line) => {
+                assert_eq!((first, line), (Some("LMSG work 1"), "LMSG work | q 1"));
+            }
+            None => assert_eq!(first, Some("LMSG work | q 1")),
+        }
+    }
+}
+
+#[test]
+fn what_one_leaf_wants_another_is_told() {
+    let mut world = World::new(2);
+    let (one, two) = (quiet_leaf(&mut world, "one"), quiet_leaf(&mut world, "two"));
+    world.read(one);
+    world.say(one, "LS+ a\r\n");
+    assert_eq!(
+        (world.read(one), world.read(two)),
+        (String::new(), "LS+ a\r\n".into())
+    );
+    world.say(two, "LS+ a\r\n");
+    assert_eq!(world.read(one), "LS+ a\r\n");
+    world.say(two, "LMSG a 1\r\n.\r\n");
+    assert_eq!(
+        (world.read(one), world.read(two)),
+        ("LMSG a 1\r\n.\r\n".into(), String::new())
+    );
+    // What goes with one of them is not wanted any more.
+    world.shards[0].end(one.id, CloseReason::ClientClosed);
+    world.shards[0].remove(one.id, CloseReason::ClientClosed);
+    let told = world.read(two);
+    assert_eq!(told, "LS- a\r\n");
+    // Two hubs do not hear of each other's.
+    let mut world = World::new(1);
+    let (one, two) = (
+        dialled(&mut world, LeafRemote::default(), HUB),
+        dialled(&mut world, LeafRemote::default(), HUB),
+    );
+    for hub in [one, two] {
+        world.say(
+            hub,
+            "INFO {\"connect_info\":true,\"remote_account\":\"A\"}\r\n",
+        );
+        assert!(world.read(hub).starts_with("CONNECT {"));
+    }
+    world.read(one);
+    world.say(one, "LS+ a\r\nLS+ $LDS.x\r\n");
+    assert_eq!(world.read(two), "LS+ $LDS.x\r\n");
+}
+
+#[test]
+fn loops_are_found() {
+    let mut world = World::new(1);
+    let leaf = leaf(&mut world, "edge");
+    let said = world.read(leaf);
+    let own = said.lines().find_map(|line| line.strip_prefix("LS+ $LDS."));
+    world.say(leaf, &format!("LS+ $LDS.{}\r\n", own.unwrap()));
+    let said = world.read(leaf);
+    assert!(
+        said.contains("-ERR 'Loop detected for leafnode account=\"$G\". Delaying attempt to reconnect for 30s'"),
+        "{said}"
+    );
+    let ended = world.shards[0]
+        .remove(leaf.id, CloseReason::ClientClosed)
+        .unwrap();
+    let leaf = ended.leaf.unwrap();
+    assert_eq!(leaf.retry_after, Some(Duration::from_secs(30)));
+}
+
+#[test]
+fn a_spoke_shows_itself_and_obeys() {
+    let mut world = World::new(1);
+    let remote = LeafRemote {
+        deny_exports: vec!["secret.>".into()],
+        deny_imports: vec!["noise.>".into()],
+        ..LeafRemote::default()
+    };
+    let hub = dialled(&mut world, remote, HUB);
+    let said = world.read(hub);
+    assert!(
+        said.starts_with("CONNECT {") && said.ends_with("}\r\n"),
+        "{said}"
+    );
+    for part in [
+        "\"user\":\"ada\"",
+        "\"protocol\":3",
+        "\"deny_pub\":[\"noise.>\"]",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    let client = world.client(0);
+    world.say(
+        client,
+        "SUB in.a 1\r\nSUB other 2\r\nSUB noise.x 3\r\nSUB in.> 4\r\n",
+    );
+    assert_eq!(world.read(hub), "");
+    world.say(
+        hub,
+        "INFO {\"connect_info\":true,\"export\":{\"allow\":[\"out.>\",\"secret.>\"]},\"import\":{\"allow\":[\"in.>\"]}}\r\n",
+    );
+    let mut told: Vec<String> = world.read(hub).lines().map(String::from).collect();
+    told.retain(|line| !line.contains("$LDS."));
+    told.sort();
+    assert_eq!(told, ["LS+ in.>", "LS+ in.a"]);
+    world.say(hub, "LS+ >\r\n");
+    world.say(
+        client,
+        "PUB out.a 1\r\n.\r\nPUB secret.a 1\r\n.\r\nPUB else 1\r\n.\r\n",
+    );
+    assert_eq!(world.read(hub), "LMSG out.a 1\r\n.\r\n");
+    world.say(hub, "LMSG noise.x 1\r\n.\r\nLMSG in.a 1\r\n.\r\n");
+    assert_eq!(
+        world.read(client),
+        "MSG in.a 1 1\r\n.\r\nMSG in.a 4 1\r\n.\r\n"
+    );
+    // The hub gives up, and says why.
+    world.say(hub, "-ERR 'Permissions Violation for Publish to \"x\"'\r\n");
+    let ended = world.shards[0]
+        .remove(hub.id, CloseReason::ClientClosed)
+        .unwrap();
+    assert_eq!(
+        ended.leaf.unwrap().retry_after,
+        Some(Duration::from_secs(30))
+    );
+}
+
+#[test]
+fn who_may_not_come_is_told_why() {
+    let mut config = AccessConfig::default();
+    let mut account = Account::new("A");
+    let mut user = User::new("ada", "secret");
+    user.permissions = Some(Permissions {
+        publish: Allowed::publish(Some(&["up.>"]), &[]).unwrap(),
+        subscribe: Allowed::subscribe(Some(&["down.>"]), &[]).unwrap(),
+        responses: None,
+    });
+    user.connection_kinds = vec![ConnectionKind::Leafnode];
+    account.users.push(user);
+    config.accounts.push(account);
+    let auth = Auth::Directory(Access::new(config).unwrap().into());
+    let mut world = World::with(1, Limits::default(), auth);
+    let listener = LeafListener {
+        min_version: Some("2.10.0".into()),
+        ..LeafListener::default()
+    };
+    world.shards[0].info.leafs = Some(listener.into());
+    world.shards[0].info.server_name = "here".into();
+    let mut check = |said: &str, expected: &str| {
+        let leaf = Client {
+            shard: 0,
+            id: world.open_leaf(None),
+        };
+        world.read(leaf);
+        world.say(leaf, said);
+        let answer = world.read(leaf);
+        assert!(answer.contains(expected), "{said}: {answer}");
+        (leaf, answer)
+    };
+    let connect =
+        |fields: &str| format!("CONNECT {{\"version\":\"2.15.2\",\"name\":\"x\",{fields}}}\r\n");
+    for (fields, expected) in [
+        (
+            "\"user\":\"ada\",\"pass\":\"wrong\"",
+            "-ERR 'Authorization Violation'",
+        ),
+        (
+            "\"lang\":\"go\"",
+            "-ERR 'attempted to connect to leaf node port'",
+        ),
+        (
+            "\"gateway\":\"g\"",
+            "-ERR 'Rejecting connection from gateway \"g\" on the leafnode port'",
+        ),
+        (
+            "\"cluster\":\"here\"",
+            "-ERR 'remote leafnode has same cluster name'",
+        ),
+        (
+            "\"cluster\":\"a b\"",
+            "-ERR 'cluster name cannot contain spaces'",
+        ),
+    ] {
+        check(&connect(fields), expected);
+    }
+    check("LS+ a\r\n", "-ERR 'Authorization Violation'");
+    check("GET / HTTP/1.1\r\n", "-ERR 'Unknown Protocol Operation'");
+    let old = "CONNECT {\"version\":\"2.9.0\"}\r\n";
+    check(
+        old,
+        "-ERR 'connection rejected since minimum version required is \"2.10.0\"'",
+    );
+    let right = connect("\"user\":\"ada\",\"pass\":\"secret\"");
+    let (leaf, answer) = check(&right, "\"remote_account\":\"A\"");
+    assert!(
+        answer.contains("\"export\":{\"allow\":[\"up.>\"]}"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("\"import\":{\"allow\":[\"down.>\"]}"),
+        "{answer}"
+    );
+    let (again, _) = check(&right, "\"remote_account\":\"A\"");
+    assert!(
+        world
+            .read(leaf)
+            .contains("-ERR 'Duplicate Remote LeafNode Connection'")
+    );
+    world.say(again, "LMSG up.a 1\r\n.\r\nLMSG down.a 1\r\n.\r\n");
+    let said = world.read(again);
+    assert!(
+        said.contains("-ERR 'Permissions Violation for Publish to \"down.a\"'"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_streams_delivery_keeps_its_subject() {
+    let mut world = World::new(1);
+    let leaf = quiet_leaf(&mut world, "edge");
+    let client = world.client(0);
+    world.say(client, "SUB deliver 1\r\n");
+    world.read(leaf);
+    world.say(leaf, "LMSG deliver $JS.ACK.s.c.1@orders.new 2\r\nhi\r\n");
+    assert_eq!(
+        world.read(client),
+        "MSG orders.new 1 $JS.ACK.s.c.1 2\r\nhi\r\n"
+    );
+}
+
+impl World {
+    fn open_leaf(&mut self, dialled: Option<Dialled>) -> SessionId {
+        let peer = Peer {
+            kind: ConnectionKind::Leafnode,
+            ..Peer::default()
+        };
+        let cid = self.shards[0].sessions.len() as u64 + 100;
+        self.shards[0].open_leaf(cid, peer, dialled, Duration::ZERO)
+    }
+}

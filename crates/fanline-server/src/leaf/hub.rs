@@ -1,0 +1,168 @@
+//! A server to be attached to: where it is, and what it is shown.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fanline_engine::leaf::{LeafCredentials, LeafEnded, LeafRemote};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::access::nkey::SecretKey;
+use crate::client::{ConnectOptions, ServerAddress, parse_leaf_address};
+use crate::options::{LeafnodeRemote, TlsHandshake, TlsOptions};
+use crate::tls::client_config;
+
+/// How long TLS may take when nobody says.
+const TLS_TIME: Duration = Duration::from_secs(2);
+
+/// A connection to a hub that is not served yet.
+pub(crate) struct Dialled {
+    pub(crate) stream: std::net::TcpStream,
+    pub(crate) hub: Arc<Hub>,
+    /// Which of its addresses it is.
+    pub(crate) address: ServerAddress,
+    pub(crate) proof: Proof,
+    /// Who is told how it ends. When nobody waits any more, it is not wanted any more.
+    pub(crate) done: oneshot::Sender<LeafEnded>,
+}
+
+/// A remote, ready to be dialled.
+pub(crate) struct Hub {
+    pub(crate) remote: Arc<LeafRemote>,
+    pub(crate) addresses: Vec<ServerAddress>,
+    pub(crate) options: LeafnodeRemote,
+    tls: OnceLock<Arc<ClientConfig>>,
+}
+
+/// By what a server shows a hub that it is who it says.
+#[derive(Clone, Default)]
+pub(crate) struct Proof {
+    key: Option<SecretKey>,
+    jwt: Option<String>,
+}
+
+impl Hub {
+    /// Reads what is to be read of a remote.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub(crate) fn new(id: u64, options: &LeafnodeRemote) -> Result<Self, String> {
+        let addresses: Result<Vec<_>, _> = (options.urls.iter())
+            .map(|url| parse_leaf_address(url).map_err(|error| error.to_string()))
+            .collect();
+        let hub = Hub {
+            remote: Arc::new(LeafRemote {
+                id,
+                account: options.account.clone(),
+                is_hub: options.is_hub,
+                deny_imports: options.deny_imports.clone(),
+                deny_exports: options.deny_exports.clone(),
+                isolates: options.isolates,
+                requests_isolation: options.requests_isolation,
+            }),
+            addresses: addresses?,
+            options: options.clone(),
+            tls: OnceLock::new(),
+        };
+        if hub.options.tls.is_some() || hub.addresses.iter().any(|address| address.is_tls) {
+            hub.tls_config()?;
+        }
+        hub.proof()?;
+        Ok(hub)
+    }
+
+    /// Whether TLS is spoken whatever the hub says.
+    pub(crate) fn wants_tls(&self, address: &ServerAddress) -> bool {
+        self.options.tls.is_some() || address.is_tls
+    }
+
+    /// Whether TLS begins before the hub has said anything.
+    pub(crate) fn begins_with_tls(&self) -> bool {
+        let handshake = self.options.tls.as_ref().map(|tls| tls.handshake);
+        handshake.is_some_and(|handshake| handshake != TlsHandshake::AfterInfo)
+    }
+
+    fn tls_config(&self) -> Result<Arc<ClientConfig>, String> {
+        if let Some(config) = self.tls.get() {
+            return Ok(Arc::clone(config));
+        }
+        let none = TlsOptions::default();
+        let options = self.options.tls.as_ref().unwrap_or(&none);
+        let config = client_config(options).map_err(|error| format!("TLS: {error}"))?;
+        Ok(Arc::clone(self.tls.get_or_init(|| Arc::new(config))))
+    }
+
+    /// Reads the key that it is shown, anew each time: the file may be another one by now.
+    pub(crate) fn proof(&self) -> Result<Proof, String> {
+        if let Some(path) = &self.options.credentials {
+            let text = read(path)?;
+            let read = ConnectOptions::default().credentials(&text);
+            let (key, jwt) = read
+                .map_err(|error| format!("{}: {error}", path.display()))?
+                .into_proof();
+            return Ok(Proof { key, jwt });
+        }
+        let Some(seed) = &self.options.nkey else {
+            return Ok(Proof::default());
+        };
+        let is_seed = SecretKey::parse(seed.trim()).is_some();
+        let text = match is_seed {
+            true => seed.clone(),
+            false => read(Path::new(seed))?,
+        };
+        let read = ConnectOptions::default().nkey(&text);
+        let (key, jwt) = read.map_err(|error| error.to_string())?.into_proof();
+        Ok(Proof { key, jwt })
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// What a hub is shown that has sent this nonce.
+pub(crate) fn identify(address: &ServerAddress, proof: &Proof, nonce: &str) -> LeafCredentials {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let mut shown = LeafCredentials {
+        user: text(&address.user),
+        pass: text(&address.password),
+        auth_token: text(&address.token),
+        jwt: text(&proof.jwt),
+        ..LeafCredentials::default()
+    };
+    // A name without a password may be meant as either.
+    if shown.user.is_empty() {
+        shown.user.clone_from(&shown.auth_token);
+    }
+    if let Some(key) = proof.key.as_ref().filter(|_| !nonce.is_empty()) {
+        shown.sig = URL_SAFE_NO_PAD.encode(key.sign(nonce.as_bytes()));
+        // A JWT says which key it is for.
+        if shown.jwt.is_empty() {
+            shown.nkey = key.public().encode();
+        }
+    }
+    shown
+}
+
+/// Begins TLS with a hub.
+pub(crate) async fn shake_hands(
+    hub: &Hub,
+    address: &ServerAddress,
+    stream: TcpStream,
+) -> Result<TlsStream<TcpStream>, String> {
+    let name = ServerName::try_from(address.host.clone())
+        .map_err(|error| format!("{}: {error}", address.host))?;
+    let connector = TlsConnector::from(hub.tls_config()?);
+    let time = hub.options.tls.as_ref().map_or(TLS_TIME, |tls| tls.timeout);
+    match tokio::time::timeout(time, connector.connect(name, stream)).await {
+        Ok(shaken) => shaken.map_err(|error| error.to_string()),
+        Err(_) => Err("it took too long".into()),
+    }
+}

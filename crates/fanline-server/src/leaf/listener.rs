@@ -1,0 +1,105 @@
+//! What is asked of leaf nodes that come here, and whether all that is said of leaf nodes makes sense.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT};
+use fanline_engine::leaf::LeafListener;
+use fanline_engine::{Filter, TlsTold};
+
+use super::Hub;
+use crate::listen::reachable_urls;
+use crate::options::{LeafnodeListener, Options};
+
+/// The oldest version that can be asked for: those before did not know of it.
+const OLDEST_VERSION: [u32; 3] = [2, 8, 0];
+
+/// Whether what is said of leaf nodes makes sense.
+///
+/// # Errors
+/// Says what does not.
+pub(crate) fn check(options: &Options) -> Result<(), String> {
+    let access = options.auth.directory();
+    let known = |account: &str| match access.account_id(account) {
+        Some(_) => Ok(()),
+        None => Err(format!(
+            "cannot find local account {account:?} specified in leafnode authorization"
+        )),
+    };
+    for remote in &options.leafnodes.remotes {
+        known(&remote.account)?;
+        let denied = remote.deny_imports.iter().chain(&remote.deny_exports);
+        for subject in denied {
+            let is_subject = Filter::parse(subject.as_bytes()).is_ok();
+            is_subject
+                .then_some(())
+                .ok_or_else(|| format!("leafnode remote: {subject:?} is no subject"))?;
+        }
+        Hub::new(0, remote)?;
+    }
+    let Some(listener) = &options.leafnodes.listener else {
+        return Ok(());
+    };
+    let accounts = listener.users.iter().map(|user| &user.account);
+    for account in accounts.chain([&listener.account]).flatten() {
+        known(account)?;
+    }
+    if let Some(version) = &listener.min_version {
+        let numbers: Result<Vec<u32>, _> = version
+            .trim_start_matches('v')
+            .split('.')
+            .map(str::parse)
+            .collect();
+        let is_known = |numbers: &Vec<u32>| numbers.len() == 3 && numbers[..] >= OLDEST_VERSION[..];
+        if !numbers.as_ref().is_ok_and(is_known) {
+            return Err(format!(
+                "invalid leafnode minimum version {version:?}: it is 2.8.0 or later"
+            ));
+        }
+    }
+    own_access(listener).map(drop)
+}
+
+/// What the engine has to know of a listener.
+///
+/// # Errors
+/// Says what is wrong with its users.
+pub(crate) fn listener_info(
+    listener: &LeafnodeListener,
+    address: SocketAddr,
+) -> Result<LeafListener, String> {
+    let urls = match &listener.advertise {
+        _ if listener.no_advertise => Vec::new(),
+        Some(advertised) => vec![advertised.clone()],
+        None if address.ip().is_unspecified() => reachable_urls(address),
+        None => vec![address.to_string()],
+    };
+    Ok(LeafListener {
+        host: listener.host.clone(),
+        port: address.port(),
+        urls,
+        tls: (listener.tls.as_ref()).map_or_else(TlsTold::default, |tls| TlsTold {
+            required: true,
+            verify: tls.client_certificates.is_required(),
+            available: false,
+        }),
+        access: own_access(listener)?.map(Arc::new),
+        account: listener.account.clone(),
+        min_version: listener.min_version.clone(),
+        isolates: listener.isolates,
+    })
+}
+
+/// The users who may come as leaf nodes, if they are others than may come as clients.
+fn own_access(listener: &LeafnodeListener) -> Result<Option<Access>, String> {
+    if listener.users.is_empty() {
+        return Ok(None);
+    }
+    let mut config = AccessConfig::default();
+    for user in &listener.users {
+        let account = user.account.as_deref().unwrap_or(GLOBAL_ACCOUNT);
+        config.account_mut(account).users.push(user.user.clone());
+    }
+    let access = Access::new(config).map_err(|error| error.to_string())?;
+    Ok(Some(access))
+}

@@ -1,0 +1,185 @@
+//! The remotes of a server: each has a task that dials it, again and again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanline_engine::leaf::LeafEnded;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use tracing::{error, info};
+
+use super::{Dialled, Hub};
+use crate::client::{ServerAddress, parse_leaf_address};
+use crate::identity::random_u64;
+use crate::options::LeafnodeRemote;
+use crate::server::Shared;
+use crate::shell::Command;
+
+/// How many times the usual wait it is waited at most while nobody answers.
+const BACK_OFF_MAX: u32 = 8;
+/// Of several hubs that are dialled at once, not all are at the same moment.
+const JITTER_MAX: Duration = Duration::from_millis(200);
+/// Addresses that a hub has told of and that are dialled too. The others are passed over.
+const DISCOVERED_MAX: usize = 64;
+/// Of many attempts, this many are logged one by one, then one in so many.
+const LOGGED_ONE_BY_ONE: u64 = 3;
+const LOGGED_ONE_IN: u64 = 60;
+
+/// A remote with the task that dials it.
+struct Running {
+    options: LeafnodeRemote,
+    id: u64,
+    task: AbortHandle,
+}
+
+/// Dials all remotes, and follows when there are others. Never returns as long as the server runs.
+pub(crate) async fn keep_remotes(shared: Arc<Shared>) {
+    let mut wanted = shared.remotes.subscribe();
+    let mut running: Vec<Running> = Vec::new();
+    let mut next_id = 0;
+    loop {
+        let mut missing: Vec<LeafnodeRemote> = wanted.borrow_and_update().clone();
+        missing.retain(|remote| !remote.is_disabled);
+        running.retain(|one| {
+            let at = missing.iter().position(|remote| *remote == one.options);
+            match at {
+                Some(at) => drop(missing.swap_remove(at)),
+                None => {
+                    // Whoever serves it sees that nobody waits for its end.
+                    one.task.abort();
+                    let _ = shared.shards[0].send(Command::EndLeaf(one.id));
+                }
+            }
+            at.is_some()
+        });
+        for options in missing {
+            next_id += 1;
+            match Hub::new(next_id, &options) {
+                Ok(hub) => {
+                    let dialling = dial_again_and_again(Arc::clone(&shared), Arc::new(hub));
+                    running.push(Running {
+                        options,
+                        id: next_id,
+                        task: tokio::task::spawn_local(dialling).abort_handle(),
+                    });
+                }
+                // It was checked when it was read; a file may have gone since.
+                Err(error) => error!("Leafnode remote: {error}"),
+            }
+        }
+        if wanted.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn dial_again_and_again(shared: Arc<Shared>, hub: Arc<Hub>) {
+    let mut attempts = 0;
+    let mut discovered: Vec<ServerAddress> = Vec::new();
+    loop {
+        let mut ended = LeafEnded::default();
+        for address in in_order(&hub, &discovered) {
+            attempts += 1;
+            match dial(&shared, &hub, &address).await {
+                Ok(outcome) => {
+                    ended = outcome;
+                    break;
+                }
+                Err(error) => log_failure(&address, attempts, &error),
+            }
+        }
+        if ended.was_ready {
+            attempts = 0;
+        }
+        if !hub.options.ignore_discovered_servers {
+            note_discovered(&mut discovered, &hub, &ended.urls);
+        }
+        let usual = shared.options().leafnodes.reconnect;
+        let rounds = attempts / hub.addresses.len().max(1) as u64;
+        let factor = u32::try_from(rounds)
+            .unwrap_or(BACK_OFF_MAX)
+            .clamp(1, BACK_OFF_MAX);
+        let wait = ended.retry_after.unwrap_or(usual * factor);
+        if let Some(wait) = ended.retry_after {
+            let seconds = wait.as_secs();
+            info!("Leafnode remote will be dialled again in {seconds}s");
+        }
+        tokio::time::sleep(wait + jitter()).await;
+    }
+}
+
+/// Connects, has the link served, and waits until it has ended.
+async fn dial(
+    shared: &Shared,
+    hub: &Arc<Hub>,
+    address: &ServerAddress,
+) -> Result<LeafEnded, String> {
+    let proof = hub.proof()?;
+    let place = (address.host.as_str(), address.port);
+    let time = shared.options().leafnodes.dial_timeout;
+    let stream = timeout(time, TcpStream::connect(place)).await;
+    let stream = stream
+        .map_err(|_| "i/o timeout".to_owned())?
+        .and_then(TcpStream::into_std)
+        .map_err(|error| crate::server::plain(&error))?;
+    let (done, is_done) = oneshot::channel();
+    shared.serve_dialled(Dialled {
+        stream,
+        hub: Arc::clone(hub),
+        address: address.clone(),
+        proof,
+        done,
+    });
+    // A shard that is gone has ended with the server.
+    Ok(is_done.await.unwrap_or_default())
+}
+
+fn log_failure(address: &ServerAddress, attempt: u64, error: &str) {
+    if attempt <= LOGGED_ONE_BY_ONE || attempt.is_multiple_of(LOGGED_ONE_IN) {
+        let place = address.host_and_port();
+        error!(
+            "Error trying to connect as leafnode to remote server {place:?} (attempt {attempt}): {error}"
+        );
+    }
+}
+
+/// The addresses as they are tried in this round.
+fn in_order(hub: &Hub, discovered: &[ServerAddress]) -> Vec<ServerAddress> {
+    let mut all: Vec<ServerAddress> = hub.addresses.iter().chain(discovered).cloned().collect();
+    if !hub.options.no_randomize {
+        for last in (1..all.len()).rev() {
+            let at = random_u64() % (last as u64 + 1);
+            all.swap(last, usize::try_from(at).unwrap_or(0));
+        }
+    }
+    all
+}
+
+/// Takes note of where else a hub says that it is, with the credentials that it is shown here.
+fn note_discovered(discovered: &mut Vec<ServerAddress>, hub: &Hub, urls: &[String]) {
+    let Some(known) = hub.addresses.first() else {
+        return;
+    };
+    for url in urls {
+        let Ok(told) = parse_leaf_address(url) else {
+            continue;
+        };
+        let address = ServerAddress {
+            host: told.host,
+            port: told.port,
+            ..known.clone()
+        };
+        let mut all = hub.addresses.iter().chain(discovered.iter());
+        let is_known = all.any(|one| (&one.host, one.port) == (&address.host, address.port));
+        if !is_known && discovered.len() < DISCOVERED_MAX {
+            discovered.push(address);
+        }
+    }
+}
+
+fn jitter() -> Duration {
+    let most = u64::try_from(JITTER_MAX.as_millis()).unwrap_or(0);
+    Duration::from_millis(random_u64() % most.max(1))
+}

@@ -1,0 +1,175 @@
+//! Leaf nodes: servers that attach to this one, and those that it attaches to.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fanline_engine::access::User;
+
+use super::TlsOptions;
+
+/// The port of leaf nodes when an address names none.
+pub const LEAFNODE_PORT: u16 = 7422;
+
+/// How a server is attached to others, as hub, as spoke or both.
+///
+/// ```
+/// use fanline_server::{LeafnodeOptions, LeafnodeRemote, Options};
+///
+/// let options = Options {
+///     leafnodes: LeafnodeOptions {
+///         remotes: vec![LeafnodeRemote::new("nats-leaf://hub.example:7422")],
+///         ..LeafnodeOptions::default()
+///     },
+///     ..Options::default()
+/// };
+/// assert_eq!(options.leafnodes.remotes[0].account, "$G");
+/// ```
+#[derive(Clone, Debug)]
+pub struct LeafnodeOptions {
+    /// A listener for leaf nodes; none when `None`.
+    pub listener: Option<LeafnodeListener>,
+    /// Servers to be attached to.
+    pub remotes: Vec<LeafnodeRemote>,
+    /// How long to wait before a remote is dialled again. While nobody answers, it is more and more,
+    /// up to eight times as long.
+    pub reconnect: Duration,
+    /// How long dialling may take.
+    pub dial_timeout: Duration,
+}
+
+impl Default for LeafnodeOptions {
+    fn default() -> Self {
+        LeafnodeOptions {
+            listener: None,
+            remotes: Vec::new(),
+            reconnect: Duration::from_secs(1),
+            dial_timeout: Duration::from_secs(1),
+        }
+    }
+}
+
+/// A listener for leaf nodes.
+#[derive(Clone, Debug)]
+pub struct LeafnodeListener {
+    /// Address or host name to listen on.
+    pub host: String,
+    /// Port; 0 lets the system choose.
+    pub port: u16,
+    /// TLS; none when `None`.
+    pub tls: Option<TlsOptions>,
+    /// Address told to leaf nodes instead of the one listened on, as `host:port`.
+    pub advertise: Option<String>,
+    /// Leaf nodes are told no addresses.
+    pub no_advertise: bool,
+    /// Who may come as a leaf node, each with its account; clients' users when empty.
+    pub users: Vec<LeafnodeUser>,
+    /// The account of those who need not say who they are; `$G` when `None`.
+    pub account: Option<String>,
+    /// The oldest version that may come.
+    pub min_version: Option<String>,
+    /// What one leaf node wants is not told to others.
+    pub isolates: bool,
+}
+
+impl Default for LeafnodeListener {
+    fn default() -> Self {
+        LeafnodeListener {
+            host: "127.0.0.1".into(),
+            port: LEAFNODE_PORT,
+            tls: None,
+            advertise: None,
+            no_advertise: false,
+            users: Vec::new(),
+            account: None,
+            min_version: None,
+            isolates: false,
+        }
+    }
+}
+
+/// A user who may come as a leaf node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeafnodeUser {
+    /// Who it is, and what it may do.
+    pub user: User,
+    /// Its account; `$G` when `None`.
+    pub account: Option<String>,
+}
+
+/// A server, or several of one cluster, to be attached to.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LeafnodeRemote {
+    /// `nats-leaf://user:password@host:7422` and its shorter forms; one of them is used at a time.
+    pub urls: Vec<String>,
+    /// The account here.
+    pub account: String,
+    /// A file with a user's JWT and the seed of its key.
+    pub credentials: Option<PathBuf>,
+    /// The seed of an nkey, or a file with it.
+    pub nkey: Option<String>,
+    /// TLS; as the address and the other server say when `None`.
+    pub tls: Option<TlsOptions>,
+    /// This side is the hub, though it dials.
+    pub is_hub: bool,
+    /// Subjects that are not taken from there.
+    pub deny_imports: Vec<String>,
+    /// Subjects that do not go there.
+    pub deny_exports: Vec<String>,
+    /// The addresses are tried in the order in which they stand.
+    pub no_randomize: bool,
+    /// How long the other server's first word may take.
+    pub first_info_timeout: Duration,
+    /// What other leaf nodes want is not told to it.
+    pub isolates: bool,
+    /// It is asked not to tell what its other leaf nodes want.
+    pub requests_isolation: bool,
+    /// It is not dialled.
+    pub is_disabled: bool,
+    /// Only addresses that are listed here are dialled, not those that the other server tells.
+    pub ignore_discovered_servers: bool,
+}
+
+impl LeafnodeRemote {
+    /// A remote with one address, for `$G`.
+    pub fn new(url: impl Into<String>) -> Self {
+        LeafnodeRemote {
+            urls: vec![url.into()],
+            account: "$G".into(),
+            credentials: None,
+            nkey: None,
+            tls: None,
+            is_hub: false,
+            deny_imports: Vec::new(),
+            deny_exports: Vec::new(),
+            no_randomize: false,
+            first_info_timeout: Duration::from_secs(1),
+            isolates: false,
+            requests_isolation: false,
+            is_disabled: false,
+            ignore_discovered_servers: false,
+        }
+    }
+}
+
+// Addresses hold passwords, and secrets never reach a log.
+impl fmt::Debug for LeafnodeRemote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeafnodeRemote")
+            .field("account", &self.account)
+            .field("urls", &self.shown_urls())
+            .finish_non_exhaustive()
+    }
+}
+
+impl LeafnodeRemote {
+    /// The addresses without credentials.
+    pub fn shown_urls(&self) -> Vec<String> {
+        let without = |url: &String| match (url.split_once("://"), url.rsplit_once('@')) {
+            (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
+            (None, Some((_, place))) => place.to_owned(),
+            (_, None) => url.clone(),
+        };
+        self.urls.iter().map(without).collect()
+    }
+}

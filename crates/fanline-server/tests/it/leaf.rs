@@ -1,0 +1,315 @@
+//! Leaf nodes over real sockets, Fanline to Fanline: messages, groups and requests cross a link, and links
+//! come and go.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use fanline_server::access::{Access, AccessConfig, User};
+use fanline_server::client::{Client, ConnectOptions};
+use fanline_server::{
+    Auth, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser, Options,
+};
+use serde_json::Value;
+
+use crate::raw::{PATIENCE, TestServer, block_on, options};
+use crate::transports::Authority;
+
+fn named(name: &str, shards: usize) -> Options {
+    Options {
+        server_name: Some(name.into()),
+        monitoring: Some(("127.0.0.1".into(), 0)),
+        ..options(shards)
+    }
+}
+
+fn hub(name: &str, shards: usize, listener: LeafnodeListener) -> TestServer {
+    let listener = LeafnodeListener {
+        port: 0,
+        ..listener
+    };
+    TestServer::with(Options {
+        leafnodes: LeafnodeOptions {
+            listener: Some(listener),
+            ..LeafnodeOptions::default()
+        },
+        ..named(name, shards)
+    })
+}
+
+fn leaf_port(hub: &TestServer) -> SocketAddr {
+    hub.handle.addresses().leafnodes.expect("it listens")
+}
+
+fn spoke_options(name: &str, shards: usize, remotes: Vec<LeafnodeRemote>) -> Options {
+    Options {
+        leafnodes: LeafnodeOptions {
+            remotes,
+            reconnect: Duration::from_millis(20),
+            ..LeafnodeOptions::default()
+        },
+        ..named(name, shards)
+    }
+}
+
+fn spoke(name: &str, shards: usize, remotes: Vec<LeafnodeRemote>) -> TestServer {
+    TestServer::with(spoke_options(name, shards, remotes))
+}
+
+fn remote(hub: &TestServer) -> LeafnodeRemote {
+    LeafnodeRemote::new(leaf_port(hub).to_string())
+}
+
+fn leafz(server: &TestServer) -> Vec<Value> {
+    let address = server.handle.addresses().monitoring.expect("it is on");
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let request = "GET /leafz?subs=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    let (_, body) = text.split_once("\r\n\r\n").expect("headers end");
+    let told: Value = serde_json::from_str(body).expect("JSON");
+    assert_eq!(
+        told["leafnodes"],
+        told["leafs"].as_array().map_or(0, Vec::len)
+    );
+    told["leafs"].as_array().cloned().unwrap_or_default()
+}
+
+/// Waits until something is so.
+#[track_caller]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until a server has heard from this many leafs that they want a filter.
+#[track_caller]
+fn until_wanted(server: &TestServer, filter: &str, leafs: usize) {
+    until(filter, || {
+        let all = leafz(server);
+        let wants = |leaf: &&Value| {
+            let list = leaf["subscriptions_list"].as_array();
+            list.is_some_and(|list| list.iter().any(|one| one == filter))
+        };
+        all.iter().filter(wants).count() == leafs
+    });
+}
+
+async fn client(server: &TestServer) -> Client {
+    let options = ConnectOptions::new(&format!("nats://{}", server.address()));
+    let connected = Client::connect(&options.expect("an address")).await;
+    connected.expect("it listens")
+}
+
+/// Both ways: publishes in order, requests, and requests that nobody answers.
+fn check_link(hub: &TestServer, spoke: &TestServer) {
+    block_on(async {
+        let (above, below) = (client(hub).await, client(spoke).await);
+        for (from, to, server, topic) in
+            [(&above, &below, hub, "down"), (&below, &above, spoke, "up")]
+        {
+            let mut messages = to.subscribe(&format!("{topic}.>")).await.expect("a filter");
+            to.flush().await.expect("it answers");
+            until_wanted(server, &format!("{topic}.>"), 1);
+            for number in 0..200 {
+                let payload = format!("{number}");
+                let sent = from.publish(&format!("{topic}.{number}"), payload).await;
+                sent.expect("it takes it");
+            }
+            for number in 0..200 {
+                let next = tokio::time::timeout(PATIENCE, messages.next()).await;
+                let message = next.expect("in time").expect("a message");
+                assert_eq!(message.payload(), format!("{number}").as_bytes());
+            }
+        }
+    });
+}
+
+#[test]
+fn messages_cross_both_ways_in_order() {
+    for shards in [1, 2] {
+        let hub = hub("hub", shards, LeafnodeListener::default());
+        let spoke = spoke("spoke", shards, vec![remote(&hub)]);
+        check_link(&hub, &spoke);
+        let (above, below) = (leafz(&hub), leafz(&spoke));
+        assert_eq!(
+            (&above[0]["name"], &below[0]["name"]),
+            (&"spoke".into(), &"hub".into())
+        );
+        assert_eq!(
+            (&above[0]["is_spoke"], &below[0]["is_spoke"]),
+            (&false.into(), &true.into())
+        );
+        assert!(above[0]["in_msgs"].as_u64() >= Some(200), "{above:?}");
+    }
+}
+
+#[test]
+fn requests_are_answered_across_and_refused_when_nobody_is_there() {
+    let hub = hub("hub", 2, LeafnodeListener::default());
+    let spoke = spoke("spoke", 2, vec![remote(&hub)]);
+    block_on(async {
+        let (above, below) = (client(&hub).await, client(&spoke).await);
+        let mut asked = above.subscribe("ask").await.expect("a filter");
+        above.flush().await.expect("it answers");
+        until_wanted(&spoke, "ask", 1);
+        let answering = async {
+            let question = asked.next().await.expect("a question");
+            let reply = question.reply().expect("a reply").to_owned();
+            above.publish(&reply, "yes").await.expect("it takes it");
+        };
+        let (answer, ()) = tokio::join!(below.request("ask", "?", PATIENCE), answering);
+        assert_eq!(answer.expect("an answer").payload(), b"yes");
+        assert!(below.request("nobody", "?", PATIENCE).await.is_err());
+    });
+}
+
+#[test]
+fn a_link_comes_back_when_the_hub_does() {
+    let first = hub("hub", 1, LeafnodeListener::default());
+    let address = leaf_port(&first);
+    let spoke = spoke("spoke", 1, vec![LeafnodeRemote::new(address.to_string())]);
+    check_link(&first, &spoke);
+    first.handle.shutdown();
+    first.wait();
+    until("it is seen that the hub is gone", || {
+        leafz(&spoke).is_empty()
+    });
+    let again = TestServer::with(Options {
+        leafnodes: LeafnodeOptions {
+            listener: Some(LeafnodeListener {
+                port: address.port(),
+                ..LeafnodeListener::default()
+            }),
+            ..LeafnodeOptions::default()
+        },
+        ..named("hub", 1)
+    });
+    check_link(&again, &spoke);
+}
+
+#[test]
+fn remotes_are_added_and_removed_while_the_others_stay() {
+    let (one, two) = (
+        hub("one", 1, LeafnodeListener::default()),
+        hub("two", 1, LeafnodeListener::default()),
+    );
+    let spoke = spoke("spoke", 1, vec![remote(&one)]);
+    until("the first link", || leafz(&one).len() == 1);
+    let before = leafz(&one)[0]["id"].clone();
+    let reload = |remotes| {
+        let reloaded = spoke.handle.reload(spoke_options("spoke", 1, remotes));
+        reloaded.expect("remotes can be reloaded");
+    };
+    reload(vec![remote(&one), remote(&two)]);
+    until("the second link", || leafz(&two).len() == 1);
+    assert_eq!(leafz(&one)[0]["id"], before);
+    reload(vec![remote(&two)]);
+    until("the first is gone", || leafz(&one).is_empty());
+    let disabled = LeafnodeRemote {
+        is_disabled: true,
+        ..remote(&two)
+    };
+    reload(vec![disabled]);
+    until("the second is gone", || leafz(&two).is_empty());
+}
+
+#[test]
+fn only_those_come_who_may_and_where_they_belong() {
+    let mut config = AccessConfig::default();
+    config.account_mut("A");
+    config.account_mut("B").users.push(User::new("b", "pw"));
+    let auth = Auth::Directory(Access::new(config).expect("a directory").into());
+    let listener = LeafnodeListener {
+        port: 0,
+        users: vec![LeafnodeUser {
+            user: User::new("edge", "secret"),
+            account: Some("A".into()),
+        }],
+        ..LeafnodeListener::default()
+    };
+    let hub = TestServer::with(Options {
+        auth,
+        leafnodes: LeafnodeOptions {
+            listener: Some(listener),
+            ..LeafnodeOptions::default()
+        },
+        ..named("hub", 1)
+    });
+    let port = leaf_port(&hub);
+    let at = |credentials: &str| LeafnodeRemote::new(format!("nats-leaf://{credentials}@{port}"));
+    let wrong = spoke("wrong", 1, vec![at("edge:wrong")]);
+    let client_of_b = spoke("b", 1, vec![at("b:pw")]);
+    let right = spoke("right", 1, vec![at("edge:secret")]);
+    until("the right one", || leafz(&right).len() == 1);
+    let leafs = leafz(&hub);
+    assert_eq!(leafs.len(), 1);
+    assert_eq!(
+        (&leafs[0]["account"], &leafs[0]["name"]),
+        (&"A".into(), &"right".into())
+    );
+    assert!(leafz(&wrong).is_empty() && leafz(&client_of_b).is_empty());
+}
+
+#[test]
+fn garbage_on_the_port_disturbs_nobody() {
+    let hub = hub("hub", 1, LeafnodeListener::default());
+    let spoke = spoke("spoke", 1, vec![remote(&hub)]);
+    for (garbage, expected) in [
+        (
+            "GET / HTTP/1.1\r\n\r\n",
+            "-ERR 'Unknown Protocol Operation'",
+        ),
+        (
+            "CONNECT {\"lang\":\"go\",\"verbose\":false}\r\n",
+            "-ERR 'attempted to connect to leaf node port'",
+        ),
+        ("LS+ a\r\n", "-ERR 'Authorization Violation'"),
+    ] {
+        let mut stream = TcpStream::connect(leaf_port(&hub)).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.write_all(garbage.as_bytes()).expect("it reads");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("it closes");
+        assert!(
+            text.starts_with("INFO {") && text.contains(expected),
+            "{text}"
+        );
+    }
+    // A port of clients is no leaf port.
+    let lost = TestServer::with(spoke_options(
+        "lost",
+        1,
+        vec![LeafnodeRemote::new(hub.address().to_string())],
+    ));
+    check_link(&hub, &spoke);
+    assert!(leafz(&lost).is_empty());
+}
+
+#[test]
+fn links_are_encrypted_when_the_hub_says_so() {
+    let authority = Authority::new();
+    let listener = LeafnodeListener {
+        tls: Some(authority.tls()),
+        ..LeafnodeListener::default()
+    };
+    let hub = hub("hub", 1, listener);
+    let trusting = LeafnodeRemote {
+        tls: Some(fanline_server::TlsOptions {
+            ca_file: Some(authority.ca()),
+            timeout: PATIENCE,
+            ..fanline_server::TlsOptions::default()
+        }),
+        urls: vec![format!("tls://localhost:{}", leaf_port(&hub).port())],
+        ..remote(&hub)
+    };
+    // Whoever does not know the authority stays away.
+    let doubting = spoke("doubting", 1, vec![remote(&hub)]);
+    let spoke = spoke("spoke", 1, vec![trusting]);
+    check_link(&hub, &spoke);
+    assert!(leafz(&doubting).is_empty());
+}
