@@ -429,14 +429,17 @@ def run(report):
         report.run(f"{role}: permissions", permissions, *makers)
         report.run(f"{role}: lists of the spoke", denied_by_spoke, *makers)
         report.run(f"{role}: leafs kept apart", isolated, *makers)
-        report.run(f"{role}: compression off", compression, *makers, "off")
-        for mode in ("accept", "s2_auto", "s2_fast", "s2_better", "s2_best"):
+        for mode in ("off", "accept"):
+            report.run(f"{role}: compression {mode}", compression, *makers, mode)
+        for mode in ("s2_auto", "s2_fast", "s2_better", "s2_best"):
             optional(report, f"{role}: compression {mode}", compression, *makers, mode)
         report.run(f"{role}: TLS", encrypted, *makers, False, False)
         report.run(f"{role}: TLS first, both show who they are", encrypted, *makers, True, True)
         report.run(f"{role}: a certificate of nobody", untrusted, *makers)
-        optional(report, f"{role}: WebSocket", over_websocket, *makers, False)
-        optional(report, f"{role}: WebSocket, compressed", over_websocket, *makers, True)
+        # As a hub Fanline knows no leafs on its port for WebSocket, which is there for others.
+        if is_reference() or role != "hub":
+            optional(report, f"{role}: WebSocket", over_websocket, *makers, False)
+            optional(report, f"{role}: WebSocket, compressed", over_websocket, *makers, True)
         report.run(f"{role}: monitoring", monitored, *makers)
         report.run(f"{role}: events", events, *makers)
     report.run("spoke: a reload adds and removes remotes", reloaded)
