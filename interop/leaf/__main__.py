@@ -8,8 +8,7 @@ from . import cuts, jetstream, settings, shapes, traffic, trouble
 def main():
     report = Report("leaf")
     shapes.run(report, shapes.SHAPES, traffic.CASES, traffic.in_both_directions)
-    jetstream_shapes = {f"JetStream, {where}": make for where, make in jetstream.SHAPES.items()}
-    shapes.run(report, jetstream_shapes, jetstream.CASES, jetstream.in_both_directions)
+    shapes.run(report, jetstream.SHAPES, jetstream.CASES, jetstream.in_both_directions, jetstream.left_out())
     settings.run(report)
     trouble.run(report)
     cuts.run(report)

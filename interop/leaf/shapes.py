@@ -83,10 +83,11 @@ def ready(shape: Shape):
         settle(far, near)
 
 
-def run(report: Report, made: dict, cases: dict, play):
+def run(report: Report, made: dict, cases: dict, play, left_out: frozenset[str] = frozenset()):
     """Each shape is built once for all its cases, and only when one of them is wanted."""
     for where, make in made.items():
-        wanted = [name for name in cases if report.wants(f"{where}: {name}")]
+        names = [name for name in cases if f"{where}: {name}" not in left_out]
+        wanted = [name for name in names if report.wants(f"{where}: {name}")]
         if not wanted:
             continue
         with Stage() as stage:
