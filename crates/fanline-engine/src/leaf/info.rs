@@ -49,7 +49,9 @@ fn or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::
 impl LeafInfo {
     /// Reads the JSON; `None` when it is none.
     pub fn parse(json: &[u8]) -> Option<Self> {
-        serde_json::from_slice(json).ok()
+        // A list would be taken for the values of the fields.
+        let is_object = json.starts_with(b"{");
+        is_object.then(|| serde_json::from_slice(json).ok())?
     }
 
     /// Whether it is that of a port for leafs.

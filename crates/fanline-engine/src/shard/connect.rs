@@ -29,10 +29,13 @@ impl Shard {
         }
     }
 
-    fn decide(&self, id: SessionId) -> Decision {
+    pub(super) fn decide(&self, id: SessionId) -> Decision {
         let session = &self.sessions[id.index()];
         let shown = credentials(&session.options);
-        self.access.admit(&shown, &session.peer)
+        match session.leaf {
+            Some(_) => self.leaf_access().admit(&shown, &session.peer),
+            None => self.access.admit(&shown, &session.peer),
+        }
     }
 
     /// Work that is to be done elsewhere to know whether a client may connect. Until it is
@@ -50,7 +53,9 @@ impl Shard {
         if session.ending.is_some() {
             return;
         }
+        let is_leaf = session.leaf.is_some();
         match self.decide(id) {
+            Decision::Admitted(grant) if is_leaf => self.let_leaf_in(id, grant),
             Decision::Admitted(grant) => self.finish_connect(id, grant),
             Decision::Later(check) if check.account_needed().is_none() => {
                 self.sessions[id.index()].check = Some(check);
@@ -118,7 +123,7 @@ impl Shard {
     }
 
     /// Has a client sent away when what it was let in by does not hold any more.
-    fn expire_in(&mut self, id: SessionId, expires_in: Option<Duration>) {
+    pub(super) fn expire_in(&mut self, id: SessionId, expires_in: Option<Duration>) {
         let at = expires_in.and_then(|left| self.pending.now.checked_add(left));
         self.sessions[id.index()].expires_at = at;
         if let Some(at) = at {
@@ -155,7 +160,7 @@ impl Shard {
 
     /// Sends a user away that may come through a proxy only. The client is told no more than one with a
     /// wrong password; the log says what to do.
-    fn refuse_without_proxy(&mut self, id: SessionId, grant: &Grant) {
+    pub(super) fn refuse_without_proxy(&mut self, id: SessionId, grant: &Grant) {
         self.pending.notice(id, || {
             let user = &grant.user;
             format!("authentication error - User {user:?} must come through a proxy that signs")
@@ -224,7 +229,7 @@ impl Shard {
     }
 }
 
-pub(super) fn credentials(options: &ConnectOptions) -> Credentials<'_> {
+fn credentials(options: &ConnectOptions) -> Credentials<'_> {
     Credentials {
         user: &options.user,
         pass: &options.pass,

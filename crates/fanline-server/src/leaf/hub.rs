@@ -157,8 +157,12 @@ pub(crate) async fn shake_hands(
     address: &ServerAddress,
     stream: TcpStream,
 ) -> Result<TlsStream<TcpStream>, String> {
-    let name = ServerName::try_from(address.host.clone())
-        .map_err(|error| format!("{}: {error}", address.host))?;
+    // An address that the hub has told of is mostly a number, and its certificate has a name.
+    let mut known = hub.addresses.iter();
+    let is_known = known.any(|known| known.host == address.host);
+    let first = hub.addresses.first().filter(|_| !is_known);
+    let host = &first.unwrap_or(address).host;
+    let name = ServerName::try_from(host.clone()).map_err(|error| format!("{host}: {error}"))?;
     let connector = TlsConnector::from(hub.tls_config()?);
     let time = hub.options.tls.as_ref().map_or(TLS_TIME, |tls| tls.timeout);
     match tokio::time::timeout(time, connector.connect(name, stream)).await {

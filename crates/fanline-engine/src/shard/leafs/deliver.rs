@@ -1,15 +1,15 @@
 //! What goes to leafs: each link once.
 
-use super::super::Shard;
+use slab::Slab;
+
 use super::super::deliver::Message;
 use super::super::session::{Session, SessionId};
+use super::super::{Random, Shard};
 use super::{Leafs, Picked};
 use crate::access::AccountId;
 use crate::leaf::write_head;
 use crate::outbox::Outbox;
-use crate::router::{Member, Route};
-
-use slab::Slab;
+use crate::router::{Member, Route, Subscription};
 
 impl Shard {
     /// Gives the message at hand to the leafs that the crossings were set for, but not to the one that it
@@ -61,22 +61,15 @@ impl Shard {
             if groups.is_empty() || !names().any(|wanted| wanted == name) {
                 continue;
             }
-            let candidates = members.iter().filter_map(|member| match member {
+            let may_have = |sub: &&Subscription| {
+                let session = sub.session();
+                reaches(sessions, session, from, topic, name)
+            };
+            let members = members.iter().filter_map(|member| match member {
                 Member::Local(id) => Some(subs.get(*id)),
                 Member::Remote { .. } => None,
             });
-            let candidates =
-                candidates.filter(|sub| reaches(sessions, sub.session(), from, topic, name));
-            let total = candidates.clone().map(|sub| sub.weight()).sum();
-            let mut ticket = random.below(total);
-            let mut candidates = candidates;
-            let chosen = candidates.find(|sub| match ticket.checked_sub(sub.weight()) {
-                Some(rest) => {
-                    ticket = rest;
-                    false
-                }
-                None => true,
-            });
+            let chosen = by_weight(members.filter(may_have), random);
             if let Some(session) = chosen.map(|sub| sub.session()) {
                 let at = pick(sessions, picked, session, *number);
                 picked[at].groups.extend_from_slice(name);
@@ -109,6 +102,22 @@ impl Shard {
         }
         !picked.is_empty()
     }
+}
+
+/// One of the members of a group, by weight.
+fn by_weight<'a>(
+    mut members: impl Iterator<Item = &'a Subscription> + Clone,
+    random: &mut Random,
+) -> Option<&'a Subscription> {
+    let weights = members.clone().map(Subscription::weight);
+    let mut ticket = random.below(weights.fold(0, u32::saturating_add));
+    members.find(|member| match ticket.checked_sub(member.weight()) {
+        Some(rest) => {
+            ticket = rest;
+            false
+        }
+        None => true,
+    })
 }
 
 /// Whether a leaf may get a message.

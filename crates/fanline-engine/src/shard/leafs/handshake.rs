@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::Shard;
-use super::super::connect::credentials;
 use super::super::session::{Peer, SessionId};
 use super::Seat;
 use crate::access::{Access, AccountId, Decision, Grant};
@@ -62,7 +61,7 @@ impl Shard {
     }
 
     /// Who may come as a leaf.
-    fn leaf_access(&self) -> Arc<Access> {
+    pub(in crate::shard) fn leaf_access(&self) -> Arc<Access> {
         let listener = self.leaf_listener();
         Arc::clone(listener.access.as_ref().unwrap_or(&self.access))
     }
@@ -230,9 +229,7 @@ impl Shard {
         if connect.jetstream && self.info.jetstream {
             leaf.rules.part_jetstream();
         }
-        let session = &self.sessions[id.index()];
-        let shown = credentials(&session.options);
-        match self.leaf_access().admit(&shown, &session.peer) {
+        match self.decide(id) {
             Decision::Admitted(grant) => self.let_leaf_in(id, grant),
             Decision::Refused => self.refuse_credentials(id),
             Decision::Later(check) => self.sessions[id.index()].check = Some(check),
@@ -276,7 +273,10 @@ impl Shard {
         }
     }
 
-    fn let_leaf_in(&mut self, id: SessionId, grant: Grant) {
+    pub(in crate::shard) fn let_leaf_in(&mut self, id: SessionId, grant: Grant) {
+        if grant.needs_proxy {
+            return self.refuse_without_proxy(id, &grant);
+        }
         let Some(account) = self.account_of(&grant) else {
             return self.refuse_credentials(id);
         };
@@ -300,6 +300,7 @@ impl Shard {
             let [publish, subscribe] = rights.told();
             (welcome.export, welcome.import) = (Some(publish.into()), Some(subscribe.into()));
         }
+        let expires_in = grant.expires_in;
         session.grant = grant;
         self.end_older(id);
         let name = self.account_name(account);
@@ -314,6 +315,7 @@ impl Shard {
         let line = crate::leaf::info_line(&self.info, &self.leaf_listener(), &told);
         self.send(id, &line);
         self.leaf_is_ready(id);
+        self.expire_in(id, expires_in);
     }
 
     /// The account here of somebody who may come in.

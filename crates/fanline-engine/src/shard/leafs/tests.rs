@@ -277,7 +277,7 @@ fn a_spoke_shows_itself_and_obeys() {
     world.say(hub, "LMSG noise.x 1\r\n.\r\nLMSG in.a 1\r\n.\r\n");
     assert_eq!(
         world.read(client),
-        "MSG in.a 1 1\r\n.\r\nMSG in.a 4 1\r\n.\r\n"
+        "MSG in.a 4 1\r\n.\r\nMSG in.a 1 1\r\n.\r\n"
     );
     // The hub gives up, and says why.
     world.say(hub, "-ERR 'Permissions Violation for Publish to \"x\"'\r\n");
@@ -399,6 +399,7 @@ impl World {
             kind: ConnectionKind::Leafnode,
             ..Peer::default()
         };
+        self.shards[0].info.headers = true;
         let cid = self.shards[0].sessions.len() as u64 + 100;
         self.shards[0].open_leaf(cid, peer, dialled, Duration::ZERO)
     }
