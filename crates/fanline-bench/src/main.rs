@@ -5,6 +5,7 @@
 //!
 //! - `core`: the server against nats-server.
 //! - `jetstream`: what both keep, on disk and in memory, against nats-server.
+//! - `mqtt`: MQTT, and messages between it and NATS, against nats-server and mosquitto.
 //! - `micro`: the engine's parts on one core.
 //! - `replay`: the library's subjects in the grid of RxPerfTests, messages 1,000 to 1,000,000 by
 //!   subscribers 1 to 16, each flavour in both forms, beside a limit written by hand for just that load
@@ -30,6 +31,7 @@ mod hubs;
 mod jetstream;
 mod jvm;
 mod micro;
+mod mqtt;
 mod replay;
 mod report;
 mod rxjava;
@@ -55,6 +57,8 @@ enum Command {
     Core(core_nats::Arguments),
     /// JetStream against nats-server: publishing, consuming, key-value, recovery, disk and memory
     Jetstream(jetstream::Arguments),
+    /// MQTT against nats-server and mosquitto: each QoS, to and from NATS, idle clients
+    Mqtt(mqtt::Arguments),
     /// The engine's parts on one core: matcher, parser, shard; time and allocations
     Micro(micro::Arguments),
     /// Hubs: a broadcast to 64 to 100,000 consumers, against other crates and Pekko; merge, partition
@@ -109,6 +113,10 @@ fn main() -> Result<()> {
         Command::Jetstream(arguments) => {
             servers::process::end_children_on_signals()?;
             jetstream::run(&arguments)
+        }
+        Command::Mqtt(arguments) => {
+            servers::process::end_children_on_signals()?;
+            mqtt::run(&arguments)
         }
         Command::Hubs(arguments) => hubs::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),
