@@ -6,6 +6,8 @@ import subprocess
 from harness.report import check
 from mqtt.case import case
 
+GROUP = "programs"
+
 INTEROP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SECONDS_MAX = 300
 
@@ -25,11 +27,11 @@ def play(broker, folder: str, *command: str):
     check(ended and done.returncode == 0, f"it ended early: {done.stderr[-500:]}")
 
 
-@case("MQTT.js")
-def its_cases(broker):
+@case(GROUP)
+def mqtt_js(broker):
     play(broker, "javascript", "node", "mqtt.mjs")
 
 
-@case("rumqttc")
-def its_cases_(broker):
+@case(GROUP)
+def rumqttc(broker):
     play(broker, "rust", os.path.join("target", "debug", "fanline-interop"), "mqtt")

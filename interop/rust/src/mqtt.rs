@@ -37,7 +37,9 @@ impl<'a> Wants<'a> {
 
 /// What a client hears.
 enum Heard {
-    Connected { session_present: bool },
+    Connected {
+        session_present: bool,
+    },
     Subscribed,
     Message(Message),
     /// A PUBACK or a PUBCOMP.
@@ -90,7 +92,8 @@ macro_rules! client {
 
             async fn next(&mut self) -> anyhow::Result<Heard> {
                 let next = timeout(WAIT, self.heard.recv()).await;
-                next.context("nothing came")?.context("the connection ended")
+                next.context("nothing came")?
+                    .context("the connection ended")
             }
 
             async fn subscribe(&mut self, topic: &str, qos: u8) -> Outcome {
@@ -105,7 +108,9 @@ macro_rules! client {
             async fn publish_all(&mut self, topic: &str, qos: u8, payloads: &[String]) -> Outcome {
                 for payload in payloads {
                     let payload = payload.clone().into_bytes();
-                    self.client.publish(topic, level(qos), false, payload).await?;
+                    self.client
+                        .publish(topic, level(qos), false, payload)
+                        .await?;
                 }
                 let mut due = if qos == 0 { 0 } else { payloads.len() };
                 while due > 0 {
@@ -154,7 +159,9 @@ macro_rules! client {
                 receiver.subscribe(&topic, qos).await?;
                 sender.publish_all(&topic, qos, &numbers(1000)).await?;
                 equal(&receiver.payloads(1000).await?, &numbers(1000), "payloads")?;
-                sender.publish_all(&topic, qos, &["last".to_owned()]).await?;
+                sender
+                    .publish_all(&topic, qos, &["last".to_owned()])
+                    .await?;
                 equal(&receiver.message().await?.qos, &qos, "QoS")?;
             }
             sender.leave().await?;
@@ -200,7 +207,10 @@ macro_rules! client {
         pub async fn what_is_retained_waits(port: u16) -> Outcome {
             let topic = name("retained");
             let sender = Client::open(&Wants::plain(port, &name("sender"))).await?;
-            sender.client.publish(&topic, level(0), true, "kept").await?;
+            sender
+                .client
+                .publish(&topic, level(0), true, "kept")
+                .await?;
             sender.leave().await?;
             let mut later = Client::open(&Wants::plain(port, &name("later"))).await?;
             later.client.subscribe(&topic, level(1)).await?;

@@ -103,12 +103,7 @@ fn topic(subject: &str) -> String {
 }
 
 /// Sends one message across and takes what comes for what will come.
-fn learn(
-    from: Side,
-    subscriber: &dyn Client,
-    subject: &str,
-    payload: &[u8],
-) -> Result<Vec<u8>> {
+fn learn(from: Side, subscriber: &dyn Client, subject: &str, payload: &[u8]) -> Result<Vec<u8>> {
     let publisher = from.publisher(usize::MAX)?;
     let mut stream = publisher.stream();
     std::io::Write::write_all(&mut stream, &from.publication(subject, payload))?;

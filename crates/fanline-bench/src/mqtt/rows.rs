@@ -47,7 +47,9 @@ impl Row {
     /// As reports show it.
     pub(crate) fn case(&self) -> Case {
         let (rate, headline) = match self.work {
-            Work::Full { subscribers: 2.., .. } => ("deliveries/s", Metric::Rate),
+            Work::Full {
+                subscribers: 2.., ..
+            } => ("deliveries/s", Metric::Rate),
             Work::Full { .. } | Work::Flow(_) => ("messages/s", Metric::Rate),
             Work::Idle { .. } => ("messages/s", Metric::IdleMemory),
         };
@@ -177,7 +179,11 @@ mod tests {
     fn mosquitto_is_asked_for_no_nats() {
         for row in ROWS {
             if let Some(Work::Full { from, to, .. }) = row.work(System::Mosquitto) {
-                assert!(from == Protocol::Mqtt && to == Protocol::Mqtt, "{}", row.name);
+                assert!(
+                    from == Protocol::Mqtt && to == Protocol::Mqtt,
+                    "{}",
+                    row.name
+                );
             }
         }
     }

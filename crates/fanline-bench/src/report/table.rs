@@ -48,7 +48,11 @@ fn table(report: &Report, style: TableStyle) -> Table {
         header.extend([system.label(), "min..max"]);
     }
     header.push("ratio");
-    header.extend(columns.contains(&System::Mosquitto).then_some("to mosquitto"));
+    header.extend(
+        columns
+            .contains(&System::Mosquitto)
+            .then_some("to mosquitto"),
+    );
     let figures = header.len() - 2;
     header.extend(["target", "verdict"]);
     let mut table = Table::new();
@@ -88,9 +92,7 @@ fn line(row: &Row, columns: &[System], metric: Metric, title: &str) -> Vec<Strin
             format!("{}..{}", write(summary.min), write(summary.max))
         }));
     }
-    let others = columns
-        .iter()
-        .filter(|system| **system != System::Fanline);
+    let others = columns.iter().filter(|system| **system != System::Fanline);
     for &other in others {
         let ratio = row.ratio_to(other, metric);
         cells.push(ratio.map_or_else(String::new, |ratio| format!("{}×", three_digits(ratio))));

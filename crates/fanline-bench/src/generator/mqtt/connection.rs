@@ -22,10 +22,7 @@ impl Connection {
         stream.set_read_timeout(Some(STALL_LIMIT))?;
         stream.set_write_timeout(Some(STALL_LIMIT))?;
         let connection = Self { stream };
-        let body = connection.ask(
-            &packets::connect(client_id, is_clean),
-            packets::CONNACK,
-        )?;
+        let body = connection.ask(&packets::connect(client_id, is_clean), packets::CONNACK)?;
         ensure!(body.get(1) == Some(&0), "refused with {body:?}");
         Ok(connection)
     }

@@ -84,11 +84,17 @@ mod tests {
 
     #[test]
     fn packets_are_as_the_text_has_them() {
-        assert_eq!(connect("ab", true), b"\x10\x0e\0\x04MQTT\x04\x02\0\0\0\x02ab");
+        assert_eq!(
+            connect("ab", true),
+            b"\x10\x0e\0\x04MQTT\x04\x02\0\0\0\x02ab"
+        );
         assert_eq!(subscribe(258, "a/b", 1), b"\x82\x08\x01\x02\0\x03a/b\x01");
         assert_eq!(publish("a", b"hi"), b"\x30\x05\0\x01ahi");
         let (bytes, place) = numbered_publish("a", b"hi", 2);
-        assert_eq!((bytes.as_slice(), place), (&b"\x34\x07\0\x01a\0\0hi"[..], 5));
+        assert_eq!(
+            (bytes.as_slice(), place),
+            (&b"\x34\x07\0\x01a\0\0hi"[..], 5)
+        );
         let long = publish("a", &[b'x'; 200]);
         assert_eq!(&long[..3], b"\x30\xcb\x01");
         let mut out = Vec::new();
