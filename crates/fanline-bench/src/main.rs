@@ -5,6 +5,7 @@
 //!
 //! - `core`: the server against nats-server.
 //! - `jetstream`: what both keep, on disk and in memory, against nats-server.
+//! - `transports`: the server over TLS and WebSocket, against nats-server.
 //! - `mqtt`: MQTT, and messages between it and NATS, against nats-server and mosquitto.
 //! - `micro`: the engine's parts on one core.
 //! - `replay`: the library's subjects in the grid of RxPerfTests, messages 1,000 to 1,000,000 by
@@ -37,6 +38,7 @@ mod report;
 mod rxjava;
 mod schedulers;
 mod servers;
+mod transports;
 mod turns;
 
 use anyhow::Result;
@@ -57,6 +59,8 @@ enum Command {
     Core(core_nats::Arguments),
     /// JetStream against nats-server: publishing, consuming, key-value, recovery, disk and memory
     Jetstream(jetstream::Arguments),
+    /// TLS and WebSocket against nats-server: throughput, handshakes
+    Transports(transports::Arguments),
     /// MQTT against nats-server and mosquitto: each QoS, to and from NATS, idle clients
     Mqtt(mqtt::Arguments),
     /// The engine's parts on one core: matcher, parser, shard; time and allocations
@@ -117,6 +121,10 @@ fn main() -> Result<()> {
         Command::Mqtt(arguments) => {
             servers::process::end_children_on_signals()?;
             mqtt::run(&arguments)
+        }
+        Command::Transports(arguments) => {
+            servers::process::end_children_on_signals()?;
+            transports::run(&arguments)
         }
         Command::Hubs(arguments) => hubs::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),

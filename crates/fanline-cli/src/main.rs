@@ -6,6 +6,7 @@ mod bench;
 mod commands;
 mod compat;
 mod connection;
+mod dump;
 mod failure;
 mod files;
 mod jetstream;
@@ -19,6 +20,7 @@ mod serve;
 mod show;
 mod table;
 mod terminal;
+mod tls;
 mod value;
 mod values;
 

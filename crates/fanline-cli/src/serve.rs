@@ -4,17 +4,20 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Args;
-use fanline_server::config::{self, ConfigError, Loaded, LogOptions};
+use fanline_server::config::{self, ConfigError, Fault, Loaded, LogOptions};
 use fanline_server::{
-    Addresses, Cipher, Encryption, Handle, JetStreamOptions, Secret, Server, StartError,
-    StoreKeyError, SyncMode,
+    Addresses, Cipher, Encryption, Handle, JetStreamOptions, Options, Secret, Server, StartError,
+    StoreKeyError, SyncMode, WebSocketOptions,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::dump;
 use crate::log::{self, LogFormat, LogSettings};
 use crate::notify::{self, State};
+use crate::tls::TlsFlags;
 use crate::values;
 
 /// Run a server.
@@ -25,10 +28,11 @@ Examples:
   fanline serve --listen 0.0.0.0:4222 --auth s3cret --monitor 127.0.0.1:8222
   fanline serve --store-dir /var/lib    streams are kept in /var/lib/fanline
   fanline serve --config fanline.conf   a configuration file; flags override it
+  fanline serve --tls-cert server.pem --tls-key server.key --websocket 9222
   fanline -p 4222 -m 8222 -D          nats-server's own flags work too
 
 Ctrl-C and SIGTERM stop it, SIGUSR2 sends the clients away first, SIGUSR1 opens the log file again,
-SIGHUP has it read the configuration file again.")]
+SIGHUP has it read the configuration file again, SIGQUIT says what its threads do and ends it with 2.")]
 pub(crate) struct ServeArgs {
     /// Read a configuration file, in nats-server's grammar: docs/configuration.md
     #[arg(short, long, value_name = "FILE")]
@@ -42,6 +46,21 @@ pub(crate) struct ServeArgs {
     /// Where monitoring is served over HTTP; off when left out
     #[arg(long, value_name = "HOST:PORT", value_parser = values::host_and_port)]
     monitor: Option<(String, u16)>,
+    /// Where WebSocket clients connect, over TLS if other clients do; off when left out
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = values::maybe_host_and_port)]
+    websocket: Option<(Option<String>, u16)>,
+    /// Speak TLS with this certificate, the server's own first in a PEM file
+    #[arg(long, alias = "tlscert", value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Key of --tls-cert
+    #[arg(long, alias = "tlskey", value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Authorities that clients' certificates must come from, as a PEM file [default: the system's]
+    #[arg(long, alias = "tlscacert", value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// Clients must show a valid certificate
+    #[arg(long, alias = "tlsverify")]
+    tls_verify: bool,
     /// Threads that share the connections
     #[arg(long, value_name = "N")]
     shards: Option<NonZeroUsize>,
@@ -151,6 +170,8 @@ impl ServeArgs {
             loaded.set_user(name.clone(), password.clone());
         }
         let options = &mut loaded.options;
+        self.apply_tls(options)?;
+        self.apply_websocket(options);
         options.trace_protocol = loaded.log.trace;
         if let Some((host, port)) = &self.listen {
             (options.host, options.port) = (host.clone(), *port);
@@ -163,6 +184,36 @@ impl ServeArgs {
         limits.payload_bytes_max = self.max_payload.unwrap_or(limits.payload_bytes_max);
         limits.connections_max = self.max_connections.unwrap_or(limits.connections_max);
         Ok(loaded)
+    }
+
+    fn apply_tls(&self, options: &mut Options) -> Result<(), ConfigError> {
+        let flags = TlsFlags {
+            is_on: None,
+            verifies: self.tls_verify.then_some(true),
+            cert_file: self.tls_cert.clone(),
+            key_file: self.tls_key.clone(),
+            ca_file: self.tls_ca.clone(),
+        };
+        flags.apply(&mut options.tls).map_err(|reason| {
+            ConfigError::Values(vec![Fault {
+                place: None,
+                reason: reason.into(),
+            }])
+        })
+    }
+
+    /// A listener of the file goes on as it is set up there, only elsewhere.
+    fn apply_websocket(&self, options: &mut Options) {
+        let Some((host, port)) = &self.websocket else {
+            return;
+        };
+        let tls = &options.tls;
+        let websocket = options.websocket.get_or_insert_with(|| WebSocketOptions {
+            tls: tls.clone(),
+            ..WebSocketOptions::default()
+        });
+        values::set(&mut websocket.host, host);
+        websocket.port = *port;
     }
 
     fn apply_log(&self, log: &mut LogOptions) {
@@ -276,10 +327,9 @@ pub(crate) fn run(job: Job) -> ExitCode {
         }
         notify::tell(State::Ready);
         tokio::select! {
-            () = handle.wait() => {}
-            never = signals.obey(&handle, job) => match never {},
+            () = handle.wait() => ExitCode::SUCCESS,
+            code = signals.obey(&handle, job) => code,
         }
-        ExitCode::SUCCESS
     })
 }
 
@@ -288,12 +338,16 @@ fn fail(text: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// As Go's runtime ends a program that gets SIGQUIT.
+const QUIT_CODE: u8 = 2;
+
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
     reopen: Signal,
     lame_duck: Signal,
     reload: Signal,
+    quit: Signal,
 }
 
 impl Signals {
@@ -304,12 +358,16 @@ impl Signals {
             reopen: signal(SignalKind::user_defined1())?,
             lame_duck: signal(SignalKind::user_defined2())?,
             reload: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
         })
     }
 
-    /// Does what signals ask for, until the server has stopped and nobody polls it any more.
-    async fn obey(mut self, handle: &Handle, mut job: Job) -> std::convert::Infallible {
+    /// Does what signals ask for, until the server has stopped and nobody polls it any more, or until
+    /// one ends the process at once: then it returns with which code.
+    async fn obey(mut self, handle: &Handle, mut job: Job) -> ExitCode {
+        let started = Instant::now();
         let mut is_lame_duck = false;
+        let mut requests = handle.reload_requests();
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => {
@@ -337,15 +395,31 @@ impl Signals {
                 }
                 _ = self.reload.recv() => {
                     tracing::info!("Trapped \"hangup\" signal");
-                    notify::tell(State::Reloading);
-                    if let Err(why) = reload(handle, &mut job) {
-                        tracing::error!("Failed to reload server configuration: {why}");
-                    }
-                    notify::tell(State::Ready);
+                    // Why not is in the log.
+                    let _ = reload_and_tell(handle, &mut job);
+                }
+                Some(request) = requests.next() => {
+                    tracing::info!("The system account asks for a reload");
+                    request.answer(reload_and_tell(handle, &mut job));
+                }
+                _ = self.quit.recv() => {
+                    eprint!("{}", dump::text(handle, started.elapsed()));
+                    return ExitCode::from(QUIT_CODE);
                 }
             }
         }
     }
+}
+
+/// Reloads, and says so to the supervisor and the log.
+fn reload_and_tell(handle: &Handle, job: &mut Job) -> Result<(), String> {
+    notify::tell(State::Reloading);
+    let outcome = reload(handle, job);
+    if let Err(why) = &outcome {
+        tracing::error!("Failed to reload server configuration: {why}");
+    }
+    notify::tell(State::Ready);
+    outcome
 }
 
 /// Reads the configuration again and goes on with it: with all of it, or with none of it.
@@ -403,6 +477,9 @@ fn welcome(addresses: &Addresses, store: Option<&Path>) -> String {
     if let Some(monitoring) = addresses.monitoring {
         text += &format!("Monitoring is on http://{}/\n", reachable(monitoring));
     }
+    if let Some(websocket) = addresses.websocket {
+        text += &format!("WebSocket clients connect to {}\n", reachable(websocket));
+    }
     if let Some(store) = store {
         let store = store.display();
         text += &format!("Streams (JetStream) are kept in {store}\n");
@@ -436,6 +513,26 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flags_set_up_tls_and_websocket() {
+        let flags = ServeArgs {
+            websocket: Some((None, 9222)),
+            tls_cert: Some("a.pem".into()),
+            tls_key: Some("a.key".into()),
+            ..ServeArgs::default()
+        };
+        let options = flags.loaded().expect("they are in order").options;
+        let websocket = options.websocket.expect("it is on");
+        assert_eq!((&*websocket.host, websocket.port), ("127.0.0.1", 9222));
+        assert!(websocket.tls.is_some() && websocket.tls == options.tls);
+        let flags = ServeArgs {
+            tls_verify: true,
+            ..ServeArgs::default()
+        };
+        let why = flags.loaded().expect_err("there is no certificate");
+        assert!(why.to_string().contains("certificate"), "{why}");
+    }
 
     #[test]
     fn the_welcome_says_who_can_reach_it() {

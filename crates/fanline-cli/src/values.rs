@@ -199,6 +199,16 @@ pub(crate) fn host_and_port(text: &str) -> Result<(String, u16), String> {
     }
 }
 
+/// `9222`, or `HOST:PORT`.
+pub(crate) fn maybe_host_and_port(text: &str) -> Result<(Option<String>, u16), String> {
+    if let Ok(port) = text.parse() {
+        return Ok((None, port));
+    }
+    host_and_port(text)
+        .map(|(host, port)| (Some(host), port))
+        .map_err(|_| "expected PORT or HOST:PORT such as 9222 or 127.0.0.1:9222".into())
+}
+
 /// Sets a field that was named.
 pub(crate) fn set<T: Clone>(field: &mut T, named: &Option<T>) {
     if let Some(value) = named {
@@ -278,6 +288,11 @@ mod tests {
         );
         for wrong in ["4222", ":4222", "::1:4222", "h:", "h:65536"] {
             assert!(host_and_port(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(maybe_host_and_port("9222"), Ok((None, 9222)));
+        assert_eq!(maybe_host_and_port("h:1"), Ok((Some("h".into()), 1)));
+        for wrong in ["", "h", ":1", "65536", "h:"] {
+            assert!(maybe_host_and_port(wrong).is_err(), "{wrong}");
         }
     }
 }

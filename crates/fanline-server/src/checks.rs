@@ -4,6 +4,7 @@
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use fanline_engine::access::{Check, Grant};
 use tokio::sync::oneshot;
@@ -32,6 +33,14 @@ impl Checks {
     }
 }
 
+/// What the clock says, in seconds since 1970: tokens hold for a while.
+pub(crate) fn unix_seconds() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
+}
+
 fn start() -> Sender<Job> {
     let (jobs, next) = channel();
     let next = Arc::new(Mutex::new(next));
@@ -55,7 +64,7 @@ fn work(next: &Mutex<Receiver<Job>>) {
         };
         let Ok((check, tell)) = job else { return };
         if !tell.is_closed() {
-            drop(tell.send(check.perform()));
+            drop(tell.send(check.perform(unix_seconds())));
         }
     }
 }

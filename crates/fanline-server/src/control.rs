@@ -1,24 +1,31 @@
 //! The thread that accepts connections, serves monitoring, and stops the server.
 
+use std::cell::OnceCell;
 use std::io;
 use std::net::TcpListener;
 #[cfg(unix)]
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
+use crate::client::{Client, ConnectOptions};
 use crate::keeper;
-use crate::monitoring;
-use crate::server::{Shared, Sockets};
+use crate::monitoring::{self, EVENTS_MAX, Monitor, System};
+use crate::server::{IN_PROCESS_PIPE_BYTES, Shared, Sockets};
 use crate::shell::{Command, Incoming, Listener, Transport};
 
 /// How long it is waited for the keeper to tell clients that the server stops.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
+
+/// How long connections wait to be accepted until the system account answers, so that the first of them
+/// is answered too.
+const SYSTEM_START_MAX: Duration = Duration::from_secs(1);
 
 /// What a handle asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +49,15 @@ impl Control {
         sockets: Sockets,
         mut orders: mpsc::UnboundedReceiver<Order>,
     ) {
+        let monitor = Rc::new(Monitor::new(Arc::clone(&self.shared)));
+        let system = Rc::new(OnceCell::new());
+        let starting = start_system(Rc::clone(&monitor), Rc::clone(&system));
+        let starting = tokio::task::spawn_local(starting);
+        // It goes on, should it take longer.
+        let _ = tokio::time::timeout(SYSTEM_START_MAX, starting).await;
         if let Some(listener) = sockets.monitoring {
-            let shared = Arc::clone(&self.shared);
             tokio::task::spawn_local(async move {
-                if let Err(error) = monitoring::serve(listener, shared).await {
+                if let Err(error) = monitoring::serve(listener, monitor).await {
                     error!("Monitoring ended: {error}");
                 }
             });
@@ -65,11 +77,13 @@ impl Control {
             std::future::pending::<()>().await;
         }
         if order == Some(Order::LameDuck) {
+            announce(&system, "LAMEDUCK").await;
             tokio::select! {
                 () = self.go_away() => {}
                 () = stop_ordered(&mut orders) => {}
             }
         }
+        announce(&system, "SHUTDOWN").await;
         self.stop().await;
     }
 
@@ -125,6 +139,33 @@ impl Control {
         info!("Server Exiting..");
         // Nobody may be waiting.
         let _ = self.stopped.send(true);
+    }
+}
+
+/// Binds the server's own client to the system account.
+async fn start_system(monitor: Rc<Monitor>, system: Rc<OnceCell<Rc<System>>>) {
+    let shared = &monitor.shared;
+    let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
+    let (to, events) = mpsc::channel(EVENTS_MAX);
+    shared.assign_insider(theirs);
+    let _ = shared.common.events.set(to);
+    let started = async {
+        let client = Client::over(ours, &ConnectOptions::insider()).await?;
+        System::start(client, Rc::clone(&monitor), events).await
+    };
+    match started.await {
+        Ok(started) => drop(system.set(started)),
+        // It stops before it has started.
+        Err(error) => debug!("The system account is not served: {error}"),
+    }
+}
+
+/// Tells the system account what becomes of the server.
+async fn announce(system: &OnceCell<Rc<System>>, word: &str) {
+    /// Longer than this nobody waits for it.
+    const PATIENCE: Duration = Duration::from_millis(500);
+    if let Some(system) = system.get() {
+        let _ = tokio::time::timeout(PATIENCE, system.announce(word)).await;
     }
 }
 

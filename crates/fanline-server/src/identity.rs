@@ -21,6 +21,19 @@ pub(crate) fn new_nonce() -> String {
     }
 }
 
+/// An id for an event: 22 characters that no other event has.
+pub(crate) fn new_event_id() -> String {
+    /// What an id is made of.
+    const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut number = u128::from(random_u64()) << 64 | u128::from(random_u64());
+    let digits = (0..22).map(|_| {
+        let digit = usize::try_from(number % 62).unwrap_or(0);
+        number /= 62;
+        char::from(ALPHABET[digit])
+    });
+    digits.collect()
+}
+
 /// An id in the form of a server's public nkey: `N`, and 55 more characters of base32.
 pub(crate) fn new_server_id() -> String {
     const PREFIX_SERVER: u8 = 13 << 3;

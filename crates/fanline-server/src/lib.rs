@@ -42,6 +42,8 @@ mod listen;
 mod monitoring;
 mod options;
 mod ports_file;
+mod reloads;
+mod resolver;
 mod server;
 mod shell;
 mod sync;
@@ -52,8 +54,11 @@ pub use fanline_engine::access;
 pub use keeper::StoreKeyError;
 pub use options::{
     Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,
-    Options, Origin, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
+    Options, Origin, ResolverOptions, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion,
+    WebSocketOptions,
 };
+pub use reloads::{ReloadRequest, ReloadRequests};
+pub use resolver::{Directory, DirectoryOptions, StoreError, Stored};
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 
 /// The Rust code in the README compiles and runs as part of the tests.

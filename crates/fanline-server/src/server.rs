@@ -7,20 +7,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use fanline_engine::access::{AccessConfig, AccessError};
-use fanline_engine::{Access, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold};
+use fanline_engine::access::jwt::{AccountClaims, Unverified};
+use fanline_engine::access::{AccessConfig, AccessError, OperatorError, WebSocketAccess};
+use fanline_engine::{
+    Access, Auth, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold,
+};
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
-use crate::checks::Checks;
+use crate::checks::{Checks, unix_seconds};
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
 use crate::keeper::StoreKeyError;
 use crate::options::{Addresses, Options, TlsOptions, WebSocketOptions};
+use crate::reloads::{ReloadRequests, Reloader};
 use crate::shell::{self, Command, Common, Listeners, Mailbox, Transport, WebSocketListener};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::tls::{Tls, TlsError};
-use crate::{identity, keeper, listen, ports_file};
+use crate::{identity, keeper, listen, ports_file, resolver};
 
 /// The nats-server version that clients are told, because they branch on it.
 pub const COMPATIBLE_VERSION: &str = "2.15.2";
@@ -28,7 +32,7 @@ pub const COMPATIBLE_VERSION: &str = "2.15.2";
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Bytes in the pipe between a server and a client in its own process, in each direction.
-const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
+pub(crate) const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +89,9 @@ pub enum StartError {
         /// What is wrong with the key.
         source: StoreKeyError,
     },
+    /// What accounts are looked for in cannot be used.
+    #[error("the resolver of accounts could not start: {}", plain(.0))]
+    Resolver(io::Error),
     /// What streams keep could not be taken back.
     #[error("JetStream could not start: {}", plain(.0))]
     Keeper(io::Error),
@@ -147,6 +154,10 @@ pub(crate) type StartKeeper =
 pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Handle, StartError> {
     let keepers = usize::from(keeper.is_some());
     check(&options, SHARDS_MAX - keepers)?;
+    let options = Options {
+        auth: auth(&options.auth, options.websocket.as_ref())?,
+        ..options
+    };
     let listeners = listeners(&options)?;
     let sockets = Sockets::bind(&options)?;
     let addresses = sockets.addresses()?;
@@ -167,7 +178,9 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         mailboxes: (0..shards + keepers).map(|_| Mailbox::default()).collect(),
         keeper: OnceLock::new(),
         checks: Checks::default(),
+        resolver: OnceLock::new(),
         started: Instant::now(),
+        events: OnceLock::new(),
         listeners,
         connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
     });
@@ -181,6 +194,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         started_at: SystemTime::now(),
         info,
         options: Mutex::new(Arc::new(options)),
+        reloader: Reloader::new(),
         addresses,
     });
     launch(shared, keeper, sockets, files)
@@ -249,6 +263,18 @@ fn listeners(options: &Options) -> Result<Listeners, StartError> {
     })
 }
 
+/// What clients must show, with what those show who come over WebSocket.
+fn auth(auth: &Auth, websocket: Option<&WebSocketOptions>) -> Result<Auth, StartError> {
+    let own = websocket.map(WebSocketOptions::access).transpose();
+    let own = own.map_err(StartError::Option)?.unwrap_or_default();
+    if own == WebSocketAccess::default() {
+        return Ok(auth.clone());
+    }
+    let access = auth.directory().with_websocket(own);
+    let access = access.map_err(|error| StartError::Option(format!("websocket: {error}")))?;
+    Ok(Auth::Directory(Arc::new(access)))
+}
+
 fn limits(options: &Options) -> Limits {
     let websocket = options.websocket.as_ref();
     Limits {
@@ -270,6 +296,8 @@ pub(crate) struct Shared {
     pub(crate) started_at: SystemTime,
     pub(crate) info: ServerInfo,
     options: Mutex<Arc<Options>>,
+    /// Who reads the configuration again when the system account asks for it.
+    pub(crate) reloader: Reloader,
     pub(crate) addresses: Addresses,
 }
 
@@ -284,6 +312,31 @@ impl Shared {
     pub(crate) fn options(&self) -> Arc<Options> {
         let options = self.options.lock();
         Arc::clone(&options.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has the server know one more account, or know it by a newer token.
+    pub(crate) fn add_account(&self, account: &str, token: &str) -> Result<(), OperatorError> {
+        let claims = Unverified::<AccountClaims>::read(token)?;
+        let subject = &claims.peek().subject;
+        if subject != account {
+            return Err(OperatorError::Other(subject.clone(), account.into()));
+        }
+        let current = self.access.lock();
+        let mut current = current.unwrap_or_else(PoisonError::into_inner);
+        let next = Arc::new(current.with_account(token, unix_seconds())?);
+        *current = Arc::clone(&next);
+        // Under the lock, so that all hear of several in the same order.
+        self.tell_keeper(&next);
+        self.tell_all(|| Command::ReplaceAccess(Arc::clone(&next)));
+        Ok(())
+    }
+
+    /// Has one shard do something.
+    pub(crate) fn tell(&self, shard: usize, command: Command) {
+        if let Some(shard) = self.shards.get(shard) {
+            // One that is gone has nobody left to do it for.
+            let _ = shard.send(command);
+        }
     }
 
     /// Has the keeper go by other accounts.
@@ -315,6 +368,16 @@ impl Shared {
         });
     }
 
+    /// Has the first shard serve the server's own client in the system account.
+    pub(crate) fn assign_insider(&self, stream: tokio::io::DuplexStream) {
+        let _ = self.shards[0].send(Command::Serve {
+            transport: Transport::Insider(stream),
+            // Not one that a client could have.
+            cid: 0,
+            is_full: false,
+        });
+    }
+
     /// The shard with the most connections.
     pub(crate) fn fullest_shard(&self) -> &mpsc::UnboundedSender<Command> {
         let counts = self
@@ -336,7 +399,7 @@ impl Shared {
 /// A running server.
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     orders: mpsc::UnboundedSender<Order>,
     stopped: watch::Receiver<bool>,
 }
@@ -362,6 +425,11 @@ impl Handle {
         &self.shared.addresses
     }
 
+    /// How many connections there are. It is out of date when it is read.
+    pub fn connections(&self) -> usize {
+        self.shared.common.connection_count()
+    }
+
     /// Asks the server to stop: what is queued for clients is written as far as they take it at
     /// once, and all connections are closed. Returns before that is done; see [`Handle::wait`].
     pub fn shutdown(&self) {
@@ -376,14 +444,18 @@ impl Handle {
 
     /// Has the server admit clients by other users, accounts and permissions from now on. Clients whose
     /// user is gone or has other credentials are sent away with `Authorization Violation`; the others
-    /// stay, and what they are subscribed to and may not be any more is dropped.
+    /// stay, and what they are subscribed to and may not be any more is dropped. What WebSocket clients
+    /// show in place of others stays as it is, unless `config` says something else.
     ///
     /// # Errors
     /// When something is wrong with them: then everything stays as it is.
-    pub fn replace_access(&self, config: AccessConfig) -> Result<(), AccessError> {
+    pub fn replace_access(&self, mut config: AccessConfig) -> Result<(), AccessError> {
         let Ok(mut current) = self.shared.access.lock() else {
             return Ok(());
         };
+        if config.websocket == WebSocketAccess::default() {
+            config.websocket = current.websocket_access();
+        }
         let next = Arc::new(current.successor(config)?);
         *current = Arc::clone(&next);
         // Under the lock, so that all hear of several in the same order.
@@ -410,6 +482,10 @@ impl Handle {
         let shared = &self.shared;
         check(&options, SHARDS_MAX)?;
         let before = shared.options();
+        let options = Options {
+            auth: auth(&options.auth, before.websocket.as_ref())?,
+            ..options
+        };
         if let Some(path) = &options.pid_file
             && before.pid_file.as_ref() != Some(path)
         {
@@ -422,8 +498,15 @@ impl Handle {
         let Ok(mut current) = shared.access.lock() else {
             return Ok(());
         };
+        let wrong = |error: &dyn std::fmt::Display| StartError::Option(error.to_string());
         let access = options.auth.directory().in_place_of(&current);
-        let access = Arc::new(access.map_err(|error| StartError::Option(error.to_string()))?);
+        let mut access = access.map_err(|error| wrong(&error))?;
+        if access.operators().is_some() {
+            // What accounts import may be of those that were found since the start.
+            let settled = access.with_accounts(&[], unix_seconds());
+            access = settled.map_err(|error| wrong(&error))?;
+        }
+        let access = Arc::new(access);
         self.reload_tls()?;
         let options = Options {
             limits: Limits {
@@ -462,6 +545,12 @@ impl Handle {
             Command::Reload(Arc::clone(&config), Box::new(info.clone()), access)
         });
         Ok(())
+    }
+
+    /// What users of the system account ask to have reloaded. From now on it goes here, and nowhere else;
+    /// as long as nobody looks, they are told that there is nothing to reload.
+    pub fn reload_requests(&self) -> ReloadRequests {
+        self.shared.reloader.listen()
     }
 
     /// Reads the certificates, keys and authorities of all listeners again, for the connections
@@ -584,6 +673,9 @@ fn server_info(options: &Options, addresses: &Addresses) -> ServerInfo {
             .zip(addresses.websocket)
             .map(|(websocket, address)| Box::new(websocket_info(websocket, address))),
         lame_duck: false,
+        started_at: SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default(),
     }
 }
 
@@ -703,6 +795,11 @@ fn launch(
         let thread = std::thread::Builder::new().name(format!("shard-{index}"));
         let run = move || shell::block_on(shell::run(index, info, common, inbox)).map(drop);
         threads.push(thread.spawn(run).map_err(StartError::Thread)?);
+    }
+    if let Some(resolver) = &shared.options().resolver {
+        let wanted = resolver::start(resolver, &shared).map_err(StartError::Resolver)?;
+        // Nobody else sets it.
+        let _ = shared.common.resolver.set(wanted);
     }
     log_ready(&shared.options(), &shared.addresses);
     let (orders, inbox) = mpsc::unbounded_channel();

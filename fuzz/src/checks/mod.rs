@@ -3,6 +3,7 @@
 
 pub mod connect;
 pub mod filter;
+pub mod jwt;
 pub mod parser;
 pub mod proxy;
 pub mod session;

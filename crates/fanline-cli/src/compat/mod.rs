@@ -13,6 +13,7 @@ use fanline_server::{COMPATIBLE_VERSION, Options, VERSION};
 use flags::{Flag, Given};
 
 use crate::serve::{self, Job, Reread, Style};
+use crate::tls::TlsFlags;
 use crate::values;
 
 /// nats-server's name: started under it, the program speaks as nats-server does.
@@ -168,6 +169,9 @@ fn read(program: &str, arguments: &[String]) -> Result<Request, Refusal> {
     if is_on(Flag::Help) {
         return Ok(Request::Print(usage::usage(program)));
     }
+    if is_on(Flag::HelpTls) {
+        return Ok(Request::Print(usage::tls_usage(program)));
+    }
     if let Some(word) = words.first() {
         return match word.to_lowercase().as_str() {
             "version" => Ok(Request::Print(version(program))),
@@ -228,8 +232,6 @@ fn refuse_unsupported(given: &[Given]) -> Result<(), Refusal> {
             continue;
         }
         let what = match flag {
-            Flag::Tls | Flag::HelpTls => "TLS",
-            Flag::MonitorTlsPort => "monitoring over HTTPS",
             Flag::Cluster => "clustering",
             Flag::TracedPayloadMax => "a limit for traced payloads",
             Flag::Profile => "profiling over HTTP",
@@ -248,6 +250,9 @@ struct Setup {
     warnings: Vec<String>,
     /// The monitoring port, before the host is known.
     monitor: Option<u16>,
+    /// The same over HTTPS; there is one of the two at most.
+    monitor_tls: Option<u16>,
+    tls: TlsFlags,
     user: Option<String>,
     password: Option<String>,
     token: Option<String>,
@@ -260,6 +265,8 @@ impl Setup {
             loaded,
             warnings: Vec::new(),
             monitor: None,
+            monitor_tls: None,
+            tls: TlsFlags::default(),
             user: None,
             password: None,
             token: None,
@@ -279,6 +286,7 @@ impl Setup {
             }
             Flag::Name => options.server_name = value.text(),
             Flag::MonitorPort => self.monitor = port(name, value.number())?,
+            Flag::MonitorTlsPort => self.monitor_tls = port(name, value.number())?,
             Flag::PidFile => options.pid_file = value.text().map(Into::into),
             Flag::PortsFileDir => options.ports_file_dir = value.text().map(Into::into),
             Flag::ClientAdvertise => options.client_advertise = value.text(),
@@ -303,10 +311,14 @@ impl Setup {
             Flag::Token => self.token = value.text(),
             Flag::JetStream => self.jetstream = Some(value.is_on()),
             Flag::StoreDir => self.loaded.jetstream.store_dir = value.text().map(Into::into),
+            Flag::Tls => self.tls.is_on = Some(value.is_on()),
+            Flag::TlsVerify => self.tls.verifies = Some(value.is_on()),
+            Flag::TlsCertificate => self.tls.cert_file = value.text().map(Into::into),
+            Flag::TlsKey => self.tls.key_file = value.text().map(Into::into),
+            Flag::TlsAuthorities => self.tls.ca_file = value.text().map(Into::into),
             // Answered or refused before.
             Flag::Help | Flag::HelpTls | Flag::Version | Flag::Signal | Flag::Config => {}
-            Flag::TestConfig | Flag::Tls | Flag::MonitorTlsPort | Flag::Cluster => {}
-            Flag::TracedPayloadMax | Flag::Profile => {}
+            Flag::TestConfig | Flag::Cluster | Flag::TracedPayloadMax | Flag::Profile => {}
         }
         Ok(())
     }
@@ -321,11 +333,9 @@ impl Setup {
         {
             return Err(Refusal::Other("server name cannot contain spaces".into()));
         }
-        if let Some(port) = self.monitor {
-            let known = options.monitoring.take().map(|(host, _)| host);
-            let host = known.unwrap_or_else(|| options.host.clone());
-            options.monitoring = Some((host, port));
-        }
+        let missing = |why: &str| Refusal::Other(why.into());
+        self.tls.apply(&mut options.tls).map_err(missing)?;
+        apply_monitor(options, self.monitor, self.monitor_tls)?;
         options.trace_protocol = loaded.log.trace;
         if self
             .jetstream
@@ -352,6 +362,28 @@ impl Setup {
         }
         Ok((self.loaded, self.warnings))
     }
+}
+
+/// The port of monitoring, over HTTP or HTTPS, in place of what a file says.
+fn apply_monitor(
+    options: &mut Options,
+    http: Option<u16>,
+    https: Option<u16>,
+) -> Result<(), Refusal> {
+    let port = match (http, https) {
+        (None, None) => return Ok(()),
+        (Some(http), Some(https)) => {
+            return Err(Refusal::Other(format!(
+                "can't specify both HTTP ({http}) and HTTPs ({https}) ports"
+            )));
+        }
+        (Some(port), None) | (None, Some(port)) => port,
+    };
+    options.monitoring_tls = https.is_some();
+    let known = options.monitoring.take().map(|(host, _)| host);
+    let host = known.unwrap_or_else(|| options.host.clone());
+    options.monitoring = Some((host, port));
+    Ok(())
 }
 
 /// A size in bytes, with a unit or without, as in nats-server's configuration.
@@ -496,9 +528,10 @@ mod tests {
         for (line, expected) in [
             ("-c none.conf", "open none.conf: no such file or directory"),
             ("-t", "must specify [-c, --config]"),
-            ("--tls", "TLS"),
-            ("--tlscert f", "TLS"),
-            ("-ms 8443", "HTTPS"),
+            ("--tls", "TLS Server certificate must be present"),
+            ("--tlscert f", "TLS Server private key must be present"),
+            ("--tlsverify --tlskey f", "certificate must be present"),
+            ("-m 8222 -ms 8443", "both HTTP (8222) and HTTPs (8443)"),
             ("--cluster nats://h:1", "clustering"),
             ("--routes nats://h:1", "clustering"),
             ("--log_format=xml", "expected text or json"),
@@ -517,5 +550,38 @@ mod tests {
             );
         }
         check("--tls=false", |request| options(request).2.len(), 0);
+    }
+
+    #[test]
+    fn flags_of_tls_become_options() {
+        let tls = |request| {
+            let tls = options(request).0.tls;
+            tls.map(|tls| {
+                let pair = &tls.certificates[0];
+                let files = (pair.cert_file.clone(), pair.key_file.clone());
+                (files, tls.ca_file, tls.client_certificates.is_required())
+            })
+        };
+        let files = || -> (PathBuf, PathBuf) { ("c".into(), "k".into()) };
+        check("--tls=false --tlscert c --tlskey k", tls, None);
+        for line in ["--tlscert c --tlskey k", "--tls --tlscert=c --tlskey=k"] {
+            check(line, tls, Some((files(), None, false)));
+        }
+        check(
+            "--tlsverify --tlscert c --tlskey k --tlscacert a",
+            tls,
+            Some((files(), Some("a".into()), true)),
+        );
+        let monitoring = |request| {
+            let (options, ..) = options(request);
+            (options.monitoring_tls, options.monitoring)
+        };
+        let line = "-ms 8443 --tlscert c --tlskey k";
+        check(line, monitoring, (true, Some(("0.0.0.0".into(), 8443))));
+        check(
+            "-m 8222",
+            monitoring,
+            (false, Some(("0.0.0.0".into(), 8222))),
+        );
     }
 }

@@ -130,6 +130,31 @@ fn a_server_reads_its_file_again() {
 }
 
 #[test]
+fn the_system_account_has_it_read_again() {
+    let accounts =
+        "accounts { SYS { users [ { user: sys, password: pw } ] } }\nsystem_account: SYS\n";
+    let config = Config::new(&format!("{accounts}max_payload: 2000"));
+    let mut server = Server::start(&["-c", config.path()]);
+    let id = (server.log.iter()).find_map(|line| line.split_once("ID:       "));
+    let id = id.map(|(_, id)| id.trim()).expect("it is logged");
+    let subject = format!("$SYS.REQ.SERVER.{id}.RELOAD");
+    let url = format!("nats://sys:pw@{}", server.address);
+    let ask = |server: &Server| {
+        let mut tool = server.tool(&["request", &subject, ""]);
+        let output = tool.env("FANLINE_URL", &url).output();
+        seen(&output.expect("the program runs")).1
+    };
+    config.write(&format!("{accounts}max_payload: 3000"));
+    let answer = ask(&server);
+    assert!(!answer.contains("error"), "{answer}");
+    server.expect_log("Reloaded: max_payload = 3000");
+    config.write(&format!("{accounts}zork: 1"));
+    let answer = ask(&server);
+    assert!(answer.contains("zork"), "{answer}");
+    server.expect_log("Failed to reload server configuration");
+}
+
+#[test]
 fn without_a_file_there_is_nothing_to_read_again() {
     let mut server = Server::start(&[]);
     server.signal("reload");

@@ -133,7 +133,9 @@ fn nats_servers_flags_are_obeyed_or_refused() {
         "flag needs an argument: -p\n",
     );
     check_as_nats_server(&["x"], 1, "", "nats-server: unrecognized command: \"x\"\n");
-    check_as_nats_server(&["--tls"], 1, "", "TLS is not supported");
+    let no_certificate = "nats-server: TLS Server certificate must be present and valid\n";
+    check_as_nats_server(&["--tls"], 1, "", no_certificate);
+    check_as_nats_server(&["--help_tls"], 0, "--tlsverify", "");
     check_as_nats_server(
         &["-n", "a b"],
         1,

@@ -157,3 +157,20 @@ fn the_service_manager_is_told() {
     assert!(server.wait().expect("a child").success());
     std::fs::remove_file(path).expect("removed");
 }
+
+/// As Go's runtime does for nats-server: what runs where, and the exit code 2.
+#[test]
+fn sigquit_tells_what_the_server_does() {
+    let mut server = Server::start(&["-n", "dumped"]);
+    // It is ready a moment before its last thread has a name; whom that thread serves can tell.
+    let status = server.tool(&["rtt", "--count", "1"]).status();
+    assert!(status.expect("the program runs").success());
+    server.ask_for_dump();
+    server.expect_log("SIGQUIT: quit");
+    server.expect_log(" connections on 127.0.0.1:");
+    if cfg!(target_os = "linux") {
+        server.expect_log("control");
+        server.expect_log("shard-0");
+    }
+    assert_eq!(server.wait().code(), Some(2));
+}

@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::fanline;
 
 /// Runs until it is stopped or dropped.
@@ -66,6 +68,13 @@ impl Server {
             .status()
             .expect("the program runs");
         assert!(status.success(), "{target}");
+    }
+
+    /// Sends SIGQUIT, for which `--signal` has no word.
+    pub(crate) fn ask_for_dump(&self) {
+        let process = i32::try_from(self.child.id()).expect("a process id");
+        let process = Pid::from_raw(process).expect("a process id");
+        kill_process(process, Signal::QUIT).expect("it runs");
     }
 
     /// Reads the log up to a line that contains `text`.

@@ -1,9 +1,11 @@
 //! Accounts: spaces of topics that know nothing of each other, but for what one exports and another
 //! imports.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::AccessError;
+use super::operator::Authority;
 use super::permissions::Permissions;
 use super::user::User;
 use crate::jetstream::AccountLimits as JetStreamLimits;
@@ -54,6 +56,8 @@ pub struct Account {
     pub mappings: Vec<Mapping>,
     /// Where traces of messages with a `traceparent` header go.
     pub trace_dest: Option<String>,
+    /// In operator mode, who signs its users.
+    pub authority: Option<Arc<Authority>>,
 }
 
 impl Account {

@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::account::AccountId;
+use super::callout::CalloutKey;
 use super::check::{Check, Proof};
 use super::nkey::{KeyKind, PublicKey};
+use super::operator::{JwtKey, UserLimits};
 use super::rights::Rights;
 use super::user::{ConnectionKind, Identity, Password, User, same};
+use super::websocket::Door;
 use super::{Access, Place};
 use crate::certificate::CertificateNames;
 use crate::shard::Peer;
@@ -44,8 +47,12 @@ pub struct Grant {
     pub user: Arc<str>,
     /// What it may do; everything when `None`.
     pub rights: Option<Arc<Rights>>,
+    /// What it may use beside others of its account.
+    pub limits: UserLimits,
     /// For how long, from the moment of the decision.
     pub expires_in: Option<Duration>,
+    /// Whether all that holds only behind a proxy that signs.
+    pub needs_proxy: bool,
     pub(super) key: Option<Key>,
 }
 
@@ -60,16 +67,38 @@ impl Grant {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Token(Password),
+    /// What the WebSocket listener asks for in place of the server.
+    WebSocketToken(Password),
+    WebSocketUser(String, Password),
     User(Identity, Vec<ConnectionKind>),
+    Jwt(Arc<JwtKey>),
+    Callout(Arc<CalloutKey>),
 }
 
 impl Access {
     /// Decides by what a client shows, and by whence it comes.
     pub fn admit(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
-        if !self.is_required() {
+        if !self.is_required_of(peer.kind) {
             return Decision::Admitted(Grant::default());
         }
-        if let Some(token) = &self.token {
+        if let Some(operators) = &self.operators {
+            return self.admit_by_token(operators, shown, peer);
+        }
+        let mut no_auth_user = self.no_auth_user;
+        if let Some(door) = self.door(peer.kind) {
+            if let Some((name, password)) = &door.user {
+                return admit_at_door(name, password, shown);
+            }
+            if let Some(token) = &door.token {
+                let key = Some(Key::WebSocketToken(token.clone()));
+                let grant = Grant {
+                    key,
+                    ..Grant::default()
+                };
+                return decide_by_password(token, shown.auth_token, Some(grant));
+            }
+            no_auth_user = door.no_auth_user;
+        } else if let Some(token) = &self.token {
             let grant = Grant {
                 key: Some(Key::Token(token.clone())),
                 ..Grant::default()
@@ -87,7 +116,7 @@ impl Access {
             };
         }
         let shows_nothing = [shown.user, shown.pass, shown.auth_token, shown.jwt];
-        if let Some(place) = self.no_auth_user
+        if let Some(place) = no_auth_user
             && shows_nothing.iter().all(|text| text.is_empty())
         {
             return match self.user_at(place).takes(peer) {
@@ -165,7 +194,9 @@ impl Access {
             account: place.account,
             user: user.name().into(),
             rights: self.rights[place.account.index()][place.at].clone(),
+            limits: UserLimits::default(),
             expires_in: None,
+            needs_proxy: user.proxy_required,
             key: Some(Key::User(
                 user.identity.clone(),
                 user.connection_kinds.clone(),
@@ -173,12 +204,32 @@ impl Access {
         }
     }
 
-    /// What a client that was let in by another directory has by this one; `None` when it would not
-    /// be let in.
-    pub fn renew(&self, grant: &Grant) -> Option<Grant> {
+    /// What a client that was let in by another directory, and comes this way, has by this one; `None`
+    /// when it would not be let in.
+    pub fn renew(&self, grant: &Grant, kind: ConnectionKind) -> Option<Grant> {
+        let door = self.door(kind);
+        let stays = |holds: bool| holds.then(|| grant.clone());
         match &grant.key {
-            None => (!self.is_required()).then(|| grant.clone()),
-            Some(Key::Token(token)) => (self.token.as_ref() == Some(token)).then(|| grant.clone()),
+            None => stays(!self.is_required_of(kind)),
+            Some(Key::Token(token)) => stays(door.is_none() && self.token.as_ref() == Some(token)),
+            Some(Key::WebSocketToken(token)) => {
+                let wanted = door.filter(|door| door.user.is_none());
+                stays(wanted.is_some_and(|door| door.token.as_ref() == Some(token)))
+            }
+            Some(Key::WebSocketUser(name, password)) => {
+                let wanted = door.and_then(|door| door.user.as_ref());
+                stays(wanted.is_some_and(|(known, by)| known == name && by == password))
+            }
+            Some(Key::Jwt(key)) => {
+                let authority = self.account(grant.account)?.authority.as_ref()?;
+                Some(Grant {
+                    // It was counted when he was let in.
+                    expires_in: grant.expires_in,
+                    ..authority.renew(grant.account, key)?
+                })
+            }
+            Some(Key::Callout(key)) => key.renew(self, grant),
+            Some(Key::User(..)) if door.is_some_and(Door::asks_for_its_own) => None,
             Some(Key::User(identity, kinds)) => {
                 let place = match identity {
                     Identity::Name(name, _) => *self.users.by_name.get(name)?,
@@ -206,6 +257,16 @@ impl User {
             Identity::Nkey(_) => None,
         }
     }
+}
+
+/// Whether it is the one user of the listener. Who is not waits as long.
+fn admit_at_door(name: &str, password: &Password, shown: &Credentials<'_>) -> Decision {
+    let grant = same(name, shown.user).then(|| Grant {
+        user: name.into(),
+        key: Some(Key::WebSocketUser(name.into(), password.clone())),
+        ..Grant::default()
+    });
+    decide_by_password(password, shown.pass, grant)
 }
 
 /// Compares, or leaves it for later. Without a grant nobody is let in, but it takes as long.

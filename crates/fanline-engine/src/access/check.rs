@@ -6,6 +6,7 @@ use base64::engine::{GeneralPurpose, general_purpose};
 
 use super::admit::Grant;
 use super::nkey::PublicKey;
+use super::operator::JwtProof;
 use super::user::same;
 
 /// Work of a millisecond or many, to be done on a thread that has nothing else to do.
@@ -24,6 +25,10 @@ pub(super) enum Proof {
         nonce: String,
         signature: String,
     },
+    /// A user's token.
+    Token(Box<JwtProof>),
+    /// Nobody has told of the account of this name yet.
+    Account(String),
 }
 
 // What was given is secret.
@@ -34,15 +39,35 @@ impl std::fmt::Debug for Check {
 }
 
 impl Check {
-    /// Does the work. `None`: not let in.
-    pub fn perform(self) -> Option<Grant> {
-        let is_proved = match &self.proof {
-            Proof::Password { hash, given } => is_hash_of(hash, given),
+    /// That an account has to be known first.
+    pub(super) fn account(name: String) -> Self {
+        Check {
+            proof: Proof::Account(name),
+            grant: None,
+        }
+    }
+
+    /// The account that has to be known before there is anything to check. Whoever finds out gives the
+    /// shards an [`Access`](super::Access) that has it and calls
+    /// [`Shard::decide_again`](crate::Shard::decide_again), which is called just so if nobody knows it.
+    pub fn account_needed(&self) -> Option<&str> {
+        match &self.proof {
+            Proof::Account(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Does the work; `now` is in seconds since 1970. `None`: not let in.
+    pub fn perform(self, now: i64) -> Option<Grant> {
+        let is_proved = match self.proof {
+            Proof::Password { hash, given } => is_hash_of(&hash, &given),
             Proof::Signature {
                 key,
                 nonce,
                 signature,
-            } => decode(signature).is_some_and(|sig| key.verifies(nonce.as_bytes(), &sig)),
+            } => decode(&signature).is_some_and(|sig| key.verifies(nonce.as_bytes(), &sig)),
+            Proof::Token(proof) => return proof.perform(now),
+            Proof::Account(_) => false,
         };
         self.grant.filter(|_| is_proved)
     }

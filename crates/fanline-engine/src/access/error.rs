@@ -51,6 +51,8 @@ pub enum AccessError {
     UnknownImporter(String, String, String),
     #[error("account {0:?}: export {1:?}: account_token_position must be that of a `*`")]
     AccountTokenPosition(String, String),
+    #[error("users are signed by their accounts in operator mode, and not configured: {0:?}")]
+    OperatorAndUsers(String),
     #[error("Unknown connection type {0:?}")]
     UnknownConnectionKind(String),
     #[error("mapping of {0:?}: {1}")]

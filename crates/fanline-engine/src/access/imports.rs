@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::account::{Account, AccountId, Export, ExportKind, Import, ImportKind};
 use super::error::AccessError;
+use super::system;
 use crate::topic::Filter;
 use crate::transform::Transform;
 
@@ -31,6 +32,16 @@ pub(super) fn check(
         }
     }
     Ok(())
+}
+
+/// Whether an import can be had of what there is.
+pub(super) fn stands(
+    account: &Account,
+    import: &Import,
+    accounts: &[Account],
+    by_name: &HashMap<String, AccountId>,
+) -> bool {
+    check_import(account, import, accounts, by_name).is_ok()
 }
 
 fn check_export(
@@ -83,11 +94,9 @@ fn check_import(
             exporter: import.account.clone(),
         });
     };
-    let exports = &accounts[exporter.index()].exports;
-    if !exports
-        .iter()
-        .any(|export| permits(export, import, account))
-    {
+    let is_for_all =
+        || *exporter == AccountId::SYSTEM && system::own_import(import, &account.name).is_some();
+    if !is_exported(import, account, &accounts[exporter.index()]) && !is_for_all() {
         let (account, subject) = (account.name.clone(), subject.clone());
         let exporter = import.account.clone();
         return Err(match import.kind {
@@ -123,6 +132,12 @@ pub(crate) fn in_order_of_wildcards(to: &str) -> String {
         other => other.to_owned(),
     };
     to.split('.').map(number).collect::<Vec<_>>().join(".")
+}
+
+/// Whether the account that an import is from exports it to its importer.
+pub(crate) fn is_exported(import: &Import, importer: &Account, exporter: &Account) -> bool {
+    let mut exports = exporter.exports.iter();
+    exports.any(|export| permits(export, import, importer))
 }
 
 /// Whether an export is of this kind, covers the subject, and is for this account.
@@ -174,7 +189,7 @@ pub(crate) fn overlap(a: &str, b: &str) -> bool {
 }
 
 /// Whether what an import brings comes from this account itself, through imports of others.
-fn leads_back(
+pub(super) fn leads_back(
     origin: &Account,
     first: &Import,
     accounts: &[Account],

@@ -6,15 +6,20 @@
 mod account;
 mod admit;
 mod auth;
+pub mod callout;
 mod check;
 mod error;
 mod imports;
+pub mod jwt;
 pub mod nkey;
+mod operator;
 mod permissions;
 mod rights;
+mod system;
 #[cfg(test)]
 mod tests;
 mod user;
+mod websocket;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,12 +32,17 @@ pub use account::{
 };
 pub use admit::{Credentials, Decision, Grant};
 pub use auth::Auth;
+pub use callout::Callout;
 pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
 pub use error::AccessError;
-pub(crate) use imports::{covers, in_order_of_wildcards, overlap};
+pub(crate) use imports::{covers, in_order_of_wildcards, is_exported, overlap};
+pub use operator::{Authority, OperatorError, Operators, UserLimits};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub use rights::Rights;
+pub(crate) use system::{imports as system_imports, own_import};
 pub use user::{ConnectionKind, Identity, Password, User};
+use websocket::Door;
+pub use websocket::WebSocketAccess;
 
 /// What a server is told about accounts and users. The default lets everybody in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +57,13 @@ pub struct AccessConfig {
     pub system_account: Option<String>,
     /// A nonce is sent even if nobody has to sign it.
     pub always_nonce: bool,
+    /// Whose tokens say what accounts there are; nobody's, unless in operator mode.
+    pub operators: Option<Operators>,
+    /// Who is asked who may connect, if somebody is. Shards do not ask yet: they refuse whoever is no
+    /// user of an account.
+    pub callout: Option<Callout>,
+    /// What those show who come over WebSocket, where that differs.
+    pub websocket: WebSocketAccess,
 }
 
 impl AccessConfig {
@@ -73,6 +90,10 @@ pub struct Access {
     rights: Vec<Vec<Option<Arc<Rights>>>>,
     no_auth_user: Option<Place>,
     always_nonce: bool,
+    operators: Option<Operators>,
+    callout: Option<Callout>,
+    /// What decides for WebSocket clients in place of `token` and `no_auth_user`.
+    websocket: Option<Door>,
 }
 
 /// Where a user is found: its account, and its place among those of the account.
@@ -97,6 +118,9 @@ impl PartialEq for Access {
             && self.accounts == other.accounts
             && self.no_auth_user == other.no_auth_user
             && self.always_nonce == other.always_nonce
+            && self.operators == other.operators
+            && self.callout == other.callout
+            && self.websocket == other.websocket
     }
 }
 
@@ -154,19 +178,22 @@ impl Access {
     /// # Errors
     /// Says what is wrong, naming it.
     pub fn in_place_of(&self, before: &Access) -> Result<Self, AccessError> {
-        let no_auth_user = self
-            .no_auth_user
-            .map(|place| match &self.user_at(place).identity {
-                Identity::Name(name, _) => name.clone(),
-                Identity::Nkey(public) => public.clone(),
-            });
-        before.successor(AccessConfig {
+        before.successor(self.config())
+    }
+
+    /// What it was made of.
+    fn config(&self) -> AccessConfig {
+        let name_of = |place: Place| self.user_at(place).name().to_owned();
+        AccessConfig {
             token: self.token.clone(),
             accounts: self.accounts.clone(),
-            no_auth_user,
+            no_auth_user: self.no_auth_user.map(name_of),
             system_account: Some(self.accounts[AccountId::SYSTEM.index()].name.clone()),
             always_nonce: self.always_nonce,
-        })
+            operators: self.operators.clone(),
+            callout: self.callout.clone(),
+            websocket: self.websocket_access(),
+        }
     }
 
     fn after(known: &[Account], config: AccessConfig) -> Result<Self, AccessError> {
@@ -180,17 +207,16 @@ impl Access {
         if config.token.is_some() && !(users.by_name.is_empty() && users.by_nkey.is_empty()) {
             return Err(AccessError::TokenAndUsers);
         }
-        let no_auth_user = match config.no_auth_user {
-            None => None,
-            Some(name) => match users
-                .by_name
-                .get(&name)
-                .or_else(|| users.by_nkey.get(&name))
-            {
-                Some(place) => Some(*place),
-                None => return Err(AccessError::UnknownNoAuthUser(name)),
-            },
-        };
+        if config.operators.is_some()
+            && let Some(name) = users.by_name.keys().chain(users.by_nkey.keys()).next()
+        {
+            return Err(AccessError::OperatorAndUsers(name.clone()));
+        }
+        let no_auth_user = config
+            .no_auth_user
+            .map(|name| users.find(name))
+            .transpose()?;
+        let websocket = Door::new(config.websocket, &users)?;
         imports::check(&accounts, &by_name)?;
         let rights = accounts.iter().map(rights_of).collect();
         Ok(Access {
@@ -201,6 +227,9 @@ impl Access {
             rights,
             no_auth_user,
             always_nonce: config.always_nonce,
+            operators: config.operators,
+            callout: config.callout,
+            websocket,
         })
     }
 
@@ -228,19 +257,18 @@ impl Access {
         &self.accounts[place.account.index()].users[place.at]
     }
 
-    /// Whether a client has to show credentials.
+    /// Whether a client that comes over TCP has to show credentials.
     pub fn is_required(&self) -> bool {
-        self.token.is_some() || !self.users.by_name.is_empty() || !self.users.by_nkey.is_empty()
-    }
-
-    /// Whether clients may do without credentials, though there are users.
-    pub fn has_no_auth_user(&self) -> bool {
-        self.no_auth_user.is_some()
+        self.token.is_some()
+            || self.operators.is_some()
+            || self.callout.is_some()
+            || !self.users.by_name.is_empty()
+            || !self.users.by_nkey.is_empty()
     }
 
     /// Whether clients are told a nonce to be signed.
     pub fn needs_nonce(&self) -> bool {
-        self.always_nonce || !self.users.by_nkey.is_empty()
+        self.always_nonce || self.operators.is_some() || !self.users.by_nkey.is_empty()
     }
 }
 
@@ -248,7 +276,12 @@ impl Access {
 fn in_order(known: &[Account], config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
     let system = config.system_account.as_deref().unwrap_or(SYSTEM_ACCOUNT);
     let given = |name: &str| {
-        let found = config.accounts.iter().find(|a| a.name == name);
+        let mut found = config.accounts.iter().find(|a| a.name == name);
+        if found.is_none() && config.operators.is_some() {
+            // What nobody has told of anew still holds.
+            let known = known.iter().find(|a| a.name == name);
+            found = known.filter(|account| account.authority.is_some());
+        }
         found.cloned().unwrap_or_else(|| Account::new(name))
     };
     let mut accounts = vec![given(GLOBAL_ACCOUNT), given(system)];
@@ -285,6 +318,12 @@ fn rights_of(account: &Account) -> Vec<Option<Arc<Rights>>> {
 }
 
 impl Users {
+    /// Where the user of this name or public key is, for those who show nothing.
+    fn find(&self, name: String) -> Result<Place, AccessError> {
+        let known = self.by_name.get(&name).or_else(|| self.by_nkey.get(&name));
+        known.copied().ok_or(AccessError::UnknownNoAuthUser(name))
+    }
+
     fn new(accounts: &[Account]) -> Result<Self, AccessError> {
         let mut users = Users::default();
         for (id, account) in (0..).map(AccountId).zip(accounts) {

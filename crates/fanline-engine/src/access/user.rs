@@ -14,7 +14,8 @@ pub struct User {
     pub permissions: Option<Permissions>,
     /// The kinds of connections that it may use; all when empty.
     pub connection_kinds: Vec<ConnectionKind>,
-    /// Only through a trusted proxy.
+    /// Only through a proxy that signs for it. Fanline knows none yet, so that such a user does not get
+    /// in at all.
     pub proxy_required: bool,
 }
 

@@ -16,7 +16,7 @@ mod info;
 mod keep;
 mod limits;
 mod overview;
-mod random;
+pub(crate) mod random;
 mod receivers;
 mod recover;
 mod stores;

@@ -6,11 +6,11 @@ const ID_CHARS: usize = 22;
 
 /// A source of such names. They are unique, not secret.
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     /// A source that gives the same names for the same seed.
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Random(seed)
     }
 
@@ -20,7 +20,7 @@ impl Random {
     }
 
     /// A name for an event or a transfer.
-    pub(super) fn id(&mut self) -> String {
+    pub(crate) fn id(&mut self) -> String {
         self.token(ID_CHARS)
     }
 

@@ -82,6 +82,7 @@ impl ConnectOptions {
             (&mut self.user, &cookies.user),
             (&mut self.pass, &cookies.password),
             (&mut self.auth_token, &cookies.token),
+            (&mut self.jwt, &cookies.jwt),
         ];
         for (option, cookie) in pairs {
             if option.is_empty() {
@@ -166,6 +167,26 @@ mod tests {
             .unwrap();
         assert!(!options.verbose);
         assert_eq!(options.name, "\u{fffd}");
+    }
+
+    #[test]
+    fn cookies_fill_in_what_is_left_out() {
+        let cookies = CookieCredentials {
+            jwt: "j".into(),
+            user: "u".into(),
+            password: "p".into(),
+            token: "t".into(),
+        };
+        let mut options = ConnectOptions::default();
+        options.merge(br#"{"user":"own"}"#).unwrap();
+        options.complete(&cookies);
+        let all = [
+            &options.jwt,
+            &options.user,
+            &options.pass,
+            &options.auth_token,
+        ];
+        assert_eq!(all, ["j", "own", "p", "t"]);
     }
 
     #[test]

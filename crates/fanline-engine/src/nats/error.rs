@@ -13,6 +13,9 @@ pub enum ClientError {
     /// No CONNECT in time: closed.
     #[error("Authentication Timeout")]
     AuthenticationTimeout,
+    /// What a user was let in by does not hold any more: closed.
+    #[error("User Authentication Expired")]
+    AuthenticationExpired,
     /// The server is full: closed.
     #[error("maximum connections exceeded")]
     ConnectionsExceeded,
@@ -69,8 +72,12 @@ pub enum CloseReason {
     ClientClosed,
     #[error("Authentication Timeout")]
     AuthenticationTimeout,
+    #[error("Authentication Expired")]
+    AuthenticationExpired,
     #[error("Authentication Failure")]
     AuthenticationFailure,
+    #[error("Proxy Required")]
+    ProxyRequired,
     #[error("Slow Consumer (Pending Bytes)")]
     SlowConsumerPendingBytes,
     #[error("Slow Consumer (Write Deadline)")]
@@ -97,6 +104,8 @@ pub enum CloseReason {
     MaximumControlLineExceeded,
     #[error("No Responders Requires Headers")]
     NoRespondersRequiresHeaders,
+    #[error("Kicked")]
+    Kicked,
     #[error("Server Shutdown")]
     ServerShutdown,
 }

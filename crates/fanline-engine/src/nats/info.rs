@@ -1,5 +1,7 @@
 //! The JSON of INFO.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use crate::access::ConnectionKind;
@@ -40,6 +42,8 @@ pub struct ServerInfo {
     pub websocket: Option<Box<ListenerInfo>>,
     /// Set once the server goes into lame duck mode.
     pub lame_duck: bool,
+    /// When it started, since 1970 UTC. It is not told to clients.
+    pub started_at: Duration,
 }
 
 /// What clients are told about TLS.
@@ -117,9 +121,10 @@ struct Wire<'a> {
 pub(crate) struct Audience<'a> {
     pub(crate) client_id: u64,
     pub(crate) peer: &'a Peer,
-    /// It is not told that credentials are needed: who may come without is not told at first that
-    /// others need some.
-    pub(crate) hides_auth: bool,
+    /// It is told that credentials are needed. Who may come without is not told so at first.
+    pub(crate) needs_auth: bool,
+    /// The largest message of its account, where that may be less.
+    pub(crate) payload_bytes_max: Option<usize>,
     /// In the form after CONNECT: where it is.
     pub(crate) account: Option<&'a str>,
     pub(crate) is_system: bool,
@@ -156,11 +161,12 @@ impl ServerInfo {
             port: here.map_or(self.port, |here| here.port),
             headers: self.headers,
             api_lvl: 5,
-            auth_required: self.auth_required && !audience.hides_auth,
+            auth_required: audience.needs_auth,
             tls_required: tls.required,
             tls_verify: tls.verify,
             tls_available: tls.available,
-            max_payload: self.max_payload,
+            max_payload: (audience.payload_bytes_max)
+                .map_or(self.max_payload, |max| max.min(self.max_payload)),
             jetstream: self.jetstream,
             client_id: audience.client_id,
             client_ip: &peer.ip,

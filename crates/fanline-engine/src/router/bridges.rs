@@ -6,8 +6,10 @@
 use std::time::Duration;
 
 use super::cache::RouteMemo;
-use crate::access::{Access, Account, AccountId, ExportKind, Import, ImportKind, ResponseKind};
-use crate::access::{covers, in_order_of_wildcards};
+use crate::access::{
+    Access, Account, AccountId, ExportKind, Import, ImportKind, ResponseKind, Sampling, covers,
+    in_order_of_wildcards, is_exported, own_import, system_imports,
+};
 use crate::transform::Transform;
 
 /// How long an answer to a request may take, if the export does not say.
@@ -52,6 +54,16 @@ pub(crate) struct Terms {
     pub(crate) patience: Duration,
     /// Whether who answers is told who asks.
     pub(crate) share: bool,
+    /// Which answers are reported.
+    pub(crate) measured: Option<Measured>,
+}
+
+/// Of which requests it is told how long they took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Measured {
+    /// The place of the export among those of its account.
+    pub(crate) export: usize,
+    pub(crate) sampling: Sampling,
 }
 
 /// Where a topic leads over a bridge.
@@ -96,8 +108,9 @@ impl Bridge {
 pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
     let accounts = access.accounts();
     let mut all: Vec<Vec<Bridge>> = accounts.iter().map(|_| Vec::new()).collect();
+    let system = &accounts[AccountId::SYSTEM.index()];
     for (id, account) in (0..).map(AccountId).zip(accounts) {
-        if has_services(account) {
+        if has_services(id, account) {
             all[id.index()].push(Bridge::replies(id, shard));
         }
         for import in &account.imports {
@@ -105,10 +118,19 @@ pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
             let Some(exporter) = access.account_id(&import.account) else {
                 continue;
             };
-            let Some((from, bridge)) = bridge(import, id, exporter, accounts) else {
-                continue;
-            };
-            all[from.index()].push(bridge);
+            // What everybody may ask without an export is answered for the own account.
+            let is_for_all = exporter == AccountId::SYSTEM && !is_exported(import, account, system);
+            let own = is_for_all.then(|| own_import(import, &account.name));
+            let own = own.flatten();
+            let import = own.as_ref().unwrap_or(import);
+            if let Some((from, bridge)) = bridge(import, id, exporter, accounts) {
+                all[from.index()].push(bridge);
+            }
+        }
+        for import in system_imports(account, &system.name) {
+            if let Some((from, bridge)) = bridge(&import, id, AccountId::SYSTEM, accounts) {
+                all[from.index()].push(bridge);
+            }
         }
     }
     all
@@ -148,10 +170,10 @@ pub(crate) fn listening(access: &Access) -> Vec<Listening> {
     all
 }
 
-/// Whether other accounts may ask this one.
-pub(crate) fn has_services(account: &Account) -> bool {
+/// Whether other accounts may ask this one. All may ask the system account.
+pub(crate) fn has_services(id: AccountId, account: &Account) -> bool {
     let mut exports = account.exports.iter();
-    exports.any(|export| export.kind != ExportKind::Stream)
+    id == AccountId::SYSTEM || exports.any(|export| export.kind != ExportKind::Stream)
 }
 
 /// The bridge of an import, and from which account it leads.
@@ -221,22 +243,32 @@ fn reverse(subject: &str, to: &str) -> Option<Transform> {
 /// The terms of the export that an import stands on.
 fn terms(import: &Import, exporter: &Account) -> Terms {
     let share = matches!(import.kind, ImportKind::Service { share: true });
-    let found = exporter.exports.iter().find_map(|export| {
-        let ExportKind::Service {
-            response,
-            response_threshold,
-            ..
-        } = &export.kind
-        else {
-            return None;
-        };
-        covers(&export.subject, &import.subject).then_some((*response, *response_threshold))
-    });
-    let (response, threshold) = found.unwrap_or_default();
+    let found = exporter
+        .exports
+        .iter()
+        .enumerate()
+        .find_map(|(at, export)| {
+            let ExportKind::Service {
+                response,
+                response_threshold,
+                latency,
+            } = &export.kind
+            else {
+                return None;
+            };
+            let measured = latency.as_ref().map(|latency| Measured {
+                export: at,
+                sampling: latency.sampling,
+            });
+            let found = (*response, *response_threshold, measured);
+            covers(&export.subject, &import.subject).then_some(found)
+        });
+    let (response, threshold, measured) = found.unwrap_or_default();
     Terms {
         response,
         patience: threshold.unwrap_or(RESPONSE_TIME),
         share,
+        measured,
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::tests::{Client, World};
 use crate::access::{
-    Access, AccessConfig, Auth, Export, ExportKind, Import, ImportKind, Mapping, ResponseKind,
+    Access, AccessConfig, Auth, Export, ExportKind, Import, ImportKind, Mapping, ResponseKind, User,
 };
 use crate::limits::Limits;
 use crate::topic::Filter;
@@ -177,6 +177,102 @@ fn requests_are_answered_across_accounts() {
             "{none}"
         );
     }
+}
+
+#[test]
+fn every_account_may_ask_about_itself() {
+    for shards in [1, 2, 3] {
+        let mut config = AccessConfig::default();
+        config.account_mut("A");
+        config.system_account = Some("SYS".into());
+        let (mut world, access) = world(shards, config);
+        let system = client(&mut world, &access, shards - 1, "SYS");
+        world.say(
+            system,
+            "SUB $SYS.REQ.USER.*.INFO 1\r\nSUB $SYS.REQ.ACCOUNT.*.* 2\r\nSUB $SYS.REQ.SERVER.> 3\r\n",
+        );
+        for (account, subject, expected) in [
+            ("A", "$SYS.REQ.USER.INFO", "$SYS.REQ.USER.A.INFO 1"),
+            ("$G", "$SYS.REQ.USER.INFO", "$SYS.REQ.USER.$G.INFO 1"),
+            ("SYS", "$SYS.REQ.USER.INFO", "$SYS.REQ.USER.SYS.INFO 1"),
+            (
+                "A",
+                "$SYS.REQ.ACCOUNT.PING.CONNZ",
+                "$SYS.REQ.ACCOUNT.A.CONNZ 2",
+            ),
+            (
+                "A",
+                "$SYS.REQ.SERVER.PING.CONNZ",
+                "$SYS.REQ.ACCOUNT.A.CONNZ 2",
+            ),
+            (
+                "$G",
+                "$SYS.REQ.ACCOUNT.PING.STATZ",
+                "$SYS.REQ.ACCOUNT.$G.STATZ 2",
+            ),
+        ] {
+            let asking = client(&mut world, &access, 0, account);
+            world.say(asking, "SUB in.* 9\r\n");
+            for _ in 0..2 {
+                world.say(asking, &format!("PUB {subject} in.1 0\r\n\r\n"));
+                let asked = world.read(system);
+                assert!(
+                    asked.starts_with(&format!("HMSG {expected} _R_.0.")),
+                    "{asked}"
+                );
+                // Only what is asked about users tells which one it is.
+                assert_eq!(
+                    asked.contains("\"id\":"),
+                    subject.contains("USER"),
+                    "{asked}"
+                );
+                assert!(asked.contains(&format!("\"acc\":\"{account}\"")), "{asked}");
+                world.say(system, &format!("PUB {} 2\r\nme\r\n", reply_of(&asked)));
+                assert_eq!(world.read(asking), "MSG in.1 9 2\r\nme\r\n");
+            }
+        }
+        // Nothing else of the system account is to be had.
+        let a = client(&mut world, &access, 0, "A");
+        for subject in [
+            "$SYS.REQ.SERVER.PING.VARZ",
+            "$SYS.REQ.USER.$G.INFO",
+            "$SYS.REQ.ACCOUNT.$G.CONNZ",
+            "$SYS.REQ.ACCOUNT.PING.INFO",
+        ] {
+            world.say(a, &format!("PUB {subject} in.1 0\r\n\r\n"));
+            assert_eq!(world.read(system), "", "{subject}");
+        }
+    }
+}
+
+#[test]
+fn the_server_itself_is_none_of_its_clients() {
+    let mut config = AccessConfig::default();
+    config
+        .account_mut("A")
+        .users
+        .push(User::new("ada", "secret"));
+    let limits = Limits {
+        subscriptions_max: Some(1),
+        ..Limits::default()
+    };
+    let directory = Access::new(config.clone()).unwrap();
+    let mut world = World::with(1, limits, Auth::Directory(directory.into()));
+    let server = world.open(0);
+    world.shards[0].admit_insider(server.id);
+    world.read(server);
+    world.say(server, "SUB a 1\r\nSUB b 2\r\nPING\r\n");
+    assert_eq!(world.read(server), "PONG\r\n");
+    // Another directory takes the place of the first, and the server stays.
+    let access = Access::new(config).unwrap();
+    world.shards[0].replace_access(access.into(), std::time::Duration::ZERO);
+    world.say(server, "PUB b 2\r\nhi\r\n");
+    assert_eq!(world.read(server), "MSG b 2 2\r\nhi\r\n");
+    let status = world.shards[0].status();
+    assert_eq!((status.connections, status.subscriptions), (0, 0));
+    assert_eq!(status.total_connections, 0);
+    assert_eq!(world.shards[0].session_ids().count(), 0);
+    assert!(!world.shards[0].kick(1));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Shard;
 use super::deliver::{Message, Origin};
+use super::latency::Outcome;
 use super::mappings::{Mapped, Mappings};
 use super::requests::{Request, Requests};
 use super::verbs::Intake;
@@ -96,7 +97,7 @@ impl Shard {
         for ((id, account), ways) in (0..).map(AccountId).zip(accounts).zip(ways) {
             let router = self.routers.of(id);
             router.set_bridges(ways);
-            let weight = u32::from(has_services(account));
+            let weight = u32::from(has_services(id, account));
             for shard in (0..self.config.shards).filter_map(|shard| u16::try_from(shard).ok()) {
                 if shard != self.index {
                     router.set_remote(shard, &replies_of(shard), b"", weight);
@@ -156,17 +157,22 @@ impl Shard {
         let mut exits = self.routers[account].take_exits(memo);
         let mut delivered = false;
         for exit in &mut exits {
-            let is_heard = match exit.kind {
-                BridgeKind::Stream => self.pass_on(exit, message),
-                // Another message begins, with groups of its own.
-                BridgeKind::Service(terms) => {
-                    self.without_served(|shard| shard.ask(account, exit, terms, message, origin))
-                }
-                BridgeKind::Replies => {
-                    self.without_served(|shard| shard.pass_answer(account, topic, message))
-                }
+            let is_heard =
+                match exit.kind {
+                    BridgeKind::Stream => self.pass_on(exit, message),
+                    // Another message begins, with groups of its own.
+                    BridgeKind::Service(terms) => self
+                        .without_served(|shard| shard.ask(account, exit, terms, message, origin)),
+                    BridgeKind::Replies => self
+                        .without_served(|shard| shard.pass_answer(account, topic, message, origin)),
+                };
+            let may_be_skipped = match exit.kind {
+                BridgeKind::Stream => true,
+                // It is reported each time that nobody is there.
+                BridgeKind::Service(terms) => terms.measured.is_none(),
+                BridgeKind::Replies => false,
             };
-            if !is_heard && exit.kind != BridgeKind::Replies {
+            if !is_heard && may_be_skipped {
                 self.routers.note_unheard(exit);
             }
             delivered |= is_heard;
@@ -214,7 +220,7 @@ impl Shard {
         let route = self.routers[account].held_route(memo);
         let is_answer = |exit: &Exit| exit.kind == BridgeKind::Replies;
         if route.exits().iter().any(is_answer) {
-            self.pass_answer(account, topic, message);
+            self.pass_answer(account, topic, message, Origin::ELSEWHERE);
         }
     }
 
@@ -227,6 +233,9 @@ impl Shard {
         message: &Message<'_>,
         origin: Origin,
     ) -> bool {
+        let exporter = exit.account;
+        let measure = self.measure((importer, exporter), terms, message, origin);
+        let mut measure = measure.map(Box::new);
         let mut frame = std::mem::take(&mut self.bridging.frame);
         frame.clear();
         let reply = &message.args[..message.reply_bytes];
@@ -234,18 +243,19 @@ impl Shard {
         if !reply.is_empty() {
             let request = Request {
                 importer,
-                exporter: exit.account,
+                exporter,
                 reply,
                 terms,
             };
             let requests = &mut self.bridging.requests;
-            let at = requests.expect(request, self.random.next(), self.pending.now);
+            let (key, now) = (self.random.next(), self.pending.now);
+            let at = requests.expect(request, measure.take(), key, now);
             requests.write_topic(at, self.index, &mut frame);
             waiting = Some(at);
         }
         let reply_bytes = frame.len();
         let (headers, payload) = message.body.split_at(message.header_bytes);
-        let info = self.request_info(importer, terms, origin);
+        let info = self.request_info(importer, terms.share, origin);
         let headers = with_info(headers, info.as_deref());
         write_args(&mut frame, headers.len(), payload.len() - 2);
         let args_bytes = frame.len();
@@ -260,22 +270,29 @@ impl Shard {
             tail: &frame,
             shared: None,
         };
-        let Exit {
-            account,
-            topic,
-            memo,
-            ..
-        } = exit;
-        let delivered = self.fan_out(*account, topic, &request, Origin::ELSEWHERE, memo);
-        if let Some(at) = waiting.filter(|_| !delivered) {
-            self.bridging.requests.forget(at);
-        }
+        let Exit { topic, memo, .. } = exit;
+        let delivered = self.fan_out(exporter, topic, &request, Origin::ELSEWHERE, memo);
         self.bridging.frame = frame;
+        let mut outcome = Outcome::NoReply;
+        if let Some(at) = waiting.filter(|_| !delivered) {
+            let forgotten = self.bridging.requests.forget(at);
+            measure = forgotten.and_then(|waiting| waiting.measure);
+            outcome = Outcome::Unserved;
+        }
+        if let Some(measure) = measure {
+            self.report(exporter, &measure, outcome, Origin::ELSEWHERE);
+        }
         delivered
     }
 
     /// Gives an answer to who has asked.
-    fn pass_answer(&mut self, exporter: AccountId, topic: &[u8], message: &Message<'_>) -> bool {
+    fn pass_answer(
+        &mut self,
+        exporter: AccountId,
+        topic: &[u8],
+        message: &Message<'_>,
+        origin: Origin,
+    ) -> bool {
         let requests = &mut self.bridging.requests;
         let Some(at) = requests.find(topic, exporter) else {
             return false;
@@ -287,6 +304,7 @@ impl Shard {
         let mut memo = waiting.memo;
         let is_last = waiting.ends_with(message.payload_bytes());
         let reply = std::mem::take(&mut waiting.reply);
+        let measure = waiting.measure.take();
         if is_last {
             requests.forget(at);
         }
@@ -295,19 +313,27 @@ impl Shard {
             waiting.reply = reply;
             waiting.memo = memo;
         }
+        if let Some(measure) = measure {
+            self.report(exporter, &measure, Outcome::Answered, origin);
+        }
         delivered
     }
 
     /// Who asks, as JSON; nothing when it is nobody of this shard.
-    fn request_info(&self, importer: AccountId, terms: Terms, origin: Origin) -> Option<String> {
+    pub(super) fn request_info(
+        &self,
+        account: AccountId,
+        is_detailed: bool,
+        origin: Origin,
+    ) -> Option<String> {
         let session = self.sessions.get(origin.session? as usize)?;
-        let account = self.access.account(importer)?;
+        let account = self.access.account(account)?;
         let mut info = RequestInfo {
             acc: &account.name,
             rtt: session.rtt.map(|rtt| rtt.as_nanos()),
             ..RequestInfo::default()
         };
-        if terms.share {
+        if is_detailed {
             info = RequestInfo {
                 host: Some(&session.peer.ip),
                 id: Some(session.cid),
@@ -333,6 +359,9 @@ impl Shard {
             let route = routers.of(account).route(reply, &mut RouteMemo::default());
             !route.is_empty()
         });
+        for (exporter, measure, outcome) in self.bridging.requests.take_unanswered() {
+            self.report(exporter, &measure, outcome, Origin::ELSEWHERE);
+        }
     }
 }
 

@@ -41,6 +41,24 @@ impl Shard {
         self.sessions.get_mut(id.index())?.check.take()
     }
 
+    /// Decides anew about a client whose check has asked for an account. Who is still not known then is
+    /// not let in.
+    pub fn decide_again(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get(id.index()) else {
+            return;
+        };
+        if session.ending.is_some() {
+            return;
+        }
+        match self.decide(id) {
+            Decision::Admitted(grant) => self.finish_connect(id, grant),
+            Decision::Later(check) if check.account_needed().is_none() => {
+                self.sessions[id.index()].check = Some(check);
+            }
+            Decision::Refused | Decision::Later(_) => self.refuse_credentials(id),
+        }
+    }
+
     /// Tells what came of a check: what the client was granted, if anything.
     pub fn decided(&mut self, id: SessionId, outcome: Option<Grant>) {
         let Some(session) = self.sessions.get(id.index()) else {
@@ -49,8 +67,9 @@ impl Shard {
         if session.ending.is_some() {
             return;
         }
+        let kind = session.peer.kind;
         // Meanwhile the directory may have changed.
-        match outcome.and_then(|grant| self.access.renew(&grant)) {
+        match outcome.and_then(|grant| self.access.renew(&grant, kind)) {
             Some(grant) => self.finish_connect(id, grant),
             None => self.refuse_credentials(id),
         }
@@ -58,7 +77,8 @@ impl Shard {
 
     /// Lets a client in that speaks before it has connected, if those who show nothing may come in.
     pub(super) fn admit_without_connect(&mut self, id: SessionId) -> bool {
-        if !self.access.has_no_auth_user() {
+        let kind = self.sessions[id.index()].peer.kind;
+        if !self.access.has_no_auth_user(kind) {
             return false;
         }
         let Decision::Admitted(grant) = self.decide(id) else {
@@ -86,14 +106,28 @@ impl Shard {
             // Who connects anew may be somebody else: what was subscribed before is gone.
             self.drop_subscriptions(id);
         }
+        let expires_in = grant.expires_in;
         self.settle_in(id, grant);
         if self.sessions[id.index()].ending.is_none() {
+            self.expire_in(id, expires_in);
             self.acknowledge(id);
+        }
+    }
+
+    /// Has a client sent away when what it was let in by does not hold any more.
+    fn expire_in(&mut self, id: SessionId, expires_in: Option<Duration>) {
+        let at = expires_in.and_then(|left| self.pending.now.checked_add(left));
+        self.sessions[id.index()].expires_at = at;
+        if let Some(at) = at {
+            self.arm_before(id, at);
         }
     }
 
     /// Gives a client what it was granted.
     fn settle_in(&mut self, id: SessionId, grant: Grant) {
+        if grant.needs_proxy {
+            return self.refuse_without_proxy(id, &grant);
+        }
         self.bind(id, grant.account);
         let session = &mut self.sessions[id.index()];
         session.restriction = Restriction::new(&grant);
@@ -106,10 +140,32 @@ impl Shard {
             self.rearm(id, ping_at);
         }
         self.count_connection(id);
+        let session = &mut self.sessions[id.index()];
+        if let Some(own) = session.grant.limits.payload_bytes_max {
+            let max = &mut session.parse_limits.payload_bytes_max;
+            *max = usize::try_from(own).map_or(*max, |own| own.min(*max));
+        }
+        if let Some(at) = session.expires_at {
+            self.arm_before(id, at);
+        }
+    }
+
+    /// Sends a user away that may come through a proxy only. The client is told no more than one with a
+    /// wrong password; the log says what to do.
+    fn refuse_without_proxy(&mut self, id: SessionId, grant: &Grant) {
+        self.pending.notice(id, || {
+            let user = &grant.user;
+            format!("authentication error - User {user:?} must come through a proxy that signs")
+        });
+        let error = Some(ClientError::Authorization);
+        self.refuse(id, error, CloseReason::ProxyRequired);
     }
 
     /// Tells a client that what it showed is not enough, and ends the connection.
     pub(super) fn refuse_credentials(&mut self, id: SessionId) {
+        if self.sessions[id.index()].ending.is_some() {
+            return;
+        }
         let options = &self.sessions[id.index()].options;
         let shown = match options {
             o if !o.nkey.is_empty() => format!("Nkey {:?}", o.nkey),
@@ -133,21 +189,26 @@ impl Shard {
         self.info.auth_required = access.is_required();
         self.set_accounts(&access);
         let ids: Vec<SessionId> = (self.sessions.iter())
-            .filter(|(_, session)| session.ending.is_none())
+            // The server's own client shows nothing, and needs nobody's leave.
+            .filter(|(_, session)| session.ending.is_none() && !session.is_insider)
             .map(|(index, _)| SessionId::from_index(index))
             .collect();
         for id in ids {
             let session = &mut self.sessions[id.index()];
             if !session.has_connected && !session.grant.names_user() {
                 // Who has said nothing yet is asked when he does.
-                let awaited = std::mem::replace(&mut session.awaits_auth, access.is_required());
+                let is_required = access.is_required_of(session.peer.kind);
+                let awaited = std::mem::replace(&mut session.awaits_auth, is_required);
                 if session.awaits_auth && !awaited {
                     let deadline = now + self.config.limits.auth_timeout;
                     self.arm_before(id, deadline);
+                } else if !is_required {
+                    self.count_connection(id);
                 }
                 continue;
             }
-            match access.renew(&self.sessions[id.index()].grant) {
+            let session = &self.sessions[id.index()];
+            match access.renew(&session.grant, session.peer.kind) {
                 Some(grant) => {
                     self.settle_in(id, grant);
                     self.drop_denied_subscriptions(id);

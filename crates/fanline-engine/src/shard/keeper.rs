@@ -202,7 +202,7 @@ impl Outside {
         for ((id, account), ways) in (0..).map(AccountId).zip(access.accounts()).zip(ways) {
             let router = self.routers.of(id);
             router.set_bridges(ways);
-            let weight = u32::from(has_services(account));
+            let weight = u32::from(has_services(id, account));
             for shard in 0..self.index {
                 router.set_remote(shard, &replies_of(shard), b"", weight);
             }

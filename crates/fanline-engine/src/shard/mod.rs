@@ -7,7 +7,9 @@ mod bridging;
 mod connect;
 mod crossing;
 mod deliver;
+mod insider;
 mod keeper;
+mod latency;
 mod mappings;
 mod pending;
 mod permit;
@@ -391,8 +393,12 @@ impl Shard {
     }
 
     /// Lines for a protocol trace since the last call, each with its session.
+    ///
+    /// What the server asks of itself is nobody's protocol.
     pub fn take_traces(&mut self) -> Vec<(SessionId, String)> {
-        std::mem::take(&mut self.pending.trace_lines)
+        let mut lines = std::mem::take(&mut self.pending.trace_lines);
+        lines.retain(|(id, _)| !self.is_insider(*id));
+        lines
     }
 
     /// Decides that a connection ends. Its subscriptions are gone at once.
@@ -461,11 +467,13 @@ impl Shard {
     fn drop_subscription(&mut self, id: SubId) {
         let session = &mut self.sessions[self.subs.get(id).session() as usize];
         session.subscriptions -= 1;
-        let account = session.account;
+        let (account, is_insider) = (session.account, session.is_insider);
         self.bridging.requests.note_unsubscribed(self.pending.now);
-        self.count(account, |own| {
-            own.subscriptions = own.subscriptions.saturating_sub(1)
-        });
+        if !is_insider {
+            self.count(account, |own| {
+                own.subscriptions = own.subscriptions.saturating_sub(1)
+            });
+        }
         let Shard {
             routers,
             subs,

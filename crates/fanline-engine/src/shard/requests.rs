@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use slab::Slab;
 
+use super::latency::{Measure, Outcome};
 use crate::access::{AccountId, ResponseKind};
 use crate::router::{REPLIES, RouteMemo, Terms};
 
@@ -33,6 +34,8 @@ pub(super) struct Waiting {
     due: Duration,
     /// An answer has come since its time was set.
     is_used: bool,
+    /// What its first answer, or its end without one, is reported with.
+    pub(super) measure: Option<Box<Measure>>,
 }
 
 impl Waiting {
@@ -56,11 +59,19 @@ pub(super) struct Requests {
     waiting: Slab<Waiting>,
     due: BTreeSet<(Duration, usize)>,
     sweep_at: Option<Duration>,
+    /// Those to be reported that have ended without an answer, with the account that owes it.
+    unanswered: Vec<(AccountId, Box<Measure>, Outcome)>,
 }
 
 impl Requests {
     /// Takes note of a request. `key` is a number that nobody can guess.
-    pub(super) fn expect(&mut self, request: Request<'_>, key: u64, now: Duration) -> usize {
+    pub(super) fn expect(
+        &mut self,
+        request: Request<'_>,
+        measure: Option<Box<Measure>>,
+        key: u64,
+        now: Duration,
+    ) -> usize {
         if self.waiting.len() >= WAITING_MAX
             && let Some((_, first)) = self.due.first().copied()
         {
@@ -76,6 +87,7 @@ impl Requests {
             terms: request.terms,
             due,
             is_used: false,
+            measure,
         });
         self.due.insert((due, at));
         at
@@ -142,21 +154,37 @@ impl Requests {
                 self.due.pop_first();
                 waiting.due = now.saturating_add(waiting.terms.patience);
                 self.due.insert((waiting.due, at));
-            } else {
-                self.forget(at);
+            } else if let Some(waiting) = self.forget(at)
+                && let Some(measure) = waiting.measure
+            {
+                let ended = (waiting.exporter, measure, Outcome::Late);
+                self.unanswered.push(ended);
             }
         }
         if self.sweep_at.is_some_and(|at| at <= now) {
             self.sweep_at = None;
-            let Requests { waiting, due, .. } = self;
+            let Requests {
+                waiting,
+                due,
+                unanswered,
+                ..
+            } = self;
             waiting.retain(|at, waiting| {
                 let is_wanted = listens(waiting.importer, &waiting.reply);
                 if !is_wanted {
                     due.remove(&(waiting.due, at));
+                    if let Some(measure) = waiting.measure.take() {
+                        unanswered.push((waiting.exporter, measure, Outcome::Abandoned));
+                    }
                 }
                 is_wanted
             });
         }
+    }
+
+    /// What has to be reported since the last call.
+    pub(super) fn take_unanswered(&mut self) -> Vec<(AccountId, Box<Measure>, Outcome)> {
+        std::mem::take(&mut self.unanswered)
     }
 
     /// How many wait.

@@ -91,6 +91,8 @@ pub(super) struct Session {
     /// What it may do, unless that is everything.
     pub(super) restriction: Option<Box<Restriction>>,
     pub(super) cid: u64,
+    /// The server's own: not counted, and not told of.
+    pub(super) is_insider: bool,
     /// Where it publishes and subscribes.
     pub(super) account: AccountId,
     /// Whether it is counted among those of its account.
@@ -113,6 +115,8 @@ pub(super) struct Session {
     pub(super) opened_at: Duration,
     pub(super) active_at: Duration,
     pub(super) ping_at: Duration,
+    /// When what it was let in by does not hold any more.
+    pub(super) expires_at: Option<Duration>,
     pub(super) pings_out: u32,
     pub(super) pinged_at: Duration,
     pub(super) rtt: Option<Duration>,

@@ -133,6 +133,11 @@ impl Shard {
         }
         for (_, session) in &self.sessions {
             let status = &mut all[session.account.index()];
+            if session.is_insider {
+                status.subscriptions -= session.subscriptions;
+                status.subscriptions_added -= session.subscriptions as u64;
+                continue;
+            }
             status.connections += 1;
             status.in_msgs += session.in_msgs;
             status.in_bytes += session.in_bytes;
@@ -183,10 +188,11 @@ impl Shard {
             .collect()
     }
 
-    /// All connections.
+    /// All connections but the server's own.
     pub fn session_ids(&self) -> impl Iterator<Item = SessionId> {
         self.sessions
             .iter()
+            .filter(|(_, session)| !session.is_insider)
             .map(|(index, _)| SessionId::from_index(index))
     }
 }

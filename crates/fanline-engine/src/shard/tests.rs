@@ -41,7 +41,7 @@ impl World {
         }
     }
 
-    fn open(&mut self, shard: usize) -> Client {
+    pub(super) fn open(&mut self, shard: usize) -> Client {
         self.next_cid += 1;
         let id = self.shards[shard].open(self.next_cid, Peer::default(), false, self.now);
         Client { shard, id }

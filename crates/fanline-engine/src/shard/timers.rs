@@ -61,6 +61,13 @@ impl Shard {
             next = now + ping_interval(&limits, &self.sessions[id.index()].peer);
             self.sessions[id.index()].ping_at = next;
         }
+        if let Some(at) = self.sessions[id.index()].expires_at {
+            if now >= at {
+                let error = Some(ClientError::AuthenticationExpired);
+                return self.refuse(id, error, CloseReason::AuthenticationExpired);
+            }
+            next = next.min(at);
+        }
         if let Some(since) = self.sessions[id.index()].out.blocked_since() {
             let deadline = since + limits.write_deadline;
             if now >= deadline {

@@ -25,7 +25,7 @@ impl Shard {
     pub fn open(&mut self, cid: u64, peer: Peer, is_full: bool, now: Duration) -> SessionId {
         let jitter = Duration::from_millis(u64::from(self.random.below(400)));
         let limits = &self.config.limits;
-        let awaits_auth = self.access.is_required();
+        let awaits_auth = self.access.is_required_of(peer.kind);
         let ping_at = now + FIRST_PING.min(ping_interval(limits, &peer)) + jitter;
         let deadline = if awaits_auth {
             now + limits.auth_timeout
@@ -41,6 +41,7 @@ impl Shard {
             takes_headers: false,
             restriction: None,
             cid,
+            is_insider: false,
             account: AccountId::GLOBAL,
             is_counted: false,
             memo: RouteMemo::default(),
@@ -59,6 +60,7 @@ impl Shard {
             opened_at: now,
             active_at: now,
             ping_at,
+            expires_at: None,
             pings_out: 0,
             pinged_at: now,
             rtt: None,
@@ -77,6 +79,9 @@ impl Shard {
                 Some(ClientError::ConnectionsExceeded),
                 CloseReason::MaximumConnectionsExceeded,
             );
+        } else if !awaits_auth {
+            // It need not say more to be in `$G`.
+            self.count_connection(id);
         }
         id
     }
@@ -162,7 +167,12 @@ impl Shard {
         }
         let session = &self.sessions[id.index()];
         let max = self.config.limits.subscriptions_max.unwrap_or(usize::MAX);
-        if session.subscriptions >= max || !self.quotas.allow_subscription(session.account) {
+        let own = session.grant.limits.subscriptions_max;
+        let max = own.map_or(max, |own| max.min(usize::try_from(own).unwrap_or(max)));
+        let is_full =
+            session.subscriptions >= max || !self.quotas.allow_subscription(session.account);
+        // What the server itself is asked for does not depend on what clients may have.
+        if is_full && !session.is_insider {
             return self.send_error(id, &ClientError::SubscriptionsExceeded);
         }
         let account = session.account;
@@ -176,7 +186,9 @@ impl Shard {
             {
                 subs.get_mut(sub).set_filtered(is_filtered);
                 self.sessions[id.index()].subscriptions += 1;
-                self.count(account, |own| own.subscriptions += 1);
+                if !self.is_insider(id) {
+                    self.count(account, |own| own.subscriptions += 1);
+                }
                 if let Some(weight) = weight {
                     announce(
                         &mut self.outgoing,
@@ -385,7 +397,11 @@ impl Shard {
         let audience = Audience {
             client_id: session.cid,
             peer: &session.peer,
-            hides_auth: !connected && self.access.has_no_auth_user(),
+            needs_auth: self.needs_auth(&session.peer, connected),
+            // Whose account is not known yet is told what holds for all.
+            payload_bytes_max: (!session.awaits_auth)
+                .then(|| self.quotas.payload_bytes_max(session.account))
+                .flatten(),
             account: account
                 .filter(|_| connected)
                 .map(|account| account.name.as_str()),
@@ -395,12 +411,19 @@ impl Shard {
         self.send(id, &line);
     }
 
+    /// Whether INFO says that credentials are needed.
+    fn needs_auth(&self, peer: &Peer, connected: bool) -> bool {
+        let may_hide = !connected && self.access.has_no_auth_user(peer.kind);
+        self.access.is_required_of(peer.kind) && !may_hide
+    }
+
     /// The INFO that a connection begins with, for those who get it before their TLS begins.
     pub fn greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
         self.info.line(&Audience {
             client_id: cid,
             peer,
-            hides_auth: self.access.has_no_auth_user(),
+            needs_auth: self.needs_auth(peer, false),
+            payload_bytes_max: None,
             account: None,
             is_system: false,
         })

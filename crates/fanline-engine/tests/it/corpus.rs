@@ -46,6 +46,11 @@ fn connect() {
 }
 
 #[test]
+fn jwt() {
+    replay("jwt", checks::jwt::check);
+}
+
+#[test]
 fn websocket() {
     replay("websocket", checks::websocket::check);
 }

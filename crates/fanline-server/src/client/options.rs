@@ -26,6 +26,8 @@ pub struct ConnectOptions {
     pub(super) key: Option<SecretKey>,
     pub(super) jwt: Option<String>,
     pub(super) echo: bool,
+    /// Say nothing of oneself: the server knows.
+    pub(super) is_insider: bool,
     pub(super) connect_timeout: Duration,
     pub(super) tls: TlsSettings,
 }
@@ -100,6 +102,16 @@ impl ConnectOptions {
         self
     }
 
+    /// For the server's own client, which need not say who it is.
+    pub(crate) fn insider() -> Self {
+        ConnectOptions {
+            is_insider: true,
+            // It is not given up: a machine that is that busy still starts a server.
+            connect_timeout: Duration::from_secs(600),
+            ..ConnectOptions::default()
+        }
+    }
+
     /// Speaks TLS, and accepts servers whose certificate comes from an authority in this PEM file
     /// alone. `tls://` speaks it with the authorities that the system trusts.
     #[must_use]
@@ -150,6 +162,7 @@ impl Default for ConnectOptions {
             key: None,
             jwt: None,
             echo: true,
+            is_insider: false,
             connect_timeout: Duration::from_secs(2),
             tls: TlsSettings::default(),
         }

@@ -8,7 +8,7 @@ use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, User};
 use super::error::Fault;
 use super::read::{Given, Read};
 use super::{JetStreamOptions, Loaded, access};
-use crate::{Auth, Cipher, Encryption, Secret};
+use crate::{Auth, Cipher, Encryption, Secret, WebSocketOptions};
 
 /// Settings that become options only together.
 pub(super) struct Draft {
@@ -97,14 +97,56 @@ impl Draft {
         }
     }
 
+    /// Who may connect in operator mode: users of accounts that an operator vouches for.
+    fn finish_operator(&mut self, faults: &mut Vec<Fault>) {
+        let operator = &self.loaded.operator;
+        let access = &mut self.loaded.access;
+        let mut fault = |reason: String| {
+            faults.push(Fault {
+                place: None,
+                reason,
+            });
+        };
+        if access.token.is_some() || access::has_users(access) {
+            return fault("operators do not allow authorization by users or a token".into());
+        }
+        let Some(resolver) = &operator.resolver else {
+            return fault("operators require an account resolver to be configured".into());
+        };
+        let trusted = match operator.trusted() {
+            Ok(trusted) => trusted,
+            Err(error) => return fault(error.to_string()),
+        };
+        if access.system_account.is_none() {
+            access.system_account = trusted.system_account().map(String::from);
+        }
+        access.operators = Some(trusted);
+        match operator.access(access.clone()) {
+            Ok(made) => self.loaded.options.auth = Auth::Directory(Arc::new(made)),
+            Err(error) => return fault(error.to_string()),
+        }
+        self.loaded.options.resolver = Some(resolver.0.clone());
+    }
+
     /// Who may connect: one token, one user, or users and accounts.
     fn finish_access(&mut self, faults: &mut Vec<Fault>) {
         let access = &mut self.loaded.access;
         let is_single = self.user.is_some() || self.password.is_some();
-        let reason = match (&self.token, is_single, access::has_users(access)) {
+        let has_users = access::has_users(access);
+        let websocket = self.loaded.options.websocket.as_ref();
+        let reason = match (&self.token, is_single, has_users) {
             (Some(_), true, _) => "Cannot have a user/pass and token",
             (Some(_), _, true) => "Can not have a token and a users array",
             (_, true, true) => "Can not have a single user/pass and a users array",
+            (_, _, true) => match websocket.and_then(|websocket| websocket.auth.as_ref()) {
+                Some(Auth::Token(_)) => {
+                    "websocket authentication token not compatible with presence of users/nkeys"
+                }
+                Some(_) => {
+                    "websocket authentication username not compatible with presence of users/nkeys"
+                }
+                None => "",
+            },
             _ => "",
         };
         if !reason.is_empty() {
@@ -121,10 +163,36 @@ impl Draft {
             let user = User::new(name, self.password.take().unwrap_or_default());
             access.account_mut(GLOBAL_ACCOUNT).users.push(user);
         }
-        if *access == AccessConfig::default() {
+        if self.loaded.operator.is_on() {
+            return self.finish_operator(faults);
+        }
+        if self.loaded.operator.resolver.is_some() {
+            return faults.push(Fault {
+                place: None,
+                reason: "a resolver needs an operator or trusted keys".into(),
+            });
+        }
+        let mut config = access.clone();
+        match self
+            .loaded
+            .options
+            .websocket
+            .as_ref()
+            .map(WebSocketOptions::access)
+        {
+            None => {}
+            Some(Ok(websocket)) => config.websocket = websocket,
+            Some(Err(reason)) => {
+                return faults.push(Fault {
+                    place: None,
+                    reason,
+                });
+            }
+        }
+        if config == AccessConfig::default() {
             return;
         }
-        match Access::new(access.clone()) {
+        match Access::new(config) {
             Ok(access) => self.loaded.options.auth = Auth::Directory(Arc::new(access)),
             Err(error) => faults.push(Fault {
                 place: None,

@@ -20,6 +20,7 @@ mod digest;
 mod draft;
 mod error;
 mod lexer;
+mod operator;
 mod options;
 mod parser;
 mod read;
@@ -40,6 +41,7 @@ use crate::{Auth, JetStreamOptions, Options, Origin};
 
 pub use changes::{Change, NotReloadable};
 pub use error::{ConfigError, Fault, Place};
+pub use operator::OperatorOptions;
 pub use reference::reference;
 pub use show::Setting;
 pub use source::{Machine, Source};
@@ -53,6 +55,8 @@ pub struct Loaded {
     pub options: Options,
     /// Users and accounts, of which [`Options::auth`] is made.
     pub access: AccessConfig,
+    /// In operator mode, whom the server believes what accounts there are.
+    pub operator: OperatorOptions,
     /// What the block `jetstream` says, whether it is on or not. When there is no folder in it,
     /// [`Options::jetstream`] has none either: streams are in memory then, unless the caller
     /// chooses a folder.

@@ -1,5 +1,6 @@
 //! `/accountz` and `/accstatz`: the accounts, what they have from each other, and what each of them does.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
@@ -233,4 +234,22 @@ pub(super) async fn accstatz(monitor: &Monitor, query: &Query) -> Result<Answer,
         now: now_text(),
         account_statz: all.filter(|one| with_unused || one.conns > 0).collect(),
     }))
+}
+
+impl Monitor {
+    /// What an account is called.
+    pub(super) fn account_name(&self, id: AccountId) -> String {
+        let access = self.shared.access();
+        let account = access.account(id);
+        account.map_or_else(String::new, |account| account.name.clone())
+    }
+
+    /// Accounts that somebody is connected to.
+    pub(super) async fn used_accounts(&self) -> Result<BTreeSet<String>, Refusal> {
+        let counts = collect::by_account(&self.shared).await?;
+        let access = self.shared.access();
+        let accounts = access.accounts().iter().zip(counts);
+        let used = accounts.filter(|(_, counts)| counts.connections > 0);
+        Ok(used.map(|(account, _)| account.name.clone()).collect())
+    }
 }

@@ -71,6 +71,14 @@ pub(super) async fn jetstream(
     }
 }
 
+/// What every shard says to a question.
+pub(super) async fn of_all<T>(
+    shared: &Shared,
+    command: impl Fn(oneshot::Sender<T>) -> Command,
+) -> Result<Vec<T>, Refusal> {
+    ask(&shared.shards, PATIENCE, command).await
+}
+
 /// Asks every shard at once.
 async fn ask<T>(
     shards: &[mpsc::UnboundedSender<Command>],

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::access::{Access, AccountId, ConnectionKind, GLOBAL_ACCOUNT};
+use fanline_engine::access::{Access, ConnectionKind, GLOBAL_ACCOUNT};
 use fanline_engine::{Backlog, CloseReason, ConnectionStatus, SubscriptionStatus};
 use serde::Serialize;
 
@@ -99,11 +99,10 @@ impl Options {
         })
     }
 
-    fn includes(&self, status: &ConnectionStatus, account: Option<AccountId>) -> bool {
+    fn includes(&self, status: &ConnectionStatus) -> bool {
         let is_user = self.user.is_empty() || self.user == status.user;
-        let is_account = self.account.is_empty() || account == Some(status.account);
         let is_cid = self.cid.is_none_or(|cid| cid == status.cid);
-        is_user && is_account && is_cid && self.mqtt_client.is_empty()
+        is_user && is_cid && self.mqtt_client.is_empty()
     }
 }
 
@@ -281,11 +280,13 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         ..Wanted::default()
     };
     let told = collect::connections(&monitor.shared, &wanted).await?;
-    let total = told.open.len() + told.closed.len();
     let mut found = found_in(told);
     let access = monitor.shared.access();
     let account = access.account_id(&options.account);
-    found.retain(|found| options.includes(&found.status, account));
+    // Who asks for one account is not even told how many there are in others.
+    found.retain(|found| options.account.is_empty() || account == Some(found.status.account));
+    let total = found.len();
+    found.retain(|found| options.includes(&found.status));
     let now = monitor.now();
     sort_by(&mut found, options.sort, now);
     let mut found = page(found, options.offset, options.limit);
@@ -348,7 +349,9 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
         found.end,
         Some((
             _,
-            CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
+            CloseReason::AuthenticationFailure
+                | CloseReason::AuthenticationTimeout
+                | CloseReason::ProxyRequired
         ))
     );
     let account = access.account(found.status.account);
@@ -408,6 +411,8 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
 
 #[cfg(test)]
 mod tests {
+    use fanline_engine::access::AccountId;
+
     use super::*;
 
     fn options(text: &str) -> Result<Options, Refusal> {

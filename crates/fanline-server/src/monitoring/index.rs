@@ -28,6 +28,8 @@ code { color: #777 }
 <li><a href="./leafz">Leaf nodes</a> <code>/leafz</code></li>
 <li><a href="./gatewayz">Gateways</a> <code>/gatewayz</code></li>
 <li><a href="./jsz">JetStream</a> <code>/jsz</code></li>
+<li><a href="./raftz">Raft groups</a> <code>/raftz</code></li>
+<li><a href="./ipqueuesz">Queues within the server</a> <code>/ipqueuesz</code></li>
 <li><a href="./metrics">Prometheus metrics</a> <code>/metrics</code></li>
 </ul>
 </body>

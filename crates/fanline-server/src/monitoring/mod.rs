@@ -15,6 +15,7 @@ mod metrics;
 mod process;
 mod query;
 mod subsz;
+mod system;
 mod time;
 mod unsupported;
 mod varz;
@@ -46,6 +47,7 @@ use crate::server::Shared;
 use answer::{Answer, Refusal};
 use process::CpuMeter;
 use query::Query;
+pub(crate) use system::{ConnectionEvent, EVENTS_MAX, System};
 
 /// Connections served at once. More wait to be accepted until one of these ends.
 const CONNECTIONS_MAX: usize = 64;
@@ -60,6 +62,8 @@ const CONNECTION_TIME: Duration = Duration::from_secs(300);
 /// How long the last answer may then take to be read. Longer: it is cut off.
 const LAST_ANSWER_TIME: Duration = Duration::from_secs(30);
 
+/// What monitoring tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {
     Index,
     Varz,
@@ -72,11 +76,13 @@ enum Endpoint {
     Leafz,
     Gatewayz,
     Jsz,
+    Raftz,
+    Ipqueuesz,
     Metrics,
 }
 
 /// Where each is found, and under which name it is counted in `http_req_stats`.
-const ENDPOINTS: [(&str, &str, Endpoint); 13] = [
+const ENDPOINTS: [(&str, &str, Endpoint); 15] = [
     ("/", "/", Endpoint::Index),
     ("/varz", "/varz", Endpoint::Varz),
     ("/connz", "/connz", Endpoint::Connz),
@@ -89,27 +95,24 @@ const ENDPOINTS: [(&str, &str, Endpoint); 13] = [
     ("/leafz", "/leafz", Endpoint::Leafz),
     ("/gatewayz", "/gatewayz", Endpoint::Gatewayz),
     ("/jsz", "/jsz", Endpoint::Jsz),
+    ("/raftz", "/raftz", Endpoint::Raftz),
+    ("/ipqueuesz", "/ipqueuesz", Endpoint::Ipqueuesz),
     ("/metrics", "/metrics", Endpoint::Metrics),
 ];
 
 /// What all requests share.
-struct Monitor {
-    shared: Arc<Shared>,
+pub(crate) struct Monitor {
+    pub(crate) shared: Arc<Shared>,
     cpu: RefCell<CpuMeter>,
     /// How often each path was asked for.
     requests: RefCell<BTreeMap<&'static str, u64>>,
 }
 
 /// Serves until the listener fails.
-pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
+pub(crate) async fn serve(listener: TcpListener, monitor: Rc<Monitor>) -> io::Result<()> {
     /// How long to wait when the process has no descriptor left.
     const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let monitor = Rc::new(Monitor {
-        shared,
-        cpu: CpuMeter::start().into(),
-        requests: RefCell::default(),
-    });
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let place = Arc::clone(&places).acquire_owned().await;
@@ -137,6 +140,14 @@ pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) -> io::Res
 }
 
 impl Monitor {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Monitor {
+            shared,
+            cpu: CpuMeter::start().into(),
+            requests: RefCell::default(),
+        }
+    }
+
     /// What makes HTTPS of HTTP, with the certificates of now.
     fn https(&self) -> Option<TlsAcceptor> {
         let shared = &self.shared;
@@ -186,6 +197,10 @@ impl Monitor {
         let entry = ENDPOINTS.iter().find(|(at, ..)| *at == path);
         let (_, counted_as, endpoint) = entry.ok_or(Refusal::NotFound)?;
         *self.requests.borrow_mut().entry(counted_as).or_default() += 1;
+        self.tell(endpoint, query).await
+    }
+
+    async fn tell(&self, endpoint: &Endpoint, query: &Query) -> Result<Answer, Refusal> {
         match endpoint {
             Endpoint::Index => Ok(index::answer()),
             Endpoint::Varz => varz::answer(self).await,
@@ -198,6 +213,8 @@ impl Monitor {
             Endpoint::Leafz => Ok(unsupported::leafz(self)),
             Endpoint::Gatewayz => Ok(unsupported::gatewayz(self)),
             Endpoint::Jsz => jsz::answer(self, query).await,
+            Endpoint::Raftz => Ok(unsupported::raftz()),
+            Endpoint::Ipqueuesz => Ok(unsupported::ipqueuesz()),
             Endpoint::Metrics => metrics::answer(self).await,
         }
     }

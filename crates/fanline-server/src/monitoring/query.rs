@@ -16,6 +16,17 @@ impl Query {
         Query(pairs.collect())
     }
 
+    /// Parameters that came in another way.
+    pub(super) fn of(pairs: Vec<(String, String)>) -> Self {
+        Query(pairs)
+    }
+
+    /// Has a parameter mean this, whatever was given.
+    pub(super) fn set(&mut self, name: &str, value: &str) {
+        self.0.retain(|(given, _)| given != name);
+        self.0.push((name.into(), value.into()));
+    }
+
     /// The first value of a parameter; empty when there is none.
     pub(super) fn text(&self, name: &str) -> &str {
         let found = self.0.iter().find(|(given, _)| given == name);

@@ -1,6 +1,7 @@
 //! Endpoints of features that are not here: they say so in the form in which nats-server does
 //! when a feature is off.
 
+use hyper::StatusCode;
 use serde::Serialize;
 
 use super::answer::Answer;
@@ -57,4 +58,18 @@ pub(super) fn gatewayz(monitor: &Monitor) -> Answer {
         outbound_gateways: Empty {},
         inbound_gateways: Empty {},
     })
+}
+
+/// There is no consensus among one server.
+pub(super) fn raftz() -> Answer {
+    Answer {
+        status: StatusCode::NOT_FOUND,
+        content_type: "text/plain; charset=utf-8",
+        body: "No Raft nodes registered".into(),
+    }
+}
+
+/// The queues of another server's inner life.
+pub(super) fn ipqueuesz() -> Answer {
+    Answer::json(&Empty {})
 }

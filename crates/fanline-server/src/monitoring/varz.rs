@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
+use fanline_engine::access::AccountId;
 use fanline_engine::jetstream::{Overview, OverviewWanted};
 use serde::Serialize;
 
@@ -26,6 +27,7 @@ struct Varz<'a> {
     config_load_time: String,
     config_digest: String,
     feature_flags: Empty,
+    system_account: String,
     slow_consumer_stats: ByKind,
     stale_connection_stats: ByKind,
     disk_io_wait_stats: DiskWaits,
@@ -78,7 +80,7 @@ struct Settings {
 
 /// Empty where JetStream is off.
 #[derive(Default, Serialize)]
-struct JetStream {
+pub(super) struct JetStream {
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<jetstream::Config>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,13 +159,14 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         config_digest: (monitor.shared.options().origin.as_ref())
             .map_or_else(String::new, |origin| origin.digest.clone()),
         feature_flags: Empty {},
+        system_account: monitor.account_name(AccountId::SYSTEM),
         slow_consumer_stats: by_clients(totals.slow_consumers),
         stale_connection_stats: by_clients(totals.stale_connections),
         disk_io_wait_stats: DiskWaits::default(),
     }))
 }
 
-fn jetstream(monitor: &Monitor, overview: Option<&Overview>) -> JetStream {
+pub(super) fn jetstream(monitor: &Monitor, overview: Option<&Overview>) -> JetStream {
     match (&monitor.shared.options().jetstream, overview) {
         (Some(options), Some(overview)) => JetStream {
             config: Some(jetstream::Config::of(options, overview)),
@@ -195,6 +198,10 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
     let shared = &monitor.shared;
     let options = shared.options();
     let limits = &options.limits;
+    let port = shared
+        .addresses
+        .monitoring
+        .map_or(0, |address| address.port());
     Settings {
         max_connections: limits.connections_max,
         max_subscriptions: limits.subscriptions_max,
@@ -204,12 +211,9 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
             .monitoring
             .as_ref()
             .map_or_else(String::new, |(host, _)| host.clone()),
-        http_port: shared
-            .addresses
-            .monitoring
-            .map_or(0, |address| address.port()),
+        http_port: if options.monitoring_tls { 0 } else { port },
         http_base_path: "",
-        https_port: 0,
+        https_port: if options.monitoring_tls { port } else { 0 },
         auth_timeout: Number(limits.auth_timeout.as_secs_f64()),
         max_control_line: limits.control_line_bytes_max,
         max_payload: limits.payload_bytes_max,

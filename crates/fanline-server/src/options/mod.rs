@@ -15,6 +15,8 @@ pub use fanline_engine::{Auth, Limits};
 pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 pub use websocket::WebSocketOptions;
 
+use crate::resolver::DirectoryOptions;
+
 /// How a server is set up. Start from [`Options::default`] and change what differs.
 ///
 /// ```
@@ -72,6 +74,21 @@ pub struct Options {
     pub origin: Option<Origin>,
     /// Emit a `tracing` event at TRACE for every protocol line (nats-server's `-V`).
     pub trace_protocol: bool,
+    /// In operator mode, where accounts are that this server was not told of.
+    pub resolver: Option<ResolverOptions>,
+}
+
+/// Where a server in operator mode looks for accounts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResolverOptions {
+    /// Nowhere: it knows those that it was told of.
+    #[default]
+    Memory,
+    /// In a folder.
+    Directory(DirectoryOptions),
+    /// On a web server: an account's key is appended to this URL.
+    Url(String),
 }
 
 impl Default for Options {
@@ -99,6 +116,7 @@ impl Default for Options {
             jetstream: None,
             origin: None,
             trace_protocol: false,
+            resolver: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fanline_engine::access::{Password, WebSocketAccess};
 use fanline_engine::websocket::{CookieNames, Origin, UpgradeRules};
 
 use super::{Auth, TlsOptions};
@@ -35,9 +36,11 @@ pub struct WebSocketOptions {
     pub handshake_timeout: Duration,
     /// Offer permessage-deflate.
     pub compression: bool,
-    /// What WebSocket clients must show, instead of [`Options::auth`](super::Options::auth).
+    /// What WebSocket clients must show, instead of [`Options::auth`](super::Options::auth): a token,
+    /// or one user and password. [`Auth::Open`] changes nothing.
     pub auth: Option<Auth>,
-    /// User of WebSocket clients that show no credentials.
+    /// User of WebSocket clients that show no credentials, in place of the server's. Without `auth` the
+    /// server's users and accounts count for them too.
     pub no_auth_user: Option<String>,
     /// Cookie with a user's JWT, for clients whose CONNECT has none.
     pub jwt_cookie: Option<String>,
@@ -78,6 +81,26 @@ impl Default for WebSocketOptions {
 }
 
 impl WebSocketOptions {
+    /// What its clients show in place of what others do, or which option makes no sense.
+    pub(crate) fn access(&self) -> Result<WebSocketAccess, String> {
+        let (token, user) = match &self.auth {
+            None | Some(Auth::Open) => (None, None),
+            Some(Auth::Token(token)) => (Some(Password::from(token.as_str())), None),
+            Some(Auth::User { name, password }) => (
+                None,
+                Some((name.clone(), Password::from(password.as_str()))),
+            ),
+            Some(_) => {
+                return Err("websocket: users and accounts are those of the server".into());
+            }
+        };
+        Ok(WebSocketAccess {
+            token,
+            user,
+            no_auth_user: self.no_auth_user.clone(),
+        })
+    }
+
     /// What is asked of those who want to be upgraded, or which option makes no sense.
     pub(crate) fn upgrade_rules(&self) -> Result<UpgradeRules, String> {
         let origins = self.allowed_origins.iter().map(|text| {

@@ -57,7 +57,7 @@ impl ClosedRing {
         });
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Closed> {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Closed> {
         self.kept.iter()
     }
 }

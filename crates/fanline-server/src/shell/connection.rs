@@ -8,15 +8,18 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use fanline_engine::access::ConnectionKind;
+use fanline_engine::access::{Check, ConnectionKind};
 use fanline_engine::{Chunk, CloseReason, Outbox, Peer, SessionId};
 use tokio::io::{AsyncReadExt, ReadBuf};
+use tokio::sync::oneshot;
 use tracing::debug;
 
 use super::chunks::new_chunk;
 use super::link::{Link, Writer, Wrote};
 use super::wire::{self, Input, Opened, WireReader, close_reason};
 use super::{BEHIND, Incoming, Listener, Shell, Transport, farewell};
+use crate::monitoring::ConnectionEvent;
+use crate::resolver::AccountWanted;
 use crate::sync::Ordering;
 
 /// How much of what a client still sends is read and dropped after an error, so that the error
@@ -62,6 +65,12 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
                     ..Peer::default()
                 };
                 serve(&shell, read, link, peer, cid, is_full).await;
+            }
+            Transport::Insider(stream) => {
+                let (read, write) = tokio::io::split(stream);
+                let link = Link::new(Writer::InProcess(write.into()), "system".into());
+                serve_insider(&shell, read, link, cid).await;
+                return;
             }
         }
         // Only a count for limits and reports.
@@ -126,16 +135,27 @@ fn is_on_this_host(stream: &std::net::TcpStream) -> io::Result<bool> {
     Ok(stream.peer_addr()?.ip() == stream.local_addr()?.ip())
 }
 
+/// Serves the server's own client.
+async fn serve_insider(shell: &Rc<Shell>, read: impl Input, link: Link, cid: u64) {
+    let id = shell.open(cid, Peer::default(), false);
+    shell.engine.borrow_mut().admit_insider(id);
+    serve_session(shell, read, link, id).await;
+}
+
 async fn serve(
     shell: &Rc<Shell>,
-    mut read: impl Input,
+    read: impl Input,
     link: Link,
     peer: Peer,
     cid: u64,
     is_full: bool,
 ) {
-    let link = Rc::new(link);
     let id = shell.open(cid, peer, is_full);
+    serve_session(shell, read, link, id).await;
+}
+
+async fn serve_session(shell: &Rc<Shell>, mut read: impl Input, link: Link, id: SessionId) {
+    let link = Rc::new(link);
     debug!("{} - Client connection created", link.name());
     {
         let mut links = shell.links.borrow_mut();
@@ -152,15 +172,20 @@ async fn serve(
         held: Held::Nothing,
         carry: Vec::new(),
         reads_in_a_row: 0,
+        is_announced: shell.engine.borrow().is_insider(id),
     };
     let reason = connection.read_until_end(&mut read).await;
     connection.close(&mut read, reason).await;
+    let was_announced = connection.is_announced;
     shell.links.borrow_mut()[id.index()] = None;
     let config = shell.config();
-    let limits = &config.limits;
-    if let Some(ended) = shell.engine.borrow_mut().remove(id, reason) {
-        farewell::log(link.name(), &ended, limits, shell.now());
-        shell.closed.borrow_mut().push(ended, shell.now());
+    let is_insider = shell.engine.borrow().is_insider(id);
+    let ended = shell.engine.borrow_mut().remove(id, reason);
+    if let Some(ended) = ended {
+        farewell::log(link.name(), &ended, &config.limits, shell.now());
+        if !is_insider {
+            shell.note_gone(ended, was_announced);
+        }
     }
     // What ended with it may concern others.
     shell.settle(0);
@@ -175,6 +200,8 @@ struct Connection<'a> {
     carry: Vec<u8>,
     /// Reads since others last had a turn.
     reads_in_a_row: u32,
+    /// Whether it was told that it has come.
+    is_announced: bool,
 }
 
 /// Input that is not complete yet.
@@ -303,6 +330,9 @@ impl Connection<'_> {
                 break receipt;
             }
         };
+        if !self.is_announced {
+            self.announce();
+        }
         if receipt.frame_bytes > chunk.len() {
             let mut larger = new_chunk(receipt.frame_bytes);
             let room = Chunk::get_mut(&mut larger).expect("it is new");
@@ -317,9 +347,45 @@ impl Connection<'_> {
     /// Has it found out elsewhere whether the client may connect. Meanwhile it may lose patience, or
     /// the server.
     async fn let_check(&self) {
-        let Some(check) = self.shell.engine.borrow_mut().take_check(self.id) else {
+        loop {
+            let Some(check) = self.shell.engine.borrow_mut().take_check(self.id) else {
+                return;
+            };
+            match check.account_needed() {
+                Some(account) => {
+                    self.look_for(account.to_owned()).await;
+                    self.shell.engine.borrow_mut().decide_again(self.id);
+                    self.shell.settle(0);
+                }
+                None => self.perform(check).await,
+            }
+        }
+    }
+
+    /// Has an account looked for. When this ends, the engine knows it, or it was not found.
+    async fn look_for(&self, account: String) {
+        let Some(resolver) = self.shell.common.resolver.get() else {
             return;
         };
+        let (tell, mut told) = oneshot::channel();
+        let shard = self.shell.index;
+        // One that is gone has found nothing.
+        drop(resolver.send(AccountWanted {
+            account,
+            shard,
+            tell,
+        }));
+        poll_fn(|context| {
+            self.link.register(context);
+            match self.link.ended() {
+                Some(_) => Poll::Ready(()),
+                None => Pin::new(&mut told).poll(context).map(drop),
+            }
+        })
+        .await;
+    }
+
+    async fn perform(&self, check: Check) {
         let mut told = self.shell.common.checks.perform(check);
         let outcome = poll_fn(|context| {
             self.link.register(context);
@@ -333,6 +399,16 @@ impl Connection<'_> {
         .await;
         self.shell.engine.borrow_mut().decided(self.id, outcome);
         self.shell.settle(0);
+    }
+
+    /// Tells that it has come, once it was let in.
+    fn announce(&mut self) {
+        let engine = self.shell.engine.borrow();
+        self.is_announced = engine.is_admitted(self.id);
+        if self.is_announced {
+            let status = || engine.connection(self.id).map(Box::new);
+            (self.shell).tell_event(|| status().map(ConnectionEvent::Connected));
+        }
     }
 
     /// Waits for something, and meanwhile writes on where a write had stopped.

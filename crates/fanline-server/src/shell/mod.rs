@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use fanline_engine::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
-    Access, Batch, CloseReason, ConnectionStatus, Peer, Place, ServerInfo, SessionId, Shard,
+    Access, Batch, CloseReason, ConnectionStatus, Ended, Peer, Place, ServerInfo, SessionId, Shard,
     ShardConfig, ShardStatus,
 };
 use tokio::io::DuplexStream;
@@ -30,6 +30,8 @@ use tracing::{error, trace};
 
 use crate::checks::Checks;
 use crate::keeper::Helped;
+use crate::monitoring::ConnectionEvent;
+use crate::resolver::AccountWanted;
 use crate::sync::{AtomicUsize, Ordering};
 use crate::tls::Tls;
 use chunks::ChunkPool;
@@ -50,12 +52,18 @@ pub(crate) enum Command {
     },
     /// Tell how much there is and was of everything, account by account.
     Status(oneshot::Sender<Vec<ShardStatus>>),
+    /// Close a client's connection, and tell whether there was one.
+    Kick(u64, oneshot::Sender<bool>),
+    /// Tell a client to go elsewhere, and tell whether there is one.
+    SendAway(u64, oneshot::Sender<bool>),
     /// Tell of connections.
     Connections(Wanted, oneshot::Sender<Told>),
     /// Tell all clients that the server is going away.
     AnnounceLameDuck,
     /// Let this say from now on who may connect, and what they may do.
     ReplaceAccess(Arc<Access>),
+    /// Say so when this is reached: what came before is done then.
+    Tell(oneshot::Sender<()>),
     /// Go on with other limits and credentials.
     Reload(Arc<ShardConfig>, Box<ServerInfo>, Arc<Access>),
     /// Close this many connections.
@@ -96,6 +104,8 @@ pub(crate) struct Told {
 pub(crate) enum Transport {
     Tcp(TcpStream),
     InProcess(DuplexStream),
+    /// The server's own client in the system account.
+    Insider(DuplexStream),
     /// Anything else, by the listener that it came to.
     Wire(Incoming, Listener),
 }
@@ -150,7 +160,11 @@ pub(crate) struct Common {
     pub(crate) keeper: OnceLock<Weak<dyn Helped>>,
     /// Whatever takes long before a client is let in.
     pub(crate) checks: Checks,
+    /// Whom to ask for accounts that are not known, if there is somebody.
+    pub(crate) resolver: OnceLock<mpsc::UnboundedSender<AccountWanted>>,
     pub(crate) started: Instant,
+    /// Who is told of connections that come and go.
+    pub(crate) events: OnceLock<mpsc::Sender<ConnectionEvent>>,
     pub(crate) listeners: Listeners,
     /// Open connections, counted from accept to close, of each shard.
     pub(crate) connections: Vec<AtomicUsize>,
@@ -266,6 +280,16 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 connection::spawn(shell, transport, cid, is_full);
             }
             Command::Status(to) => drop(to.send(shell.engine.borrow().status_by_account())),
+            Command::Kick(cid, to) => {
+                let found = shell.engine.borrow_mut().kick(cid);
+                shell.flush();
+                let _ = to.send(found);
+            }
+            Command::SendAway(cid, to) => {
+                let found = shell.engine.borrow_mut().send_away(cid);
+                shell.flush();
+                let _ = to.send(found);
+            }
             // Who asked may have lost patience, while the answer takes time from the messages.
             Command::Connections(_, to) if to.is_closed() => {}
             Command::Connections(wanted, to) => drop(to.send(shell.connections(&wanted))),
@@ -278,6 +302,7 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 shell.engine.borrow_mut().replace_access(access, now);
                 shell.settle(usize::MAX);
             }
+            Command::Tell(to) => drop(to.send(())),
             Command::Reload(config, info, access) => {
                 let now = shell.now();
                 shell.config.replace(Arc::clone(&config));
@@ -495,6 +520,32 @@ impl Shell {
     /// Whether a shard has more to read than it should.
     fn is_any_mailbox_full(&self) -> bool {
         self.common.mailboxes.iter().any(Mailbox::is_full)
+    }
+
+    /// Tells the system account of a connection. Nobody waits for it: what does not fit is not told.
+    fn tell_event(&self, event: impl FnOnce() -> Option<ConnectionEvent>) {
+        if let Some(events) = self.common.events.get()
+            && let Ok(place) = events.try_reserve()
+            && let Some(event) = event()
+        {
+            place.send(event);
+        }
+    }
+
+    /// Remembers a connection that is gone, and tells of it if it was told of before, or was refused.
+    fn note_gone(&self, ended: Ended, was_announced: bool) {
+        let is_refusal = matches!(
+            ended.reason,
+            CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
+        );
+        self.closed.borrow_mut().push(ended, self.now());
+        let closed = self.closed.borrow();
+        let last = || closed.iter().next_back().cloned().map(Box::new);
+        if was_announced {
+            self.tell_event(|| last().map(ConnectionEvent::Gone));
+        } else if is_refusal {
+            self.tell_event(|| last().map(ConnectionEvent::Refused));
+        }
     }
 
     fn end_sessions(&self, count: usize) {

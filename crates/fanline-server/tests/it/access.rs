@@ -1,4 +1,9 @@
-//! What must not pass does not, and what may does: credentials and permissions over real sockets.
+//! What must not pass does not, and what may does: credentials and permissions over real sockets,
+//! however clients come.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::io::{Read, Write};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,18 +12,107 @@ use fanline_server::access::{
     Access, AccessConfig, AllowResponses, Allowed, ConnectionKind, Permissions, SALT_BYTES, User,
     hash_password,
 };
-use fanline_server::{Auth, Limits, Options};
+use fanline_server::{Auth, Limits, Options, TlsHandshake, TlsOptions, WebSocketOptions};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 
 use crate::raw::{RawClient, TestServer, options};
+use crate::transports::{Authority, TlsClient, connect as dial};
+use crate::websocket::Page;
 
 const REFUSAL: &str = "-ERR 'Authorization Violation'";
 
-fn server(config: AccessConfig) -> TestServer {
-    TestServer::with(Options {
-        auth: Auth::Directory(Access::new(config).expect("a directory").into()),
-        ..options(2)
-    })
+/// How clients come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    Tcp,
+    Tls,
+    WebSocket,
+}
+
+/// Each of the tests for each way that clients come.
+macro_rules! however_clients_come {
+    ($($test:ident),+ $(,)?) => {
+        mod over_tcp {
+            $(#[test] fn $test() { super::$test(super::Over::Tcp); })+
+        }
+        mod over_tls {
+            $(#[test] fn $test() { super::$test(super::Over::Tls); })+
+        }
+        mod over_websocket {
+            $(#[test] fn $test() { super::$test(super::Over::WebSocket); })+
+        }
+    };
+}
+
+however_clients_come!(
+    tokens,
+    passwords_plain_and_hashed,
+    what_follows_a_connect_that_takes_time_waits,
+    nkeys,
+    who_shows_nothing_is_the_user_named_for_it,
+    users_come_the_way_they_may,
+    who_must_come_through_a_proxy_does_not_come_without,
+    who_says_nothing_is_sent_away,
+    publishing,
+    subscribing,
+    answering,
+    accounts_keep_to_themselves,
+    another_directory_takes_the_place_of_the_first,
+);
+
+trait Duplex: Read + Write {}
+
+impl<S: Read + Write> Duplex for S {}
+
+type Client = RawClient<Box<dyn Duplex>>;
+
+/// A server that is reached in one way.
+struct Site {
+    server: TestServer,
+    /// Who has signed its certificate, when it has one.
+    authority: Option<Authority>,
+    over: Over,
+}
+
+impl Site {
+    fn with(over: Over, options: Options) -> Self {
+        let authority = (over == Over::Tls).then(Authority::new);
+        let tls = authority.as_ref().map(|authority| TlsOptions {
+            handshake: TlsHandshake::First,
+            ..authority.tls()
+        });
+        let server = TestServer::with(Options {
+            tls,
+            websocket: (over == Over::WebSocket).then(WebSocketOptions::default),
+            ..options
+        });
+        Site {
+            server,
+            authority,
+            over,
+        }
+    }
+
+    /// Opens a connection and says nothing of the protocol.
+    fn open(&self) -> Client {
+        let addresses = self.server.handle.addresses();
+        let stream: Box<dyn Duplex> = match (self.over, &self.authority) {
+            (Over::WebSocket, _) => {
+                let address = addresses.websocket.expect("it is on");
+                Box::new(Page::over(dial(address), ""))
+            }
+            (_, Some(authority)) => {
+                Box::new(TlsClient::new(&authority.ca()).over(dial(addresses.clients)))
+            }
+            (_, None) => Box::new(dial(addresses.clients)),
+        };
+        RawClient::over(stream)
+    }
+}
+
+fn server(over: Over, config: AccessConfig) -> Site {
+    let auth = Auth::Directory(Access::new(config).expect("a directory").into());
+    Site::with(over, Options { auth, ..options(2) })
 }
 
 fn with_users(users: Vec<User>) -> AccessConfig {
@@ -28,8 +122,8 @@ fn with_users(users: Vec<User>) -> AccessConfig {
 }
 
 /// Connects with these fields of CONNECT, quiet.
-fn connect(server: &TestServer, fields: &str) -> RawClient {
-    let mut client = RawClient::open(server.address());
+fn connect(server: &Site, fields: &str) -> Client {
+    let mut client = server.open();
     client.expect_info();
     client.send(format!(
         "CONNECT {{\"verbose\":false,\"pedantic\":false,\"headers\":true{fields}}}\r\n"
@@ -37,13 +131,13 @@ fn connect(server: &TestServer, fields: &str) -> RawClient {
     client
 }
 
-fn as_user(server: &TestServer, name: &str) -> RawClient {
+fn as_user(server: &Site, name: &str) -> Client {
     let mut client = connect(server, &format!(",\"user\":\"{name}\",\"pass\":\"pw\""));
     client.settle();
     client
 }
 
-fn check(server: &TestServer, fields: &str, is_admitted: bool) {
+fn check(server: &Site, fields: &str, is_admitted: bool) {
     let mut client = connect(server, fields);
     client.send("PING\r\n");
     match is_admitted {
@@ -52,14 +146,16 @@ fn check(server: &TestServer, fields: &str, is_admitted: bool) {
     }
 }
 
-#[test]
-fn tokens() {
+fn tokens(over: Over) {
     let hash = hash_password(4, [3; SALT_BYTES], "t0ken").unwrap();
     for token in ["t0ken", &hash] {
-        let server = server(AccessConfig {
-            token: Some(token.into()),
-            ..AccessConfig::default()
-        });
+        let server = server(
+            over,
+            AccessConfig {
+                token: Some(token.into()),
+                ..AccessConfig::default()
+            },
+        );
         check(&server, ",\"auth_token\":\"t0ken\"", true);
         for fields in [
             "",
@@ -75,13 +171,15 @@ fn tokens() {
     }
 }
 
-#[test]
-fn passwords_plain_and_hashed() {
+fn passwords_plain_and_hashed(over: Over) {
     let hash = hash_password(4, [3; SALT_BYTES], "pw").unwrap();
-    let server = server(with_users(vec![
-        User::new("ada", "pw"),
-        User::new("bob", hash.as_str()),
-    ]));
+    let server = server(
+        over,
+        with_users(vec![
+            User::new("ada", "pw"),
+            User::new("bob", hash.as_str()),
+        ]),
+    );
     for name in ["ada", "bob"] {
         check(
             &server,
@@ -109,12 +207,11 @@ fn passwords_plain_and_hashed() {
 }
 
 /// What comes after CONNECT in the same packet waits for the decision, and is not lost.
-#[test]
-fn what_follows_a_connect_that_takes_time_waits() {
+fn what_follows_a_connect_that_takes_time_waits(over: Over) {
     let hash = hash_password(6, [3; SALT_BYTES], "pw").unwrap();
-    let server = server(with_users(vec![User::new("bob", hash.as_str())]));
+    let server = server(over, with_users(vec![User::new("bob", hash.as_str())]));
     for (pass, expected) in [("pw", vec!["PONG", "PONG"]), ("no", vec![REFUSAL])] {
-        let mut client = RawClient::open(server.address());
+        let mut client = server.open();
         client.expect_info();
         client.send(format!(
             "CONNECT {{\"verbose\":false,\"user\":\"bob\",\"pass\":\"{pass}\"}}\r\nSUB a 1\r\nPING\r\nPING\r\n"
@@ -124,15 +221,14 @@ fn what_follows_a_connect_that_takes_time_waits() {
     }
 }
 
-#[test]
-fn nkeys() {
+fn nkeys(over: Over) {
     let pair = Ed25519KeyPair::from_seed_unchecked(&[5; KEY_BYTES]).unwrap();
     let other = Ed25519KeyPair::from_seed_unchecked(&[6; KEY_BYTES]).unwrap();
     let public = |pair: &Ed25519KeyPair| {
         let key = pair.public_key().as_ref().try_into().unwrap();
         PublicKey::new(KeyKind::User, key).encode()
     };
-    let server = server(with_users(vec![User::nkey(public(&pair))]));
+    let server = server(over, with_users(vec![User::nkey(public(&pair))]));
     let mut stolen = String::new();
     for (shown, signer, uses_nonce, is_admitted) in [
         (&pair, &pair, true, true),
@@ -140,7 +236,7 @@ fn nkeys() {
         (&other, &other, true, false),
         (&pair, &pair, false, false),
     ] {
-        let mut client = RawClient::open(server.address());
+        let mut client = server.open();
         let info = client.expect_info();
         let info: serde_json::Value = serde_json::from_str(&info["INFO ".len()..]).unwrap();
         let nonce = info["nonce"].as_str().unwrap().to_owned();
@@ -176,8 +272,7 @@ fn nkeys() {
     );
 }
 
-#[test]
-fn who_shows_nothing_is_the_user_named_for_it() {
+fn who_shows_nothing_is_the_user_named_for_it(over: Over) {
     let mut guest = User::new("guest", "pw");
     guest.permissions = Some(Permissions {
         publish: Allowed::publish(Some(&["open.>"]), &[]).unwrap(),
@@ -185,11 +280,11 @@ fn who_shows_nothing_is_the_user_named_for_it() {
     });
     let mut config = with_users(vec![guest, User::new("ada", "pw")]);
     config.no_auth_user = Some("guest".into());
-    let server = server(config);
+    let server = server(over, config);
     check(&server, "", true);
     check(&server, ",\"user\":\"guest\",\"pass\":\"no\"", false);
     check(&server, ",\"auth_token\":\"x\"", false);
-    let mut bare = RawClient::open(server.address());
+    let mut bare = server.open();
     assert!(!bare.expect_info().contains("auth_required"));
     bare.send("PUB closed 0\r\n\r\nPING\r\n");
     assert_eq!(
@@ -199,33 +294,63 @@ fn who_shows_nothing_is_the_user_named_for_it() {
     assert_eq!(bare.line(), "PONG");
 }
 
-#[test]
-fn users_come_the_way_they_may() {
+fn users_come_the_way_they_may(over: Over) {
     let mut web = User::new("web", "pw");
     web.connection_kinds = vec![ConnectionKind::WebSocket];
     let mut tcp = User::new("tcp", "pw");
     tcp.connection_kinds = vec![ConnectionKind::Standard];
-    let server = server(with_users(vec![web, tcp]));
-    check(&server, ",\"user\":\"web\",\"pass\":\"pw\"", false);
-    check(&server, ",\"user\":\"tcp\",\"pass\":\"pw\"", true);
+    let server = server(over, with_users(vec![web, tcp]));
+    let is_web = over == Over::WebSocket;
+    check(&server, ",\"user\":\"web\",\"pass\":\"pw\"", is_web);
+    check(&server, ",\"user\":\"tcp\",\"pass\":\"pw\"", !is_web);
 }
 
-#[test]
-fn who_says_nothing_is_sent_away() {
-    let server = TestServer::with(Options {
-        auth: Auth::Directory(Access::user("ada", "pw").into()),
-        limits: Limits {
-            auth_timeout: std::time::Duration::from_millis(50),
-            ..Limits::default()
+/// Once such a user was let in from anywhere.
+fn who_must_come_through_a_proxy_does_not_come_without(over: Over) {
+    let mut ada = User::new("ada", "pw");
+    ada.proxy_required = true;
+    let open = || User::new("ada", "pw");
+    let anybody = |user: User| AccessConfig {
+        no_auth_user: Some("ada".into()),
+        ..with_users(vec![user])
+    };
+    let server = server(over, anybody(ada.clone()));
+    check(&server, ",\"user\":\"ada\",\"pass\":\"pw\"", false);
+    check(&server, ",\"user\":\"ada\",\"pass\":\"no\"", false);
+    check(&server, "", false);
+    let mut bare = server.open();
+    bare.expect_info();
+    bare.send("PING\r\n");
+    assert_eq!(bare.lines_to_end(), [REFUSAL]);
+    // Nor does one stay for whom it becomes so.
+    server
+        .server
+        .handle
+        .replace_access(anybody(open()))
+        .unwrap();
+    let mut inside = as_user(&server, "ada");
+    server.server.handle.replace_access(anybody(ada)).unwrap();
+    assert_eq!(inside.lines_to_end(), [REFUSAL]);
+}
+
+fn who_says_nothing_is_sent_away(over: Over) {
+    let server = Site::with(
+        over,
+        Options {
+            auth: Auth::Directory(Access::user("ada", "pw").into()),
+            limits: Limits {
+                auth_timeout: std::time::Duration::from_millis(50),
+                ..Limits::default()
+            },
+            ..options(1)
         },
-        ..options(1)
-    });
-    let mut client = RawClient::open(server.address());
+    );
+    let mut client = server.open();
     client.expect_info();
     assert_eq!(client.lines_to_end(), ["-ERR 'Authentication Timeout'"]);
 }
 
-fn limited() -> TestServer {
+fn limited(over: Over) -> Site {
     let mut ada = User::new("ada", "pw");
     ada.permissions = Some(Permissions {
         publish: Allowed::publish(Some(&["a.*", "$JS.API.INFO"]), &["a.secret"]).expect("subjects"),
@@ -239,12 +364,12 @@ fn limited() -> TestServer {
         responses: Some(AllowResponses::default()),
         ..Permissions::default()
     });
-    server(with_users(vec![ada, answers, User::new("all", "pw")]))
+    let users = vec![ada, answers, User::new("all", "pw")];
+    server(over, with_users(users))
 }
 
-#[test]
-fn publishing() {
-    let server = limited();
+fn publishing(over: Over) {
+    let server = limited(over);
     let mut all = as_user(&server, "all");
     all.subscribe(">", "1");
     let mut ada = as_user(&server, "ada");
@@ -279,9 +404,8 @@ fn publishing() {
     assert_eq!(got, ["a.1"; 4]);
 }
 
-#[test]
-fn subscribing() {
-    let server = limited();
+fn subscribing(over: Over) {
+    let server = limited(over);
     let mut all = as_user(&server, "all");
     let mut ada = as_user(&server, "ada");
     for (arguments, expected) in [
@@ -315,9 +439,8 @@ fn subscribing() {
     }
 }
 
-#[test]
-fn answering() {
-    let server = limited();
+fn answering(over: Over) {
+    let server = limited(over);
     let mut all = as_user(&server, "all");
     let mut answers = as_user(&server, "answers");
     answers.subscribe("ask", "1");
@@ -334,12 +457,11 @@ fn answering() {
     assert_eq!(all.settle(), []);
 }
 
-#[test]
-fn accounts_keep_to_themselves() {
+fn accounts_keep_to_themselves(over: Over) {
     let mut config = AccessConfig::default();
     config.account_mut("A").users.push(User::new("ada", "pw"));
     config.account_mut("B").users.push(User::new("bob", "pw"));
-    let server = server(config);
+    let server = server(over, config);
     let (mut ada, mut bob) = (as_user(&server, "ada"), as_user(&server, "bob"));
     ada.subscribe(">", "1");
     bob.publish("x", "secret");
@@ -349,14 +471,12 @@ fn accounts_keep_to_themselves() {
     assert_eq!(ada.message().payload, b"own");
 }
 
-#[test]
-fn another_directory_takes_the_place_of_the_first() {
+fn another_directory_takes_the_place_of_the_first(over: Over) {
     let open = || User::new("ada", "pw");
-    let server = server(with_users(vec![
-        open(),
-        User::new("bob", "pw"),
-        User::new("eve", "pw"),
-    ]));
+    let server = server(
+        over,
+        with_users(vec![open(), User::new("bob", "pw"), User::new("eve", "pw")]),
+    );
     let (mut ada, mut bob, mut eve) = (
         as_user(&server, "ada"),
         as_user(&server, "bob"),
@@ -373,6 +493,7 @@ fn another_directory_takes_the_place_of_the_first() {
     });
     let changed = User::new("eve", "another");
     let replaced = server
+        .server
         .handle
         .replace_access(with_users(vec![open(), limited, changed]));
     replaced.unwrap();
@@ -386,6 +507,6 @@ fn another_directory_takes_the_place_of_the_first() {
     assert_eq!(got, ["2"]);
     // What is wrong changes nothing.
     let twice = with_users(vec![open(), open()]);
-    assert!(server.handle.replace_access(twice).is_err());
+    assert!(server.server.handle.replace_access(twice).is_err());
     ada.settle();
 }

@@ -13,6 +13,7 @@ mod lifecycle;
 #[cfg(target_os = "linux")]
 mod memory;
 mod monitoring;
+mod operator;
 mod order;
 mod queue_groups;
 mod raw;
@@ -26,6 +27,7 @@ mod server_checks;
 mod slow_subscriber;
 mod sockets;
 mod split_writes;
+mod system;
 mod tls;
 mod transports;
 mod visibility;

@@ -130,8 +130,8 @@ fn varz_tells_of_the_server_in_the_known_order() {
         total_connections routes remotes leafnodes in_msgs in_bytes in_client_msgs \
         in_client_bytes out_msgs out_bytes out_client_msgs out_client_bytes slow_consumers \
         stale_connections stalled_clients subscriptions http_req_stats config_load_time \
-        config_digest feature_flags slow_consumer_stats stale_connection_stats \
-        disk_io_wait_stats";
+        config_digest feature_flags system_account slow_consumer_stats \
+        stale_connection_stats disk_io_wait_stats";
     assert_eq!(
         keys(&reply.body, 1),
         expected.split_whitespace().collect::<Vec<_>>()
@@ -307,6 +307,8 @@ fn every_path_answers_as_it_should() {
         ("/routez", 200, r#""routes": []"#),
         ("/leafz", 200, r#""leafs": []"#),
         ("/gatewayz", 200, r#""inbound_gateways": {}"#),
+        ("/raftz", 404, "No Raft nodes registered"),
+        ("/ipqueuesz", 200, "{}"),
         ("/accountz", 200, r#""$G""#),
         ("/accountz?acc=$G", 200, r#""client_connections": 0"#),
         ("/accountz?acc=x", 400, "Account x does not exist"),

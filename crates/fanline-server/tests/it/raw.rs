@@ -101,9 +101,9 @@ pub(crate) enum Said {
     Line(String),
 }
 
-/// One connection.
-pub(crate) struct RawClient {
-    pub(crate) stream: TcpStream,
+/// One connection, over TCP or something else.
+pub(crate) struct RawClient<S = TcpStream> {
+    pub(crate) stream: S,
     seen: Vec<u8>,
     taken: usize,
 }
@@ -115,11 +115,7 @@ impl RawClient {
         stream.set_nodelay(true).expect("a socket");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
-        RawClient {
-            stream,
-            seen: Vec::new(),
-            taken: 0,
-        }
+        RawClient::over(stream)
     }
 
     pub(crate) fn connect(address: SocketAddr) -> Self {
@@ -131,6 +127,17 @@ impl RawClient {
         client.expect_info();
         client
     }
+}
+
+impl<S: Read + Write> RawClient<S> {
+    /// Says nothing yet.
+    pub(crate) fn over(stream: S) -> Self {
+        RawClient {
+            stream,
+            seen: Vec::new(),
+            taken: 0,
+        }
+    }
 
     /// Reads the INFO that every connection begins with.
     pub(crate) fn expect_info(&mut self) -> String {
@@ -141,7 +148,8 @@ impl RawClient {
 
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let sent = self.stream.write_all(bytes.as_ref());
-        sent.expect("the server reads");
+        sent.and_then(|()| self.stream.flush())
+            .expect("the server reads");
     }
 
     pub(crate) fn publish(&mut self, subject: &str, payload: impl AsRef<[u8]>) {
@@ -275,6 +283,8 @@ impl RawClient {
                 read > 0
             }
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => false,
+            // TLS that ends without a word.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
             Err(error) => panic!("nothing came: {error}"),
         }
     }

@@ -1,10 +1,12 @@
 //! Other options while clients are connected.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use fanline_server::access::{Access, AccessConfig, Allowed, Permissions, User};
 use fanline_server::{Auth, Limits, Options};
 
-use crate::raw::{RawClient, SHARD_COUNTS, TestServer, options};
+use crate::raw::{RawClient, SHARD_COUNTS, Said, TestServer, options};
 
 const VIOLATION: &str = "-ERR 'Authorization Violation'";
 
@@ -115,4 +117,142 @@ fn silence_is_measured_by_the_new_interval() {
         lines.last().map(String::as_str),
         Some("-ERR 'Stale Connection'")
     );
+}
+
+/// In the file that is reloaded.
+const USERS: usize = 5_000;
+/// Connected, as the first of them; the publisher is the one before.
+const READERS: usize = 24;
+/// How often the file is reloaded.
+const RELOADS: usize = 6;
+/// Messages that are sent meanwhile, at most: so many wait for a reader without harm.
+const SENT_MAX: usize = 20_000;
+/// Messages that are sent at once.
+const BATCH: usize = 10;
+
+/// Users with rights of their own. `change` says whether one is there, and may make it another.
+fn many(change: impl Fn(usize, &mut User) -> bool) -> Auth {
+    let mut config = AccessConfig::default();
+    for number in 0..USERS {
+        let own = format!("own.{number}.>");
+        let topics = ["news", own.as_str()];
+        let mut user = User::new(format!("u{number}"), "pw");
+        user.permissions = Some(Permissions {
+            publish: Allowed::publish(Some(&topics), &[]).expect("subjects"),
+            subscribe: Allowed::subscribe(Some(&topics), &[]).expect("subjects"),
+            responses: None,
+        });
+        if change(number, &mut user) {
+            config.account_mut("$G").users.push(user);
+        }
+    }
+    Auth::Directory(Access::new(config).expect("a directory").into())
+}
+
+fn as_user(server: &TestServer, number: usize) -> RawClient {
+    let mut client = RawClient::open(server.address());
+    client.expect_info();
+    client.send(format!(
+        "CONNECT {{\"verbose\":false,\"user\":\"u{number}\",\"pass\":\"pw\"}}\r\nPING\r\n"
+    ));
+    client.until_pong();
+    client
+}
+
+/// Publishes numbers until it is told to stop; returns how many.
+fn publish_until(publisher: &mut RawClient, is_over: &AtomicBool) -> usize {
+    let mut sent = 0;
+    // What is ordered by the join needs no order here.
+    while sent < SENT_MAX && !is_over.load(Ordering::Relaxed) {
+        for number in sent..sent + BATCH {
+            publisher.publish("news", number.to_string());
+        }
+        sent += BATCH;
+        publisher.settle();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    sent
+}
+
+/// Others come, go and change while messages flow; in the end three of the readers change, too.
+fn reload_many(server: &TestServer, shards: usize) {
+    let reload = |auth| {
+        let outcome = server.handle.reload(Options {
+            auth,
+            ..options(shards)
+        });
+        outcome.expect("it can be reloaded");
+    };
+    for round in 0..RELOADS {
+        reload(many(|number, user| {
+            let is_other = number > READERS;
+            if is_other && number % 3 == round % 3 {
+                *user = User::new(format!("u{number}"), "another");
+            }
+            !is_other || number % 5 != round % 5
+        }));
+    }
+    reload(many(|number, user| {
+        match number {
+            1 => user.permissions = Some(Permissions::default()),
+            2 => {
+                let nothing = Allowed::subscribe(None, &["news"]).expect("subjects");
+                let permissions = user.permissions.get_or_insert_default();
+                permissions.subscribe = nothing;
+            }
+            3 => *user = User::new("u3", "another"),
+            _ => {}
+        }
+        number != 4
+    }));
+}
+
+#[test]
+fn five_thousand_users_are_reloaded_and_nobody_notices_who_stays_as_he_is() {
+    for shards in [1, 4] {
+        let server = TestServer::with(Options {
+            auth: many(|_, _| true),
+            ..options(shards)
+        });
+        let mut publisher = as_user(&server, 0);
+        let mut readers: Vec<RawClient> =
+            (1..=READERS).map(|user| as_user(&server, user)).collect();
+        for reader in &mut readers {
+            reader.subscribe("news", "1");
+        }
+        let is_over = AtomicBool::new(false);
+        let sent = std::thread::scope(|scope| {
+            let publishing = scope.spawn(|| publish_until(&mut publisher, &is_over));
+            reload_many(&server, shards);
+            is_over.store(true, Ordering::Relaxed);
+            publishing.join().expect("it publishes")
+        });
+        // The second lost its subscription, the third its password, the fourth is gone.
+        let dropped = "-ERR 'Permissions Violation for Subscription to \"news\" (sid \"1\")'";
+        for (at, expected) in [(3, VIOLATION), (2, VIOLATION)] {
+            let lines = readers.remove(at).lines_to_end();
+            assert_eq!(lines.last().map(String::as_str), Some(expected));
+        }
+        let mut limited = readers.remove(1);
+        loop {
+            match limited.next() {
+                Some(Said::Line(line)) if line == dropped => break,
+                Some(_) => {}
+                None => panic!("the connection ended"),
+            }
+        }
+        // All shards have obeyed: what is published now reaches the others only.
+        publisher.publish("news", "the end");
+        publisher.settle();
+        assert_eq!(limited.settle(), []);
+        let mut expected: Vec<String> = (0..sent).map(|number| number.to_string()).collect();
+        expected.push("the end".into());
+        for reader in &mut readers {
+            let got: Vec<String> = (reader.settle().into_iter())
+                .map(|message| String::from_utf8(message.payload).expect("text"))
+                .collect();
+            assert_eq!(got.len(), expected.len());
+            assert_eq!(got, expected);
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! WebSocket on its own listener: the upgrade, frames in both directions, compression, the end.
 
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use fanline_engine::websocket::{Deflater, unmask};
+use fanline_server::access::{Access, AccessConfig, User};
 use fanline_server::{Auth, Limits, Options, WebSocketOptions};
 
 use crate::raw::{TestServer, options};
@@ -57,15 +59,15 @@ struct Heard {
 }
 
 /// A WebSocket client that is upgraded.
-struct Page<S> {
+pub(crate) struct Page<S> {
     talker: Talker<S>,
     response: String,
     /// Data of frames that nobody has looked at.
     data: Vec<u8>,
 }
 
-impl<S: std::io::Read + std::io::Write> Page<S> {
-    fn over(stream: S, extra: &str) -> Self {
+impl<S: Read + Write> Page<S> {
+    pub(crate) fn over(stream: S, extra: &str) -> Self {
         let mut talker = Talker::new(stream);
         talker.say(request(extra));
         let response = talker.until("\r\n\r\n");
@@ -149,6 +151,33 @@ impl<S: std::io::Read + std::io::Write> Page<S> {
         self.until("\r\n");
         self.send("CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n");
         self.until("PONG\r\n");
+    }
+}
+
+/// What the protocol says within the frames. It ends with the close frame.
+impl<S: Read + Write> Read for Page<S> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        while self.data.is_empty() {
+            match self.frame() {
+                Some(heard) if heard.first == 0x82 => self.data = heard.payload,
+                _ => return Ok(0),
+            }
+        }
+        let taken = room.len().min(self.data.len());
+        room[..taken].copy_from_slice(&self.data[..taken]);
+        self.data.drain(..taken);
+        Ok(taken)
+    }
+}
+
+impl<S: Read + Write> Write for Page<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let stream = &mut self.talker.stream;
+        stream.write_all(&frame(0x82, bytes)).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.talker.stream.flush()
     }
 }
 
@@ -345,6 +374,73 @@ fn cookies_are_credentials() {
     unknown.send("CONNECT {}\r\n");
     unknown.until("-ERR 'Authorization Violation'\r\n");
     assert_eq!(unknown.close_code(), 1008);
+}
+
+/// What the listener asks for counts for those who come through it, and for nobody else.
+#[test]
+fn the_listener_may_ask_for_something_else() {
+    let token = |token: &str| Auth::Token(token.into());
+    for (of_server, of_listener, fields, is_admitted) in [
+        (Auth::Open, token("web"), "", false),
+        (Auth::Open, token("web"), "\"auth_token\":\"web\"", true),
+        (token("tcp"), token("web"), "\"auth_token\":\"tcp\"", false),
+        (token("tcp"), token("web"), "\"auth_token\":\"web\"", true),
+        (token("tcp"), Auth::Open, "\"auth_token\":\"tcp\"", true),
+    ] {
+        let server = TestServer::with(Options {
+            auth: of_server.clone(),
+            websocket: Some(WebSocketOptions {
+                auth: Some(of_listener.clone()),
+                ..WebSocketOptions::default()
+            }),
+            ..options(1)
+        });
+        let mut client = page(&server, "");
+        let info = client.until("\r\n");
+        assert!(info.contains("\"auth_required\":true"), "{info}");
+        client.send(format!("CONNECT {{{fields}}}\r\nPING\r\n"));
+        let expected = match is_admitted {
+            true => "PONG\r\n",
+            false => "-ERR 'Authorization Violation'\r\n",
+        };
+        client.until(expected);
+        // Who comes over TCP shows what the server asks for.
+        let mut other = Talker::new(connect(server.address()));
+        let info = other.until("\r\n");
+        assert_eq!(
+            info.contains("\"auth_required\":true"),
+            of_server.is_required(),
+            "{info}"
+        );
+        other.say("CONNECT {\"auth_token\":\"web\"}\r\nPING\r\n");
+        other.until(match of_server.is_required() {
+            true => "-ERR 'Authorization Violation'\r\n",
+            false => "PONG\r\n",
+        });
+    }
+}
+
+#[test]
+fn who_shows_nothing_over_websocket_is_the_user_named_for_it() {
+    let mut config = AccessConfig::default();
+    config.account_mut("A").users.push(User::new("ada", "pw"));
+    config.account_mut("B").users.push(User::new("guest", "pw"));
+    let server = TestServer::with(Options {
+        auth: Auth::Directory(Access::new(config).expect("a directory").into()),
+        websocket: Some(WebSocketOptions {
+            no_auth_user: Some("guest".into()),
+            ..WebSocketOptions::default()
+        }),
+        ..options(1)
+    });
+    let mut guest = page(&server, "");
+    assert!(!guest.until("\r\n").contains("auth_required"));
+    guest.send("CONNECT {\"verbose\":false,\"protocol\":1}\r\nPING\r\n");
+    guest.until("\"remote_account\":\"B\"");
+    let mut other = Talker::new(connect(server.address()));
+    other.until("\r\n");
+    other.say("CONNECT {}\r\n");
+    other.until("-ERR 'Authorization Violation'\r\n");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::config::value::Value;
 use crate::config::{Loaded, access};
 
 const CALLOUT: &str = "auth callout is not supported by Fanline yet";
+const PROXIES: &str = "proxies that sign are not supported by Fanline yet";
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -100,8 +101,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         .limit("STANDARD, WEBSOCKET, LEAFNODE, LEAFNODE_WS, MQTT, MQTT_WS, IN_PROCESS")
         .default("all")
         .help("How the user may connect."),
-    within("authorization.users.proxy_required", Bool)
-        .default("false")
+    refused("authorization.users.proxy_required", Bool, PROXIES)
         .help("Only through a trusted proxy."),
     works(
         "authorization.default_permissions",
@@ -142,7 +142,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         .help("For how long."),
     refused("authorization.auth_callout", Block, CALLOUT).help("A service that decides."),
     within("authorization.auth_callout.*", Any).help("What it needs."),
-    refused("authorization.proxy_required", Bool, "proxies that sign are not supported by Fanline yet")
+    refused("authorization.proxy_required", Bool, PROXIES)
         .help("Only through a trusted proxy."),
     works(
         "no_auth_user",

@@ -5,6 +5,7 @@ mod jetstream;
 mod limits;
 mod logging;
 mod network;
+mod operator;
 mod tls;
 mod unsupported;
 mod websocket;
@@ -16,6 +17,7 @@ pub(super) const ALL: &[&[Entry]] = &[
     network::OPTIONS,
     limits::OPTIONS,
     authorization::OPTIONS,
+    operator::OPTIONS,
     tls::OPTIONS,
     websocket::OPTIONS,
     jetstream::OPTIONS,

@@ -9,8 +9,6 @@ const CLUSTER: &str = "cluster is not supported by Fanline yet: this server runs
 const LEAFNODES: &str =
     "leafnodes is not supported by Fanline yet: nobody can connect, and it connects to nobody";
 const TAGS: &str = "server_tags is not supported by Fanline yet: nobody is told of them";
-const TRUSTED: &str = "trusted_keys is not supported by Fanline yet: it has no effect";
-const OPERATOR: &str = "operator mode is not supported by Fanline yet";
 const GATEWAY: &str = "gateways are not supported by Fanline";
 const MQTT: &str = "MQTT is not supported by Fanline yet";
 const ALONE: &str = "it is about routes, and Fanline does not make any yet";
@@ -97,9 +95,6 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("leafnodes.remotes.ignore_discovered_servers", Bool),
     within("leafnodes.remotes.proxy", Block),
     within("leafnodes.remotes.proxy.*", Any),
-    warned("trusted_keys", Texts, TRUSTED)
-        .alias(&["trusted"])
-        .help("Keys of operators."),
     refused("gateway", Block, GATEWAY).help("Clusters that work as one."),
     within("gateway.name", Text),
     within("gateway.listen", Address),
@@ -137,16 +132,6 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("mqtt.js_api_timeout", Duration),
     within("mqtt.reject_qos2_publish", Bool),
     within("mqtt.downgrade_qos2_subscribe", Bool),
-    refused("operator", Any, OPERATOR)
-        .alias(&["operators", "root", "roots"])
-        .help("Whose JWTs are believed."),
-    refused("resolver", Any, OPERATOR)
-        .alias(&["account_resolver"])
-        .help("Where accounts' JWTs are."),
-    refused("resolver_tls", Block, OPERATOR).help("TLS towards it."),
-    refused("resolver_preload", Block, OPERATOR).help("JWTs of accounts."),
-    refused("resolver_pinned_accounts", Texts, OPERATOR).help("Accounts that are resolved."),
-    refused("default_sentinel", Text, OPERATOR).help("The JWT of those who show none."),
     refused(
         "no_system_account",
         Bool,

@@ -1,0 +1,159 @@
+//! Connections over TLS and WebSocket, as cheap for the generator as they can be.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use fanline_engine::websocket::{Event, Opcode, Unframer, frame_head};
+use rustls::crypto::ring::{cipher_suite, default_provider};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, version};
+
+use crate::generator::connection::STALL_LIMIT;
+
+/// How bytes get to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tls,
+    WebSocket,
+}
+
+/// The largest WebSocket message that a client of this generator gets.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+const READ_BYTES: usize = 256 * 1024;
+
+/// How the generator sets TLS up; it accepts the server's certificate alone.
+pub(crate) fn client_config(certificate: &CertificateDer<'static>) -> Result<Arc<ClientConfig>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone())?;
+    let mut provider = default_provider();
+    provider.cipher_suites = vec![cipher_suite::TLS13_AES_128_GCM_SHA256];
+    let config = ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&[&version::TLS13])?
+        .with_root_certificates(roots);
+    let mut config = config.with_no_client_auth();
+    config.resumption = rustls::client::Resumption::disabled();
+    Ok(Arc::new(config))
+}
+
+/// One connection.
+pub(crate) enum Carrier {
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    WebSocket(TcpStream, Box<Unframer>),
+}
+
+impl Carrier {
+    /// Connects, and waits until the server has answered a PING.
+    pub(crate) fn open(
+        kind: Kind,
+        address: SocketAddr,
+        config: &Arc<ClientConfig>,
+    ) -> Result<Self> {
+        let mut stream = TcpStream::connect_timeout(&address, STALL_LIMIT)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(STALL_LIMIT))?;
+        stream.set_write_timeout(Some(STALL_LIMIT))?;
+        let mut carrier = match kind {
+            Kind::Tls => {
+                read_to(&mut stream, b"\r\n")?;
+                let name = ServerName::try_from("localhost")?;
+                let session = ClientConnection::new(Arc::clone(config), name)?;
+                Carrier::Tls(Box::new(StreamOwned::new(session, stream)))
+            }
+            Kind::WebSocket => {
+                let request = "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
+                    Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+                    Sec-WebSocket-Version: 13\r\n\r\n";
+                stream.write_all(request.as_bytes())?;
+                read_to(&mut stream, b"\r\n\r\n")?;
+                // What servers send is not masked.
+                let unframer = Unframer::new(false, false, MESSAGE_BYTES_MAX);
+                Carrier::WebSocket(stream, Box::new(unframer))
+            }
+        };
+        carrier.say(b"CONNECT {\"verbose\":false,\"pedantic\":false,\"protocol\":0}\r\n")?;
+        carrier.flush()?;
+        Ok(carrier)
+    }
+
+    /// These bytes as they are written: one frame where there are frames.
+    pub(crate) fn framed(&self, bytes: &[u8]) -> Vec<u8> {
+        match self {
+            Carrier::Tls(_) => bytes.to_vec(),
+            Carrier::WebSocket(..) => {
+                let mut framed = frame_head(Opcode::Binary, false, bytes.len())
+                    .as_bytes()
+                    .to_vec();
+                framed[1] |= 0x80;
+                // A mask that changes nothing is a mask too; taking it off costs the same.
+                framed.extend([0; 4]);
+                framed.extend_from_slice(bytes);
+                framed
+            }
+        }
+    }
+
+    /// Writes what [`framed`](Carrier::framed) has made.
+    pub(crate) fn write(&mut self, framed: &[u8]) -> Result<()> {
+        match self {
+            Carrier::Tls(stream) => stream.write_all(framed)?,
+            Carrier::WebSocket(stream, _) => stream.write_all(framed)?,
+        }
+        Ok(())
+    }
+
+    pub(crate) fn say(&mut self, bytes: &[u8]) -> Result<()> {
+        let framed = self.framed(bytes);
+        self.write(&framed)
+    }
+
+    /// Reads, and hands out what came; an end is an error.
+    pub(crate) fn read(&mut self, room: &mut Vec<u8>, mut take: impl FnMut(&[u8])) -> Result<()> {
+        room.resize(READ_BYTES, 0);
+        match self {
+            Carrier::Tls(stream) => {
+                let read = stream.read(room)?;
+                ensure!(read > 0, "the server closed a connection");
+                take(&room[..read]);
+            }
+            Carrier::WebSocket(stream, unframer) => {
+                let read = stream.read(room)?;
+                ensure!(read > 0, "the server closed a connection");
+                let mut rest = &mut room[..read];
+                while !rest.is_empty() {
+                    let (taken, event) = unframer.next(rest)?;
+                    let (piece, after) = std::mem::take(&mut rest).split_at_mut(taken);
+                    if let Event::Data { range, .. } = event {
+                        take(&piece[range]);
+                    }
+                    rest = after;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a PING and reads to its PONG, for connections on which no message is due.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.say(b"PING\r\n")?;
+        let (mut room, mut seen) = (Vec::new(), Vec::new());
+        loop {
+            self.read(&mut room, |bytes| seen.extend_from_slice(bytes))?;
+            if seen.windows(6).any(|window| window == b"PONG\r\n") {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Reads to this end, a byte at a time: what follows belongs to others.
+fn read_to(stream: &mut TcpStream, end: &[u8]) -> Result<()> {
+    let mut seen = Vec::new();
+    let mut byte = [0];
+    while !seen.ends_with(end) {
+        stream.read_exact(&mut byte)?;
+        seen.push(byte[0]);
+    }
+    Ok(())
+}

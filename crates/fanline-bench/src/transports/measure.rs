@@ -1,0 +1,224 @@
+//! One row on one fresh server process.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use rustls::ClientConfig;
+
+use super::carrier::{Carrier, Kind, client_config};
+use super::rows::Work;
+use crate::comparison::cost::Cost;
+use crate::generator::frames;
+use crate::report::metric::{Metric, Sample};
+use crate::servers::{Program, System, process::Server};
+
+/// Bursts are made so many times longer until one is long enough.
+const GROWTH: u64 = 4;
+/// Long enough to tell the rate.
+const CALIBRATION: Duration = Duration::from_millis(50);
+
+/// A folder with a certificate and what servers are told, gone at the end.
+pub(crate) struct Site {
+    folder: PathBuf,
+    client: Arc<ClientConfig>,
+}
+
+impl Site {
+    pub(crate) fn new() -> Result<Self> {
+        let folder =
+            std::env::temp_dir().join(format!("fanline-transports-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+        std::fs::write(folder.join("cert.pem"), made.cert.pem())?;
+        std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem())?;
+        let client = client_config(made.cert.der())?;
+        Ok(Site { folder, client })
+    }
+
+    /// Starts a server with TLS, or with a listener for WebSocket; gives that one's address.
+    fn start(&self, program: &Program, kind: Kind) -> Result<(Server, SocketAddr)> {
+        let folder = self.folder.display();
+        let websocket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let text = match kind {
+            // Not required, so that it can be seen in clear whether it has started.
+            Kind::Tls => format!(
+                "tls {{ cert_file: \"{folder}/cert.pem\", key_file: \"{folder}/key.pem\", \
+                 timeout: 10 }}\nallow_non_tls: true\n"
+            ),
+            Kind::WebSocket => {
+                format!("websocket {{ listen: \"{websocket}\", no_tls: true }}\n")
+            }
+        };
+        let config = self.folder.join("server.conf");
+        std::fs::write(&config, text)?;
+        let mut options = vec!["-c".to_owned(), config.display().to_string()];
+        if program.system == System::Fanline {
+            // As the other one is by default.
+            options.push("--no-jetstream".into());
+        }
+        let server = Server::start(&program.with(options))?;
+        let address = match kind {
+            Kind::Tls => server.address(),
+            Kind::WebSocket => websocket,
+        };
+        Ok((server, address))
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // A folder that stays does no harm.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Starts `program`, puts `work` on it for about `duration`, and ends it.
+pub(crate) fn measure(
+    site: &Site,
+    program: &Program,
+    work: Work,
+    duration: Duration,
+) -> Result<Sample> {
+    let kind = match work {
+        Work::Throughput { kind, .. } => kind,
+        Work::Handshakes => Kind::Tls,
+    };
+    let (server, address) = site.start(program, kind)?;
+    let mut sample = match work {
+        Work::Throughput {
+            kind,
+            subscribers,
+            payload_bytes,
+        } => {
+            let open = || Carrier::open(kind, address, &site.client);
+            let mut party = Party::open(open, subscribers, payload_bytes)?;
+            let chunks = party.calibrate(duration)?;
+            let cost = Cost::start(&server)?;
+            let elapsed = party.burst(chunks)?;
+            let messages = chunks * party.messages_per_chunk * subscribers.max(1) as u64;
+            let mut sample = cost.end(&server, messages)?;
+            sample.set_rate(messages, elapsed);
+            sample
+        }
+        Work::Handshakes => handshakes(site, &server, address, duration)?,
+    };
+    sample.set(Metric::PeakMemory, server.memory()?.peak as f64);
+    Ok(sample)
+}
+
+fn handshakes(
+    site: &Site,
+    server: &Server,
+    address: SocketAddr,
+    duration: Duration,
+) -> Result<Sample> {
+    let cost = Cost::start(server)?;
+    let start = Instant::now();
+    let mut count = 0;
+    while start.elapsed() < duration {
+        Carrier::open(Kind::Tls, address, &site.client)?;
+        count += 1;
+    }
+    let elapsed = start.elapsed();
+    let mut sample = cost.end(server, count)?;
+    sample.set_rate(count, elapsed);
+    Ok(sample)
+}
+
+/// One publisher and its subscribers.
+struct Party {
+    publisher: Carrier,
+    chunk: Vec<u8>,
+    messages_per_chunk: u64,
+    subscribers: Vec<Carrier>,
+    frame_bytes: u64,
+}
+
+impl Party {
+    fn open(
+        open: impl Fn() -> Result<Carrier>,
+        subscribers: usize,
+        payload_bytes: usize,
+    ) -> Result<Self> {
+        let payload = frames::payload(payload_bytes);
+        let subscribe = || -> Result<Carrier> {
+            let mut carrier = open()?;
+            carrier.say(b"SUB fan.0 1\r\n")?;
+            carrier.flush()?;
+            Ok(carrier)
+        };
+        let subscribers = (0..subscribers).map(|_| subscribe());
+        let subscribers = subscribers.collect::<Result<Vec<_>>>()?;
+        let publisher = open()?;
+        let frame = frames::publish("fan.0", &payload);
+        let (chunk, messages_per_chunk) = frames::repeat_to(&frame, frames::CHUNK_BYTES);
+        Ok(Party {
+            chunk: publisher.framed(&chunk),
+            publisher,
+            messages_per_chunk,
+            subscribers,
+            frame_bytes: frames::delivery("fan.0", 1, &payload).len() as u64,
+        })
+    }
+
+    fn calibrate(&mut self, duration: Duration) -> Result<u64> {
+        let mut chunks = 1;
+        loop {
+            let elapsed = self.burst(chunks)?;
+            if elapsed >= CALIBRATION {
+                let nanos = elapsed.as_nanos() / u128::from(chunks);
+                return Ok(u64::try_from(duration.as_nanos() / nanos.max(1))?.max(1));
+            }
+            chunks *= GROWTH;
+        }
+    }
+
+    /// From the first write until every subscriber has read everything, or to the PONG.
+    fn burst(&mut self, chunks: u64) -> Result<Duration> {
+        let due = chunks * self.messages_per_chunk * self.frame_bytes;
+        let gate = Barrier::new(1 + self.subscribers.len());
+        let is_alone = self.subscribers.is_empty();
+        let (publisher, chunk, gate) = (&mut self.publisher, &self.chunk, &gate);
+        thread::scope(|scope| {
+            let readers: Vec<_> = self
+                .subscribers
+                .iter_mut()
+                .map(|subscriber| {
+                    scope.spawn(move || {
+                        gate.wait();
+                        read_all(subscriber, due)
+                    })
+                })
+                .collect();
+            gate.wait();
+            let start = Instant::now();
+            for _ in 0..chunks {
+                publisher
+                    .write(chunk)
+                    .context("the publisher could not write")?;
+            }
+            if is_alone {
+                publisher.flush()?;
+            }
+            for reader in readers {
+                let read = reader.join().map_err(|_| anyhow!("a reader panicked"))?;
+                read.context("a subscriber starved")?;
+            }
+            Ok(start.elapsed())
+        })
+    }
+}
+
+/// Reads so many bytes of messages; a PING between them would be counted wrongly, but none is due.
+fn read_all(carrier: &mut Carrier, due: u64) -> Result<()> {
+    let mut room = Vec::new();
+    let mut seen = 0u64;
+    while seen < due {
+        carrier.read(&mut room, |bytes| seen += bytes.len() as u64)?;
+    }
+    Ok(())
+}

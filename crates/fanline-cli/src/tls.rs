@@ -1,0 +1,157 @@
+//! TLS as flags say it, for `fanline serve` and for the nats-server front end.
+
+use std::path::PathBuf;
+
+use fanline_server::{Certificate, ClientCertificates, TlsOptions};
+
+/// What flags say of TLS for NATS clients. What they leave out is as the configuration file has it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TlsFlags {
+    /// `Some(false)` does without TLS, whatever else is said.
+    pub(crate) is_on: Option<bool>,
+    /// Whether clients must show a certificate.
+    pub(crate) verifies: Option<bool>,
+    /// The chain of certificates, which comes with its key.
+    pub(crate) cert_file: Option<PathBuf>,
+    /// The key, which comes with its chain.
+    pub(crate) key_file: Option<PathBuf>,
+    /// The authorities of the clients' certificates.
+    pub(crate) ca_file: Option<PathBuf>,
+}
+
+impl TlsFlags {
+    /// Puts what the flags say on top of what a file says. nats-server does without TLS when only
+    /// files are named; who names a certificate does not want to be in clear, so here it is on.
+    ///
+    /// # Errors
+    /// When a certificate or a key is missing, in nats-server's words.
+    pub(crate) fn apply(&self, tls: &mut Option<TlsOptions>) -> Result<(), &'static str> {
+        if self.is_on == Some(false) {
+            *tls = None;
+            return Ok(());
+        }
+        let names_files =
+            self.cert_file.is_some() || self.key_file.is_some() || self.ca_file.is_some();
+        if self.is_on.is_none() && self.verifies != Some(true) && !names_files && tls.is_none() {
+            return Ok(());
+        }
+        let tls = tls.get_or_insert_default();
+        match (&self.cert_file, &self.key_file) {
+            (Some(cert_file), Some(key_file)) => {
+                tls.certificates = vec![Certificate {
+                    cert_file: cert_file.clone(),
+                    key_file: key_file.clone(),
+                }];
+            }
+            (Some(_), None) => return Err("TLS Server private key must be present and valid"),
+            (None, Some(_)) => return Err("TLS Server certificate must be present and valid"),
+            (None, None) if tls.certificates.is_empty() => {
+                return Err("TLS Server certificate must be present and valid");
+            }
+            (None, None) => {}
+        }
+        if self.ca_file.is_some() {
+            tls.ca_file.clone_from(&self.ca_file);
+        }
+        match self.verifies {
+            Some(true) if !tls.client_certificates.is_required() => {
+                tls.client_certificates = ClientCertificates::Required;
+            }
+            Some(false) => tls.client_certificates = ClientCertificates::NotAsked,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(name: &str) -> Certificate {
+        Certificate {
+            cert_file: format!("{name}.pem").into(),
+            key_file: format!("{name}.key").into(),
+        }
+    }
+
+    fn of_file() -> Option<TlsOptions> {
+        Some(TlsOptions {
+            certificates: vec![pair("file"), pair("second")],
+            client_certificates: ClientCertificates::RequiredAndMapped,
+            ..TlsOptions::default()
+        })
+    }
+
+    #[test]
+    fn flags_go_on_top_of_the_file() {
+        let named = TlsFlags {
+            cert_file: Some("flag.pem".into()),
+            key_file: Some("flag.key".into()),
+            ..TlsFlags::default()
+        };
+        let mut tls = None;
+        named.apply(&mut tls).unwrap();
+        assert_eq!(tls.unwrap().certificates, [pair("flag")]);
+        let mut tls = of_file();
+        named.apply(&mut tls).unwrap();
+        let tls = tls.unwrap();
+        assert_eq!(tls.certificates, [pair("flag")]);
+        let mapped = ClientCertificates::RequiredAndMapped;
+        assert_eq!(tls.client_certificates, mapped);
+        for (verifies, expected) in [(true, mapped), (false, ClientCertificates::NotAsked)] {
+            let flags = TlsFlags {
+                verifies: Some(verifies),
+                ..TlsFlags::default()
+            };
+            let mut tls = of_file();
+            flags.apply(&mut tls).unwrap();
+            assert_eq!(tls.unwrap().client_certificates, expected);
+        }
+        let off = TlsFlags {
+            is_on: Some(false),
+            ..named
+        };
+        let mut tls = of_file();
+        off.apply(&mut tls).unwrap();
+        assert_eq!(tls, None);
+    }
+
+    #[test]
+    fn nothing_said_changes_nothing() {
+        for before in [None, of_file()] {
+            let mut tls = before.clone();
+            TlsFlags::default().apply(&mut tls).unwrap();
+            assert_eq!(tls, before);
+        }
+    }
+
+    #[test]
+    fn a_certificate_has_a_key() {
+        let on = TlsFlags {
+            is_on: Some(true),
+            ..TlsFlags::default()
+        };
+        let verifies = TlsFlags {
+            verifies: Some(true),
+            ..TlsFlags::default()
+        };
+        let bare = TlsFlags {
+            cert_file: Some("a.pem".into()),
+            ..TlsFlags::default()
+        };
+        let key = TlsFlags {
+            key_file: Some("a.key".into()),
+            ..TlsFlags::default()
+        };
+        for (flags, missing) in [
+            (on, "certificate"),
+            (verifies, "certificate"),
+            (bare, "private key"),
+            (key, "certificate"),
+        ] {
+            let why = flags.apply(&mut None).unwrap_err();
+            assert!(why.contains(missing), "{why}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What decides for those who come over WebSocket.
+
+use super::error::AccessError;
+use super::user::{ConnectionKind, Password};
+use super::{Access, AccessConfig, Place, Users};
+
+/// What WebSocket clients show in place of what others do. By default there is no difference.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebSocketAccess {
+    /// One token for all.
+    pub token: Option<Password>,
+    /// One user, by name and password. It is in `$G`, and wins over a token.
+    pub user: Option<(String, Password)>,
+    /// The user that those are who show no credentials. Without token and user, the server's users
+    /// come over WebSocket too.
+    pub no_auth_user: Option<String>,
+}
+
+/// The same, checked. Where there is one, the token and the `no_auth_user` of others do not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Door {
+    pub(super) token: Option<Password>,
+    pub(super) user: Option<(String, Password)>,
+    pub(super) no_auth_user: Option<Place>,
+}
+
+impl Door {
+    /// `None` when nothing differs.
+    pub(super) fn new(given: WebSocketAccess, users: &Users) -> Result<Option<Self>, AccessError> {
+        if given == WebSocketAccess::default() {
+            return Ok(None);
+        }
+        let no_auth_user = given
+            .no_auth_user
+            .map(|name| users.find(name))
+            .transpose()?;
+        Ok(Some(Door {
+            token: given.token,
+            user: given.user,
+            no_auth_user,
+        }))
+    }
+
+    /// Whether the server's users count for nothing here.
+    pub(super) fn asks_for_its_own(&self) -> bool {
+        self.token.is_some() || self.user.is_some()
+    }
+}
+
+impl Access {
+    /// The same with something else for WebSocket clients.
+    ///
+    /// # Errors
+    /// When its `no_auth_user` is no user.
+    pub fn with_websocket(&self, websocket: WebSocketAccess) -> Result<Self, AccessError> {
+        self.successor(AccessConfig {
+            websocket,
+            ..self.config()
+        })
+    }
+
+    /// What differs for WebSocket clients.
+    pub fn websocket_access(&self) -> WebSocketAccess {
+        let Some(door) = &self.websocket else {
+            return WebSocketAccess::default();
+        };
+        let name_of = |place: Place| self.user_at(place).name().to_owned();
+        WebSocketAccess {
+            token: door.token.clone(),
+            user: door.user.clone(),
+            no_auth_user: door.no_auth_user.map(name_of),
+        }
+    }
+
+    /// What decides in place of what does for others.
+    pub(super) fn door(&self, kind: ConnectionKind) -> Option<&Door> {
+        let door = self.websocket.as_ref();
+        door.filter(|_| kind == ConnectionKind::WebSocket)
+    }
+
+    /// Whether a client that comes this way has to show credentials.
+    pub fn is_required_of(&self, kind: ConnectionKind) -> bool {
+        match self.door(kind) {
+            Some(door) if door.asks_for_its_own() => true,
+            _ => self.is_required(),
+        }
+    }
+
+    /// Whether those who come this way may do without credentials, though there are users.
+    pub fn has_no_auth_user(&self, kind: ConnectionKind) -> bool {
+        match self.door(kind) {
+            Some(door) => door.no_auth_user.is_some(),
+            None => self.no_auth_user.is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::*;
+    use super::*;
+    use crate::shard::Peer;
+
+    fn access(change: impl FnOnce(&mut AccessConfig)) -> Access {
+        let mut config = AccessConfig::default();
+        change(&mut config);
+        Access::new(config).unwrap()
+    }
+
+    /// Who is let in this way with these credentials; `None` when nobody is.
+    fn admitted(access: &Access, kind: ConnectionKind, shown: &Credentials<'_>) -> Option<Grant> {
+        let peer = Peer {
+            kind,
+            ..Peer::default()
+        };
+        match access.admit(shown, &peer) {
+            Decision::Admitted(grant) => Some(grant),
+            Decision::Refused => None,
+            Decision::Later(check) => panic!("{check:?} takes no work"),
+        }
+    }
+
+    fn by_name<'a>(user: &'a str, pass: &'a str) -> Credentials<'a> {
+        Credentials {
+            user,
+            pass,
+            ..Credentials::default()
+        }
+    }
+
+    fn by_token(auth_token: &str) -> Credentials<'_> {
+        Credentials {
+            auth_token,
+            ..Credentials::default()
+        }
+    }
+
+    fn check(access: &Access, shown: &Credentials<'_>, over_tcp: bool, over_websocket: bool) {
+        for (kind, expected) in [
+            (ConnectionKind::Standard, over_tcp),
+            (ConnectionKind::WebSocket, over_websocket),
+        ] {
+            let grant = admitted(access, kind, shown);
+            let who = (shown.user, shown.auth_token);
+            assert_eq!(grant.is_some(), expected, "{who:?} {kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_user_of_the_listener_decides_alone() {
+        let access = access(|config| {
+            config.account_mut("A").users.push(User::new("ada", "pw"));
+            config.no_auth_user = Some("ada".into());
+            config.websocket.user = Some(("web".into(), "wpw".into()));
+        });
+        check(&access, &by_name("ada", "pw"), true, false);
+        check(&access, &by_name("web", "wpw"), false, true);
+        check(&access, &by_name("web", "pw"), false, false);
+        check(&access, &by_name("", "wpw"), false, false);
+        check(&access, &by_token("wpw"), false, false);
+        check(&access, &Credentials::default(), true, false);
+        let grant = admitted(&access, ConnectionKind::WebSocket, &by_name("web", "wpw")).unwrap();
+        assert_eq!((grant.account, &*grant.user), (AccountId::GLOBAL, "web"));
+    }
+
+    #[test]
+    fn a_token_of_the_listener_decides_alone() {
+        let access = access(|config| {
+            config.token = Some("tcp".into());
+            config.websocket.token = Some("web".into());
+        });
+        check(&access, &by_token("tcp"), true, false);
+        check(&access, &by_token("web"), false, true);
+        check(&access, &Credentials::default(), false, false);
+        // A server may be open but for them.
+        let access = Access::open().with_websocket(access.websocket_access());
+        let access = access.unwrap();
+        check(&access, &Credentials::default(), true, false);
+        check(&access, &by_token("web"), true, true);
+    }
+
+    #[test]
+    fn who_shows_nothing_may_be_somebody_else() {
+        let access = access(|config| {
+            let users = &mut config.account_mut("A").users;
+            users.push(User::new("ada", "pw"));
+            users.push(User::new("guest", "gpw"));
+            config.no_auth_user = Some("ada".into());
+            config.websocket.no_auth_user = Some("guest".into());
+        });
+        for (kind, name) in [
+            (ConnectionKind::Standard, "ada"),
+            (ConnectionKind::WebSocket, "guest"),
+        ] {
+            let grant = admitted(&access, kind, &Credentials::default()).unwrap();
+            assert_eq!(&*grant.user, name);
+        }
+        check(&access, &by_name("ada", "pw"), true, true);
+        check(&access, &by_name("ada", "no"), false, false);
+        let nobody = WebSocketAccess {
+            no_auth_user: Some("nobody".into()),
+            ..WebSocketAccess::default()
+        };
+        let error = Access::open().with_websocket(nobody).unwrap_err();
+        assert!(error.to_string().contains("not present as user"), "{error}");
+    }
+
+    #[test]
+    fn who_came_in_stays_while_it_holds() {
+        let with = |password: &str| {
+            access(|config| config.websocket.user = Some(("web".into(), password.into())))
+        };
+        let first = with("one");
+        let kind = ConnectionKind::WebSocket;
+        let grant = admitted(&first, kind, &by_name("web", "one")).unwrap();
+        assert!(with("one").renew(&grant, kind).is_some());
+        assert!(with("two").renew(&grant, kind).is_none());
+        assert!(Access::open().renew(&grant, kind).is_none());
+        let same = first.in_place_of(&Access::open()).unwrap();
+        assert!(same.renew(&grant, kind).is_some());
+        // Who was asked for nothing is when there is something to ask for.
+        let open = admitted(&Access::open(), kind, &Credentials::default()).unwrap();
+        assert!(first.renew(&open, kind).is_none());
+        assert!(first.renew(&open, ConnectionKind::Standard).is_some());
+    }
+}

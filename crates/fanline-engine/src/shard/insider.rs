@@ -1,0 +1,66 @@
+//! The server's own client in the system account, and what that has done to others.
+
+use super::Shard;
+use super::session::SessionId;
+use crate::access::AccountId;
+use crate::nats::error::CloseReason;
+
+impl Shard {
+    /// Lets a connection that was just opened into the system account, whatever it shows: it is the
+    /// server's own. It sends no CONNECT, and is not counted or told of among the connections.
+    pub fn admit_insider(&mut self, id: SessionId) {
+        self.bind(id, AccountId::SYSTEM);
+        self.totals_of(AccountId::SYSTEM).opened -= 1;
+        let session = &mut self.sessions[id.index()];
+        session.is_insider = true;
+        session.awaits_auth = false;
+        // Who asks from another account is told in a header, whatever clients may have.
+        session.takes_headers = true;
+        // Nor is it told that it was understood.
+        session.options.verbose = false;
+        let ping_at = session.ping_at;
+        self.rearm(id, ping_at);
+    }
+
+    /// Whether it is the server's own.
+    pub fn is_insider(&self, id: SessionId) -> bool {
+        let session = self.sessions.get(id.index());
+        session.is_some_and(|session| session.is_insider)
+    }
+
+    /// Whether it has said who it is, and was let in.
+    pub fn is_admitted(&self, id: SessionId) -> bool {
+        let session = self.sessions.get(id.index());
+        session.is_some_and(|session| {
+            session.has_connected && !session.awaits_auth && session.ending.is_none()
+        })
+    }
+
+    /// Closes a client's connection. Whether there is one of this id.
+    pub fn kick(&mut self, cid: u64) -> bool {
+        let Some(id) = self.client(cid) else {
+            return false;
+        };
+        self.end(id, CloseReason::Kicked);
+        true
+    }
+
+    /// Tells a client that this server goes away for it. Whether there is one of this id.
+    pub fn send_away(&mut self, cid: u64) -> bool {
+        let Some(id) = self.client(cid) else {
+            return false;
+        };
+        let is_lame_duck = std::mem::replace(&mut self.info.lame_duck, true);
+        self.send_info(id, false);
+        self.info.lame_duck = is_lame_duck;
+        true
+    }
+
+    fn client(&self, cid: u64) -> Option<SessionId> {
+        let mut all = self.sessions.iter();
+        let found = all.find(|(_, session)| {
+            session.cid == cid && !session.is_insider && session.ending.is_none()
+        });
+        found.map(|(index, _)| SessionId::from_index(index))
+    }
+}

@@ -1,0 +1,254 @@
+//! What a configuration says of operator mode, and the directory that comes of it.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+
+use fanline_engine::Access;
+use fanline_engine::access::jwt::JWT_BYTES_MAX;
+use fanline_engine::access::{AccessConfig, OperatorError, Operators};
+use serde_json::{Value as Json, json};
+
+use super::read::{Given, Read};
+use super::value::Value;
+use crate::checks::unix_seconds;
+use crate::{DirectoryOptions, ResolverOptions};
+
+/// How every token begins: `{"` in base64url.
+const TOKEN_BEGIN: &str = "eyJ";
+
+/// What a configuration says of operator mode.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OperatorOptions {
+    /// Tokens of operators.
+    pub operators: Vec<String>,
+    /// Keys of operators.
+    pub trusted_keys: Vec<String>,
+    /// Accounts that are known from the start, by their keys, with their tokens.
+    pub preload: Vec<(String, String)>,
+    /// The token of those who show none.
+    pub sentinel: Option<String>,
+    /// Where other accounts are.
+    pub(super) resolver: Option<Resolver>,
+}
+
+/// Where accounts are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Resolver(pub(super) ResolverOptions);
+
+impl OperatorOptions {
+    /// Whether this server is in operator mode.
+    pub(super) fn is_on(&self) -> bool {
+        !self.operators.is_empty() || !self.trusted_keys.is_empty()
+    }
+
+    /// Those who are trusted.
+    pub(super) fn trusted(&self) -> Result<Operators, OperatorError> {
+        let mut operators = Operators::default();
+        for token in &self.operators {
+            operators.trust(token, unix_seconds())?;
+        }
+        for key in &self.trusted_keys {
+            operators.trust_key(key)?;
+        }
+        if let Some(sentinel) = &self.sentinel {
+            operators.set_sentinel(sentinel)?;
+        }
+        Ok(operators)
+    }
+
+    /// The directory with the accounts that are known from the start.
+    pub(super) fn access(&self, config: AccessConfig) -> Result<Access, OperatorError> {
+        let tokens: Vec<&str> = self
+            .preload
+            .iter()
+            .map(|(_, token)| token.as_str())
+            .collect();
+        let access = Access::new(config)?.with_accounts(&tokens, unix_seconds())?;
+        for (account, _) in &self.preload {
+            if !access.knows_authority(account) {
+                let other = "another account".to_owned();
+                return Err(OperatorError::Other(other, account.clone()));
+            }
+        }
+        Ok(access)
+    }
+}
+
+impl Resolver {
+    /// `MEMORY`, `URL(…)` or a block.
+    pub(super) fn read(given: &Given<'_>) -> Read<Self> {
+        let Value::Text(text) = &given.node.value else {
+            return Self::read_block(given);
+        };
+        let text = text.trim();
+        if text.eq_ignore_ascii_case("memory") || text.eq_ignore_ascii_case("mem") {
+            return Ok(Resolver(ResolverOptions::Memory));
+        }
+        let is_url = text
+            .get(..4)
+            .is_some_and(|start| start.eq_ignore_ascii_case("url("));
+        let url = text.get(4..).filter(|_| is_url);
+        let url = url.and_then(|url| url.strip_suffix(')'));
+        let url = url.map(|url| url.trim().trim_matches(['"', '\'']));
+        match url {
+            Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
+                Ok(Resolver(ResolverOptions::Url(url.into())))
+            }
+            _ => Err(given.fault("missing account resolver type, should be MEMORY or URL")),
+        }
+    }
+
+    fn read_block(given: &Given<'_>) -> Read<Self> {
+        let mut kind = String::new();
+        let mut options = DirectoryOptions::default();
+        for field in given.fields()? {
+            match field.key.to_ascii_lowercase().as_str() {
+                "type" => kind = field.text()?.to_ascii_lowercase(),
+                "dir" => options.dir = field.path()?.unwrap_or_default(),
+                "allow_delete" => options.allow_delete = field.boolean()?,
+                "hard_delete" => options.hard_delete = field.boolean()?,
+                "limit" => {
+                    let max: usize = field.count()?;
+                    options.tokens_max = (max > 0).then_some(max);
+                }
+                "ttl" => options.ttl = Some(field.duration()?),
+                // With how many others it agrees, and how fast, is for clusters.
+                "interval" | "timeout" => drop(field.duration()?),
+                _ => {}
+            }
+        }
+        options.is_cache = match kind.as_str() {
+            "memory" | "mem" => return Ok(Resolver(ResolverOptions::Memory)),
+            "full" => false,
+            "cache" => true,
+            _ => return Err(given.fault("resolver type must be memory, full or cache")),
+        };
+        if options.dir.as_os_str().is_empty() {
+            return Err(given.fault("dir needs to be specified for this resolver"));
+        }
+        if options.is_cache && (options.allow_delete || options.hard_delete) {
+            return Err(given.fault("CACHE does not accept allow_delete or hard_delete"));
+        }
+        if !options.is_cache && options.ttl.is_some() {
+            return Err(given.fault("FULL does not accept ttl"));
+        }
+        if options.hard_delete && !options.allow_delete {
+            return Err(given.fault("hard_delete has no effect without delete"));
+        }
+        Ok(Resolver(ResolverOptions::Directory(options)))
+    }
+
+    pub(super) fn show(&self) -> Json {
+        match &self.0 {
+            ResolverOptions::Memory => json!("MEMORY"),
+            ResolverOptions::Url(url) => json!(format!("URL({url})")),
+            ResolverOptions::Directory(options) => json!({
+                "type": if options.is_cache { "cache" } else { "full" },
+                "dir": options.dir.display().to_string(),
+                "allow_delete": options.allow_delete,
+                "hard_delete": options.hard_delete,
+                "limit": options.tokens_max.unwrap_or(0),
+                "ttl": options.ttl.map(super::show::duration),
+            }),
+        }
+    }
+}
+
+/// A token, or that of a file, which may have lines around it that say what it is.
+pub(super) fn token(text: &str) -> Result<String, String> {
+    if text.starts_with(TOKEN_BEGIN) {
+        return Ok(text.trim().into());
+    }
+    let content = read(text).map_err(|error| format!("{text}: {error}"))?;
+    let mut lines = content.lines().map(str::trim);
+    let found = lines.find(|line| line.starts_with(TOKEN_BEGIN));
+    found
+        .map(String::from)
+        .ok_or_else(|| format!("{text}: there is no JWT in it"))
+}
+
+/// Reads a file, and no more of it than a token may have.
+fn read(path: &str) -> io::Result<String> {
+    let most = u64::try_from(JWT_BYTES_MAX).unwrap_or(u64::MAX);
+    let mut text = String::new();
+    File::open(path)?.take(most).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::value::Node;
+    use crate::config::{Loaded, Place};
+    use fanline_engine::access::jwt::sign;
+    use fanline_engine::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
+
+    fn key(kind: KeyKind, number: u8) -> SecretKey {
+        SecretKey::new(kind, [number; KEY_BYTES])
+    }
+
+    fn resolver(text: &str) -> Read<Resolver> {
+        let place = Place {
+            file: "c.conf".into(),
+            line: 1,
+            column: 1,
+        };
+        let node = Node {
+            value: Value::Text(text.into()),
+            place: place.clone(),
+        };
+        Resolver::read(&Given {
+            key: "resolver",
+            place: &place,
+            node: &node,
+        })
+    }
+
+    #[test]
+    fn resolvers_are_named() {
+        for text in ["MEMORY", "memory"] {
+            assert_eq!(
+                resolver(text),
+                Ok(Resolver(ResolverOptions::Memory)),
+                "{text}"
+            );
+        }
+        let url = Resolver(ResolverOptions::Url("http://a/jwt/".into()));
+        for text in [
+            "URL(http://a/jwt/)",
+            "url(\"http://a/jwt/\")",
+            "URL( http://a/jwt/ )",
+        ] {
+            assert_eq!(resolver(text), Ok(url.clone()), "{text}");
+        }
+        for text in ["", "URL", "URL()", "URL(ftp://a)", "URL(http://a", "DISK"] {
+            assert!(resolver(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn preloaded_accounts_are_those_that_they_are_called() {
+        let account = key(KeyKind::Account, 2).public().encode();
+        let nats = json!({"type": "account", "version": 2});
+        let token = sign(
+            json!({"sub": account, "nats": nats}),
+            &key(KeyKind::Operator, 1),
+        );
+        let access = |name: &str| -> Result<Access, OperatorError> {
+            let operator = OperatorOptions {
+                trusted_keys: vec![key(KeyKind::Operator, 1).public().encode()],
+                preload: vec![(name.into(), token.clone())],
+                ..Loaded::default().operator
+            };
+            let config = AccessConfig {
+                operators: Some(operator.trusted()?),
+                ..AccessConfig::default()
+            };
+            operator.access(config)
+        };
+        assert!(access(&account).is_ok_and(|access| access.knows_authority(&account)));
+        let other = key(KeyKind::Account, 3).public().encode();
+        assert!(matches!(access(&other), Err(OperatorError::Other(..))));
+    }
+}

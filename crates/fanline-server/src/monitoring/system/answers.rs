@@ -1,0 +1,239 @@
+//! What is answered.
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::super::answer::{Answer, Refusal};
+use super::super::query::Query;
+use super::super::{Endpoint, collect};
+use super::endpoints::{Asked, Page};
+use super::options::{Body, Myself};
+use super::{System, statsz, user};
+use crate::client::Message;
+use crate::shell::Command;
+
+/// Why there is no answer, as a code and words. `None`: others are asked, not this server.
+type Refused = Option<(u16, String)>;
+
+impl System {
+    /// What is answered; `None` when others are asked.
+    pub(super) async fn answer(&self, request: &Message, asked: Asked) -> Option<Value> {
+        let refused = match self.find(request, asked).await {
+            Ok(answer) => return Some(answer),
+            Err(refused) => refused,
+        };
+        let (code, problem) = refused?;
+        Some(self.envelope.refusal(&self.monitor, code, &problem))
+    }
+
+    async fn find(&self, request: &Message, asked: Asked) -> Result<Value, Refused> {
+        let body = Body::parse(request.payload()).map_err(|problem| Some((400, problem)))?;
+        if !body.is_for(&self.myself()) {
+            return Err(None);
+        }
+        let account = account_of(request.topic());
+        let data = match asked {
+            Asked::Idz => return Ok(self.identity()),
+            Asked::Statsz => return self.statsz().await,
+            Asked::AccountConnections => return self.connections_of(one(account)?).await,
+            Asked::Kick => {
+                let nobody = "no such client or leafnode id";
+                return self.order(&body, Command::Kick, nobody).await;
+            }
+            Asked::LameDuck => {
+                let nobody = "no such client id";
+                return self.order(&body, Command::SendAway, nobody).await;
+            }
+            Asked::Reload => return self.reload().await,
+            Asked::Page(page) => self.page(page, &body, account).await?,
+            Asked::Nothing => json!({}),
+            Asked::Profilez => json!({"profile": null, "error": "there are no profiles here"}),
+            Asked::AccountStatz => self.statistics_by(&body, account).await?,
+            Asked::AccountInfo => self.info_of(one(account)?).await?,
+            Asked::AccountJsz => self.streams_of(one(account)?).await?,
+            Asked::UserInfo => {
+                let access = self.monitor.shared.access();
+                user::info(&access, one(account)?, request.headers())
+            }
+        };
+        Ok(self.envelope.answer(&self.monitor, data))
+    }
+
+    fn myself(&self) -> Myself<'_> {
+        let info = &self.monitor.shared.info;
+        Myself {
+            name: &info.server_name,
+            host: &info.host,
+            domain: info.domain.as_deref(),
+            tags: &[],
+        }
+    }
+
+    fn identity(&self) -> Value {
+        let info = &self.monitor.shared.info;
+        json!({"name": info.server_name, "host": info.host, "id": info.server_id})
+    }
+
+    /// The counts that are told every ten seconds.
+    pub(super) async fn statsz(&self) -> Result<Value, Refused> {
+        let statsz = statsz::of_server(&self.monitor).await.map_err(refused)?;
+        Ok(json!({"server": self.envelope.server(&self.monitor), "statsz": statsz}))
+    }
+
+    async fn page(
+        &self,
+        page: &Page,
+        body: &Body,
+        account: Option<&str>,
+    ) -> Result<Value, Refused> {
+        let mut query = body.query(page);
+        if let Some(account) = account {
+            query.set("acc", account);
+        }
+        self.ask(&page.endpoint, &query).await
+    }
+
+    async fn ask(&self, endpoint: &Endpoint, query: &Query) -> Result<Value, Refused> {
+        let answer: Answer = self.monitor.tell(endpoint, query).await.map_err(refused)?;
+        let mut data: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+        if let (Endpoint::Healthz, Value::Object(health)) = (endpoint, &mut data) {
+            health.insert("status_code".into(), answer.status.as_u16().into());
+        }
+        Ok(data)
+    }
+
+    /// Counts of accounts: of the one in the subject, or of those that are named, or of all.
+    async fn statistics_by(&self, body: &Body, account: Option<&str>) -> Result<Value, Refused> {
+        let named: Vec<&str> = match (account, body.field("accounts")) {
+            (Some(account), _) => vec![account],
+            (None, Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            (None, _) => Vec::new(),
+        };
+        let with_unused = !named.is_empty() || *body.field("include_unused") == Value::Bool(true);
+        let mut page = self.statistics(with_unused).await?;
+        if let Some(Value::Array(all)) = page.get_mut("account_statz")
+            && !named.is_empty()
+        {
+            all.retain(|one| name_of(one).is_some_and(|name| named.contains(&name)));
+        }
+        Ok(page)
+    }
+
+    async fn statistics(&self, with_unused: bool) -> Result<Value, Refused> {
+        let query = Query::of(vec![("unused".into(), with_unused.to_string())]);
+        self.ask(&Endpoint::Accstatz, &query).await
+    }
+
+    /// The counts of each account.
+    pub(super) async fn statistics_of_all(&self) -> Result<Vec<Value>, Refused> {
+        let mut page = self.statistics(true).await?;
+        match page.get_mut("account_statz").map(Value::take) {
+            Some(Value::Array(all)) => Ok(all),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    async fn info_of(&self, account: &str) -> Result<Value, Refused> {
+        let query = Query::of(vec![("acc".into(), account.into())]);
+        let mut page = self.ask(&Endpoint::Accountz, &query).await?;
+        Ok(page
+            .get_mut("account_detail")
+            .map_or(Value::Null, Value::take))
+    }
+
+    async fn streams_of(&self, account: &str) -> Result<Value, Refused> {
+        let query = Query::of(vec![
+            ("acc".into(), account.into()),
+            ("accounts".into(), "true".into()),
+        ]);
+        let mut page = self.ask(&Endpoint::Jsz, &query).await?;
+        let detail = page.pointer_mut("/account_details/0");
+        Ok(detail.map_or(Value::Null, Value::take))
+    }
+
+    async fn connections_of(&self, account: &str) -> Result<Value, Refused> {
+        let all = self.statistics_of_all().await?;
+        let counts = all.into_iter().find(|one| name_of(one) == Some(account));
+        match counts {
+            Some(counts) => Ok(self.connections_event(counts)),
+            None => Err(Some((500, format!("Account {account} does not exist")))),
+        }
+    }
+
+    /// The connections of an account as an event, by its counts.
+    pub(super) fn connections_event(&self, counts: Value) -> Value {
+        let mut event = self.envelope.event(&self.monitor, "account_connections");
+        if let (Value::Object(event), Value::Object(counts)) = (&mut event, counts) {
+            event.extend(counts);
+        }
+        event
+    }
+
+    /// Has the shard of a connection do something with it.
+    async fn order(
+        &self,
+        body: &Body,
+        command: impl Fn(u64, oneshot::Sender<bool>) -> Command,
+        nobody: &str,
+    ) -> Result<Value, Refused> {
+        let cid = body.field("cid").as_u64().unwrap_or(0);
+        let shared = &self.monitor.shared;
+        let done = collect::of_all(shared, |to| command(cid, to))
+            .await
+            .map_err(refused)?;
+        match done.contains(&true) {
+            true => Ok(self.done()),
+            false => Err(Some((500, nobody.to_owned()))),
+        }
+    }
+
+    /// Has whoever started the server read its configuration again.
+    async fn reload(&self) -> Result<Value, Refused> {
+        match self.monitor.shared.reloader.ask().await {
+            Ok(()) => Ok(self.done()),
+            Err(problem) => Err(Some((500, problem))),
+        }
+    }
+
+    fn done(&self) -> Value {
+        json!({"server": self.envelope.server(&self.monitor)})
+    }
+}
+
+/// The account in `$SYS.REQ.ACCOUNT.<account>.…` or `$SYS.REQ.USER.<account>.…`; `PING` is all of them.
+fn account_of(topic: &str) -> Option<&str> {
+    let rest = topic.strip_prefix("$SYS.REQ.ACCOUNT.");
+    let rest = rest.or_else(|| topic.strip_prefix("$SYS.REQ.USER."))?;
+    let (account, _) = rest.split_once('.')?;
+    (account != "PING").then_some(account)
+}
+
+fn one(account: Option<&str>) -> Result<&str, Refused> {
+    account.ok_or_else(|| Some((400, "one account has to be named".to_owned())))
+}
+
+/// The account that counts are about.
+pub(super) fn name_of(counts: &Value) -> Option<&str> {
+    counts.get("acc")?.as_str()
+}
+
+fn refused(refusal: Refusal) -> Refused {
+    Some((500, refusal.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_in_subjects() {
+        for (subject, account) in [
+            ("$SYS.REQ.ACCOUNT.A.CONNZ", Some("A")),
+            ("$SYS.REQ.USER.$G.INFO", Some("$G")),
+            ("$SYS.REQ.ACCOUNT.PING.STATZ", None),
+            ("$SYS.REQ.SERVER.PING.CONNZ", None),
+        ] {
+            assert_eq!(account_of(subject), account, "{subject}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What stands around everything that the system account is told: which server says it, and when.
+
+use std::cell::Cell;
+
+use serde_json::{Value, json};
+
+use super::super::{Monitor, now_text};
+use crate::identity;
+use crate::server::COMPATIBLE_VERSION;
+
+/// What this server can do, as bits: JetStream, and snapshots in binary.
+const CAPABILITIES: u8 = 0b11;
+
+/// Numbers what a server tells.
+#[derive(Default)]
+pub(super) struct Envelope {
+    sequence: Cell<u64>,
+}
+
+impl Envelope {
+    /// Which server it is.
+    pub(super) fn server(&self, monitor: &Monitor) -> Value {
+        let info = &monitor.shared.info;
+        self.sequence.set(self.sequence.get() + 1);
+        let mut server = json!({
+            "name": info.server_name,
+            "host": info.host,
+            "id": info.server_id,
+            "ver": COMPATIBLE_VERSION,
+            "fanline": info.fanline,
+            "feature_flags": {},
+            "jetstream": info.jetstream,
+            "flags": if info.jetstream { CAPABILITIES } else { 0 },
+            "seq": self.sequence.get(),
+            "time": now_text(),
+        });
+        if let Some(domain) = &info.domain {
+            server["domain"] = domain.as_str().into();
+        }
+        server
+    }
+
+    /// An answer.
+    pub(super) fn answer(&self, monitor: &Monitor, data: Value) -> Value {
+        json!({ "server": self.server(monitor), "data": data })
+    }
+
+    /// Why there is none.
+    pub(super) fn refusal(&self, monitor: &Monitor, code: u16, problem: &str) -> Value {
+        json!({
+            "server": self.server(monitor),
+            "error": { "code": code, "description": problem },
+        })
+    }
+
+    /// An event, without what it is about.
+    pub(super) fn event(&self, monitor: &Monitor, kind: &str) -> Value {
+        json!({
+            "type": format!("io.nats.server.advisory.v1.{kind}"),
+            "id": identity::new_event_id(),
+            "timestamp": now_text(),
+            "server": self.server(monitor),
+        })
+    }
+}

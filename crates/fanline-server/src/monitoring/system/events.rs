@@ -1,0 +1,79 @@
+//! What the system account is told by itself: who comes and goes.
+
+use fanline_engine::ConnectionStatus;
+use serde_json::{Value, json};
+
+use super::super::Monitor;
+use crate::shell::Closed;
+
+/// What happened to a connection.
+#[derive(Debug)]
+pub(crate) enum ConnectionEvent {
+    /// It was let in.
+    Connected(Box<ConnectionStatus>),
+    /// It is gone.
+    Gone(Box<Closed>),
+    /// It is gone, and was never let in.
+    Refused(Box<Closed>),
+}
+
+impl ConnectionEvent {
+    pub(super) fn status(&self) -> &ConnectionStatus {
+        match self {
+            ConnectionEvent::Connected(status) => status,
+            ConnectionEvent::Gone(closed) | ConnectionEvent::Refused(closed) => &closed.status,
+        }
+    }
+
+    /// The word in the event's type.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            ConnectionEvent::Connected(_) => "client_connect",
+            ConnectionEvent::Gone(_) | ConnectionEvent::Refused(_) => "client_disconnect",
+        }
+    }
+
+    /// Adds what the event is about.
+    pub(super) fn describe(&self, monitor: &Monitor, event: &mut Value) {
+        let status = self.status();
+        event["client"] = client(monitor, status);
+        let closed = match self {
+            ConnectionEvent::Connected(_) => None,
+            ConnectionEvent::Gone(closed) | ConnectionEvent::Refused(closed) => Some(closed),
+        };
+        if let Some(closed) = closed {
+            event["client"]["stop"] = monitor.date(closed.stopped_at).into();
+            let flow = |msgs: u64, bytes: u64| json!({ "msgs": msgs, "bytes": bytes });
+            event["sent"] = flow(status.out_msgs, status.out_bytes);
+            event["received"] = flow(status.in_msgs, status.in_bytes);
+            event["reason"] = closed.reason.to_string().into();
+        }
+    }
+}
+
+fn client(monitor: &Monitor, status: &ConnectionStatus) -> Value {
+    let account = monitor.account_name(status.account);
+    let mut client = json!({
+        "start": monitor.date(status.opened_at),
+        "host": status.ip,
+        "id": status.cid,
+        "acc": account,
+        "name_tag": account,
+        "kind": "Client",
+        "client_type": "nats",
+    });
+    for (name, value) in [
+        ("user", &status.user),
+        ("name", &status.name),
+        ("lang", &status.lang),
+        ("ver", &status.version),
+    ] {
+        if !value.is_empty() {
+            client[name] = value.as_str().into();
+        }
+    }
+    if let Some(rtt) = status.rtt {
+        client["rtt"] = u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX).into();
+    }
+    client
+}

@@ -1,0 +1,43 @@
+//! The counts that a server tells every ten seconds, and accounts' counts.
+
+use std::time::Duration;
+
+use fanline_engine::jetstream::{Overview, OverviewWanted};
+use serde_json::{Value, json};
+
+use super::super::answer::{Number, Refusal};
+use super::super::{Monitor, collect, process, varz};
+
+/// The server as a whole, in fewer words than `/varz`.
+pub(super) async fn of_server(monitor: &Monitor) -> Result<Value, Refusal> {
+    let totals = collect::totals(&monitor.shared).await?;
+    let accounts = collect::jetstream(&monitor.shared, OverviewWanted::default()).await?;
+    let overview = accounts.as_deref().map(Overview::sum);
+    let active_accounts = monitor.used_accounts().await?.len();
+    let cpu = Number(monitor.cpu.borrow_mut().percent());
+    let flow = |msgs: u64, bytes: u64| json!({ "msgs": msgs, "bytes": bytes });
+    let sent = flow(totals.out_msgs, totals.out_bytes);
+    let received = flow(totals.in_msgs, totals.in_bytes);
+    let mut statsz = json!({
+        "start": monitor.date(Duration::ZERO),
+        "mem": process::resident_bytes(),
+        "cores": std::thread::available_parallelism().map_or(1, usize::from),
+        "cpu": cpu,
+        "connections": totals.connections,
+        "total_connections": totals.total_connections,
+        "active_accounts": active_accounts,
+        "subscriptions": totals.subscriptions,
+        "sent": sent,
+        "sent_to_clients": sent,
+        "received": received,
+        "received_from_clients": received,
+        "slow_consumers": totals.slow_consumers,
+        "active_servers": 1,
+        "gomaxprocs": monitor.shared.shards.len(),
+    });
+    if overview.is_some() {
+        let jetstream = varz::jetstream(monitor, overview.as_ref());
+        statsz["jetstream"] = serde_json::to_value(jetstream).unwrap_or_default();
+    }
+    Ok(statsz)
+}

@@ -1,0 +1,114 @@
+//! What the system account is told without having asked.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::mpsc;
+use tracing::warn;
+
+use super::answers::name_of;
+use super::{ConnectionEvent, Gone, System};
+
+/// How often a server tells its counts.
+const STATSZ_EVERY: Duration = Duration::from_secs(10);
+/// How often the connections of each account are told, besides when they change.
+const CONNECTIONS_EVERY: Duration = Duration::from_secs(30);
+/// Events that are told before the changed accounts are.
+const EVENTS_AT_ONCE: usize = 256;
+
+impl System {
+    /// Tells of what happens, until nothing can happen any more.
+    pub(super) async fn tell(self: Rc<Self>, mut events: mpsc::Receiver<ConnectionEvent>) {
+        let mut statsz = tokio::time::interval(STATSZ_EVERY);
+        let mut connections = tokio::time::interval(CONNECTIONS_EVERY);
+        let mut batch = Vec::new();
+        loop {
+            let told = tokio::select! {
+                count = events.recv_many(&mut batch, EVENTS_AT_ONCE) => match count {
+                    0 => return,
+                    _ => self.tell_events(&mut batch).await,
+                },
+                _ = statsz.tick() => self.tell_statsz().await,
+                _ = connections.tick() => self.tell_connections(None).await,
+            };
+            if told.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn tell_events(&self, batch: &mut Vec<ConnectionEvent>) -> Result<(), Gone> {
+        let monitor = &self.monitor;
+        let mut changed = BTreeSet::new();
+        for event in batch.drain(..) {
+            let mut body = self.envelope.event(monitor, event.kind());
+            event.describe(monitor, &mut body);
+            let account = monitor.account_name(event.status().account);
+            let subject = match event {
+                ConnectionEvent::Connected(_) => format!("$SYS.ACCOUNT.{account}.CONNECT"),
+                ConnectionEvent::Gone(_) => format!("$SYS.ACCOUNT.{account}.DISCONNECT"),
+                // It was in no account.
+                ConnectionEvent::Refused(_) => {
+                    let subject = format!("$SYS.SERVER.{}.CLIENT.AUTH.ERR", monitor.server_id());
+                    self.say(&subject, &body).await?;
+                    continue;
+                }
+            };
+            self.say(&subject, &body).await?;
+            changed.insert(account);
+        }
+        match changed.is_empty() {
+            true => Ok(()),
+            false => self.tell_connections(Some(&changed)).await,
+        }
+    }
+
+    /// Tells how many connections these accounts have; `None` is all that have any.
+    async fn tell_connections(&self, of: Option<&BTreeSet<String>>) -> Result<(), Gone> {
+        // A shard that is busy is asked again the next time.
+        let all = self.statistics_of_all().await.unwrap_or_default();
+        for counts in all {
+            let Some(account) = name_of(&counts).map(str::to_owned) else {
+                continue;
+            };
+            let is_told = match of {
+                Some(changed) => changed.contains(&account),
+                None => counts["conns"].as_u64() > Some(0),
+            };
+            if is_told {
+                let event = self.connections_event(counts);
+                let legacy = format!("$SYS.SERVER.ACCOUNT.{account}.CONNS");
+                self.say(&legacy, &event).await?;
+                let subject = format!("$SYS.ACCOUNT.{account}.SERVER.CONNS");
+                self.say(&subject, &event).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn tell_statsz(&self) -> Result<(), Gone> {
+        match self.statsz().await {
+            Ok(statsz) => {
+                let subject = format!("$SYS.SERVER.{}.STATSZ", self.monitor.server_id());
+                self.say(&subject, &statsz).await
+            }
+            Err(refused) => {
+                let problem = refused.map_or_else(String::new, |(_, problem)| problem);
+                warn!("The server's counts could not be told: {problem}");
+                Ok(())
+            }
+        }
+    }
+
+    /// Says that the server goes away, or ends: `LAMEDUCK`, `SHUTDOWN`.
+    pub(crate) async fn announce(&self, word: &str) {
+        let subject = format!("$SYS.SERVER.{}.{word}", self.monitor.server_id());
+        let body = json!({ "server": self.envelope.server(&self.monitor) });
+        // Nobody is left to be told of a client that is gone.
+        if self.say(&subject, &body).await.is_ok() {
+            let _ = self.client.flush().await;
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `$SYS.REQ.USER.INFO`: who one is, and what one may do.
+
+use fanline_engine::access::{Access, Allowed, Pattern, Permissions};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::client::Headers;
+
+/// Where the server writes who asks, when a request comes from another account.
+const REQUEST_INFO: &str = "Nats-Request-Info";
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Asker {
+    user: String,
+}
+
+/// What a user of an account is told of himself.
+pub(super) fn info(access: &Access, account: &str, headers: Option<&Headers>) -> Value {
+    let asker = headers.and_then(|headers| headers.get(REQUEST_INFO));
+    let asker: Option<Asker> = asker.and_then(|info| serde_json::from_str(info).ok());
+    let Asker { user } = asker.unwrap_or_default();
+    let mut info = json!({ "user": user, "account": account, "account_name": account });
+    if let Some(permissions) = permissions_of(access, account, &user) {
+        info["permissions"] = show(permissions);
+    }
+    info
+}
+
+/// `None` is everything.
+fn permissions_of<'a>(access: &'a Access, account: &str, user: &str) -> Option<&'a Permissions> {
+    let account = access.account(access.account_id(account)?)?;
+    let user = account.users.iter().find(|known| known.name() == user)?;
+    let own = user.permissions.as_ref();
+    let permissions = own.or(account.default_permissions.as_ref())?;
+    (*permissions != Permissions::default()).then_some(permissions)
+}
+
+/// In nats-server's words: no limit is -1, times are in nanoseconds.
+fn show(permissions: &Permissions) -> Value {
+    let mut shown = json!({});
+    let both = [
+        ("publish", &permissions.publish),
+        ("subscribe", &permissions.subscribe),
+    ];
+    for (name, allowed) in both {
+        if *allowed != Allowed::default() {
+            shown[name] = show_allowed(allowed);
+        }
+    }
+    if let Some(responses) = permissions.responses {
+        let number = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
+        let max = responses.max.map_or(-1, |max| number(max.into()));
+        let ttl = responses.expires.map_or(-1, |ttl| number(ttl.as_nanos()));
+        shown["responses"] = json!({ "max": max, "ttl": ttl });
+    }
+    shown
+}
+
+fn show_allowed(allowed: &Allowed) -> Value {
+    let texts = |patterns: &[Pattern]| -> Vec<String> {
+        let text = |pattern: &Pattern| match pattern.queue() {
+            Some(queue) => format!("{} {queue}", pattern.subject()),
+            None => pattern.subject().to_owned(),
+        };
+        patterns.iter().map(text).collect()
+    };
+    let mut shown = json!({});
+    if let Some(allow) = &allowed.allow {
+        shown["allow"] = texts(allow).into();
+    }
+    if !allowed.deny.is_empty() {
+        shown["deny"] = texts(&allowed.deny).into();
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use fanline_engine::access::{AccessConfig, AllowResponses, User};
+
+    use super::*;
+
+    #[test]
+    fn rights_are_those_of_the_user_or_of_its_account() {
+        let mut config = AccessConfig::default();
+        let mut ada = User::new("ada", "pw");
+        ada.permissions = Some(Permissions {
+            publish: Allowed::publish(Some(&["a.>"]), &["a.b"]).expect("subjects"),
+            subscribe: Allowed::subscribe(None, &["jobs day"]).expect("subjects"),
+            responses: Some(AllowResponses::default()),
+        });
+        let account = config.account_mut("A");
+        account.users = vec![ada, User::new("bob", "pw")];
+        account.default_permissions = Some(Permissions {
+            publish: Allowed::publish(Some(&[]), &[]).expect("subjects"),
+            ..Permissions::default()
+        });
+        let access = Access::new(config).expect("a directory");
+        let told = |user: &str, account: &str| {
+            let mut headers = Headers::new();
+            let asker = json!({ "acc": "elsewhere", "user": user }).to_string();
+            headers.append(REQUEST_INFO, &asker).expect("a header");
+            info(&access, account, Some(&headers))
+        };
+        let ada = json!({
+            "user": "ada", "account": "A", "account_name": "A",
+            "permissions": {
+                "publish": { "allow": ["a.>"], "deny": ["a.b"] },
+                "subscribe": { "deny": ["jobs day"] },
+                "responses": { "max": 1, "ttl": 120_000_000_000_i64 },
+            },
+        });
+        assert_eq!(told("ada", "A"), ada);
+        let bob = told("bob", "A");
+        assert_eq!(bob["permissions"], json!({ "publish": { "allow": [] } }));
+        let nobody = json!({ "user": "", "account": "$G", "account_name": "$G" });
+        assert_eq!(told("", "$G"), nobody);
+        assert_eq!(info(&access, "$G", None), nobody);
+    }
+}

@@ -1,0 +1,159 @@
+//! Where a server in operator mode looks for accounts that it was not told of.
+//!
+//! A thread of its own looks, once for all who ask for the same account at the same time. What it finds
+//! becomes part of the server's [`Access`](fanline_engine::Access), and then whoever has asked is told,
+//! through his shard, so that it knows the account by then.
+
+mod directory;
+mod url;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use fanline_engine::access::nkey::{KeyKind, PublicKey};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tracing::{debug, warn};
+
+use crate::options::ResolverOptions;
+use crate::server::Shared;
+use crate::shell::Command;
+
+pub use directory::{Directory, DirectoryOptions, StoreError, Stored};
+
+/// Accounts that are looked for at the same time; further ones wait.
+const FETCHES_MAX: usize = 64;
+/// How long it may take to find one; nats-server waits as long.
+const FETCH_TIMEOUT: Duration = Duration::from_millis(1_900);
+
+/// Somebody waits for an account.
+pub(crate) struct AccountWanted {
+    pub(crate) account: String,
+    /// The shard of who waits.
+    pub(crate) shard: usize,
+    /// Told when the account is known to the shard, or will not be.
+    pub(crate) tell: oneshot::Sender<()>,
+}
+
+/// One place in which accounts are found.
+#[derive(Debug)]
+enum Resolver {
+    /// There are those that the configuration names, and no others.
+    Memory,
+    Directory(Directory),
+    Url(url::Url),
+}
+
+impl Resolver {
+    fn new(options: &ResolverOptions) -> io::Result<Self> {
+        Ok(match options {
+            ResolverOptions::Memory => Resolver::Memory,
+            ResolverOptions::Directory(options) => {
+                Resolver::Directory(Directory::open(options.clone())?)
+            }
+            ResolverOptions::Url(url) => {
+                let url = url::Url::new(url);
+                Resolver::Url(url.map_err(|error| io::Error::other(error.to_string()))?)
+            }
+        })
+    }
+
+    /// The token of an account, if it is there.
+    async fn fetch(&self, account: &str) -> Option<String> {
+        // Names of files and addresses are made of it.
+        PublicKey::parse_as(KeyKind::Account, account)?;
+        match self {
+            Resolver::Memory => None,
+            Resolver::Directory(directory) => directory.load(account),
+            Resolver::Url(url) => match tokio::time::timeout(FETCH_TIMEOUT, url.get(account)).await
+            {
+                Ok(Ok(token)) => Some(token),
+                Ok(Err(error)) => {
+                    warn!("could not fetch <{}>: {error}", url.of(account));
+                    None
+                }
+                Err(_) => {
+                    warn!("could not fetch <{}>: timeout", url.of(account));
+                    None
+                }
+            },
+        }
+    }
+}
+
+/// Starts the thread. It ends with the server that it serves.
+pub(crate) fn start(
+    options: &ResolverOptions,
+    shared: &Arc<Shared>,
+) -> io::Result<mpsc::UnboundedSender<AccountWanted>> {
+    let resolver = Arc::new(Resolver::new(options)?);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    // At most one for each connection that wants to come in.
+    let (wanted, asked) = mpsc::unbounded_channel();
+    let shared = Arc::downgrade(shared);
+    std::thread::Builder::new()
+        .name("resolver".into())
+        .spawn(move || runtime.block_on(run(&resolver, &shared, asked)))?;
+    Ok(wanted)
+}
+
+async fn run(
+    resolver: &Arc<Resolver>,
+    shared: &Weak<Shared>,
+    mut asked: mpsc::UnboundedReceiver<AccountWanted>,
+) {
+    let mut waiting: HashMap<String, Vec<AccountWanted>> = HashMap::new();
+    let mut fetches = JoinSet::new();
+    let fetch = |account: String| {
+        let resolver = Arc::clone(resolver);
+        async move {
+            let token = resolver.fetch(&account).await;
+            (account, token)
+        }
+    };
+    loop {
+        tokio::select! {
+            next = asked.recv(), if waiting.len() < FETCHES_MAX => {
+                let Some(next) = next else { return };
+                let account = next.account.clone();
+                let others = waiting.entry(account.clone()).or_default();
+                if others.is_empty() {
+                    fetches.spawn(fetch(account));
+                }
+                others.push(next);
+            }
+            Some(fetched) = fetches.join_next() => {
+                let Ok((account, token)) = fetched else { continue };
+                let Some(shared) = shared.upgrade() else { return };
+                let added = token.is_some_and(|token| add(&shared, &account, &token));
+                for told in waiting.remove(&account).unwrap_or_default() {
+                    shared.tell(told.shard, Command::Tell(told.tell));
+                }
+                if !added {
+                    continue;
+                }
+                // What it imports is exported by accounts that may be unknown as yet.
+                for exporter in shared.access().missing_exporters() {
+                    if waiting.len() < FETCHES_MAX && !waiting.contains_key(exporter) {
+                        waiting.insert(exporter.to_owned(), Vec::new());
+                        fetches.spawn(fetch(exporter.to_owned()));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Has the server know an account by its token.
+fn add(shared: &Shared, account: &str, token: &str) -> bool {
+    let added = shared.add_account(account, token);
+    match &added {
+        Ok(()) => debug!("account {account} is known now"),
+        Err(error) => warn!("account {account} is not taken: {error}"),
+    }
+    added.is_ok()
+}

@@ -1,0 +1,158 @@
+//! Operator mode over real sockets: users of accounts that the server is told of, or looks for.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fanline_server::access::jwt::sign;
+use fanline_server::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
+use fanline_server::access::{Access, AccessConfig, Operators};
+use fanline_server::{Auth, DirectoryOptions, Options, ResolverOptions};
+use serde_json::{Value, json};
+
+use crate::raw::{RawClient, TestServer, options};
+
+const REFUSAL: &str = "-ERR 'Authorization Violation'";
+
+fn key(kind: KeyKind, number: u8) -> SecretKey {
+    SecretKey::new(kind, [number; KEY_BYTES])
+}
+
+fn public(kind: KeyKind, number: u8) -> String {
+    key(kind, number).public().encode()
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.expect("it is after 1970").as_secs()
+}
+
+fn account(number: u8, operator: u8) -> String {
+    let limits = json!({"subs": -1, "data": -1, "payload": -1, "conn": -1, "imports": -1,
+        "exports": -1, "wildcards": true, "leaf": -1});
+    let nats = json!({"type": "account", "version": 2, "limits": limits});
+    let claims = json!({"sub": public(KeyKind::Account, number), "iat": now(), "nats": nats});
+    sign(claims, &key(KeyKind::Operator, operator))
+}
+
+/// User 9 of an account.
+fn user(account: u8, change: impl FnOnce(&mut Value)) -> String {
+    let nats = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1});
+    let mut claims = json!({"sub": public(KeyKind::User, 9), "iat": now(), "nats": nats});
+    change(&mut claims);
+    sign(claims, &key(KeyKind::Account, account))
+}
+
+/// A server that trusts operator 1, is told of these accounts, and finds others in a folder.
+fn server(accounts: &[String], dir: Option<PathBuf>) -> TestServer {
+    let mut operators = Operators::default();
+    operators.trust_key(&public(KeyKind::Operator, 1)).unwrap();
+    let config = AccessConfig {
+        operators: Some(operators),
+        ..AccessConfig::default()
+    };
+    let tokens: Vec<&str> = accounts.iter().map(String::as_str).collect();
+    let now = i64::try_from(now()).unwrap();
+    let access = Access::new(config)
+        .unwrap()
+        .with_accounts(&tokens, now)
+        .unwrap();
+    let folder = dir.map(|dir| {
+        ResolverOptions::Directory(DirectoryOptions {
+            dir,
+            ..DirectoryOptions::default()
+        })
+    });
+    TestServer::with(Options {
+        auth: Auth::Directory(access.into()),
+        resolver: Some(folder.unwrap_or_default()),
+        ..options(2)
+    })
+}
+
+/// Connects with a token, and the nonce signed by a user's key.
+fn connect(server: &TestServer, token: &str, signer: u8) -> RawClient {
+    let mut client = RawClient::open(server.address());
+    let info = client.expect_info();
+    let json = info.trim_start_matches("INFO ");
+    let info: Value = serde_json::from_str(json).expect("INFO is JSON");
+    let nonce = info["nonce"].as_str().expect("there is a nonce to sign");
+    let signature = key(KeyKind::User, signer).sign(nonce.as_bytes());
+    let options = json!({"verbose": false, "pedantic": false, "jwt": token,
+        "sig": URL_SAFE_NO_PAD.encode(signature)});
+    client.send(format!("CONNECT {options}\r\nPING\r\n"));
+    client
+}
+
+fn check(server: &TestServer, token: &str, signer: u8, is_admitted: bool) {
+    let mut client = connect(server, token, signer);
+    match is_admitted {
+        true => assert_eq!(client.line(), "PONG"),
+        false => assert_eq!(client.lines_to_end(), [REFUSAL]),
+    }
+}
+
+#[test]
+fn users_of_known_accounts_come_in() {
+    let server = server(&[account(2, 1)], None);
+    check(&server, &user(2, |_| {}), 9, true);
+    check(&server, &user(2, |_| {}), 8, false);
+    check(&server, &user(3, |_| {}), 9, false);
+    check(
+        &server,
+        &user(2, |claims| claims["exp"] = 1.into()),
+        9,
+        false,
+    );
+    check(&server, "", 9, false);
+    let elsewhere = user(2, |claims| claims["nats"]["src"] = json!(["10.0.0.0/8"]));
+    check(&server, &elsewhere, 9, false);
+}
+
+#[test]
+fn unknown_accounts_are_looked_for() {
+    let dir = std::env::temp_dir().join(format!("fanline-operator-{}", std::process::id()));
+    let server = server(&[], Some(dir.clone()));
+    check(&server, &user(2, |_| {}), 9, false);
+    let file = |number| {
+        dir.join(public(KeyKind::Account, number))
+            .with_extension("jwt")
+    };
+    fs::write(file(2), account(2, 1)).unwrap();
+    // By another operator, and in the place of another account.
+    fs::write(file(3), account(3, 7)).unwrap();
+    fs::write(file(4), account(2, 1)).unwrap();
+    check(&server, &user(2, |_| {}), 9, true);
+    check(&server, &user(3, |_| {}), 9, false);
+    check(&server, &user(4, |_| {}), 9, false);
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn accounts_know_nothing_of_each_other() {
+    let server = server(&[account(2, 1), account(3, 1)], None);
+    let mut near = connect(&server, &user(2, |_| {}), 9);
+    let mut far = connect(&server, &user(3, |_| {}), 9);
+    for client in [&mut near, &mut far] {
+        assert_eq!(client.line(), "PONG");
+        client.subscribe("a", "1");
+        client.settle();
+    }
+    near.publish("a", "hi");
+    assert_eq!(near.settle().len(), 1);
+    assert!(far.settle().is_empty());
+}
+
+#[test]
+fn what_expires_ends() {
+    let server = server(&[account(2, 1)], None);
+    let token = user(2, |claims| claims["exp"] = (now() + 2).into());
+    let mut client = connect(&server, &token, 9);
+    assert_eq!(client.line(), "PONG");
+    let last = client.lines_to_end().pop();
+    assert_eq!(last.as_deref(), Some("-ERR 'User Authentication Expired'"));
+}

@@ -1,0 +1,294 @@
+//! The system account over real sockets: who may ask what, and who is told of what.
+
+use std::sync::Arc;
+
+use fanline_engine::access::{
+    Access, AccessConfig, Allowed, Import, ImportKind, Permissions, User,
+};
+use fanline_server::client::{Client, ClientError, ConnectOptions, Subscription};
+use fanline_server::{Auth, Limits, Options};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::raw::{PATIENCE, SHARD_COUNTS, TestServer, options};
+
+/// Accounts A, B and SYS, which is that of the server, with a user each; A has one more, who may little.
+fn accounts() -> AccessConfig {
+    let mut config = AccessConfig {
+        system_account: Some("SYS".into()),
+        ..AccessConfig::default()
+    };
+    for name in ["A", "B", "SYS"] {
+        let user = User::new(name.to_lowercase(), "pw");
+        config.account_mut(name).users.push(user);
+    }
+    let mut little = User::new("little", "pw");
+    little.permissions = Some(Permissions {
+        publish: Allowed::publish(Some(&["$SYS.REQ.USER.INFO"]), &[]).expect("subjects"),
+        ..Permissions::default()
+    });
+    config.account_mut("A").users.push(little);
+    config
+}
+
+fn start(shards: usize, config: AccessConfig) -> TestServer {
+    let access = Access::new(config).expect("a directory");
+    TestServer::with(Options {
+        auth: Auth::Directory(Arc::new(access)),
+        ..options(shards)
+    })
+}
+
+async fn connect(server: &TestServer, user: &str, password: &str) -> Result<Client, ClientError> {
+    let address = server.address();
+    let options = ConnectOptions::new(&format!("nats://{user}:{password}@{address}"));
+    Client::connect(&options.expect("an address").name(user)).await
+}
+
+async fn client(server: &TestServer, user: &str) -> Client {
+    let connected = connect(server, user, "pw").await;
+    connected.unwrap_or_else(|error| panic!("{user}: {error}"))
+}
+
+async fn ask(client: &Client, subject: &str, body: &str) -> Value {
+    let answer = client.request(subject, body.to_owned(), PATIENCE).await;
+    let answer = answer.unwrap_or_else(|error| panic!("{subject}: {error}"));
+    serde_json::from_slice(answer.payload()).expect("JSON")
+}
+
+async fn next(subscription: &mut Subscription) -> (String, Value) {
+    let next = timeout(PATIENCE, subscription.next()).await;
+    let message = next.expect("in time").expect("a message");
+    let body = serde_json::from_slice(message.payload()).expect("JSON");
+    (message.topic().to_owned(), body)
+}
+
+/// The names of the connections in an answer, which are those of their users.
+fn names(answer: &Value) -> Vec<&str> {
+    let all = answer["data"]["connections"].as_array();
+    let all = all.unwrap_or_else(|| panic!("no connections in {answer}"));
+    let mut names: Vec<&str> = all.iter().filter_map(|one| one["name"].as_str()).collect();
+    names.sort_unstable();
+    names
+}
+
+#[tokio::test]
+async fn users_of_the_system_account_ask_for_everything_and_others_do_not() {
+    for shards in SHARD_COUNTS {
+        let server = start(shards, accounts());
+        let (system, a) = (client(&server, "sys").await, client(&server, "a").await);
+        let varz = ask(&system, "$SYS.REQ.SERVER.PING.VARZ", "").await;
+        let id = varz["server"]["id"].as_str().expect("an id").to_owned();
+        assert_eq!(varz["data"]["server_id"], id.as_str());
+        assert_eq!(varz["data"]["system_account"], "SYS");
+        assert_eq!(varz["data"]["connections"], 2);
+        let connz = ask(&system, &format!("$SYS.REQ.SERVER.{id}.CONNZ"), "").await;
+        assert_eq!(names(&connz), ["a", "sys"]);
+        let connz = ask(&system, "$SYS.REQ.ACCOUNT.A.CONNZ", "").await;
+        assert_eq!(names(&connz), ["a"]);
+        let info = ask(&system, "$SYS.REQ.ACCOUNT.A.INFO", "").await;
+        assert_eq!(info["data"]["account_name"], "A");
+        let conns = ask(&system, "$SYS.REQ.ACCOUNT.A.CONNS", "").await;
+        assert_eq!((&conns["acc"], &conns["conns"]), (&json!("A"), &json!(1)));
+        for subject in [
+            "$SYS.REQ.SERVER.PING",
+            "$SYS.REQ.SERVER.PING.VARZ",
+            "$SYS.REQ.SERVER.<id>.CONNZ",
+            "$SYS.REQ.SERVER.<id>.KICK",
+            "$SYS.REQ.ACCOUNT.A.CONNZ",
+            "$SYS.REQ.ACCOUNT.A.INFO",
+            "$SYS.REQ.USER.A.INFO",
+        ] {
+            let subject = subject.replace("<id>", &id);
+            let refused = a.request(&subject, "", PATIENCE).await;
+            let is_refused = matches!(refused, Err(ClientError::NoResponders));
+            assert!(is_refused, "{subject}: {refused:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn everybody_is_told_who_he_is() {
+    for shards in SHARD_COUNTS {
+        let server = start(shards, accounts());
+        for (user, account) in [("a", "A"), ("b", "B"), ("sys", "SYS")] {
+            let client = client(&server, user).await;
+            let info = ask(&client, "$SYS.REQ.USER.INFO", "").await;
+            let expected = json!({ "user": user, "account": account, "account_name": account });
+            assert_eq!(info["data"], expected, "{shards} shards");
+            assert!(info["server"]["id"].is_string(), "{info}");
+        }
+        let little = client(&server, "little").await;
+        let info = ask(&little, "$SYS.REQ.USER.INFO", "").await;
+        let permissions = json!({ "publish": { "allow": ["$SYS.REQ.USER.INFO"] } });
+        assert_eq!(info["data"]["permissions"], permissions);
+    }
+    // Where nobody has to show anything, too.
+    let server = TestServer::start(2);
+    let options = ConnectOptions::new(&format!("nats://{}", server.address()));
+    let guest = Client::connect(&options.expect("an address")).await;
+    let info = ask(&guest.expect("it is let in"), "$SYS.REQ.USER.INFO", "").await;
+    assert_eq!(info["data"]["account"], "$G", "{info}");
+}
+
+#[tokio::test]
+async fn accounts_are_told_of_themselves_only() {
+    for shards in SHARD_COUNTS {
+        let mut config = accounts();
+        config.account_mut("B").imports.push(Import {
+            kind: ImportKind::Service { share: false },
+            account: "SYS".into(),
+            subject: "$SYS.REQ.ACCOUNT.PING.CONNZ".into(),
+            to: Some("who".into()),
+            allow_trace: false,
+        });
+        let server = start(shards, config);
+        let (a, b) = (client(&server, "a").await, client(&server, "b").await);
+        let _system = client(&server, "sys").await;
+        for subject in ["$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.SERVER.PING.CONNZ"] {
+            for body in ["", r#"{"acc":"B"}"#, r#"{"acc":"SYS","auth":true}"#] {
+                let connz = ask(&a, subject, body).await;
+                assert_eq!(names(&connz), ["a"], "{subject} {body}");
+                assert_eq!(connz["data"]["total"], 1, "{connz}");
+            }
+        }
+        assert_eq!(names(&ask(&b, "who", "").await), ["b"]);
+        for body in ["", r#"{"accounts":["B"]}"#, r#"{"include_unused":true}"#] {
+            let statz = ask(&a, "$SYS.REQ.ACCOUNT.PING.STATZ", body).await;
+            let all = statz["data"]["account_statz"].as_array().expect("a list");
+            assert_eq!(all.len(), 1, "{statz}");
+            assert_eq!(all[0]["acc"], "A", "{statz}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_comes_and_goes_is_told_with_its_account() {
+    for shards in SHARD_COUNTS {
+        let server = start(shards, accounts());
+        let system = client(&server, "sys").await;
+        let mut events = system
+            .subscribe("$SYS.ACCOUNT.A.*")
+            .await
+            .expect("subscribed");
+        let mut counts = system
+            .subscribe("$SYS.ACCOUNT.A.SERVER.CONNS")
+            .await
+            .expect("subscribed");
+        let mut refusals = system
+            .subscribe("$SYS.SERVER.*.CLIENT.AUTH.ERR")
+            .await
+            .expect("subscribed");
+        system.flush().await.expect("flushed");
+        let a = client(&server, "a").await;
+        let b = client(&server, "b").await;
+        let (topic, event) = next(&mut events).await;
+        assert_eq!(topic, "$SYS.ACCOUNT.A.CONNECT");
+        assert_eq!(event["type"], "io.nats.server.advisory.v1.client_connect");
+        assert_eq!(event["client"]["acc"], "A", "{event}");
+        assert_eq!(event["client"]["user"], "a", "{event}");
+        let (_, count) = next(&mut counts).await;
+        assert_eq!(count["acc"], "A", "{count}");
+        a.drain().await.expect("drained");
+        let (topic, event) = next(&mut events).await;
+        assert_eq!(topic, "$SYS.ACCOUNT.A.DISCONNECT");
+        assert_eq!(event["client"]["acc"], "A", "{event}");
+        assert_eq!(event["reason"], "Client Closed", "{event}");
+        assert!(connect(&server, "a", "wrong").await.is_err());
+        let (_, event) = next(&mut refusals).await;
+        assert_eq!(event["reason"], "Authentication Failure", "{event}");
+        assert!(!event.to_string().contains("wrong"), "{event}");
+        // Nobody but the system account hears of any of it.
+        let mut all = b.subscribe("$SYS.>").await.expect("subscribed");
+        b.flush().await.expect("flushed");
+        client(&server, "a").await;
+        let (topic, _) = next(&mut events).await;
+        assert_eq!(topic, "$SYS.ACCOUNT.A.CONNECT");
+        b.publish("$SYS.fence", "{}").await.expect("published");
+        assert_eq!(next(&mut all).await.0, "$SYS.fence");
+    }
+}
+
+#[tokio::test]
+async fn connections_are_closed_on_request() {
+    let server = start(2, accounts());
+    let (system, a) = (client(&server, "sys").await, client(&server, "a").await);
+    let connz = ask(&system, "$SYS.REQ.ACCOUNT.A.CONNZ", "").await;
+    let cid = &connz["data"]["connections"][0]["cid"];
+    let id = connz["server"]["id"].as_str().expect("an id");
+    let kick = format!("$SYS.REQ.SERVER.{id}.KICK");
+    for body in ["", "{}", r#"{"cid":0}"#, r#"{"cid":"x"}"#, r#"{"cid":999}"#] {
+        let refused = ask(&system, &kick, body).await;
+        let words = "no such client or leafnode id";
+        assert_eq!(refused["error"]["description"], words, "{body}");
+    }
+    let done = ask(&system, &kick, &json!({ "cid": cid }).to_string()).await;
+    assert_eq!(done["error"], Value::Null, "{done}");
+    timeout(PATIENCE, a.closed()).await.expect("it is closed");
+}
+
+#[tokio::test]
+async fn nothing_that_is_asked_ends_the_answers() {
+    let server = TestServer::with(Options {
+        limits: Limits {
+            // Less than what the server itself needs, and than what it has to say.
+            subscriptions_max: Some(3),
+            payload_bytes_max: 1024,
+            ..Limits::default()
+        },
+        auth: Auth::Directory(Arc::new(Access::new(accounts()).expect("a directory"))),
+        ..options(2)
+    });
+    let system = client(&server, "sys").await;
+    for _ in 0..2 {
+        for (subject, body) in [
+            ("$SYS.REQ.ACCOUNT.nobody.CONNS", ""),
+            ("$SYS.REQ.ACCOUNT.nobody.INFO", ""),
+            ("$SYS.REQ.ACCOUNT.PING.INFO", ""),
+            ("$SYS.REQ.SERVER.PING.VARZ", "no JSON"),
+            ("$SYS.REQ.SERVER.PING.VARZ", "[1]"),
+            ("$SYS.REQ.SERVER.PING.CONNZ", r#"{"limit":"x"}"#),
+        ] {
+            let refused = ask(&system, subject, body).await;
+            assert!(refused["error"]["code"].is_u64(), "{subject}: {refused}");
+        }
+        let streams = ask(&system, "$SYS.REQ.ACCOUNT.nobody.JSZ", "").await;
+        assert_eq!(streams["data"], Value::Null, "{streams}");
+        let large = ask(&system, "$SYS.REQ.SERVER.PING.VARZ", "").await;
+        let problem = large["error"]["description"].as_str().unwrap_or_default();
+        assert!(problem.contains("at most 1024"), "{large}");
+        let nobody = ask(&system, "$SYS.REQ.USER.nobody.INFO", "").await;
+        assert_eq!(nobody["data"]["user"], "", "{nobody}");
+        // Users that change are no business of the server's own client.
+        let replaced = server.handle.replace_access(accounts());
+        replaced.expect("it is the same directory");
+    }
+}
+
+#[tokio::test]
+async fn a_reload_is_for_whoever_has_started_the_server() {
+    let server = start(1, accounts());
+    let system = client(&server, "sys").await;
+    let idz = ask(&system, "$SYS.REQ.SERVER.PING.IDZ", "").await;
+    let reload = format!(
+        "$SYS.REQ.SERVER.{}.RELOAD",
+        idz["id"].as_str().expect("an id")
+    );
+    let refused = ask(&system, &reload, "").await;
+    assert_eq!(refused["error"]["code"], 500, "{refused}");
+    let mut requests = server.handle.reload_requests();
+    for outcome in [Ok(()), Err("not today".to_owned())] {
+        let answering = async {
+            let request = requests.next().await.expect("a request");
+            request.answer(outcome.clone());
+        };
+        let (answer, ()) = tokio::join!(ask(&system, &reload, ""), answering);
+        match outcome {
+            Ok(()) => assert_eq!(answer["error"], Value::Null, "{answer}"),
+            Err(why) => assert_eq!(answer["error"]["description"], why, "{answer}"),
+        }
+    }
+    drop(requests);
+    let refused = ask(&system, &reload, "").await;
+    assert_eq!(refused["error"]["code"], 500, "{refused}");
+}

@@ -1,0 +1,244 @@
+"""Asks nats-server and the server under test for everything that monitoring and the system account tell, and compares
+which keys there are and of which type their values are. `differences.json` says what may differ, and why."""
+
+import json
+import os
+import tempfile
+import urllib.error
+import urllib.request
+
+from harness.peer import CONNECT, Peer
+from harness.report import Report, check, is_reference, reference_server, server_under_test
+from harness.server import Server, port_free
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+PAGES = [
+    "/varz",
+    "/connz",
+    "/connz?subs=1",
+    "/connz?subs=detail",
+    "/connz?auth=1",
+    "/connz?state=closed",
+    "/connz?state=all&sort=cid&limit=1&offset=1",
+    "/connz?sort=foo",
+    "/connz?sort=stop",
+    "/connz?state=foo",
+    "/connz?limit=x",
+    "/connz?cid=999",
+    "/connz?acc=NONE",
+    "/connz?acc=A&auth=1",
+    "/connz?user=a&auth=1",
+    "/connz?mqtt_client=x",
+    "/routez",
+    "/routez?subs=1",
+    "/gatewayz",
+    "/gatewayz?accs=1",
+    "/leafz",
+    "/leafz?subs=1",
+    "/subsz",
+    "/subsz?subs=1",
+    "/subsz?subs=1&acc=A",
+    "/subsz?subs=1&test=a.b",
+    "/subsz?test=a.*",
+    "/subscriptionsz?subs=1&limit=1&offset=1",
+    "/accountz",
+    "/accountz?acc=A",
+    "/accountz?acc=NONE",
+    "/accstatz",
+    "/accstatz?unused=1",
+    "/jsz",
+    "/jsz?accounts=1",
+    "/jsz?acc=A&streams=1&consumers=1&config=1",
+    "/healthz",
+    "/healthz?js-enabled-only=true",
+    "/healthz?js-server-only=true",
+    "/healthz?account=NONE",
+    "/healthz?account=NONE&details=1",
+    "/raftz",
+    "/ipqueuesz",
+    "/nothing",
+]
+
+SERVER_REQUESTS = [
+    ("IDZ", ""),
+    ("STATSZ", ""),
+    ("VARZ", ""),
+    ("SUBSZ", ""),
+    ("SUBSZ", '{"subscriptions":true,"account":"A"}'),
+    ("CONNZ", ""),
+    ("CONNZ", '{"sort":"xx"}'),
+    ("CONNZ", '{"state":1,"limit":1}'),
+    ("CONNZ", '{"auth":true,"subscriptions":true,"acc":"A"}'),
+    ("ROUTEZ", ""),
+    ("GATEWAYZ", ""),
+    ("LEAFZ", ""),
+    ("ACCOUNTZ", ""),
+    ("ACCOUNTZ", '{"account":"A"}'),
+    ("ACCOUNTZ", '{"account":"NONE"}'),
+    ("JSZ", '{"accounts":true}'),
+    ("HEALTHZ", ""),
+    ("HEALTHZ", '{"account":"NONE"}'),
+    ("PROFILEZ", ""),
+    ("RAFTZ", ""),
+]
+ONE_SERVER_REQUESTS = [("KICK", '{"cid":999}'), ("LDM", '{"cid":999}'), ("KICK", "{}"), ("RELOAD", "")]
+ACCOUNT_REQUESTS = ["SUBSZ", "CONNZ", "LEAFZ", "JSZ", "INFO", "STATZ", "CONNS"]
+OF_EVERY_ACCOUNT = [
+    "$SYS.REQ.USER.INFO",
+    "$SYS.REQ.ACCOUNT.PING.CONNZ",
+    "$SYS.REQ.ACCOUNT.PING.STATZ",
+    "$SYS.REQ.SERVER.PING.CONNZ",
+]
+
+CONFIGURATION = """
+accounts {
+  SYS { users [ { user: sys, password: s } ] }
+  A { jetstream: enabled, users [ { user: a, password: a } ] }
+}
+system_account: SYS
+"""
+
+# What is told by name holds other names here and there.
+MAPS = {"http_req_stats", "feature_flags"}
+
+
+def shape(value, path=""):
+    """Every path with the type of what is there."""
+    if isinstance(value, dict):
+        found = {path or ".": "object"}
+        for key, inner in value.items():
+            if path.split(".")[-1] not in MAPS:
+                found |= shape(inner, f"{path}.{key}")
+        return found
+    if isinstance(value, list):
+        found = {path or ".": "array"}
+        for inner in value:
+            found |= shape(inner, f"{path}[]")
+        return found
+    name = {bool: "bool", int: "number", float: "number", str: "string", type(None): "null"}[type(value)]
+    return {path or ".": name}
+
+
+def get(port: int, path: str):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=15) as answer:
+            status, body = answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        status, body = error.code, error.read().decode()
+    try:
+        return status, shape(json.loads(body))
+    except ValueError:
+        return status, {"text": body.strip()}
+
+
+class Client:
+    def __init__(self, port: int, user: str, password: str):
+        connect = json.loads(CONNECT[len(b"CONNECT ") :]) | {"user": user, "pass": password, "name": "watcher"}
+        self.peer = Peer(port, b"CONNECT " + json.dumps(connect).encode() + b"\r\n")
+        self.peer.send(b"SUB inbox.* 1\r\nPING\r\n")
+        while self.peer.line() != "PONG":
+            pass
+
+    def ask(self, subject: str, body: str = ""):
+        self.peer.send(f"PUB {subject} inbox.x {len(body)}\r\n{body}\r\n".encode())
+        while True:
+            words = self.peer.line().split()
+            if words[0] in ("MSG", "HMSG"):
+                payload = self.peer.take(int(words[-1]) + 2)[:-2]
+                if words[0] == "HMSG":
+                    return payload.split(b"\r\n")[0].decode()
+                return json.loads(payload)
+            if words[0] == "PING":
+                self.peer.send(b"PONG\r\n")
+
+
+class Watched:
+    """A server with somebody in it."""
+
+    def __init__(self, binary: str, folder: str):
+        self.monitor = port_free()
+        os.makedirs(folder)
+        path = os.path.join(folder, "server.conf")
+        with open(path, "w") as file:
+            file.write(CONFIGURATION)
+        flags = ("-c", path, "-js", "-sd", os.path.join(folder, "store"), "-m", str(self.monitor))
+        self.server = Server(binary, *flags)
+
+    def start(self):
+        self.server.start()
+        self.system = Client(self.server.port, "sys", "s")
+        self.client = Client(self.server.port, "a", "a")
+        self.client.peer.send(b"SUB a.* q 2\r\nPUB a.b 2\r\nhi\r\nPING\r\n")
+        while self.client.peer.line() != "PONG":
+            pass
+        Client(self.server.port, "a", "a").peer.close()
+        self.id = self.client.peer.info["server_id"]
+
+    def ask(self, who: str, subject: str, body: str):
+        answer = getattr(self, who).ask(subject.replace("<id>", self.id), body)
+        if isinstance(answer, str):
+            return answer, {}
+        told = shape(answer)
+        error = answer.get("error")
+        return (error["description"], error["code"]) if error else "", told
+
+
+def main():
+    with open(os.path.join(HERE, "differences.json")) as file:
+        allowed = [] if is_reference() else json.load(file)
+    report = Report("monitoring")
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = Watched(reference_server(), os.path.join(folder, "wanted"))
+        found = Watched(server_under_test(), os.path.join(folder, "found"))
+        try:
+            wanted.start()
+            found.start()
+            for path in PAGES:
+                report.run(path, compare, get(wanted.monitor, path), get(found.monitor, path), path, allowed)
+            for who, subject, body in requests():
+                name = f"{subject} {body}".strip() + f" ({who})"
+                report.run(name, ask_both, wanted, found, who, subject, body, name, allowed)
+        finally:
+            wanted.server.kill()
+            found.server.kill()
+    report.end()
+
+
+def requests():
+    for name, body in SERVER_REQUESTS:
+        yield "system", f"$SYS.REQ.SERVER.PING.{name}", body
+        yield "system", f"$SYS.REQ.SERVER.<id>.{name}", body
+    for name, body in ONE_SERVER_REQUESTS:
+        yield "system", f"$SYS.REQ.SERVER.<id>.{name}", body
+    for name in ACCOUNT_REQUESTS:
+        yield "system", f"$SYS.REQ.ACCOUNT.A.{name}", ""
+    for subject in OF_EVERY_ACCOUNT:
+        yield "client", subject, ""
+    yield "system", "$SYS.REQ.USER.INFO", ""
+    yield "system", "$SYS.REQ.SERVER.PING.NONE", ""
+    yield "client", "$SYS.REQ.SERVER.PING.VARZ", ""
+
+
+def ask_both(wanted: Watched, found: Watched, who: str, subject: str, body: str, name: str, allowed):
+    compare(wanted.ask(who, subject, body), found.ask(who, subject, body), name, allowed)
+
+
+def compare(wanted, found, name: str, allowed):
+    lines = [] if wanted[0] == found[0] else [f"answers {found[0]!r}, not {wanted[0]!r}"]
+    for path in sorted(wanted[1].keys() | found[1].keys()):
+        before, after = wanted[1].get(path), found[1].get(path)
+        if before != after and not is_allowed(path, name, allowed):
+            lines.append(f"{path}: {after or 'missing'}, not {before or 'there'}")
+    check(not lines, "\n".join(lines))
+
+
+def is_allowed(path: str, name: str, allowed) -> bool:
+    """An entry holds for every question that begins as it says, and for every path that ends so."""
+    return any(
+        name.startswith(entry["of"]) and any(path.endswith(end) for end in entry["paths"]) for entry in allowed
+    )
+
+
+if __name__ == "__main__":
+    main()
