@@ -162,22 +162,12 @@ def overlapping_subscriptions_keep_the_highest_qos(broker, version):
     """MQTT-3.3.4-2 (3.1.1: 3.3.5-1): one copy with the highest, or one for each."""
     own = fresh("t")
     with Device(broker, version, fresh("c")) as device:
-        device.subscribed((f"{own}/+", 0), (f"{own}/#", 2), (f"{own}/a", 1), f"last{own}")
+        device.subscribed((f"{own}/+", 0), (f"{own}/#", 2), (f"{own}/a", 1))
         device.publish(f"{own}/a", b"x", qos=2)
-        device.publish(f"last{own}", b"last")
         found = []
-        while (packet := device.message()).payload != b"last":
-            found.append(packet.qos)
-            if 2 in found and len(found) == 3:
-                break
-        check(2 in found or wait_for(device, 2), f"came with {found}")
-
-
-def wait_for(device: Device, qos: int) -> bool:
-    """A copy of QoS 2 may take longer than a message of QoS 0 behind it."""
-    while device.message().qos != qos:
-        pass
-    return True
+        while 2 not in found:
+            found.append(device.message().qos)
+            check(len(found) <= 3, f"came with {found}")
 
 
 @case(GROUP, *BOTH)
