@@ -20,7 +20,7 @@ PAGES = [
     "/connz?subs=detail",
     "/connz?auth=1",
     "/connz?state=closed",
-    "/connz?state=all&sort=cid&limit=1&offset=1",
+    "/connz?state=all&sort=cid&limit=1&offset=1&acc=A&auth=1",
     "/connz?sort=foo",
     "/connz?sort=stop",
     "/connz?state=foo",

@@ -238,6 +238,18 @@ impl Access {
         &self.accounts
     }
 
+    /// What an account has from others: what it imports, and what every account has from the system
+    /// account.
+    pub fn imports_of(&self, id: AccountId) -> Vec<Import> {
+        let Some(account) = self.account(id) else {
+            return Vec::new();
+        };
+        let system = &self.accounts[AccountId::SYSTEM.index()];
+        let mut imports = account.imports.clone();
+        imports.extend(system_imports(account, &system.name));
+        imports
+    }
+
     /// One account.
     pub fn account(&self, id: AccountId) -> Option<&Account> {
         self.accounts.get(id.index())

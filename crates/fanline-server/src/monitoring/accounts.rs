@@ -115,19 +115,24 @@ impl<'a> ImportRow<'a> {
 pub(super) async fn accountz(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
     let access = monitor.shared.access();
     let system = access.account(AccountId::SYSTEM);
+    let asked = access.account_id(query.text("acc"));
+    let imports = asked.map_or_else(Vec::new, |id| access.imports_of(id));
     let (mut accounts, mut account_detail) = (Vec::new(), None);
     match query.text("acc") {
         "" => accounts.extend(access.accounts().iter().map(|account| &*account.name)),
         name => {
-            let id = access.account_id(name);
-            let Some((id, account)) = id.and_then(|id| Some((id, access.account(id)?))) else {
+            let Some((id, account)) = asked.and_then(|id| Some((id, access.account(id)?))) else {
                 let problem = format!("Account {name} does not exist");
                 return Err(Refusal::BadRequest(problem));
             };
             let counts = collect::by_account(&monitor.shared).await?;
             let counts = counts.get(id.index()).copied().unwrap_or_default();
             let has_jetstream = collect::has_jetstream(&monitor.shared, name).await?;
-            account_detail = Some(detail(monitor, id, account, &counts, has_jetstream));
+            account_detail = Some(Detail {
+                jetstream_enabled: has_jetstream,
+                imports: imports.iter().map(ImportRow::of).collect(),
+                ..detail(monitor, id, account, &counts)
+            });
         }
     }
     Ok(Answer::json(&Accountz {
@@ -144,7 +149,6 @@ fn detail<'a>(
     id: AccountId,
     account: &'a Account,
     counts: &ShardStatus,
-    jetstream_enabled: bool,
 ) -> Detail<'a> {
     Detail {
         account_name: &account.name,
@@ -152,12 +156,12 @@ fn detail<'a>(
         is_system: id == AccountId::SYSTEM,
         expired: false,
         complete: true,
-        jetstream_enabled,
+        jetstream_enabled: false,
         leafnode_connections: 0,
         client_connections: counts.connections,
         subscriptions: counts.subscriptions,
         exports: account.exports.iter().map(ExportRow::of).collect(),
-        imports: account.imports.iter().map(ImportRow::of).collect(),
+        imports: Vec::new(),
         name_tag: &account.name,
         sublist_stats: Matching::of(counts),
     }

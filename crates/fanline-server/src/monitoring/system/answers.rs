@@ -23,7 +23,11 @@ impl System {
             Err(refused) => refused,
         };
         let (code, problem) = refused?;
-        Some(self.envelope.refusal(&self.monitor, code, &problem))
+        let mut refusal = self.envelope.refusal(&self.monitor, code, &problem);
+        if matches!(asked, Asked::Page(_)) {
+            refusal["data"] = Value::Null;
+        }
+        Some(refusal)
     }
 
     async fn find(&self, request: &Message, asked: Asked) -> Result<Value, Refused> {
@@ -89,6 +93,9 @@ impl System {
         let mut query = body.query(page);
         if let Some(account) = account {
             query.set("acc", account);
+            if page.endpoint == Endpoint::Subsz {
+                query.set("subs", "1");
+            }
         }
         self.ask(&page.endpoint, &query).await
     }

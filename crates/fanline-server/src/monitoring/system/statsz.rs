@@ -38,6 +38,10 @@ pub(super) async fn of_server(monitor: &Monitor) -> Result<Value, Refusal> {
     if overview.is_some() {
         let jetstream = varz::jetstream(monitor, overview.as_ref());
         statsz["jetstream"] = serde_json::to_value(jetstream).unwrap_or_default();
+        // Which folder it is, is nobody's business who counts.
+        if let Some(Value::Object(config)) = statsz.pointer_mut("/jetstream/config") {
+            config.remove("store_dir");
+        }
     }
     Ok(statsz)
 }
