@@ -154,7 +154,10 @@ def a_session_goes_on(broker, version):
             sender.published(topic, b"%d" % number, qos=1 + number % 2)
     with Client(broker, version, client_id, keeps=True) as client:
         equal(client.session_present, True, "session present")
-        equal([message.payload for message in client.take(100)], [b"%d" % n for n in range(100)], "messages")
+        found = [int(message.payload) for message in client.take(100)]
+        # The client hands a message of QoS 2 over when it is released, so others overtake it.
+        equal([n for n in found if n % 2], list(range(1, 100, 2)), "messages of QoS 2")
+        equal([n for n in found if n % 2 == 0], list(range(0, 100, 2)), "messages of QoS 1")
         client.unsubscribe(topic)
 
 

@@ -32,8 +32,10 @@ class Subscriber:
 
     def __init__(self, broker, version, *arguments: str):
         self.process = subprocess.Popen(
-            # With -d it says when it has subscribed, among its messages, which therefore have a mark.
-            command("mosquitto_sub", broker, version, "-d", "-F", "message %t %q %r %p", *arguments),
+            # With -d it says when it has subscribed, among its messages, which therefore have a mark; without
+            # stdbuf it says so to itself.
+            ["stdbuf", "-oL"]
+            + command("mosquitto_sub", broker, version, "-d", "-F", "message %t %q %r %p", *arguments),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
         self.guard = threading.Timer(SECONDS_MAX, self.process.kill)

@@ -67,7 +67,7 @@ def one_who_falls_silent_has_one(broker, version):
         watcher.hears_nothing()
 
 
-@case(GROUP, *BOTH)
+@case(GROUP, *BOTH, differs=differs(mosquitto="sends none"))
 def one_who_breaks_the_protocol_has_one(broker, version):
     """MQTT-3.1.2-8: the server closed the connection because of an error."""
     with Watcher(broker, version) as watcher:
@@ -161,7 +161,7 @@ def it_waits_for_those_who_are_away(broker, version):
             equal(back.message().payload, b"gone", "the will")
 
 
-@case(GROUP, V5)
+@case(GROUP, V5, differs=differs(mosquitto="sends it with 0x04 alone"))
 def a_reason_of_its_own_asks_for_it(broker, version):
     """5.0, 3.14.2.1: DISCONNECT with 0x04, and with any other but 0."""
     with Watcher(broker, version) as watcher:
@@ -185,7 +185,7 @@ def its_properties_come_with_it(broker, version):
         check(0 < found.property("message_expiry") <= 500, "no expiry")
 
 
-@case(GROUP, V5)
+@case(GROUP, V5, differs=differs(mosquitto="waits longer than the session lasts"))
 def it_waits_as_long_as_it_says(broker, version):
     """MQTT-3.1.2-8: after the delay, or with the end of the session, whichever is first."""
     with Watcher(broker, version) as watcher:
