@@ -38,6 +38,8 @@ def main():
             for kind in (*references, under_test):
                 if case.is_for(kind):
                     play(report, case, shared[kind.name], under_test.name)
+                elif kind is under_test and FANLINE in case.differs and report.wants(case.title()):
+                    print(f"      left out: {case.title()}: {case.differs[FANLINE]}", flush=True)
     finally:
         for broker in shared.values():
             broker.__exit__()

@@ -16,7 +16,7 @@ class Case:
     name: str
     run: Callable
     version: int | None
-    # References that answer otherwise, each with what it does.
+    # Those that answer otherwise, each with what it does.
     differs: dict[str, str]
     # Only those with NATS clients can have it.
     nats: bool
@@ -53,9 +53,9 @@ def case(group: str, *versions: int, differs=None, nats=False, kills=False):
     return register
 
 
-def differs(nats: str = "", mosquitto: str = "") -> dict[str, str]:
-    """Says what a reference does instead."""
-    found = {NATS: nats, MOSQUITTO: mosquitto}
+def differs(nats: str = "", mosquitto: str = "", fanline: str = "") -> dict[str, str]:
+    """Says what a reference does instead, or what Fanline does not yet."""
+    found = {NATS: nats, MOSQUITTO: mosquitto, FANLINE: fanline}
     return {name: why for name, why in found.items() if why}
 
 

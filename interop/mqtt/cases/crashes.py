@@ -77,7 +77,7 @@ def what_was_under_way_to_a_client_comes_again(broker, version):
         device.leave()
 
 
-@case(GROUP, *BOTH, kills=True)
+@case(GROUP, *BOTH, kills=True, differs=LATE)
 def a_released_message_does_not_come_again(broker, version):
     """QoS 2 to a client: PUBREC was answered with PUBREL, so only that is sent again."""
     topic = fresh("t")

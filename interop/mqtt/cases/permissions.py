@@ -9,7 +9,7 @@ from harness.peer import Closed, Peer
 from harness.report import check, equal
 from mqtt import packets
 from mqtt.brokers import Broker
-from mqtt.case import BOTH, case
+from mqtt.case import BOTH, case, differs
 from mqtt.cases.connecting import refused
 from mqtt.device import Device, Unconnected, fresh, kept
 from mqtt.packets import V4, V5
@@ -133,13 +133,18 @@ def users_may_be_of_one_protocol(broker, version):
         check(at_nats(b"cleo", b"pc").startswith(b"-ERR"), "MQTT only, at NATS")
 
 
-@case(GROUP, *BOTH, nats=True)
+@case(GROUP, *BOTH, nats=True, differs=differs(fanline="refuses to start with it"))
 def the_block_may_have_users_of_its_own(broker, version):
-    """`mqtt { authorization {} }` and `no_auth_user`."""
+    """`mqtt { authorization {} }`."""
     with Broker(broker.kind, mqtt='authorization { username: "m", password: "p" }') as own:
         Device(own, version, fresh("c"), user="m", password="p").leave()
         told = refused(own, version, packets.connect(version, fresh("c")))
         check(told in NOT_AUTHORIZED[version], f"told {told}")
+
+
+@case(GROUP, *BOTH, nats=True)
+def nobody_may_be_a_user(broker, version):
+    """`mqtt { no_auth_user }`."""
     with Broker(broker.kind, more=USERS, mqtt="no_auth_user: eve") as own:
         with Device(own, version, fresh("c")) as nobody, Device(own, version, fresh("c"), user="eve", password="pe") as eve:
             eve.subscribed("a")
