@@ -1,4 +1,4 @@
-//! Two servers under the same loads, in turn: what all such subcommands take, and how a case is run.
+//! Servers under the same loads, in turn: what all such subcommands take, and how a case is run.
 
 pub(crate) mod cost;
 pub(crate) mod one_core;
@@ -18,7 +18,7 @@ use crate::servers::{Program, System, binaries, process};
 /// Which servers, how often and for how long, and where the figures go.
 #[derive(Args)]
 pub(crate) struct Comparison {
-    /// Rounds; each measures both servers, in alternating order, each time in a fresh process
+    /// Rounds; each measures every server, in alternating order, each time in a fresh process
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pairs: u32,
     /// Length that one measurement aims at
@@ -53,7 +53,18 @@ pub(crate) struct Comparison {
 impl Comparison {
     /// Finds the servers and starts a report on about so many cases.
     pub(crate) fn begin(&self, title: &'static str, cases: usize) -> Result<Run<'_>> {
-        let programs = self.programs()?;
+        self.begin_with(title, cases, Vec::new())
+    }
+
+    /// The same, with servers beside the usual two.
+    pub(crate) fn begin_with(
+        &self,
+        title: &'static str,
+        cases: usize,
+        others: Vec<Program>,
+    ) -> Result<Run<'_>> {
+        let mut programs = self.programs()?;
+        programs.extend(others.into_iter().filter(|other| self.wants(other.system)));
         process::raise_file_limit();
         let (pairs, seconds) = if self.quick {
             (3, 0.6)
@@ -75,15 +86,19 @@ impl Comparison {
     }
 
     fn programs(&self) -> Result<Vec<Program>> {
-        let wanted = System::ALL
-            .into_iter()
-            .filter(|system| self.only.is_none_or(|only| only == *system));
-        wanted
-            .map(|system| match system {
-                System::Nats => self.nats_server(),
-                System::Fanline => binaries::fanline(self.fanline.as_deref(), self.shards),
-            })
-            .collect()
+        let mut programs = Vec::new();
+        if self.wants(System::Nats) {
+            programs.push(self.nats_server()?);
+        }
+        if self.wants(System::Fanline) {
+            programs.push(binaries::fanline(self.fanline.as_deref(), self.shards)?);
+        }
+        Ok(programs)
+    }
+
+    /// Whether a server is to be measured.
+    pub(crate) fn wants(&self, system: System) -> bool {
+        self.only.is_none_or(|only| only == system)
     }
 }
 
@@ -101,6 +116,17 @@ impl Run<'_> {
         case: Case,
         mut measure: impl FnMut(&Program, Duration) -> Result<Sample>,
     ) {
+        self.measure_where(case, |program, duration| {
+            measure(program, duration).map(Some)
+        });
+    }
+
+    /// The same, where a server may have no such thing.
+    pub(crate) fn measure_where(
+        &mut self,
+        case: Case,
+        mut measure: impl FnMut(&Program, Duration) -> Result<Option<Sample>>,
+    ) {
         let mut row = Row::new(case);
         for round in 0..self.report.pairs {
             let mut order = self.report.programs.iter().collect::<Vec<_>>();
@@ -111,8 +137,9 @@ impl Run<'_> {
             for program in order {
                 let message = format!("{}: {}", case.title, program.system.label());
                 self.progress.set_message(message);
-                let outcome: Outcome = measure(program, self.report.duration).into();
-                row.add(program.system, outcome);
+                if let Some(outcome) = measure(program, self.report.duration).transpose() {
+                    row.add(program.system, Outcome::from(outcome));
+                }
                 self.progress.inc(1);
             }
         }

@@ -8,6 +8,7 @@
 //! - `transports`: the server over TLS and WebSocket, against nats-server.
 //! - `interest-simulation`: lines and messages that cross links between hubs and a thousand leafs, counted.
 //! - `leaf`: a leaf link to nats-server, with Fanline and with nats-server as the leaf.
+//! - `mqtt`: MQTT, and messages between it and NATS, against nats-server and mosquitto.
 //! - `micro`: the engine's parts on one core.
 //! - `replay`: the library's subjects in the grid of RxPerfTests, messages 1,000 to 1,000,000 by
 //!   subscribers 1 to 16, each flavour in both forms, beside a limit written by hand for just that load
@@ -39,6 +40,7 @@ mod jetstream;
 mod jvm;
 mod leaf;
 mod micro;
+mod mqtt;
 mod replay;
 mod report;
 mod rxjava;
@@ -79,6 +81,8 @@ enum Command {
     /// The hub is nats-server in all rows; the leaf is one of the two. What is told of CPU and memory is
     /// the leaf's.
     Leaf(leaf::Arguments),
+    /// MQTT against nats-server and mosquitto: each QoS, to and from NATS, idle clients
+    Mqtt(mqtt::Arguments),
     /// What it takes to tell a thousand leafs what the others want: counted, nothing is sent
     ///
     /// A world is drawn from a seed: who wants what. Then lines and messages are counted that would cross
@@ -141,6 +145,10 @@ fn main() -> Result<()> {
         Command::Jetstream(arguments) => {
             servers::process::end_children_on_signals()?;
             jetstream::run(&arguments)
+        }
+        Command::Mqtt(arguments) => {
+            servers::process::end_children_on_signals()?;
+            mqtt::run(&arguments)
         }
         Command::Transports(arguments) => {
             servers::process::end_children_on_signals()?;

@@ -56,6 +56,13 @@ impl Report {
             remarks: Vec::new(),
         }
     }
+
+    /// The servers, in the order of their columns.
+    pub(crate) fn columns(&self) -> Vec<System> {
+        let measured = self.programs.iter().map(|program| program.system);
+        let others = measured.filter(|system| !System::USUAL.contains(system));
+        System::USUAL.into_iter().chain(others).collect()
+    }
 }
 
 /// What is measured, as reports show it.
@@ -88,11 +95,20 @@ pub(crate) enum Of {
     Ratio,
     /// Fanline's median, whatever nats-server gives.
     Fanline,
+    /// Fanline's median divided by mosquitto's.
+    #[serde(rename = "ratio to mosquitto")]
+    RatioToMosquitto,
 }
 
 /// At least so many times what nats-server gives.
 pub(crate) const fn at_least(metric: Metric, ratio: f64) -> Target {
     let (of, bound) = (Of::Ratio, Bound::AtLeast(ratio));
+    Target { metric, of, bound }
+}
+
+/// At least so many times what mosquitto gives.
+pub(crate) const fn at_least_of_mosquitto(metric: Metric, ratio: f64) -> Target {
+    let (of, bound) = (Of::RatioToMosquitto, Bound::AtLeast(ratio));
     Target { metric, of, bound }
 }
 
@@ -159,6 +175,7 @@ impl Target {
         };
         match self.of {
             Of::Ratio => format!("{sign} {value}×"),
+            Of::RatioToMosquitto => format!("{sign} {value}× mosquitto"),
             Of::Fanline => format!("{sign} {}", self.metric.format(value)),
         }
     }
@@ -215,8 +232,19 @@ impl Row {
 
     /// Fanline's median divided by nats-server's.
     pub(crate) fn ratio(&self, metric: Metric) -> Option<f64> {
+        self.ratio_to(System::Nats, metric)
+    }
+
+    /// Fanline's median divided by that of another.
+    pub(crate) fn ratio_to(&self, other: System, metric: Metric) -> Option<f64> {
         let fanline = self.summary(System::Fanline, metric)?.median;
-        Some(fanline / self.summary(System::Nats, metric)?.median)
+        Some(fanline / self.summary(other, metric)?.median)
+    }
+
+    /// What Fanline should reach in one figure.
+    pub(crate) fn targets(&self, metric: Metric) -> impl Iterator<Item = Target> {
+        let targets = self.case.targets.iter().copied();
+        targets.filter(move |target| target.metric == metric)
     }
 
     /// What a figure is called here, with what it counts.
@@ -231,6 +259,7 @@ impl Row {
     fn measured(&self, target: Target) -> Option<f64> {
         match target.of {
             Of::Ratio => self.ratio(target.metric),
+            Of::RatioToMosquitto => self.ratio_to(System::Mosquitto, target.metric),
             Of::Fanline => {
                 let summary = self.summary(System::Fanline, target.metric);
                 summary.map(|summary| summary.median)

@@ -16,17 +16,20 @@ pub(crate) enum System {
     Nats,
     /// Ours.
     Fanline,
+    /// The broker of Debian's package, for MQTT.
+    Mosquitto,
 }
 
 impl System {
-    /// Both, in the order of the columns.
-    pub(crate) const ALL: [Self; 2] = [Self::Nats, Self::Fanline];
+    /// Those that every comparison has, in the order of the columns.
+    pub(crate) const USUAL: [Self; 2] = [Self::Nats, Self::Fanline];
 
     /// As columns and messages call it.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Nats => "nats-server",
             Self::Fanline => "Fanline",
+            Self::Mosquitto => "mosquitto",
         }
     }
 }
@@ -56,9 +59,14 @@ impl Program {
     /// The arguments for a server on a loopback `port`.
     pub(crate) fn arguments(&self, port: &str) -> Vec<String> {
         let is_plain = self.shards.is_none() && self.options.is_empty();
-        if self.system == System::Nats || is_plain {
-            let address = ["-a", "127.0.0.1", "-p", port].map(str::to_owned);
-            return address.into_iter().chain(self.options.clone()).collect();
+        match self.system {
+            // Its file says where.
+            System::Mosquitto => return self.options.clone(),
+            System::Fanline if !is_plain => {}
+            System::Nats | System::Fanline => {
+                let address = ["-a", "127.0.0.1", "-p", port].map(str::to_owned);
+                return address.into_iter().chain(self.options.clone()).collect();
+            }
         }
         // Its own command takes options that nats-server's command line does not have.
         let address = format!("127.0.0.1:{port}");

@@ -1,6 +1,7 @@
-//! The official Rust client, async-nats, against the server under test (`SERVER`).
+//! Rust clients against the server under test: async-nats (`SERVER`), and rumqttc (`MQTT_PORT`).
 
 mod cases;
+mod mqtt;
 mod peers;
 mod server;
 mod streams;
@@ -8,6 +9,7 @@ mod streams;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use mqtt::{v4, v5};
 use server::Server;
 use tokio::time::timeout;
 
@@ -35,11 +37,12 @@ macro_rules! run {
     }};
 }
 
-/// The cases of the suite that the first argument names: `rust`, or `jetstream`.
+/// The cases of the suite that the first argument names: `rust`, `jetstream` or `mqtt`.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<ExitCode> {
     let (suite, (passed, failed)) = match std::env::args().nth(1).as_deref() {
         Some("jetstream") => ("rust-jetstream", jetstream().await?),
+        Some("mqtt") => ("rumqttc", mqtt().await?),
         _ => ("rust", core().await?),
     };
     println!("end   {suite}: {passed} passed, {failed} failed");
@@ -99,4 +102,36 @@ async fn jetstream() -> anyhow::Result<(u32, u32)> {
         objects,
         ordered_across_a_restart,
     ))
+}
+
+/// With the versions in `MQTT_VERSIONS`, of a broker that somebody else has started.
+async fn mqtt() -> anyhow::Result<(u32, u32)> {
+    let port = std::env::var("MQTT_PORT")?.parse::<u16>()?;
+    let versions = std::env::var("MQTT_VERSIONS")?;
+    let mut sum = (0, 0);
+    if versions.contains('4') {
+        let (passed, failed) = run!(
+            "rumqttc 3.1.1",
+            v4,
+            port,
+            publish_and_subscribe,
+            a_session_goes_on,
+            a_will_is_sent,
+            what_is_retained_waits,
+        );
+        sum = (sum.0 + passed, sum.1 + failed);
+    }
+    if versions.contains('5') {
+        let (passed, failed) = run!(
+            "rumqttc 5.0",
+            v5,
+            port,
+            publish_and_subscribe,
+            a_session_goes_on,
+            a_will_is_sent,
+            what_is_retained_waits,
+        );
+        sum = (sum.0 + passed, sum.1 + failed);
+    }
+    Ok(sum)
 }

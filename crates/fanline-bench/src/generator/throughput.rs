@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::connection::Connection;
 use super::frames;
 use super::receive::{Verify, receive};
+use super::side::{Client, Side};
 
 /// A calibration run that took this long tells the rate well enough.
 const CALIBRATION: Duration = Duration::from_millis(120);
@@ -77,19 +77,19 @@ pub(crate) struct Fixture {
 }
 
 struct Publisher {
-    connection: Connection,
+    client: Box<dyn Client>,
     /// What it writes at once: whole messages.
     chunk: Vec<u8>,
 }
 
 struct Subscriber {
-    connection: Connection,
+    client: Box<dyn Client>,
     /// What it reads for one message.
     frame: Vec<u8>,
 }
 
 impl Fixture {
-    /// Connects and subscribes everybody.
+    /// Connects and subscribes everybody, on both sides over NATS.
     pub(crate) fn open(address: SocketAddr, topology: Topology) -> Result<Self> {
         Self::open_between(address, address, topology)
     }
@@ -101,23 +101,28 @@ impl Fixture {
         subscribers_at: SocketAddr,
         topology: Topology,
     ) -> Result<Self> {
+        let (from, to) = (Side::Nats(publishers_at), Side::Nats(subscribers_at));
+        Self::between(from, to, topology)
+    }
+
+    /// The same, with publishers on one side and subscribers on the other.
+    pub(crate) fn between(from: Side, to: Side, topology: Topology) -> Result<Self> {
         let payload = frames::payload(topology.payload_bytes);
-        let subscribers = (0..topology.subscribers).map(|index| {
+        let mut subscribers = Vec::with_capacity(topology.subscribers);
+        for index in 0..topology.subscribers {
             let subject = topology.subject(index);
-            let connection = Connection::open(subscribers_at)?;
-            connection.subscribe(&subject, None, 1)?;
-            let frame = frames::delivery(&subject, 1, &payload);
-            Ok(Subscriber { connection, frame })
-        });
-        let subscribers = subscribers.collect::<Result<_>>()?;
+            let client = to.subscriber(&subject, index)?;
+            let frame = to.delivery_from(from, client.as_ref(), &subject, &payload)?;
+            subscribers.push(Subscriber { client, frame });
+        }
         let mut messages_per_chunk = 0;
         let mut publishers = Vec::with_capacity(topology.publishers);
         for index in 0..topology.publishers {
-            let frame = frames::publish(&topology.subject(index), &payload);
+            let frame = from.publication(&topology.subject(index), &payload);
             let (chunk, messages) = frames::repeat_to(&frame, topology.chunk_bytes());
             messages_per_chunk = messages;
-            let connection = Connection::open(publishers_at)?;
-            publishers.push(Publisher { connection, chunk });
+            let client = from.publisher(index)?;
+            publishers.push(Publisher { client, chunk });
         }
         Ok(Self {
             topology,
@@ -176,14 +181,14 @@ impl Fixture {
     }
 
     fn publish(&self, publisher: &Publisher, chunks: u64) -> Result<Instant> {
-        let mut stream = publisher.connection.stream();
+        let mut stream = publisher.client.stream();
         for _ in 0..chunks {
             stream
                 .write_all(&publisher.chunk)
                 .context("a publisher could not write")?;
         }
         if self.subscribers.is_empty() {
-            publisher.connection.flush()?;
+            publisher.client.flush()?;
         }
         Ok(Instant::now())
     }
@@ -192,22 +197,16 @@ impl Fixture {
     /// one on reading.
     fn receive_all(&self, messages: u64, verify: Verify) -> Result<Instant> {
         let streams = self.subscribers.iter();
-        let streams = streams.map(|each| (each.connection.stream(), each.frame.as_slice()));
+        let streams = streams.map(|each| (each.client.stream(), each.frame.as_slice()));
         receive(streams, messages, verify)
     }
 
     fn hang_up(&self) {
-        let publishers = self
-            .publishers
-            .iter()
-            .map(|publisher| &publisher.connection);
-        let subscribers = self
-            .subscribers
-            .iter()
-            .map(|subscriber| &subscriber.connection);
-        for connection in publishers.chain(subscribers) {
+        let publishers = self.publishers.iter().map(|publisher| &publisher.client);
+        let subscribers = self.subscribers.iter().map(|subscriber| &subscriber.client);
+        for client in publishers.chain(subscribers) {
             // It may be closed already, which is as good.
-            let _ = connection.stream().shutdown(Shutdown::Both);
+            let _ = client.stream().shutdown(Shutdown::Both);
         }
     }
 }

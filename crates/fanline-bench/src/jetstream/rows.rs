@@ -113,6 +113,8 @@ impl Row {
         let options: &[&str] = match (system, self.nats) {
             (System::Nats, NatsSync::Default) => &["-js", "-sd", folder],
             (System::Nats, NatsSync::Always) => &["-c", &format!("{folder}/server.conf")],
+            // It has no streams, and no row asks it for them.
+            (System::Mosquitto, _) => &[],
             (System::Fanline, _) => {
                 let sync = match self.fanline {
                     FanlineSync::Commit => "commit",

@@ -45,7 +45,7 @@ fn row(row: &Row) -> Value {
             "verdict": row.verdict(*target).label(),
         })
     });
-    json!({
+    let mut value = json!({
         "shape": row.case.name,
         "title": row.case.title,
         "nats": system(row, System::Nats),
@@ -53,7 +53,11 @@ fn row(row: &Row) -> Value {
         "ratios": ratios.collect::<Value>(),
         "targets": targets.collect::<Value>(),
         "failures": failures.collect::<Value>(),
-    })
+    });
+    if row.samples(System::Mosquitto).next().is_some() {
+        value["mosquitto"] = system(row, System::Mosquitto);
+    }
+    value
 }
 
 fn system(row: &Row, system: System) -> Value {

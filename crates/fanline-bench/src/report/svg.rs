@@ -1,4 +1,4 @@
-//! The headline figure of each shape as a plot: two bars per shape, drawn to the larger of them,
+//! The headline figure of each shape as a plot: a bar for each server, drawn to the longest of them,
 //! with the spread of the rounds as a whisker.
 
 use std::fmt::Write;
@@ -13,23 +13,27 @@ const WIDTH: f64 = 920.0;
 const BAR_LEFT: f64 = 300.0;
 const BAR_LENGTH: f64 = 430.0;
 const BAR_HEIGHT: f64 = 14.0;
-const ROW_HEIGHT: f64 = 46.0;
+const BAR_GAP: f64 = 3.0;
+/// Of a row, beside its bars.
+const ROW_GAP: f64 = 12.0;
 const HEADER_HEIGHT: f64 = 64.0;
 const FOOTER_HEIGHT: f64 = 44.0;
 
 /// The plot as an SVG document.
 pub(crate) fn document(report: &Report) -> String {
-    let height = HEADER_HEIGHT + ROW_HEIGHT * report.rows.len() as f64 + FOOTER_HEIGHT;
+    let columns = report.columns();
+    let row_height = ROW_GAP + (BAR_HEIGHT + BAR_GAP) * columns.len() as f64;
+    let height = HEADER_HEIGHT + row_height * report.rows.len() as f64 + FOOTER_HEIGHT;
     let mut canvas = Canvas::new(height);
     canvas.text(16.0, 28.0, report.title);
-    for (index, system) in System::ALL.into_iter().enumerate() {
+    for (index, &system) in columns.iter().enumerate() {
         let x = BAR_LEFT + 130.0 * index as f64;
         canvas.bar((x, 40.0), (12.0, 12.0), fill(system));
         canvas.text(x + 18.0, 51.0, system.label());
     }
     for (index, row) in report.rows.iter().enumerate() {
-        let top = HEADER_HEIGHT + ROW_HEIGHT * index as f64;
-        draw_row(&mut canvas, row, top);
+        let top = HEADER_HEIGHT + row_height * index as f64;
+        draw_row(&mut canvas, row, &columns, top);
     }
     let machine = &report.machine;
     let footer = format!(
@@ -40,21 +44,24 @@ pub(crate) fn document(report: &Report) -> String {
     canvas.finish()
 }
 
-fn draw_row(canvas: &mut Canvas, row: &Row, top: f64) {
+fn draw_row(canvas: &mut Canvas, row: &Row, columns: &[System], top: f64) {
     let metric = row.case.headline;
     let sense = if metric == Metric::Rate {
         "more"
     } else {
         "less"
     };
-    let summaries = System::ALL.map(|system| row.summary(system, metric));
+    let summaries = columns
+        .iter()
+        .map(|system| row.summary(*system, metric))
+        .collect::<Vec<_>>();
     canvas.text(16.0, top + 18.0, row.case.title);
     let caption = format!("{}, {sense} is better", row.figure(metric));
     canvas.caption(16.0, top + 33.0, &caption);
     let longest = summaries.iter().flatten().map(|summary| summary.max);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
-    for (index, system) in System::ALL.into_iter().enumerate() {
-        let y = top + 4.0 + (BAR_HEIGHT + 3.0) * index as f64;
+    for (index, &system) in columns.iter().enumerate() {
+        let y = top + 4.0 + (BAR_HEIGHT + BAR_GAP) * index as f64;
         let Some(summary) = summaries[index] else {
             canvas.text(BAR_LEFT, y + 11.0, "no figure");
             continue;
@@ -74,6 +81,7 @@ fn fill(system: System) -> &'static str {
     match system {
         System::Nats => "#9aa5b1",
         System::Fanline => "#1f7a8c",
+        System::Mosquitto => "#c9b28f",
     }
 }
 

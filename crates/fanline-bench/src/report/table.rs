@@ -5,7 +5,7 @@ use std::fmt::Write;
 use comfy_table::{CellAlignment, Table, TableStyle, presets};
 
 use super::metric::{Metric, three_digits};
-use super::{Report, Row, Verdict, describe, verdicts};
+use super::{Report, Row, Target, Verdict, describe, verdicts};
 use crate::servers::System;
 
 /// Everything, for people at a terminal.
@@ -42,46 +42,49 @@ pub(crate) fn new_table(style: TableStyle, header: Vec<String>, words: usize) ->
 
 /// One line per figure, so that its target and verdict stand beside it.
 fn table(report: &Report, style: TableStyle) -> Table {
+    let columns = report.columns();
+    let mut header = vec!["shape", "figure"];
+    for system in &columns {
+        header.extend([system.label(), "min..max"]);
+    }
+    header.push("ratio");
+    header.extend(
+        columns
+            .contains(&System::Mosquitto)
+            .then_some("to mosquitto"),
+    );
+    let figures = header.len() - 2;
+    header.extend(["target", "verdict"]);
     let mut table = Table::new();
     table.load_style(style);
-    table.set_header([
-        "shape",
-        "figure",
-        "nats-server",
-        "min..max",
-        "Fanline",
-        "min..max",
-        "ratio",
-        "target",
-        "verdict",
-    ]);
+    table.set_header(header);
     for row in &report.rows {
         let mut title = row.case.title;
         let metrics = Metric::ALL
             .iter()
-            .filter(|metric| has_figure(row, **metric));
+            .filter(|metric| has_figure(row, &columns, **metric));
         for metric in metrics {
-            table.add_row(line(row, *metric, title));
+            table.add_row(line(row, &columns, *metric, title));
             title = "";
         }
         if !row.failures.is_empty() {
-            table.add_row(failures(row, title));
+            table.add_row(failures(row, &columns, title));
         }
     }
-    for column in table.column_iter_mut().skip(2).take(5) {
+    for column in table.column_iter_mut().skip(2).take(figures) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
 }
 
-fn has_figure(row: &Row, metric: Metric) -> bool {
-    let mut systems = System::ALL.into_iter();
-    systems.any(|system| row.summary(system, metric).is_some())
+fn has_figure(row: &Row, columns: &[System], metric: Metric) -> bool {
+    let mut systems = columns.iter();
+    systems.any(|system| row.summary(*system, metric).is_some())
 }
 
-fn line(row: &Row, metric: Metric, title: &str) -> Vec<String> {
+fn line(row: &Row, columns: &[System], metric: Metric, title: &str) -> Vec<String> {
     let mut cells = vec![title.to_owned(), row.figure(metric).to_owned()];
-    for system in System::ALL {
+    for &system in columns {
         let summary = row.summary(system, metric);
         let write = |value| metric.format(value);
         cells.push(summary.map_or_else(String::new, |summary| write(summary.median)));
@@ -89,23 +92,24 @@ fn line(row: &Row, metric: Metric, title: &str) -> Vec<String> {
             format!("{}..{}", write(summary.min), write(summary.max))
         }));
     }
-    let ratio = row.ratio(metric);
-    cells.push(ratio.map_or_else(String::new, |ratio| format!("{}×", three_digits(ratio))));
-    let target = row
-        .case
-        .targets
-        .iter()
-        .find(|target| target.metric == metric);
-    cells.push(target.map_or_else(String::new, |target| target.words()));
-    let verdict = target.map(|target| row.verdict(*target).label());
-    cells.push(verdict.unwrap_or_default().to_owned());
+    let others = columns.iter().filter(|system| **system != System::Fanline);
+    for &other in others {
+        let ratio = row.ratio_to(other, metric);
+        cells.push(ratio.map_or_else(String::new, |ratio| format!("{}×", three_digits(ratio))));
+    }
+    let targets = row.targets(metric).map(Target::words);
+    cells.push(targets.collect::<Vec<_>>().join(", "));
+    let verdicts = row
+        .targets(metric)
+        .map(|target| row.verdict(target).label());
+    cells.push(verdicts.collect::<Vec<_>>().join(", "));
     cells
 }
 
 /// How many runs gave no figure; why is said below the table.
-fn failures(row: &Row, title: &str) -> Vec<String> {
+fn failures(row: &Row, columns: &[System], title: &str) -> Vec<String> {
     let mut cells = vec![title.to_owned(), "failed runs".to_owned()];
-    for system in System::ALL {
+    for &system in columns {
         let failures = row.failures.iter().filter(|entry| entry.0 == system);
         let count = failures.count();
         let runs = count + row.samples(system).count();

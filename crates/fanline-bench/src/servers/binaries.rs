@@ -42,6 +42,25 @@ pub(crate) fn fanline(given: Option<&Path>, shards: Option<usize>) -> Result<Pro
     })
 }
 
+/// mosquitto as given, or as the system has it.
+pub(crate) fn mosquitto(given: Option<&Path>) -> Result<Program> {
+    // Debian keeps it where users have no path to.
+    let places = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"].map(Path::new);
+    let found = places.into_iter().find(|place| place.exists());
+    let path = given.or(found).unwrap_or(Path::new("mosquitto")).to_owned();
+    let output = Command::new(&path).arg("-h").output();
+    let output = output.context("no mosquitto: apt-get install mosquitto, or --mosquitto PATH")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = text.lines().next().unwrap_or_default();
+    Ok(Program {
+        system: System::Mosquitto,
+        version: version.trim_start_matches("mosquitto version ").to_owned(),
+        path,
+        shards: None,
+        options: Vec::new(),
+    })
+}
+
 /// The cache folder: it outlives `cargo clean` when the user has one, and is under `target` when
 /// not.
 fn cache_folder() -> Result<PathBuf> {

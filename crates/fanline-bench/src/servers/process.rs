@@ -14,9 +14,10 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::Program;
 use super::cpu::{CpuClock, Memory};
+use super::{Program, System};
 use crate::generator::connection::Connection;
+use crate::generator::mqtt;
 
 /// A server that has not answered a PING by then has failed to start: some read what they keep first.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -97,7 +98,11 @@ pub(crate) struct Server {
 impl Server {
     /// Starts `program` on a free loopback port and waits until it answers a PING.
     pub(crate) fn start(program: &Program) -> Result<Self> {
-        let address = free_address()?;
+        Self::start_at(program, free_address()?)
+    }
+
+    /// The same on this port, which somebody has found free.
+    pub(crate) fn start_at(program: &Program, address: SocketAddr) -> Result<Self> {
         let arguments = program.arguments(&address.port().to_string());
         let mut command = dying_with_parent(program);
         command
@@ -155,9 +160,12 @@ impl Server {
     fn wait_until_ready(&mut self, program: &Program) -> Result<()> {
         let start = Instant::now();
         loop {
-            let attempt = Connection::open(self.address);
+            let attempt = match program.system {
+                System::Mosquitto => mqtt::Connection::open(self.address, "ready", true).map(drop),
+                System::Nats | System::Fanline => Connection::open(self.address).map(drop),
+            };
             match attempt {
-                Ok(_) => return Ok(()),
+                Ok(()) => return Ok(()),
                 Err(_) if self.process.has_ended() => {
                     bail!("{} ended at its start", program.system.label())
                 }

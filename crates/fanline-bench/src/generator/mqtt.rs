@@ -1,0 +1,21 @@
+//! Clients of MQTT 3.1.1, which all servers speak.
+
+pub(crate) mod connection;
+pub(crate) mod flow;
+pub(crate) mod incoming;
+pub(crate) mod packets;
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result};
+
+pub(crate) use connection::Connection;
+
+/// Opens `count` connections that have introduced themselves, hold no subscription and then say nothing.
+pub(crate) fn open_idle(address: SocketAddr, count: usize) -> Result<Vec<Connection>> {
+    let open = |index| {
+        Connection::open(address, &format!("idle{index}"), true)
+            .with_context(|| format!("at connection {index} of {count}"))
+    };
+    (0..count).map(open).collect()
+}

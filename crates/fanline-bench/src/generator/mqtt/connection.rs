@@ -1,0 +1,62 @@
+//! One client connection: the handshake, subscriptions, and the ping that proves them done.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+
+use anyhow::{Result, bail, ensure};
+
+use super::incoming::Incoming;
+use super::packets;
+use crate::generator::connection::STALL_LIMIT;
+
+/// A connected client.
+pub(crate) struct Connection {
+    stream: TcpStream,
+}
+
+impl Connection {
+    /// Connects and waits until the server has let it in.
+    pub(crate) fn open(address: SocketAddr, client_id: &str, is_clean: bool) -> Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, STALL_LIMIT)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(STALL_LIMIT))?;
+        stream.set_write_timeout(Some(STALL_LIMIT))?;
+        let connection = Self { stream };
+        let body = connection.ask(&packets::connect(client_id, is_clean), packets::CONNACK)?;
+        ensure!(body.get(1) == Some(&0), "refused with {body:?}");
+        Ok(connection)
+    }
+
+    /// Subscribes and waits until the server has granted that.
+    pub(crate) fn subscribe(&self, filter: &str, qos: u8) -> Result<()> {
+        let body = self.ask(&packets::subscribe(1, filter, qos), packets::SUBACK)?;
+        ensure!(body.get(2) == Some(&qos), "granted {body:?}");
+        Ok(())
+    }
+
+    /// Pings: everything written before it has been processed. For connections on which no message is due.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.ask(&packets::PINGREQ_BYTES, packets::PINGRESP)?;
+        Ok(())
+    }
+
+    /// The socket, for the measured paths.
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// What the server answers, with a packet of this kind, without its header.
+    fn ask(&self, bytes: &[u8], kind: u8) -> Result<Vec<u8>> {
+        (&self.stream).write_all(bytes)?;
+        let mut incoming = Incoming::new(&self.stream);
+        loop {
+            incoming.read()?;
+            if let Some(packet) = incoming.next()? {
+                if packet.kind() != kind {
+                    bail!("the server said {:#04x}", packet.first);
+                }
+                return Ok(packet.body.to_vec());
+            }
+        }
+    }
+}

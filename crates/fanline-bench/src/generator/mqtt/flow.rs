@@ -1,0 +1,163 @@
+//! Messages of QoS 1 or 2 from one client to another, so many under way.
+
+use std::io::Write;
+use std::net::{Shutdown, SocketAddr};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+
+use super::Connection;
+use super::incoming::Incoming;
+use super::packets::{self, PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL};
+use crate::generator::throughput::Burst;
+
+const TOPIC: &str = "flow/a";
+
+/// What is published.
+#[derive(Clone, Copy)]
+pub(crate) struct Flowing {
+    /// 1 or 2.
+    pub(crate) qos: u8,
+    pub(crate) in_flight: u64,
+    pub(crate) payload_bytes: usize,
+}
+
+/// Both ends, ready.
+pub(crate) struct Flow {
+    flowing: Flowing,
+    publisher: Connection,
+    /// Of a session that outlives its connection.
+    subscriber: Connection,
+    payload: Vec<u8>,
+    /// The last message of a run, by which its subscriber knows that it is.
+    last: Vec<u8>,
+}
+
+impl Flow {
+    /// Connects and subscribes.
+    pub(crate) fn open(address: SocketAddr, flowing: Flowing) -> Result<Self> {
+        let subscriber = Connection::open(address, "subscriber", false)?;
+        subscriber.subscribe(TOPIC, flowing.qos)?;
+        let publisher = Connection::open(address, "publisher", true)?;
+        let payload = crate::generator::frames::payload(flowing.payload_bytes);
+        let last = vec![b'!'; flowing.payload_bytes];
+        Ok(Self {
+            flowing,
+            publisher,
+            subscriber,
+            payload,
+            last,
+        })
+    }
+
+    /// Publishes for so long; from the first write to the end of the last message on both sides.
+    pub(crate) fn run(&self, duration: Duration) -> Result<Burst> {
+        let start = Instant::now();
+        let (received, sent) = thread::scope(|scope| {
+            let receiving = scope.spawn(|| self.hang_up_on_error(self.receive()));
+            let sent = self.hang_up_on_error(self.publish(start, duration));
+            (receiving.join(), sent)
+        });
+        let received = received.map_err(|_| anyhow!("the subscriber has panicked"))?;
+        // An end that gave up takes the other with it, and its own reason says more.
+        let (sent, received) = (sent?, received?);
+        ensure!(sent == received, "{received} of {sent} messages came");
+        Ok(Burst {
+            messages: sent,
+            elapsed: start.elapsed(),
+        })
+    }
+
+    fn hang_up_on_error<T>(&self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            for connection in [&self.publisher, &self.subscriber] {
+                // It may be closed already, which is as good.
+                let _ = connection.stream().shutdown(Shutdown::Both);
+            }
+        }
+        result
+    }
+
+    fn publish(&self, start: Instant, duration: Duration) -> Result<u64> {
+        let Flowing { qos, in_flight, .. } = self.flowing;
+        let (usual, place) = packets::numbered_publish(TOPIC, &self.payload, qos);
+        let (last, _) = packets::numbered_publish(TOPIC, &self.last, qos);
+        let mut stream = self.publisher.stream();
+        let mut incoming = Incoming::new(stream);
+        let (mut sent, mut done, mut is_over) = (0, 0, false);
+        let mut out = Vec::new();
+        loop {
+            let is_late = start.elapsed() >= duration;
+            while !is_over && sent - done < in_flight {
+                let at = out.len() + place;
+                out.extend_from_slice(if is_late { &last } else { &usual });
+                out[at..at + 2].copy_from_slice(&packet_id(sent)?.to_be_bytes());
+                sent += 1;
+                is_over = is_late;
+            }
+            stream.write_all(&out).context("the publisher")?;
+            out.clear();
+            if is_over && sent == done {
+                return Ok(sent);
+            }
+            incoming.read().context("the publisher")?;
+            while let Some(packet) = incoming.next()? {
+                match packet.kind() {
+                    PUBACK | PUBCOMP => done += 1,
+                    PUBREC => packets::push_answer(&mut out, PUBREL, packet.packet_id()?),
+                    _ => bail!("the publisher was told {:#04x}", packet.first),
+                }
+            }
+        }
+    }
+
+    fn receive(&self) -> Result<u64> {
+        let mut stream = self.subscriber.stream();
+        let mut incoming = Incoming::new(stream);
+        let (mut received, mut completed, mut is_over) = (0, 0, false);
+        let mut out = Vec::new();
+        while !is_over || completed < received {
+            incoming.read().context("the subscriber")?;
+            while let Some(packet) = incoming.next()? {
+                match packet.kind() {
+                    PUBLISH => {
+                        let (id, payload) = packet.numbered()?;
+                        is_over = payload == self.last;
+                        ensure!(is_over || payload == self.payload, "another payload");
+                        received += 1;
+                        let is_once = self.flowing.qos == 1;
+                        completed += u64::from(is_once);
+                        let answer = if is_once { PUBACK } else { PUBREC };
+                        packets::push_answer(&mut out, answer, id);
+                    }
+                    PUBREL => {
+                        completed += 1;
+                        packets::push_answer(&mut out, PUBCOMP, packet.packet_id()?);
+                    }
+                    _ => bail!("the subscriber was told {:#04x}", packet.first),
+                }
+            }
+            stream.write_all(&out).context("the subscriber")?;
+            out.clear();
+        }
+        Ok(received)
+    }
+}
+
+/// Identifiers go round, and 0 is none.
+fn packet_id(number: u64) -> Result<u16> {
+    Ok(u16::try_from(number % u64::from(u16::MAX))? + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_go_round_without_0() {
+        for (number, expected) in [(0, 1), (65_534, 65_535), (65_535, 1)] {
+            assert_eq!(packet_id(number).unwrap(), expected);
+        }
+    }
+}

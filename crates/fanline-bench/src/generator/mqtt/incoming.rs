@@ -1,0 +1,122 @@
+//! Packets of a server, as they come from one socket.
+
+use std::io::Read;
+use std::net::TcpStream;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Bytes asked of the kernel by one read; the largest packet that is taken.
+const READ_BYTES: usize = 256 * 1024;
+
+/// What has been read from one socket and not been looked at.
+pub(crate) struct Incoming<'a> {
+    stream: &'a TcpStream,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+/// One packet.
+pub(crate) struct Packet<'a> {
+    /// Its first byte.
+    pub(crate) first: u8,
+    pub(crate) body: &'a [u8],
+}
+
+impl<'a> Packet<'a> {
+    /// Which it is, without its flags.
+    pub(crate) fn kind(&self) -> u8 {
+        self.first & 0xF0
+    }
+
+    /// The identifier of a packet that begins with one.
+    pub(crate) fn packet_id(&self) -> Result<u16> {
+        let bytes = self.body.first_chunk().context("a packet is cut off")?;
+        Ok(u16::from_be_bytes(*bytes))
+    }
+
+    /// Identifier and payload of a PUBLISH above QoS 0.
+    pub(crate) fn numbered(&self) -> Result<(u16, &'a [u8])> {
+        let topic = usize::from(self.packet_id()?);
+        let rest = self.body.get(2 + topic..).context("a topic is cut off")?;
+        let (bytes, payload) = rest.split_first_chunk().context("no identifier")?;
+        Ok((u16::from_be_bytes(*bytes), payload))
+    }
+}
+
+impl<'a> Incoming<'a> {
+    /// Of a socket from which nothing is due.
+    pub(crate) fn new(stream: &'a TcpStream) -> Self {
+        Self {
+            stream,
+            buffer: vec![0; READ_BYTES],
+            start: 0,
+            end: 0,
+        }
+    }
+
+    /// Reads once, and waits for that. Whole packets must have been taken before.
+    pub(crate) fn read(&mut self) -> Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        ensure!(self.end < self.buffer.len(), "a packet too large");
+        let mut stream = self.stream;
+        let read = stream.read(&mut self.buffer[self.end..]);
+        let count = read.context("nothing more from the server")?;
+        ensure!(count > 0, "the server closed the connection");
+        self.end += count;
+        Ok(())
+    }
+
+    /// The next packet that has come as a whole.
+    pub(crate) fn next(&mut self) -> Result<Option<Packet<'_>>> {
+        let rest = &self.buffer[self.start..self.end];
+        let Some((head_bytes, body_bytes)) = lengths(rest)? else {
+            return Ok(None);
+        };
+        let total = head_bytes + body_bytes;
+        if rest.len() < total {
+            return Ok(None);
+        }
+        let at = self.start;
+        self.start += total;
+        Ok(Some(Packet {
+            first: self.buffer[at],
+            body: &self.buffer[at + head_bytes..at + total],
+        }))
+    }
+}
+
+/// Bytes of the fixed header and of what follows it; None when the header is not all there.
+fn lengths(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
+    let (mut length, mut shift) = (0, 0);
+    for (index, byte) in bytes.iter().enumerate().skip(1) {
+        length |= usize::from(byte & 0x7F) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            return Ok(Some((index + 1, length)));
+        }
+        if index == 4 {
+            bail!("a length of more than four bytes");
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_read_as_they_are_written() {
+        let check = |bytes: &[u8], expected| assert_eq!(lengths(bytes).unwrap(), expected);
+        check(b"", None);
+        check(b"\x30", None);
+        check(b"\x30\x05", Some((2, 5)));
+        check(b"\x30\xcb", None);
+        check(b"\x30\xcb\x01", Some((3, 203)));
+        check(b"\x30\xff\xff\xff\x7f", Some((5, 268_435_455)));
+        assert!(lengths(b"\x30\xff\xff\xff\xff\x01").is_err());
+    }
+}

@@ -1,0 +1,122 @@
+//! What the publishers or the subscribers of a topology speak, and where.
+
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream};
+
+use anyhow::{Result, bail, ensure};
+
+use super::connection::Connection;
+use super::{frames, mqtt};
+
+/// A connection at an end of a topology.
+pub(crate) trait Client: Send + Sync {
+    /// The socket, for the measured paths.
+    fn stream(&self) -> &TcpStream;
+
+    /// Returns when everything written before it has been processed. For connections on which no message is due.
+    fn flush(&self) -> Result<()>;
+}
+
+impl Client for Connection {
+    fn stream(&self) -> &TcpStream {
+        self.stream()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.flush()
+    }
+}
+
+impl Client for mqtt::Connection {
+    fn stream(&self) -> &TcpStream {
+        self.stream()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.flush()
+    }
+}
+
+/// One of the two protocols, at the address where it is spoken.
+#[derive(Clone, Copy)]
+pub(crate) enum Side {
+    Nats(SocketAddr),
+    Mqtt(SocketAddr),
+}
+
+impl Side {
+    /// Connects somebody who publishes.
+    pub(crate) fn publisher(self, index: usize) -> Result<Box<dyn Client>> {
+        Ok(match self {
+            Side::Nats(address) => Box::new(Connection::open(address)?),
+            Side::Mqtt(address) => {
+                let id = format!("publisher{index}");
+                Box::new(mqtt::Connection::open(address, &id, true)?)
+            }
+        })
+    }
+
+    /// Connects somebody who has subscribed.
+    pub(crate) fn subscriber(self, subject: &str, index: usize) -> Result<Box<dyn Client>> {
+        Ok(match self {
+            Side::Nats(address) => {
+                let connection = Connection::open(address)?;
+                connection.subscribe(subject, None, 1)?;
+                Box::new(connection)
+            }
+            Side::Mqtt(address) => {
+                let id = format!("subscriber{index}");
+                let connection = mqtt::Connection::open(address, &id, true)?;
+                connection.subscribe(&topic(subject), 0)?;
+                Box::new(connection)
+            }
+        })
+    }
+
+    /// What a publisher writes for one message; of MQTT with QoS 0.
+    pub(crate) fn publication(self, subject: &str, payload: &[u8]) -> Vec<u8> {
+        match self {
+            Side::Nats(_) => frames::publish(subject, payload),
+            Side::Mqtt(_) => mqtt::packets::publish(&topic(subject), payload),
+        }
+    }
+
+    /// What a subscriber reads for one message of the other side.
+    pub(crate) fn delivery_from(
+        self,
+        from: Side,
+        subscriber: &dyn Client,
+        subject: &str,
+        payload: &[u8],
+    ) -> Result<Vec<u8>> {
+        match (self, from) {
+            (Side::Mqtt(_), _) => Ok(mqtt::packets::publish(&topic(subject), payload)),
+            (Side::Nats(_), Side::Nats(_)) => Ok(frames::delivery(subject, 1, payload)),
+            // Whether such a message has headers, and which, is for the server to say.
+            (Side::Nats(_), Side::Mqtt(_)) => learn(from, subscriber, subject, payload),
+        }
+    }
+}
+
+fn topic(subject: &str) -> String {
+    subject.replace('.', "/")
+}
+
+/// Sends one message across and takes what comes for what will come.
+fn learn(from: Side, subscriber: &dyn Client, subject: &str, payload: &[u8]) -> Result<Vec<u8>> {
+    let publisher = from.publisher(usize::MAX)?;
+    let mut stream = publisher.stream();
+    std::io::Write::write_all(&mut stream, &from.publication(subject, payload))?;
+    let end = [payload, b"\r\n"].concat();
+    let (mut frame, mut buffer) = (Vec::new(), [0; 4096]);
+    while !frame.ends_with(&end) {
+        let mut stream = subscriber.stream();
+        let count = stream.read(&mut buffer)?;
+        ensure!(count > 0, "the server closed a subscriber");
+        frame.extend_from_slice(&buffer[..count]);
+    }
+    if !frame.starts_with(b"MSG ") && !frame.starts_with(b"HMSG ") {
+        bail!("not a message: {}", String::from_utf8_lossy(&frame));
+    }
+    Ok(frame)
+}

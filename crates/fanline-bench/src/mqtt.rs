@@ -1,0 +1,62 @@
+//! `fanline-bench mqtt`: MQTT, Fanline against nats-server and mosquitto.
+
+mod measure;
+mod rows;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::comparison::site::Site;
+use crate::comparison::{Comparison, choose};
+use crate::report;
+use crate::servers::{System, binaries};
+use rows::{ROWS, Row};
+
+const TITLE: &str = "MQTT: Fanline beside nats-server and mosquitto";
+
+/// Which rows, where the files lie, and how it is measured.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Measure only this row; may be given several times
+    #[arg(long = "row", value_name = "NAME")]
+    rows: Vec<String>,
+    /// List the rows and their targets, and measure nothing
+    #[arg(long)]
+    list: bool,
+    /// Where the servers keep their files: not on a tmpfs, where syncing costs nothing
+    #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
+    dir: PathBuf,
+    /// mosquitto to measure, instead of the system's
+    #[arg(long, value_name = "PATH")]
+    mosquitto: Option<PathBuf>,
+    #[command(flatten)]
+    comparison: Comparison,
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.list {
+        print!("{}", report::list(ROWS.iter().map(Row::case)));
+        return Ok(());
+    }
+    let rows = choose(ROWS, &arguments.rows, |row| row.name)?;
+    let mosquitto = arguments
+        .comparison
+        .wants(System::Mosquitto)
+        .then(|| binaries::mosquitto(arguments.mosquitto.as_deref()))
+        .transpose()?;
+    let others = mosquitto.into_iter().collect();
+    let mut run = arguments.comparison.begin_with(TITLE, rows.len(), others)?;
+    for row in rows {
+        let site = Site::new(&arguments.dir)?;
+        run.measure_where(row.case(), |program, duration| {
+            measure::measure(program, row, &site, duration)
+        });
+    }
+    for remark in rows::REMARKS {
+        run.remark(*remark);
+    }
+    run.finish()
+}

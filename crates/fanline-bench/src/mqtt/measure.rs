@@ -1,0 +1,149 @@
+//! One row on one server.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::rows::{Protocol, Row, Work};
+use crate::comparison::cost::Cost;
+use crate::comparison::site::Site;
+use crate::generator::mqtt;
+use crate::generator::mqtt::flow::{Flow, Flowing};
+use crate::generator::receive::Verify;
+use crate::generator::side::Side;
+use crate::generator::throughput::{Fixture, Topology};
+use crate::report::metric::{Metric, Sample};
+use crate::servers::process::{Server, free_address};
+use crate::servers::{Program, System};
+
+/// Messages before the measurement, so that caches and the server's own adaptations are warm.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// Time for idle connections to become idle in the server too.
+const SETTLE: Duration = Duration::from_secs(3);
+
+/// A server, and where it speaks what.
+struct Peer {
+    server: Server,
+    mqtt: SocketAddr,
+}
+
+impl Peer {
+    /// Starts it with an empty folder.
+    fn start(program: &Program, site: &Site) -> Result<Self> {
+        let folder = site.empty(program.system)?;
+        let mqtt = free_address()?;
+        let file = Path::new(&folder).join("server.conf");
+        fs::write(&file, config(program.system, &folder, mqtt))?;
+        let program = program.with(vec!["-c".to_owned(), file.display().to_string()]);
+        let server = match program.system {
+            System::Mosquitto => Server::start_at(&program, mqtt)?,
+            System::Nats | System::Fanline => Server::start(&program)?,
+        };
+        Ok(Self { server, mqtt })
+    }
+
+    fn side(&self, protocol: Protocol) -> Side {
+        match protocol {
+            Protocol::Nats => Side::Nats(self.server.address()),
+            Protocol::Mqtt => Side::Mqtt(self.mqtt),
+        }
+    }
+}
+
+/// One file for both that speak NATS. mosquitto's limits are out of the way of what is measured.
+fn config(system: System, folder: &str, mqtt: SocketAddr) -> String {
+    let port = mqtt.port();
+    match system {
+        System::Nats | System::Fanline => format!(
+            "server_name: bench\n\
+             jetstream {{ store_dir: \"{folder}\" }}\n\
+             mqtt {{ listen: \"127.0.0.1:{port}\" }}\n"
+        ),
+        System::Mosquitto => format!(
+            "user root\n\
+             listener {port} 127.0.0.1\n\
+             allow_anonymous true\n\
+             persistence true\n\
+             persistence_location {folder}/\n\
+             max_queued_messages 0\n\
+             max_inflight_messages 1000\n\
+             set_tcp_nodelay true\n"
+        ),
+    }
+}
+
+/// Puts a row's load on `program` for about `duration`; None where it has no such thing.
+pub(crate) fn measure(
+    program: &Program,
+    row: &Row,
+    site: &Site,
+    duration: Duration,
+) -> Result<Option<Sample>> {
+    let Some(work) = row.work(program.system) else {
+        return Ok(None);
+    };
+    let peer = Peer::start(program, site)?;
+    let mut sample = match work {
+        Work::Full {
+            from,
+            to,
+            subscribers,
+            payload_bytes,
+        } => {
+            let topology = Topology {
+                publishers: 1,
+                subscribers,
+                paired: false,
+                payload_bytes,
+            };
+            full(&peer, from, to, topology, duration)?
+        }
+        Work::Flow(flowing) => flow(&peer, flowing, duration)?,
+        Work::Idle { connections } => idle(&peer, connections)?,
+    };
+    sample.set(Metric::PeakMemory, peer.server.memory()?.peak as f64);
+    Ok(Some(sample))
+}
+
+fn full(
+    peer: &Peer,
+    from: Protocol,
+    to: Protocol,
+    topology: Topology,
+    duration: Duration,
+) -> Result<Sample> {
+    let fixture = Fixture::between(peer.side(from), peer.side(to), topology)?;
+    let chunks = fixture.calibrate(duration)?;
+    let cost = Cost::start(&peer.server)?;
+    let burst = fixture.burst(chunks, Verify::Tail)?;
+    let mut sample = cost.end(&peer.server, burst.messages)?;
+    sample.set_rate(burst.messages, burst.elapsed);
+    Ok(sample)
+}
+
+fn flow(peer: &Peer, flowing: Flowing, duration: Duration) -> Result<Sample> {
+    let flow = Flow::open(peer.mqtt, flowing)?;
+    flow.run(WARM_UP)?;
+    let cost = Cost::start(&peer.server)?;
+    let burst = flow.run(duration)?;
+    let mut sample = cost.end(&peer.server, burst.messages)?;
+    sample.set_rate(burst.messages, burst.elapsed);
+    Ok(sample)
+}
+
+fn idle(peer: &Peer, count: usize) -> Result<Sample> {
+    let before = peer.server.memory()?.resident as f64;
+    let connections = mqtt::open_idle(peer.mqtt, count)?;
+    thread::sleep(SETTLE);
+    let after = peer.server.memory()?.resident as f64;
+    let mut sample = Sample::default();
+    sample.set(Metric::IdleMemory, after);
+    let each = (after - before) / connections.len() as f64;
+    sample.set(Metric::ConnectionMemory, each);
+    Ok(sample)
+}

@@ -1,0 +1,93 @@
+"""Plays every case: first with the references that it holds for, then with the server under test.
+
+What a reference does otherwise is said in the case (`differs`), so that a case which no peer passes
+is seen as one. Words on the command line pick cases by a part of their title."""
+
+import asyncio
+import inspect
+import os
+import re
+import sys
+
+from harness.report import Report, check
+from mqtt.brokers import FANLINE, Broker, kinds
+from mqtt.case import CASES, Case
+from mqtt.cases import load
+
+COVERAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "coverage.md")
+
+# A guard against hanging, not a measure.
+CASE_SECONDS_MAX = 120
+
+
+def main():
+    load()
+    titles = [case.title() for case in CASES]
+    repeated = {title for title in titles if titles.count(title) > 1}
+    assert not repeated, f"repeated: {repeated}"
+
+    report = Report("mqtt")
+    report.run("docs/coverage.md names cases that there are", coverage, titles)
+    under_test, references = kinds()
+    shared: dict[str, Broker] = {}
+    try:
+        for kind in (*references, under_test):
+            shared[kind.name] = Broker(kind)
+            shared[kind.name].start()
+        for case in CASES:
+            for kind in (*references, under_test):
+                if case.is_for(kind):
+                    play(report, case, shared[kind.name], under_test.name)
+                elif kind is under_test and FANLINE in case.differs and report.wants(case.title()):
+                    print(f"      left out: {case.title()}: {case.differs[FANLINE]}", flush=True)
+    finally:
+        for broker in shared.values():
+            broker.__exit__()
+    report.end()
+
+
+def coverage(titles: list[str]):
+    """Its table is as true as the names in it."""
+    with open(COVERAGE, encoding="utf-8") as file:
+        named = set(re.findall(r"`([\w.'-]+(?: \w+)*: [a-z0-9_ ]+)`", file.read()))
+    known = {title.split(" (")[0] for title in titles}
+    groups = {title.split(":")[0] for title in known}
+    missing = sorted(name for name in named if name.split(":")[0] in groups and name not in known)
+    check(not missing, f"there are none called {missing}")
+
+
+def play(report: Report, case: Case, broker: Broker, under_test: str):
+    own = broker.kind.name == under_test
+    title = case.title() if own else f"{case.title()} [{broker.kind.name}]"
+    if not report.wants(title):
+        return
+    failed = report.failed
+    report.run(title, run, case, broker)
+    if broker.server is None or not broker.is_alive():
+        # One crash is one failure: the next case finds a server that lives.
+        report.fail(title, "the server died of it:\n" + (broker.server.output()[-2000:] if broker.server else ""))
+        broker.kill()
+        broker.start()
+    elif report.failed > failed and own and broker.kind.name == FANLINE:
+        print(indented(broker.server.output()[-600:]), file=sys.stdout, flush=True)
+
+
+def run(case: Case, broker: Broker):
+    if case.kills:
+        with Broker(broker.kind) as own:
+            call(case, own)
+    else:
+        call(case, broker)
+
+
+def call(case: Case, broker: Broker):
+    result = case.run(broker, *([case.version] if case.version else []))
+    if inspect.iscoroutine(result):
+        asyncio.run(asyncio.wait_for(result, CASE_SECONDS_MAX))
+
+
+def indented(text: str) -> str:
+    return "\n".join(f"      | {line}" for line in text.splitlines())
+
+
+main()

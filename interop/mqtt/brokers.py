@@ -1,0 +1,145 @@
+"""The server under test and its peers: how each is started, and what each can."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass
+
+from harness.report import is_reference, reference_server, server_under_test
+from harness.server import Server, port_free, wait_until_listening
+from mqtt.packets import V4, V5
+
+FANLINE = "fanline"
+NATS = "nats-server"
+MOSQUITTO = "mosquitto"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One of the programs."""
+
+    name: str
+    binary: str
+    versions: tuple[int, ...]
+    # Whether there are NATS clients on the other side.
+    nats: bool
+    # What was acknowledged outlives kill -9.
+    durable: bool
+    websocket_path: str
+
+
+def kinds() -> tuple[Kind, list[Kind]]:
+    """The program under test, and those that its cases are checked with."""
+    nats = Kind(NATS, reference_server(), (V4,), nats=True, durable=True, websocket_path="/mqtt")
+    mosquitto = Kind(MOSQUITTO, mosquitto_binary(), (V4, V5), nats=False, durable=False, websocket_path="/mqtt")
+    match os.environ.get("AGAINST"):
+        case "mosquitto":
+            return mosquitto, []
+        case _ if is_reference():
+            return nats, []
+    binary = server_under_test()
+    return Kind(FANLINE, binary, (V4, V5), nats=True, durable=True, websocket_path="/mqtt"), [nats, mosquitto]
+
+
+def mosquitto_binary() -> str:
+    # Debian keeps it where users have no path to.
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
+    binary = shutil.which("mosquitto", path=path)
+    if not binary:
+        raise SystemExit("mosquitto is not there: apt-get install mosquitto mosquitto-clients")
+    return binary
+
+
+class Broker:
+    """One process with a folder of its own, which outlives the process."""
+
+    def __init__(self, kind: Kind, more: str = "", mqtt: str = ""):
+        """`more` is for the file of those who speak NATS, `mqtt` for its block of that name."""
+        self.kind = kind
+        self.folder = tempfile.TemporaryDirectory(prefix="interop-mqtt-")
+        self.port, self.mqtt_port, self.websocket_port = port_free(), port_free(), port_free()
+        self.config = os.path.join(self.folder.name, "server.conf")
+        text = self.mosquitto_config() if kind.name == MOSQUITTO else self.nats_config(more, mqtt)
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(text)
+        self.server: Server | Mosquitto | None = None
+
+    def __enter__(self) -> "Broker":
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        self.folder.cleanup()
+
+    def nats_config(self, more: str, mqtt: str) -> str:
+        return f"""
+server_name: interop
+jetstream {{ store_dir: "{self.folder.name}/store" }}
+mqtt {{ listen: "127.0.0.1:{self.mqtt_port}", {mqtt} }}
+websocket {{ listen: "127.0.0.1:{self.websocket_port}", no_tls: true }}
+{more}
+"""
+
+    def mosquitto_config(self) -> str:
+        return f"""
+user root
+allow_anonymous true
+persistence true
+persistence_location {self.folder.name}/
+max_queued_messages 0
+set_tcp_nodelay true
+listener {self.mqtt_port} 127.0.0.1
+listener {self.websocket_port} 127.0.0.1
+protocol websockets
+"""
+
+    def start(self):
+        if self.kind.name == MOSQUITTO:
+            self.server = Mosquitto(self.kind.binary, self.config, self.mqtt_port)
+        else:
+            self.server = Server(self.kind.binary, "-c", self.config, port=self.port)
+        self.server.start()
+        wait_until_listening(self.mqtt_port, self.server.process, self.server.output)
+
+    def kill(self):
+        if self.server is not None:
+            self.server.kill()
+            self.server = None
+
+    def restart_after_kill(self):
+        """As after a crash: it had no time for anything."""
+        self.kill()
+        self.start()
+
+    def restart(self):
+        """As for an upgrade."""
+        self.server.signal(signal.SIGTERM)
+        self.server.wait()
+        self.start()
+
+    def is_alive(self) -> bool:
+        return self.server.process.poll() is None
+
+    def environment(self) -> dict[str, str]:
+        """What programs in other languages need to know."""
+        return os.environ | {
+            "MQTT_PORT": str(self.mqtt_port),
+            "MQTT_WEBSOCKET": f"ws://127.0.0.1:{self.websocket_port}{self.kind.websocket_path}",
+            "MQTT_VERSIONS": " ".join(map(str, self.kind.versions)),
+            "MQTT_BROKER": self.kind.name,
+        }
+
+
+class Mosquitto(Server):
+    """The same, for a program that takes other flags."""
+
+    def __init__(self, binary: str, config: str, port: int):
+        super().__init__(binary, "-c", config, port=port)
+
+    def start(self):
+        command = [self.binary, *self.flags]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        wait_until_listening(self.port, self.process, self.output)

@@ -1,0 +1,13 @@
+"""The cases, by what they are about. A new file is named here."""
+
+import importlib
+
+GROUPS = (
+    "connecting", "malformed", "publishing", "subscribing", "retaining", "wills", "sessions", "crashes",
+    "crossing", "permissions", "paho", "tools", "programs",
+)
+
+
+def load():
+    for group in GROUPS:
+        importlib.import_module(f"mqtt.cases.{group}")

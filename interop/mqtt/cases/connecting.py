@@ -1,0 +1,266 @@
+"""CONNECT and its answer, keep alive, takeover."""
+
+from harness.report import check, equal
+from mqtt import packets
+from mqtt.brokers import MOSQUITTO, NATS
+from mqtt.case import BOTH, case, differs
+from mqtt.device import Device, Unconnected, fresh, kept
+from mqtt.packets import CONNACK, V4, V5, Will
+
+GROUP = "connecting"
+
+UNSUPPORTED_VERSION = 0x84
+SESSION_TAKEN_OVER = 0x8E
+KEEP_ALIVE_TIMEOUT = 0x8D
+
+
+def refused(broker, version: int, data: bytes) -> int | None:
+    """What somebody is told who sends this first, and is then closed; None for nothing."""
+    with Unconnected(broker, version) as stranger:
+        stranger.send(data)
+        found = stranger.until_end()
+        check(len(found) <= 1 and all(packet.kind == CONNACK for packet in found), f"told {[*map(str, found)]}")
+        for packet in found:
+            equal(packet.session_present, 0, "session present of a refusal")
+            check(packet.code, "a refusal that says 0")
+        return found[0].code if found else None
+
+
+@case(GROUP, *BOTH)
+def the_first_packet_is_connack(broker, version):
+    """MQTT-3.2.0-1, -2; 3.1.4-5 (3.1.1: 3.1.4-4); the PINGRESP behind it says that there is one alone."""
+    with Device(broker, version, fresh("c")) as device:
+        equal(device.connack.session_present, 0, "session present")
+        device.ping()
+
+
+@case(GROUP, *BOTH)
+def a_packet_before_connect_ends_the_connection(broker, version):
+    """MQTT-3.1.0-1; a DISCONNECT may not come before a CONNACK (5.0, 3.14.0-1)."""
+    for data in (packets.PINGREQ_BYTES, packets.publish(version, "a", b"b"), packets.subscribe(version, 1, [("a", 0)])):
+        refused(broker, version, data)
+
+
+@case(GROUP, *BOTH)
+def a_second_connect_ends_the_connection(broker, version):
+    """MQTT-3.1.0-2."""
+    with Device(broker, version, fresh("c")) as device:
+        device.send(packets.connect(version, device.client_id))
+        reason = device.end_reason()
+        check(reason is None or (version == V5 and reason == 0x82), f"told {reason}")
+
+
+@case(GROUP, *BOTH)
+def another_protocol_is_refused(broker, version):
+    """MQTT-3.1.2-1."""
+    told = refused(broker, version, packets.connect(version, fresh("c"), name="MQXX"))
+    check(told in (None, 1, UNSUPPORTED_VERSION), f"told {told}")
+
+
+@case(GROUP, *BOTH)
+def another_level_is_refused(broker, version):
+    """MQTT-3.1.2-2: in 3.1.1 it must be told so."""
+    for level in (6, 99):
+        told = refused(broker, version, packets.connect(version, fresh("c"), level=level))
+        check(told in (1, UNSUPPORTED_VERSION), f"level {level} was told {told}")
+
+
+@case(GROUP, *BOTH)
+def flags_of_connect_that_do_not_fit_are_refused(broker, version):
+    """MQTT-3.1.2-3, -11 to -13 (3.1.1: -3, -11, -13 to -15); in 3.1.1 without a word (3.1.4-1)."""
+    will = Will(fresh("t"))
+    wrong = {
+        "reserved bit": packets.connect(version, fresh("c"), flags=0x01),
+        "will QoS without a will": packets.connect(version, fresh("c"), flags=0x08),
+        "will retain without a will": packets.connect(version, fresh("c"), flags=0x20),
+        "will QoS of 3": packets.connect(version, fresh("c"), will=will, flags=0x18),
+    }
+    for what, data in wrong.items():
+        told = refused(broker, version, data)
+        check(told is None or version == V5 and told in (0x81, 0x82), f"{what}: told {told}")
+
+
+@case(GROUP, V4, differs=differs(mosquitto="lets it in, without looking at the password"))
+def a_password_without_a_user_is_refused(broker, version):
+    """3.1.1 MQTT-3.1.2-22."""
+    equal(refused(broker, version, packets.connect(version, fresh("c"), password="secret")), None, "told")
+
+
+@case(GROUP, *BOTH)
+def a_connect_that_is_too_long_or_too_short_is_refused(broker, version):
+    """MQTT-3.1.2-16 to -19 (3.1.1: -18 to -21), 3.1.3-1, -3: fields are there as the flags say."""
+    whole = packets.connect(version, fresh("c"))
+    body = whole[2:]
+    wrong = {
+        "a user name is missing": packets.connect(version, fresh("c"), flags=0x80),
+        "a will is missing": packets.connect(version, fresh("c"), flags=0x04),
+        "the id is cut off": packets.packet(0x10, body[:-1]),
+    }
+    for what, data in wrong.items():
+        told = refused(broker, version, data)
+        check(told is None or version == V5 and told in (0x81, 0x82), f"{what}: told {told}")
+
+
+@case(GROUP, *BOTH)
+def text_that_is_not_utf_8_is_refused(broker, version):
+    """MQTT-1.5.4-1, -2 (3.1.1: 1.5.3-1, -2), 3.1.3-4, -11, -12 (3.1.1: -4, -10, -11)."""
+    for wrong in (b"\xff", b"a\xc3", b"\xed\xa0\x80"):
+        body = packets.text("MQTT") + bytes([version, 2, 0, 60]) + packets.properties(version, ())
+        told = refused(broker, version, packets.packet(0x10, body, packets.text(wrong)))
+        check(told in (None, 0x81, 0x85, 2), f"the id {wrong}: told {told}")
+
+
+@case(GROUP, *BOTH)
+def ids_that_every_server_takes(broker, version):
+    """MQTT-3.1.3-5: 1 to 23 bytes of letters and digits."""
+    for client_id in ("a", "Z", "0", "0123456789abcdefghijkLM", "ABCDEFGHIJKLMNOPQRSTUVW", "nopqrstuvwxyzXYZ"):
+        Device(broker, version, client_id).leave()
+
+
+@case(GROUP, *BOTH)
+def an_empty_id_gets_one(broker, version):
+    """MQTT-3.1.3-6, -7; in 5.0 the client is told which (3.2.2-16), and it is its own."""
+    devices = [Device(broker, version, "") for _ in range(3)]
+    for device in devices:
+        device.ping()
+    if version == V5:
+        ids = {device.connack.property("assigned_id") for device in devices}
+        check(len(ids) == 3 and None not in ids, f"assigned ids: {ids}")
+        # The id is as good as one of the client's own: whoever comes with it takes over.
+        again = Device(broker, version, devices[0].connack.property("assigned_id"))
+        check_taken_over(broker, version, devices[0])
+        again.close()
+    for device in devices:
+        device.close()
+
+
+@case(GROUP, V4)
+def an_empty_id_cannot_have_a_session(broker, version):
+    """3.1.1 MQTT-3.1.3-8, 3.2.2-4, -5."""
+    equal(refused(broker, version, packets.connect(version, "", clean=False)), 2, "told")
+
+
+@case(GROUP, *BOTH)
+def what_follows_a_refused_connect_is_not_looked_at(broker, version):
+    """MQTT-3.1.4-6 (3.1.1: 3.1.4-5)."""
+    topic = fresh("t")
+    with Device(broker, version, fresh("c")) as watcher:
+        watcher.subscribed(topic)
+        wrong = packets.connect(version, fresh("c"), flags=0x01)
+        with Unconnected(broker, version) as stranger:
+            stranger.send(wrong + packets.publish(version, topic, b"smuggled"))
+            stranger.until_end()
+        watcher.publish(topic, b"last")
+        equal(watcher.message().payload, b"last", "the first message")
+
+
+@case(GROUP, *BOTH)
+def silence_ends_a_connection(broker, version):
+    """MQTT-3.1.2-22 (3.1.1: -24)."""
+    with Device(broker, version, fresh("c"), keep_alive=1) as device:
+        found = [packet.code for packet in device.until_end()]
+        check(found in ([], [KEEP_ALIVE_TIMEOUT]), f"told {found}")
+
+
+@case(GROUP, *BOTH)
+def pings_are_answered_and_keep_a_connection(broker, version):
+    """MQTT-3.12.4-1. Three seconds are two keep alives and more."""
+    with Device(broker, version, fresh("c"), keep_alive=1) as device:
+        device.socket.settimeout(0.5)
+        for _ in range(6):
+            device.ping()
+            try:
+                packet = device.packet()
+            except TimeoutError:
+                continue
+            raise AssertionError(f"found {packet}")
+
+
+def check_taken_over(broker, version, old: Device):
+    """It is closed, and told why; mosquitto 2.0 only closes it."""
+    found = [packet.code for packet in old.until_end()]
+    allowed = [[SESSION_TAKEN_OVER]] if version == V5 else [[]]
+    if broker.kind.name == MOSQUITTO:
+        allowed.append([])
+    check(found in allowed, f"the old one was told {found}")
+
+
+@case(GROUP, *BOTH)
+def a_client_takes_its_id_over(broker, version):
+    """MQTT-3.1.4-3 (3.1.1: 3.1.4-2)."""
+    client_id = fresh("c")
+    old = Device(broker, version, client_id)
+    # nats-server puts who does that often in jail.
+    for _ in range(1 if broker.kind.name == NATS else 3):
+        new = Device(broker, version, client_id)
+        check_taken_over(broker, version, old)
+        old.close()
+        new.ping()
+        old = new
+    old.close()
+
+
+@case(GROUP, *BOTH, differs=differs(nats="the ninth of ten is put in jail for a second, and refused"))
+def many_with_one_id_leave_one(broker, version):
+    """MQTT-3.1.4-3, at once: whoever of them is last is alone, and works."""
+    client_id, topic = fresh("c"), fresh("t")
+    crowd = [Unconnected(broker, version) for _ in range(10)]
+    for one in crowd:
+        one.send(packets.connect(version, client_id))
+    with Device(broker, version, fresh("c")) as watcher:
+        with Device(broker, version, client_id) as last:
+            for one in crowd:
+                one.until_end()
+                one.close()
+            last.subscribed(topic)
+            watcher.publish(topic, b"alone")
+            equal(last.message().payload, b"alone", "message")
+
+
+@case(GROUP, *BOTH)
+def a_session_goes_on_with_the_one_who_takes_over(broker, version):
+    """Two clients with one id: subscriptions stay, and nobody else's message is lost."""
+    client_id, topic = fresh("c"), fresh("t")
+    with Device(broker, version, fresh("c")) as sender:
+        old = Device(broker, version, client_id, **kept(version))
+        old.subscribed((topic, 1))
+        new = Device(broker, version, client_id, **kept(version))
+        equal(new.connack.session_present, 1, "session present")
+        old.until_end()
+        sender.publish(topic, b"one", qos=1)
+        equal(new.message().payload, b"one", "message")
+        new.close()
+        old.close()
+    Device(broker, version, client_id).leave()
+
+
+@case(GROUP, V5)
+def enhanced_authentication_is_refused(broker, version):
+    """MQTT-4.12.0-1."""
+    data = packets.connect(version, fresh("c"), properties_={"authentication_method": "SCRAM-SHA-1"})
+    check(refused(broker, version, data) in (0x8C, 0x87), "not refused with 0x8C or 0x87")
+
+
+@case(GROUP, V5)
+def an_auth_packet_that_nobody_asked_for_ends_the_connection(broker, version):
+    """MQTT-4.12.0-7."""
+    with Device(broker, version, fresh("c")) as device:
+        device.send(packets.packet(0xF0, b"\x18\x00"))
+        check(device.end_reason() in (0x82, 0x8C, None), "another reason")
+
+
+@case(GROUP, V5)
+def properties_of_connect_that_cannot_be_are_refused(broker, version):
+    """5.0, 3.1.2.11: a receive maximum or a packet size of 0, one twice, one of another packet."""
+    for wrong in (
+        [("receive_maximum", 0)], [("maximum_packet", 0)], [("session_expiry", 1), ("session_expiry", 2)],
+        [("alias", 1)], b"\x7f",
+    ):
+        told = refused(broker, version, packets.connect(version, fresh("c"), properties_=wrong))
+        check(told in (None, 0x81, 0x82), f"{wrong}: told {told}")
+
+
+@case(GROUP, V5)
+def a_password_may_come_alone(broker, version):
+    """5.0, 3.1.2.9."""
+    Device(broker, version, fresh("c"), password="secret").leave()

@@ -1,0 +1,243 @@
+"""`kill -9` of the server: what was acknowledged is there, and what was begun is ended."""
+
+import random
+import threading
+import time
+
+from harness.peer import Closed
+from harness.report import check, equal
+from mqtt import packets
+from mqtt.case import BOTH, case, differs
+from mqtt.cases.sessions import LATE, begin, resume
+from mqtt.device import Device, fresh, kept
+from mqtt.packets import PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL
+
+GROUP = "crashes"
+
+ROUNDS = 3
+PUBLISHERS = 4
+
+
+@case(GROUP, *BOTH, kills=True)
+def acknowledged_messages_wait_for_their_client(broker, version):
+    """QoS 1 and 2, and the subscriptions."""
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 2))
+    with Device(broker, version, fresh("c")) as sender:
+        for number in range(200):
+            sender.publish(topic, b"%d" % number, qos=1 + number % 2)
+    broker.restart_after_kill()
+    with resume(broker, version, client_id) as device:
+        equal(device.payloads(200), [b"%d" % n for n in range(200)], "messages")
+        device.publish(topic, b"last", qos=1)
+        equal(device.message().payload, b"last", "what comes next")
+        device.leave()
+
+
+@case(GROUP, *BOTH, kills=True, differs=differs(nats="has what was removed again"))
+def what_is_retained_is_there_and_no_more(broker, version):
+    """The last of each topic, and none of one that was removed."""
+    topic = fresh("t")
+    with Device(broker, version, fresh("c")) as sender:
+        for qos in range(3):
+            sender.publish(f"{topic}/kept{qos}", b"old", qos=1, retain=True)
+            sender.publish(f"{topic}/kept{qos}", b"kept", qos=qos, retain=True)
+            sender.publish(f"{topic}/gone{qos}", b"gone", qos=1, retain=True)
+            sender.publish(f"{topic}/gone{qos}", b"", qos=qos, retain=True)
+        # What has QoS 0 is promised by nothing; this one is behind it.
+        sender.publish(f"{topic}/kept3", b"kept", qos=1, retain=True)
+    broker.restart_after_kill()
+    with Device(broker, version, fresh("c")) as device:
+        device.subscribed((f"{topic}/+", 1))
+        found = [device.message() for _ in range(4)]
+        wanted = [(f"{topic}/kept{number}", b"kept", True) for number in range(4)]
+        equal(sorted((packet.topic, packet.payload, packet.retain) for packet in found), wanted, "retained")
+        device.publish(f"{topic}/last", b"last", qos=1)
+        equal(device.message().payload, b"last", "the next message")
+
+
+@case(GROUP, *BOTH, kills=True, differs=LATE)
+def what_was_under_way_to_a_client_comes_again(broker, version):
+    """MQTT-4.4.0-1: with the same identifiers."""
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 2))
+    device = resume(broker, version, client_id)
+    with Device(broker, version, fresh("c")) as sender:
+        for number in range(6):
+            sender.publish(topic, b"%d" % number, qos=1 + number % 2)
+    first = [device.expect(PUBLISH) for _ in range(6)]
+    broker.restart_after_kill()
+    device.close()
+    with resume(broker, version, client_id) as device:
+        again = [device.message(acknowledges=False) for _ in range(6)]
+        equal([packet.payload for packet in again], [packet.payload for packet in first], "messages")
+        for packet in again:
+            device.acknowledge(packet)
+        device.ping()
+        device.leave()
+
+
+@case(GROUP, *BOTH, kills=True, differs=LATE)
+def a_released_message_does_not_come_again(broker, version):
+    """QoS 2 to a client: PUBREC was answered with PUBREL, so only that is sent again."""
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 2))
+    device = resume(broker, version, client_id)
+    with Device(broker, version, fresh("c")) as sender:
+        sender.publish(topic, b"x", qos=2)
+    found = device.expect(PUBLISH)
+    device.send(packets.answer(PUBREC, found.packet_id))
+    device.expect(PUBREL)
+    broker.restart_after_kill()
+    device.close()
+    with resume(broker, version, client_id) as device:
+        equal(device.expect(PUBREL).packet_id, found.packet_id, "PUBREL")
+        device.send(packets.answer(PUBCOMP, found.packet_id))
+        device.ping()
+        device.leave()
+
+
+@case(GROUP, *BOTH, kills=True)
+def a_received_message_is_released_once(broker, version):
+    """QoS 2 from a client: PUBREC was sent, the server died, PUBREL comes twice."""
+    topic, client_id = fresh("t"), fresh("c")
+    listener_id = begin(broker, version, (topic, 2))
+    device = Device(broker, version, client_id, **kept(version))
+    for number in (7, 8, 9):
+        device.send(packets.publish(version, topic, b"%d" % number, qos=2, packet_id=number))
+        device.expect(PUBREC)
+    broker.restart_after_kill()
+    device.close()
+    device = resume(broker, version, client_id)
+    # The client did not see one of the PUBRECs.
+    device.send(packets.publish(version, topic, b"8", qos=2, packet_id=8, dup=True))
+    device.expect(PUBREC)
+    for number in (7, 8):
+        device.send(packets.answer(PUBREL, number))
+        equal(device.expect(PUBCOMP).packet_id, number, "PUBCOMP")
+    broker.restart_after_kill()
+    device.close()
+    device = resume(broker, version, client_id)
+    for number in (7, 8, 9):
+        device.send(packets.answer(PUBREL, number))
+        equal(device.expect(PUBCOMP).packet_id, number, "PUBCOMP")
+    device.publish(topic, b"last", qos=1)
+    with resume(broker, version, listener_id) as listener:
+        equal(listener.payloads(4), [b"7", b"8", b"9", b"last"], "messages")
+        listener.leave()
+    device.leave()
+
+
+@case(GROUP, *BOTH, kills=True)
+def what_was_acknowledged_to_the_server_is_not_sent_again(broker, version):
+    """A PUBACK of a client's, and a PING behind it that was answered."""
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 1))
+    with Device(broker, version, fresh("c")) as sender:
+        sender.publish(topic, b"one", qos=1)
+    device = resume(broker, version, client_id)
+    device.message()
+    device.ping()
+    device.leave()
+    broker.restart_after_kill()
+    with Device(broker, version, fresh("c")) as sender:
+        sender.publish(topic, b"two", qos=1)
+    with resume(broker, version, client_id) as device:
+        found = device.message()
+        # A PUBACK is no promise of the server's, so the first may come again, but then as what it is.
+        if found.payload == b"one":
+            check(found.dup, "again, without DUP")
+            found = device.message()
+        equal(found.payload, b"two", "message")
+        device.leave()
+
+
+class Publisher(threading.Thread):
+    """Publishes with one QoS, as fast as it is acknowledged, and takes up where it was when the server is back."""
+
+    def __init__(self, broker, version: int, topic: str, qos: int, number: int):
+        super().__init__()
+        self.broker, self.version, self.topic, self.qos, self.number = broker, version, topic, qos, number
+        self.client_id = fresh("c")
+        self.acknowledged = 0
+        self.stops = threading.Event()
+        self.failure: Exception | None = None
+        # Of QoS 2: whether the message under way was received, so that only its PUBREL is due.
+        self.is_received = False
+
+    def run(self):
+        begins = True
+        while not self.stops.is_set():
+            try:
+                with Device(self.broker, self.version, self.client_id, **kept(self.version)) as device:
+                    check(begins or device.connack.session_present, "the session is gone")
+                    again = not begins
+                    begins = False
+                    while not self.stops.is_set() or again:
+                        self.one(device, again)
+                        again = False
+            except (Closed, OSError):
+                time.sleep(0.01)
+            except Exception as error:
+                self.failure = error
+                return
+
+    def one(self, device: Device, again: bool):
+        packet_id = self.acknowledged % 1000 + 1
+        payload = b"%d %d" % (self.number, self.acknowledged)
+        data = packets.publish(self.version, self.topic, payload, qos=self.qos, packet_id=packet_id, dup=again)
+        if self.qos == 1:
+            device.send(data)
+            equal(device.expect(PUBACK).packet_id, packet_id, "PUBACK")
+        else:
+            if not self.is_received:
+                device.send(data)
+                equal(device.expect(PUBREC).packet_id, packet_id, "PUBREC")
+                self.is_received = True
+            device.send(packets.answer(PUBREL, packet_id))
+            equal(device.expect(PUBCOMP).packet_id, packet_id, "PUBCOMP")
+            self.is_received = False
+        self.acknowledged += 1
+
+
+@case(GROUP, *BOTH, kills=True)
+def a_crash_in_the_middle_loses_nothing(broker, version):
+    """Four publish on and on while the server is killed at moments of no meaning. A client that was away gets
+    all that was acknowledged: of QoS 1 at least once, of QoS 2 exactly once, of each publisher in order."""
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 2))
+    publishers = [Publisher(broker, version, topic, 1 + number % 2, number) for number in range(PUBLISHERS)]
+    for publisher in publishers:
+        publisher.start()
+    try:
+        for _ in range(ROUNDS):
+            goal = sum(publisher.acknowledged for publisher in publishers) + chance.randrange(50, 400)
+            while sum(publisher.acknowledged for publisher in publishers) < goal:
+                failed = [publisher.failure for publisher in publishers if publisher.failure]
+                check(not failed, f"seed {seed}: {failed}")
+                time.sleep(0.001)
+            broker.restart_after_kill()
+    finally:
+        for publisher in publishers:
+            publisher.stops.set()
+        for publisher in publishers:
+            publisher.join()
+    check(not any(publisher.failure for publisher in publishers), f"seed {seed}: a publisher failed")
+    with Device(broker, version, fresh("c")) as sender:
+        sender.publish(topic, b"last", qos=1)
+    got: list[list[int]] = [[] for _ in publishers]
+    with resume(broker, version, client_id) as device:
+        while (payload := device.message().payload) != b"last":
+            number, count = map(int, payload.split())
+            got[number].append(count)
+        device.leave()
+    for publisher, mine in zip(publishers, got):
+        what = f"seed {seed}, QoS {publisher.qos}"
+        once = list(dict.fromkeys(mine))
+        # The one under way at the end may have come or not.
+        equal(once[: publisher.acknowledged], list(range(publisher.acknowledged)), f"{what}: messages")
+        check(len(once) <= publisher.acknowledged + 1, f"{what}: {len(once)} of {publisher.acknowledged}")
+        if publisher.qos == 2:
+            equal(len(mine), len(once), f"{what}: copies")

@@ -1,0 +1,315 @@
+"""NATS clients and MQTT clients on the same subjects, with the official Python client of NATS."""
+
+import asyncio
+import contextlib
+import json
+import urllib.request
+
+import nats
+
+from harness.report import check, equal
+from harness.server import port_free
+from mqtt import packets
+from mqtt.brokers import Broker
+from mqtt.case import BOTH, case
+from mqtt.device import Device, fresh, kept
+from mqtt.packets import SUBACK, V4, V5
+
+GROUP = "crossing"
+ALONE = {"nats-server": "has no such thing"}
+
+SECONDS_MAX = 30
+
+# Topic and subject of the same messages. `~` stands for what makes a name this case's own.
+NAMES = [
+    ("~", "~"), ("~/a/b", "~.a.b"), ("/~", "/.~"), ("~/", "~./"), ("~//b", "~./.b"), ("~/a.b", "~.a//b"),
+    ("~/.", "~.//"), ("~/a.b.c/d", "~.a//b//c.d"), ("~/ü/☃", "~.ü.☃"), ("~/-_$", "~.-_$"), ("//~", "/./.~"),
+]
+
+
+@contextlib.asynccontextmanager
+async def nats_client(broker, **options):
+    async def ignore(error):
+        """Errors show in what a case checks."""
+
+    client = await nats.connect(f"nats://127.0.0.1:{broker.port}", error_cb=ignore, allow_reconnect=False, **options)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def subscribe(client, subject, **options):
+    subscription = await client.subscribe(subject, **options)
+    await flush(client)
+    return subscription
+
+
+async def flush(client):
+    """This client writes its PING ahead of what waits in its buffer, so the second one is behind that."""
+    await client.flush(SECONDS_MAX)
+    await client.flush(SECONDS_MAX)
+
+
+async def take(subscription, count) -> list:
+    return [await subscription.next_msg(timeout=SECONDS_MAX) for _ in range(count)]
+
+
+@case(GROUP, *BOTH, nats=True)
+async def topics_are_subjects(broker, version):
+    """Both ways, with every QoS."""
+    async with nats_client(broker) as client:
+        with Device(broker, version, fresh("c")) as device:
+            for topic, subject in NAMES:
+                own = fresh("x")
+                topic, subject = topic.replace("~", own), subject.replace("~", own)
+                subscription = await subscribe(client, subject)
+                for qos in range(3):
+                    device.publish(topic, b"%d" % qos, qos=qos)
+                found = [(message.subject, message.data) for message in await take(subscription, 3)]
+                equal(found, [(subject, b"0"), (subject, b"1"), (subject, b"2")], f"from {topic}")
+                await subscription.unsubscribe()
+                device.subscribed((topic, 1))
+                await client.publish(subject, b"back")
+                await flush(client)
+                found = device.message()
+                equal((found.topic, found.payload), (topic, b"back"), f"from {subject}")
+
+
+@case(GROUP, *BOTH, nats=True)
+async def wildcards_see_the_other_side(broker, version):
+    own = fresh("x")
+    async with nats_client(broker) as client:
+        star, tail = await subscribe(client, f"{own}.*"), await subscribe(client, f"{own}.>")
+        with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as hash_:
+            for topic in (own, f"{own}/a", f"{own}/a/b", f"{own}/c"):
+                device.publish(topic, b"", qos=1)
+            equal([m.subject for m in await take(star, 2)], [f"{own}.a", f"{own}.c"], "by *")
+            equal([m.subject for m in await take(tail, 3)], [f"{own}.a", f"{own}.a.b", f"{own}.c"], "by >")
+            device.subscribed(f"{own}/+", f"{own}/last/one")
+            hash_.subscribed(f"{own}/#")
+            subjects = [own, f"{own}.a", f"{own}.a.b", f"{own}.last.one"]
+            for subject in subjects:
+                await client.publish(subject, subject.encode())
+            await flush(client)
+            equal([device.message().topic for _ in range(2)], [f"{own}/a", f"{own}/last/one"], "by +")
+            equal(hash_.payloads(4), [subject.encode() for subject in subjects], "by #")
+
+
+@case(GROUP, *BOTH, nats=True)
+async def messages_of_nats_have_qos_0(broker, version):
+    """Whatever was granted: nobody at NATS asked for more. Their payloads are bytes."""
+    topic = fresh("x")
+    payload = bytes(range(256))
+    async with nats_client(broker) as client:
+        devices = [Device(broker, version, fresh("c")) for _ in range(3)]
+        for qos, device in enumerate(devices):
+            device.subscribed((topic, qos))
+        for data in (payload, b"", payload * 400):
+            await client.publish(topic, data)
+            await flush(client)
+            for device in devices:
+                found = device.message()
+                equal((found.qos, found.retain, found.payload == data), (0, False, True), "message")
+        for device in devices:
+            device.close()
+
+
+@case(GROUP, *BOTH, nats=True)
+async def many_stay_in_order(broker, version):
+    out, back = fresh("x"), fresh("x")
+    count = 2000
+    numbers = [b"%d" % number for number in range(count)]
+    async with nats_client(broker) as client:
+        subscription = await subscribe(client, out)
+        with Device(broker, version, fresh("c")) as device:
+            device.send(b"".join(packets.publish(version, out, number) for number in numbers))
+            equal([message.data for message in await take(subscription, count)], numbers, "to NATS")
+            device.subscribed(back)
+            for number in numbers:
+                await client.publish(back, number)
+            await flush(client)
+            equal(device.payloads(count), numbers, "from NATS")
+
+
+@case(GROUP, *BOTH, nats=True)
+async def each_comes_once(broker, version):
+    """Above QoS 0 it is kept as well as passed on; a NATS client sees one of it, and not how it is kept."""
+    topic = fresh("x")
+    async with nats_client(broker) as client:
+        subscription = await subscribe(client, f"{topic}.>")
+        with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as other:
+            other.subscribed((f"{topic}/#", 2))
+            for number in range(30):
+                device.publish(f"{topic}/a", b"%d" % number, qos=number % 3, retain=number % 2 == 0)
+            wanted = [b"%d" % number for number in range(30)]
+            equal([message.data for message in await take(subscription, 30)], wanted, "at NATS")
+            equal(sorted(other.payloads(30), key=int), wanted, "at MQTT")
+            device.publish(f"{topic}/a", b"last")
+            equal([message.data for message in await take(subscription, 1)], [b"last"], "the next")
+            device.publish(f"{topic}/a", b"", retain=True)
+
+
+@case(GROUP, *BOTH, nats=True)
+async def streams_keep_what_devices_publish(broker, version):
+    """A stream over the subjects of devices has each of their messages, and a device gets what goes into one."""
+    own = fresh("x")
+    async with nats_client(broker) as client:
+        stream = client.jetstream()
+        await stream.add_stream(name=own, subjects=[f"{own}.>"])
+        with Device(broker, version, fresh("c")) as device:
+            for number in range(60):
+                device.publish(f"{own}/a/{number % 3}", b"%d" % number, qos=number % 3)
+            subscription = await stream.subscribe(f"{own}.>", ordered_consumer=True)
+            found = [message.data for message in await take(subscription, 60)]
+            equal(sorted(found, key=int), [b"%d" % number for number in range(60)], "kept")
+            device.subscribed((f"{own}/#", 1))
+            await stream.publish(f"{own}.back", b"hello")
+            equal(device.message().payload, b"hello", "published to the stream")
+        await stream.delete_stream(own)
+
+
+@case(GROUP, *BOTH, nats=True)
+async def retained_messages_are_of_mqtt_alone(broker, version):
+    """A NATS client sees them pass; one that comes later gets none; and it retains none itself."""
+    topic = fresh("x")
+    async with nats_client(broker) as client:
+        with Device(broker, version, fresh("c")) as device:
+            device.publish(topic, b"kept", qos=1, retain=True)
+            subscription = await subscribe(client, topic)
+            await client.publish(topic, b"passing")
+            equal([m.data for m in await take(subscription, 1)], [b"passing"], "the first at NATS")
+            device.subscribed(topic)
+            equal(device.message().payload, b"kept", "retained")
+
+
+@case(GROUP, *BOTH, nats=True)
+async def a_will_reaches_nats(broker, version):
+    topic = fresh("x")
+    async with nats_client(broker) as client:
+        subscription = await subscribe(client, topic)
+        for qos in range(3):
+            Device(broker, version, fresh("c"), will=packets.Will(topic, b"gone", qos)).reset()
+            equal([message.data for message in await take(subscription, 1)], [b"gone"], "the will")
+
+
+@case(GROUP, *BOTH, nats=True)
+async def sessions_lie_in_streams_of_known_names(broker, version):
+    """Who watches `$MQTT_…` on nats-server finds it here."""
+    client_id = fresh("c")
+    with Device(broker, version, client_id, **kept(version)) as device:
+        device.subscribed((fresh("t"), 2))
+        device.leave()
+    async with nats_client(broker) as client:
+        answer = await client.request("$JS.API.STREAM.NAMES", b"", timeout=SECONDS_MAX)
+        names = set(json.loads(answer.data)["streams"])
+        wanted = {"$MQTT_sess", "$MQTT_msgs", "$MQTT_rmsgs", "$MQTT_qos2in", "$MQTT_out"}
+        check(wanted <= names, f"missing: {wanted - names}")
+
+
+@case(GROUP, *BOTH, nats=True)
+async def topics_without_a_subject_are_refused(broker, version):
+    """A space cannot be in a subject."""
+    with Device(broker, version, fresh("c")) as device:
+        device.send(packets.subscribe(version, 3, [("a b", 0), (fresh("t"), 0)]))
+        codes = device.expect(SUBACK).codes
+        check(codes[0] >= 0x80 and codes[1] == 0, f"codes {codes}")
+        device.send(packets.publish(version, "a b", b"", qos=1))
+        check(device.end_reason() in ((0x90, 0x82, 0x81) if version == V5 else (None,)), "another reason")
+
+
+@case(GROUP, *BOTH, nats=True)
+async def monitoring_knows_its_clients(broker, version):
+    """`/connz` by the id of the client, `/varz` with the block."""
+    http = port_free()
+    with Broker(broker.kind, more=f'http: "127.0.0.1:{http}"') as own:
+        client_id = fresh("c")
+        with Device(own, version, client_id) as device:
+            device.subscribed(fresh("t"))
+
+            def get(path):
+                with urllib.request.urlopen(f"http://127.0.0.1:{http}{path}", timeout=SECONDS_MAX) as answer:
+                    return json.loads(answer.read())
+
+            found = get(f"/connz?mqtt_client={client_id}")["connections"]
+            equal([connection.get("mqtt_client") for connection in found], [client_id], "by its id")
+            equal(found[0]["type"], "mqtt", "type")
+            equal(get("/connz?mqtt_client=nobody")["connections"], [], "of nobody")
+            equal(get("/varz")["mqtt"]["port"], own.mqtt_port, "port")
+
+
+@case(GROUP, V5, nats=True, differs=ALONE)
+async def properties_are_headers(broker, version):
+    """User properties and content type, there and back."""
+    topic = fresh("x")
+    async with nats_client(broker) as client:
+        subscription = await subscribe(client, topic)
+        with Device(broker, version, fresh("c")) as device:
+            for qos in range(3):
+                device.publish(topic, b"x", qos=qos, user=("Kind", "a: b"), content_type="text/plain")
+                headers = (await take(subscription, 1))[0].headers
+                equal((headers["Kind"], headers["Content-Type"]), ("a: b", "text/plain"), f"headers, QoS {qos}")
+            await subscription.unsubscribe()
+            device.subscribed((topic, 1))
+            await client.publish(topic, b"y", headers={"Kind": "back", "Content-Type": "text/html"})
+            await flush(client)
+            found = device.message()
+            equal((found.all("user"), found.property("content_type")), ([("Kind", "back")], "text/html"), "properties")
+
+
+@case(GROUP, V4, nats=True)
+async def headers_do_not_disturb_older_clients(broker, version):
+    """Who has no properties gets the payload alone."""
+    topic = fresh("x")
+    async with nats_client(broker) as client:
+        with Device(broker, version, fresh("c")) as device:
+            device.subscribed((topic, 1))
+            await client.publish(topic, b"payload", headers={"Kind": "x"})
+            await flush(client)
+            equal(device.message().payload, b"payload", "payload")
+
+
+@case(GROUP, V5, nats=True, differs=ALONE)
+async def requests_cross_both_ways(broker, version):
+    """The response topic is the reply subject."""
+    ask, answer_to = fresh("x"), fresh("x")
+    async with nats_client(broker) as client:
+        with Device(broker, version, fresh("c")) as device:
+            device.subscribed((ask, 1), (answer_to, 1))
+            waiting = asyncio.create_task(client.request(ask, b"question", timeout=SECONDS_MAX))
+            found = await asyncio.to_thread(device.message)
+            device.publish(found.property("response_topic"), b"answer to " + found.payload)
+            equal((await waiting).data, b"answer to question", "answer of a device")
+
+            async def respond(message):
+                await message.respond(b"answer to " + message.data)
+
+            other = fresh("x")
+            await subscribe(client, other, cb=respond)
+            device.publish(other, b"question", qos=1, response_topic=answer_to)
+            equal((await asyncio.to_thread(device.message)).payload, b"answer to question", "answer of a service")
+
+
+@case(GROUP, V5, nats=True, differs=ALONE)
+async def a_group_has_members_on_both_sides(broker, version):
+    """`$share/g/…` and the queue group `g` are one."""
+    topic, group = fresh("x"), fresh("g")
+    async with nats_client(broker) as client:
+        heard = []
+
+        async def listen(message):
+            heard.append(message.data)
+
+        await subscribe(client, topic, queue=group, cb=listen)
+        with Device(broker, version, fresh("c")) as member, Device(broker, version, fresh("c")) as sender:
+            member.subscribed(f"$share/{group}/{topic}", f"{topic}/last")
+            for number in range(100):
+                sender.publish(topic, b"%d" % number)
+            sender.publish(f"{topic}/last", b"last")
+            got = []
+            while (payload := member.message().payload) != b"last":
+                got.append(payload)
+            while len(heard) + len(got) < 100:
+                await asyncio.sleep(0.01)
+            equal(sorted(heard + got, key=int), [b"%d" % number for number in range(100)], "messages")
+            check(heard and got, f"{len(heard)} at NATS, {len(got)} at MQTT")

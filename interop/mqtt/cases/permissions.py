@@ -1,0 +1,249 @@
+"""Users, accounts, permissions and options: the same for clients of both protocols."""
+
+import contextlib
+import os
+import ssl
+import subprocess
+
+from harness.peer import Closed, Peer
+from harness.report import check, equal
+from mqtt import packets
+from mqtt.brokers import Broker
+from mqtt.case import BOTH, case, differs
+from mqtt.cases.connecting import refused
+from mqtt.device import Device, Unconnected, fresh, kept
+from mqtt.packets import V4, V5
+
+GROUP = "permissions"
+
+NOT_AUTHORIZED = {V4: (4, 5), V5: (0x86, 0x87)}
+
+USERS = """
+accounts {
+  A {
+    jetstream: enabled
+    users: [
+      { user: ada, password: pa }
+      { user: bea, password: pb, permissions {
+          publish { allow: ["out.>", "both.>"], deny: ["both.not"] }, subscribe { allow: ["in.>", "both", "both.>"] } } }
+      { user: cleo, password: pc, allowed_connection_types: ["MQTT"] }
+      { user: dora, password: pd, allowed_connection_types: ["STANDARD"] }
+    ]
+  }
+  B { jetstream: enabled, users: [ { user: eve, password: pe } ] }
+}
+"""
+
+
+def users(broker) -> Broker:
+    return Broker(broker.kind, more=USERS)
+
+
+@case(GROUP, *BOTH, nats=True)
+def only_those_who_are_known_are_let_in(broker, version):
+    """MQTT-3.1.4-2, 3.2.2-7 (3.1.1: 3.2.2-5)."""
+    with users(broker) as own:
+        for options in ({}, {"user": "ada"}, {"user": "ada", "password": "wrong"}, {"user": "nobody", "password": "pa"}):
+            told = refused(own, version, packets.connect(version, fresh("c"), **options))
+            check(told in NOT_AUTHORIZED[version], f"{options}: told {told}")
+        Device(own, version, fresh("c"), user="ada", password="pa").leave()
+
+
+@case(GROUP, *BOTH, nats=True)
+def what_may_not_be_published_is_not(broker, version):
+    with users(broker) as own:
+        with Device(own, version, fresh("c"), user="ada", password="pa") as listener:
+            listener.subscribed(("#", 0))
+            for qos in (0, 1, 2):
+                with Device(own, version, fresh("c"), user="bea", password="pb") as device:
+                    for topic in ("other/a", "both/not", "in/a"):
+                        with contextlib.suppress(Closed, AssertionError):
+                            device.publish(topic, b"forbidden", qos=qos)
+                with Device(own, version, fresh("c"), user="bea", password="pb") as device:
+                    for topic in ("out/a", "both/yes"):
+                        device.publish(topic, b"allowed", qos=qos)
+                found = [listener.message() for _ in range(2)]
+                equal([packet.topic for packet in found], ["out/a", "both/yes"], f"with QoS {qos}")
+
+
+@case(GROUP, V5, nats=True)
+def a_publisher_is_told_that_he_may_not(broker, version):
+    """5.0, 3.4.2.1: 0x87, and the connection stays."""
+    with users(broker) as own:
+        with Device(own, version, fresh("c"), user="bea", password="pb") as device:
+            equal([device.publish("other/a", b"", qos=qos) for qos in (1, 2)], [0x87, 0x87], "reasons")
+            device.ping()
+
+
+@case(GROUP, *BOTH, nats=True)
+def what_may_not_be_subscribed_to_fails(broker, version):
+    """MQTT-3.8.4-7 (3.1.1: 3.8.4-5): for that filter alone."""
+    with users(broker) as own:
+        with Device(own, version, fresh("c"), user="bea", password="pb") as device:
+            codes = device.subscribe(("in/a", 1), ("other/a", 1), ("both/#", 2), ("#", 0), ("in/+", 0))
+            failed = 0x80 if version == V4 else 0x87
+            equal(codes, [1, failed, 2, failed, 0], "codes")
+
+
+@case(GROUP, *BOTH, nats=True)
+def wills_are_under_the_same_rules(broker, version):
+    with users(broker) as own:
+        with Device(own, version, fresh("c"), user="ada", password="pa") as listener:
+            listener.subscribed(("#", 0))
+            for topic in ("other/a", "out/will"):
+                will = packets.Will(topic, b"gone")
+                with contextlib.suppress(AssertionError, Closed):
+                    Device(own, version, fresh("c"), user="bea", password="pb", will=will).reset()
+            equal(listener.message().topic, "out/will", "the first will")
+
+
+@case(GROUP, *BOTH, nats=True)
+def accounts_do_not_see_each_other(broker, version):
+    """Nor are ids shared between them."""
+    client_id, topic = fresh("c"), fresh("t")
+    with users(broker) as own:
+        with Device(own, version, client_id, user="ada", password="pa", **kept(version)) as ada:
+            ada.subscribed((topic, 1))
+            ada.publish(topic + "/kept", b"of A", qos=1, retain=True)
+            with Device(own, version, client_id, user="eve", password="pe", **kept(version)) as eve:
+                equal(eve.connack.session_present, 0, "session present")
+                eve.subscribed((topic, 1), (topic + "/kept", 1))
+                ada.publish(topic, b"of A", qos=1)
+                eve.publish(topic, b"of B", qos=1)
+                equal(eve.message().payload, b"of B", "at B")
+                equal(ada.message().payload, b"of A", "at A")
+                ada.ping()
+
+
+@case(GROUP, *BOTH, nats=True)
+def users_may_be_of_one_protocol(broker, version):
+    """`allowed_connection_types`."""
+    with users(broker) as own:
+        Device(own, version, fresh("c"), user="cleo", password="pc").leave()
+        told = refused(own, version, packets.connect(version, fresh("c"), user="dora", password="pd"))
+        check(told in NOT_AUTHORIZED[version], f"told {told}")
+
+        def at_nats(user, password) -> bytes:
+            with Peer(own.port) as peer:
+                peer.line()
+                peer.send(b'CONNECT {"verbose":false,"user":"%s","pass":"%s"}\r\nPING\r\n' % (user, password))
+                return peer.line().encode()
+
+        equal(at_nats(b"dora", b"pd"), b"PONG", "the other way round")
+        check(at_nats(b"cleo", b"pc").startswith(b"-ERR"), "MQTT only, at NATS")
+
+
+@case(GROUP, *BOTH, nats=True, differs=differs(fanline="refuses to start with it"))
+def the_block_may_have_users_of_its_own(broker, version):
+    """`mqtt { authorization {} }`."""
+    with Broker(broker.kind, mqtt='authorization { username: "m", password: "p" }') as own:
+        Device(own, version, fresh("c"), user="m", password="p").leave()
+        told = refused(own, version, packets.connect(version, fresh("c")))
+        check(told in NOT_AUTHORIZED[version], f"told {told}")
+
+
+@case(GROUP, *BOTH, nats=True)
+def nobody_may_be_a_user(broker, version):
+    """`mqtt { no_auth_user }`."""
+    with Broker(broker.kind, more=USERS, mqtt="no_auth_user: eve") as own:
+        with Device(own, version, fresh("c")) as nobody, Device(own, version, fresh("c"), user="eve", password="pe") as eve:
+            eve.subscribed("a")
+            nobody.publish("a", b"of B")
+            equal(eve.message().payload, b"of B", "message")
+
+
+@case(GROUP, *BOTH, nats=True)
+def qos_2_may_be_turned_off(broker, version):
+    """`reject_qos2_publish` and `downgrade_qos2_subscribe`; 5.0: 3.2.2-9, -11, -12."""
+    with Broker(broker.kind, mqtt="reject_qos2_publish: true, downgrade_qos2_subscribe: true") as own:
+        with Device(own, version, fresh("c")) as device:
+            equal(device.subscribe(("a", 2)), [1], "granted")
+            device.publish("a", b"x", qos=1)
+            equal(device.message().qos, 1, "QoS")
+            device.send(packets.publish(version, "a", b"", qos=2))
+            equal(device.end_reason(), 0x9B if version == V5 else None, "reason")
+        told = refused(own, version, packets.connect(version, fresh("c"), will=packets.Will("a", qos=2)))
+        # nats-server has a code of its own for it in 3.1.1.
+        check(told in ((0x9B,) if version == V5 else (5, 0x10)), f"told {told}")
+
+
+@case(GROUP, *BOTH, nats=True)
+def no_more_than_max_ack_pending_is_under_way(broker, version):
+    """The option of 3.1.1; in 5.0 as low as it or as the client says."""
+    topic = fresh("t")
+    with Broker(broker.kind, mqtt="max_ack_pending: 4") as own:
+        with Device(own, version, fresh("c")) as sender, Device(own, version, fresh("c")) as listener:
+            listener.subscribed((topic, 1))
+            for number in range(20):
+                sender.publish(topic, b"%d" % number, qos=1)
+            waiting = [listener.message(acknowledges=False) for _ in range(4)]
+            listener.ping()
+            got = []
+            while len(got) < 20:
+                first = waiting.pop(0)
+                got.append(first.payload)
+                listener.acknowledge(first)
+                if len(got) + len(waiting) < 20:
+                    waiting.append(listener.message(acknowledges=False))
+            equal(got, [b"%d" % number for number in range(20)], "messages")
+
+
+@case(GROUP, *BOTH, nats=True)
+def payloads_have_a_limit(broker, version):
+    """`max_payload` of the server."""
+    with Broker(broker.kind, more="max_payload: 1000") as own:
+        with Device(own, version, fresh("c")) as device:
+            device.subscribed("a")
+            device.publish("a", b"x" * 900)
+            equal(len(device.message().payload), 900, "bytes")
+            with contextlib.suppress(Closed):
+                device.publish("a", b"x" * 2000)
+            reason = device.end_reason()
+            check(reason in ((0x95, 0x81, 0x97) if version == V5 else (None,)), f"told {reason}")
+
+
+def certificate(folder: str) -> tuple[str, str]:
+    """One that is its own authority: its file, and that of its key."""
+    files = os.path.join(folder, "server.pem"), os.path.join(folder, "server.key")
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    command += ["-days", "30", "-subj", "/CN=server", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    command += ["-addext", "basicConstraints=critical,CA:FALSE", "-keyout", files[1], "-out", files[0]]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    return files
+
+
+class Secure(Device):
+    """A device whose bytes are within TLS."""
+
+    def __init__(self, broker, version, client_id, context: ssl.SSLContext):
+        self.context = context
+        super().__init__(broker, version, client_id)
+
+    def send(self, data: bytes):
+        if not isinstance(self.socket, ssl.SSLSocket):
+            self.socket = self.context.wrap_socket(self.socket, server_hostname="localhost")
+        super().send(data)
+
+
+@case(GROUP, *BOTH, nats=True)
+def it_works_within_tls(broker, version):
+    topic = fresh("t")
+    own = Broker(broker.kind)
+    pem, key = certificate(own.folder.name)
+    with open(own.config, encoding="utf-8") as file:
+        text = file.read()
+    with open(own.config, "w", encoding="utf-8") as file:
+        tls = f'mqtt {{ tls {{ cert_file: "{pem}", key_file: "{key}", timeout: 10 }},'
+        file.write(text.replace("mqtt {", tls))
+    with own:
+        context = ssl.create_default_context(cafile=pem)
+        with Secure(own, version, fresh("c"), context) as device:
+            device.subscribed((topic, 1))
+            for size in (0, 100, 20_000, 500_000):
+                device.publish(topic, b"x" * size, qos=1)
+                equal(len(device.message().payload), size, "bytes")
+            device.leave()
+        # Plain bytes are no handshake.
+        with Unconnected(own, version) as plain:
+            plain.send(packets.connect(version, fresh("c")))
+            plain.until_closed()

@@ -1,0 +1,37 @@
+"""Clients in other languages: MQTT.js and rumqttc, each a program that plays its own cases."""
+
+import os
+import subprocess
+
+from harness.report import check
+from mqtt.case import case
+
+GROUP = "programs"
+
+INTEROP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+SECONDS_MAX = 300
+
+
+def play(broker, folder: str, *command: str):
+    """Its lines are shown; it fails with the first that failed, or without its last one."""
+    done = subprocess.run(
+        command, cwd=os.path.join(INTEROP, folder), env=broker.environment(), capture_output=True, text=True,
+        timeout=SECONDS_MAX,
+    )
+    lines = done.stdout.splitlines()
+    for line in lines:
+        print(f"      {line}", flush=True)
+    failed = [line for line in lines if line.startswith("FAIL")]
+    check(not failed, f"{len(failed)} failed: {failed[:3]}")
+    ended = lines and lines[-1].startswith("end ") and not lines[-1].startswith("end   MQTT.js: 0 ")
+    check(ended and done.returncode == 0, f"it ended early: {done.stderr[-500:]}")
+
+
+@case(GROUP)
+def mqtt_js(broker):
+    play(broker, "javascript", "node", "mqtt.mjs")
+
+
+@case(GROUP)
+def rumqttc(broker):
+    play(broker, "rust", os.path.join("target", "debug", "fanline-interop"), "mqtt")

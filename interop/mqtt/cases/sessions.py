@@ -1,0 +1,286 @@
+"""What a server keeps of a client that is away."""
+
+from harness.report import check, equal
+from mqtt import packets
+from mqtt.case import BOTH, case, differs
+from mqtt.device import Device, fresh, kept
+from mqtt.packets import PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL, V4, V5
+
+GROUP = "sessions"
+
+
+def begin(broker, version, *filters, client_id="") -> str:
+    """A session with these subscriptions, whose client is away; its id."""
+    client_id = client_id or fresh("c")
+    with Device(broker, version, client_id, **kept(version)) as device:
+        equal(device.connack.session_present, 0, "session present of a new one")
+        device.subscribed(*filters)
+        device.leave()
+    return client_id
+
+
+def resume(broker, version, client_id) -> Device:
+    device = Device(broker, version, client_id, **kept(version))
+    equal(device.connack.session_present, 1, "session present")
+    return device
+
+
+@case(GROUP, *BOTH)
+def messages_wait_for_a_client_who_is_away(broker, version):
+    """MQTT-3.1.2-5, -23, 4.5.0-1 (3.1.1: 3.1.2-4, -5): in order, with their QoS."""
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 2))
+    with Device(broker, version, fresh("c")) as sender:
+        for number in range(100):
+            sender.publish(topic, b"%d" % number, qos=1 + number % 2)
+        with resume(broker, version, client_id) as device:
+            found = [device.message() for _ in range(100)]
+            equal([packet.payload for packet in found], [b"%d" % n for n in range(100)], "messages")
+            equal([packet.qos for packet in found], [1 + n % 2 for n in range(100)], "QoS")
+            check(not any(packet.dup for packet in found), "DUP of a first delivery")
+            # Subscriptions go on as well.
+            sender.publish(topic, b"now", qos=1)
+            equal(device.message().payload, b"now", "message")
+            device.leave()
+    with resume(broker, version, client_id) as device:
+        device.ping()
+
+
+@case(GROUP, *BOTH)
+def a_clean_start_forgets(broker, version):
+    """MQTT-3.1.2-4, 3.2.2-2 (3.1.1: 3.1.2-6, 3.2.2-1), 4.1.0-2."""
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 1))
+    with Device(broker, version, fresh("c")) as sender:
+        sender.publish(topic, b"before", qos=1)
+        with Device(broker, version, client_id) as device:
+            equal(device.connack.session_present, 0, "session present")
+            device.subscribed((topic + "/other", 1))
+            sender.publish(topic, b"nobody's", qos=1)
+            sender.publish(topic + "/other", b"mine", qos=1)
+            equal(device.message().payload, b"mine", "the first message")
+            device.leave()
+    # It ended with its connection, too.
+    with Device(broker, version, client_id, **kept(version)) as device:
+        equal(device.connack.session_present, 0, "session present of the next one")
+        device.leave(**({"session_expiry": 0} if version == V5 else {}))
+
+
+LATE = differs(nats="sends it again when ack_wait has passed")
+
+
+@case(GROUP, *BOTH, differs=LATE)
+def what_was_not_acknowledged_comes_again(broker, version):
+    """MQTT-4.4.0-1, 3.3.1-1, 4.6: same identifiers, same order, DUP set."""
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 2))
+    with Device(broker, version, fresh("c")) as sender:
+        for number in range(10):
+            sender.publish(topic, b"%d" % number, qos=1 + number % 2)
+    device = resume(broker, version, client_id)
+    first = [device.expect(PUBLISH) for _ in range(10)]
+    # The first one is done with, the others stay.
+    device.acknowledge(first[0])
+    device.ping()
+    device.reset()
+    with resume(broker, version, client_id) as device:
+        again = [device.message(acknowledges=False) for _ in range(9)]
+        wanted = [(packet.packet_id, packet.payload, packet.qos, True) for packet in first[1:]]
+        found = [(packet.packet_id, packet.payload, packet.qos, packet.dup) for packet in again]
+        equal(found, wanted, "again")
+        for packet in again:
+            device.acknowledge(packet)
+        device.ping()
+        device.leave()
+    with resume(broker, version, client_id) as device:
+        device.ping()
+
+
+@case(GROUP, *BOTH, differs=differs(fanline="may send the PUBREL again"))
+def a_completed_message_does_not_come_again(broker, version):
+    """4.3.3: neither it nor its PUBREL, behind a PUBCOMP and a PING that was answered."""
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 2))
+    with Device(broker, version, fresh("c")) as sender:
+        sender.publish(topic, b"x", qos=2)
+        device = resume(broker, version, client_id)
+        device.message()
+        device.ping()
+        device.reset()
+        sender.publish(topic, b"y", qos=2)
+    with resume(broker, version, client_id) as device:
+        equal(device.message().payload, b"y", "the first message")
+        device.leave()
+
+
+@case(GROUP, *BOTH, differs=LATE)
+def a_pubrel_that_was_not_completed_comes_again(broker, version):
+    """MQTT-4.4.0-1, 4.3.3-5, -6: PUBREL with its identifier, and the message not at all."""
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 2))
+    with Device(broker, version, fresh("c")) as sender:
+        sender.publish(topic, b"x", qos=2)
+    device = resume(broker, version, client_id)
+    found = device.expect(PUBLISH)
+    device.send(packets.answer(PUBREC, found.packet_id))
+    equal(device.expect(PUBREL).packet_id, found.packet_id, "PUBREL")
+    device.reset()
+    with resume(broker, version, client_id) as device:
+        equal(device.expect(PUBREL).packet_id, found.packet_id, "PUBREL again")
+        device.send(packets.answer(PUBCOMP, found.packet_id))
+        device.ping()
+        device.leave()
+    with resume(broker, version, client_id) as device:
+        device.ping()
+
+
+@case(GROUP, *BOTH)
+def a_message_that_was_received_is_released_later(broker, version):
+    """MQTT-4.3.3-10, -11: its PUBREL comes on another connection, and its PUBLISH again before that."""
+    topic, client_id = fresh("t"), fresh("c")
+    with Device(broker, version, fresh("c")) as listener:
+        listener.subscribed((topic, 2))
+        device = Device(broker, version, client_id, **kept(version))
+        device.send(packets.publish(version, topic, b"once", qos=2, packet_id=77))
+        device.expect(PUBREC)
+        device.reset()
+        device = resume(broker, version, client_id)
+        device.send(packets.publish(version, topic, b"once", qos=2, packet_id=77, dup=True))
+        equal(device.expect(PUBREC).packet_id, 77, "PUBREC")
+        device.reset()
+        device = resume(broker, version, client_id)
+        device.send(packets.answer(PUBREL, 77))
+        equal(device.expect(PUBCOMP).packet_id, 77, "PUBCOMP")
+        device.publish(topic, b"last", qos=2)
+        equal(listener.payloads(2), [b"once", b"last"], "messages")
+        device.leave()
+
+
+@case(GROUP, *BOTH)
+def a_puback_that_got_lost_is_sent_again(broker, version):
+    """MQTT-4.3.2-4: the client did not see it, and publishes again."""
+    topic, client_id = fresh("t"), fresh("c")
+    with Device(broker, version, fresh("c")) as listener:
+        listener.subscribed((topic, 1))
+        device = Device(broker, version, client_id, **kept(version))
+        device.send(packets.publish(version, topic, b"x", qos=1, packet_id=5))
+        equal(listener.message().payload, b"x", "message")
+        device.reset()
+        device = resume(broker, version, client_id)
+        device.send(packets.publish(version, topic, b"x", qos=1, packet_id=5, dup=True))
+        equal(device.expect(PUBACK).packet_id, 5, "PUBACK")
+        device.leave()
+
+
+@case(GROUP, *BOTH)
+def what_was_unsubscribed_stays_so(broker, version):
+    """MQTT-3.10.4-1, in a session."""
+    stays, goes = fresh("t"), fresh("t")
+    client_id = begin(broker, version, (stays, 1), (goes, 1))
+    with resume(broker, version, client_id) as device:
+        device.unsubscribe(goes)
+        device.leave()
+    with Device(broker, version, fresh("c")) as sender:
+        for topic in (goes, stays):
+            sender.publish(topic, b"", qos=1)
+    with resume(broker, version, client_id) as device:
+        equal(device.message().topic, stays, "the first message")
+        device.ping()
+        device.leave()
+
+
+@case(GROUP, *BOTH)
+def a_session_is_one_clients_own(broker, version):
+    """MQTT-3.1.3-2: ids differ by their case, and by anything else."""
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 1), client_id=fresh("own-") + "-id")
+    for other in (client_id.upper(), client_id + "x", client_id[:-1]):
+        with Device(broker, version, other, **kept(version)) as device:
+            equal(device.connack.session_present, 0, f"session present of {other}")
+            device.leave(**({"session_expiry": 0} if version == V5 else {}))
+    with resume(broker, version, client_id) as device:
+        device.leave()
+
+
+@case(GROUP, *BOTH)
+def it_lives_through_an_orderly_restart(broker, version):
+    """MQTT-3.1.2-23, 3.1.2-4 of 3.1.1; retained messages too."""
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 1))
+    with Device(broker, version, fresh("c")) as sender:
+        for number in range(20):
+            sender.publish(topic, b"%d" % number, qos=1)
+        sender.publish(topic + "/kept", b"kept", qos=1, retain=True)
+    broker.restart()
+    with resume(broker, version, client_id) as device:
+        equal(device.payloads(20), [b"%d" % n for n in range(20)], "messages")
+        device.subscribed(topic + "/kept")
+        equal(device.message().payload, b"kept", "retained")
+        device.leave()
+
+
+@case(GROUP, V5)
+def it_ends_as_it_says(broker, version):
+    """MQTT-4.1.0-2, 3.1.2-23: at once without an expiry; after its seconds; as DISCONNECT says."""
+    def present(client_id, clean=False, leaves=None, **properties) -> int:
+        device = Device(broker, version, client_id, clean=clean, properties_=properties)
+        device.leave(0 if leaves is not None else None, **(leaves or {}))
+        return device.connack.session_present
+
+    def clock():
+        with Device(broker, version, fresh("c"), keep_alive=2) as device:
+            device.until_end()
+
+    none = fresh("c")
+    equal([present(none), present(none)], [0, 0], "without an expiry")
+    short = fresh("c")
+    present(short, session_expiry=1)
+    clock()
+    equal(present(short, session_expiry=1), 0, "after its second")
+    long = fresh("c")
+    # Not a clean start either, and the last 0xFFFFFFFF is for ever.
+    equal([present(long, True, session_expiry=100), present(long, session_expiry=0xFFFF_FFFF)], [0, 1], "with an expiry")
+    equal(present(long, session_expiry=100), 1, "for ever")
+    equal(present(long, session_expiry=100, leaves={"session_expiry": 0}), 1, "when it takes leave")
+    equal(present(long), 0, "after a leave for good")
+    equal(present(long, session_expiry=1, leaves={"session_expiry": 100}), 0, "a new one")
+    clock()
+    equal(present(long), 1, "that was made longer")
+
+
+@case(GROUP, V4)
+def qos_0_may_be_lost_and_nothing_else(broker, version):
+    """3.1.1 MQTT-3.1.2-5: of what came while it was away."""
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 1))
+    with Device(broker, version, fresh("c")) as sender:
+        for number in range(10):
+            sender.publish(topic, b"%d" % number, qos=number % 2)
+    with resume(broker, version, client_id) as device:
+        found = []
+        while b"9" not in found:
+            found.append(device.message().payload)
+        equal([payload for payload in found if int(payload) % 2], [b"1", b"3", b"5", b"7", b"9"], "of QoS 1")
+        device.leave()
+
+
+@case(GROUP, V5)
+def a_shared_message_stays_with_whom_it_was_sent_to(broker, version):
+    """MQTT-4.8.2-4: one of QoS 2 that was begun is completed with the same client."""
+    topic, group = fresh("t"), fresh("g")
+    client_id = begin(broker, version, (f"$share/{group}/{topic}", 2))
+    device = resume(broker, version, client_id)
+    with Device(broker, version, fresh("c")) as sender:
+        sender.publish(topic, b"x", qos=2)
+        found = device.expect(PUBLISH)
+        device.send(packets.answer(PUBREC, found.packet_id))
+        device.expect(PUBREL)
+        with Device(broker, version, fresh("c")) as member:
+            member.subscribed((f"$share/{group}/{topic}", 2))
+            device.reset()
+            device = resume(broker, version, client_id)
+            equal(device.expect(PUBREL).packet_id, found.packet_id, "PUBREL")
+            device.send(packets.answer(PUBCOMP, found.packet_id))
+            device.ping()
+            member.ping()
+            device.leave()

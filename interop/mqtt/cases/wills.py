@@ -1,0 +1,240 @@
+"""Wills: sent when, and only when, they must be."""
+
+import time
+
+from harness.report import check, equal
+from mqtt import packets
+from mqtt.case import BOTH, case, differs
+from mqtt.device import Device, fresh, kept
+from mqtt.packets import V5, Will
+
+GROUP = "wills"
+
+WITH_WILL = 0x04
+
+
+class Watcher(Device):
+    """Somebody who hears wills, and something after them to know that there was none."""
+
+    def __init__(self, broker, version):
+        super().__init__(broker, version, fresh("c"))
+        self.broker, self.topic = broker, fresh("will")
+        self.subscribed((self.topic, 2))
+
+    def device(self, will: dict | None = None, client_id=None, **options) -> Device:
+        will = Will(self.topic, **(will or {}))
+        return Device(self.broker, self.version, client_id or fresh("c"), will=will, **options)
+
+    def hears(self, payload=b"gone"):
+        found = self.message()
+        equal(found.payload, payload, "the will")
+        return found
+
+    def hears_nothing(self):
+        """What comes next is what it says itself. A will is sent as its connection ends, and those who waited
+        for that end come here: a moment later it would be here as well."""
+        time.sleep(0.2)
+        self.publish(self.topic, b"nothing", qos=1)
+        equal(self.message().payload, b"nothing", "where no will is due")
+
+
+@case(GROUP, *BOTH)
+def one_who_takes_leave_has_none(broker, version):
+    """MQTT-3.14.4-3, 3.1.2-10."""
+    with Watcher(broker, version) as watcher:
+        watcher.device().leave()
+        watcher.hears_nothing()
+
+
+@case(GROUP, *BOTH)
+def one_who_is_gone_has_one(broker, version):
+    """MQTT-3.1.2-7, -8: the connection is closed, or reset, without a DISCONNECT."""
+    with Watcher(broker, version) as watcher:
+        watcher.device().close()
+        watcher.hears()
+        watcher.device().reset()
+        watcher.hears()
+        watcher.hears_nothing()
+
+
+@case(GROUP, *BOTH)
+def one_who_falls_silent_has_one(broker, version):
+    """MQTT-3.1.2-22, 3.1.2-8."""
+    with Watcher(broker, version) as watcher:
+        with watcher.device(keep_alive=1) as device:
+            device.until_end()
+            watcher.hears()
+        watcher.hears_nothing()
+
+
+@case(GROUP, *BOTH, differs=differs(mosquitto="sends none"))
+def one_who_breaks_the_protocol_has_one(broker, version):
+    """MQTT-3.1.2-8: the server closed the connection because of an error."""
+    with Watcher(broker, version) as watcher:
+        with watcher.device() as device:
+            device.send(packets.packet(0x36, packets.text("a"), packets.two(1)))
+            device.until_end()
+            watcher.hears()
+        with watcher.device() as device:
+            device.send(packets.connect(version, device.client_id))
+            device.until_end()
+            watcher.hears()
+        watcher.hears_nothing()
+
+
+@case(GROUP, *BOTH, differs=differs(nats="sends none", mosquitto="sends none in 3.1.1"))
+def one_whose_id_is_taken_over_has_one(broker, version):
+    """MQTT-3.1.4-3: that connection is closed, and not by its client."""
+    client_id = fresh("c")
+    with Watcher(broker, version) as watcher:
+        old = watcher.device(client_id=client_id)
+        new = Device(broker, version, client_id)
+        old.until_end()
+        watcher.hears()
+        new.leave()
+        watcher.hears_nothing()
+        old.close()
+
+
+@case(GROUP, *BOTH)
+def one_who_was_refused_has_none(broker, version):
+    """3.1.2.5: only if the CONNECT is accepted."""
+    from mqtt.device import Unconnected
+
+    with Watcher(broker, version) as watcher:
+        with Unconnected(broker, version) as stranger:
+            stranger.send(packets.connect(version, fresh("c"), will=Will(watcher.topic), flags=0x01))
+            stranger.until_end()
+        watcher.hears_nothing()
+
+
+@case(GROUP, *BOTH)
+def one_without_the_flag_has_none(broker, version):
+    """3.1.1 MQTT-3.1.2-12."""
+    with Watcher(broker, version) as watcher:
+        client_id = fresh("c")
+        watcher.device(client_id=client_id).leave()
+        Device(broker, version, client_id).close()
+        watcher.hears_nothing()
+
+
+@case(GROUP, *BOTH)
+def it_has_its_qos_and_payload(broker, version):
+    """3.1.2.6, 3.1.3.4; nobody publishes it twice."""
+    with Watcher(broker, version) as watcher:
+        for qos in range(3):
+            payload = bytes(range(256)) * qos
+            watcher.device({"qos": qos, "payload": payload}).reset()
+            equal(watcher.hears(payload).qos, qos, "QoS")
+        watcher.hears_nothing()
+
+
+@case(GROUP, *BOTH)
+def it_is_retained_if_it_says_so(broker, version):
+    """MQTT-3.1.2-14, -15 (3.1.1: 3.1.2-16, -17)."""
+    with Watcher(broker, version) as watcher:
+        watcher.device({"payload": b"not kept", "qos": 1}).reset()
+        watcher.hears(b"not kept")
+        with Device(broker, version, fresh("c")) as later:
+            later.subscribed((watcher.topic, 1))
+            watcher.hears_nothing()
+            equal(later.message().payload, b"nothing", "what comes later")
+        watcher.device({"payload": b"kept", "retain": True, "qos": 1}).reset()
+        equal(watcher.hears(b"kept").retain, False, "RETAIN where it comes at once")
+        with Device(broker, version, fresh("c")) as later:
+            later.subscribed((watcher.topic, 1))
+            found = later.message()
+            equal((found.payload, found.retain), (b"kept", True), "retained")
+
+
+@case(GROUP, *BOTH)
+def it_waits_for_those_who_are_away(broker, version):
+    """4.5: a will is a message like others."""
+    client_id = fresh("c")
+    with Watcher(broker, version) as watcher:
+        away = Device(broker, version, client_id, **kept(version))
+        away.subscribed((watcher.topic, 1))
+        away.leave()
+        watcher.device({"qos": 1}).reset()
+        watcher.hears()
+        with Device(broker, version, client_id, **kept(version)) as back:
+            equal(back.message().payload, b"gone", "the will")
+
+
+@case(GROUP, V5, differs=differs(mosquitto="sends it with 0x04 alone"))
+def a_reason_of_its_own_asks_for_it(broker, version):
+    """5.0, 3.14.2.1: DISCONNECT with 0x04, and with any other but 0."""
+    with Watcher(broker, version) as watcher:
+        watcher.device().leave(WITH_WILL)
+        watcher.hears()
+        watcher.device().leave(0x82)
+        watcher.hears()
+        watcher.hears_nothing()
+
+
+@case(GROUP, V5)
+def its_properties_come_with_it(broker, version):
+    """MQTT-3.1.3-10; the delay is not one that others see."""
+    with Watcher(broker, version) as watcher:
+        sent = {"content_type": "text/x", "response_topic": "r", "correlation_data": b"\0\1", "payload_format": 1}
+        pairs = [*sent.items(), ("user", ("b", "1")), ("user", ("a", "2")), ("user", ("b", "3")), ("message_expiry", 500)]
+        watcher.device({"properties": pairs}).reset()
+        found = watcher.hears()
+        equal({name: found.property(name) for name in sent}, sent, "properties")
+        equal(found.all("user"), [("b", "1"), ("a", "2"), ("b", "3")], "user properties")
+        check(0 < found.property("message_expiry") <= 500, "no expiry")
+
+
+@case(GROUP, V5, differs=differs(mosquitto="waits longer than the session lasts"))
+def it_waits_as_long_as_it_says(broker, version):
+    """MQTT-3.1.2-8: after the delay, or with the end of the session, whichever is first."""
+    with Watcher(broker, version) as watcher:
+        watcher.device({"properties": {"will_delay": 2}}, **kept(version)).reset()
+        watcher.hears_nothing()
+        watcher.hears()
+        # The session ends with the connection, and with it the delay.
+        watcher.device({"properties": {"will_delay": 1000}}).reset()
+        watcher.hears()
+        watcher.device({"properties": {"will_delay": 1000}}, clean=False, properties_={"session_expiry": 1}).reset()
+        watcher.hears()
+
+
+@case(GROUP, V5)
+def one_who_comes_back_in_time_has_none(broker, version):
+    """MQTT-3.1.3-9."""
+    client_id = fresh("c")
+    with Watcher(broker, version) as watcher:
+        watcher.device({"properties": {"will_delay": 2}}, client_id=client_id, **kept(version)).reset()
+        back = Device(broker, version, client_id, **kept(version))
+        equal(back.connack.session_present, 1, "session present")
+        with Device(broker, version, fresh("c"), keep_alive=2) as clock:
+            clock.until_end()
+        watcher.hears_nothing()
+        back.leave()
+
+
+@case(GROUP, V5, differs=differs(mosquitto="sends none"))
+def a_session_that_is_thrown_away_has_its_will_sent(broker, version):
+    """5.0, 3.1.2.5: a new client with clean start ends the session, and the delay with it."""
+    client_id = fresh("c")
+    with Watcher(broker, version) as watcher:
+        watcher.device({"properties": {"will_delay": 1000}}, client_id=client_id, **kept(version)).reset()
+        watcher.hears_nothing()
+        new = Device(broker, version, client_id)
+        equal(new.connack.session_present, 0, "session present")
+        watcher.hears()
+        new.leave()
+
+
+@case(GROUP, V5, differs=differs(fanline="sends it"))
+def a_will_goes_to_others_of_its_own_session_rules(broker, version):
+    """MQTT-3.8.3-3: the client that has gone is its publisher, so No Local holds it back."""
+    client_id, topic = fresh("c"), fresh("t")
+    device = Device(broker, version, client_id, will=Will(topic, qos=1), **kept(version))
+    device.subscribed((topic, 0x04 | 1))
+    device.reset()
+    with Watcher(broker, version) as watcher:
+        back = Device(broker, version, client_id, **kept(version))
+        watcher.publish(topic, b"another's", qos=1)
+        equal(back.message().payload, b"another's", "the first message")
+        back.leave(0, session_expiry=0)
