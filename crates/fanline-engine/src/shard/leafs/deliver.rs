@@ -4,7 +4,7 @@ use slab::Slab;
 
 use super::super::deliver::Message;
 use super::super::session::{Session, SessionId};
-use super::super::{Random, Shard};
+use super::super::{Pending, Random, Shard};
 use super::{Leafs, Picked};
 use crate::access::AccountId;
 use crate::leaf::write_head;
@@ -76,31 +76,43 @@ impl Shard {
                 picked[at].groups.push(b' ');
             }
         }
-        for Picked {
-            session: id,
-            groups,
-        } in picked.iter()
-        {
-            let session = &mut sessions[*id as usize];
-            pending.mark_dirty(*id, session);
-            let before = session.out.pending_bytes();
-            let takes_headers = session.takes_headers;
-            write(
-                &mut session.out,
-                route,
-                message,
-                groups,
-                takes_headers,
-                line,
-            );
-            session.out_msgs += 1;
-            session.out_bytes += message.payload_bytes() as u64;
-            pending.count_produced(*id, session, before);
-            if pending.traces {
-                pending.trace_sent(SessionId::from_index(*id as usize), line);
-            }
+        for one in picked.iter() {
+            queue(one, sessions, pending, route, message, line);
         }
         !picked.is_empty()
+    }
+}
+
+/// Queues the message for a leaf that was picked.
+fn queue(
+    picked: &Picked,
+    sessions: &mut Slab<Session>,
+    pending: &mut Pending,
+    route: &Route,
+    message: &Message<'_>,
+    line: &mut Vec<u8>,
+) {
+    let Picked {
+        session: id,
+        groups,
+    } = picked;
+    let session = &mut sessions[*id as usize];
+    pending.mark_dirty(*id, session);
+    let before = session.out.pending_bytes();
+    let takes_headers = session.takes_headers;
+    write(
+        &mut session.out,
+        route,
+        message,
+        groups,
+        takes_headers,
+        line,
+    );
+    session.out_msgs += 1;
+    session.out_bytes += message.payload_bytes() as u64;
+    pending.count_produced(*id, session, before);
+    if pending.traces {
+        pending.trace_sent(SessionId::from_index(*id as usize), line);
     }
 }
 
