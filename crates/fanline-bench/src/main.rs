@@ -5,6 +5,7 @@
 //!
 //! - `core`: the server against nats-server.
 //! - `jetstream`: what both keep, on disk and in memory, against nats-server.
+//! - `interest-simulation`: lines and messages that cross links between hubs and a thousand leafs, counted.
 //! - `transports`: the server over TLS and WebSocket, against nats-server.
 //! - `micro`: the engine's parts on one core.
 //! - `replay`: the library's subjects in the grid of RxPerfTests, messages 1,000 to 1,000,000 by
@@ -32,6 +33,7 @@ mod comparison;
 mod core_nats;
 mod generator;
 mod hubs;
+mod interest;
 mod jetstream;
 mod jvm;
 mod micro;
@@ -70,6 +72,12 @@ enum Command {
     Jetstream(jetstream::Arguments),
     /// TLS and WebSocket against nats-server: throughput, handshakes
     Transports(transports::Arguments),
+    /// What it takes to tell a thousand leafs what the others want: counted, nothing is sent
+    ///
+    /// A world is drawn from a seed: who wants what. Then lines and messages are counted that would cross
+    /// links: until everybody knows, for each subscription that comes or goes, and for each message, by what
+    /// hubs tell their leafs of each other. docs/decisions has the figures of the default world.
+    InterestSimulation(interest::Arguments),
     /// The engine's parts on one core: matcher, parser, shard; time and allocations
     Micro(micro::Arguments),
     /// Hubs: a broadcast to 64 to 100,000 consumers, against other crates and Pekko; merge, partition
@@ -132,6 +140,7 @@ fn main() -> Result<()> {
             transports::run(&arguments)
         }
         Command::Hubs(arguments) => hubs::run(&arguments),
+        Command::InterestSimulation(arguments) => interest::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Schedulers(arguments) => schedulers::run(&arguments),
