@@ -180,6 +180,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         interest: AtomicU64::new(0),
         keeper: OnceLock::new(),
         checks: Checks::default(),
+        sync_times: Arc::default(),
         resolver: OnceLock::new(),
         started: Instant::now(),
         events: OnceLock::new(),

@@ -7,6 +7,7 @@ mod at_rest;
 mod bridge;
 mod churn;
 mod configuration;
+mod dashboard;
 mod embedding;
 mod errors;
 mod jetstream;
