@@ -5,8 +5,9 @@
 //!
 //! - `core`: the server against nats-server.
 //! - `jetstream`: what both keep, on disk and in memory, against nats-server.
-//! - `interest-simulation`: lines and messages that cross links between hubs and a thousand leafs, counted.
 //! - `transports`: the server over TLS and WebSocket, against nats-server.
+//! - `interest-simulation`: lines and messages that cross links between hubs and a thousand leafs, counted.
+//! - `leaf`: a leaf link to nats-server, with Fanline and with nats-server as the leaf.
 //! - `micro`: the engine's parts on one core.
 //! - `replay`: the library's subjects in the grid of RxPerfTests, messages 1,000 to 1,000,000 by
 //!   subscribers 1 to 16, each flavour in both forms, beside a limit written by hand for just that load
@@ -17,8 +18,6 @@
 //!   receive, beside a floor written by hand (`hubs/floor.rs`) and with `--rivals` beside tokio's
 //!   broadcast, async-broadcast, asyncband and Pekko; joining, memory, slowness and latency; the merge
 //!   and the partition hub beside tokio's mpsc. A run that was ended goes on with `--resume`.
-//! - `bridge`: a subject that is bound to a server, beside one that is not, and a raw socket.
-//! - `all`: all of these, into one report.
 //! - `schedulers`: values onto another thread, beside floors written by hand (`schedulers/floors.rs`)
 //!   and RxJava, with what others have reported in columns of their own.
 //!
@@ -26,9 +25,7 @@
 //! RxJava has one for each kind of load (`rxjava.rs`). What is measured here is compiled ahead, what runs there is
 //! compiled while it runs: it gets a warm-up of its own, before the first turn and before each load.
 
-mod all;
 mod allocations;
-mod bridge;
 mod comparison;
 mod core_nats;
 mod generator;
@@ -36,6 +33,7 @@ mod hubs;
 mod interest;
 mod jetstream;
 mod jvm;
+mod leaf;
 mod micro;
 mod replay;
 mod report;
@@ -59,19 +57,17 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Every table, into one report: BENCHMARKS.md
-    ///
-    /// Takes about an hour with rivals. `--resume` goes on where a run was ended: a table that is there
-    /// already is not measured again.
-    All(all::Arguments),
-    /// A subject that is bound to a server: in process, to the wire, there and back
-    Bridge(bridge::Arguments),
     /// Core NATS against nats-server: throughput, request/reply, memory
     Core(core_nats::Arguments),
     /// JetStream against nats-server: publishing, consuming, key-value, recovery, disk and memory
     Jetstream(jetstream::Arguments),
     /// TLS and WebSocket against nats-server: throughput, handshakes
     Transports(transports::Arguments),
+    /// A leaf link to nats-server: messages, requests, interest, mirrors; against a nats-server leaf
+    ///
+    /// The hub is nats-server in all rows; the leaf is one of the two. What is told of CPU and memory is
+    /// the leaf's.
+    Leaf(leaf::Arguments),
     /// What it takes to tell a thousand leafs what the others want: counted, nothing is sent
     ///
     /// A world is drawn from a seed: who wants what. Then lines and messages are counted that would cross
@@ -125,8 +121,6 @@ enum Command {
 
 fn main() -> Result<()> {
     match Arguments::parse().command {
-        Command::All(arguments) => all::run(&arguments),
-        Command::Bridge(arguments) => bridge::run(&arguments),
         Command::Core(arguments) => {
             servers::process::end_children_on_signals()?;
             core_nats::run(&arguments)
@@ -140,6 +134,10 @@ fn main() -> Result<()> {
             transports::run(&arguments)
         }
         Command::Hubs(arguments) => hubs::run(&arguments),
+        Command::Leaf(arguments) => {
+            servers::process::end_children_on_signals()?;
+            leaf::run(&arguments)
+        }
         Command::InterestSimulation(arguments) => interest::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),

@@ -166,7 +166,7 @@ fn report(programs: &[Program; 2], all: &[Measured], rounds: u32, time: Duration
          acknowledges what the system has and syncs the disk every two minutes, while Fanline acknowledges \
          what is on the disk: compare the rows on disk with that in mind.\n\n\
          Again: `fanline bench compare`. With a faster generator, more loads, the library, and rivals other than \
-         nats-server, from the sources: `cargo run --release -p fanline-bench -- all`.\n"
+         nats-server, from the sources: `cargo run --release -p fanline-bench -- core`.\n"
     );
     text
 }
