@@ -2,6 +2,7 @@
 
 pub(crate) mod cost;
 pub(crate) mod one_core;
+pub(crate) mod site;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -68,13 +69,18 @@ impl Comparison {
         })
     }
 
+    /// nats-server, for a part in which both are compared beside it.
+    pub(crate) fn nats_server(&self) -> Result<Program> {
+        binaries::nats_server(self.nats_server.as_deref())
+    }
+
     fn programs(&self) -> Result<Vec<Program>> {
         let wanted = System::ALL
             .into_iter()
             .filter(|system| self.only.is_none_or(|only| only == *system));
         wanted
             .map(|system| match system {
-                System::Nats => binaries::nats_server(self.nats_server.as_deref()),
+                System::Nats => self.nats_server(),
                 System::Fanline => binaries::fanline(self.fanline.as_deref(), self.shards),
             })
             .collect()

@@ -9,6 +9,7 @@ pub(crate) mod consume;
 pub(crate) mod frames;
 pub(crate) mod idle;
 pub(crate) mod incoming;
+pub(crate) mod interest;
 pub(crate) mod jetstream;
 pub(crate) mod poller;
 pub(crate) mod receive;

@@ -2,17 +2,16 @@
 
 mod measure;
 mod rows;
-mod site;
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
 
+use crate::comparison::site::Site;
 use crate::comparison::{Comparison, choose};
 use crate::report;
 use rows::{ROWS, Row};
-use site::Site;
 
 const TITLE: &str = "JetStream: Fanline beside nats-server";
 

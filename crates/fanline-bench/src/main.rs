@@ -5,8 +5,9 @@
 //!
 //! - `core`: the server against nats-server.
 //! - `jetstream`: what both keep, on disk and in memory, against nats-server.
-//! - `interest-simulation`: lines and messages that cross links between hubs and a thousand leafs, counted.
 //! - `transports`: the server over TLS and WebSocket, against nats-server.
+//! - `interest-simulation`: lines and messages that cross links between hubs and a thousand leafs, counted.
+//! - `leaf`: a leaf link to nats-server, with Fanline and with nats-server as the leaf.
 //! - `micro`: the engine's parts on one core.
 //! - `replay`: the library's subjects in the grid of RxPerfTests, messages 1,000 to 1,000,000 by
 //!   subscribers 1 to 16, each flavour in both forms, beside a limit written by hand for just that load
@@ -32,6 +33,7 @@ mod hubs;
 mod interest;
 mod jetstream;
 mod jvm;
+mod leaf;
 mod micro;
 mod replay;
 mod report;
@@ -61,6 +63,11 @@ enum Command {
     Jetstream(jetstream::Arguments),
     /// TLS and WebSocket against nats-server: throughput, handshakes
     Transports(transports::Arguments),
+    /// A leaf link to nats-server: messages, requests, interest, mirrors; against a nats-server leaf
+    ///
+    /// The hub is nats-server in all rows; the leaf is one of the two. What is told of CPU and memory is
+    /// the leaf's.
+    Leaf(leaf::Arguments),
     /// What it takes to tell a thousand leafs what the others want: counted, nothing is sent
     ///
     /// A world is drawn from a seed: who wants what. Then lines and messages are counted that would cross
@@ -127,6 +134,10 @@ fn main() -> Result<()> {
             transports::run(&arguments)
         }
         Command::Hubs(arguments) => hubs::run(&arguments),
+        Command::Leaf(arguments) => {
+            servers::process::end_children_on_signals()?;
+            leaf::run(&arguments)
+        }
         Command::InterestSimulation(arguments) => interest::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),

@@ -29,6 +29,12 @@ pub(crate) struct Delivered<'a> {
 }
 
 impl<'a> Delivered<'a> {
+    /// Where it was published to.
+    pub(crate) fn subject(&self) -> &'a [u8] {
+        let mut tokens = self.line.split(|byte| *byte == b' ');
+        tokens.next().unwrap_or_default()
+    }
+
     /// Where an answer goes; empty when none is asked for.
     pub(crate) fn reply(&self) -> &'a [u8] {
         let mut tokens = self.line.split(|byte| *byte == b' ');

@@ -63,14 +63,24 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// Connects and subscribes everybody.
     pub(crate) fn open(address: SocketAddr, party: Party) -> Result<Self> {
+        Self::open_between(address, address, party)
+    }
+
+    /// The same with clients at one server and services at another. Whether each knows what the other's
+    /// want is the caller's concern.
+    pub(crate) fn open_between(
+        clients_at: SocketAddr,
+        services_at: SocketAddr,
+        party: Party,
+    ) -> Result<Self> {
         let queue = (party.services > 1).then_some("q");
         let services = (0..party.services).map(|_| {
-            let service = Connection::open(address)?;
+            let service = Connection::open(services_at)?;
             service.subscribe(SUBJECT, queue, 1)?;
             Ok(service)
         });
         let clients = (0..party.clients).map(|index| {
-            let client = Connection::open(address)?;
+            let client = Connection::open(clients_at)?;
             client.subscribe(&inbox(index, "*"), None, 1)?;
             Ok(client)
         });

@@ -91,10 +91,20 @@ struct Subscriber {
 impl Fixture {
     /// Connects and subscribes everybody.
     pub(crate) fn open(address: SocketAddr, topology: Topology) -> Result<Self> {
+        Self::open_between(address, address, topology)
+    }
+
+    /// The same with publishers at one server and subscribers at another. Whether the one knows what the
+    /// other's clients want is the caller's concern.
+    pub(crate) fn open_between(
+        publishers_at: SocketAddr,
+        subscribers_at: SocketAddr,
+        topology: Topology,
+    ) -> Result<Self> {
         let payload = frames::payload(topology.payload_bytes);
         let subscribers = (0..topology.subscribers).map(|index| {
             let subject = topology.subject(index);
-            let connection = Connection::open(address)?;
+            let connection = Connection::open(subscribers_at)?;
             connection.subscribe(&subject, None, 1)?;
             let frame = frames::delivery(&subject, 1, &payload);
             Ok(Subscriber { connection, frame })
@@ -106,7 +116,7 @@ impl Fixture {
             let frame = frames::publish(&topology.subject(index), &payload);
             let (chunk, messages) = frames::repeat_to(&frame, topology.chunk_bytes());
             messages_per_chunk = messages;
-            let connection = Connection::open(address)?;
+            let connection = Connection::open(publishers_at)?;
             publishers.push(Publisher { connection, chunk });
         }
         Ok(Self {

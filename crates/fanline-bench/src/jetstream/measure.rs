@@ -8,9 +8,9 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 
 use super::rows::{End, Publish, Recover, Row, Storage, Work};
-use super::site::{Site, disk_bytes};
 use crate::comparison::cost::Cost;
 use crate::comparison::one_core::OneCore;
+use crate::comparison::site::{Site, disk_bytes};
 use crate::generator::consume::{Consuming, How};
 use crate::generator::frames;
 use crate::generator::jetstream::Api;

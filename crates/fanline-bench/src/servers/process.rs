@@ -172,7 +172,7 @@ impl Server {
 
 /// A port that nobody uses now. Another process could take it before the server does; then the
 /// server fails to start and says so.
-fn free_address() -> Result<SocketAddr> {
+pub(crate) fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 

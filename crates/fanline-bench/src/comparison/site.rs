@@ -26,17 +26,22 @@ impl Site {
 
     /// A folder of one server, as it was left.
     pub(crate) fn kept(&self, system: System) -> Result<String> {
-        self.folder("kept", system)
+        self.folder("kept", system.label())
     }
 
     /// Another folder of one server, empty.
     pub(crate) fn empty(&self, system: System) -> Result<String> {
-        fs::remove_dir_all(self.folder("empty", system)?)?;
-        self.folder("empty", system)
+        self.empty_for(system.label())
     }
 
-    fn folder(&self, kind: &str, system: System) -> Result<String> {
-        let folder = self.root.join(kind).join(system.label());
+    /// The same for one that is not compared.
+    pub(crate) fn empty_for(&self, name: &str) -> Result<String> {
+        fs::remove_dir_all(self.folder("empty", name)?)?;
+        self.folder("empty", name)
+    }
+
+    fn folder(&self, kind: &str, name: &str) -> Result<String> {
+        let folder = self.root.join(kind).join(name);
         fs::create_dir_all(&folder)?;
         let folder = folder.into_os_string().into_string();
         folder.ok().context("the folder is not UTF-8")

@@ -1,0 +1,57 @@
+//! `fanline-bench leaf`: one leaf link to a nats-server, with Fanline and with nats-server as the leaf.
+
+mod link;
+mod measure;
+mod rows;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::comparison::site::Site;
+use crate::comparison::{Comparison, choose};
+use crate::report;
+use rows::{ROWS, Row};
+
+const TITLE: &str = "A leaf link: Fanline beside nats-server";
+
+/// Which rows, where the files lie, and how it is measured.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Measure only this row; may be given several times
+    #[arg(long = "row", value_name = "NAME")]
+    rows: Vec<String>,
+    /// List the rows and their targets, and measure nothing
+    #[arg(long)]
+    list: bool,
+    /// Where the servers keep their files: not on a tmpfs, where syncing costs nothing
+    #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
+    dir: PathBuf,
+    #[command(flatten)]
+    comparison: Comparison,
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.list {
+        print!("{}", report::list(ROWS.iter().map(Row::case)));
+        return Ok(());
+    }
+    let rows = choose(ROWS, &arguments.rows, |row| row.name)?;
+    let hub = arguments.comparison.nats_server()?;
+    let mut run = arguments.comparison.begin(TITLE, rows.len())?;
+    run.remark("The hub is nats-server in all rows. CPU and memory are the leaf's.");
+    run.remark(
+        "Fanline does not compress: in rows that say so only nats-server's link is compressed.",
+    );
+    run.remark("A mirror is ready when the leaf says that it holds all; interest when a message gets through to the subject that was asked for last.");
+    for row in rows {
+        let site = Site::new(&arguments.dir)?;
+        run.measure(row.case(), |program, duration| {
+            let quick = arguments.comparison.quick;
+            measure::measure(&hub, program, row, &site, duration, quick)
+        });
+    }
+    run.finish()
+}

@@ -1,0 +1,79 @@
+//! A hub and a leaf, both fresh processes, and the link between them.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::rows::{Direction, Row};
+use crate::comparison::site::Site;
+use crate::generator::interest::settle;
+use crate::servers::process::{Server, free_address};
+use crate::servers::{Program, System};
+
+/// The hub's JetStream domain, by which the leaf reaches its streams.
+pub(super) const HUB_DOMAIN: &str = "hub";
+
+/// Two servers that are linked.
+pub(super) struct Link {
+    pub(super) hub: Server,
+    pub(super) leaf: Server,
+}
+
+impl Link {
+    /// Starts both, and waits until messages get from each to the other.
+    pub(super) fn start(hub: &Program, leaf: &Program, row: &Row, site: &Site) -> Result<Self> {
+        let port = free_address()?.port();
+        let (hub_folder, leaf_folder) = (site.empty_for("hub")?, site.empty(leaf.system)?);
+        let compression = row.compression;
+        let listen = format!("listen: \"127.0.0.1:{port}\", compression: {compression}");
+        // Fanline does not compress and says so; the hub then does not either.
+        let compression = match leaf.system {
+            System::Nats => compression,
+            System::Fanline => "off",
+        };
+        let remote = format!("url: \"nats-leaf://127.0.0.1:{port}\", compression: {compression}");
+        let remotes = format!("remotes: [ {{ {remote} }} ]");
+        let hub = start(hub, row, HUB_DOMAIN, &listen, &hub_folder)?;
+        let leaf = start(leaf, row, "leaf", &remotes, &leaf_folder)?;
+        settle(hub.address(), leaf.address())?;
+        settle(leaf.address(), hub.address())?;
+        Ok(Self { hub, leaf })
+    }
+
+    /// Where something comes from that goes this way.
+    pub(super) fn source(&self, direction: Direction) -> SocketAddr {
+        match direction {
+            Direction::Up => self.leaf.address(),
+            Direction::Down => self.hub.address(),
+        }
+    }
+
+    /// And where it goes.
+    pub(super) fn sink(&self, direction: Direction) -> SocketAddr {
+        match direction {
+            Direction::Up => self.hub.address(),
+            Direction::Down => self.leaf.address(),
+        }
+    }
+}
+
+/// Starts one of the two; its name is its domain too.
+fn start(program: &Program, row: &Row, name: &str, link: &str, folder: &str) -> Result<Server> {
+    let mut config = format!("server_name: {name}\nleafnodes {{ {link} }}\n");
+    if row.has_streams() {
+        config += &format!("jetstream {{ store_dir: \"{folder}/store\", domain: {name} }}\n");
+    }
+    let file = Path::new(folder).join("server.conf");
+    std::fs::write(&file, config)?;
+    let file = file.display().to_string();
+    let mut options = match program.system {
+        System::Nats => vec!["-c".to_owned(), file],
+        System::Fanline => vec!["--config".to_owned(), file],
+    };
+    if program.system == System::Fanline && !row.has_streams() {
+        // As the other one is by default.
+        options.push("--no-jetstream".to_owned());
+    }
+    Server::start(&program.with(options))
+}

@@ -1,0 +1,198 @@
+//! One row with one leaf.
+
+use std::io::Write;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use super::link::{HUB_DOMAIN, Link};
+use super::rows::{Direction, Row, Work};
+use crate::comparison::cost::Cost;
+use crate::comparison::site::Site;
+use crate::generator::connection::Connection;
+use crate::generator::frames;
+use crate::generator::incoming::Incoming;
+use crate::generator::interest::{new_subject, settle, wait_until_known};
+use crate::generator::jetstream::Api;
+use crate::generator::receive::Verify;
+use crate::generator::requests::{self, Cores, Party};
+use crate::generator::throughput::{Fixture, Topology};
+use crate::generator::window::{Asked, Until, Window, is_stored};
+use crate::report::metric::{Metric, Sample};
+use crate::servers::Program;
+
+/// Requests before the measurement, so that caches and the server's own adaptations are warm.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// How often a mirror is asked how far it is: an answer costs it something.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// A mirror that has not caught up by then has failed.
+const MIRROR_LIMIT: Duration = Duration::from_secs(120);
+
+const ORIGIN: &str = "origin";
+const MIRROR: &str = "mirror";
+const MIRRORED_BYTES: usize = 128;
+const FILLING_IN_FLIGHT: usize = 1000;
+
+/// Puts a row's load on the link between `hub` and `leaf`.
+pub(super) fn measure(
+    hub: &Program,
+    leaf: &Program,
+    row: &Row,
+    site: &Site,
+    duration: Duration,
+    quick: bool,
+) -> Result<Sample> {
+    let link = Link::start(hub, leaf, row, site)?;
+    let mut sample = match row.work {
+        Work::Throughput {
+            direction,
+            payload_bytes,
+        } => throughput(&link, direction, payload_bytes, duration)?,
+        Work::Requests { payload_bytes } => requests(&link, payload_bytes, duration)?,
+        Work::Interest {
+            direction,
+            subjects,
+        } => interest(&link, direction, subjects)?,
+        Work::Mirror { messages, .. } if !quick => mirror(&link, messages)?,
+        Work::Mirror { messages_quick, .. } => mirror(&link, messages_quick)?,
+    };
+    sample.set(Metric::PeakMemory, link.leaf.memory()?.peak as f64);
+    Ok(sample)
+}
+
+fn throughput(
+    link: &Link,
+    direction: Direction,
+    payload_bytes: usize,
+    duration: Duration,
+) -> Result<Sample> {
+    let (source, sink) = (link.source(direction), link.sink(direction));
+    let topology = Topology {
+        publishers: 1,
+        subscribers: 1,
+        paired: false,
+        payload_bytes,
+    };
+    let fixture = Fixture::open_between(source, sink, topology)?;
+    settle(source, sink)?;
+    let chunks = fixture.calibrate(duration)?;
+    let cost = Cost::start(&link.leaf)?;
+    let burst = fixture.burst(chunks, Verify::Tail)?;
+    let mut sample = cost.end(&link.leaf, burst.messages)?;
+    sample.set_rate(burst.messages, burst.elapsed);
+    Ok(sample)
+}
+
+fn requests(link: &Link, payload_bytes: usize, duration: Duration) -> Result<Sample> {
+    let party = Party {
+        clients: 1,
+        services: 1,
+        in_flight: 1,
+        payload_bytes,
+        cores: Cores::Unbound,
+    };
+    let (leaf, hub) = (link.leaf.address(), link.hub.address());
+    let fixture = requests::Fixture::open_between(leaf, hub, party)?;
+    settle(leaf, hub)?;
+    settle(hub, leaf)?;
+    fixture.while_served(|| {
+        fixture.ask(WARM_UP)?;
+        let cost = Cost::start(&link.leaf)?;
+        let answers = fixture.ask(duration)?;
+        let mut sample = cost.end(&link.leaf, answers.requests)?;
+        sample.set_rate(answers.requests, answers.elapsed);
+        sample.set_latency(&answers.latency);
+        Ok(sample)
+    })
+}
+
+/// From the first subscription until a message gets through to the last one; then, untimed, a message
+/// for each must come, once and in order. What is told goes `direction`, messages the other way.
+fn interest(link: &Link, direction: Direction, subjects: usize) -> Result<Sample> {
+    let publisher = Connection::open(link.sink(direction))?;
+    let subscriber = Connection::open(link.source(direction))?;
+    let last = new_subject();
+    // The first id is the probe's.
+    let lines = (0..subjects).map(|number| format!("SUB {} {}\r\n", subject(number), number + 2));
+    let lines = lines.chain([format!("SUB {last} 1\r\n")]);
+    let lines = lines.collect::<String>();
+    let cost = Cost::start(&link.leaf)?;
+    let start = Instant::now();
+    let mut stream = subscriber.stream();
+    stream.write_all(lines.as_bytes())?;
+    wait_until_known(&publisher, &subscriber, &last)?;
+    let ready = start.elapsed();
+    let mut sample = cost.end(&link.leaf, subjects as u64)?;
+    sample.set_rate(subjects as u64, ready);
+    sample.set(Metric::Ready, ready.as_nanos() as f64);
+    // Probes that are still on their way are read here: after them the connection is quiet.
+    subscriber.flush()?;
+    settle(link.sink(direction), link.source(direction))?;
+    subscriber.flush()?;
+    each_arrives(&publisher, &subscriber, subjects)?;
+    Ok(sample)
+}
+
+fn subject(number: usize) -> String {
+    format!("device.{number:06}.state")
+}
+
+fn each_arrives(publisher: &Connection, subscriber: &Connection, subjects: usize) -> Result<()> {
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            let mut stream = publisher.stream();
+            let messages = (0..subjects).map(|number| frames::publish(&subject(number), b""));
+            stream.write_all(&messages.collect::<Vec<_>>().concat())
+        });
+        let mut incoming = Incoming::new(subscriber.stream());
+        let mut number = 0;
+        while number < subjects {
+            incoming.read()?;
+            while let Some(message) = incoming.next()? {
+                let is_next = message.subject() == subject(number).as_bytes();
+                ensure!(is_next, "message {number} did not come next");
+                number += 1;
+            }
+        }
+        let sent = sending.join();
+        sent.map_err(|_| anyhow::anyhow!("the publisher panicked"))??;
+        Ok(())
+    })
+}
+
+/// From the request for a mirror until it holds all that the hub's stream does.
+fn mirror(link: &Link, messages: u64) -> Result<Sample> {
+    let hub = Api::open(link.hub.address())?;
+    let origin =
+        json!({"name": ORIGIN, "subjects": ["origin"], "storage": "file", "num_replicas": 1});
+    hub.ask(&format!("STREAM.CREATE.{ORIGIN}"), &origin)?;
+    let payload = frames::payload(MIRRORED_BYTES);
+    let asked = Asked::new(FILLING_IN_FLIGHT, &payload, |_| "origin".to_owned());
+    let mut window = Window::open(link.hub.address(), asked, FILLING_IN_FLIGHT, is_stored)?;
+    window.run(Until::Count(messages))?;
+    let leaf = Api::open(link.leaf.address())?;
+    let external = json!({"api": format!("$JS.{HUB_DOMAIN}.API"), "deliver": ""});
+    let mirror = json!({
+        "name": MIRROR, "storage": "file", "num_replicas": 1,
+        "mirror": {"name": ORIGIN, "external": external},
+    });
+    let cost = Cost::start(&link.leaf)?;
+    let start = Instant::now();
+    leaf.ask(&format!("STREAM.CREATE.{MIRROR}"), &mirror)?;
+    while leaf.messages(MIRROR)? < messages {
+        ensure!(
+            start.elapsed() < MIRROR_LIMIT,
+            "the mirror does not catch up"
+        );
+        thread::sleep(AGAIN);
+    }
+    let elapsed = start.elapsed();
+    let mut sample = cost.end(&link.leaf, messages)?;
+    sample.set_rate(messages, elapsed);
+    sample.set(Metric::Ready, elapsed.as_nanos() as f64);
+    Ok(sample)
+}

@@ -1,0 +1,166 @@
+//! What is measured, and what Fanline should reach there: the one list behind runs and reports.
+
+use crate::report::metric::Metric;
+use crate::report::{Case, Target, at_least, at_most};
+
+/// One kind of load.
+pub(crate) struct Row {
+    /// As `--row` takes it.
+    pub(crate) name: &'static str,
+    /// As reports print it.
+    pub(crate) title: &'static str,
+    /// How the link is compressed, as configurations say it.
+    pub(crate) compression: &'static str,
+    pub(crate) work: Work,
+    pub(crate) targets: &'static [Target],
+}
+
+/// Which way something goes over the link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// From the leaf to the hub.
+    Up,
+    /// From the hub to the leaf.
+    Down,
+}
+
+/// What the generator does for a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// One publisher and one subscriber, at full speed.
+    Throughput {
+        direction: Direction,
+        payload_bytes: usize,
+    },
+    /// A client at the leaf and a service at the hub, one request at a time.
+    Requests { payload_bytes: usize },
+    /// A client asks for so many subjects; they are to be known at the other side.
+    Interest {
+        direction: Direction,
+        subjects: usize,
+    },
+    /// A stream of the leaf copies one of the hub.
+    Mirror {
+        messages: u64,
+        /// The same with `--quick`.
+        messages_quick: u64,
+    },
+}
+
+impl Row {
+    /// As reports show it.
+    pub(crate) fn case(&self) -> Case {
+        let (rate, headline) = match self.work {
+            Work::Throughput { .. } | Work::Mirror { .. } => ("messages/s", Metric::Rate),
+            Work::Requests { .. } => ("requests/s", Metric::P50),
+            Work::Interest { .. } => ("subjects/s", Metric::Ready),
+        };
+        Case {
+            name: self.name,
+            title: self.title,
+            rate,
+            headline,
+            targets: self.targets,
+        }
+    }
+
+    /// Whether streams are kept.
+    pub(crate) fn has_streams(&self) -> bool {
+        matches!(self.work, Work::Mirror { .. })
+    }
+}
+
+const LARGE_BYTES: usize = 16 * 1024;
+const PLAIN: &str = "off";
+const COMPRESSED: &str = "s2_fast";
+const RATE_BAR: &[Target] = &[at_least(Metric::Rate, 1.5)];
+const INTEREST_BAR: &[Target] = &[at_most(Metric::Ready, 1.0)];
+
+const fn one_way(
+    name: &'static str,
+    title: &'static str,
+    compression: &'static str,
+    direction: Direction,
+    payload_bytes: usize,
+    targets: &'static [Target],
+) -> Row {
+    let work = Work::Throughput {
+        direction,
+        payload_bytes,
+    };
+    Row {
+        name,
+        title,
+        compression,
+        work,
+        targets,
+    }
+}
+
+const fn requests(
+    name: &'static str,
+    title: &'static str,
+    compression: &'static str,
+    payload_bytes: usize,
+) -> Row {
+    Row {
+        name,
+        title,
+        compression,
+        work: Work::Requests { payload_bytes },
+        targets: &[],
+    }
+}
+
+const fn interest(name: &'static str, title: &'static str, direction: Direction) -> Row {
+    Row {
+        name,
+        title,
+        compression: PLAIN,
+        work: Work::Interest {
+            direction,
+            subjects: 100_000,
+        },
+        targets: INTEREST_BAR,
+    }
+}
+
+use Direction::{Down, Up};
+
+/// Every row, in the order of the reports.
+#[rustfmt::skip]
+pub(crate) const ROWS: &[Row] = &[
+    one_way("up-128", "leaf → hub, 128 B", PLAIN, Up, 128, RATE_BAR),
+    one_way("down-128", "hub → leaf, 128 B", PLAIN, Down, 128, RATE_BAR),
+    one_way("up-16k", "leaf → hub, 16 KiB", PLAIN, Up, LARGE_BYTES, &[]),
+    one_way("down-16k", "hub → leaf, 16 KiB", PLAIN, Down, LARGE_BYTES, &[]),
+    one_way("up-128-s2", "leaf → hub, 128 B, compressed", COMPRESSED, Up, 128, &[]),
+    one_way("down-128-s2", "hub → leaf, 128 B, compressed", COMPRESSED, Down, 128, &[]),
+    one_way("up-16k-s2", "leaf → hub, 16 KiB, compressed", COMPRESSED, Up, LARGE_BYTES, &[]),
+    one_way("down-16k-s2", "hub → leaf, 16 KiB, compressed", COMPRESSED, Down, LARGE_BYTES, &[]),
+    requests("request-128", "request/reply over the link, 128 B", PLAIN, 128),
+    requests("request-16k", "request/reply over the link, 16 KiB", PLAIN, LARGE_BYTES),
+    requests("request-128-s2", "request/reply, 128 B, compressed", COMPRESSED, 128),
+    requests("request-16k-s2", "request/reply, 16 KiB, compressed", COMPRESSED, LARGE_BYTES),
+    interest("interest-up", "100,000 subjects of the leaf, known at the hub", Up),
+    interest("interest-down", "100,000 subjects of the hub, known at the leaf", Down),
+    Row {
+        name: "mirror",
+        title: "mirror of 1 M × 128 B (quick: 200,000), synced",
+        compression: PLAIN,
+        work: Work::Mirror { messages: 1_000_000, messages_quick: 200_000 },
+        targets: &[at_least(Metric::Rate, 1.0)],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_differ() {
+        for (index, row) in ROWS.iter().enumerate() {
+            assert!(ROWS[..index].iter().all(|other| other.name != row.name));
+        }
+    }
+}
