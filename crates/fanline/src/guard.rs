@@ -38,6 +38,11 @@ enum Parts {
         registry: Weak<dyn Registry>,
         key: u64,
     },
+    /// By a registry that lets go of what is the user's when nobody else has it.
+    Joined {
+        registry: Arc<dyn Registry>,
+        key: u64,
+    },
     Action(Box<dyn FnOnce() + Send + Sync>),
     Many(Vec<Guard>),
 }
@@ -47,7 +52,12 @@ pub(crate) trait Registry: Send + Sync {
     /// Undoes the registration, if it is still there.
     fn remove(&self, key: u64);
 
-    /// The same, and returns after a call in progress on another thread.
+    /// The same for the guard that has a reference of its own, which gives that back, too.
+    fn remove_last(self: Arc<Self>, key: u64) {
+        self.remove(key);
+    }
+
+    /// The same as [`remove`](Self::remove), and returns after a call in progress on another thread.
     fn remove_and_wait(&self, key: u64) {
         self.remove(key);
     }
@@ -72,13 +82,15 @@ impl Guard {
     }
 
     pub(crate) fn registered(registry: Arc<dyn Registry>, key: u64) -> Self {
-        Self::registered_weakly(Arc::downgrade(&registry), key)
-    }
-
-    /// The same for a registry that keeps a weak reference to itself: two read-modify-writes less.
-    pub(crate) fn registered_weakly(registry: Weak<dyn Registry>, key: u64) -> Self {
+        let registry = Arc::downgrade(&registry);
         Self {
             parts: Parts::Registered { registry, key },
+        }
+    }
+
+    pub(crate) fn joined(registry: Arc<dyn Registry>, key: u64) -> Self {
+        Self {
+            parts: Parts::Joined { registry, key },
         }
     }
 
@@ -100,6 +112,7 @@ impl Guard {
                     registry.remove_and_wait(key);
                 }
             }
+            Parts::Joined { registry, key } => registry.remove_and_wait(key),
             Parts::Many(guards) => guards.into_iter().for_each(Self::unsubscribe_and_wait),
             Parts::Action(action) => action(),
             Parts::Closed => {}
@@ -110,7 +123,7 @@ impl Guard {
     pub fn detach(mut self) {
         match std::mem::take(&mut self.parts) {
             Parts::Many(guards) => guards.into_iter().for_each(Self::detach),
-            Parts::Closed | Parts::Registered { .. } | Parts::Action(_) => {}
+            Parts::Closed | Parts::Registered { .. } | Parts::Joined { .. } | Parts::Action(_) => {}
         }
     }
 
@@ -119,7 +132,7 @@ impl Guard {
         match &mut self.parts {
             Parts::Many(guards) => guards.push(child),
             Parts::Closed => *self = child,
-            Parts::Registered { .. } | Parts::Action(_) => {
+            Parts::Registered { .. } | Parts::Joined { .. } | Parts::Action(_) => {
                 let own = std::mem::take(self);
                 self.parts = Parts::Many(vec![own, child]);
             }
@@ -134,6 +147,7 @@ impl Guard {
             Parts::Registered { registry, key } => registry
                 .upgrade()
                 .is_none_or(|registry| !registry.contains(*key)),
+            Parts::Joined { registry, key } => !registry.contains(*key),
             Parts::Action(_) => false,
             Parts::Many(guards) => guards.iter().all(Self::is_closed),
         }
@@ -148,6 +162,7 @@ impl Drop for Guard {
                     registry.remove(key);
                 }
             }
+            Parts::Joined { registry, key } => registry.remove_last(key),
             Parts::Action(action) => action(),
             // Each part unsubscribes as it is dropped.
             Parts::Many(_) | Parts::Closed => {}

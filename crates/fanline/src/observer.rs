@@ -1,6 +1,7 @@
 //! What receives: the [`Observer`] contract, and observers made of closures.
 
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 /// Receives what a subject multicasts or an operator passes on.
 ///
@@ -57,6 +58,25 @@ pub trait Observer<T, E = Infallible> {
             }
             self.next(value);
         }
+    }
+
+    /// Values that nobody else gets and that take no time to come, as those of a range: as many calls
+    /// of [`next_owned`](Observer::next_owned) in one. Observers that hand values to another thread
+    /// override it, and need not show each of them there at once.
+    fn next_owned_all<I>(&mut self, mut values: I)
+    where
+        I: Iterator<Item = T>,
+        Self: Sized,
+    {
+        // The iterator drives, because many have a faster loop inside than `next` gives outside.
+        let _ = values.try_for_each(|value| {
+            self.next_owned(value);
+            if self.is_closed() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
     }
 
     /// The source failed; nothing follows.

@@ -15,10 +15,10 @@ pub(super) fn on_new_thread(items: u32) -> u64 {
     wait_for(fanline::from_iter(items).subscribe_on(NewThread).count())
 }
 
-/// An iterator on this thread, counted on the pool.
+/// A range on this thread, counted on the pool.
 pub(super) fn observed_on_pool(items: u32) -> u64 {
     let pool = ThreadPool::global();
-    wait_for(fanline::from_iter(0..items).observe_on(pool).count())
+    wait_for(fanline::range(0..items).observe_on(pool).count())
 }
 
 /// Subscribes, and parks until the count has come.

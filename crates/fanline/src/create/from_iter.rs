@@ -132,18 +132,45 @@ pub fn of<T>(value: T) -> Of<T> {
     from_iter(iter::once(value))
 }
 
-/// Emits the numbers of a range, then completes; as [`from_iter`], which takes any iterator.
+/// Emits the numbers of a range, then completes; as [`from_iter`], which takes any iterator. To another
+/// thread they are handed in batches, being there already.
 ///
 /// ```
 /// use fanline::prelude::*;
 ///
 /// fanline::range(1..=4).sum().subscribe(|sum| assert_eq!(*sum, 10)).detach();
 /// ```
-pub fn range<R, T>(range: R) -> FromIter<R>
+pub fn range<R, T>(range: R) -> FromRange<R>
 where
     R: RangeBounds<T> + IntoIterator<Item = T>,
 {
-    from_iter(range)
+    FromRange { range }
+}
+
+/// See [`range`].
+#[derive(Clone, Debug)]
+pub struct FromRange<R> {
+    range: R,
+}
+
+impl<R: IntoIterator> Observable for FromRange<R> {
+    type Item = R::Item;
+    type Error = Infallible;
+
+    #[inline]
+    fn subscribe_with<O>(self, mut observer: O) -> Guard
+    where
+        O: Observer<R::Item> + Send + 'static,
+    {
+        if observer.is_closed() {
+            return Guard::closed();
+        }
+        observer.next_owned_all(self.range.into_iter());
+        if !observer.is_closed() {
+            observer.complete();
+        }
+        Guard::closed()
+    }
 }
 
 /// Emits what `f` gives until it gives `None`, then completes; as [`from_iter`].

@@ -13,5 +13,6 @@ pub use defer::{Defer, defer};
 pub use emitter::{Create, Emitter, create};
 pub use ends::{Empty, Never, Throw, empty, never, throw};
 pub use from_iter::{
-    FromIter, Of, TryFromIter, from_fn, from_iter, generate, of, range, repeat_value, try_from_iter,
+    FromIter, FromRange, Of, TryFromIter, from_fn, from_iter, generate, of, range, repeat_value,
+    try_from_iter,
 };

@@ -50,6 +50,9 @@ pub struct ScheduledObserver<T, E, O, W> {
     worker: W,
 }
 
+/// How many values that take no time to come are shown to the worker at once.
+const PUBLISH_VALUES_MAX: usize = 64;
+
 enum Inlet<T, E> {
     Unbounded(chunks::Sender<T>),
     Bounded(Bounded<T, E>),
@@ -259,6 +262,25 @@ where
     fn next_owned(&mut self, value: T) {
         if !self.shared.is_closed() {
             self.push(value);
+        }
+    }
+
+    fn next_owned_all<I: Iterator<Item = T>>(&mut self, mut values: I) {
+        // The first alone, so that the worker is on its way while the others are written.
+        let mut batch = 1;
+        while !self.is_closed() {
+            let Some(first) = values.next() else { return };
+            let Inlet::Unbounded(sender) = &mut self.inlet else {
+                self.next_owned(first);
+                continue;
+            };
+            sender.write(first);
+            for value in values.by_ref().take(batch - 1) {
+                sender.write(value);
+            }
+            sender.publish();
+            self.wake();
+            batch = PUBLISH_VALUES_MAX;
         }
     }
 

@@ -9,6 +9,7 @@
     reason = "store and list are reached by the rules of the gate"
 )]
 
+mod departures;
 mod replaying;
 
 use std::any::Any;
@@ -16,10 +17,13 @@ use std::mem::needs_drop;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::Arc;
 
 use super::gate::{Gate, Halted};
+#[cfg(not(all(test, fanline_loom)))]
+use super::latch::Latch;
+#[cfg(all(test, fanline_loom))]
+use super::latch::Modelled as Latch;
 use super::list::{Entry, List, Place, Places, Vacant};
 use super::log::GivenUp;
 use super::policy::Rules;
@@ -27,12 +31,9 @@ use super::store::Store;
 use crate::clock::Time;
 use crate::fence::Fences;
 use crate::guard::{Guard, Registry};
-use crate::sync::{AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use departures::Departures;
 use replaying::Replaying;
-
-/// How long a waiting unsubscribe sleeps before it looks again, for the case that the emission it
-/// waits for ends without looking at the signal once more.
-const LEAVING_POLL: Duration = Duration::from_millis(1);
 
 /// What a panicking observer threw.
 pub(super) type Panic = Box<dyn Any + Send>;
@@ -56,17 +57,14 @@ impl<E> Clone for End<E> {
 }
 
 pub(super) struct Core<T, E, P, L> {
-    /// For the guards.
-    this: Weak<Self>,
     gate: Gate<Store<T>, List<L>>,
     policy: P,
     /// Whether something happened while observers were called, so that the emitter has to tidy up.
     stirred: AtomicBool,
     /// Observers that have not left, for whoever asks without the lock.
     observers: AtomicUsize,
-    control: Mutex<Control<E, L>>,
-    /// Signalled when observers that somebody waits for have left.
-    left: Condvar,
+    control: Latch<Control<E, L>>,
+    departures: Departures,
 }
 
 /// What the lock protects.
@@ -85,6 +83,11 @@ struct Control<E, L> {
     waiters: usize,
     /// See [`Gate::halt`].
     fenced: bool,
+    /// How many references to the core guards have left behind, for guards to come: each spares two
+    /// read-modify-writes of the count of references.
+    spare: usize,
+    /// Whether nobody owns the core any more, so that no reference may be left behind.
+    abandoned: bool,
 }
 
 /// Has the code that follows begin a cache line. A loop of a few instructions around an indirect call
@@ -111,15 +114,21 @@ struct Debris<T, L> {
     _values: GivenUp<T>,
 }
 
+/// The same, of a subject that is disposed of. An error is the user's, too.
+#[must_use = "it is dropped after the lock is released"]
+struct Cleared<T, E, L> {
+    _debris: Debris<T, L>,
+    _end: Option<End<E>>,
+}
+
 impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     pub(super) fn new(policy: P, fences: Fences) -> Arc<Self> {
-        Arc::new_cyclic(|this| Self {
-            this: this.clone(),
+        Arc::new(Self {
             gate: Gate::new(Store::new(&policy), List::new(), fences),
             policy,
             stirred: AtomicBool::new(false),
             observers: AtomicUsize::new(0),
-            control: Mutex::new(Control {
+            control: Latch::new(Control {
                 waiting: List::new(),
                 places: Places::new(),
                 leaving: Vec::new(),
@@ -128,8 +137,10 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 panic: None,
                 waiters: 0,
                 fenced: false,
+                spare: 0,
+                abandoned: false,
             }),
-            left: Condvar::new(),
+            departures: Departures::new(),
         })
     }
 
@@ -146,13 +157,13 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     }
 
     pub(super) fn end_so_far(&self) -> Option<End<E>> {
-        lock(&self.control).end.clone()
+        self.control.hold().end.clone()
     }
 
     /// Whether it has ended; without the lock as long as it has not.
     pub(super) fn has_ended(&self) -> bool {
         // The signal stays up after the end.
-        self.gate.is_signalled() && lock(&self.control).end.is_some()
+        self.gate.is_signalled() && self.control.hold().end.is_some()
     }
 
     // -- The emitter
@@ -198,7 +209,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.fan_out(|entry| entry.next(unsafe { slot.as_ref() }));
         if P::COUNTED && needs_drop::<T>() && self.policy.count_max() == 0 {
             // It goes as soon as it has been passed on.
-            lock(&self.control).to_give_up = true;
+            self.control.hold().to_give_up = true;
             return self.leave_tidily();
         }
         self.leave()
@@ -280,7 +291,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     /// From now on the subject has ended; who comes gets the end at once. None when it was disposed of
     /// just before; else the value that was held back until now, if there is one.
     fn close(&self, end: &End<E>, now: Time) -> Option<Option<NonNull<[T]>>> {
-        let mut control = lock(&self.control);
+        let mut control = self.control.hold();
         if control.end.is_some() {
             return None;
         }
@@ -333,7 +344,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let mut all = Vec::new();
         loop {
             let (debris, ended) = {
-                let mut control = lock(&self.control);
+                let mut control = self.control.hold();
                 let debris = self.tidy(&mut control);
                 (debris, control.end.is_some())
             };
@@ -395,7 +406,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     /// An observer has panicked: it is taken out, and the panic kept until all have been called.
     #[cold]
     fn stir_after(&self, panic: Panic, entry: *mut L) {
-        let mut control = lock(&self.control);
+        let mut control = self.control.hold();
         // The first counts. Another is dropped without the lock: what was thrown is the user's.
         let another = match control.panic {
             None => {
@@ -439,7 +450,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     }
 
     fn let_go_between_calls(&self, closed: Option<usize>, gone: &mut Vec<L>) {
-        let mut control = lock(&self.control);
+        let mut control = self.control.hold();
         // SAFETY: the emitter is calling, so the list is its own.
         let list = unsafe { &mut *self.gate.list() };
         if let Some(place) = closed.and_then(|index| list.place_at(index)) {
@@ -453,7 +464,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             self.gate.lower_signal(&mut control.fenced);
         }
         if control.waiters > 0 {
-            self.left.notify_all();
+            self.departures.announce();
         }
     }
 
@@ -470,7 +481,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     #[cold]
     fn leave_tidily(&self) -> Option<Panic> {
-        let mut control = lock(&self.control);
+        let mut control = self.control.hold();
         let debris = self.tidy(&mut control);
         let panic = control.panic.take();
         self.stirred.store(false, Ordering::Relaxed);
@@ -492,7 +503,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             self.gate.lower_signal(&mut control.fenced);
         }
         if control.waiters > 0 {
-            self.left.notify_all();
+            self.departures.announce();
         }
         let mut values = GivenUp::Nothing;
         if P::STORES && std::mem::take(&mut control.to_give_up) {
@@ -511,7 +522,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     /// Subscribes: what is retained is passed on here and now, on this thread, and the entry joins
     /// behind the last value that it was given, without a gap.
-    pub(super) fn subscribe(&self, mut entry: L) -> Guard
+    pub(super) fn subscribe(self: &Arc<Self>, mut entry: L) -> Guard
     where
         Self: Registry + 'static,
     {
@@ -522,7 +533,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let mut now = self.now();
         let mut exact = !P::TIMED;
         loop {
-            let mut control = lock(&self.control);
+            let mut control = self.control.hold();
             if let Some(End::Disposed) = control.end {
                 break;
             }
@@ -559,9 +570,10 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             self.gate.signal();
             self.count(1);
             let debris = replay.finish(&mut control);
+            let reference = self.reference(&mut control);
             drop(control);
             drop(debris);
-            return Guard::registered_weakly(self.this.clone(), key);
+            return Guard::joined(reference, key);
         }
         Guard::closed()
     }
@@ -583,7 +595,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let mut until = None;
         let now = self.policy.now_exact();
         loop {
-            let mut control = lock(&self.control);
+            let mut control = self.control.hold();
             let Some(values) = replay.advance(&mut control, now) else {
                 break;
             };
@@ -603,7 +615,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     /// Shows the last value that is retained to `visit`, if there is one.
     pub(super) fn visit_last(&self, visit: impl FnOnce(&T)) {
         let mut replay = Replaying::new(self);
-        let last = replay.pin_last(&mut lock(&self.control));
+        let last = replay.pin_last(&mut self.control.hold());
         if let Some(last) = last {
             // SAFETY: pinned, so the value stays.
             visit(unsafe { last.as_ref() });
@@ -616,7 +628,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             return;
         }
         let now = self.policy.now_exact();
-        let mut control = lock(&self.control);
+        let mut control = self.control.hold();
         let halted = self.gate.halt(&mut control.fenced);
         let values = self.trim_halted(&mut control, halted, now);
         drop(control);
@@ -625,16 +637,36 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     /// Drops observers and values without a word, and whatever comes later.
     pub(super) fn dispose(&self) {
-        let mut control = lock(&self.control);
+        let mut control = self.control.hold();
         let halted = self.gate.halt(&mut control.fenced);
-        // Dropped without the lock: an error is the user's.
+        let fallen = self.clear(&mut control, halted);
+        drop(control);
+        drop(fallen);
+    }
+
+    /// Nobody emits or subscribes any more, and nobody will: all that is the user's goes.
+    pub(super) fn abandon(self: &Arc<Self>) {
+        let mut control = self.control.hold();
+        let fallen = self.clear(&mut control, Halted::Idle);
+        control.abandoned = true;
+        let spare = std::mem::take(&mut control.spare);
+        drop(control);
+        drop(fallen);
+        for _ in 0..spare {
+            // SAFETY: a reference that was left behind, and is counted no more.
+            unsafe { Arc::decrement_strong_count(Arc::as_ptr(self)) };
+        }
+    }
+
+    /// Disposed of; what falls off comes back. With the lock held and the emitter halted.
+    fn clear(&self, control: &mut Control<E, L>, halted: Halted) -> Cleared<T, E, L> {
         let end = control.end.replace(End::Disposed);
         self.observers.store(0, Ordering::Relaxed);
-        let waiting: Vec<_> = control.waiting.take().collect();
-        for (_, place) in &waiting {
-            control.places.release(*place);
+        let mut entries: Vec<L> = Vec::new();
+        for (entry, place) in control.waiting.take() {
+            control.places.release(place);
+            entries.push(entry);
         }
-        let mut listed = Vec::new();
         let mut values = GivenUp::Nothing;
         if P::STORES {
             // SAFETY: halted, with the lock held.
@@ -648,13 +680,30 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         if halted == Halted::Idle {
             // SAFETY: the emitter is idle and cannot begin.
             let list = unsafe { &mut *self.gate.list() };
-            listed.extend(list.take());
+            entries.extend(list.take().map(|(entry, _)| entry));
             control.leaving.clear();
             control.places.release_all();
         }
-        self.left.notify_all();
-        drop(control);
-        drop((waiting, listed, values, end));
+        if control.waiters > 0 {
+            self.departures.announce();
+        }
+        Cleared {
+            _debris: Debris {
+                _entries: entries,
+                _values: values,
+            },
+            _end: end,
+        }
+    }
+
+    /// A reference for a guard: one that another has left behind, or a new one.
+    fn reference(self: &Arc<Self>, control: &mut Control<E, L>) -> Arc<Self> {
+        if control.spare == 0 {
+            return self.clone();
+        }
+        control.spare -= 1;
+        // SAFETY: it was left behind by `remove_last`, and is counted no more.
+        unsafe { Arc::from_raw(Arc::as_ptr(self)) }
     }
 
     /// With the emitter halted: applies the rules of age and number.
@@ -673,49 +722,43 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     }
 
     /// Takes an observer out, if it is still in; whether that is left to the emitter.
-    fn remove_by_key(&self, key: u64) -> bool {
-        let mut left_over = false;
-        let mut others = Vec::new();
-        let mut control = lock(&self.control);
+    fn take_out(&self, key: u64, control: &mut Control<E, L>, gone: &mut Gone<L>) -> bool {
         let Some((place, at)) = control.places.find(key) else {
             return false;
         };
-        let entry = match at {
+        let mut left_over = false;
+        match at {
             Place::Free => return false,
             Place::Leaving(_) => return true,
-            Place::Waiting(index) => Some(control.turn_away(place, index)),
+            Place::Waiting(index) => gone.who = Some(control.turn_away(place, index)),
             Place::Listed(index) => match self.gate.halt(&mut control.fenced) {
                 Halted::Idle => {
                     // SAFETY: the emitter is idle and cannot begin.
                     let list = unsafe { &mut *self.gate.list() };
                     // First, because closing up takes everybody in the list for subscribed.
-                    control.let_go(list, &mut others);
+                    control.let_go(list, &mut gone.others);
                     // Unless it went with everybody: the subject was disposed of.
                     let still = control.places.find(key).is_some();
-                    let entry = still.then(|| control.expel(list, place));
+                    gone.who = still.then(|| control.expel(list, place));
                     control.close_up(list);
-                    entry
                 }
                 Halted::Calling => {
                     control.places.set(place, Place::Leaving(index));
                     control.leaving.push(place);
                     left_over = true;
-                    None
                 }
             },
-        };
+        }
         if control.end.is_none() {
             self.count(-1);
         }
-        drop(control);
-        drop((entry, others));
         left_over
     }
 
     /// Waits until the observer behind `key`, who is leaving, is not called any more.
     fn wait_until_gone(&self, key: u64) {
         let mut gone = Vec::new();
-        let mut control = lock(&self.control);
+        let mut control = self.control.hold();
         control.waiters += 1;
         while control.places.find(key).is_some() && !self.gate.is_calling_here() {
             if self.gate.halt(&mut control.fenced) == Halted::Idle {
@@ -724,31 +767,35 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 control.let_go(unsafe { &mut *self.gate.list() }, &mut gone);
                 break;
             }
-            control = self.wait(control);
+            let so_far = self.departures.so_far();
+            drop(control);
+            self.departures.wait(so_far);
+            control = self.control.hold();
         }
         control.waiters -= 1;
         drop(control);
         drop(gone);
     }
+}
 
-    #[cfg(not(all(test, fanline_loom)))]
-    fn wait<'a>(&self, control: MutexGuard<'a, Control<E, L>>) -> MutexGuard<'a, Control<E, L>> {
-        self.left
-            .wait_timeout(control, LEAVING_POLL)
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .0
-    }
+/// Who was taken out, to be dropped without the lock.
+struct Gone<L> {
+    who: Option<L>,
+    others: Vec<L>,
+}
 
-    #[cfg(all(test, fanline_loom))]
-    fn wait<'a>(&'a self, control: MutexGuard<'a, Control<E, L>>) -> MutexGuard<'a, Control<E, L>> {
-        drop(control);
-        crate::sync::thread::yield_now();
-        lock(&self.control)
+impl<L> Gone<L> {
+    const fn nobody() -> Self {
+        Self {
+            who: None,
+            others: Vec::new(),
+        }
     }
 }
 
 impl<E, L: Vacant> Control<E, L> {
     /// Takes those out of the list who have left; when the subject was disposed of, everybody.
+    #[inline]
     fn let_go(&mut self, list: &mut List<L>, gone: &mut Vec<L>) {
         while let Some(place) = self.leaving.pop() {
             if matches!(self.places.get(place), Place::Leaving(_)) {
@@ -773,6 +820,7 @@ impl<E, L: Vacant> Control<E, L> {
     }
 
     /// Takes one out of the list.
+    #[inline(always)]
     fn expel(&mut self, list: &mut List<L>, place: u32) -> L {
         let (Place::Listed(index) | Place::Leaving(index)) = self.places.get(place) else {
             unreachable!("only those in the list are taken out of it");
@@ -788,6 +836,7 @@ impl<E, L: Vacant> Control<E, L> {
     }
 
     /// Takes one out of those who wait.
+    #[inline(always)]
     fn turn_away(&mut self, place: u32, index: u32) -> L {
         let entry = self.waiting.vacate(index);
         self.places.release(place);
@@ -806,18 +855,40 @@ where
     L: Entry<T, E>,
 {
     fn remove(&self, key: u64) {
-        self.remove_by_key(key);
+        let mut gone = Gone::nobody();
+        self.take_out(key, &mut self.control.hold(), &mut gone);
+    }
+
+    fn remove_last(self: Arc<Self>, key: u64) {
+        let mut gone = Gone::nobody();
+        let this = Arc::into_raw(self);
+        // SAFETY: a reference that is still counted.
+        let core = unsafe { &*this };
+        let mut control = core.control.hold();
+        core.take_out(key, &mut control, &mut gone);
+        if control.abandoned {
+            drop(control);
+            // SAFETY: as above, and it is taken back once.
+            drop(unsafe { Arc::from_raw(this) });
+        } else {
+            control.spare += 1;
+            // The last that is done with the core: somebody may already drop the reference.
+            drop(control);
+        }
     }
 
     fn remove_and_wait(&self, key: u64) {
-        if self.remove_by_key(key) {
+        let mut gone = Gone::nobody();
+        let left_over = self.take_out(key, &mut self.control.hold(), &mut gone);
+        drop(gone);
+        if left_over {
             self.wait_until_gone(key);
         }
     }
 
     fn contains(&self, key: u64) -> bool {
         matches!(
-            lock(&self.control).places.find(key),
+            self.control.hold().places.find(key),
             Some((_, Place::Waiting(_) | Place::Listed(_)))
         )
     }
@@ -827,13 +898,15 @@ where
 mod tests {
     //! What happens in the moment between an emitter's last look at the signal and its leaving.
     use std::convert::Infallible;
+    use std::sync::Mutex;
 
     use super::super::list::Boxed;
+    use super::super::owner::Owner;
     use super::super::policy::{Many, Publish};
     use super::*;
     use crate::{Replay, observer};
 
-    type Plain = Core<u32, Infallible, Publish, Boxed<u32, Infallible>>;
+    type Subject<P> = Owner<u32, Infallible, P, Boxed<u32, Infallible>>;
 
     fn subscribe<P: Rules>(
         core: &Arc<Core<u32, Infallible, P, Boxed<u32, Infallible>>>,
@@ -848,9 +921,10 @@ mod tests {
     /// The story: the one who left was subscribed again when the next one left.
     #[test]
     fn who_left_as_an_emission_ended_stays_away() {
-        let core = Arc::new(Plain::new(Publish, Fences::detect()));
+        let owner = Subject::new(Publish, Fences::detect());
+        let core = owner.core();
         let seen = Arc::default();
-        let guards = [0, 1, 2].map(|name| subscribe(&core, name, &seen));
+        let guards = [0, 1, 2].map(|name| subscribe(core, name, &seen));
         core.next(0);
         let [first, second, _third] = guards;
         core.gate.call();
@@ -868,9 +942,10 @@ mod tests {
     #[test]
     fn disposed_as_an_emission_ended() {
         let many: Many = Replay::many(2).flavour;
-        let core = Arc::new(Core::new(many, Fences::detect()));
+        let owner = Subject::new(many, Fences::detect());
+        let core = owner.core();
         let seen = Arc::default();
-        let guards = [0, 1, 2].map(|name| subscribe(&core, name, &seen));
+        let guards = [0, 1, 2].map(|name| subscribe(core, name, &seen));
         core.next(0);
         core.gate.call();
         core.dispose();
@@ -878,8 +953,9 @@ mod tests {
         let [first, ..] = guards;
         drop(first);
         assert_eq!(Arc::strong_count(&seen), 1);
-        let core = Arc::new(Core::new(many, Fences::detect()));
-        let guards = [0, 1, 2].map(|name| subscribe(&core, name, &seen));
+        let owner = Subject::new(many, Fences::detect());
+        let core = owner.core();
+        let guards = [0, 1, 2].map(|name| subscribe(core, name, &seen));
         core.next(0);
         core.gate.call();
         core.dispose();

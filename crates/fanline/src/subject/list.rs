@@ -238,6 +238,9 @@ impl<L: Vacant> List<L> {
     }
 
     /// Adds an entry, and gives its index.
+    // Inlined, as `vacate`: an entry that is put on the stack by words and read again as a whole waits
+    // for the words to arrive in the cache.
+    #[inline(always)]
     pub(super) fn push(&mut self, entry: L, place: u32) -> u32 {
         let index = u32::try_from(self.entries.len()).expect("fewer observers than 2^32");
         self.entries.push(entry);
@@ -246,6 +249,7 @@ impl<L: Vacant> List<L> {
     }
 
     /// Takes the entry at `index` and leaves a vacancy; nobody else moves.
+    #[inline(always)]
     pub(super) fn vacate(&mut self, index: u32) -> L {
         let index = index as usize;
         self.places[index] = NOBODY;
@@ -254,7 +258,8 @@ impl<L: Vacant> List<L> {
     }
 
     /// Closes up vacancies if they are many. `moved` is told each place whose index changes.
-    pub(super) fn compact(&mut self, mut moved: impl FnMut(u32, u32)) {
+    #[inline]
+    pub(super) fn compact(&mut self, moved: impl FnMut(u32, u32)) {
         while self.places.last() == Some(&NOBODY) {
             self.places.pop();
             self.entries.pop();
@@ -264,6 +269,11 @@ impl<L: Vacant> List<L> {
         if self.vacancies == 0 || (few && self.entries.len() > COMPACT_ALWAYS_MAX) {
             return;
         }
+        self.close_up(moved);
+    }
+
+    #[cold]
+    fn close_up(&mut self, mut moved: impl FnMut(u32, u32)) {
         let mut kept = 0;
         for index in 0..self.entries.len() {
             let place = self.places[index];
@@ -327,6 +337,7 @@ impl Places {
     }
 
     /// A number for an observer who is to be somewhere, and the key for its guard.
+    #[inline]
     pub(super) fn reserve(&mut self) -> (u32, u64) {
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
@@ -339,15 +350,18 @@ impl Places {
         (number, u64::from(uses) << 32 | u64::from(number))
     }
 
+    #[inline]
     pub(super) fn set(&mut self, number: u32, place: Place) {
         self.slots[number as usize].place = place;
     }
 
+    #[inline]
     pub(super) fn get(&self, number: u32) -> Place {
         self.slots[number as usize].place
     }
 
     /// The number behind a key, unless its observer is gone.
+    #[inline]
     pub(super) fn find(&self, key: u64) -> Option<(u32, Place)> {
         let number = u32::try_from(key & u64::from(u32::MAX)).expect("masked");
         let slot = self.slots.get(number as usize)?;
@@ -355,6 +369,7 @@ impl Places {
     }
 
     /// Frees a number; keys of its observer mean nobody from now on.
+    #[inline]
     pub(super) fn release(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
         slot.uses = slot.uses.wrapping_add(1);

@@ -3,12 +3,14 @@
 mod core;
 mod gate;
 mod handles;
+mod latch;
 mod list;
 mod local;
 mod log;
 #[cfg(all(test, fanline_loom))]
 mod models;
 mod observing;
+mod owner;
 pub(crate) mod policy;
 mod producer;
 mod shared;

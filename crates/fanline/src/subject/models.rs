@@ -4,14 +4,15 @@
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
-use super::core::{Core, End};
+use super::core::End;
 use super::list::Boxed;
+use super::owner::Owner;
 use super::policy::{All, One, Publish, Rules};
 use super::shared::Shared;
 use crate::fence::Fences;
 use crate::{Guard, Observer};
 
-type Subject<P> = Core<u32, Infallible, P, Boxed<u32, Infallible>>;
+type Subject<P> = Owner<u32, Infallible, P, Boxed<u32, Infallible>>;
 
 /// What one observer was told; 0 stands for the end.
 #[derive(Clone, Default)]
@@ -38,12 +39,12 @@ impl Observer<u32> for Seen {
 }
 
 fn subject<P: Rules>(policy: P) -> Arc<Subject<P>> {
-    Core::new(policy, Fences::Symmetric)
+    Owner::new(policy, Fences::Symmetric)
 }
 
 fn subscribe<P: Rules>(subject: &Arc<Subject<P>>) -> (Seen, Guard) {
     let seen = Seen::default();
-    let guard = subject.subscribe(Boxed::new(seen.clone()));
+    let guard = subject.core().subscribe(Boxed::new(seen.clone()));
     (seen, guard)
 }
 
@@ -61,7 +62,7 @@ fn loom_a_late_subscriber_gets_everything_once_and_in_order() {
             let subject = subject.clone();
             loom::thread::spawn(move || {
                 for value in 1..=3 {
-                    subject.next(value);
+                    subject.core().next(value);
                 }
             })
         };
@@ -75,13 +76,13 @@ fn loom_a_late_subscriber_gets_everything_once_and_in_order() {
 fn loom_a_late_subscriber_gets_the_retained_value_and_all_later_ones() {
     explore(|| {
         let subject = subject(One);
-        subject.next(1);
+        subject.core().next(1);
         let emitter = {
             let subject = subject.clone();
             loom::thread::spawn(move || {
-                subject.next(2);
-                subject.next(3);
-                subject.end(End::Completed);
+                subject.core().next(2);
+                subject.core().next(3);
+                subject.core().end(End::Completed);
             })
         };
         let (seen, _guard) = subscribe(&subject);
@@ -100,13 +101,13 @@ fn loom_who_subscribes_before_a_message_is_ordered_gets_it() {
         let emitter = {
             let subject = subject.clone();
             loom::thread::spawn(move || {
-                subject.next(1);
-                subject.next(2);
+                subject.core().next(1);
+                subject.core().next(2);
             })
         };
         let (second, _second) = subscribe(&subject);
         emitter.join().unwrap();
-        subject.next(3);
+        subject.core().next(3);
         assert_eq!(first.all(), [1, 2, 3]);
         assert!([1, 2, 3].ends_with(&second.all()) && !second.all().is_empty());
     });
@@ -117,12 +118,12 @@ fn loom_who_has_left_and_waited_is_not_called_and_is_gone() {
     explore(|| {
         let subject = subject(Publish);
         let (seen, guard) = subscribe(&subject);
-        subject.next(1);
+        subject.core().next(1);
         let emitter = {
             let subject = subject.clone();
             loom::thread::spawn(move || {
-                subject.next(2);
-                subject.next(3);
+                subject.core().next(2);
+                subject.core().next(3);
             })
         };
         guard.unsubscribe_and_wait();

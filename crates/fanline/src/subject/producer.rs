@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::core::{Core, End, Panic};
 use super::list::{Boxed, Entry, Inline};
+use super::owner::Owner;
 use super::policy::{Current, Last, Policy, Publish, Replay};
 use super::source::{Members, Source};
 use crate::Observer;
@@ -148,8 +149,8 @@ where
     T: Send + Sync + 'static,
     O: Observer<T> + Send + 'static,
 {
-    let core = Core::new(Publish, Fences::detect());
-    (Producer::new(core.clone()), Members::new(core))
+    let owner = Owner::new(Publish, Fences::detect());
+    (Producer::new(owner.clone()), Members::new(owner))
 }
 
 /// A replay subject whose observers are all of the type `O`; see [`subject_of`].
@@ -176,8 +177,8 @@ where
     T: Send + Sync + 'static,
     O: Observer<T> + Send + 'static,
 {
-    let core = Core::new(replay.flavour, Fences::detect());
-    (Producer::new(core.clone()), Members::new(core))
+    let owner = Owner::new(replay.flavour, Fences::detect());
+    (Producer::new(owner.clone()), Members::new(owner))
 }
 
 /// What happens when an observer panics. The observer is removed and all others get the value, in any
@@ -248,6 +249,7 @@ where
     L: Entry<T, E>,
 {
     core: Arc<Core<T, E, P, L>>,
+    owner: Arc<Owner<T, E, P, L>>,
     /// Empty between slices, kept for its memory.
     scratch: Vec<T>,
     on_panic: OnPanic,
@@ -280,20 +282,21 @@ where
     }
 
     fn with_policy(policy: P) -> (Self, Source<T, E>) {
-        let core = Core::new(policy, Fences::detect());
-        (Self::new(core.clone()), Source::new(core))
+        let owner = Owner::new(policy, Fences::detect());
+        (Self::new(owner.clone()), Source::new(owner))
     }
 
     /// A source to subscribe to.
     pub fn source(&self) -> Source<T, E> {
-        Source::new(self.core.clone())
+        Source::new(self.owner.clone())
     }
 }
 
 impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
-    fn new(core: Arc<Core<T, E, P, L>>) -> Self {
+    fn new(owner: Arc<Owner<T, E, P, L>>) -> Self {
         Self {
-            core,
+            core: owner.core().clone(),
+            owner,
             scratch: Vec::new(),
             on_panic: OnPanic::default(),
             on_drop: Some(End::Disposed),

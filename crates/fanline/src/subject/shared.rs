@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::core::{Core, End, Panic};
 use super::list::Boxed;
+use super::owner::Owner;
 use super::policy::Rules;
 use super::producer::OnPanic;
 use super::source::Live;
@@ -24,6 +25,7 @@ const QUEUED: usize = 2;
 /// A subject that can be emitted from by reference. Dropping it disposes of the subject.
 pub(super) struct Shared<T, E, P: Rules> {
     core: Arc<Core<T, E, P, Boxed<T, E>>>,
+    owner: Arc<Owner<T, E, P, Boxed<T, E>>>,
     turn: AtomicUsize,
     queue: Mutex<Vec<Emission<T, E>>>,
     /// Empty between slices, kept for its memory.
@@ -50,8 +52,10 @@ where
     }
 
     pub(super) fn with_fences(policy: P, fences: Fences) -> Self {
+        let owner = Owner::new(policy, fences);
         Self {
-            core: Core::new(policy, fences),
+            core: owner.core().clone(),
+            owner,
             turn: AtomicUsize::new(FREE),
             queue: Mutex::new(Vec::new()),
             scratch: Mutex::new(Vec::new()),
@@ -70,12 +74,12 @@ where
         }
     }
 
-    pub(super) fn core(&self) -> &Core<T, E, P, Boxed<T, E>> {
+    pub(super) fn core(&self) -> &Arc<Core<T, E, P, Boxed<T, E>>> {
         &self.core
     }
 
     pub(super) fn live(&self) -> Arc<dyn Live<T, E, Boxed<T, E>>> {
-        self.core.clone()
+        self.owner.clone()
     }
 
     /// Whether somebody is subscribed, or can subscribe without a handle.

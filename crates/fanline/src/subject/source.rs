@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
-use super::core::Core;
 use super::list::{Boxed, Entry, Inline};
+use super::owner::Owner;
 use super::policy::Rules;
 use crate::{Guard, IntoObservable, Observable, Observer, observer};
 
@@ -18,7 +18,7 @@ pub(super) trait Live<T, E, L>: Send + Sync {
     fn has_ended(&self) -> bool;
 }
 
-impl<T, E, P, L> Live<T, E, L> for Core<T, E, P, L>
+impl<T, E, P, L> Live<T, E, L> for Owner<T, E, P, L>
 where
     T: Send + Sync + 'static,
     E: Send + Sync + 'static,
@@ -26,23 +26,23 @@ where
     L: Entry<T, E> + 'static,
 {
     fn subscribe(&self, entry: L) -> Guard {
-        Core::subscribe(self, entry)
+        self.core().subscribe(entry)
     }
 
     fn visit(&self, visit: &mut dyn FnMut(&[T])) {
-        Core::visit(self, visit);
+        self.core().visit(visit);
     }
 
     fn trim(&self) {
-        Core::trim(self);
+        self.core().trim();
     }
 
     fn observer_count(&self) -> usize {
-        Core::observer_count(self)
+        self.core().observer_count()
     }
 
     fn has_ended(&self) -> bool {
-        Core::has_ended(self)
+        self.core().has_ended()
     }
 }
 

@@ -68,6 +68,31 @@ fn order_is_kept_and_the_end_comes_last_on_every_scheduler() {
     order_is_kept(ThreadPool::new(3));
 }
 
+/// Its values are handed over in batches, unless they are counted for a bound.
+#[test]
+fn a_range_arrives_whole_and_stops_when_it_is_told() {
+    for bound in [None, Some(Bound::block(3))] {
+        for length in [0, 1, 2, 64, 65, 66, 5_000] {
+            let (tx, rx) = mpsc::channel();
+            let (done, end) = mpsc::channel();
+            let range = fanline::range(0..length);
+            let observed = match bound.clone() {
+                None => range.observe_on(EventLoop::new()),
+                Some(bound) => range.observe_on_with(EventLoop::new(), bound),
+            };
+            let guard = observed.subscribe_with(sender(tx, done));
+            end.recv_timeout(PATIENCE).expect("the end arrives");
+            assert!(rx.try_iter().eq(0..length), "{length}");
+            drop(guard);
+        }
+    }
+    // It would never return.
+    let (tx, rx) = mpsc::channel();
+    let first = fanline::range(0..).observe_on(EventLoop::new()).take(100);
+    first.subscribe(move |value: &i64| tx.send(*value).unwrap()).detach();
+    assert!(rx.iter().eq(0..100));
+}
+
 #[test]
 fn an_error_waits_its_turn_behind_the_values() {
     let time = VirtualTime::new();

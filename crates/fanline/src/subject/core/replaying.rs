@@ -9,7 +9,6 @@ use crate::subject::gate::Halted;
 use crate::subject::list::Entry;
 use crate::subject::log::GivenUp;
 use crate::subject::policy::Rules;
-use crate::sync::lock;
 
 /// Somebody who is given the retained values, and those that come meanwhile. What it has not seen
 /// stays in memory for as long as it lives.
@@ -109,7 +108,7 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
 impl<T, E, P: Rules, L: Entry<T, E>> Drop for Replaying<'_, T, E, P, L> {
     fn drop(&mut self) {
         if self.open {
-            let mut control = lock(&self.core.control);
+            let mut control = self.core.control.hold();
             let values = self.finish(&mut control);
             drop(control);
             drop(values);
