@@ -9,8 +9,8 @@ use std::time::Instant;
 use clap::Args;
 use fanline_server::config::{self, ConfigError, Fault, Loaded, LogOptions};
 use fanline_server::{
-    Addresses, Cipher, Encryption, Handle, JetStreamOptions, Options, Secret, Server, StartError,
-    StoreKeyError, SyncMode, WebSocketOptions,
+    Addresses, Cipher, Dashboard, Encryption, Handle, JetStreamOptions, Options, Secret, Server,
+    StartError, StoreKeyError, SyncMode, WebSocketOptions,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -61,6 +61,10 @@ pub(crate) struct ServeArgs {
     /// Clients must show a valid certificate
     #[arg(long, alias = "tlsverify")]
     tls_verify: bool,
+    /// What the dashboard at the monitoring port may do: `off`, `read`, or `write`, which publishes and
+    /// closes connections [default: read]
+    #[arg(long, value_name = "WHAT", value_parser = values::dashboard)]
+    dashboard: Option<Dashboard>,
     /// Threads that share the connections
     #[arg(long, value_name = "N")]
     shards: Option<NonZeroUsize>,
@@ -179,6 +183,7 @@ impl ServeArgs {
         override_with(&mut options.server_name, &self.name);
         override_with(&mut options.monitoring, &self.monitor);
         override_with(&mut options.shards, &self.shards);
+        options.dashboard = self.dashboard.unwrap_or(options.dashboard);
         override_with(&mut options.pid_file, &self.pid);
         let limits = &mut options.limits;
         limits.payload_bytes_max = self.max_payload.unwrap_or(limits.payload_bytes_max);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanline_server::client::jetstream::{Nanos, Timestamp};
-use fanline_server::{Cipher, Secret, SyncMode};
+use fanline_server::{Cipher, Dashboard, Secret, SyncMode};
 use serde::de::DeserializeOwned;
 
 /// `500ms`, `2s`, `1.5s`, `1m`, `1h`; a bare number counts seconds.
@@ -58,6 +58,11 @@ pub(crate) fn cipher(text: &str) -> Result<Cipher, String> {
         "chachapoly" | "chacha" => Ok(Cipher::ChaCha),
         _ => Err("expected `aes` or `chachapoly`".into()),
     }
+}
+
+/// `off`, `read` or `write`.
+pub(crate) fn dashboard(text: &str) -> Result<Dashboard, String> {
+    Dashboard::parse(text).ok_or_else(|| "expected `off`, `read` or `write`".into())
 }
 
 /// `Name: value` or `Name:value`.

@@ -21,6 +21,13 @@ pub(crate) fn new_nonce() -> String {
     }
 }
 
+/// What only those know who were told: 256 bits that nobody can guess. `None` without randomness.
+pub(crate) fn new_secret() -> Option<String> {
+    let mut bytes = [0; 32];
+    SystemRandom::new().fill(&mut bytes).ok()?;
+    Some(URL_SAFE_NO_PAD.encode(bytes))
+}
+
 /// An id for an event: 22 characters that no other event has.
 pub(crate) fn new_event_id() -> String {
     /// What an id is made of.

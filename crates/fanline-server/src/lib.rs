@@ -53,9 +53,9 @@ mod tls;
 pub use fanline_engine::access;
 pub use keeper::StoreKeyError;
 pub use options::{
-    Addresses, Auth, Certificate, Cipher, ClientCertificates, Encryption, JetStreamOptions, Limits,
-    Options, Origin, ResolverOptions, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion,
-    WebSocketOptions,
+    Addresses, Auth, Certificate, Cipher, ClientCertificates, Dashboard, Encryption,
+    JetStreamOptions, Limits, Options, Origin, ResolverOptions, Secret, SyncMode, TlsHandshake,
+    TlsOptions, TlsVersion, WebSocketOptions,
 };
 pub use reloads::{ReloadRequest, ReloadRequests};
 pub use resolver::{Directory, DirectoryOptions, StoreError, Stored};

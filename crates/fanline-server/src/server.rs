@@ -178,6 +178,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         mailboxes: (0..shards + keepers).map(|_| Mailbox::default()).collect(),
         keeper: OnceLock::new(),
         checks: Checks::default(),
+        sync_times: Arc::default(),
         resolver: OnceLock::new(),
         started: Instant::now(),
         events: OnceLock::new(),

@@ -78,6 +78,9 @@ pub(super) enum Key {
 impl Access {
     /// Decides by what a client shows, and by whence it comes.
     pub fn admit(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
+        if let Some(vouched) = &peer.vouched {
+            return self.admit_vouched(vouched, peer.kind);
+        }
         if !self.is_required_of(peer.kind) {
             return Decision::Admitted(Grant::default());
         }

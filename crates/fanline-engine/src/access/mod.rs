@@ -19,6 +19,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 mod user;
+mod vouched;
 mod websocket;
 
 use std::collections::{HashMap, HashSet};
@@ -41,6 +42,7 @@ pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub use rights::Rights;
 pub(crate) use system::{imports as system_imports, own_import};
 pub use user::{ConnectionKind, Identity, Password, User};
+pub use vouched::Vouched;
 use websocket::Door;
 pub use websocket::WebSocketAccess;
 

@@ -21,7 +21,8 @@ impl fmt::Debug for Rights {
 }
 
 impl Rights {
-    pub(super) fn new(permissions: &Permissions) -> Self {
+    /// What these permissions come to.
+    pub fn new(permissions: &Permissions) -> Self {
         let mut publish = Rules::new(&permissions.publish);
         if permissions.responses.is_some() && publish.allow.is_none() {
             // Who may answer, and was allowed nothing else, may do nothing else.

@@ -130,7 +130,7 @@ impl Shard {
         }
         self.bind(id, grant.account);
         let session = &mut self.sessions[id.index()];
-        session.restriction = Restriction::new(&grant);
+        session.restriction = Restriction::new(&grant, &session.peer);
         session.grant = grant;
         // It says where the last message went, which was for somebody else to say.
         session.memo = RouteMemo::default();

@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use super::Shard;
 use super::replies::Replies;
-use super::session::SessionId;
+use super::session::{Peer, SessionId};
 use super::verbs::text;
-use crate::access::{Grant, Rights};
+use crate::access::{AllowResponses, Grant, Rights};
 use crate::nats::error::ClientError;
 use crate::router::SubId;
 
 /// What a session with permissions has beside others.
 pub(super) struct Restriction {
     rights: Arc<Rights>,
+    /// Rights that it must have too.
+    within: Option<Arc<Rights>>,
     /// Where it may answer.
     replies: Replies,
 }
@@ -29,19 +31,41 @@ pub(super) enum Permit {
 }
 
 impl Restriction {
-    pub(super) fn new(grant: &Grant) -> Option<Box<Self>> {
-        grant.rights.as_ref().map(|rights| {
-            Box::new(Restriction {
-                rights: Arc::clone(rights),
-                replies: Replies::default(),
-            })
-        })
+    pub(super) fn new(grant: &Grant, peer: &Peer) -> Option<Box<Self>> {
+        let within = peer
+            .vouched
+            .as_ref()
+            .and_then(|vouched| vouched.within.clone());
+        let (rights, within) = match (grant.rights.clone(), within) {
+            (Some(rights), within) => (rights, within),
+            (None, Some(within)) => (within, None),
+            (None, None) => return None,
+        };
+        Some(Box::new(Restriction {
+            rights,
+            within,
+            replies: Replies::default(),
+        }))
+    }
+
+    fn may_publish(&self, topic: &[u8]) -> bool {
+        self.rights.may_publish(topic) && self.within.as_ref().is_none_or(|w| w.may_publish(topic))
+    }
+
+    fn may_subscribe(&self, filter: &[u8], queue: &[u8]) -> bool {
+        self.rights.may_subscribe(filter, queue)
+            && (self.within.as_ref()).is_none_or(|within| within.may_subscribe(filter, queue))
+    }
+
+    /// Who may do less than its user may not answer either.
+    fn responses(&self) -> Option<AllowResponses> {
+        self.rights.responses().filter(|_| self.within.is_none())
     }
 
     /// Takes note of where an answer to a message may go.
     #[cold]
     pub(super) fn note_reply(&mut self, reply: &[u8], now: std::time::Duration) {
-        if let Some(rule) = self.rights.responses() {
+        if let Some(rule) = self.responses() {
             self.replies.note(reply, rule, now);
         }
     }
@@ -50,6 +74,7 @@ impl Restriction {
     #[cold]
     pub(super) fn may_receive(&self, topic: &[u8], queue: &[u8]) -> bool {
         self.rights.may_receive(topic, queue)
+            && (self.within.as_ref()).is_none_or(|within| within.may_receive(topic, queue))
     }
 }
 
@@ -62,10 +87,10 @@ impl Shard {
         let Some(restriction) = &mut session.restriction else {
             return Permit::Granted;
         };
-        if restriction.rights.may_publish(topic) {
+        if restriction.may_publish(topic) {
             return Permit::Granted;
         }
-        if let Some(rule) = restriction.rights.responses()
+        if let Some(rule) = restriction.responses()
             && restriction.replies.use_up(topic, rule, now)
         {
             return Permit::AsReply;
@@ -104,7 +129,7 @@ impl Shard {
         let Some(restriction) = &session.restriction else {
             return true;
         };
-        if restriction.rights.may_subscribe(filter, queue) {
+        if restriction.may_subscribe(filter, queue) {
             return true;
         }
         let (who, sid) = (self.who(id), text(sid));
@@ -124,7 +149,10 @@ impl Shard {
     /// Whether single messages of a subscription are to be kept from its client.
     pub(super) fn is_filtered(&self, id: SessionId, filter: &[u8]) -> bool {
         let restriction = self.sessions[id.index()].restriction.as_ref();
-        restriction.is_some_and(|restriction| restriction.rights.filters(filter))
+        restriction.is_some_and(|restriction| {
+            let within = restriction.within.as_ref();
+            restriction.rights.filters(filter) || within.is_some_and(|w| w.filters(filter))
+        })
     }
 
     /// Drops what a client has subscribed to and may not any more, and tells it.
@@ -136,7 +164,7 @@ impl Shard {
             let filter = self.routers[account].filter_of(subscription);
             let (queue, sid) = (subscription.queue().to_vec(), text(subscription.sid()));
             let restriction = self.sessions[id.index()].restriction.as_ref();
-            if restriction.is_none_or(|r| r.rights.may_subscribe(&filter, &queue)) {
+            if restriction.is_none_or(|r| r.may_subscribe(&filter, &queue)) {
                 let is_filtered = self.is_filtered(id, &filter);
                 self.subs.get_mut(sub).set_filtered(is_filtered);
                 continue;

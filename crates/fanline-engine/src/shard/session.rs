@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::backlog::Backlog;
 use super::permit::Restriction;
-use crate::access::{AccountId, Check, ConnectionKind, Grant};
+use crate::access::{AccountId, Check, ConnectionKind, Grant, Vouched};
 use crate::certificate::CertificateNames;
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::CloseReason;
@@ -45,6 +45,8 @@ pub struct Peer {
     pub nonce: String,
     /// It was sent INFO before TLS began, and gets no other.
     pub is_greeted: bool,
+    /// Who it is as far as the server knows already; its CONNECT is not asked then.
+    pub vouched: Option<Box<Vouched>>,
 }
 
 /// What TLS says of a connection.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::deliver::{Message, Origin};
-use super::permit::Permit;
+use super::permit::{Permit, Restriction};
 use super::session::{Peer, Session, SessionId};
 use super::timers::ping_interval;
 use super::{Shard, announce};
@@ -39,7 +39,8 @@ impl Shard {
             ending: None,
             is_dirty: false,
             takes_headers: false,
-            restriction: None,
+            // Before its CONNECT it may do no more than after it.
+            restriction: Restriction::new(&Grant::default(), &peer),
             cid,
             is_insider: false,
             account: AccountId::GLOBAL,

@@ -8,6 +8,7 @@ mod jetstream;
 mod machine;
 mod store_folder;
 mod store_key;
+mod sync_times;
 mod syncer;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub(crate) use jetstream::{starter, store_folder};
 use store_folder::AccountsFolder;
 use store_folder::StoreFolder;
 pub use store_key::StoreKeyError;
+pub(crate) use sync_times::{SyncCounts, SyncTimes, bound as sync_bound};
 use syncer::{Job, Synced, Syncer};
 use work::{StreamSync, Work};
 
@@ -104,7 +106,7 @@ async fn run<W: Work + 'static>(
     ready: Sender<()>,
 ) -> io::Result<()> {
     let (done, synced) = unbounded_channel();
-    let syncer = Syncer::start(&done)?;
+    let syncer = Syncer::start(&done, &common.sync_times)?;
     let files = OpenFiles::default();
     let folders = store.as_ref().map(|store| store.accounts(&files));
     let folders = folders.transpose()?;

@@ -5,11 +5,13 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 
 use fanline_engine::store::{DiskError, SyncId};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::disk::{disk_error, sync_folder};
+use super::sync_times::SyncTimes;
 use super::work::Whose;
 use crate::sync::Mutex;
 
@@ -40,13 +42,16 @@ pub(super) struct Syncer {
 
 impl Syncer {
     /// Each job is reported to `done`.
-    pub(super) fn start(done: &UnboundedSender<Synced>) -> io::Result<Self> {
+    pub(super) fn start(
+        done: &UnboundedSender<Synced>,
+        times: &Arc<SyncTimes>,
+    ) -> io::Result<Self> {
         let (jobs, todo) = channel();
         let todo = Arc::new(Mutex::new(todo));
         for index in 0..THREADS {
-            let (todo, done) = (Arc::clone(&todo), done.clone());
+            let (todo, done, times) = (Arc::clone(&todo), done.clone(), Arc::clone(times));
             let thread = std::thread::Builder::new().name(format!("sync-{index}"));
-            thread.spawn(move || work(&todo, &done))?;
+            thread.spawn(move || work(&todo, &done, &times))?;
         }
         Ok(Syncer { jobs })
     }
@@ -57,16 +62,18 @@ impl Syncer {
     }
 }
 
-fn work(todo: &Mutex<Receiver<Job>>, done: &UnboundedSender<Synced>) {
+fn work(todo: &Mutex<Receiver<Job>>, done: &UnboundedSender<Synced>, times: &SyncTimes) {
     loop {
         // Whoever holds the lock waits for the next job; the others wait for the lock.
         let next = todo.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
+        let began = Instant::now();
         let synced = Synced {
             whose: job.whose,
             id: job.id,
             result: perform(&job),
         };
+        times.record(began.elapsed());
         // The keeper may have ended.
         let _ = done.send(synced);
     }

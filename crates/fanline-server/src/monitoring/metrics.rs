@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::fmt::{Display, Write};
+use std::time::Duration;
 
 use fanline_engine::jetstream::{Overview, OverviewWanted};
 use fanline_engine::{Backlog, ConnectionStatus, ShardStatus};
@@ -9,6 +10,7 @@ use hyper::StatusCode;
 
 use super::answer::{Answer, Refusal};
 use super::{Monitor, collect, process};
+use crate::keeper::{SyncCounts, sync_bound};
 use crate::server::{COMPATIBLE_VERSION, VERSION};
 use crate::shell::Wanted;
 
@@ -36,6 +38,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     add_behind(&mut page, monitor).await?;
     if let Some(accounts) = collect::jetstream(&monitor.shared, OverviewWanted::default()).await? {
         add_jetstream(&mut page, &Overview::sum(&accounts));
+        add_syncs(&mut page, &monitor.shared.common.sync_times.counts());
     }
     let about = format!("fanline_info{{version={VERSION:?},nats_version={COMPATIBLE_VERSION:?}}}");
     page.metric("fanline_info", "gauge", "What is running", &about, 1);
@@ -225,6 +228,26 @@ fn add_jetstream(page: &mut Page, overview: &Overview) {
         "Requests of the JetStream API that failed",
         overview.api.errors,
     );
+}
+
+/// How long acknowledgements wait for the disk, as a histogram.
+fn add_syncs(page: &mut Page, syncs: &SyncCounts) {
+    let name = "fanline_jetstream_sync_seconds";
+    page.heading(
+        name,
+        "histogram",
+        "How long syncs of files to the disk took",
+    );
+    let mut count = 0;
+    for (bucket, new) in syncs.buckets.iter().enumerate() {
+        count += new;
+        let bound = sync_bound(bucket).map(|bound| bound.as_secs_f64().to_string());
+        let bound = bound.as_deref().unwrap_or("+Inf");
+        page.line(&format!("{name}_bucket{{le=\"{bound}\"}}"), count);
+    }
+    let seconds = Duration::from_micros(syncs.micros).as_secs_f64();
+    page.line(&format!("{name}_sum"), seconds);
+    page.line(&format!("{name}_count"), count);
 }
 
 #[derive(Default)]

@@ -7,6 +7,7 @@ mod accounts;
 mod answer;
 mod collect;
 mod connz;
+mod dashboard;
 mod healthz;
 mod index;
 mod jetstream;
@@ -106,6 +107,7 @@ pub(crate) struct Monitor {
     cpu: RefCell<CpuMeter>,
     /// How often each path was asked for.
     requests: RefCell<BTreeMap<&'static str, u64>>,
+    desk: dashboard::Desk,
 }
 
 /// Serves until the listener fails.
@@ -145,6 +147,7 @@ impl Monitor {
             shared,
             cpu: CpuMeter::start().into(),
             requests: RefCell::default(),
+            desk: dashboard::Desk::default(),
         }
     }
 
@@ -161,8 +164,11 @@ impl Monitor {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let service = service_fn(async |mut request| {
-            let upgraded = websocket::upgrade(&self.shared, &mut request, address);
-            Ok::<_, Infallible>(match upgraded {
+            if let Some(response) = websocket::upgrade(&self.shared, &mut request, address) {
+                return Ok::<_, Infallible>(response);
+            }
+            let dashboard = dashboard::answer(self, &mut request, address);
+            Ok(match dashboard.await {
                 Some(response) => response,
                 None => self.answer(&request).await,
             })
@@ -186,7 +192,7 @@ impl Monitor {
         }
     }
 
-    /// The method is not looked at, as in nats-server: nothing here changes anything.
+    /// The method is not looked at, as in nats-server: nothing of this changes anything.
     async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let query = Query::parse(request.uri().query().unwrap_or_default());
         let answer = self.answer_path(request.uri().path(), &query).await;
@@ -196,8 +202,12 @@ impl Monitor {
     async fn answer_path(&self, path: &str, query: &Query) -> Result<Answer, Refusal> {
         let entry = ENDPOINTS.iter().find(|(at, ..)| *at == path);
         let (_, counted_as, endpoint) = entry.ok_or(Refusal::NotFound)?;
-        *self.requests.borrow_mut().entry(counted_as).or_default() += 1;
+        self.count(counted_as);
         self.tell(endpoint, query).await
+    }
+
+    fn count(&self, path: &'static str) {
+        *self.requests.borrow_mut().entry(path).or_default() += 1;
     }
 
     async fn tell(&self, endpoint: &Endpoint, query: &Query) -> Result<Answer, Refusal> {

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use fanline_engine::websocket::{Asked, upgrade as agree};
+use fanline_engine::access::Vouched;
+use fanline_engine::websocket::{Asked, UpgradeRules, upgrade as agree};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming as Body};
 use hyper::{Request, Response, StatusCode};
@@ -12,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use tracing::debug;
 
 use crate::server::Shared;
-use crate::shell::{Incoming, Listener, Transport};
+use crate::shell::{Incoming, Listener, Transport, Upgraded};
 
 /// Where it is found.
 const PATHS: [&str; 2] = ["/", "/ws"];
@@ -31,7 +32,19 @@ pub(super) fn upgrade(
     if !asks || !PATHS.contains(&request.uri().path()) {
         return None;
     }
-    let agreed = match agree(&as_text(request), &listener.rules) {
+    hand_over(shared, request, address, &listener.rules, None)
+}
+
+/// Upgrades a request and has a shard serve the connection; `None` when it does not ask for it. The
+/// client may have been let in already.
+pub(super) fn hand_over(
+    shared: &Arc<Shared>,
+    request: &mut Request<Body>,
+    address: SocketAddr,
+    rules: &UpgradeRules,
+    vouched: Option<Box<Vouched>>,
+) -> Option<Response<Full<Bytes>>> {
+    let agreed = match agree(&as_text(request), rules) {
         Asked::Granted(agreed) => agreed,
         Asked::Refused(refusal) => return Some(as_response(&refusal.response())),
         Asked::Partial => return None,
@@ -45,7 +58,12 @@ pub(super) fn upgrade(
             Err(error) => return debug!("Monitoring: not upgraded: {error}"),
         };
         let (mut ours, theirs) = tokio::io::duplex(PIPE_BYTES);
-        let incoming = Incoming::Upgraded(theirs, agreed, address);
+        let incoming = Incoming::Upgraded(Upgraded {
+            stream: theirs,
+            agreed,
+            address,
+            vouched,
+        });
         shared.assign(Transport::Wire(incoming, Listener::WebSocket));
         // How it ends is the session's business.
         let _ = tokio::io::copy_bidirectional(&mut outside, &mut ours).await;

@@ -1,5 +1,6 @@
 //! Everything that a server can be told before it starts.
 
+mod dashboard;
 mod encryption;
 mod tls;
 mod websocket;
@@ -9,6 +10,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use dashboard::Dashboard;
 pub use encryption::{Cipher, Encryption, Secret};
 pub use fanline_engine::store::SyncMode;
 pub use fanline_engine::{Auth, Limits};
@@ -41,6 +43,8 @@ pub struct Options {
     pub monitoring: Option<(String, u16)>,
     /// Serve monitoring over HTTPS, with the certificates of [`Options::tls`] (`https_port`).
     pub monitoring_tls: bool,
+    /// What the dashboard at the monitoring port may do.
+    pub dashboard: Dashboard,
     /// TLS for NATS clients; none when `None`.
     pub tls: Option<TlsOptions>,
     /// Clients may come without TLS although there is some.
@@ -100,6 +104,7 @@ impl Default for Options {
             server_name: None,
             monitoring: None,
             monitoring_tls: false,
+            dashboard: Dashboard::default(),
             tls: None,
             allow_non_tls: false,
             websocket: None,

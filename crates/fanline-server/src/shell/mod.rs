@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use fanline_engine::access::Vouched;
 use fanline_engine::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
     Access, Batch, CloseReason, ConnectionStatus, Ended, Peer, Place, ServerInfo, SessionId, Shard,
@@ -29,7 +30,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{error, trace};
 
 use crate::checks::Checks;
-use crate::keeper::Helped;
+use crate::keeper::{Helped, SyncTimes};
 use crate::monitoring::ConnectionEvent;
 use crate::resolver::AccountWanted;
 use crate::sync::{AtomicUsize, Ordering};
@@ -115,9 +116,18 @@ pub(crate) enum Incoming {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(std::os::unix::net::UnixStream),
-    /// One that was upgraded elsewhere already: what it was told, what came behind its request,
-    /// and its address.
-    Upgraded(DuplexStream, Box<Upgrade>, SocketAddr),
+    /// One that was upgraded elsewhere already.
+    Upgraded(Upgraded),
+}
+
+/// A WebSocket connection that came with a request over HTTP.
+pub(crate) struct Upgraded {
+    pub(crate) stream: DuplexStream,
+    /// What it was told.
+    pub(crate) agreed: Box<Upgrade>,
+    pub(crate) address: SocketAddr,
+    /// Who it is, if it was let in there.
+    pub(crate) vouched: Option<Box<Vouched>>,
 }
 
 /// What a connection came to.
@@ -160,6 +170,8 @@ pub(crate) struct Common {
     pub(crate) keeper: OnceLock<Weak<dyn Helped>>,
     /// Whatever takes long before a client is let in.
     pub(crate) checks: Checks,
+    /// How long the disk takes.
+    pub(crate) sync_times: Arc<SyncTimes>,
     /// Whom to ask for accounts that are not known, if there is somebody.
     pub(crate) resolver: OnceLock<mpsc::UnboundedSender<AccountWanted>>,
     pub(crate) started: Instant,

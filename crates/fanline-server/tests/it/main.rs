@@ -6,6 +6,7 @@ mod admission;
 mod at_rest;
 mod churn;
 mod configuration;
+mod dashboard;
 mod embedding;
 mod errors;
 mod jetstream;

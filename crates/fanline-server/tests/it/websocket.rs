@@ -24,8 +24,12 @@ fn address(server: &TestServer) -> SocketAddr {
 }
 
 fn request(extra: &str) -> String {
+    request_for("/", extra)
+}
+
+fn request_for(target: &str, extra: &str) -> String {
     format!(
-        "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+        "GET {target} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{extra}\r\n"
     )
 }
@@ -68,8 +72,13 @@ pub(crate) struct Page<S> {
 
 impl<S: Read + Write> Page<S> {
     pub(crate) fn over(stream: S, extra: &str) -> Self {
+        Page::at("/", stream, extra)
+    }
+
+    /// One that is upgraded somewhere else than at the root.
+    pub(crate) fn at(target: &str, stream: S, extra: &str) -> Self {
         let mut talker = Talker::new(stream);
-        talker.say(request(extra));
+        talker.say(request_for(target, extra));
         let response = talker.until("\r\n\r\n");
         assert!(response.starts_with("HTTP/1.1 101 "), "{response}");
         Page {

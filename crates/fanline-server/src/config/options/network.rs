@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use serde_json::{Value as Json, json};
 
 use super::{duration_text, text_or_null};
+use crate::Dashboard;
 use crate::config::table::Kind::{Address, Bool, Duration, Integer, Path, Port, Text};
 use crate::config::table::{Entry, works};
 
@@ -164,6 +165,27 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("off")
     .limit("-1 to 65535")
     .help("The port of monitoring over HTTPS."),
+    works(
+        "dashboard",
+        Text,
+        |draft, given| {
+            let dashboard = match given.boolean() {
+                // The grammar takes a bare `off` for a boolean.
+                Ok(is_on) => Some(if is_on { Dashboard::ReadOnly } else { Dashboard::Off }),
+                Err(_) => Dashboard::parse(given.text()?),
+            };
+            let fault = || given.fault("dashboard must be \"off\", \"read\" or \"write\"");
+            draft.loaded.options.dashboard = dashboard.ok_or_else(fault)?;
+            Ok(())
+        },
+        |loaded| json!(loaded.options.dashboard.name()),
+    )
+    .default("read")
+    .limit("`off`, `read` or `write`")
+    .help(
+        "What the dashboard at the monitoring port may do: nothing, show, or also publish and close \
+         connections. nats-server does not have it.",
+    ),
     works(
         "ports_file_dir",
         Path,

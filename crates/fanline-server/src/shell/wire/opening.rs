@@ -116,9 +116,13 @@ fn accept(incoming: Incoming) -> io::Result<(Socket, Peer, Option<Box<Upgrade>>)
             let stream = tokio::net::UnixStream::from_std(stream)?;
             Ok((Socket::Unix(stream), Peer::default(), None))
         }
-        Incoming::Upgraded(stream, agreed, address) => {
-            let socket = Socket::Pipe(RefCell::new(stream));
-            Ok((socket, peer_at(address), Some(agreed)))
+        Incoming::Upgraded(upgraded) => {
+            let socket = Socket::Pipe(RefCell::new(upgraded.stream));
+            let peer = Peer {
+                vouched: upgraded.vouched,
+                ..peer_at(upgraded.address)
+            };
+            Ok((socket, peer, Some(upgraded.agreed)))
         }
     }
 }

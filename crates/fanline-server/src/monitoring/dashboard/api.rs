@@ -1,0 +1,268 @@
+//! What the page asks for over HTTP.
+//!
+//! Each request carries a header that no page of another origin can send without being allowed to,
+//! and nobody is. Who has signed in shows the session in `Authorization`, so there is no cookie that a
+//! browser would send by itself.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use fanline_engine::access::{Credentials, Grant};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::time::timeout;
+use tracing::error;
+
+use super::super::answer::{Answer, Refusal};
+use super::super::query::Query;
+use super::super::{Endpoint, Monitor, collect};
+use super::overview;
+use super::visitor::{self, Visitor};
+use crate::options::Dashboard;
+use crate::shell::Command;
+
+/// The header that shows that it is the page that asks.
+const PAGE_HEADER: &str = "fanline-dashboard";
+/// The most bytes of credentials. More: refused.
+const BODY_BYTES_MAX: usize = 16 * 1024;
+/// How long they may take to come.
+const BODY_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long somebody waits who has shown wrong credentials, so that guessing takes its time.
+const WRONG_TIME: Duration = Duration::from_secs(1);
+
+/// Said to those who come from where clients could not, or by a name that is not this machine's own.
+const NOT_TRUSTED: &str = "messages are shown on this machine only, at its address or as localhost, and \
+    connections are closed there: the server asks nobody for credentials";
+
+type Reply = Response<Full<Bytes>>;
+
+/// Answers a request for what is behind `/dashboard/api/`.
+pub(super) async fn answer(
+    monitor: &Monitor,
+    name: &str,
+    request: &mut Request<Incoming>,
+    address: SocketAddr,
+) -> Reply {
+    if !request.headers().contains_key(PAGE_HEADER) {
+        return refused(StatusCode::FORBIDDEN, "this is for the dashboard's page");
+    }
+    if name == "session" && *request.method() == Method::POST {
+        return sign_in(monitor, request, address).await;
+    }
+    let Some(visitor) = visitor(monitor, request.headers()).await else {
+        if name == "session" && *request.method() == Method::GET {
+            // No error: this is how the page learns that it has to ask for credentials.
+            return reply(StatusCode::OK, &json!({ "needs_credentials": true }));
+        }
+        return refused(StatusCode::UNAUTHORIZED, "credentials are needed");
+    };
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    match (request.method(), name) {
+        (&Method::GET, "session") => who(monitor, &visitor),
+        (&Method::DELETE, "session") => sign_out(monitor, request.headers()),
+        (&Method::POST, "ticket") => ticket(monitor, visitor, request.headers(), address),
+        (&Method::POST, "kick") => {
+            match visitor.is_trusted(&monitor.shared, address, request.headers()) {
+                true => kick(monitor, &visitor, &query).await,
+                false => refused(StatusCode::FORBIDDEN, NOT_TRUSTED),
+            }
+        }
+        (&Method::GET, "overview") => match overview::answer(monitor, &visitor).await {
+            Ok(overview) => reply(StatusCode::OK, &overview),
+            Err(refusal) => told(refusal.into()),
+        },
+        (&Method::GET, name) => page(monitor, &visitor, name, query).await,
+        _ => refused(StatusCode::METHOD_NOT_ALLOWED, "not by this method"),
+    }
+}
+
+/// Who asks: whose session it is, or what those may do who show nothing.
+async fn visitor(monitor: &Monitor, headers: &HeaderMap) -> Option<Visitor> {
+    let access = monitor.shared.access();
+    let grant = match session(headers) {
+        Some(session) => {
+            let mut sessions = monitor.desk.sessions.borrow_mut();
+            sessions.grant(session, &access, monitor.now())
+        }
+        None => None,
+    };
+    let grant = match grant {
+        Some(grant) => Some(grant),
+        None => visitor::admit(&monitor.shared, &Credentials::default()).await,
+    };
+    grant.map(|grant| Visitor::new(&access, grant))
+}
+
+fn session(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    value.strip_prefix("Bearer ")
+}
+
+/// What is typed into the form.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Shown {
+    user: String,
+    password: String,
+    token: String,
+}
+
+impl Shown {
+    /// What may be logged of it.
+    fn who(&self) -> String {
+        match self.user.as_str() {
+            "" => "Token \"[REDACTED]\"".into(),
+            user => format!("User {user:?}"),
+        }
+    }
+}
+
+async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: SocketAddr) -> Reply {
+    let Ok(_place) = monitor.desk.sign_ins.try_acquire() else {
+        let text = "others are signing in just now; try again";
+        return refused(StatusCode::TOO_MANY_REQUESTS, text);
+    };
+    let body = Limited::new(request.body_mut(), BODY_BYTES_MAX).collect();
+    let body = timeout(BODY_TIME_MAX, body).await;
+    let shown = body.ok().and_then(Result::ok).map(|body| body.to_bytes());
+    let shown = shown.and_then(|body| serde_json::from_slice::<Shown>(&body).ok());
+    let Some(shown) = shown else {
+        return refused(StatusCode::BAD_REQUEST, "credentials are expected as JSON");
+    };
+    let credentials = Credentials {
+        user: &shown.user,
+        pass: &shown.password,
+        auth_token: &shown.token,
+        ..Credentials::default()
+    };
+    match visitor::admit(&monitor.shared, &credentials).await {
+        Some(grant) => begin_session(monitor, grant),
+        None => {
+            error!(
+                "{address} - Dashboard: authentication error - {}",
+                shown.who()
+            );
+            tokio::time::sleep(WRONG_TIME).await;
+            refused(StatusCode::UNAUTHORIZED, "these credentials are not known")
+        }
+    }
+}
+
+fn begin_session(monitor: &Monitor, grant: Grant) -> Reply {
+    let mut sessions = monitor.desk.sessions.borrow_mut();
+    match sessions.sign_in(grant, monitor.now()) {
+        Some(session) => reply(StatusCode::OK, &json!({ "session": session })),
+        None => refused(StatusCode::SERVICE_UNAVAILABLE, "there is no randomness"),
+    }
+}
+
+fn sign_out(monitor: &Monitor, headers: &HeaderMap) -> Reply {
+    if let Some(session) = session(headers) {
+        monitor.desk.sessions.borrow_mut().sign_out(session);
+    }
+    reply(StatusCode::OK, &json!({}))
+}
+
+fn who(monitor: &Monitor, visitor: &Visitor) -> Reply {
+    let dashboard = monitor.shared.options().dashboard;
+    let info = &monitor.shared.info;
+    let session = json!({
+        "user": &*visitor.grant.user,
+        "account": visitor.account,
+        "signed_in": visitor.grant.names_user(),
+        "sees_server": visitor.sees_server,
+        "may_write": dashboard == Dashboard::Writable,
+        "may_kick": visitor.may_kick(dashboard),
+        "jetstream": info.jetstream,
+        "server_name": info.server_name,
+        "server_id": info.server_id,
+        "version": crate::server::VERSION,
+    });
+    reply(StatusCode::OK, &session)
+}
+
+/// What opens a WebSocket.
+fn ticket(monitor: &Monitor, visitor: Visitor, headers: &HeaderMap, address: SocketAddr) -> Reply {
+    if !visitor.is_trusted(&monitor.shared, address, headers) {
+        return refused(StatusCode::FORBIDDEN, NOT_TRUSTED);
+    }
+    let mut sessions = monitor.desk.sessions.borrow_mut();
+    match sessions.ticket(visitor.grant, monitor.now()) {
+        Some(ticket) => reply(StatusCode::OK, &json!({ "ticket": ticket })),
+        None => refused(StatusCode::SERVICE_UNAVAILABLE, "there is no randomness"),
+    }
+}
+
+/// Closes a connection.
+async fn kick(monitor: &Monitor, visitor: &Visitor, query: &Query) -> Reply {
+    if !visitor.may_kick(monitor.shared.options().dashboard) {
+        return refused(
+            StatusCode::FORBIDDEN,
+            "this dashboard may not close connections",
+        );
+    }
+    let cid = match query.id("cid") {
+        Ok(Some(cid)) => cid,
+        Ok(None) => return refused(StatusCode::BAD_REQUEST, "which connection?"),
+        Err(refusal) => return told(refusal.into()),
+    };
+    match collect::of_all(&monitor.shared, |to| Command::Kick(cid, to)).await {
+        Ok(found) if found.contains(&true) => reply(StatusCode::OK, &json!({ "cid": cid })),
+        Ok(_) => refused(StatusCode::NOT_FOUND, "there is no such connection"),
+        Err(refusal) => told(refusal.into()),
+    }
+}
+
+/// What monitoring tells, as far as it is the visitor's business.
+async fn page(monitor: &Monitor, visitor: &Visitor, name: &str, mut query: Query) -> Reply {
+    let (endpoint, is_of_accounts) = match name {
+        "connz" => (Endpoint::Connz, true),
+        "subsz" => (Endpoint::Subsz, true),
+        "accountz" => (Endpoint::Accountz, true),
+        "accstatz" => (Endpoint::Accstatz, false),
+        "jsz" => (Endpoint::Jsz, false),
+        _ => return told(Refusal::NotFound.into()),
+    };
+    if !visitor.sees_server {
+        if !is_of_accounts {
+            return refused(StatusCode::FORBIDDEN, "this is of the whole server");
+        }
+        query.set("acc", &visitor.account);
+    }
+    told(
+        monitor
+            .tell(&endpoint, &query)
+            .await
+            .unwrap_or_else(Answer::from),
+    )
+}
+
+fn told(answer: Answer) -> Reply {
+    match answer.status {
+        StatusCode::OK => json_reply(StatusCode::OK, answer.body),
+        status => refused(status, answer.body.trim_end()),
+    }
+}
+
+pub(super) fn refused(status: StatusCode, why: &str) -> Reply {
+    reply(status, &json!({ "error": why }))
+}
+
+fn reply(status: StatusCode, value: &impl Serialize) -> Reply {
+    // What is told has text keys and finite numbers only.
+    json_reply(status, serde_json::to_string(value).unwrap_or_default())
+}
+
+fn json_reply(status: StatusCode, body: String) -> Reply {
+    let mut response = Response::new(Full::from(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    // It differs from visitor to visitor, and from moment to moment.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,63 @@
+// What the page asks of the server over HTTP, and who it is there.
+
+const KEY = "fanline-session";
+
+/** Told when the server does not know this session any more. */
+let whenSignedOut = () => {};
+
+export function onSignedOut(callback) {
+  whenSignedOut = callback;
+}
+
+export class Refused extends Error {
+  constructor(status, text) {
+    super(text);
+    this.status = status;
+  }
+}
+
+// The session lives as long as the tab, and belongs to this origin alone.
+export const hasSession = () => sessionStorage.getItem(KEY) !== null;
+
+/** Asks for one thing and returns what it says. */
+export async function ask(name, { method = "GET", query = {}, body } = {}) {
+  const address = new URL(`dashboard/api/${name}`, document.baseURI);
+  for (const [key, value] of Object.entries(query)) {
+    if (value !== undefined && value !== "") address.searchParams.set(key, value);
+  }
+  const headers = { "fanline-dashboard": "1" };
+  const session = sessionStorage.getItem(KEY);
+  if (session) headers.authorization = `Bearer ${session}`;
+  let response;
+  try {
+    response = await fetch(address, { method, headers, body: body && JSON.stringify(body), cache: "no-store" });
+  } catch {
+    throw new Refused(0, "The server cannot be reached.");
+  }
+  const answer = await response.json().catch(() => ({}));
+  if (response.ok) return answer;
+  if (response.status === 401 && name !== "session") {
+    sessionStorage.removeItem(KEY);
+    whenSignedOut();
+  }
+  throw new Refused(response.status, answer.error ?? `The server answers with ${response.status}.`);
+}
+
+/** Who is looking; `null` when credentials are needed. */
+export async function whoAmI() {
+  const who = await ask("session");
+  if (!who.needs_credentials) return who;
+  sessionStorage.removeItem(KEY);
+  return null;
+}
+
+export async function signIn(credentials) {
+  sessionStorage.removeItem(KEY);
+  const { session } = await ask("session", { method: "POST", body: credentials });
+  sessionStorage.setItem(KEY, session);
+}
+
+export async function signOut() {
+  await ask("session", { method: "DELETE" }).catch(() => {});
+  sessionStorage.removeItem(KEY);
+}

@@ -1,0 +1,94 @@
+// The messages that a stream keeps.
+
+import { html, useEffect, useState } from "./vendor/preact-htm.js";
+import { bytes, count, exact, moment } from "./format.js";
+import { record, records, subjects } from "./jetstream.js";
+import { Message, preview } from "./message.js";
+import { Empty, Loading, Problem, Table } from "./parts.js";
+
+/** Messages in one page. */
+const PAGE = 25;
+/** Subjects that are listed. */
+const SUBJECTS_MAX = 200;
+const EVERYTHING = ">";
+
+const COLUMNS = [
+  { key: "seq", label: "Sequence", isNumber: true, value: (m) => m.seq, cell: (m) => exact(m.seq) },
+  { key: "time", label: "Time", value: (m) => m.time, cell: (m) => moment(m.time) },
+  { key: "subject", label: "Subject", value: (m) => m.subject, cell: (m) => html`<code>${m.subject}</code>` },
+  { key: "size", label: "Size", isNumber: true, value: (m) => m.data.length, cell: (m) => bytes(m.data.length) },
+  { key: "content", label: "Content", isFixed: true, cell: (m) => html`<code class="preview">${preview(m.data)}</code>` },
+];
+
+/** Where to begin so that the newest page is shown. */
+async function newest(stream, state, filter) {
+  const last = filter === EVERYTHING ? state.last_seq : (await record(stream, { last_by_subj: filter }))?.seq;
+  return Math.max(state.first_seq, (last ?? 0) - PAGE + 1, 1);
+}
+
+export function Browser({ stream, state }) {
+  const [filter, setFilter] = useState("");
+  const [from, setFrom] = useState(undefined);
+  const [page, setPage] = useState({});
+  const [opened, setOpened] = useState(undefined);
+  const wanted = filter.trim() || EVERYTHING;
+  const show = async (start) => {
+    setPage((before) => ({ ...before, isBusy: true }));
+    try {
+      const seq = Math.max(1, start ?? (await newest(stream, state, wanted)));
+      const found = await records(stream, seq, wanted, PAGE);
+      setFrom(seq);
+      setPage({ found });
+    } catch (error) {
+      setPage({ error });
+    }
+  };
+  useEffect(() => {
+    setOpened(undefined);
+    show();
+  }, [stream, wanted]);
+  const { found, error, isBusy } = page;
+  const after = found?.length ? found.at(-1).seq + 1 : from;
+  return html`
+    <div class="tools">
+      <label class="field filter"><span>Subject, wildcards welcome</span>
+        <input type="search" data-filter value=${filter} onChange=${(event) => setFilter(event.target.value)}
+          placeholder=${EVERYTHING} autocomplete="off" spellcheck=${false} />
+      </label>
+      <label class="field"><span>From sequence</span>
+        <input type="number" min="1" value=${from ?? ""} onChange=${(event) => show(Number(event.target.value) || 1)} />
+      </label>
+      <div class="buttons" role="group" aria-label="Pages">
+        <button onClick=${() => show(state.first_seq)}>First</button>
+        <button onClick=${() => show((from ?? 1) - PAGE)} disabled=${!from || from <= state.first_seq}>Older</button>
+        <button onClick=${() => show(after)} disabled=${!found || found.length < PAGE}>Newer</button>
+        <button onClick=${() => show()}>Latest</button>
+      </div>
+    </div>
+    <${Problem} error=${error} />
+    <div aria-busy=${isBusy ? "true" : "false"}>
+      ${!found && !error && html`<${Loading} />`}
+      ${found?.length === 0 && html`<${Empty}>No message from here on.<//>`}
+      ${found?.length > 0 && html`
+        <${Table} caption="Messages of ${stream}" columns=${COLUMNS} rows=${found} rowKey=${(m) => m.seq}
+          opened=${opened} onOpen=${setOpened} detail=${(m) => html`<${Message} message=${m} />`} />`}
+    </div>
+    <${Subjects} stream=${stream} filter=${wanted} onPick=${setFilter} />`;
+}
+
+function Subjects({ stream, filter, onPick }) {
+  const [told, setTold] = useState(undefined);
+  const load = () => subjects(stream, filter).then((found) => setTold({ found }), (error) => setTold({ error }));
+  useEffect(() => setTold(undefined), [stream, filter]);
+  const rows = (told?.found ?? []).sort((a, b) => b[1] - a[1]).slice(0, SUBJECTS_MAX);
+  return html`
+    <p><button onClick=${load}>Count messages by subject</button></p>
+    <${Problem} error=${told?.error} />
+    ${told?.found && html`
+      <${Table} caption="Subjects of ${stream}" rows=${rows} rowKey=${([subject]) => subject} columns=${[
+        { key: "subject", label: "Subject", value: ([subject]) => subject,
+          cell: ([subject]) => html`<button class="plain" onClick=${() => onPick(subject)}><code>${subject}</code></button>` },
+        { key: "count", label: "Messages", isNumber: true, value: ([, messages]) => messages, cell: ([, messages]) => count(messages) },
+      ]} />
+      ${told.found.length > SUBJECTS_MAX && html`<p class="quiet">The ${SUBJECTS_MAX} with the most of ${exact(told.found.length)} subjects.</p>`}`}`;
+}

@@ -1,0 +1,42 @@
+// Small charts of what has just happened.
+
+import { html } from "./vendor/preact-htm.js";
+
+const [WIDTH, HEIGHT] = [240, 56];
+
+/** Lines over time. `series` are `{ name, values }`, the newest value last; `most` is how many fit. */
+export function Chart({ series, most, label, format }) {
+  const highest = Math.max(1e-9, ...series.flatMap(({ values }) => values));
+  const x = (index, length) => ((most - length + index) / (most - 1)) * WIDTH;
+  const y = (value) => HEIGHT - 2 - (value / highest) * (HEIGHT - 6);
+  const line = (values) =>
+    values.map((value, index) => `${x(index, values.length).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
+  const last = series.map(({ name, values }) => `${name} ${format(values.at(-1))}`).join(", ");
+  return html`
+    <svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img"
+      aria-label="${label}: ${last}; highest in view ${format(highest)}">
+      ${series.map(({ values }, index) => {
+        if (values.length < 2) return null;
+        const points = line(values);
+        const from = x(0, values.length).toFixed(1);
+        return html`
+          ${index === 0 && html`<polygon class="area" points="${from},${HEIGHT} ${points} ${WIDTH},${HEIGHT}" />`}
+          <polyline class="line line-${index}" points=${points} />`;
+      })}
+    </svg>`;
+}
+
+/** How a total is made up: bars of `{ name, value }`. */
+export function Bars({ bars, label }) {
+  const highest = Math.max(1, ...bars.map(({ value }) => value));
+  const width = WIDTH / bars.length;
+  const text = bars.filter(({ value }) => value > 0).map(({ name, value }) => `${name}: ${value}`);
+  return html`
+    <svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img"
+      aria-label="${label}. ${text.join(", ") || "nothing yet"}">
+      ${bars.map(({ value }, index) => {
+        const height = value === 0 ? 0 : Math.max(2, (value / highest) * (HEIGHT - 4));
+        return html`<rect class="bar" x=${index * width + 1} width=${width - 2} y=${HEIGHT - height} height=${height} />`;
+      })}
+    </svg>`;
+}

@@ -1,0 +1,68 @@
+// Numbers, sizes and times as people read them.
+
+const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+/** 1,234 or 12.3K. */
+export function count(number) {
+  if (number === undefined || number === null || Number.isNaN(number)) return "–";
+  return Math.abs(number) < 10_000 ? plain.format(number) : short.format(number);
+}
+
+/** Every digit of it. */
+export function exact(number) {
+  return number === undefined || number === null ? "–" : number.toLocaleString("en");
+}
+
+export function bytes(number) {
+  if (number === undefined || number === null || Number.isNaN(number)) return "–";
+  let unit = 0;
+  while (number >= 1024 && unit < BYTE_UNITS.length - 1) {
+    number /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? Math.round(number) : number.toFixed(number < 10 ? 1 : 0)} ${BYTE_UNITS[unit]}`;
+}
+
+export function percent(number) {
+  return number === undefined || Number.isNaN(number) ? "–" : `${plain.format(number)} %`;
+}
+
+/** A duration in microseconds. */
+export function micros(number) {
+  if (number === undefined || number === null || Number.isNaN(number)) return "–";
+  if (number < 1000) return `${Math.round(number)} µs`;
+  return number < 1_000_000 ? `${plain.format(number / 1000)} ms` : `${plain.format(number / 1_000_000)} s`;
+}
+
+/** A duration in nanoseconds, as JetStream's configuration has them. 0 is none. */
+export function nanos(number) {
+  return number ? seconds(number / 1e9) : "–";
+}
+
+export function seconds(number) {
+  if (number < 1) return micros(number * 1e6);
+  const days = Math.floor(number / 86_400);
+  const hours = Math.floor((number % 86_400) / 3600);
+  const minutes = Math.floor((number % 3600) / 60);
+  if (days > 0) return `${days} d ${hours} h`;
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  return minutes > 0 ? `${minutes} min ${Math.floor(number % 60)} s` : `${plain.format(number)} s`;
+}
+
+/** A moment, in the reader's time zone. */
+export function moment(text) {
+  const date = new Date(text);
+  if (Number.isNaN(date.getTime()) || date.getUTCFullYear() < 1971) return "–";
+  const pad = (number, digits = 2) => `${number}`.padStart(digits, "0");
+  const day = `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
+  const time = `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
+  return `${day} ${time}.${pad(date.getMilliseconds(), 3)}`;
+}
+
+/** How long ago, in few words. */
+export function ago(text) {
+  const passed = (Date.now() - new Date(text).getTime()) / 1000;
+  return Number.isNaN(passed) ? "–" : `${seconds(Math.max(0, Math.floor(passed)))} ago`;
+}

@@ -1,0 +1,114 @@
+//! The dashboard: a page at `/`, its files, and what it asks for.
+//!
+//! The page is a client like others. It signs in with the credentials of a WebSocket client, gets
+//! figures over HTTP (`api.rs`) and messages over a WebSocket of its own (`visitor.rs` says who may).
+//! Why it is done so is in `docs/decisions/0023-the-dashboard-signs-in-once.md`.
+
+mod api;
+mod assets;
+mod overview;
+mod sessions;
+mod visitor;
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+
+use fanline_engine::websocket::UpgradeRules;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{HeaderValue, LOCATION};
+use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::Semaphore;
+
+use super::query::Query;
+use super::{Monitor, websocket};
+use crate::options::Dashboard;
+use sessions::Sessions;
+
+/// Sign-ins that are checked at once. More are refused for the moment.
+const SIGN_INS_MAX: usize = 4;
+
+/// What all pages share.
+pub(super) struct Desk {
+    sessions: RefCell<Sessions>,
+    sign_ins: Semaphore,
+}
+
+impl Default for Desk {
+    fn default() -> Self {
+        Desk {
+            sessions: RefCell::default(),
+            sign_ins: Semaphore::new(SIGN_INS_MAX),
+        }
+    }
+}
+
+/// Answers what belongs to the dashboard; `None` when the request is another's business.
+pub(super) async fn answer(
+    monitor: &Monitor,
+    request: &mut Request<Incoming>,
+    address: SocketAddr,
+) -> Option<Response<Full<Bytes>>> {
+    if monitor.shared.options().dashboard == Dashboard::Off {
+        return None;
+    }
+    let path = request.uri().path().to_owned();
+    if path == "/" {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return None;
+        }
+        monitor.count("/");
+        return assets::answer("", request.headers());
+    }
+    let rest = path.strip_prefix("/dashboard")?;
+    Some(match rest.strip_prefix('/') {
+        // The page is at the root only, where what it refers to is found.
+        None if rest.is_empty() => moved("./"),
+        None => return None,
+        Some("") => moved("../"),
+        Some("ws") => open_websocket(monitor, request, address),
+        Some(rest) => match rest.strip_prefix("api/") {
+            Some(name) => api::answer(monitor, name, request, address).await,
+            None => assets::answer(rest, request.headers())?,
+        },
+    })
+}
+
+fn moved(to: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+    let headers = response.headers_mut();
+    headers.insert(LOCATION, HeaderValue::from_static(to));
+    response
+}
+
+/// A WebSocket for those who have a ticket. Where the page comes from is not asked: who has a ticket
+/// comes from here.
+fn open_websocket(
+    monitor: &Monitor,
+    request: &mut Request<Incoming>,
+    address: SocketAddr,
+) -> Response<Full<Bytes>> {
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    let mut sessions = monitor.desk.sessions.borrow_mut();
+    let Some(grant) = sessions.redeem(query.text("ticket"), monitor.now()) else {
+        return api::refused(
+            StatusCode::UNAUTHORIZED,
+            "a ticket is needed, and lasts for one use",
+        );
+    };
+    let options = monitor.shared.options();
+    let rules = UpgradeRules {
+        is_tls: options.monitoring_tls,
+        ..UpgradeRules::default()
+    };
+    let vouched = Some(visitor::vouch(grant, options.dashboard));
+    let upgraded = websocket::hand_over(&monitor.shared, request, address, &rules, vouched);
+    let not_asked = || {
+        api::refused(
+            StatusCode::BAD_REQUEST,
+            "an upgrade to WebSocket was expected",
+        )
+    };
+    upgraded.unwrap_or_else(not_asked)
+}

@@ -1,0 +1,171 @@
+//! Who is signed in to the dashboard, and who may open a WebSocket from there.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use fanline_engine::access::{Access, ConnectionKind, Grant};
+
+use crate::identity::new_secret;
+
+/// How long somebody stays signed in.
+const SESSION_TIME: Duration = Duration::from_secs(12 * 60 * 60);
+/// How long a ticket lasts: the page uses it at once.
+const TICKET_TIME: Duration = Duration::from_secs(10);
+/// Sessions at a time. The one that ends first is ended for a new one.
+const SESSIONS_MAX: usize = 1024;
+/// Tickets that are not used yet. The same.
+const TICKETS_MAX: usize = 256;
+
+/// Credentials are shown once; what is given for them is a secret that is kept here.
+#[derive(Default)]
+pub(super) struct Sessions {
+    signed_in: Secrets,
+    /// A ticket opens one WebSocket. It may stand in an address, where a session must not.
+    tickets: Secrets,
+}
+
+impl Sessions {
+    /// Somebody has shown credentials. `None` when no secret can be made.
+    pub(super) fn sign_in(&mut self, grant: Grant, now: Duration) -> Option<String> {
+        let time = grant.expires_in.unwrap_or(SESSION_TIME).min(SESSION_TIME);
+        self.signed_in.insert(grant, now + time, now, SESSIONS_MAX)
+    }
+
+    pub(super) fn sign_out(&mut self, session: &str) {
+        self.signed_in.0.remove(session);
+    }
+
+    /// What a session grants now. One whose user is gone, or has other credentials, has ended.
+    pub(super) fn grant(&mut self, session: &str, access: &Access, now: Duration) -> Option<Grant> {
+        let (known, ends_at) = self.signed_in.get(session, now)?;
+        let renewed = access.renew(known, ConnectionKind::WebSocket);
+        let expires_in = known.expires_in.map(|_| ends_at.saturating_sub(now));
+        let Some(mut grant) = renewed else {
+            self.sign_out(session);
+            return None;
+        };
+        grant.expires_in = expires_in;
+        Some(grant)
+    }
+
+    /// A ticket for one WebSocket.
+    pub(super) fn ticket(&mut self, grant: Grant, now: Duration) -> Option<String> {
+        self.tickets
+            .insert(grant, now + TICKET_TIME, now, TICKETS_MAX)
+    }
+
+    /// Takes a ticket. It is no use a second time.
+    pub(super) fn redeem(&mut self, ticket: &str, now: Duration) -> Option<Grant> {
+        let held = self.tickets.0.remove(ticket)?;
+        (now < held.ends_at).then_some(held.grant)
+    }
+}
+
+/// What is granted to those who know a secret.
+#[derive(Default)]
+struct Secrets(HashMap<String, Held>);
+
+struct Held {
+    grant: Grant,
+    ends_at: Duration,
+}
+
+impl Secrets {
+    fn insert(
+        &mut self,
+        grant: Grant,
+        ends_at: Duration,
+        now: Duration,
+        most: usize,
+    ) -> Option<String> {
+        self.0.retain(|_, held| now < held.ends_at);
+        if self.0.len() >= most {
+            let first = self.0.iter().min_by_key(|(_, held)| held.ends_at);
+            let first = first.map(|(secret, _)| secret.clone())?;
+            self.0.remove(&first);
+        }
+        let secret = new_secret()?;
+        self.0.insert(secret.clone(), Held { grant, ends_at });
+        Some(secret)
+    }
+
+    fn get(&self, secret: &str, now: Duration) -> Option<(&Grant, Duration)> {
+        let held = self.0.get(secret).filter(|held| now < held.ends_at)?;
+        Some((&held.grant, held.ends_at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fanline_engine::Peer;
+    use fanline_engine::access::{AccessConfig, Credentials, Decision, User};
+
+    use super::*;
+
+    const NOON: Duration = Duration::from_secs(43_200);
+
+    fn access(password: &str) -> Access {
+        let mut config = AccessConfig::default();
+        config.account_mut("A").users = vec![User::new("ada", password)];
+        Access::new(config).expect("a directory")
+    }
+
+    fn ada() -> Grant {
+        let shown = Credentials {
+            user: "ada",
+            pass: "pw",
+            ..Credentials::default()
+        };
+        match access("pw").admit(&shown, &Peer::default()) {
+            Decision::Admitted(grant) => grant,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_session_lasts_half_a_day_and_no_longer_than_its_user() {
+        let mut sessions = Sessions::default();
+        let session = sessions.sign_in(ada(), NOON).expect("a secret");
+        let known = access("pw");
+        assert!(sessions.grant(&session, &known, NOON).is_some());
+        assert!(sessions.grant("", &known, NOON).is_none());
+        assert!(sessions.grant(&session, &known, NOON * 2).is_none());
+        // Another password ends it for good.
+        assert!(sessions.grant(&session, &access("new"), NOON).is_none());
+        assert!(sessions.grant(&session, &known, NOON).is_none());
+        let mut short = ada();
+        short.expires_in = Some(Duration::from_secs(5));
+        let session = sessions.sign_in(short, NOON).expect("a secret");
+        let later = NOON + Duration::from_secs(3);
+        let left = sessions.grant(&session, &known, later).expect("it holds");
+        assert_eq!(left.expires_in, Some(Duration::from_secs(2)));
+        sessions.sign_out(&session);
+        assert!(sessions.grant(&session, &known, later).is_none());
+    }
+
+    #[test]
+    fn a_ticket_is_used_once_and_soon() {
+        let mut sessions = Sessions::default();
+        let ticket = sessions.ticket(ada(), NOON).expect("a secret");
+        assert!(sessions.redeem(&ticket, NOON).is_some());
+        assert!(sessions.redeem(&ticket, NOON).is_none());
+        let ticket = sessions.ticket(ada(), NOON).expect("a secret");
+        assert!(sessions.redeem(&ticket, NOON + TICKET_TIME).is_none());
+    }
+
+    #[test]
+    fn there_is_an_end_to_what_is_kept() {
+        let mut sessions = Sessions::default();
+        let first = sessions.sign_in(ada(), NOON).expect("a secret");
+        for n in 1..=SESSIONS_MAX {
+            let at = NOON + Duration::from_millis(u64::try_from(n).expect("few"));
+            sessions.sign_in(ada(), at);
+        }
+        assert_eq!(sessions.signed_in.0.len(), SESSIONS_MAX);
+        assert!(sessions.grant(&first, &access("pw"), NOON).is_none());
+        for _ in 0..2 * TICKETS_MAX {
+            sessions.ticket(ada(), NOON);
+        }
+        assert_eq!(sessions.tickets.0.len(), TICKETS_MAX);
+    }
+}

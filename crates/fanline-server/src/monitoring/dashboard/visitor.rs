@@ -1,0 +1,161 @@
+//! Who looks at the dashboard, and how much of the server that is.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use fanline_engine::Peer;
+use fanline_engine::access::{
+    Access, AccountId, Allowed, ConnectionKind, Credentials, Decision, Grant, Permissions, Rights,
+    Vouched,
+};
+use hyper::HeaderMap;
+use hyper::header::HOST;
+
+use crate::options::Dashboard;
+use crate::server::Shared;
+
+/// Requests of JetStream's that change nothing; all that a dashboard may publish which only shows.
+const READING: [&str; 20] = [
+    "$JS.API.INFO",
+    "$JS.API.STREAM.LIST",
+    "$JS.API.STREAM.NAMES",
+    "$JS.API.STREAM.INFO.*",
+    "$JS.API.STREAM.MSG.GET.*",
+    "$JS.API.DIRECT.GET.>",
+    "$JS.API.CONSUMER.LIST.*",
+    "$JS.API.CONSUMER.NAMES.*",
+    "$JS.API.CONSUMER.INFO.*.*",
+    "$JS.API.ACCOUNT.INFO",
+    "$JS.*.API.INFO",
+    "$JS.*.API.STREAM.LIST",
+    "$JS.*.API.STREAM.NAMES",
+    "$JS.*.API.STREAM.INFO.*",
+    "$JS.*.API.STREAM.MSG.GET.*",
+    "$JS.*.API.DIRECT.GET.>",
+    "$JS.*.API.CONSUMER.LIST.*",
+    "$JS.*.API.CONSUMER.NAMES.*",
+    "$JS.*.API.CONSUMER.INFO.*.*",
+    "$JS.*.API.ACCOUNT.INFO",
+];
+
+/// Accounts that every server has: the global one and the system's.
+const ACCOUNTS_BUILT_IN: usize = 2;
+
+/// Somebody who was let in.
+pub(super) struct Visitor {
+    pub(super) grant: Grant,
+    /// The name of the account.
+    pub(super) account: String,
+    /// Whether all of the server is shown, or what belongs to the account.
+    pub(super) sees_server: bool,
+}
+
+impl Visitor {
+    pub(super) fn new(access: &Access, grant: Grant) -> Self {
+        let account = access.account(grant.account);
+        // Where nobody has set up accounts, there is nobody to be kept apart.
+        let is_alone = access.accounts().len() <= ACCOUNTS_BUILT_IN;
+        Visitor {
+            account: account.map_or_else(String::new, |account| account.name.clone()),
+            sees_server: is_alone || grant.account == AccountId::SYSTEM,
+            grant,
+        }
+    }
+
+    pub(super) fn may_kick(&self, dashboard: Dashboard) -> bool {
+        self.sees_server && dashboard == Dashboard::Writable
+    }
+
+    /// Whether more than figures is for this page: messages, and closing connections. Who was asked for
+    /// credentials is who he says. Where nobody is asked, this port must not be a way around the address
+    /// that clients are kept to, nor a door for pages of strangers whose host name leads here.
+    pub(super) fn is_trusted(
+        &self,
+        shared: &Shared,
+        address: SocketAddr,
+        headers: &HeaderMap,
+    ) -> bool {
+        if self.grant.names_user() {
+            return true;
+        }
+        let is_local = address.ip().to_canonical().is_loopback();
+        match is_local {
+            true => names_this_host(headers),
+            false => !shared.addresses.clients.ip().to_canonical().is_loopback(),
+        }
+    }
+}
+
+/// Whether the page was opened by an address or as `localhost`, and not by a name that anybody could
+/// have led here.
+fn names_this_host(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = host.unwrap_or_default().to_ascii_lowercase();
+    let name = match host.rsplit_once(':') {
+        Some((name, _)) if !host.ends_with(']') => name,
+        _ => &host,
+    };
+    let is_address = name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    is_address || name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Decides about credentials as a shard does about those of a WebSocket client.
+pub(super) async fn admit(shared: &Shared, shown: &Credentials<'_>) -> Option<Grant> {
+    let peer = Peer {
+        kind: ConnectionKind::WebSocket,
+        ..Peer::default()
+    };
+    let grant = match shared.access().admit(shown, &peer) {
+        Decision::Admitted(grant) => Some(grant),
+        Decision::Refused => None,
+        Decision::Later(check) => shared.common.checks.perform(check).await.ok().flatten(),
+    };
+    // Nobody's page comes through a proxy that signs.
+    grant.filter(|grant| !grant.needs_proxy)
+}
+
+/// What a shard is told of the page's WebSocket.
+pub(super) fn vouch(grant: Grant, dashboard: Dashboard) -> Box<Vouched> {
+    let within = match dashboard {
+        Dashboard::Writable => None,
+        Dashboard::Off | Dashboard::ReadOnly => Some(Arc::new(Rights::new(&Permissions {
+            publish: Allowed::publish(Some(&READING), &[]).expect("they are subjects"),
+            ..Permissions::default()
+        }))),
+    };
+    Box::new(Vouched { grant, within })
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn what_only_shows_is_kept_within_bounds() {
+        let within = |dashboard| vouch(Grant::default(), dashboard).within.is_some();
+        assert!(within(Dashboard::ReadOnly) && within(Dashboard::Off));
+        assert!(!within(Dashboard::Writable));
+    }
+
+    #[test]
+    fn hosts_that_nobody_else_can_name() {
+        for (host, expected) in [
+            ("127.0.0.1:8222", true),
+            ("127.0.0.1", true),
+            ("[::1]:8222", true),
+            ("[::1]", true),
+            ("localhost:8222", true),
+            ("LOCALHOST", true),
+            ("a.localhost:1", true),
+            ("example.org:8222", false),
+            ("127.0.0.1.example.org", false),
+            ("localhost.example.org", false),
+            ("", false),
+        ] {
+            let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
+            assert_eq!(names_this_host(&headers), expected, "{host}");
+        }
+    }
+}
