@@ -9,7 +9,7 @@ from harness.peer import Closed, Peer
 from harness.report import check, equal
 from mqtt import packets
 from mqtt.brokers import Broker
-from mqtt.case import BOTH, case, differs
+from mqtt.case import BOTH, case
 from mqtt.cases.connecting import refused
 from mqtt.device import Device, Unconnected, fresh, kept
 from mqtt.packets import V4, V5
@@ -133,7 +133,7 @@ def users_may_be_of_one_protocol(broker, version):
         check(at_nats(b"cleo", b"pc").startswith(b"-ERR"), "MQTT only, at NATS")
 
 
-@case(GROUP, *BOTH, nats=True, differs=differs(fanline="refuses to start with it"))
+@case(GROUP, *BOTH, nats=True)
 def the_block_may_have_users_of_its_own(broker, version):
     """`mqtt { authorization {} }`."""
     with Broker(broker.kind, mqtt='authorization { username: "m", password: "p" }') as own:
