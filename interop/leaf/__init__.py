@@ -1,0 +1,1 @@
+"""Leaf nodes: the server under test as spoke, as hub and in between, beside real nats-server processes."""

@@ -1,0 +1,18 @@
+"""Runs all cases; words on the command line pick those whose name contains one of them."""
+
+from harness.report import Report
+
+from . import cuts, jetstream, settings, shapes, traffic, trouble
+
+
+def main():
+    report = Report("leaf")
+    shapes.run(report, shapes.SHAPES, traffic.CASES, traffic.in_both_directions)
+    shapes.run(report, jetstream.SHAPES, jetstream.CASES, jetstream.in_both_directions, jetstream.left_out())
+    settings.run(report)
+    trouble.run(report)
+    cuts.run(report)
+    report.end()
+
+
+main()

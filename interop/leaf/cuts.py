@@ -1,0 +1,322 @@
+"""Links that are cut and servers that die while streams are copied: at the end the counts are compared."""
+
+import threading
+import time
+from dataclasses import dataclass
+
+from harness.report import check, equal, is_reference, reference_server
+
+from .client import Client, api, request_api, settle, until
+from .link import Link
+from .stage import Node, Stage, remote
+from .streams import add, caught_up, contents, each_once, fill, insist, numbers, origin, same
+
+NEAR, FAR = "edge", "hub"
+ROUNDS = 3
+PER_ROUND = 500
+CUT_SECONDS = 1.5
+# So that a link on which nothing moves is given up within seconds. Clients are pinged as well, and a
+# client of these cases may be silent for longer.
+IMPATIENT = 'ping_interval: "1s"\nping_max: 5'
+
+
+class Pair:
+    """A hub and a spoke with a wire between them; streams of one are copied by the other."""
+
+    def __init__(self, stage: Stage, hub: Node, spoke: Node, more: str = ""):
+        self.hub = hub
+        self.spoke = spoke
+        self.link = stage.enter_context(Link(hub.leaf_port))
+        hub.write(hub.jetstream(FAR), hub.leafnodes(listen=True), more)
+        spoke.write(spoke.jetstream(NEAR), spoke.leafnodes(remote(self.link.port)), more)
+        hub.start()
+        spoke.start()
+
+    def settled(self):
+        with self.hub.client() as far, self.spoke.client() as near:
+            settle(near, far)
+            settle(far, near)
+
+    def copying(self, reference_copies: bool) -> "Copying":
+        ends = [(self.hub, FAR), (self.spoke, NEAR)]
+        if (self.hub.binary == reference_server()) == reference_copies:
+            ends.reverse()
+        return Copying(self, *ends[0], ends[1][0])
+
+
+@dataclass
+class Copying:
+    """Who keeps the origin, in which domain, and who copies it."""
+
+    pair: Pair
+    source: Node
+    domain: str
+    copier: Node
+
+    def begin(self):
+        self.pair.settled()
+        with self.source.client() as here, self.copier.client() as there:
+            add(here, "ORIGIN", subjects=["origin"])
+            add(there, "MIRROR", mirror=origin("ORIGIN", self.domain))
+            add(there, "SOURCED", sources=[origin("ORIGIN", self.domain)])
+
+    def fill(self, first: int, count: int):
+        with self.source.client() as here:
+            fill(here, "origin", first, count)
+
+    def compare(self, count: int):
+        self.pair.settled()
+        with self.source.client() as here, self.copier.client() as there:
+            records = contents(here, "ORIGIN")
+            each_once(records, numbers(0, count))
+            for copy in ("MIRROR", "SOURCED"):
+                caught_up(there, copy, count)
+            same(contents(there, "MIRROR"), records)
+            sourced = contents(there, "SOURCED")
+            each_once(sourced, numbers(0, count))
+            found = [each.source.split()[1] for each in sourced]
+            equal(found, [str(n + 1) for n in range(count)], "the numbers at the origin that the copies tell of")
+
+
+def as_spoke(stage: Stage, more: str = "") -> Pair:
+    return Pair(stage, stage.reference("hub"), stage.tested("spoke"), more)
+
+
+def as_hub(stage: Stage, more: str = "") -> Pair:
+    return Pair(stage, stage.tested("hub"), stage.reference("spoke"), more)
+
+
+ROLES = {"spoke": as_spoke, "hub": as_hub}
+
+
+def is_cut(make, reference_copies: bool, disturb, more: str = ""):
+    """Rounds of publishing; the trouble begins in the middle of each."""
+    with Stage() as stage:
+        pair = make(stage, more)
+        copying = pair.copying(reference_copies)
+        copying.begin()
+        for number in range(ROUNDS):
+            first = number * PER_ROUND
+            copying.fill(first, 200)
+            with disturb(pair):
+                copying.fill(first + 200, 200)
+            copying.fill(first + 400, 100)
+        copying.compare(ROUNDS * PER_ROUND)
+
+
+class Disturbed:
+    """What happens to the pair, and how it ends; publishing goes on in between."""
+
+    def __init__(self, pair: Pair):
+        self.pair = pair
+
+    def __enter__(self):
+        self.begin()
+
+    def __exit__(self, *_):
+        time.sleep(CUT_SECONDS)
+        self.end()
+
+
+class Cut(Disturbed):
+    def begin(self):
+        self.pair.link.cut()
+
+    def end(self):
+        self.pair.link.restore()
+
+
+class Stalled(Disturbed):
+    """Nothing moves, until both sides have given the link up."""
+
+    def begin(self):
+        self.pair.link.stall()
+
+    def end(self):
+        until(lambda: not self.pair.spoke.leafs(), "the spoke does not give up the link", 60)
+        until(lambda: not self.pair.hub.leafs(), "the hub does not give up the link", 60)
+        self.pair.link.cut()
+        self.pair.link.restore()
+
+
+def killed_in_turn(make, reference_copies: bool):
+    """Origin and copier in turn are killed with -9, in the middle of it, and start again."""
+    with Stage() as stage:
+        copying = make(stage).copying(reference_copies)
+        copying.begin()
+        for number in range(ROUNDS):
+            first = number * PER_ROUND
+            copying.fill(first, 300)
+            copying.copier.stop()
+            copying.fill(first + 300, 200)
+            copying.copier.start()
+            copying.source.stop()
+            copying.source.start()
+        copying.compare(ROUNDS * PER_ROUND)
+
+
+class Publisher:
+    """Publishes and waits for acknowledgements on a thread of its own, until told to stop."""
+
+    def __init__(self, client: Client, subject: str):
+        self.client = client
+        self.subject = subject
+        self.count = 0
+        self.failure: Exception | None = None
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        try:
+            while not self.stopping.is_set():
+                insist(self.client, self.subject, numbers(self.count, 50))
+                self.count += 50
+        except Exception as error:
+            self.failure = error
+
+    def more(self, count: int):
+        wanted = self.count + count
+        until(lambda: self.failure or self.count >= wanted, "the publisher is stuck", 120)
+        check(self.failure is None, f"the publisher failed: {self.failure!r}")
+
+    def end(self):
+        self.stopping.set()
+        self.thread.join()
+        check(self.failure is None, f"the publisher failed: {self.failure!r}")
+
+
+def cluster_loses_its_leader():
+    """The leader of a stream with three replicas dies, while somebody at the leaf publishes to it and the
+    leaf copies it; then the leaf itself dies."""
+    with Stage() as stage:
+        nodes = stage.cluster(FAR)
+        spoke = stage.tested("spoke")
+        spoke.write(spoke.jetstream(NEAR), spoke.leafnodes(remote(*(node.leaf_port for node in nodes))))
+        spoke.start()
+        with spoke.client() as near, nodes[0].client() as far:
+            settle(near, far)
+            settle(far, near)
+            add(far, "ORIGIN", subjects=["origin"], num_replicas=3)
+            if is_reference():
+                add(near, "MIRROR", mirror=origin("ORIGIN", FAR))
+                add(near, "SOURCED", sources=[origin("ORIGIN", FAR)])
+            settle(far, near)
+        client = spoke.client()
+        publisher = Publisher(client, "origin")
+        publisher.more(200)
+        leader = leader_of(nodes, "ORIGIN")
+        leader.stop()
+        publisher.more(200)
+        leader.start()
+        until(lambda: Stage.is_current(leader), "the old leader does not come back", 60)
+        publisher.more(200)
+        publisher.end()
+        count = publisher.count
+        spoke.stop()
+        with nodes[0].client() as far:
+            insist(far, "origin", numbers(count, 200))
+        spoke.start()
+        count += 200
+        with nodes[1].client() as far, spoke.client() as near:
+            settle(near, far)
+            records = contents(far, "ORIGIN")
+            each_once(records, numbers(0, count))
+            each_once(contents(near, "ORIGIN", f"$JS.{FAR}.API"), numbers(0, count))
+            if not is_reference():
+                # Fanline's mirrors and sources are of its own streams so far.
+                return
+            caught_up(near, "MIRROR", count)
+            caught_up(near, "SOURCED", count)
+            same(contents(near, "MIRROR"), records)
+            each_once(contents(near, "SOURCED"), numbers(0, count))
+
+
+def leader_of(nodes: list[Node], name: str) -> Node:
+    with nodes[0].client() as client:
+        leader = api(client, f"STREAM.INFO.{name}")["cluster"]["leader"]
+    return next(node for node in nodes if node.name == leader)
+
+
+def replicated_copy_of_a_leaf():
+    """A stream of three replicas in the cluster that sources one at the leaf; one node dies meanwhile."""
+    with Stage() as stage:
+        nodes = stage.cluster(FAR)
+        spoke = stage.tested("spoke")
+        spoke.write(spoke.jetstream(NEAR), spoke.leafnodes(remote(*(node.leaf_port for node in nodes))))
+        spoke.start()
+        with spoke.client() as near, nodes[0].client() as far:
+            settle(near, far)
+            settle(far, near)
+            add(near, "EDGE", subjects=["edge"])
+            add(far, "COPY", num_replicas=3, mirror=origin("EDGE", NEAR))
+            fill(near, "edge", 0, 300)
+        leader = leader_of(nodes, "COPY")
+        leader.stop()
+        with spoke.client() as near:
+            fill(near, "edge", 300, 300)
+        leader.start()
+        until(lambda: Stage.is_current(leader), "the old leader does not come back", 60)
+        with spoke.client() as near, nodes[1].client() as far:
+            fill(near, "edge", 600, 300)
+
+            def is_led():
+                return "error" not in request_api(far, "STREAM.INFO.COPY")
+
+            until(is_led, "the copy has no leader")
+            caught_up(far, "COPY", 900)
+            same(contents(far, "COPY"), contents(near, "EDGE"))
+
+
+def subscriptions_come_back(make):
+    """What clients of both sides want is known again after each of many cuts, without their doing."""
+    with Stage() as stage:
+        pair = make(stage)
+        pair.settled()
+        near, far = pair.spoke.client(), pair.hub.client()
+        at_near, at_far = near.subscribe("down.>"), far.subscribe("up.>")
+        for number in range(10):
+            settle(near, far)
+            settle(far, near)
+            accepted = pair.link.accepted
+            far.publish("down.x", b"%d" % number)
+            near.publish("up.x", b"%d" % number)
+            equal(near.next(at_near).payload, b"%d" % number, "down")
+            equal(far.next(at_far).payload, b"%d" % number, "up")
+            pair.link.cut()
+            pair.link.restore()
+            until(lambda: pair.link.accepted > accepted, "the spoke does not come back")
+        equal((near.quiet(at_near), far.quiet(at_far)), ([], []), "more than was sent")
+
+
+def hub_restarts(make):
+    with Stage() as stage:
+        pair = make(stage)
+        pair.settled()
+        near = pair.spoke.client()
+        number = near.subscribe("after")
+        near.flush()
+        for _ in range(3):
+            pair.hub.stop()
+            pair.hub.start()
+            far = pair.hub.client()
+            settle(near, far)
+            far.publish("after", b"again")
+            equal(near.next(number).payload, b"again", "what came")
+            far.close()
+
+
+def run(report):
+    for role, make in ROLES.items():
+        report.run(f"{role}: subscriptions come back after cuts", subscriptions_come_back, make)
+        report.run(f"{role}: the hub starts again", hub_restarts, make)
+        for reference_copies, who in ((True, "copied from it"), (False, "copied by it")):
+            if not (reference_copies or is_reference()):
+                # Fanline's mirrors and sources are of its own streams so far.
+                continue
+            copies = f"{role}: a mirror and a source {who}"
+            report.run(f"{copies}, over a link that is cut", is_cut, make, reference_copies, Cut)
+            report.run(f"{copies}, over a link that stalls", is_cut, make, reference_copies, Stalled, IMPATIENT)
+            report.run(f"{copies}, while each side is killed", killed_in_turn, make, reference_copies)
+    report.run("cluster: its leader dies, then the leaf", cluster_loses_its_leader)
+    report.run("cluster: a replicated copy of the leaf's stream", replicated_copy_of_a_leaf)

@@ -1,0 +1,446 @@
+"""What the configuration of a link decides: who may, what crosses, how it is carried, and what is told of it."""
+
+import base64
+import os
+import signal
+import subprocess
+
+from harness.report import check, equal, is_reference
+
+from .client import settle, until
+from .link import Link
+from .stage import Node, Stage, remote
+from .traffic import Ends, headers, publishes, requests
+from .trouble import reference, tested
+
+ACCOUNTS = "accounts { A { users: [ {user: a, password: a} ] }, B { users: [ {user: b, password: b} ] } }"
+
+
+def pair(hub: Node, spoke: Node, at_hub: list[str], at_spoke: list[str]):
+    hub.write(*at_hub)
+    spoke.write(*at_spoke)
+    hub.start()
+    spoke.start()
+
+
+def exchange(one, other):
+    """A few messages each way."""
+    for sender, receiver in ((one, other), (other, one)):
+        publishes(Ends(sender, receiver))
+        headers(Ends(sender, receiver))
+
+
+def accounts(hub_of, spoke_of):
+    """A leaf is in one account on each side, and reaches nobody else."""
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        login = "authorization { users: [ {user: la, password: x, account: A}, {user: lb, password: x, account: B} ] }"
+        entries = [
+            remote(hub.leaf_port, login="la:x", more="account: B"),
+            remote(hub.leaf_port, login="lb:x", more="account: A"),
+        ]
+        at_hub = [ACCOUNTS, hub.leafnodes(listen=True, more=login)]
+        pair(hub, spoke, at_hub, [ACCOUNTS, spoke.leafnodes(*entries)])
+        for near, far, stranger in (("b", "a", "b"), ("a", "b", "a")):
+            one, other, third = spoke.client(near, near), hub.client(far, far), hub.client(stranger, stranger)
+            number = third.subscribe("traffic.>")
+            third.flush()
+            exchange(one, other)
+            equal(third.quiet(number), [], "what another account saw")
+
+
+EXPORTS = """accounts {
+  OFFICE { users: [ {user: o, password: o} ], exports: [ {service: "office.ask"}, {stream: "office.news.>"} ] }
+  SHOP { users: [ {user: s, password: s} ]
+    imports: [ {service: {account: OFFICE, subject: "office.ask"}, to: "ask"}
+               {stream: {account: OFFICE, subject: "office.news.>"}, prefix: "from"} ] }
+}"""
+
+
+def services(hub_of, spoke_of, at_hub: bool):
+    """What another account offers is used over the link: with accounts at the hub, or at the spoke."""
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        if at_hub:
+            hub_parts, spoke_parts = [EXPORTS], []
+            entry = remote(hub.leaf_port, login="s:s")
+        else:
+            hub_parts, spoke_parts = [], [EXPORTS]
+            entry = remote(hub.leaf_port, more="account: SHOP")
+        pair(hub, spoke, [*hub_parts, hub.leafnodes(listen=True)], [*spoke_parts, spoke.leafnodes(entry)])
+        here, there = (hub, spoke) if at_hub else (spoke, hub)
+        office, shop, beside = here.client("o", "o"), there.client(), here.client("s", "s")
+        settle(beside, shop)
+        settle(shop, beside)
+        asked = office.subscribe("office.ask")
+        office.flush()
+        until(lambda: answered(shop, office, asked), "no answer from the other account")
+        for n in range(20):
+            inbox = shop.subscribe(f"_INBOX.service.{n}")
+            shop.publish("ask", b"%d" % n, f"_INBOX.service.{n}", {"N": str(n)})
+            request = office.next(asked)
+            equal((request.payload, request.header("N")), (b"%d" % n, str(n)), "the request")
+            office.publish(request.reply, b"answer %d" % n)
+            equal(shop.next(inbox).payload, b"answer %d" % n, "the answer")
+        number = shop.subscribe("from.office.news.*")
+        settle(shop, beside)
+        office.publish("office.news.today", b"rain")
+        message = shop.next(number)
+        equal((message.subject, message.payload), ("from.office.news.today", b"rain"), "the news")
+        equal(shop.quiet(number), [], "more news")
+
+
+def answered(shop, office, asked: int) -> bool:
+    """Whether a request gets there; it is answered, so that nobody waits for it any more."""
+    shop.publish("ask", b"probe", f"{shop.inbox}.probe")
+    shop.flush()
+    try:
+        office.publish(office.next(asked, 0.3).reply, b"")
+    except TimeoutError:
+        return False
+    return True
+
+
+def queue_over_leafs(hub_of, spoke_of):
+    """A queue group with members at two leafs and none at the hub: each message comes once, and both work."""
+    with Stage() as stage:
+        hub = hub_of(stage, "hub")
+        hub.write(hub.leafnodes(listen=True))
+        hub.start()
+        publisher, numbers = hub.client(), []
+        for number, members in enumerate((1, 3)):
+            spoke = spoke_of(stage, f"spoke{number}")
+            spoke.write(spoke.leafnodes(remote(hub.leaf_port)))
+            spoke.start()
+            worker = spoke.client()
+            numbers.append((worker, [worker.subscribe("shared.jobs", "workers") for _ in range(members)]))
+            settle(worker, publisher)
+        for n in range(2000):
+            publisher.publish("shared.jobs", b"%d" % n)
+        found = [[message.payload for each in all_of for message in worker.quiet(each)] for worker, all_of in numbers]
+        equal(sorted(int(payload) for part in found for payload in part), list(range(2000)), "all of them")
+        one, three = map(len, found)
+        print(f"      {one} to the leaf with one member, {three} to the leaf with three", flush=True)
+        check(one > 100 and three > one, f"{one} to the leaf with one member, {three} to the leaf with three")
+
+
+def login_of_user(hub_of, spoke_of):
+    """Without users of its own, the leaf port asks those of the clients' port."""
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        entry = remote(hub.leaf_port, login="a:a")
+        pair(hub, spoke, [ACCOUNTS, hub.leafnodes(listen=True)], [spoke.leafnodes(entry)])
+        exchange(spoke.client(), hub.client("a", "a"))
+
+
+def login_by_nkey(hub_of, spoke_of):
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        public, seed = user_key(stage.folder)
+        login = f"authorization {{ nkey: {public} }}"
+        entry = remote(hub.leaf_port, more=f"nkey: {seed}")
+        pair(hub, spoke, [hub.leafnodes(listen=True, more=login)], [spoke.leafnodes(entry)])
+        exchange(spoke.client(), hub.client())
+
+
+def user_key(folder: str) -> tuple[str, str]:
+    """A key of a user and its seed, as nkeys write them: a prefix, the key, a checksum, in base 32."""
+    file = os.path.join(folder, "key.der")
+    openssl = ["openssl", "genpkey", "-algorithm", "ed25519", "-outform", "DER", "-out", file]
+    subprocess.run(openssl, check=True, stderr=subprocess.DEVNULL)
+    with open(file, "rb") as key:
+        seed = key.read()[-32:]
+    command = ["openssl", "pkey", "-inform", "DER", "-in", file, "-pubout", "-outform", "DER"]
+    public = subprocess.run(command, check=True, capture_output=True).stdout[-32:]
+    user, seeds = 20 << 3, 18 << 3
+    return nkey(bytes([user]) + public), nkey(bytes([seeds | user >> 5, (user & 31) << 3]) + seed)
+
+
+def nkey(data: bytes) -> str:
+    crc = 0
+    for byte in data:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ 0x1021 if crc & 0x8000 else crc << 1) & 0xFFFF
+    return base64.b32encode(data + crc.to_bytes(2, "little")).decode().rstrip("=")
+
+
+def permissions(hub_of, spoke_of):
+    """What the leaf's user may not, stays where it is; the link stays too."""
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        link = stage.enter_context(Link(hub.leaf_port))
+        users = '{ user: a, password: a }, { user: leaf, password: x, permissions: { publish: { deny: "secret.>" }, '
+        users += 'subscribe: { deny: "private.>" } } }'
+        accounts = f"accounts {{ A {{ users: [ {users} ] }} }}"
+        entry = remote(link.port, login="leaf:x")
+        pair(hub, spoke, [accounts, hub.leafnodes(listen=True)], [spoke.leafnodes(entry)])
+        one_way(spoke.client(), hub.client("a", "a"), "secret.plan", "open.plan")
+        one_way(hub.client("a", "a"), spoke.client(), "private.talk", "open.talk")
+        equal(link.accepted, 1, "connections of the leaf")
+
+
+def one_way(sender, receiver, kept: str, passed: str):
+    number = receiver.subscribe(">")
+    settle(receiver, sender)
+    for subject in (kept, passed):
+        sender.publish(subject, b"x")
+    found = {message.subject for message in receiver.quiet(number)} & {kept, passed}
+    equal(found, {passed}, "what crossed")
+    # One filter for exactly what is denied.
+    receiver.unsubscribe(number)
+    number = receiver.subscribe(kept)
+    settle(receiver, sender)
+    sender.publish(kept, b"x")
+    equal(receiver.quiet(number), [], "what crossed of what may not")
+
+
+def denied_by_spoke(hub_of, spoke_of):
+    """The spoke's own lists: what it gives to nobody, and what it takes from nobody."""
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        entry = remote(hub.leaf_port, more='deny_exports: ["secret.>"], deny_imports: ["private.>"]')
+        pair(hub, spoke, [hub.leafnodes(listen=True)], [spoke.leafnodes(entry)])
+        one_way(spoke.client(), hub.client(), "secret.plan", "open.plan")
+        one_way(hub.client(), spoke.client(), "private.talk", "open.talk")
+
+
+def isolated(hub_of, spoke_of):
+    """Leafs of a hub that keeps them apart: each reaches the hub, and none another."""
+    with Stage() as stage:
+        hub = hub_of(stage, "hub")
+        hub.write(hub.leafnodes(listen=True, more="isolate_leafnode_interest: true"))
+        hub.start()
+        spokes = [spoke_of(stage, f"spoke{number}") for number in range(2)]
+        for spoke in spokes:
+            spoke.write(spoke.leafnodes(remote(hub.leaf_port)))
+            spoke.start()
+        one, other, middle = spokes[0].client(), spokes[1].client(), hub.client()
+        exchange(one, middle)
+        exchange(other, middle)
+        number = other.subscribe("apart")
+        settle(other, middle)
+        one.publish("apart", b"x")
+        equal(other.quiet(number), [], "what one leaf got of another")
+        equal(one.ask("apart").status, 503, "whether one leaf knows of another's wishes")
+
+
+def compression(hub_of, spoke_of, mode: str):
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        link = stage.enter_context(Link(hub.leaf_port))
+        more = f"compression: {mode}"
+        entry = remote(link.port, more=more)
+        pair(hub, spoke, [hub.leafnodes(listen=True, more=more)], [spoke.leafnodes(entry)])
+        one, other = spoke.client(), hub.client()
+        exchange(one, other)
+        requests(Ends(one, other))
+        before = link.bytes
+        number = one.subscribe("same")
+        settle(one, other)
+        for _ in range(1000):
+            other.publish("same", b"a" * 10_000)
+        one.take(number, 1000)
+        carried = link.bytes - before
+        print(f"      {carried} bytes for 10,000,000", flush=True)
+        # A side that cannot, or does not want to, says so, and nothing is compressed.
+        agreed = hub.leafs()[0].get("compression", "off")
+        if mode in ("s2_fast", "s2_better", "s2_best") and agreed == mode:
+            check(carried < 1_000_000, f"{carried} bytes were carried")
+        if mode == "off":
+            check(carried > 10_000_000, f"{carried} bytes were carried")
+
+
+def certificate(stage: Stage, name: str):
+    """One that is its own authority."""
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    command += ["-days", "30", "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    # rustls takes no certificate of an authority for that of a client.
+    command += ["-addext", "basicConstraints=critical,CA:FALSE"]
+    files = [os.path.join(stage.folder, f"{name}.{kind}") for kind in ("key", "pem")]
+    subprocess.run([*command, "-keyout", files[0], "-out", files[1]], check=True, stderr=subprocess.DEVNULL)
+    return files
+
+
+def encrypted(hub_of, spoke_of, first: bool, mutual: bool):
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        hub_key, hub_pem = certificate(stage, "hub")
+        key, pem = certificate(stage, "spoke")
+        more = ", handshake_first: true" if first else ""
+        asked = f', verify: true, ca_file: "{pem}"' if mutual else ""
+        shown = f', cert_file: "{pem}", key_file: "{key}"' if mutual else ""
+        at_hub = f'tls {{ cert_file: "{hub_pem}", key_file: "{hub_key}", timeout: 10 {asked} {more} }}'
+        at_spoke = f'tls: {{ ca_file: "{hub_pem}", timeout: 10 {shown} {more} }}'
+        entry = remote(hub.leaf_port, more=at_spoke, scheme="tls")
+        pair(hub, spoke, [hub.leafnodes(listen=True, more=at_hub)], [spoke.leafnodes(entry)])
+        exchange(spoke.client(), hub.client())
+
+
+def untrusted(hub_of, spoke_of):
+    """A hub whose certificate nobody vouches for: no link, and both say why."""
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        key, pem = certificate(stage, "hub")
+        _, other = certificate(stage, "other")
+        at_hub = f'tls {{ cert_file: "{pem}", key_file: "{key}", timeout: 10 }}'
+        entry = remote(hub.leaf_port, more=f'tls: {{ ca_file: "{other}", timeout: 10 }}', scheme="tls")
+        pair(hub, spoke, [hub.leafnodes(listen=True, more=at_hub)], [spoke.leafnodes(entry)])
+        spoke.said("tls")
+        hub.said("tls")
+        equal(hub.leafs(), [], "leafs of the hub")
+
+
+def over_websocket(hub_of, spoke_of, compressed: bool):
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        packed = str(compressed).lower()
+        listen = f'listen: "127.0.0.1:{hub.websocket_port}"'
+        page = f"websocket {{ {listen}, no_tls: true, compression: {packed} }}"
+        more = f"ws_compression: {packed}"
+        entry = remote(hub.websocket_port, scheme="ws", more=more)
+        pair(hub, spoke, [page, hub.leafnodes(listen=True)], [spoke.leafnodes(entry)])
+        exchange(spoke.client(), hub.client())
+
+
+def reloaded():
+    """A reload adds a remote, switches it off, on, and takes it away; the other link is not touched."""
+    with Stage() as stage:
+        hubs = [stage.reference(f"hub{number}") for number in range(2)]
+        for hub in hubs:
+            hub.write(hub.leafnodes(listen=True))
+            hub.start()
+        links = [stage.enter_context(Link(hub.leaf_port)) for hub in hubs]
+        spoke = stage.tested("spoke")
+        first = remote(links[0].port, more="account: A")
+
+        def second(more: str = "") -> str:
+            return remote(links[1].port, more=f"account: B\n{more}")
+
+        spoke.write(ACCOUNTS, spoke.leafnodes(first))
+        spoke.start()
+        exchange(spoke.client("a", "a"), hubs[0].client())
+
+        def reload(*entries: str):
+            spoke.write(ACCOUNTS, spoke.leafnodes(*entries))
+            spoke.server.signal(signal.SIGHUP)
+
+        for entries in ([first, second()], [first, second("disabled: true")], [second(), first], [first]):
+            reload(*entries)
+            count = sum("disabled" not in entry for entry in entries)
+            until(lambda: len(spoke.leafs()) == count, lambda: f"{spoke.leafs()}: {spoke.log()}")
+            exchange(spoke.client("a", "a"), hubs[0].client())
+            if count == 2:
+                exchange(spoke.client("b", "b"), hubs[1].client())
+        equal(links[0].accepted, 1, "connections over the link that was there all the time")
+        equal(links[1].accepted, 2, "connections over the other")
+
+
+def disabled():
+    with Stage() as stage:
+        hub, spoke = stage.reference("hub"), stage.tested("spoke")
+        link = stage.enter_context(Link(hub.leaf_port))
+        entry = remote(link.port, more="disabled: true")
+        pair(hub, spoke, [hub.leafnodes(listen=True)], [spoke.leafnodes(entry)])
+        equal(spoke.client().ask("anything").status, 503, "who is there")
+        equal(link.accepted, 0, "connections")
+
+
+def monitored(hub_of, spoke_of):
+    """`/leafz` has what nats-server's has, and counts alike."""
+    with Stage() as stage:
+        keys = {}
+        for name, (above, below) in {"reference": (reference, reference), "tested": (hub_of, spoke_of)}.items():
+            hub, spoke = above(stage, f"hub_{name}"), below(stage, f"spoke_{name}")
+            pair(hub, spoke, [hub.leafnodes(listen=True)], [spoke.leafnodes(remote(hub.leaf_port))])
+            near, far = spoke.client(), hub.client()
+            number = near.subscribe("counted")
+            settle(near, far)
+            before = hub.leafs()[0]["out_msgs"]
+            for _ in range(100):
+                far.publish("counted", b"x" * 10)
+            near.take(number, 100)
+            until(lambda: hub.leafs()[0]["out_msgs"] - before >= 100, "the hub does not count what it sent")
+            for node, other in ((hub, spoke), (spoke, hub)):
+                page = node.monitor("leafz?subs=1")
+                equal(page["leafnodes"], 1, "leafnodes")
+                leaf = page["leafs"][0]
+                equal((leaf["name"], leaf["account"]), (other.name, "$G"), "who it is")
+                keys[name, node is hub] = (set(page), set(leaf))
+            check("counted" in hub.monitor("leafz?subs=1")["leafs"][0]["subscriptions_list"], "no `counted`")
+            equal(hub.monitor("varz")["leafnodes"], 1, "leafnodes in /varz")
+        for at_hub in (True, False):
+            for found, wanted, what in zip(keys["tested", at_hub], keys["reference", at_hub], ("page", "leaf")):
+                check(wanted <= found, f"the {what} at the {'hub' if at_hub else 'spoke'} lacks {wanted - found}")
+
+
+def events(hub_of, spoke_of):
+    """Whoever watches in the system account is told of leafs that come and go."""
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        system = "accounts { $SYS { users: [ {user: sys, password: sys} ] }, A { users: [ {user: a, password: a} ] } }"
+        hub.write(system, hub.leafnodes(listen=True))
+        hub.start()
+        watcher = hub.client("sys", "sys")
+        number = watcher.subscribe("$SYS.ACCOUNT.A.>")
+        watcher.flush()
+        spoke.write(spoke.leafnodes(remote(hub.leaf_port, login="a:a")))
+        spoke.start()
+        settle(spoke.client(), hub.client("a", "a"))
+
+        def told(kind: str) -> dict:
+            while True:
+                message = watcher.next(number)
+                if message.subject.endswith(kind):
+                    return message.json()
+
+        equal(told("SERVER.CONNS").get("leafnodes"), 1, "leafs that the account has")
+        spoke.stop()
+
+
+def optional(report, name: str, case, *arguments):
+    """A case of something that Fanline does not have yet."""
+    if is_reference():
+        report.run(name, case, *arguments)
+    else:
+        report.run(f"{name} is refused", refused, case, *arguments)
+
+
+def refused(case, *arguments):
+    """What Fanline does not have it refuses at the start, with a sentence. Once it has it, this case fails, and
+    the other way of running it is the right one."""
+    try:
+        case(*arguments)
+    except RuntimeError as error:
+        check("not supported" in str(error), f"the refusal does not say why: {error}")
+    else:
+        raise AssertionError("it is not refused any more: take it out of the list of what is not there")
+
+
+def run(report):
+    roles = {"hub": (tested, reference), "spoke": (reference, tested), "hub and spoke": (tested, tested)}
+    for role, makers in roles.items():
+        report.run(f"{role}: accounts", accounts, *makers)
+        report.run(f"{role}: a user of the clients' port", login_of_user, *makers)
+        report.run(f"{role}: an nkey", login_by_nkey, *makers)
+        report.run(f"{role}: services and streams of another account at the hub", services, *makers, True)
+        report.run(f"{role}: services and streams of another account at the spoke", services, *makers, False)
+        report.run(f"{role}: a queue group at two leafs", queue_over_leafs, *makers)
+        report.run(f"{role}: permissions", permissions, *makers)
+        report.run(f"{role}: lists of the spoke", denied_by_spoke, *makers)
+        report.run(f"{role}: leafs kept apart", isolated, *makers)
+        for mode in ("off", "accept"):
+            report.run(f"{role}: compression {mode}", compression, *makers, mode)
+        for mode in ("s2_auto", "s2_fast", "s2_better", "s2_best"):
+            optional(report, f"{role}: compression {mode}", compression, *makers, mode)
+        report.run(f"{role}: TLS", encrypted, *makers, False, False)
+        report.run(f"{role}: TLS first, both show who they are", encrypted, *makers, True, True)
+        report.run(f"{role}: a certificate of nobody", untrusted, *makers)
+        # As a hub Fanline knows no leafs on its port for WebSocket, which is there for others.
+        if is_reference() or role != "hub":
+            optional(report, f"{role}: WebSocket", over_websocket, *makers, False)
+            optional(report, f"{role}: WebSocket, compressed", over_websocket, *makers, True)
+        report.run(f"{role}: monitoring", monitored, *makers)
+        report.run(f"{role}: events", events, *makers)
+    report.run("spoke: a reload adds and removes remotes", reloaded)
+    report.run("spoke: a remote that is switched off", disabled)

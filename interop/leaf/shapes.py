@@ -1,0 +1,101 @@
+"""Where the server under test stands, and where the two ends are between which messages go."""
+
+from dataclasses import dataclass
+
+from harness.report import Report
+
+from .client import settle
+from .stage import Node, Stage, remote
+
+
+@dataclass
+class Shape:
+    """Two servers with at least one link between them."""
+
+    near: Node
+    far: Node
+
+
+def is_spoke(stage: Stage, more: str = "") -> Shape:
+    return one_link(stage.reference("hub"), stage.tested("spoke"), more)
+
+
+def is_hub(stage: Stage, more: str = "") -> Shape:
+    return one_link(stage.tested("hub"), stage.reference("spoke"), more)
+
+
+def is_both(stage: Stage, more: str = "") -> Shape:
+    return one_link(stage.tested("hub"), stage.tested("spoke"), more)
+
+
+def one_link(hub: Node, spoke: Node, more: str) -> Shape:
+    hub.write(hub.leafnodes(listen=True, more=more))
+    hub.start()
+    spoke.write(spoke.leafnodes(remote(hub.leaf_port, more=more)))
+    spoke.start()
+    return Shape(spoke, hub)
+
+
+def is_between(stage: Stage, more: str = "") -> Shape:
+    """A leaf of a leaf: what one side wants must be told to the other."""
+    top, middle, bottom = stage.reference("top"), stage.tested("middle"), stage.reference("bottom")
+    top.write(top.leafnodes(listen=True, more=more))
+    middle.write(middle.leafnodes(remote(top.leaf_port, more=more), listen=True, more=more))
+    bottom.write(bottom.leafnodes(remote(middle.leaf_port, more=more)))
+    for node in (top, middle, bottom):
+        node.start()
+    return Shape(bottom, top)
+
+
+def is_hub_of_two(stage: Stage, more: str = "") -> Shape:
+    hub, left, right = stage.tested("hub"), stage.reference("left"), stage.tested("right")
+    hub.write(hub.leafnodes(listen=True, more=more))
+    for spoke in (left, right):
+        spoke.write(spoke.leafnodes(remote(hub.leaf_port, more=more)))
+    for node in (hub, left, right):
+        node.start()
+    return Shape(left, right)
+
+
+def is_spoke_of_cluster(stage: Stage, more: str = "") -> Shape:
+    """Attached to one node of three, while the other end is at another."""
+    nodes = stage.cluster()
+    spoke = stage.tested("spoke")
+    spoke.write(spoke.leafnodes(remote(nodes[0].leaf_port, more=more)))
+    spoke.start()
+    return Shape(spoke, nodes[2])
+
+
+SHAPES = {
+    "spoke": is_spoke,
+    "hub": is_hub,
+    "hub and spoke": is_both,
+    "between two": is_between,
+    "hub of two": is_hub_of_two,
+    "spoke of a cluster": is_spoke_of_cluster,
+}
+
+
+def ready(shape: Shape):
+    """Returns once messages get from each end to the other."""
+    with shape.near.client() as near, shape.far.client() as far:
+        settle(near, far)
+        settle(far, near)
+
+
+def run(report: Report, made: dict, cases: dict, play, left_out: frozenset[str] = frozenset()):
+    """Each shape is built once for all its cases, and only when one of them is wanted."""
+    for where, make in made.items():
+        names = [name for name in cases if f"{where}: {name}" not in left_out]
+        wanted = [name for name in names if report.wants(f"{where}: {name}")]
+        if not wanted:
+            continue
+        with Stage() as stage:
+            try:
+                shape = make(stage)
+                ready(shape)
+            except Exception as error:
+                report.fail(f"{where}: to be built at all", repr(error))
+                continue
+            for name in wanted:
+                report.run(f"{where}: {name}", play, shape, cases[name])

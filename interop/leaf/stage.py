@@ -1,0 +1,142 @@
+"""Servers beside each other: nats-server from `NATS_SERVER`, and the one under test from `SERVER`."""
+
+import contextlib
+import json
+import os
+import tempfile
+import urllib.request
+
+from harness.report import reference_server, server_under_test
+from harness.server import Server, port_free
+
+from .client import Client, until
+
+CLUSTER_NODES = 3
+
+
+class Node:
+    """One server with a configuration file, and a folder for what it keeps."""
+
+    def __init__(self, stage: "Stage", name: str, binary: str):
+        self.stage = stage
+        self.name = name
+        self.binary = binary
+        self.leaf_port = port_free()
+        self.cluster_port = port_free()
+        self.http_port = port_free()
+        self.websocket_port = port_free()
+        self.file = os.path.join(stage.folder, f"{name}.conf")
+        self.server = Server(binary, "-c", self.file)
+
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+    @property
+    def store(self) -> str:
+        return os.path.join(self.stage.folder, self.name)
+
+    def write(self, *parts: str):
+        """The configuration: what every node has, and these."""
+        common = [
+            f"server_name: {self.name}",
+            f'http: "127.0.0.1:{self.http_port}"',
+        ]
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write("\n".join([*common, *parts]) + "\n")
+
+    def leafnodes(self, *remotes: str, listen: bool = False, more: str = "", reconnect: str = "1s") -> str:
+        """A block that lets leafs in, and attaches to others. What fails is tried again soon."""
+        parts = [f'reconnect: "{reconnect}"', more]
+        if listen:
+            # They come through wires that can be cut, so they are told no other way.
+            parts += [f'listen: "127.0.0.1:{self.leaf_port}"', "no_advertise: true"]
+        if remotes:
+            parts.append(f"remotes: [ {', '.join(remotes)} ]")
+        return "leafnodes {\n" + "\n".join(parts) + "\n}"
+
+    def jetstream(self, domain: str = "") -> str:
+        more = f", domain: {domain}" if domain else ""
+        return f'jetstream {{ store_dir: "{self.store}"{more} }}'
+
+    def start(self):
+        self.server.start()
+
+    def stop(self):
+        self.server.kill()
+
+    def log(self) -> str:
+        return self.server.output()
+
+    def said(self, *texts: str):
+        """Waits until the log holds one of these, in capitals or not."""
+
+        def found():
+            log = self.log().lower()
+            return any(text.lower() in log for text in texts)
+
+        until(found, lambda: f"{self.name} does not say any of {texts}: {self.log()}")
+
+    def monitor(self, page: str) -> dict:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/{page}", timeout=10) as answer:
+            return json.load(answer)
+
+    def client(self, user: str = "", password: str = "", **connect) -> Client:
+        return self.stage.enter_context(Client(self.port, user, password, **connect))
+
+    def leafs(self) -> list[dict]:
+        return self.monitor("leafz").get("leafs") or []
+
+
+class Stage(contextlib.ExitStack):
+    """Everything of one case; all of it ends with it."""
+
+    def __init__(self):
+        super().__init__()
+        self.folder = self.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        self.nodes: list[Node] = []
+
+    def reference(self, name: str) -> Node:
+        return self.node(name, reference_server())
+
+    def tested(self, name: str) -> Node:
+        return self.node(name, server_under_test())
+
+    def node(self, name: str, binary: str) -> Node:
+        node = Node(self, name, binary)
+        self.nodes.append(node)
+        self.callback(node.server.log.close)
+        self.callback(node.stop)
+        return node
+
+    def cluster(self, domain: str = "hub", more: str = "") -> list[Node]:
+        """Three nats-servers with JetStream that have a leader."""
+        nodes = [self.reference(f"hub{number}") for number in range(1, CLUSTER_NODES + 1)]
+        routes = ", ".join(f'"nats://127.0.0.1:{node.cluster_port}"' for node in nodes)
+        for node in nodes:
+            cluster = f'cluster {{ name: hub, listen: "127.0.0.1:{node.cluster_port}", routes: [{routes}] }}'
+            node.write(cluster, node.jetstream(domain), node.leafnodes(listen=True), more)
+            node.start()
+        until(lambda: any(self.leads(node) for node in nodes), "the cluster has no leader", 60)
+        # A leader that does not know its followers yet places no replicas.
+        until(lambda: all(self.is_current(node) for node in nodes), "the cluster is not complete", 60)
+        return nodes
+
+    @staticmethod
+    def leads(node: Node) -> bool:
+        meta = node.monitor("jsz").get("meta_cluster") or {}
+        return bool(meta.get("leader"))
+
+    @staticmethod
+    def is_current(node: Node) -> bool:
+        try:
+            return node.monitor("healthz").get("status") == "ok"
+        except OSError:
+            return False
+
+
+def remote(*ports: int, more: str = "", scheme: str = "nats-leaf", login: str = "") -> str:
+    """An entry of `remotes`, to these ports."""
+    user = f"{login}@" if login else ""
+    urls = ", ".join(f'"{scheme}://{user}127.0.0.1:{port}"' for port in ports)
+    return f"{{ urls: [{urls}]\n {more} }}"

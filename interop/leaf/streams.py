@@ -1,0 +1,123 @@
+"""What the JetStream cases share: filling streams, copies of them, and looking at all they hold."""
+
+import itertools
+import secrets
+from dataclasses import dataclass
+
+from harness.report import check, equal
+
+from .client import WAIT_SECONDS_MAX, Client, api, until
+
+# Published between two waits for acknowledgements.
+WINDOW = 100
+# After so long without one, what has not been acknowledged is published again.
+RESEND_SECONDS = 2
+
+
+@dataclass
+class Record:
+    sequence: int
+    subject: str
+    payload: bytes
+    source: str | None
+
+
+def add(client: Client, name: str, prefix: str = "$JS.API", **config) -> dict:
+    config = {"name": name, "storage": "file", "num_replicas": 1} | config
+    return api(client, f"STREAM.CREATE.{name}", config, prefix)
+
+
+def origin(name: str, domain: str, **more) -> dict:
+    """What a mirror or a source names, in another domain."""
+    return {"name": name, "external": {"api": f"$JS.{domain}.API", "deliver": ""}} | more
+
+
+def state(client: Client, name: str, prefix: str = "$JS.API") -> dict:
+    return api(client, f"STREAM.INFO.{name}", None, prefix)["state"]
+
+
+def insist(client: Client, subject: str, payloads: list[bytes]):
+    """Publishes until each has been acknowledged, whoever dies meanwhile. Each has an id, so that one
+    whose acknowledgement got lost is not stored twice."""
+    for first in range(0, len(payloads), WINDOW):
+        batch = {secrets.token_hex(8): payload for payload in payloads[first : first + WINDOW]}
+        for attempt in itertools.count():
+            check(attempt * RESEND_SECONDS < WAIT_SECONDS_MAX * 2, f"never acknowledged: {len(batch)}")
+            publish_and_wait(client, subject, batch)
+            if not batch:
+                break
+
+
+def publish_and_wait(client: Client, subject: str, batch: dict[str, bytes]):
+    """Takes out of `batch` what is acknowledged."""
+    for identity, payload in batch.items():
+        client.publish(subject, payload, f"{client.inbox}.{identity}", {"Nats-Msg-Id": identity})
+    asked = len(batch)
+    for _ in range(asked):
+        try:
+            answer = client.next(client.answers, RESEND_SECONDS)
+        except TimeoutError:
+            return
+        if answer.status == 0 and "error" not in answer.json():
+            batch.pop(answer.subject.rsplit(".", 1)[1], None)
+
+
+def numbers(first: int, count: int) -> list[bytes]:
+    return [b"%d" % n for n in range(first, first + count)]
+
+
+def fill(client: Client, subject: str, first: int, count: int):
+    insist(client, subject, numbers(first, count))
+
+
+def contents(client: Client, name: str, prefix: str = "$JS.API") -> list[Record]:
+    """All that a stream holds."""
+    count = state(client, name, prefix)["messages"]
+    if count == 0:
+        return []
+    inbox = f"_INBOX.{secrets.token_hex(8)}"
+    number = client.subscribe(inbox)
+    client.flush()
+    config = {"deliver_subject": inbox, "deliver_policy": "all", "ack_policy": "none", "inactive_threshold": 30 * 10**9}
+    api(client, f"CONSUMER.CREATE.{name}", {"stream_name": name, "config": config}, prefix)
+    found = [record(name, message) for message in client.take(number, count)]
+    client.unsubscribe(number)
+    return found
+
+
+def record(name: str, message) -> Record:
+    tokens = message.reply.split(".")
+    sequence = int(tokens[tokens.index(name) + 3])
+    return Record(sequence, message.subject, message.payload, message.header("Nats-Stream-Source"))
+
+
+def caught_up(client: Client, name: str, last: int, prefix: str = "$JS.API"):
+    """Waits until a stream's last sequence is this."""
+    until(
+        lambda: state(client, name, prefix)["last_seq"] >= last,
+        lambda: f"{name} stays behind {last}: {api(client, f'STREAM.INFO.{name}', None, prefix)}",
+        2 * WAIT_SECONDS_MAX,
+    )
+    equal(state(client, name, prefix)["last_seq"], last, f"the last sequence of {name}")
+
+
+def same(mirror: list[Record], wanted: list[Record]):
+    """A mirror has the same records under the same numbers."""
+    found = [(each.sequence, each.subject, each.payload) for each in mirror]
+    check_equal_lists(found, [(each.sequence, each.subject, each.payload) for each in wanted])
+
+
+def each_once(records: list[Record], payloads: list[bytes]):
+    """All of them, none twice, in order."""
+    check_equal_lists([each.payload for each in records], payloads)
+
+
+def check_equal_lists(found: list, wanted: list):
+    if found == wanted:
+        return
+    missing = [each for each in wanted if each not in set(found)]
+    twice = len(found) - len(set(found))
+    raise AssertionError(
+        f"found {len(found)}, wanted {len(wanted)}; missing {missing[:5]}, {twice} more than once"
+        + ("" if missing or twice else ", in another order, or more than wanted")
+    )

@@ -1,0 +1,364 @@
+"""What goes wrong at a leaf port or on the way to one: a clear word on both sides, and nobody else disturbed."""
+
+import contextlib
+import json
+import socket
+import subprocess
+import threading
+
+from harness.peer import Closed, Peer
+from harness.report import check, equal
+from harness.server import port_free
+
+from .client import settle, until
+from .stage import Node, Stage, remote
+from .steady import Steady
+
+LOGIN = 'authorization { user: "leaf", password: "secret" }'
+CLOSED_SECONDS_MAX = 20
+
+
+def hub_with_good_leaf(stage: Stage, hub: Node, more: str = LOGIN, login: str = "leaf:secret") -> tuple[Node, Steady]:
+    hub.write(hub.leafnodes(listen=True, more=more))
+    hub.start()
+    good = stage.reference("good")
+    good.write(good.leafnodes(remote(hub.leaf_port, login=login)))
+    good.start()
+    return good, Steady(stage, good, hub)
+
+
+def wrong_password(hub_of, spoke_of):
+    with Stage() as stage:
+        hub = hub_of(stage, "hub")
+        _, steady = hub_with_good_leaf(stage, hub)
+        bad = spoke_of(stage, "bad")
+        bad.write(bad.leafnodes(remote(hub.leaf_port, login="leaf:wrong")))
+        bad.start()
+        bad.said("authorization violation")
+        hub.said("authentication error", "authorization violation")
+        steady.more()
+        with bad.client() as client:
+            equal(client.ask("still.here").status, 503, "what the bad leaf's own clients get")
+        equal(len(hub.leafs()), 1, "leafs of the hub")
+
+
+def wrong_port(hub_of, spoke_of):
+    """A leaf that connects to the port for clients."""
+    with Stage() as stage:
+        hub = hub_of(stage, "hub")
+        _, steady = hub_with_good_leaf(stage, hub)
+        bad = spoke_of(stage, "bad")
+        bad.write(bad.leafnodes(remote(hub.port, login="leaf:secret")))
+        bad.start()
+        bad.said("wrong port")
+        steady.more()
+
+
+def nobody_listens(spoke_of):
+    """A leaf whose hub is not there serves its clients, says so, and connects when the hub comes."""
+    with Stage() as stage:
+        hub, spoke = stage.reference("hub"), spoke_of(stage, "spoke")
+        hub.write(hub.leafnodes(listen=True))
+        spoke.write(spoke.leafnodes(remote(hub.leaf_port)))
+        spoke.start()
+        spoke.said("connection refused")
+        near = spoke.client()
+        number = near.subscribe("early")
+        near.flush()
+        hub.start()
+        far = hub.client()
+        settle(near, far)
+        far.publish("early", b"bird")
+        equal(near.next(number).payload, b"bird", "what came")
+
+
+def one_url_of_two_is_dead(spoke_of):
+    with Stage() as stage:
+        hub, spoke = stage.reference("hub"), spoke_of(stage, "spoke")
+        hub.write(hub.leafnodes(listen=True))
+        hub.start()
+        spoke.write(spoke.leafnodes(remote(port_free(), hub.leaf_port, more="no_randomize: true")))
+        spoke.start()
+        settle(spoke.client(), hub.client())
+
+
+def client_on_leaf_port():
+    with Stage() as stage:
+        hub = stage.tested("hub")
+        _, steady = hub_with_good_leaf(stage, hub)
+        for _ in range(5):
+            with Peer(hub.leaf_port) as peer:
+                check(peer.line().startswith("INFO {"), "no INFO")
+                peer.send(b'CONNECT {"lang":"python","user":"leaf","pass":"secret"}\r\nPING\r\n')
+                said = peer.until_closed().decode(errors="replace").lower()
+                check("-err 'attempted to connect to leaf node port'" in said, f"a client was told {said!r}")
+        steady.more()
+
+
+def unknown_account(role: str):
+    """A configuration that names an account which there is not: refused at the start, by name."""
+    with Stage() as stage:
+        node = stage.tested(role)
+        if role == "spoke":
+            block = node.leafnodes(remote(port_free(), more="account: NOBODY"))
+        else:
+            block = node.leafnodes(listen=True, more="authorization { user: leaf, password: secret, account: NOBODY }")
+        node.write("accounts { SOMEBODY { users: [ { user: a, password: a } ] } }", block)
+        done = subprocess.run(
+            [node.binary, "-c", node.file, "-a", "127.0.0.1", "-p", str(node.port)],
+            capture_output=True, text=True, timeout=CLOSED_SECONDS_MAX, stdin=subprocess.DEVNULL,
+        )
+        equal(done.returncode, 1, "the exit code")
+        check("NOBODY" in done.stdout + done.stderr, f"the account is not named: {done.stdout}{done.stderr}")
+
+
+def hello_of(name: str) -> bytes:
+    """What a leaf of this name says first."""
+    about = {"user": "leaf", "pass": "secret", "name": name, "cluster": name, "server_id": name}
+    return b"CONNECT " + json.dumps(about | {"headers": True, "protocol": 3}).encode() + b"\r\n"
+
+
+def garbage_at_hub():
+    lines = [
+        b"LMSG\r\n", b"LS+ \r\n", b"LMSG a b c d e f g\r\n", b"LMSG a -1\r\n", b"LMSG a 99999999999999999999\r\n",
+        b"HMSG a 20 10\r\nxxxxxxxxxx\r\n", b"LMSG a + r 5\r\nhello\r\n", b"LS+ a..b\r\n", b"LS- never.asked\r\n",
+        b"LS+ a q notanumber\r\n", b"LS+ a q -7\r\n", b"LMSG a 5\r\nhelloxx", b"INFO {broken\r\n", b"INFO []\r\n",
+        b"CONNECT {}\r\n", b"\x00\xff\xfe" * 100, b"A" * 100_000, b"LS+ " + b"a" * 100_000 + b"\r\n", b"-ERR\r\n",
+        b"-ERR 'made up'\r\n", b"PUB a 1\r\nx\r\n", b"RMSG $G a 1\r\nx\r\n", b"LMSG a 1048577\r\n" + b"x" * 100,
+        b"HMSG a 12 12\r\nNATS/1.0\r\n\r\n\r\n", b"LMSG > 1\r\nx\r\n", b"LMSG a.* 1\r\nx\r\n", b"LS+ a\rb\r\n",
+    ]
+    with Stage() as stage:
+        hub = stage.tested("hub")
+        _, steady = hub_with_good_leaf(stage, hub)
+        for number, line in enumerate(lines):
+            hello = hello_of(f"bad{number}")
+            for opening in (b"", hello, hello + b"PING\r\nLS+ bad.>\r\n"):
+                with Peer(hub.leaf_port) as peer, contextlib.suppress(Closed):
+                    peer.line()
+                    peer.send(opening + line)
+                    # Some of it is harmless and stays connected; either way it is over now.
+                    peer.socket.settimeout(0.05)
+                    with contextlib.suppress(TimeoutError):
+                        while True:
+                            peer.fill()
+        for seed in range(30):
+            with Peer(hub.leaf_port) as peer, contextlib.suppress(Closed):
+                peer.send(bytes((seed * 131 + n * 197 + n * n) % 256 for n in range(5000)))
+                peer.socket.settimeout(0.05)
+                with contextlib.suppress(TimeoutError):
+                    while True:
+                        peer.fill()
+        steady.more(3 * 10)
+        until(lambda: len(hub.leafs()) == 1, lambda: f"the bad ones are still there: {hub.leafs()}")
+        equal(hub.server.process.poll(), None, "the hub's exit code")
+
+
+class FakeHub:
+    """Somebody who answers at the hub's port and is no hub."""
+
+    def __init__(self, port: int, answers: list[bytes]):
+        self.answers = answers
+        self.served = 0
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("127.0.0.1", port))
+        self.listener.listen(16)
+        self.listener.settimeout(0.1)
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        while not self.ended.is_set():
+            try:
+                peer, _ = self.listener.accept()
+            except TimeoutError:
+                continue
+            with peer, contextlib.suppress(OSError):
+                peer.sendall(self.answers[self.served % len(self.answers)])
+                peer.settimeout(0.3)
+                with contextlib.suppress(TimeoutError):
+                    while peer.recv(65_536):
+                        pass
+            self.served += 1
+
+    def end(self):
+        self.ended.set()
+        self.thread.join()
+        self.listener.close()
+
+
+def garbage_at_spoke():
+    """The hub's port gives garbage, at every step of the greeting; the spoke goes on, and finds the hub later."""
+    info = (
+        b'INFO {"server_id":"N","server_name":"fake","version":"2.15.2","proto":3,"headers":true,"max_payload":1048576,'
+        b'"client_id":7,"leafnode_urls":["127.0.0.1:1"],"info_on_connect":true}\r\n'
+    )
+    welcome = info.replace(b'"info_on_connect"', b'"connect_info":true,"remote_account":"$G","info_on_connect"')
+    answers = [
+        b"", b"garbage\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"INFO\r\n", b"INFO {\r\n", b"INFO {}\r\n",
+        b"\xff" * 10_000, b"INFO " + b"{" * 100_000, info, info + b"garbage\r\n", info + b"-ERR 'no'\r\n",
+        info + welcome + b"LMSG a 99999999999\r\n", info + welcome + b"LS+ \r\nLMSG\r\n",
+        info + welcome + b"LS+ x.>\r\nLMSG a 5\r\nhelloxx\r\n", info + welcome + b"HMSG a 9 3\r\nabc\r\n",
+        info.replace(b'"client_id":7', b'"client_id":0'), info.replace(b'"max_payload":1048576', b'"max_payload":-1'),
+    ]
+    with Stage() as stage:
+        good, hub, spoke = stage.reference("good"), stage.reference("hub"), stage.tested("spoke")
+        for node in (good, hub):
+            node.write(node.leafnodes(listen=True))
+        good.start()
+        accounts = "accounts { A { users: [ {user: a, password: a} ] }, B { users: [ {user: b, password: b} ] } }"
+        entries = [remote(good.leaf_port, more="account: A"), remote(hub.leaf_port, more="account: B")]
+        spoke.write(accounts, spoke.leafnodes(*entries, reconnect="50ms"))
+        fake = FakeHub(hub.leaf_port, answers)
+        stage.callback(fake.end)
+        spoke.start()
+        near, far = spoke.client("a", "a"), good.client()
+        settle(near, far)
+        settle(far, near)
+        # A few answers cost the spoke a second each, until it gives up to wait for more.
+        until(lambda: fake.served >= len(answers), "the spoke does not try again", 120)
+        settle(near, far)
+        settle(far, near)
+        fake.end()
+        hub.start()
+        settle(spoke.client("b", "b"), hub.client())
+
+
+def loop_of_two(hub_of, spoke_of):
+    """Each attaches to the other. Whatever comes of it, a message comes once, and it is said."""
+    with Stage() as stage:
+        one, two = hub_of(stage, "one"), spoke_of(stage, "two")
+        one.write(one.leafnodes(remote(two.leaf_port), listen=True))
+        two.write(two.leafnodes(remote(one.leaf_port), listen=True))
+        in_a_loop(stage, [one, two])
+
+
+def loop_of_three():
+    with Stage() as stage:
+        ring = [stage.reference("one"), stage.tested("two"), stage.reference("three")]
+        for node, following in zip(ring, ring[1:] + ring[:1]):
+            node.write(node.leafnodes(remote(following.leaf_port), listen=True))
+        in_a_loop(stage, ring)
+
+
+def in_a_loop(stage: Stage, nodes: list[Node]):
+    for node in nodes:
+        node.start()
+    until(lambda: any("loop detected" in node.log().lower() for node in nodes), "nobody says that there is a loop")
+    clients = [node.client() for node in nodes]
+    for one in clients:
+        for other in clients:
+            if one is not other:
+                settle(one, other)
+    subscriptions = [client.subscribe("round.and.round") for client in clients]
+    for one in clients:
+        for other in clients:
+            if one is not other:
+                settle(one, other)
+    for sender in clients:
+        for n in range(20):
+            sender.publish("round.and.round", b"%d" % n)
+        for client, number in zip(clients, subscriptions):
+            equal([each.payload for each in client.quiet(number)], [b"%d" % n for n in range(20)], "what came")
+
+
+def same_name_twice(hub_of, spoke_of):
+    """Two leafs that call themselves the same: the hub says so, and the others go on."""
+    with Stage() as stage:
+        hub = hub_of(stage, "hub")
+        _, steady = hub_with_good_leaf(stage, hub)
+        for _ in range(2):
+            twin = spoke_of(stage, "twin")
+            twin.write(twin.leafnodes(remote(hub.leaf_port, login="leaf:secret")))
+            twin.start()
+        hub.said("duplicate remote leafnode connection", "replacing connection")
+        steady.more()
+
+
+def same_cluster_name():
+    """A leaf that has the name of the cluster it attaches to."""
+    with Stage() as stage:
+        nodes = stage.cluster()
+        spoke = stage.tested("hub")
+        spoke.write(spoke.leafnodes(remote(nodes[0].leaf_port)))
+        spoke.start()
+        spoke.said("same cluster name")
+
+
+def too_old(hub_of, spoke_of):
+    with Stage() as stage:
+        hub = hub_of(stage, "hub")
+        hub.write(hub.leafnodes(listen=True, more='min_version: "99.0.0"'))
+        hub.start()
+        spoke = spoke_of(stage, "spoke")
+        spoke.write(spoke.leafnodes(remote(hub.leaf_port)))
+        spoke.start()
+        hub.said("minimum version")
+        spoke.said("minimum version")
+
+
+def idle_on_leaf_port():
+    """Whoever says nothing at the leaf port is closed after a while, and says so."""
+    with Stage() as stage:
+        hub = stage.tested("hub")
+        _, steady = hub_with_good_leaf(stage, hub, LOGIN.replace("}", ", timeout: 1 }"))
+        peers = [stage.enter_context(Peer(hub.leaf_port)) for _ in range(10)]
+        for peer in peers:
+            peer.line()
+        for peer in peers:
+            said = peer.until_closed().decode(errors="replace").lower()
+            check("authentication timeout" in said, f"it was told {said!r}")
+        steady.more()
+
+
+def many_at_once():
+    """A hundred leafs attach at once and leave at once, by a reset."""
+    with Stage() as stage:
+        hub = stage.tested("hub")
+        _, steady = hub_with_good_leaf(stage, hub)
+        for _ in range(3):
+            peers = []
+            for number in range(100):
+                peer = Peer(hub.leaf_port)
+                peer.line()
+                interest = b"LS+ crowd.%d\r\nLS+ crowd.all\r\nPING\r\n" % number
+                peer.send(hello_of(f"crowd{number}") + interest)
+                peers.append(peer)
+            until(lambda: len(hub.leafs()) == 101, lambda: f"{len(hub.leafs())} leafs", 60)
+            for peer in peers:
+                peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                peer.close()
+            until(lambda: len(hub.leafs()) == 1, lambda: f"{len(hub.leafs())} leafs", 60)
+        with hub.client() as client:
+            until(lambda: client.ask("crowd.all").status == 503, "their interest is still there")
+        steady.more()
+
+
+def tested(stage: Stage, name: str) -> Node:
+    return stage.tested(name)
+
+
+def reference(stage: Stage, name: str) -> Node:
+    return stage.reference(name)
+
+
+def run(report):
+    roles = {"hub": (tested, reference), "spoke": (reference, tested), "hub and spoke": (tested, tested)}
+    for role, makers in roles.items():
+        report.run(f"{role}: a wrong password", wrong_password, *makers)
+        report.run(f"{role}: the port for clients", wrong_port, *makers)
+        report.run(f"{role}: a loop of two", loop_of_two, *makers)
+        report.run(f"{role}: two of the same name", same_name_twice, *makers)
+        report.run(f"{role}: too old", too_old, *makers)
+    report.run("spoke: a hub that is not there yet", nobody_listens, tested)
+    report.run("spoke: one of two addresses is dead", one_url_of_two_is_dead, tested)
+    report.run("spoke: the name of the cluster", same_cluster_name)
+    report.run("spoke: an account that there is not", unknown_account, "spoke")
+    report.run("hub: an account that there is not", unknown_account, "hub")
+    report.run("a loop of three", loop_of_three)
+    report.run("hub: a client at the port for leafs", client_on_leaf_port)
+    report.run("hub: somebody who says nothing", idle_on_leaf_port)
+    report.run("hub: garbage", garbage_at_hub)
+    report.run("spoke: garbage", garbage_at_spoke)
+    report.run("hub: a hundred at once", many_at_once)
