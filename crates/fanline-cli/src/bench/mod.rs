@@ -2,14 +2,10 @@
 //!
 //! Numbers include the generator: it runs on the same cores unless the server is elsewhere.
 
-mod compare;
 mod histogram;
-mod process;
 mod progress;
 mod pubsub;
-mod quick;
 mod request;
-mod rows;
 
 use clap::{Args, Subcommand};
 
@@ -17,13 +13,10 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::values;
 
-/// Measure a NATS server; alone: what this machine does, in a minute.
+/// Measure a NATS server.
 #[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
 Examples:
-  fanline bench                         core, latency and JetStream, on a server of its own
-  fanline bench compare                 the same beside nats-server, and a report
   fanline bench pub demo --msgs 10M --size 128
   fanline bench pubsub demo --pub 1 --sub 4
   fanline bench request demo --msgs 10k
@@ -31,16 +24,12 @@ Examples:
   fanline bench pub demo                in another")]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
-    shape: Option<Shape>,
-    #[command(flatten)]
-    quick: quick::QuickArgs,
+    shape: Shape,
 }
 
 /// What is measured.
 #[derive(Subcommand, Debug)]
 enum Shape {
-    /// Fanline beside nats-server, in turns; writes BENCHMARKS.md
-    Compare(compare::CompareArgs),
     /// Publishers only
     Pub(Common),
     /// Subscribers only: waits for --msgs messages each
@@ -79,11 +68,7 @@ struct Common {
 
 impl BenchArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let Some(shape) = self.shape else {
-            return quick::run(&self.quick).await;
-        };
-        match shape {
-            Shape::Compare(args) => args.run().await,
+        match self.shape {
             Shape::Pub(common) if common.subscribers.is_some() => Err(Failure::Usage(
                 "--sub belongs to `bench sub` or `bench pubsub`".into(),
             )),

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
 use crate::server::Server;
-use crate::{run, run_with_input, seen};
+use crate::{run_with_input, seen};
 
 /// Starts a tool and waits until it says that it listens.
 fn listening(mut command: Command, words: &str) -> Child {
@@ -96,61 +96,6 @@ fn numbers_are_measured() {
         assert_eq!(code, Some(0), "{bench:?}\n{stdout}{stderr}");
         assert!(stdout.contains("MB/s"), "{stdout}");
     }
-}
-
-#[test]
-fn a_machine_is_measured_alone_and_in_turns() {
-    let folder = std::env::temp_dir().join(format!("fanline-bench-test-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
-    let quick = [
-        "--time",
-        "50ms",
-        "--row",
-        "1 to 1",
-        "--no-progress",
-        "--dir",
-        &path(""),
-    ];
-    let (code, stdout, stderr) = seen(&run(&[&["bench"], &quick[..]].concat()));
-    assert_eq!(code, Some(0), "{stdout}{stderr}");
-    assert!(stdout.contains("core: 1 to 1, 128 B"), "{stdout}");
-    assert!(stdout.contains("deliveries/s"), "{stdout}");
-
-    // It compares with whatever says that it is a nats-server.
-    let rival = path("nats-server");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fanline"), &rival).expect("a link");
-    let report = path("report.md");
-    let compare = [
-        "bench",
-        "compare",
-        "--nats-server",
-        &rival,
-        "--rounds",
-        "2",
-        "--out",
-        &report,
-    ];
-    let (code, stdout, stderr) = seen(&run(&[&compare[..], &quick[..]].concat()));
-    assert_eq!(code, Some(0), "{stdout}{stderr}");
-    let written = std::fs::read_to_string(&report).expect("a report");
-    for part in [
-        "nats-server 2.15.2 and Fanline",
-        "| core: 1 to 1, 128 B | deliveries/s |",
-        "CPU, ns",
-    ] {
-        assert!(written.contains(part), "{part}\n{written}");
-    }
-    let none = seen(&run(&[
-        "bench",
-        "compare",
-        "--nats-server",
-        "/nowhere",
-        "--out",
-        &report,
-    ]));
-    assert_eq!(none.0, Some(2), "{none:?}");
-    std::fs::remove_dir_all(&folder).expect("the folder is there");
 }
 
 #[test]
