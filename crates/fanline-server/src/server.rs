@@ -627,24 +627,7 @@ impl Handle {
         }
         let access = Arc::new(access);
         self.reload_tls()?;
-        let options = Options {
-            limits: Limits {
-                // Connections know from the start whether there are headers.
-                headers: before.limits.headers,
-                ..options.limits
-            },
-            auth: options.auth,
-            lame_duck_duration: options.lame_duck_duration,
-            lame_duck_grace_period: options.lame_duck_grace_period,
-            pid_file: options.pid_file,
-            origin: options.origin,
-            trace_protocol: options.trace_protocol,
-            leafnodes: LeafnodeOptions {
-                remotes: options.leafnodes.remotes,
-                ..before.leafnodes.clone()
-            },
-            ..Options::clone(&before)
-        };
+        let options = reloaded(&before, options);
         let config = Arc::new(ShardConfig {
             limits: limits(&options),
             auth: options.auth.clone(),
@@ -734,6 +717,28 @@ impl Handle {
 
     pub(crate) fn default_bridge(&self) -> &DefaultBridge {
         &self.shared.bridge
+    }
+}
+
+/// What a server goes by after a reload: the new where that can be changed, the old elsewhere.
+fn reloaded(before: &Options, new: Options) -> Options {
+    Options {
+        limits: Limits {
+            // Connections know from the start whether there are headers.
+            headers: before.limits.headers,
+            ..new.limits
+        },
+        auth: new.auth,
+        lame_duck_duration: new.lame_duck_duration,
+        lame_duck_grace_period: new.lame_duck_grace_period,
+        pid_file: new.pid_file,
+        origin: new.origin,
+        trace_protocol: new.trace_protocol,
+        leafnodes: LeafnodeOptions {
+            remotes: new.leafnodes.remotes,
+            ..before.leafnodes.clone()
+        },
+        ..before.clone()
     }
 }
 

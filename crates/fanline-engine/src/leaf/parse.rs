@@ -437,8 +437,7 @@ mod tests {
             let parsed = parse_leaf(input.as_bytes(), MAX);
             assert_eq!(parsed, LeafParsed::Partial { frame_bytes }, "{input:?}");
         }
-        let endless = vec![b'L'; 1];
-        let endless = [&endless[..], b"S+ ", &vec![b'a'; LEAF_LINE_BYTES_MAX]].concat();
+        let endless = [&b"LS+ "[..], &vec![b'a'; LEAF_LINE_BYTES_MAX]].concat();
         assert_eq!(parse_leaf(&endless, MAX), LeafParsed::Wrong(TOO_LONG));
     }
 }

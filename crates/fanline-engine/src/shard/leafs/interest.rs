@@ -94,6 +94,7 @@ impl Shard {
             return router.note_news(filter, queue);
         }
         router.set_remote(LEAFS, filter, queue, weight);
+        self.interest_changes += 1;
         let (_, others) = self.outgoing.split_at_mut(1);
         announce(others, LEAFS, account, filter, queue, weight);
     }

@@ -290,8 +290,8 @@ fn a_spoke_shows_itself_and_obeys() {
     );
 }
 
-#[test]
-fn who_may_not_come_is_told_why() {
+/// A hub where one user may come, and send and get a part.
+fn hub_of_one_user() -> World {
     let mut config = AccessConfig::default();
     let mut account = Account::new("A");
     let mut user = User::new("ada", "secret");
@@ -311,6 +311,12 @@ fn who_may_not_come_is_told_why() {
     };
     world.shards[0].info.leafs = Some(listener.into());
     world.shards[0].info.server_name = "here".into();
+    world
+}
+
+#[test]
+fn who_may_not_come_is_told_why() {
+    let mut world = hub_of_one_user();
     let mut check = |said: &str, expected: &str| {
         let leaf = Client {
             shard: 0,
