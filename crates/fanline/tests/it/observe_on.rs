@@ -89,7 +89,9 @@ fn a_range_arrives_whole_and_stops_when_it_is_told() {
     // It would never return.
     let (tx, rx) = mpsc::channel();
     let first = fanline::range(0..).observe_on(EventLoop::new()).take(100);
-    first.subscribe(move |value: &i64| tx.send(*value).unwrap()).detach();
+    first
+        .subscribe(move |value: &i64| tx.send(*value).unwrap())
+        .detach();
     assert!(rx.iter().eq(0..100));
 }
 
