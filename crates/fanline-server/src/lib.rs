@@ -30,8 +30,10 @@
 //!
 //! The server runs on threads of its own and needs no runtime of the caller's; the client runs on
 //! the caller's tokio runtime. [`Options`] says everything that a server can be told before it
-//! starts, [`client`] everything about the client.
+//! starts, [`client`] everything about the client, and [`bridge`] how subjects, replay subjects and hubs of
+//! the `fanline` library are bound to subjects of the server.
 
+pub mod bridge;
 mod checks;
 pub mod client;
 pub mod config;
@@ -65,3 +67,24 @@ pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// So does that in the guide.
+#[cfg(doctest)]
+mod guide {
+    macro_rules! pages {
+        ($($name:ident: $page:literal),* $(,)?) => {
+            $(
+                #[doc = include_str!(concat!("../../../docs/guide/src/", $page))]
+                struct $name;
+            )*
+        };
+    }
+
+    pages! {
+        Start: "start.md",
+        Which: "which.md",
+        Bridge: "bridge.md",
+        Rx: "moving/rx.md",
+        Pekko: "moving/pekko.md",
+    }
+}

@@ -12,9 +12,10 @@ use fanline_engine::access::{AccessConfig, AccessError, OperatorError, WebSocket
 use fanline_engine::{
     Access, Auth, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig, TlsTold,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tracing::info;
 
+use crate::bridge::DefaultBridge;
 use crate::checks::{Checks, unix_seconds};
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
@@ -176,6 +177,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
             traces: options.trace_protocol,
         }),
         mailboxes: (0..shards + keepers).map(|_| Mailbox::default()).collect(),
+        interest: AtomicU64::new(0),
         keeper: OnceLock::new(),
         checks: Checks::default(),
         sync_times: Arc::default(),
@@ -197,6 +199,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         options: Mutex::new(Arc::new(options)),
         reloader: Reloader::new(),
         addresses,
+        bridge: DefaultBridge::default(),
     });
     launch(shared, keeper, sockets, files)
 }
@@ -300,6 +303,7 @@ pub(crate) struct Shared {
     /// Who reads the configuration again when the system account asks for it.
     pub(crate) reloader: Reloader,
     pub(crate) addresses: Addresses,
+    bridge: DefaultBridge,
 }
 
 impl Shared {
@@ -394,6 +398,31 @@ impl Shared {
         for shard in &self.shards {
             let _ = shard.send(command());
         }
+    }
+}
+
+/// Whether anybody wants what is published, in the account without a name.
+pub(crate) struct Interest {
+    common: Arc<Common>,
+    shard: mpsc::UnboundedSender<Command>,
+}
+
+impl Interest {
+    /// Which state of things this is: as long as it is the same, so are the answers.
+    #[inline]
+    pub(crate) fn generation(&self) -> u64 {
+        // Acquire: what is asked after this is answered by the state that was counted, or a later one.
+        self.common.interest.load(Ordering::Acquire)
+    }
+
+    /// Asks about a topic. No answer comes when the server has stopped.
+    pub(crate) fn ask(&self, topic: &Arc<str>) -> oneshot::Receiver<bool> {
+        let (sender, answer) = oneshot::channel();
+        // A shard that is gone drops the sender.
+        let _ = self
+            .shard
+            .send(Command::IsWanted(Arc::clone(topic), sender));
+        answer
     }
 }
 
@@ -591,6 +620,23 @@ impl Handle {
         let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
         self.shared.assign(Transport::InProcess(theirs));
         Client::over(ours, options).await
+    }
+
+    /// What clients must show.
+    pub(crate) fn auth(&self) -> Auth {
+        self.shared.options().auth.clone()
+    }
+
+    /// Who wants what, for those who publish in this process.
+    pub(crate) fn interest(&self) -> Interest {
+        Interest {
+            common: Arc::clone(&self.shared.common),
+            shard: self.shared.shards[0].clone(),
+        }
+    }
+
+    pub(crate) fn default_bridge(&self) -> &DefaultBridge {
+        &self.shared.bridge
     }
 }
 

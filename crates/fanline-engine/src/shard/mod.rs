@@ -111,6 +111,8 @@ pub struct Shard {
     quotas: Quotas,
     /// Where a message is put together that did not come in the form in which it goes out.
     scratch: Vec<u8>,
+    /// How often somebody here has subscribed or unsubscribed.
+    interest_changes: u64,
 }
 
 /// What became of some input.
@@ -169,6 +171,7 @@ impl Shard {
             bridging: Bridging::default(),
             quotas: Quotas::default(),
             scratch: Vec::new(),
+            interest_changes: 0,
         };
         shard.routers.ensure(AccountId::GLOBAL);
         let access = Arc::clone(&shard.access);
@@ -377,6 +380,22 @@ impl Shard {
         self.pending.now = now;
     }
 
+    /// How often somebody here has subscribed or unsubscribed. As long as it stays the same on all
+    /// shards, so does what [`is_wanted`](Shard::is_wanted) says.
+    pub fn interest_changes(&self) -> u64 {
+        self.interest_changes
+    }
+
+    /// Whether anybody gets what is published to a topic of an account, on this shard or another one.
+    pub fn is_wanted(&mut self, account: AccountId, topic: &[u8]) -> bool {
+        let router = self.routers.of(account);
+        let route = router.route(topic, &mut RouteMemo::default());
+        !route.plain.is_empty()
+            || !route.plain_remote.is_empty()
+            || route.has_groups()
+            || !route.exits().is_empty()
+    }
+
     /// Who may connect, and what they may do.
     pub fn access(&self) -> &Arc<Access> {
         &self.access
@@ -465,6 +484,7 @@ impl Shard {
     }
 
     fn drop_subscription(&mut self, id: SubId) {
+        self.interest_changes += 1;
         let session = &mut self.sessions[self.subs.get(id).session() as usize];
         session.subscriptions -= 1;
         let (account, is_insider) = (session.account, session.is_insider);

@@ -186,6 +186,7 @@ impl Shard {
             if let Some((sub, weight)) = routers[account].subscribe(subs, id.0, sid, parsed, queue)
             {
                 subs.get_mut(sub).set_filtered(is_filtered);
+                self.interest_changes += 1;
                 self.sessions[id.index()].subscriptions += 1;
                 if !self.is_insider(id) {
                     self.count(account, |own| own.subscriptions += 1);

@@ -111,6 +111,7 @@ impl Decoder {
         let payload = payload_start..end;
         let mut message = Message {
             frame,
+            names: None,
             topic,
             reply,
             payload,

@@ -72,7 +72,7 @@ fn connect_line(options: &ConnectOptions, address: &ServerAddress, nonce: &str) 
         protocol: 1,
         echo: options.echo,
         headers: true,
-        no_responders: true,
+        no_responders: options.no_responders,
         lang: "rust",
         version: env!("CARGO_PKG_VERSION"),
         name: options.name.as_deref(),

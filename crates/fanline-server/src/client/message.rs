@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -13,6 +14,9 @@ use super::headers::Headers;
 pub struct Message {
     /// The protocol line and what follows it, as one piece: one reference count for all parts.
     pub(super) frame: Bytes,
+    /// Topic and reply of a message that never was a frame: then that is its payload alone, as its
+    /// publisher had it.
+    pub(super) names: Option<Arc<str>>,
     pub(super) topic: Range<u32>,
     /// Empty when there is none: a reply topic is never empty.
     pub(super) reply: Range<u32>,
@@ -22,6 +26,26 @@ pub struct Message {
 }
 
 impl Message {
+    /// A message that stays in the process: `names` is its topic, with its reply behind it.
+    pub(crate) fn in_process(
+        names: Arc<str>,
+        topic_bytes: u32,
+        headers: Option<Headers>,
+        payload: Bytes,
+    ) -> Self {
+        // Both are within limits that were checked: names that fit a line, a payload that the server takes.
+        let end = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+        Message {
+            topic: 0..topic_bytes,
+            reply: topic_bytes..end(names.len()),
+            payload: 0..end(payload.len()),
+            headers: headers.map(Box::new),
+            status: None,
+            names: Some(names),
+            frame: payload,
+        }
+    }
+
     /// The topic that it was published to. Bytes that are not UTF-8 were replaced.
     pub fn topic(&self) -> &str {
         self.text(&self.topic)
@@ -66,10 +90,13 @@ impl Message {
 
     /// What the message counts for in a queue.
     pub(super) fn queued_bytes(&self) -> usize {
-        self.frame.len()
+        self.frame.len() + self.names.as_ref().map_or(0, |names| names.len())
     }
 
     fn text(&self, range: &Range<u32>) -> &str {
+        if let Some(names) = &self.names {
+            return names.get(at(range)).unwrap_or_default();
+        }
         // The decoder made sure that it is UTF-8; looking again costs less than keeping a String.
         std::str::from_utf8(&self.frame[at(range)]).unwrap_or_default()
     }

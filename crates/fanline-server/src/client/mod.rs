@@ -23,6 +23,7 @@
 //! [`limits`].
 
 mod address;
+pub(crate) mod blocking;
 mod codec;
 mod driver;
 mod error;
@@ -37,7 +38,7 @@ mod queue;
 mod shared;
 mod subscription;
 mod tls;
-mod topics;
+pub(crate) mod topics;
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -45,7 +46,7 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OnceCell, broadcast, oneshot};
@@ -57,6 +58,7 @@ pub use info::ServerInfo;
 pub use message::{Message, OutgoingMessage};
 pub use options::ConnectOptions;
 pub use shared::Event;
+pub(crate) use subscription::Inlet;
 pub use subscription::Subscription;
 
 use address::ServerAddress;
@@ -230,6 +232,30 @@ impl Client {
             .await
     }
 
+    /// Sends what was [encoded](Outgoing::encode) if there is room for it now, and says whether there was.
+    pub(crate) fn try_send(&self, encoded: &[u8]) -> Result<bool, ClientError> {
+        self.send_within(limits::WRITE_BUFFER_BYTES_MAX, encoded)
+    }
+
+    /// Sends what was encoded as long as no more than `bytes_max` wait, and says whether it did. For
+    /// the thread that makes the room, which cannot wait for it.
+    pub(crate) fn send_within(
+        &self,
+        bytes_max: usize,
+        encoded: &[u8],
+    ) -> Result<bool, ClientError> {
+        let append = &mut |outgoing: &mut shared::Outgoing| {
+            outgoing.buffer.extend_from_slice(encoded);
+        };
+        self.connection.shared.try_send_within(bytes_max, append)
+    }
+
+    /// Sends what was encoded as soon as there is room.
+    pub(crate) async fn send(&self, encoded: &[u8]) -> Result<(), ClientError> {
+        let append = |outgoing: &mut shared::Outgoing| outgoing.buffer.extend_from_slice(encoded);
+        self.connection.shared.send(append).await
+    }
+
     /// Subscribes to every message that matches `filter`. The server knows of it once a later
     /// [`flush`](Client::flush) returns. A missing permission shows as an [`Event`].
     ///
@@ -359,6 +385,37 @@ impl Client {
     }
 }
 
+/// A message on its way out, borrowed from wherever it lies. Whoever makes it has checked the names.
+#[derive(Clone, Copy)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) topic: &'a str,
+    pub(crate) reply: Option<&'a str>,
+    pub(crate) headers: Option<&'a Headers>,
+    pub(crate) payload: &'a [u8],
+}
+
+impl Outgoing<'_> {
+    /// Whether a server that says this of itself takes it.
+    pub(crate) fn check(&self, info: &ServerInfo) -> Result<(), ClientError> {
+        if self.headers.is_some() && !info.headers {
+            return Err(ClientError::HeadersUnsupported);
+        }
+        let bytes = self.headers.map_or(0, Headers::encoded_bytes) + self.payload.len();
+        if info.max_payload > 0 && bytes > info.max_payload {
+            return Err(ClientError::PayloadTooLarge {
+                bytes,
+                bytes_max: info.max_payload,
+            });
+        }
+        Ok(())
+    }
+
+    /// Appends it as it goes over the wire.
+    pub(crate) fn encode(&self, buffer: &mut BytesMut) {
+        codec::encode_publish(buffer, self.topic, self.reply, self.headers, self.payload);
+    }
+}
+
 impl Connection {
     async fn publish(
         &self,
@@ -371,21 +428,15 @@ impl Connection {
         if let Some(reply) = reply {
             topics::check_topic(reply)?;
         }
-        let info = self.shared.info();
-        if headers.is_some() && !info.headers {
-            return Err(ClientError::HeadersUnsupported);
-        }
-        let bytes = headers.map_or(0, Headers::encoded_bytes) + payload.len();
-        if info.max_payload > 0 && bytes > info.max_payload {
-            return Err(ClientError::PayloadTooLarge {
-                bytes,
-                bytes_max: info.max_payload,
-            });
-        }
+        let message = Outgoing {
+            topic,
+            reply,
+            headers,
+            payload,
+        };
+        message.check(&self.shared.info())?;
         self.shared
-            .send(|outgoing| {
-                codec::encode_publish(&mut outgoing.buffer, topic, reply, headers, payload);
-            })
+            .send(|outgoing| message.encode(&mut outgoing.buffer))
             .await
     }
 

@@ -26,6 +26,7 @@ pub struct ConnectOptions {
     pub(super) key: Option<SecretKey>,
     pub(super) jwt: Option<String>,
     pub(super) echo: bool,
+    pub(super) no_responders: bool,
     /// Say nothing of oneself: the server knows.
     pub(super) is_insider: bool,
     pub(super) connect_timeout: Duration,
@@ -112,6 +113,12 @@ impl ConnectOptions {
         }
     }
 
+    /// Whether it is told when nobody listens to what it asks.
+    pub(crate) fn no_responders(mut self, no_responders: bool) -> Self {
+        self.no_responders = no_responders;
+        self
+    }
+
     /// Speaks TLS, and accepts servers whose certificate comes from an authority in this PEM file
     /// alone. `tls://` speaks it with the authorities that the system trusts.
     #[must_use]
@@ -162,6 +169,7 @@ impl Default for ConnectOptions {
             key: None,
             jwt: None,
             echo: true,
+            no_responders: true,
             is_insider: false,
             connect_timeout: Duration::from_secs(2),
             tls: TlsSettings::default(),

@@ -118,6 +118,15 @@ impl Shared {
     }
 
     fn try_send(&self, append: &mut impl FnMut(&mut Outgoing)) -> Result<bool, ClientError> {
+        self.try_send_within(WRITE_BUFFER_BYTES_MAX, append)
+    }
+
+    /// Lets `append` write to the buffer if less than `bytes_max` are in it, and says whether it did.
+    pub(super) fn try_send_within(
+        &self,
+        bytes_max: usize,
+        append: &mut impl FnMut(&mut Outgoing),
+    ) -> Result<bool, ClientError> {
         let driver = {
             let mut outgoing = lock(&self.outgoing);
             if let Some(reason) = &outgoing.closed {
@@ -126,7 +135,7 @@ impl Shared {
             if outgoing.finish {
                 return Err(ClientError::Disconnected(Disconnect::Closed));
             }
-            if outgoing.buffer.len() >= WRITE_BUFFER_BYTES_MAX {
+            if outgoing.buffer.len() >= bytes_max {
                 return Ok(false);
             }
             append(&mut outgoing);

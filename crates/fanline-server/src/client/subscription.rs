@@ -79,7 +79,12 @@ impl Subscription {
         Ok(())
     }
 
-    fn poll_message(&mut self, context: &mut Context<'_>) -> Poll<Option<Message>> {
+    /// Where messages can be put beside those that the server sends.
+    pub(crate) fn inlet(&self) -> Inlet {
+        Inlet(Arc::clone(&self.queue))
+    }
+
+    pub(crate) fn poll_message(&mut self, context: &mut Context<'_>) -> Poll<Option<Message>> {
         if self.batch.is_empty() {
             ready!(self.queue.poll_take(context, &mut self.batch));
         }
@@ -98,5 +103,17 @@ impl Stream for Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.connection.shared.unsubscribe(self.sid);
+    }
+}
+
+/// The way into a subscription's queue, for messages that stay in the process.
+pub(crate) struct Inlet(Arc<SubscriptionQueue>);
+
+impl Inlet {
+    /// Adds a message. What does not fit is dropped and counted, as it is when the server sends it.
+    pub(crate) fn push(&self, message: Message) {
+        if let Some(waker) = self.0.push(message) {
+            waker.wake();
+        }
     }
 }

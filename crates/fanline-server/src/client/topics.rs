@@ -3,7 +3,7 @@
 use super::error::ClientError;
 
 /// Checks a topic to publish to: no empty token, no whitespace, no wildcard.
-pub(super) fn check_topic(topic: &str) -> Result<(), ClientError> {
+pub(crate) fn check_topic(topic: &str) -> Result<(), ClientError> {
     check(topic, |token, _| match token {
         "*" | ">" => Err("wildcards are for subscriptions, not for publishing"),
         _ => Ok(()),
@@ -11,7 +11,7 @@ pub(super) fn check_topic(topic: &str) -> Result<(), ClientError> {
 }
 
 /// Checks a filter to subscribe to: as a topic, with `*` anywhere and `>` at the end.
-pub(super) fn check_filter(filter: &str) -> Result<(), ClientError> {
+pub(crate) fn check_filter(filter: &str) -> Result<(), ClientError> {
     check(filter, |token, is_last| match token {
         ">" if !is_last => Err("\">\" may only be the last token"),
         _ => Ok(()),

@@ -29,6 +29,7 @@ use tokio::sync::oneshot;
 use tracing::warn;
 
 use crate::shell::{self, Common, Mailbox};
+use crate::sync::Ordering;
 use disk::OpenFiles;
 pub(crate) use help::Helped;
 use help::Shared;
@@ -384,11 +385,17 @@ impl<W: Work> Thread<W> {
     }
 
     fn post(&mut self) {
+        let mut has_announced = false;
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
             let batch = self.keeper.announcements(to);
             if !batch.is_empty() {
                 mailbox.post(batch);
+                has_announced = true;
             }
+        }
+        if has_announced {
+            // Release, as where shards count theirs.
+            self.common.interest.fetch_add(1, Ordering::Release);
         }
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
             let batch = self.keeper.outgoing(to);

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use fanline_engine::access::Vouched;
 use fanline_engine::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
-    Access, Batch, CloseReason, ConnectionStatus, Ended, Peer, Place, ServerInfo, SessionId, Shard,
-    ShardConfig, ShardStatus,
+    Access, AccountId, Batch, CloseReason, ConnectionStatus, Ended, Peer, Place, ServerInfo,
+    SessionId, Shard, ShardConfig, ShardStatus,
 };
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -33,7 +33,7 @@ use crate::checks::Checks;
 use crate::keeper::{Helped, SyncTimes};
 use crate::monitoring::ConnectionEvent;
 use crate::resolver::AccountWanted;
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::tls::Tls;
 use chunks::ChunkPool;
 pub(crate) use closed::Closed;
@@ -51,6 +51,8 @@ pub(crate) enum Command {
         /// The server has all the connections that it may have: say so and close.
         is_full: bool,
     },
+    /// Tell whether anybody gets what is published to this topic, in the account without a name.
+    IsWanted(Arc<str>, oneshot::Sender<bool>),
     /// Tell how much there is and was of everything, account by account.
     Status(oneshot::Sender<Vec<ShardStatus>>),
     /// Close a client's connection, and tell whether there was one.
@@ -166,6 +168,8 @@ pub(crate) struct Common {
     pub(crate) config: Arc<ShardConfig>,
     /// One for each shard, and the keeper's after them when there is one.
     pub(crate) mailboxes: Vec<Mailbox>,
+    /// Counts the changes of who wants what, each after all shards have been told.
+    pub(crate) interest: AtomicU64,
     /// The keeper, once there is one, for shards that have little for it.
     pub(crate) keeper: OnceLock<Weak<dyn Helped>>,
     /// Whatever takes long before a client is let in.
@@ -242,6 +246,8 @@ pub(crate) struct Shell {
     congestion: Cell<Option<Congestion>>,
     /// Something was posted to a shard that asks for publishers to be held back.
     posted_to_congested: Cell<bool>,
+    /// How many changes of interest have been told of.
+    interest_told: Cell<u64>,
     closed: RefCell<ClosedRing>,
     /// Where connections that are not plain TCP work.
     room: SharedRoom,
@@ -270,6 +276,7 @@ pub(crate) async fn run(
         drained: Notify::new(),
         congestion: Cell::new(None),
         posted_to_congested: Cell::new(false),
+        interest_told: Cell::new(0),
         closed: closed.into(),
         room: SharedRoom::default(),
     });
@@ -290,6 +297,13 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 is_full,
             } => {
                 connection::spawn(shell, transport, cid, is_full);
+            }
+            Command::IsWanted(topic, to) => {
+                // What was announced before it was asked.
+                shell.take_mail();
+                shell.settle(usize::MAX);
+                let mut engine = shell.engine.borrow_mut();
+                let _ = to.send(engine.is_wanted(AccountId::GLOBAL, topic.as_bytes()));
             }
             Command::Status(to) => drop(to.send(shell.engine.borrow().status_by_account())),
             Command::Kick(cid, to) => {
@@ -480,6 +494,11 @@ impl Shell {
                     self.posted_to_congested.set(true);
                 }
             }
+        }
+        let changes = engine.interest_changes();
+        if self.interest_told.replace(changes) != changes {
+            // Release: who sees this count and asks a shard finds in its mailbox what was posted.
+            self.common.interest.fetch_add(1, Ordering::Release);
         }
     }
 

@@ -4,6 +4,7 @@ mod access;
 mod accounts;
 mod admission;
 mod at_rest;
+mod bridge;
 mod churn;
 mod configuration;
 mod dashboard;

@@ -23,6 +23,7 @@ trait Emit<T, E>: Send + Sync {
     fn has_ended(&self) -> bool;
     fn set_on_panic(&self, on_panic: OnPanic);
     fn observer_count(&self) -> usize;
+    fn is_reachable(&self) -> bool;
     fn subscribe(&self, observer: Boxed<T, E>) -> Guard;
     fn live(&self) -> Arc<dyn Live<T, E, Boxed<T, E>>>;
 }
@@ -62,6 +63,10 @@ where
 
     fn observer_count(&self) -> usize {
         self.core().observer_count()
+    }
+
+    fn is_reachable(&self) -> bool {
+        Shared::is_reachable(self)
     }
 
     fn subscribe(&self, observer: Boxed<T, E>) -> Guard {
@@ -171,6 +176,25 @@ macro_rules! handle {
             /// How many are subscribed. None after the end.
             pub fn observer_count(&self) -> usize {
                 self.inner.observer_count()
+            }
+
+            /// Whether what is emitted can reach anybody, now or later: somebody is subscribed, or holds
+            /// a [source](Self::source), or a chain that begins with one, where observers may subscribe.
+            /// Handles do not count. A hint, as others may come and go meanwhile.
+            ///
+            /// ```
+            /// let s = fanline::Subject::<u32>::new();
+            /// assert!(!s.is_reachable());
+            /// let source = s.source();
+            /// assert!(s.is_reachable());
+            /// let guard = source.subscribe(|_| ());
+            /// drop(source);
+            /// assert!(s.is_reachable());
+            /// drop(guard);
+            /// assert!(!s.is_reachable());
+            /// ```
+            pub fn is_reachable(&self) -> bool {
+                self.inner.is_reachable()
             }
 
             /// Whether the subject has completed, failed or been disposed.

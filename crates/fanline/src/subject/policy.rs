@@ -268,6 +268,25 @@ pub struct Replay<F> {
     pub(crate) flavour: F,
 }
 
+impl<F: Policy> Replay<F> {
+    /// How many values it retains at most, where they are counted.
+    ///
+    /// ```
+    /// use fanline::Replay;
+    ///
+    /// assert_eq!(Replay::many(5).values_max(), Some(5));
+    /// assert_eq!(Replay::all().values_max(), None);
+    /// ```
+    pub fn values_max(&self) -> Option<usize> {
+        F::COUNTED.then(|| self.flavour.count_max())
+    }
+
+    /// For how long it retains them, where age counts: the window, and how late its clock may be.
+    pub fn window(&self) -> Option<Duration> {
+        F::TIMED.then(|| self.flavour.keep())
+    }
+}
+
 impl Replay<All> {
     /// Everything, from the first value on.
     pub const fn all() -> Self {

@@ -82,6 +82,12 @@ where
         self.owner.clone()
     }
 
+    /// Whether somebody is subscribed, or can subscribe without a handle.
+    pub(super) fn is_reachable(&self) -> bool {
+        // Sources hold the core; guards, and what observers own, do not.
+        Arc::strong_count(&self.core) > 1 || self.core.observer_count() > 0
+    }
+
     #[inline]
     pub(super) fn next(&self, value: T) {
         // Read before the turn is taken: what is read after that waits for it.

@@ -1,0 +1,93 @@
+//! A server's bridges: the one without credentials, and others.
+
+use std::sync::{Arc, PoisonError, Weak};
+
+use fanline::{IntoObservable, Source};
+
+use super::codec::{Decode, Encode};
+use super::fault::BridgeError;
+use super::line::{self, Line};
+use super::{Binding, Bridge, BridgedStream};
+use crate::Handle;
+use crate::client::{ConnectOptions, Message};
+use crate::sync::Mutex;
+
+/// The bridge without credentials, while somebody uses it.
+#[derive(Default)]
+pub(crate) struct DefaultBridge(Mutex<Weak<Line>>);
+
+impl Handle {
+    /// The bridge without credentials. It is opened when it is asked for first, which waits for the
+    /// server a moment, and again when it was closed.
+    ///
+    /// # Errors
+    /// When the server has stopped, or asks for credentials.
+    pub fn bridge(&self) -> Result<Bridge, BridgeError> {
+        let known = self.default_bridge();
+        let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = known.upgrade() {
+            let bridge = Bridge { line };
+            if !bridge.is_closed() {
+                return Ok(bridge);
+            }
+        }
+        let bridge = self.bridge_with(&ConnectOptions::default().name("bridge"))?;
+        *known = Arc::downgrade(&bridge.line);
+        Ok(bridge)
+    }
+
+    /// Another bridge: with credentials, or for the sake of a thread of its own. Whether there is an echo is
+    /// the bridge's own business.
+    ///
+    /// # Errors
+    /// When the server has stopped, or does not admit these credentials.
+    pub fn bridge_with(&self, options: &ConnectOptions) -> Result<Bridge, BridgeError> {
+        let line = line::open(self, options)?;
+        Ok(Bridge { line })
+    }
+
+    /// [`Bridge::publish_from`] of the bridge without credentials.
+    ///
+    /// # Errors
+    /// As there, and those of [`bridge`](Self::bridge).
+    pub fn publish_from<S, C>(
+        &self,
+        subject: &str,
+        source: &S,
+        codec: C,
+    ) -> Result<Binding, BridgeError>
+    where
+        S: IntoObservable + Clone,
+        S::Item: 'static,
+        S::Error: 'static,
+        C: Encode<S::Item>,
+    {
+        self.bridge()?.publish_from(subject, source, codec)
+    }
+
+    /// [`Bridge::observe`] of the bridge without credentials.
+    ///
+    /// # Errors
+    /// As there, and those of [`bridge`](Self::bridge).
+    pub fn observe(&self, filter: &str) -> Result<Source<Message>, BridgeError> {
+        self.bridge()?.observe(filter)
+    }
+
+    /// [`Bridge::observe_as`] of the bridge without credentials.
+    ///
+    /// # Errors
+    /// As there, and those of [`bridge`](Self::bridge).
+    pub fn observe_as<T, C>(&self, filter: &str, codec: C) -> Result<Source<T>, BridgeError>
+    where
+        T: Send + Sync + 'static,
+        C: Decode<T>,
+    {
+        self.bridge()?.observe_as(filter, codec)
+    }
+
+    /// [`Bridge::stream`] of the bridge without credentials. What is wrong with that, `replay` and
+    /// `records` say.
+    pub fn stream(&self, name: &str) -> BridgedStream {
+        BridgedStream::new(self.bridge(), name)
+    }
+}

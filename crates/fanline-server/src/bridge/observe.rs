@@ -1,0 +1,185 @@
+//! From subjects of the server to observers in this process.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use fanline::{OnPanic, Source, Subject};
+use futures_core::Stream;
+
+use super::codec::Decode;
+use super::fault::{BridgeError, Fault};
+use super::line::{Inner, Line};
+use super::receivers::Receive;
+use crate::client::topics::check_filter;
+use crate::client::{Event, Inlet, Message, Subscription};
+
+/// Decodes what arrives, and shows it to whoever observes.
+struct Observed<T: Send + Sync + 'static, C> {
+    subject: Subject<T>,
+    codec: C,
+    inner: Arc<Inner>,
+}
+
+impl<T: Send + Sync + 'static, C: Decode<T>> Receive for Observed<T, C> {
+    fn receive(&self, message: &Message) {
+        match self.codec.decode(message) {
+            Ok(value) => self.subject.next(value),
+            Err(reason) => self.inner.tell(Fault::Decode {
+                subject: message.topic().to_owned(),
+                reason: reason.to_string(),
+            }),
+        }
+    }
+
+    fn complete(&self) {
+        self.subject.complete();
+    }
+
+    fn is_reachable(&self) -> bool {
+        self.subject.is_reachable()
+    }
+}
+
+/// A source of what matches a filter.
+pub(super) fn observe<T, C>(
+    line: &Arc<Line>,
+    filter: &str,
+    codec: C,
+) -> Result<Source<T>, BridgeError>
+where
+    T: Send + Sync + 'static,
+    C: Decode<T>,
+{
+    let observed = Arc::new(Observed {
+        // One that panics is removed, as ever; there is no emitter that could be told.
+        subject: Subject::new().on_observer_panic(OnPanic::Ignore),
+        codec,
+        inner: Arc::clone(&line.inner),
+    });
+    let source = observed.subject.source();
+    let subscription = subscribe(line, filter)?;
+    let receiver: Arc<dyn Receive> = observed;
+    // The task keeps the bridge going; it ends when nobody can reach the source any more.
+    let bring = bring(
+        Arc::clone(line),
+        subscription,
+        filter.to_owned(),
+        Arc::clone(&receiver),
+    );
+    let task = line.inner.spawn(bring);
+    line.inner.receivers.add(filter, receiver, Some(task));
+    line.inner.note_receiver();
+    Ok(source)
+}
+
+/// Brings the server's messages.
+async fn bring(
+    line: Arc<Line>,
+    mut subscription: Subscription,
+    filter: String,
+    receiver: Arc<dyn Receive>,
+) {
+    let mut dropped = 0;
+    while let Some(message) = subscription.next().await {
+        receiver.receive(&message);
+        let dropped_now = subscription.dropped();
+        if dropped_now != dropped {
+            line.inner.tell(Fault::Dropped {
+                filter: filter.clone(),
+                messages: dropped_now - dropped,
+            });
+            dropped = dropped_now;
+        }
+    }
+    receiver.complete();
+}
+
+/// Subscribes, and waits until the server knows of it.
+fn subscribe(line: &Line, filter: &str) -> Result<Subscription, BridgeError> {
+    check_filter(filter)?;
+    let (client, filter) = (line.inner.client.clone(), filter.to_owned());
+    line.inner.call(async move {
+        let mut events = client.events();
+        let subscription = client.subscribe(&filter).await?;
+        client.flush().await?;
+        let refused = format!("Subscription to \"{filter}\"");
+        while let Ok(event) = events.try_recv() {
+            if let Event::ServerError(text) = event
+                && text.contains(&refused)
+            {
+                return Err(BridgeError::NotAllowed(text));
+            }
+        }
+        Ok(subscription)
+    })
+}
+
+/// Messages to be pulled: a stream, for asynchronous code and for hubs. Dropping it unsubscribes.
+///
+/// What is not taken waits in a bounded queue ([limits](crate::client::limits)); what does not fit is
+/// dropped and counted. Where nothing may be lost, read a [stream](super::BridgedStream::records): then
+/// what is not taken stays in the log.
+pub struct Messages {
+    subscription: Subscription,
+    id: u64,
+    line: Arc<Line>,
+}
+
+impl Messages {
+    /// The next message, or `None` at the end. Cancel safe: no message is lost.
+    pub async fn next(&mut self) -> Option<Message> {
+        self.subscription.next().await
+    }
+
+    /// The same, and holds up this thread instead of a task.
+    pub fn blocking_next(&mut self) -> Option<Message> {
+        crate::client::blocking::wait(self.next())
+    }
+
+    /// How many were dropped because they came faster than they were taken.
+    pub fn dropped(&self) -> u64 {
+        self.subscription.dropped()
+    }
+}
+
+impl Stream for Messages {
+    type Item = Message;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Message>> {
+        self.subscription.poll_message(context)
+    }
+}
+
+impl Drop for Messages {
+    fn drop(&mut self) {
+        self.line.inner.receivers.remove(self.id);
+    }
+}
+
+impl std::fmt::Debug for Messages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Messages").finish_non_exhaustive()
+    }
+}
+
+/// What publishers of the same bridge put beside what the server sends.
+struct Beside(Inlet);
+
+impl Receive for Beside {
+    fn receive(&self, message: &Message) {
+        self.0.push(message.clone());
+    }
+}
+
+/// Messages that match a filter, to be pulled.
+pub(super) fn messages(line: &Arc<Line>, filter: &str) -> Result<Messages, BridgeError> {
+    let subscription = subscribe(line, filter)?;
+    let beside = Arc::new(Beside(subscription.inlet()));
+    let id = line.inner.receivers.add(filter, beside, None);
+    Ok(Messages {
+        subscription,
+        id,
+        line: Arc::clone(line),
+    })
+}

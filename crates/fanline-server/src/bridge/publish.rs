@@ -1,0 +1,472 @@
+//! From a source in this process to subjects of the server.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::BytesMut;
+use fanline::{Guard, Observer};
+use fanline_engine::Filter;
+use futures_core::Stream;
+use tokio::sync::oneshot;
+
+use super::codec::{Draft, Encode};
+use super::fault::{BridgeError, Fault};
+use super::line::{Inner, Line};
+use super::receivers::Several;
+use crate::client::topics::{check_filter, check_topic};
+use crate::client::{ClientError, Message, Outgoing, OutgoingMessage, ServerInfo};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
+
+/// As much is encoded before it is handed to the connection, from a slice or a stream.
+const BATCH_BYTES: usize = 32 * 1024;
+
+/// What a source's emitter does while the server takes less than it emits: a subscriber of what it
+/// publishes is behind, or the machine is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It waits, as it would for any other observer. The server holds publishers back for a few
+    /// milliseconds at a time, and drops a subscriber that does not catch up.
+    #[default]
+    Wait,
+    /// It goes on. What does not fit is left out for the server, not for observers in this process,
+    /// and counted: [`Binding::dropped`].
+    Drop,
+}
+
+/// A source that is published. Dropping it unbinds.
+#[must_use = "dropping a binding unbinds; call `detach` to keep it for as long as its source"]
+#[derive(Debug)]
+pub struct Binding {
+    guard: Guard,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    published: AtomicU64,
+    dropped: AtomicU64,
+    is_over: AtomicBool,
+}
+
+impl Binding {
+    /// Values that were handed to the server's connection. Bound to one subject that nobody wants, a
+    /// source publishes nothing, and nothing is counted.
+    pub fn published(&self) -> u64 {
+        // A number for people.
+        self.counts.published.load(Ordering::Relaxed)
+    }
+
+    /// Values that were left out: [`WhenFull::Drop`], or a [`Fault`] of their own.
+    pub fn dropped(&self) -> u64 {
+        self.counts.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing more is published: the source has ended, or the bridge is closed.
+    pub fn is_closed(&self) -> bool {
+        self.counts.is_over.load(Ordering::Relaxed) || self.guard.is_closed()
+    }
+
+    /// Unbinds; the same as dropping it.
+    pub fn unbind(self) {
+        drop(self);
+    }
+
+    /// Keeps it for as long as its source lasts.
+    pub fn detach(self) {
+        self.guard.detach();
+    }
+}
+
+/// Publishes what it observes.
+pub(super) struct Publisher<C> {
+    line: Arc<Line>,
+    /// What the source is bound to, checked.
+    bound_to: String,
+    is_literal: bool,
+    codec: C,
+    when_full: WhenFull,
+    draft: Draft,
+    /// What the last message had, which the next one nearly always has too.
+    memo: Memo,
+    wanted: Wanted,
+    info: Arc<ServerInfo>,
+    /// Encoded and not yet handed on, and how many messages that is.
+    encoded: BytesMut,
+    messages: u64,
+    /// Somebody in this process wants what was encoded last.
+    is_wanted_here: bool,
+    /// The last that was handed on found no room.
+    was_full: bool,
+    counts: Arc<Counts>,
+}
+
+/// Whether the server has anybody for the one subject that a source is bound to.
+struct Wanted {
+    /// Of the interest that the answer is about.
+    generation: u64,
+    answer: Answer,
+}
+
+enum Answer {
+    Unasked,
+    Asked(oneshot::Receiver<bool>),
+    Known(bool),
+}
+
+struct Memo {
+    topic: Arc<str>,
+    receivers: Several,
+    generation: u64,
+}
+
+impl<C> Publisher<C> {
+    pub(super) fn new(
+        line: Arc<Line>,
+        bound_to: &str,
+        codec: C,
+        when_full: WhenFull,
+    ) -> Result<Self, BridgeError> {
+        check_filter(bound_to)?;
+        let filter = Filter::parse(bound_to.as_bytes());
+        let is_literal = filter.is_ok_and(|filter| filter.is_literal());
+        let client = &line.inner.client;
+        if let Some(reason) = client.disconnect() {
+            return Err(ClientError::Disconnected(reason).into());
+        }
+        Ok(Publisher {
+            info: client.server_info(),
+            bound_to: bound_to.to_owned(),
+            is_literal,
+            codec,
+            when_full,
+            draft: Draft::default(),
+            wanted: Wanted {
+                generation: u64::MAX,
+                answer: Answer::Unasked,
+            },
+            memo: Memo {
+                topic: Arc::from(if is_literal { bound_to } else { "" }),
+                receivers: Arc::from([]),
+                generation: u64::MAX,
+            },
+            encoded: BytesMut::new(),
+            messages: 0,
+            is_wanted_here: false,
+            was_full: false,
+            counts: Arc::default(),
+            line,
+        })
+    }
+
+    /// The binding of a publisher that is subscribed, or runs, under this guard.
+    pub(super) fn binding(&self) -> impl FnOnce(Guard) -> Binding + use<C> {
+        let counts = Arc::clone(&self.counts);
+        move |guard| Binding { guard, counts }
+    }
+
+    fn inner(&self) -> &Inner {
+        &self.line.inner
+    }
+
+    /// Encodes a value, and looks who wants it in this process.
+    fn add<T>(&mut self, value: &T)
+    where
+        C: Encode<T>,
+    {
+        self.draft.clear();
+        let written = self.codec.encode(value, &mut self.draft);
+        if let Err(reason) = written {
+            return self.leave_out(Fault::Encode {
+                subject: self.bound_to.clone(),
+                reason: reason.to_string(),
+            });
+        }
+        if !self.find_topic() {
+            let (subject, bound_to) = (self.draft.subject.clone(), self.bound_to.clone());
+            return self.leave_out(Fault::Subject { subject, bound_to });
+        }
+        let headers = &self.draft.headers;
+        let message = Outgoing {
+            topic: &self.memo.topic,
+            reply: self.draft.reply.as_deref(),
+            headers: (!headers.is_empty()).then_some(headers),
+            payload: self.draft.content(),
+        };
+        let refused = message.check(&self.info).err();
+        let reply_is_wrong = message
+            .reply
+            .is_some_and(|reply| check_topic(reply).is_err());
+        if refused.is_some() || reply_is_wrong {
+            let reason =
+                refused.map_or_else(|| "the reply is no subject".into(), |e| e.to_string());
+            let subject = self.memo.topic.to_string();
+            return self.leave_out(Fault::Encode { subject, reason });
+        }
+        message.encode(&mut self.encoded);
+        self.messages += 1;
+        if self.line.inner.is_direct {
+            self.look_for_receivers();
+        }
+    }
+
+    /// Makes sure that the memo is about where the draft goes. False when it must not go there.
+    fn find_topic(&mut self) -> bool {
+        let topic = match self.is_literal {
+            true => &self.bound_to,
+            false => &self.draft.subject,
+        };
+        if *self.memo.topic == **topic {
+            // Nothing but the beginning has no topic.
+            return !topic.is_empty();
+        }
+        let filter = Filter::parse(self.bound_to.as_bytes());
+        let fits = filter.is_ok_and(|filter| filter.matches(topic.as_bytes()));
+        if !fits || check_topic(topic).is_err() {
+            return false;
+        }
+        self.memo.topic = Arc::from(topic.as_str());
+        self.memo.generation = u64::MAX;
+        true
+    }
+
+    /// Whether nobody gets what is published: then it is not even encoded. Whoever subscribes is known
+    /// before the server tells him that he has.
+    #[inline]
+    fn is_for_nobody(&mut self) -> bool {
+        let inner = &self.line.inner;
+        if !self.is_literal || !inner.is_direct || inner.is_over.load(Ordering::Relaxed) {
+            return false;
+        }
+        let generation = inner.interest.generation();
+        if self.wanted.generation == generation
+            && let Answer::Known(is_wanted) = self.wanted.answer
+        {
+            return !is_wanted && !self.is_wanted_in_process();
+        }
+        self.ask(generation);
+        false
+    }
+
+    /// Asks the server, or looks whether it has answered.
+    #[cold]
+    fn ask(&mut self, generation: u64) {
+        if self.wanted.generation != generation {
+            self.wanted.generation = generation;
+            self.wanted.answer = Answer::Unasked;
+        }
+        self.wanted.answer = match &mut self.wanted.answer {
+            Answer::Unasked => Answer::Asked(self.line.inner.interest.ask(&self.memo.topic)),
+            Answer::Asked(answer) => match answer.try_recv() {
+                Ok(is_wanted) => Answer::Known(is_wanted),
+                Err(oneshot::error::TryRecvError::Empty) => return,
+                // The server has stopped: publishing says so.
+                Err(oneshot::error::TryRecvError::Closed) => Answer::Known(true),
+            },
+            Answer::Known(_) => return,
+        };
+    }
+
+    fn is_wanted_in_process(&mut self) -> bool {
+        self.look_for_receivers();
+        std::mem::take(&mut self.is_wanted_here)
+    }
+
+    /// Finds those in this process who want the topic.
+    fn look_for_receivers(&mut self) {
+        let generation = self.inner().receivers.generation();
+        if self.memo.generation != generation {
+            self.memo.receivers = self.inner().receivers.matching(&self.memo.topic);
+            self.memo.generation = generation;
+        }
+        self.is_wanted_here = !self.memo.receivers.is_empty();
+    }
+
+    /// Calls those in this process who want what was encoded last: after it was handed on, so that what
+    /// they publish in turn comes after it for everybody.
+    fn give(&mut self) {
+        if !std::mem::take(&mut self.is_wanted_here) {
+            return;
+        }
+        let message = in_process(&self.memo.topic, &mut self.draft);
+        for receiver in self.memo.receivers.iter() {
+            receiver.receive(&message);
+        }
+    }
+
+    /// Hands on what is encoded.
+    fn hand_on(&mut self) {
+        if self.encoded.is_empty() {
+            return;
+        }
+        let waits = self.when_full == WhenFull::Wait;
+        let outcome = self.line.inner.send(&self.encoded, waits);
+        self.note(outcome);
+    }
+
+    /// What became of all that was encoded.
+    fn note(&mut self, outcome: Result<bool, ClientError>) {
+        self.encoded.clear();
+        let messages = std::mem::take(&mut self.messages);
+        let is_full = matches!(outcome, Ok(false));
+        match outcome {
+            Ok(true) => drop(self.counts.published.fetch_add(messages, Ordering::Relaxed)),
+            Ok(false) => drop(self.counts.dropped.fetch_add(messages, Ordering::Relaxed)),
+            // The bridge tells why it is closed.
+            Err(_) => self.counts.is_over.store(true, Ordering::Relaxed),
+        }
+        if is_full && !self.was_full {
+            let bound_to = self.bound_to.clone();
+            self.inner().tell(Fault::Full { bound_to });
+        }
+        self.was_full = is_full;
+    }
+
+    fn leave_out(&mut self, fault: Fault) {
+        self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+        self.inner().tell(fault);
+    }
+
+    fn begin(&mut self) {
+        // A reload may have changed what is allowed.
+        self.info = self.inner().client.server_info();
+    }
+
+    /// Publishes what a stream yields, as soon as the server takes it; then the stream waits, and
+    /// whoever feeds it.
+    pub(super) async fn pump<S>(mut self, stream: S)
+    where
+        S: Stream,
+        C: Encode<S::Item>,
+    {
+        let mut stream = pin!(stream);
+        loop {
+            let has_some = !self.encoded.is_empty();
+            let next =
+                std::future::poll_fn(|context| poll_step(stream.as_mut(), context, has_some));
+            let is_last = match next.await {
+                Step::Value(value) => {
+                    self.add(&value);
+                    if !self.is_wanted_here && self.encoded.len() < BATCH_BYTES {
+                        continue;
+                    }
+                    false
+                }
+                Step::Pause => false,
+                Step::End => true,
+            };
+            let sent = self.line.inner.client.send(&self.encoded).await;
+            self.note(sent.map(|()| true));
+            self.give();
+            if is_last || self.counts.is_over.load(Ordering::Relaxed) {
+                break;
+            }
+            self.begin();
+        }
+        self.counts.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+enum Step<T> {
+    Value(T),
+    /// Nothing is ready, and what was encoded should not wait for it.
+    Pause,
+    End,
+}
+
+fn poll_step<S: Stream>(
+    stream: Pin<&mut S>,
+    context: &mut Context<'_>,
+    has_some: bool,
+) -> Poll<Step<S::Item>> {
+    match stream.poll_next(context) {
+        Poll::Ready(Some(value)) => Poll::Ready(Step::Value(value)),
+        Poll::Ready(None) => Poll::Ready(Step::End),
+        Poll::Pending if has_some => Poll::Ready(Step::Pause),
+        Poll::Pending => Poll::Pending,
+    }
+}
+
+impl<T, E, C: Encode<T>> Observer<T, E> for Publisher<C> {
+    fn next(&mut self, value: &T) {
+        if self.is_for_nobody() {
+            return;
+        }
+        self.begin();
+        self.add(value);
+        self.hand_on();
+        self.give();
+    }
+
+    fn next_slice(&mut self, values: &[T]) {
+        if self.is_for_nobody() {
+            return;
+        }
+        self.begin();
+        for value in values {
+            self.add(value);
+            if self.is_wanted_here || self.encoded.len() >= BATCH_BYTES {
+                self.hand_on();
+                self.give();
+            }
+        }
+        self.hand_on();
+    }
+
+    fn error(&mut self, _error: &E) {}
+
+    fn complete(&mut self) {}
+
+    fn is_closed(&self) -> bool {
+        self.counts.is_over.load(Ordering::Relaxed)
+    }
+}
+
+/// A draft as those in this process get it.
+fn in_process(topic: &Arc<str>, draft: &mut Draft) -> Message {
+    let topic_bytes = u32::try_from(topic.len()).unwrap_or(u32::MAX);
+    let names = match &draft.reply {
+        None => Arc::clone(topic),
+        Some(reply) => Arc::from([topic, reply.as_str()].concat()),
+    };
+    let headers = (!draft.headers.is_empty()).then(|| draft.headers.clone());
+    Message::in_process(names, topic_bytes, headers, draft.share_content())
+}
+
+/// Publishes one message.
+pub(super) fn publish(line: &Arc<Line>, message: OutgoingMessage) -> Result<(), BridgeError> {
+    let OutgoingMessage {
+        topic,
+        reply,
+        headers,
+        payload,
+    } = message;
+    check_topic(&topic)?;
+    reply.as_deref().map_or(Ok(()), check_topic)?;
+    let inner = &line.inner;
+    let outgoing = Outgoing {
+        topic: &topic,
+        reply: reply.as_deref(),
+        headers: (!headers.is_empty()).then_some(&headers),
+        payload: &payload,
+    };
+    outgoing.check(&inner.client.server_info())?;
+    let mut encoded = BytesMut::new();
+    outgoing.encode(&mut encoded);
+    if !inner.send(&encoded, true)? {
+        let bound_to = topic.clone();
+        inner.tell(Fault::Full { bound_to });
+    }
+    if inner.is_direct {
+        let topic: Arc<str> = Arc::from(topic);
+        let receivers = inner.receivers.matching(&topic);
+        if !receivers.is_empty() {
+            let mut draft = Draft::default();
+            (draft.reply, draft.headers) = (reply, headers);
+            draft.share(payload);
+            let message = in_process(&topic, &mut draft);
+            receivers.iter().for_each(|one| one.receive(&message));
+        }
+    }
+    Ok(())
+}

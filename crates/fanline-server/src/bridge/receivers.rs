@@ -1,0 +1,187 @@
+//! Who in this process gets what arrives: from the server, and from publishers of the same bridge.
+
+use std::sync::{Arc, PoisonError};
+
+use fanline_engine::Filter;
+use tokio::task::AbortHandle;
+
+use crate::client::Message;
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+
+/// One end in this process.
+pub(super) trait Receive: Send + Sync {
+    /// A message, on whichever thread it came.
+    fn receive(&self, message: &Message);
+
+    /// Nothing follows.
+    fn complete(&self) {}
+
+    /// Whether anybody could still get something.
+    fn is_reachable(&self) -> bool {
+        true
+    }
+}
+
+/// Those who get a message.
+pub(super) type Several = Arc<[Arc<dyn Receive>]>;
+
+/// All ends of a bridge.
+#[derive(Default)]
+pub(super) struct Receivers {
+    state: Mutex<State>,
+    /// Counts the changes, so that a publisher knows whether those that it has found are still they.
+    generation: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    entries: Vec<Entry>,
+    last_id: u64,
+}
+
+struct Entry {
+    id: u64,
+    filter: Box<str>,
+    receiver: Arc<dyn Receive>,
+    /// What brings the server's messages, where the entry is all that keeps it going.
+    task: Option<AbortHandle>,
+}
+
+impl Receivers {
+    pub(super) fn add(
+        &self,
+        filter: &str,
+        receiver: Arc<dyn Receive>,
+        task: Option<AbortHandle>,
+    ) -> u64 {
+        let mut state = self.lock();
+        state.last_id += 1;
+        let id = state.last_id;
+        state.entries.push(Entry {
+            id,
+            filter: filter.into(),
+            receiver,
+            task,
+        });
+        self.count_change();
+        id
+    }
+
+    pub(super) fn remove(&self, id: u64) {
+        self.remove_if(|entry| entry.id == id);
+    }
+
+    /// Removes those that nobody can reach any more.
+    pub(super) fn sweep(&self) {
+        self.remove_if(|entry| !entry.receiver.is_reachable());
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().entries.is_empty()
+    }
+
+    /// Removes all, and tells them that nothing follows.
+    pub(super) fn complete(&self) {
+        for entry in self.remove_if(|_| true) {
+            entry.receiver.complete();
+        }
+    }
+
+    /// Observers may own whatever, so they are dropped by the caller, who holds no lock.
+    fn remove_if(&self, is_over: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+        let mut state = self.lock();
+        let over: Vec<Entry> = state
+            .entries
+            .extract_if(.., |entry| is_over(entry))
+            .collect();
+        if !over.is_empty() {
+            self.count_change();
+        }
+        drop(state);
+        for task in over.iter().filter_map(|entry| entry.task.as_ref()) {
+            task.abort();
+        }
+        over
+    }
+
+    /// With the lock held.
+    fn count_change(&self) {
+        // Release: who sees the count sees the entries, though it takes the lock for them anyway.
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Which state of things this is.
+    pub(super) fn generation(&self) -> u64 {
+        // Acquire pairs with the Release of changes: an observer that is there before a value is
+        // published, by whatever told the publisher so, gets the value.
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Those whose filter matches a topic.
+    pub(super) fn matching(&self, topic: &str) -> Several {
+        let state = self.lock();
+        let matches = |entry: &&Entry| {
+            let filter = Filter::parse(entry.filter.as_bytes());
+            filter.is_ok_and(|filter| filter.matches(topic.as_bytes()))
+        };
+        let found = state.entries.iter().filter(matches);
+        found.map(|entry| Arc::clone(&entry.receiver)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No update is left half done by a panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(all(test, not(fanline_loom)))]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<String>>, std::sync::atomic::AtomicBool);
+
+    impl Receive for Seen {
+        fn receive(&self, message: &Message) {
+            let mut seen = self.0.lock().expect("nobody panics");
+            seen.push(message.topic().to_owned());
+        }
+
+        fn is_reachable(&self) -> bool {
+            !self.1.load(Ordering::Relaxed)
+        }
+    }
+
+    fn publish(receivers: &Receivers, topic: &str) {
+        let bytes = u32::try_from(topic.len()).expect("short");
+        let message = Message::in_process(Arc::from(topic), bytes, None, Bytes::new());
+        for receiver in receivers.matching(topic).iter() {
+            receiver.receive(&message);
+        }
+    }
+
+    #[test]
+    fn each_gets_what_its_filter_matches_until_it_is_removed() {
+        let receivers = Receivers::default();
+        let (orders, all) = (Arc::new(Seen::default()), Arc::new(Seen::default()));
+        let id = receivers.add("orders.*", orders.clone(), None);
+        let before = receivers.generation();
+        receivers.add(">", all.clone(), None);
+        assert_ne!(receivers.generation(), before);
+        for topic in ["orders.new", "orders", "orders.eu.new"] {
+            publish(&receivers, topic);
+        }
+        receivers.remove(id);
+        publish(&receivers, "orders.late");
+        assert_eq!(*orders.0.lock().expect("fine"), ["orders.new"]);
+        assert_eq!(all.0.lock().expect("fine").len(), 4);
+
+        receivers.sweep();
+        assert!(!receivers.is_empty());
+        all.1.store(true, Ordering::Relaxed);
+        receivers.sweep();
+        assert!(receivers.is_empty());
+    }
+}

@@ -1,0 +1,139 @@
+"""Types what the guide says to type, and looks for what it says will be seen.
+
+A block of `console` in docs/guide holds commands, `$ ` before each, and below a command lines that it
+prints. Each page is a shell of its own, with an empty home. A command that ends with `&` stays until the
+end of its page; any other must end with 0 and print the lines below it. Links to files of the repository
+are followed too.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from harness.report import Report, check
+from harness.server import port_free
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = ROOT / "docs" / "guide" / "src"
+SECONDS_MAX = 30
+
+
+def commands(text):
+    """Each command with the lines that it is to print."""
+    found = []
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], []))
+            elif line.strip():
+                found[-1][1].append(line)
+    return found
+
+
+def type_page(page, program):
+    """Returns what went wrong."""
+    wrong = []
+    with tempfile.TemporaryDirectory() as home:
+        port = port_free()
+        # The program under its own name, on a port that is free here.
+        folder = Path(home) / "programs"
+        folder.mkdir()
+        wrapper = folder / "fanline"
+        wrapper.write_text(
+            "#!/bin/bash\n"
+            f'[ "$1" = serve ] && shift && exec "{program}" serve --listen 127.0.0.1:{port} "$@"\n'
+            f'exec -a "$0" "{program}" "$@"\n'
+        )
+        wrapper.chmod(0o755)
+        environment = dict(
+            os.environ,
+            HOME=home,
+            PATH=f"{folder}:{os.environ['PATH']}",
+            FANLINE_URL=f"nats://127.0.0.1:{port}",
+        )
+        environment.pop("XDG_DATA_HOME", None)
+        background = []
+        try:
+            for command, expected in commands(page.read_text()):
+                if command.endswith(" &"):
+                    line = command.removesuffix(" &")
+                    background.append(start(line, home, environment))
+                    # Until it listens, as a person would.
+                    time.sleep(1.5 if "serve" in line else 0.5)
+                    continue
+                if command.startswith("wait "):
+                    at = int(command.removeprefix("wait %")) - 1
+                    code = background[at].wait(SECONDS_MAX)
+                    wrong += [f"{page.name}: {command}: exit code {code}"] if code else []
+                    continue
+                wrong += type_one(page.name, command, expected, home, environment)
+        finally:
+            for process in background:
+                process.kill()
+                process.wait()
+    return wrong
+
+
+def start(line, home, environment):
+    return subprocess.Popen(
+        ["bash", "-c", f"exec {line}"],
+        cwd=home,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def type_one(page, command, expected, home, environment):
+    try:
+        outcome = subprocess.run(
+            ["bash", "-c", command],
+            cwd=home,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+        )
+    except subprocess.TimeoutExpired:
+        return [f"{page}: {command}: does not end"]
+    seen = outcome.stdout + outcome.stderr
+    wrong = []
+    if outcome.returncode != 0:
+        wrong.append(f"{page}: {command}: exit code {outcome.returncode}\n{seen}")
+    for line in expected:
+        if line not in seen:
+            wrong.append(f"{page}: {command}: no {line!r} in\n{seen}")
+    return wrong
+
+
+def follow_links(page):
+    """Returns the links that lead nowhere."""
+    wrong = []
+    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if not re.match(r"[a-z]+:", link) and not (page.parent / link).exists():
+            wrong.append(f"{page.relative_to(ROOT)}: {link} leads nowhere")
+    return wrong
+
+
+def try_page(page, program):
+    wrong = follow_links(page)
+    if any(commands(page.read_text())):
+        wrong += type_page(page, program)
+    check(not wrong, "\n".join(wrong))
+
+
+def main():
+    program = Path(os.environ["FANLINE"]).resolve()
+    report = Report("guide")
+    for page in sorted(GUIDE.rglob("*.md")):
+        report.run(str(page.relative_to(GUIDE)), try_page, page, program)
+    report.end()
+
+
+if __name__ == "__main__":
+    main()
