@@ -84,8 +84,8 @@ where
 
     /// Whether somebody is subscribed, or can subscribe without a handle.
     pub(super) fn is_reachable(&self) -> bool {
-        // Sources hold the core; guards, and what observers own, do not.
-        Arc::strong_count(&self.core) > 1 || self.core.observer_count() > 0
+        // Sources share the owner; guards, and what observers own, have the core alone.
+        Arc::strong_count(&self.owner) > 1 || self.core.observer_count() > 0
     }
 
     #[inline]
