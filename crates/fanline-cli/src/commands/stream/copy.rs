@@ -16,7 +16,8 @@ Example:
 Two streams cannot keep the same subject: name others, unless it is a mirror.")]
 pub(crate) struct CopyArgs {
     /// The stream that there is
-    source: String,
+    #[arg(value_name = "SOURCE")]
+    original: String,
     /// The one to make
     destination: String,
     #[command(flatten)]
@@ -33,7 +34,7 @@ const OF_THE_SERVER: &str = "_nats.";
 impl CopyArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let jetstream = self.jetstream.connect().await?;
-        let mut config = jetstream.stream_info(&self.source).await?.config;
+        let mut config = jetstream.stream_info(&self.original).await?.config;
         config.name.clone_from(&self.destination);
         config
             .metadata
