@@ -28,9 +28,9 @@ impl Link {
         let compression = row.compression;
         let listen = format!("listen: \"127.0.0.1:{port}\", compression: {compression}");
         // Fanline does not compress and says so; the hub then does not either.
-        let compression = match leaf.system {
-            System::Nats => compression,
-            System::Fanline => "off",
+        let compression = match leaf.system == System::Fanline {
+            true => "off",
+            false => compression,
         };
         let remote = format!("url: \"nats-leaf://127.0.0.1:{port}\", compression: {compression}");
         let remotes = format!("remotes: [ {{ {remote} }} ]");
@@ -67,11 +67,10 @@ fn start(program: &Program, row: &Row, name: &str, link: &str, folder: &str) -> 
     let file = Path::new(folder).join("server.conf");
     std::fs::write(&file, config)?;
     let file = file.display().to_string();
-    let mut options = match program.system {
-        System::Nats => vec!["-c".to_owned(), file],
-        System::Fanline => vec!["--config".to_owned(), file],
-    };
-    if program.system == System::Fanline && !row.has_streams() {
+    let is_fanline = program.system == System::Fanline;
+    let flag = if is_fanline { "--config" } else { "-c" };
+    let mut options = vec![flag.to_owned(), file];
+    if is_fanline && !row.has_streams() {
         // As the other one is by default.
         options.push("--no-jetstream".to_owned());
     }

@@ -47,7 +47,10 @@ pub(crate) fn mosquitto(given: Option<&Path>) -> Result<Program> {
     // Debian keeps it where users have no path to.
     let places = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"].map(Path::new);
     let found = places.into_iter().find(|place| place.exists());
-    let path = given.or(found).unwrap_or(Path::new("mosquitto")).to_owned();
+    let path = given
+        .or(found)
+        .unwrap_or_else(|| Path::new("mosquitto"))
+        .to_owned();
     let output = Command::new(&path).arg("-h").output();
     let output = output.context("no mosquitto: apt-get install mosquitto, or --mosquitto PATH")?;
     let text = String::from_utf8_lossy(&output.stdout);
