@@ -14,7 +14,6 @@ DIFFERENCES = {
     "host: a\0": TYPING,
     "ping_interval: '-1s'": TYPING,
     "write_timeout: retry": UNSUPPORTED,
-    "mqtt { port: 1883 }": UNSUPPORTED,
     "gateway { name: A }": UNSUPPORTED,
     "jetstream { unique_tag: az }": UNSUPPORTED,
     "max_sub_tokens: 16": UNSUPPORTED,

@@ -362,6 +362,8 @@ def monitored(hub_of, spoke_of):
             near.take(number, 100)
             until(lambda: hub.leafs()[0]["out_msgs"] - before >= 100, "the hub does not count what it sent")
             for node, other in ((hub, spoke), (spoke, hub)):
+                # Fanline tells it from the first PING on, two seconds after the start.
+                until(lambda node=node: "rtt" in node.leafs()[0], "no round trip")
                 page = node.monitor("leafz?subs=1")
                 equal(page["leafnodes"], 1, "leafnodes")
                 leaf = page["leafs"][0]

@@ -194,11 +194,11 @@ macro_rules! client {
             let mut watcher = Client::open(&Wants::plain(port, &name("watcher"))).await?;
             watcher.subscribe(&topic, 1).await?;
             let id = name("gone");
-            let gone = Client::open(&Wants {
+            let wants = Wants {
                 will: Some(&topic),
                 ..Wants::plain(port, &id)
-            });
-            gone.await?.crash();
+            };
+            Client::open(&wants).await?.crash();
             let message = watcher.message().await?;
             equal(&message.payload.as_str(), &"gone", "the will")?;
             watcher.leave().await

@@ -28,6 +28,8 @@ fn user(given: &Given<'_>) -> Read<User> {
                     user.connection_kinds.push(kind);
                 }
             }
+            // Of those of leaf nodes, and read there.
+            "account" => {}
             // Taken without effect, it would let in whom it is to keep out.
             _ if field.boolean()? => {
                 return Err(field
