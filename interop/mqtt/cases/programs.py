@@ -4,8 +4,9 @@ import os
 import subprocess
 
 from harness.report import check
-from mqtt.case import case
+from mqtt.case import case, differs
 
+MANY = differs(mosquitto="2.0.11 ends or stalls with hundreds of messages of QoS 2 of one client under way")
 GROUP = "programs"
 
 INTEROP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -27,11 +28,11 @@ def play(broker, folder: str, *command: str):
     check(ended and done.returncode == 0, f"it ended early: {done.stderr[-500:]}")
 
 
-@case(GROUP)
+@case(GROUP, differs=MANY)
 def mqtt_js(broker):
     play(broker, "javascript", "node", "mqtt.mjs")
 
 
-@case(GROUP)
+@case(GROUP, differs=MANY)
 def rumqttc(broker):
     play(broker, "rust", os.path.join("target", "debug", "fanline-interop"), "mqtt")

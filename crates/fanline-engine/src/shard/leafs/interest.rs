@@ -23,7 +23,14 @@ impl Shard {
             return;
         };
         let own_loop = self.leafs.seats.get(&account).map(|seat| &*seat.own_loop);
-        if own_loop == Some(filter) {
+        // Either what is said here comes back, or another link leads to the same server: then this link closes
+        // the circle, and what it says is not passed on, lest the older one be cut as well.
+        if own_loop == Some(filter)
+            || (filter.starts_with(LOOPS)
+                && self
+                    .leafs
+                    .is_wanted_by_another(account, filter, id, &self.subs))
+        {
             leaf.retry_after = Some(RETRY_AFTER_CLASH);
             let error = LeafError::Loop(self.account_name(account));
             return self.refuse_leaf(id, &error, CloseReason::ProtocolViolation);
@@ -151,11 +158,14 @@ impl Shard {
             return;
         };
         let mut keys: Vec<Key> = leaf.told.keys().cloned().collect();
-        if let Some(seat) = self.leafs.seats.get(&account) {
-            keys.insert(0, Key::new(&seat.own_loop, b""));
-        }
         let mut note = |filter: &[u8], queue: &[u8]| keys.push(Key::new(filter, queue));
         self.routers[account].each_wanted(&mut note);
+        // First what shows the other side that this link closes a circle, before it has passed anything on.
+        keys.sort_by_key(|key| !key.filter().starts_with(LOOPS));
+        if let Some(seat) = self.leafs.seats.get(&account) {
+            let others = keys.partition_point(|key| key.filter().starts_with(LOOPS));
+            keys.insert(others, Key::new(&seat.own_loop, b""));
+        }
         self.tell_leaf(id, account, &keys);
     }
 

@@ -22,7 +22,7 @@ use super::{Random, Shard};
 use crate::access::AccountId;
 use crate::leaf::{LOOPS, LeafError};
 use crate::nats::error::CloseReason;
-use crate::router::{RouteMemo, Router, Routers};
+use crate::router::{RouteMemo, Router, Routers, Subscriptions};
 
 /// How many letters and digits tell the subjects apart by which loops are found.
 const LOOP_CHARS: usize = 22;
@@ -71,6 +71,21 @@ impl Seat {
             ready: Vec::new(),
             memo: RouteMemo::default(),
         }
+    }
+}
+
+impl Leafs {
+    /// Whether another link than this one is told to want a filter.
+    fn is_wanted_by_another(
+        &self,
+        account: AccountId,
+        filter: &[u8],
+        id: SessionId,
+        subs: &Subscriptions,
+    ) -> bool {
+        let members = self.routers.get(account);
+        let members = members.map_or(&[][..], |router| router.members(filter, b""));
+        members.iter().any(|sub| subs.get(*sub).session() != id.0)
     }
 }
 

@@ -410,3 +410,18 @@ impl World {
         self.shards[0].open_leaf(cid, peer, dialled, Duration::ZERO)
     }
 }
+
+#[test]
+fn a_second_way_to_the_same_server_is_a_loop() {
+    let mut world = World::new(1);
+    let [one, two] = ["one", "two"].map(|name| quiet_leaf(&mut world, name));
+    world.say(one, "LS+ $LDS.x\r\n");
+    assert_eq!(world.read(two), "LS+ $LDS.x\r\n");
+    // Again by the same way says nothing new.
+    world.say(one, "LS+ $LDS.x\r\n");
+    assert_eq!(world.read(one), "");
+    world.say(two, "LS+ $LDS.x\r\n");
+    let said = world.read(two);
+    assert!(said.contains("-ERR 'Loop detected"), "{said}");
+    assert_eq!(world.read(one), "");
+}
