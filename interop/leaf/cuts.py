@@ -1,15 +1,14 @@
 """Links that are cut and servers that die while streams are copied: at the end the counts are compared."""
 
-import threading
 import time
 from dataclasses import dataclass
 
-from harness.report import check, equal, is_reference, reference_server
+from harness.report import equal, is_reference, reference_server
 
-from .client import Client, api, request_api, settle, until
+from .client import settle, until
 from .link import Link
 from .stage import Node, Stage, remote
-from .streams import add, caught_up, contents, each_once, fill, insist, numbers, origin, same
+from .streams import add, caught_up, contents, each_once, fill, numbers, origin, same
 
 NEAR, FAR = "edge", "hub"
 ROUNDS = 3
@@ -155,119 +154,6 @@ def killed_in_turn(make, reference_copies: bool):
         copying.compare(ROUNDS * PER_ROUND)
 
 
-class Publisher:
-    """Publishes and waits for acknowledgements on a thread of its own, until told to stop."""
-
-    def __init__(self, client: Client, subject: str):
-        self.client = client
-        self.subject = subject
-        self.count = 0
-        self.failure: Exception | None = None
-        self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-
-    def run(self):
-        try:
-            while not self.stopping.is_set():
-                insist(self.client, self.subject, numbers(self.count, 50))
-                self.count += 50
-        except Exception as error:
-            self.failure = error
-
-    def more(self, count: int):
-        wanted = self.count + count
-        until(lambda: self.failure or self.count >= wanted, "the publisher is stuck", 120)
-        check(self.failure is None, f"the publisher failed: {self.failure!r}")
-
-    def end(self):
-        self.stopping.set()
-        self.thread.join()
-        check(self.failure is None, f"the publisher failed: {self.failure!r}")
-
-
-def cluster_loses_its_leader():
-    """The leader of a stream with three replicas dies, while somebody at the leaf publishes to it and the
-    leaf copies it; then the leaf itself dies."""
-    with Stage() as stage:
-        nodes = stage.cluster(FAR)
-        spoke = stage.tested("spoke")
-        spoke.write(spoke.jetstream(NEAR), spoke.leafnodes(remote(*(node.leaf_port for node in nodes))))
-        spoke.start()
-        with spoke.client() as near, nodes[0].client() as far:
-            settle(near, far)
-            settle(far, near)
-            add(far, "ORIGIN", subjects=["origin"], num_replicas=3)
-            if is_reference():
-                add(near, "MIRROR", mirror=origin("ORIGIN", FAR))
-                add(near, "SOURCED", sources=[origin("ORIGIN", FAR)])
-            settle(far, near)
-        client = spoke.client()
-        publisher = Publisher(client, "origin")
-        publisher.more(200)
-        leader = leader_of(nodes, "ORIGIN")
-        leader.stop()
-        publisher.more(200)
-        leader.start()
-        until(lambda: Stage.is_current(leader), "the old leader does not come back", 60)
-        publisher.more(200)
-        publisher.end()
-        count = publisher.count
-        spoke.stop()
-        with nodes[0].client() as far:
-            insist(far, "origin", numbers(count, 200))
-        spoke.start()
-        count += 200
-        with nodes[1].client() as far, spoke.client() as near:
-            settle(near, far)
-            records = contents(far, "ORIGIN")
-            each_once(records, numbers(0, count))
-            each_once(contents(near, "ORIGIN", f"$JS.{FAR}.API"), numbers(0, count))
-            if not is_reference():
-                # Fanline's mirrors and sources are of its own streams so far.
-                return
-            caught_up(near, "MIRROR", count)
-            caught_up(near, "SOURCED", count)
-            same(contents(near, "MIRROR"), records)
-            each_once(contents(near, "SOURCED"), numbers(0, count))
-
-
-def leader_of(nodes: list[Node], name: str) -> Node:
-    with nodes[0].client() as client:
-        leader = api(client, f"STREAM.INFO.{name}")["cluster"]["leader"]
-    return next(node for node in nodes if node.name == leader)
-
-
-def replicated_copy_of_a_leaf():
-    """A stream of three replicas in the cluster that sources one at the leaf; one node dies meanwhile."""
-    with Stage() as stage:
-        nodes = stage.cluster(FAR)
-        spoke = stage.tested("spoke")
-        spoke.write(spoke.jetstream(NEAR), spoke.leafnodes(remote(*(node.leaf_port for node in nodes))))
-        spoke.start()
-        with spoke.client() as near, nodes[0].client() as far:
-            settle(near, far)
-            settle(far, near)
-            add(near, "EDGE", subjects=["edge"])
-            add(far, "COPY", num_replicas=3, mirror=origin("EDGE", NEAR))
-            fill(near, "edge", 0, 300)
-        leader = leader_of(nodes, "COPY")
-        leader.stop()
-        with spoke.client() as near:
-            fill(near, "edge", 300, 300)
-        leader.start()
-        until(lambda: Stage.is_current(leader), "the old leader does not come back", 60)
-        with spoke.client() as near, nodes[1].client() as far:
-            fill(near, "edge", 600, 300)
-
-            def is_led():
-                return "error" not in request_api(far, "STREAM.INFO.COPY")
-
-            until(is_led, "the copy has no leader")
-            caught_up(far, "COPY", 900)
-            same(contents(far, "COPY"), contents(near, "EDGE"))
-
-
 def subscriptions_come_back(make):
     """What clients of both sides want is known again after each of many cuts, without their doing."""
     with Stage() as stage:
@@ -318,5 +204,3 @@ def run(report):
             report.run(f"{copies}, over a link that is cut", is_cut, make, reference_copies, Cut)
             report.run(f"{copies}, over a link that stalls", is_cut, make, reference_copies, Stalled, IMPATIENT)
             report.run(f"{copies}, while each side is killed", killed_in_turn, make, reference_copies)
-    report.run("cluster: its leader dies, then the leaf", cluster_loses_its_leader)
-    report.run("cluster: a replicated copy of the leaf's stream", replicated_copy_of_a_leaf)
