@@ -19,6 +19,10 @@ COVERAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", 
 # A guard against hanging, not a measure.
 CASE_SECONDS_MAX = 120
 
+# A reference shows that a case can be passed; what it promises less firmly (nats-server finds a retained
+# message some time after its PUBACK) must not decide over Fanline.
+REFERENCE_ATTEMPTS_MAX = 3
+
 
 def main():
     load()
@@ -62,7 +66,7 @@ def play(report: Report, case: Case, broker: Broker, under_test: str):
     if not report.wants(title):
         return
     failed = report.failed
-    report.run(title, run, case, broker)
+    report.run(title, run, case, broker, attempts=1 if own else REFERENCE_ATTEMPTS_MAX)
     if broker.server is None or not broker.is_alive():
         # One crash is one failure: the next case finds a server that lives.
         report.fail(title, "the server died of it:\n" + (broker.server.output()[-2000:] if broker.server else ""))
