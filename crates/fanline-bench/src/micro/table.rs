@@ -6,6 +6,7 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, Table, TableStyle, presets};
 
 use super::cases::{Case, Result, Target};
+use crate::report::command_line;
 use crate::report::machine::Machine;
 use crate::report::metric::{Metric, three_digits};
 
@@ -93,6 +94,7 @@ impl Report {
                 self.samples,
                 self.length.as_millis()
             ),
+            format!("Command: `{}`", command_line()),
         ]
     }
 }
