@@ -2,12 +2,13 @@
 
 A block of `console` in docs/guide holds commands, `$ ` before each, and below a command lines that it
 prints. Each page is a shell of its own, with an empty home. A command that ends with `&` stays until the
-end of its page; any other must end with 0 and print the lines below it. Links to files of the repository
-are followed too.
+end of its page; any other must end with 0 and print the lines below it. A usual port that a page names
+(PORTS) is another one here, which is free. Links to files of the repository are followed too.
 """
 
 import os
 import re
+import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +20,8 @@ from harness.server import port_free
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide" / "src"
 SECONDS_MAX = 30
+# Of monitoring and of MQTT. Clients' own port is told to the tools by the environment.
+PORTS = ["8222", "1883"]
 
 
 def commands(text):
@@ -56,13 +59,19 @@ def type_page(page, program):
         )
         environment.pop("XDG_DATA_HOME", None)
         background = []
+        text = page.read_text()
+        for usual in PORTS:
+            text = re.sub(rf"\b{usual}\b", str(port_free()), text)
         try:
-            for command, expected in commands(page.read_text()):
+            for command, expected in commands(text):
                 if command.endswith(" &"):
                     line = command.removesuffix(" &")
                     background.append(start(line, home, environment))
-                    # Until it listens, as a person would.
-                    time.sleep(1.5 if "serve" in line else 0.5)
+                    if "serve" in line:
+                        wait_for(port, background[-1])
+                    else:
+                        # Until it listens, as a person would.
+                        time.sleep(1)
                     continue
                 if command.startswith("wait "):
                     at = int(command.removeprefix("wait %")) - 1
@@ -75,6 +84,17 @@ def type_page(page, program):
                 process.kill()
                 process.wait()
     return wrong
+
+
+def wait_for(port, process):
+    """Until the server that was started takes connections."""
+    end = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.05)
 
 
 def start(line, home, environment):

@@ -51,11 +51,11 @@ export function seedOf(text) {
 /** The public key as text. */
 export const nkeyOf = (key) => encode([USER, ...key, ...checksum([USER, ...key])]);
 
-/** The token and the seed in the text of a .creds file, or of a seed alone. */
-export function partsOf(text) {
-  const block = (name) => new RegExp(`-----BEGIN ${name}-----\\s*(\\S+)\\s*-+END ${name}-+`).exec(text)?.[1];
-  return { jwt: block("NATS USER JWT"), seed: block("USER NKEY SEED") ?? text.trim() };
-}
+/** The token and the seed in a text: of a .creds file, of one that `fanline auth nkey` made, or a seed alone. */
+export const partsOf = (text) => ({
+  jwt: /-----BEGIN NATS USER JWT-----\s*(\S+)/.exec(text)?.[1],
+  seed: /\bSU[A-Z2-7]{56}\b/.exec(text)?.[0] ?? "",
+});
 
 const toBase64 = (bytes) => btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 const ofBase64 = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
