@@ -68,11 +68,19 @@ const TABLES: &[Table] = &[
     Table::server("core", "Core NATS, beside nats-server", &["--quick"]),
     Table {
         has_files: true,
-        ..Table::server("jetstream", "JetStream, beside nats-server", JETSTREAM_QUICK)
+        ..Table::server(
+            "jetstream",
+            "JetStream, beside nats-server",
+            JETSTREAM_QUICK,
+        )
     },
     Table {
         has_files: true,
-        ..Table::server("mqtt", "MQTT, beside nats-server and mosquitto", &["--quick"])
+        ..Table::server(
+            "mqtt",
+            "MQTT, beside nats-server and mosquitto",
+            &["--quick"],
+        )
     },
     Table::server(
         "transports",
@@ -262,7 +270,12 @@ fn report(arguments: &Arguments) -> Result<String> {
     );
     let pages: Vec<(&Table, Option<String>)> = TABLES
         .iter()
-        .map(|table| (table, fs::read_to_string(table.file(&arguments.folder, "md")).ok()))
+        .map(|table| {
+            (
+                table,
+                fs::read_to_string(table.file(&arguments.folder, "md")).ok(),
+            )
+        })
         .collect();
     text += &glance(&pages);
     for (table, page) in pages {
@@ -299,7 +312,9 @@ fn glance(pages: &[(&Table, Option<String>)]) -> String {
     if lost.is_empty() {
         lost.push_str("- Nothing in these tables.\n");
     }
-    format!("{table}\n## What is lost\n\nBars that are missed, rivals that are faster, runs that failed:\n\n{lost}")
+    format!(
+        "{table}\n## What is lost\n\nBars that are missed, rivals that are faster, runs that failed:\n\n{lost}"
+    )
 }
 
 /// What a page says of its bars, in short.
@@ -371,7 +386,10 @@ mod tests {
         assert_eq!(verdicts(page), Some("1 met, 1 missed, 0 unknown"));
         assert_eq!(
             losses(page),
-            ["1 to 1 · CPU · 9 ns · MISSED", "Behind nats-server: 1 to 1, CPU 1.1×."]
+            [
+                "1 to 1 · CPU · 9 ns · MISSED",
+                "Behind nats-server: 1 to 1, CPU 1.1×."
+            ]
         );
         assert_eq!(verdicts("no bars"), None);
         assert!(losses("").is_empty());

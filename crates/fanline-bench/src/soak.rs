@@ -76,7 +76,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     print!("{}", told.terminal());
     fs::create_dir_all(&arguments.folder)?;
     fs::write(arguments.folder.join("soak.md"), told.markdown())?;
-    fs::write(arguments.folder.join("soak.svg"), report::plot(&plan, &record))?;
+    fs::write(
+        arguments.folder.join("soak.svg"),
+        report::plot(&plan, &record),
+    )?;
     let failed: Vec<_> = checks.iter().filter(|check| !check.is_passed).collect();
     let names = failed.iter().map(|check| check.name).collect::<Vec<_>>();
     ensure!(failed.is_empty(), "not passed: {}", names.join("; "));

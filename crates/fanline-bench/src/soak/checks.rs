@@ -7,11 +7,11 @@ use super::core_load::Core;
 use super::crowd::LIVE;
 use super::director::{Record, SOCKETS_SLACK, Sample};
 use super::kept::{Publisher, Reader, Worker};
+use super::mqtt_load;
 use super::plan::Plan;
 use super::slow::Slow;
 use super::stage::{Load, get};
 use super::trend::Trend;
-use super::mqtt_load;
 use crate::report::metric::thousands;
 
 /// Growth of memory over the steady part that is none: what allocators keep differs by that from one look
@@ -83,11 +83,18 @@ pub(super) fn all(record: &Record, plan: &Plan) -> Vec<Check> {
 }
 
 fn failed(record: &Record, loads: &[&str]) -> bool {
-    record.faults.iter().any(|fault| loads.contains(&fault.load))
+    record
+        .faults
+        .iter()
+        .any(|fault| loads.contains(&fault.load))
 }
 
 fn stood(record: &Record) -> Check {
-    let kills = record.restarts.iter().filter(|restart| restart.is_kill).count();
+    let kills = record
+        .restarts
+        .iter()
+        .filter(|restart| restart.is_kill)
+        .count();
     let stops = record.restarts.len() - kills;
     let longest = record.restarts.iter().map(|restart| restart.away).max();
     Check {
@@ -134,9 +141,8 @@ const UNSEEN: &str = "the run ended before that could be seen";
 fn memory(record: &Record, plan: &Plan) -> Check {
     const MIB: f64 = 1024.0 * 1024.0;
     let trend = steady(record, plan, |sample| sample.resident as f64);
-    let is_flat = |trend: Trend| {
-        trend.growth() <= GROWTH_BYTES_MAX.max(trend.mean * GROWTH_SHARE_MAX)
-    };
+    let is_flat =
+        |trend: Trend| trend.growth() <= GROWTH_BYTES_MAX.max(trend.mean * GROWTH_SHARE_MAX);
     Check {
         name: "memory is flat",
         is_passed: trend.is_some_and(is_flat),
@@ -161,7 +167,13 @@ fn files(record: &Record, plan: &Plan) -> Check {
         is_passed: trend.is_some_and(|trend| trend.growth() <= FILES_SLACK),
         said: trend.map_or_else(
             || UNSEEN.to_owned(),
-            |trend| format!("{:.0} open, {:+.1} over the same time", trend.mean, trend.growth()),
+            |trend| {
+                format!(
+                    "{:.0} open, {:+.1} over the same time",
+                    trend.mean,
+                    trend.growth()
+                )
+            },
         ),
     }
 }

@@ -130,7 +130,9 @@ async fn check_last(jetstream: &JetStream, ledger: &Ledger) -> Result<u64> {
         ..StreamConfig::default()
     };
     jetstream.create_stream(&config.into()).await?;
-    let last = jetstream.message(STREAM, &Wanted::Last(SUBJECT.into())).await;
+    let last = jetstream
+        .message(STREAM, &Wanted::Last(SUBJECT.into()))
+        .await;
     let last = match last {
         Ok(record) => number_of(&record.payload, record.sequence)?,
         Err(error) if error.is_message_not_found() => 0,

@@ -95,7 +95,10 @@ impl Devices {
             };
             match packet.kind() {
                 SUBACK => {
-                    ensure!(packet.body.get(2) == Some(&1), "the subscription is refused");
+                    ensure!(
+                        packet.body.get(2) == Some(&1),
+                        "the subscription is refused"
+                    );
                     return Ok(());
                 }
                 PUBLISH => {
@@ -117,7 +120,11 @@ impl Devices {
         let late = || format!("message {waits_for} does not arrive");
         incoming.read().with_context(late)?;
         while let Some(packet) = incoming.next()? {
-            ensure!(packet.kind() == PUBLISH, "the subscriber was told {:#04x}", packet.first);
+            ensure!(
+                packet.kind() == PUBLISH,
+                "the subscriber was told {:#04x}",
+                packet.first
+            );
             let (id, payload) = packet.numbered()?;
             self.take(stage, stream, id, payload)?;
         }
@@ -147,7 +154,6 @@ impl Devices {
     }
 }
 
-
 fn connect(stage: &Stage) -> Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&stage.mqtt, PATIENCE)?;
     stream.set_nodelay(true)?;
@@ -169,8 +175,16 @@ fn begin(
             incoming.read().context("no CONNACK")?;
             continue;
         };
-        ensure!(packet.kind() == CONNACK, "the server said {:#04x}", packet.first);
-        ensure!(packet.body.get(1) == Some(&0), "refused with {:?}", packet.body);
+        ensure!(
+            packet.kind() == CONNACK,
+            "the server said {:#04x}",
+            packet.first
+        );
+        ensure!(
+            packet.body.get(1) == Some(&0),
+            "refused with {:?}",
+            packet.body
+        );
         return Ok(());
     }
 }
@@ -181,10 +195,16 @@ fn expect_puback(incoming: &mut Incoming<'_>, number: u64) -> Result<()> {
             incoming.read().context("no PUBACK")?;
             continue;
         };
-        ensure!(packet.kind() == PUBACK, "the publisher was told {:#04x}", packet.first);
+        ensure!(
+            packet.kind() == PUBACK,
+            "the publisher was told {:#04x}",
+            packet.first
+        );
         let id = packet.packet_id()?;
         if id != packet_id(number)? {
-            return Err(violation(format!("{id} was acknowledged instead of {number}")));
+            return Err(violation(format!(
+                "{id} was acknowledged instead of {number}"
+            )));
         }
         return Ok(());
     }

@@ -78,7 +78,10 @@ mod tests {
             let plan = Plan::new(minutes, 10, None);
             assert!(plan.restart_interval * RESTARTS_MIN <= plan.trouble_until);
             assert!(plan.trouble_until < plan.steady_from);
-            assert!(plan.length - plan.steady_from >= plan.length / 4, "{plan:?}");
+            assert!(
+                plan.length - plan.steady_from >= plan.length / 4,
+                "{plan:?}"
+            );
         }
     }
 

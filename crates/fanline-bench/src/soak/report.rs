@@ -27,9 +27,14 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn new(program: &Program, plan: &Plan, record: &Record, checks: &[Check]) -> Self {
-        let mut table = String::from("| what must hold | what was seen | verdict |\n| --- | --- | --- |\n");
+        let mut table =
+            String::from("| what must hold | what was seen | verdict |\n| --- | --- | --- |\n");
         for check in checks {
-            let verdict = if check.is_passed { "held" } else { "**FAILED**" };
+            let verdict = if check.is_passed {
+                "held"
+            } else {
+                "**FAILED**"
+            };
             // Writing to a string does not fail.
             let _ = writeln!(table, "| {} | {} | {verdict} |", check.name, check.said);
         }
@@ -77,9 +82,18 @@ impl Report {
 /// Memory, open files, live connections and deliveries over time, with a mark for each restart.
 pub(super) fn plot(plan: &Plan, record: &Record) -> String {
     let panels: [(&str, Vec<f64>); 4] = [
-        ("resident memory, MiB", values(record, |sample| sample.resident as f64 / MIB)),
-        ("open files", values(record, |sample| sample.descriptors.others as f64)),
-        ("live connections", values(record, |sample| sample.present as f64)),
+        (
+            "resident memory, MiB",
+            values(record, |sample| sample.resident as f64 / MIB),
+        ),
+        (
+            "open files",
+            values(record, |sample| sample.descriptors.others as f64),
+        ),
+        (
+            "live connections",
+            values(record, |sample| sample.present as f64),
+        ),
         ("deliveries a second", rates(&record.samples)),
     ];
     let height = HEADER_HEIGHT + PANEL_DISTANCE * panels.len() as f64 + FOOTER_HEIGHT;
@@ -94,7 +108,11 @@ pub(super) fn plot(plan: &Plan, record: &Record) -> String {
     canvas.caption(PANEL_LEFT, height - FOOTER_HEIGHT, "0 s");
     canvas.caption(WIDTH - 70.0, height - FOOTER_HEIGHT, &end);
     let Machine { cores, cpu, kernel } = Machine::read();
-    canvas.text(16.0, height - 16.0, &format!("{cores} × {cpu}, Linux {kernel}"));
+    canvas.text(
+        16.0,
+        height - 16.0,
+        &format!("{cores} × {cpu}, Linux {kernel}"),
+    );
     canvas.finish()
 }
 
@@ -105,7 +123,9 @@ fn values(record: &Record, value: impl Fn(&Sample) -> f64) -> Vec<f64> {
 /// Between each sample and the one before.
 fn rates(samples: &[Sample]) -> Vec<f64> {
     let rate = |pair: &[Sample]| {
-        let seconds = (pair[1].at - pair[0].at).as_secs_f64().max(f64::MIN_POSITIVE);
+        let seconds = (pair[1].at - pair[0].at)
+            .as_secs_f64()
+            .max(f64::MIN_POSITIVE);
         (pair[1].deliveries - pair[0].deliveries) as f64 / seconds
     };
     std::iter::once(0.0)
@@ -122,9 +142,16 @@ fn draw(canvas: &mut Canvas, plan: &Plan, record: &Record, title: &str, values: 
     canvas.text(PANEL_LEFT, top - 6.0, title);
     canvas.caption(16.0, top + 10.0, &format!("{most:.0}"));
     canvas.caption(16.0, bottom, "0");
-    canvas.line(&[(PANEL_LEFT, bottom), (PANEL_LEFT + width, bottom)], "#999999");
+    canvas.line(
+        &[(PANEL_LEFT, bottom), (PANEL_LEFT + width, bottom)],
+        "#999999",
+    );
     for restart in &record.restarts {
-        let stroke = if restart.is_kill { "#c0392b" } else { "#e69f00" };
+        let stroke = if restart.is_kill {
+            "#c0392b"
+        } else {
+            "#e69f00"
+        };
         let at = x(restart.at);
         canvas.line(&[(at, top), (at, bottom)], stroke);
     }

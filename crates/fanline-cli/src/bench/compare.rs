@@ -78,6 +78,10 @@ impl CompareArgs {
         if let Some(dir) = self.rows.given_folder() {
             arguments.extend(["--dir".into(), dir.into()]);
         }
+        // What is asked about is this program; one that was not optimised would tell nothing.
+        if !cfg!(debug_assertions) {
+            arguments.extend(["--fanline".into(), Program::own()?.path.into()]);
+        }
         for (name, is_given) in [
             ("--quick", self.quick),
             ("--resume", self.resume),

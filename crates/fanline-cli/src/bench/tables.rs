@@ -43,7 +43,8 @@ impl Tables {
         let mut command = match self {
             Self::Built(program) => Command::new(program),
             Self::Sources(root) => {
-                let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+                let mut cargo =
+                    Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
                 cargo
                     .args(["run", "--release", "--package", PROGRAM, "--manifest-path"])
                     .arg(root.join("Cargo.toml"))
@@ -66,9 +67,21 @@ mod tests {
         let nowhere = root.join("nothing-here");
         let inside = root.join("crates/fanline-cli");
         for (beside, here, expected) in [
-            (root.join("Cargo.toml"), inside.as_path(), Some(Tables::Built(root.join("Cargo.toml")))),
-            (nowhere.clone(), inside.as_path(), Some(Tables::Sources(root.to_owned()))),
-            (nowhere.clone(), root, Some(Tables::Sources(root.to_owned()))),
+            (
+                root.join("Cargo.toml"),
+                inside.as_path(),
+                Some(Tables::Built(root.join("Cargo.toml"))),
+            ),
+            (
+                nowhere.clone(),
+                inside.as_path(),
+                Some(Tables::Sources(root.to_owned())),
+            ),
+            (
+                nowhere.clone(),
+                root,
+                Some(Tables::Sources(root.to_owned())),
+            ),
             (nowhere, Path::new("/"), None),
         ] {
             assert_eq!(Tables::find_in(&beside, here), expected);

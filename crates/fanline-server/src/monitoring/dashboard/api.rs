@@ -85,11 +85,7 @@ pub(super) async fn answer(
 }
 
 /// Who asks: whose session it is, or what those may do who show nothing.
-async fn visitor(
-    monitor: &Monitor,
-    headers: &HeaderMap,
-    address: SocketAddr,
-) -> Option<Visitor> {
+async fn visitor(monitor: &Monitor, headers: &HeaderMap, address: SocketAddr) -> Option<Visitor> {
     let access = monitor.shared.access();
     let grant = match session(headers) {
         Some(session) => {
