@@ -71,26 +71,33 @@ impl CompareArgs {
 
     /// Every table, with the program that has them.
     fn run_tables(&self, tables: &Tables) -> Result<(), Failure> {
-        let mut arguments = vec![OsString::from("--out"), self.out.clone().into()];
+        let mut arguments: Vec<OsString> = Vec::new();
+        let mut say = |name: &str, value: OsString| {
+            arguments.push(name.into());
+            arguments.push(value);
+        };
+        say("--out", self.out.clone().into());
         if let Some(server) = self.given_or_found()? {
-            arguments.extend(["--nats-server".into(), server.path.into()]);
+            say("--nats-server", server.path.into());
         }
         if let Some(dir) = self.rows.given_folder() {
-            arguments.extend(["--dir".into(), dir.into()]);
+            say("--dir", dir.into());
         }
         // What is asked about is this program; one that was not optimised would tell nothing.
         if !cfg!(debug_assertions) {
-            arguments.extend(["--fanline".into(), Program::own()?.path.into()]);
+            say("--fanline", Program::own()?.path.into());
+        }
+        for table in &self.tables {
+            say("--table", table.into());
         }
         for (name, is_given) in [
             ("--quick", self.quick),
             ("--resume", self.resume),
             ("--no-rivals", self.no_rivals),
         ] {
-            arguments.extend(is_given.then(|| name.into()));
-        }
-        for table in &self.tables {
-            arguments.extend(["--table".into(), table.into()]);
+            if is_given {
+                arguments.push(name.into());
+            }
         }
         match tables.run(&arguments)?.success() {
             true => Ok(()),
