@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { check, equal, runAll } from "../javascript/checks.mjs";
 import { launch, quiet, until, visit } from "../dashboard/browser.mjs";
 import { Client } from "../dashboard/client.mjs";
@@ -25,7 +25,7 @@ const address = async (name) => {
 };
 const nats = await address("NATS");
 const websocket = await address("WebSocket");
-const page = new URL(`page.html?server=${encodeURIComponent(websocket)}`, pathToFileURL(fileURLToPath(folder) + "/"));
+const page = new URL(`page.html?server=${encodeURIComponent(websocket)}`, folder);
 const browser = await launch();
 
 /** Waits until each symbol has a price, and returns them. */
