@@ -95,7 +95,10 @@ const TABLES: &[Table] = &[
             LEAF_QUICK,
         )
     },
-    Table::new("bridge", "The bridge", &["--quick"]),
+    Table {
+        plot: Some("--plot"),
+        ..Table::new("bridge", "The bridge", &["--quick"])
+    },
     Table {
         plot: Some("--plot"),
         has_rivals: true,
@@ -106,6 +109,7 @@ const TABLES: &[Table] = &[
         )
     },
     Table {
+        plot: Some("--plot"),
         has_rivals: true,
         ..Table::new("schedulers", "Schedulers", &["--quick"])
     },
@@ -114,11 +118,14 @@ const TABLES: &[Table] = &[
         has_rivals: true,
         ..Table::new("hubs", "Hubs", &["--quick"])
     },
-    Table::new(
-        "micro",
-        "The engine's parts, on one core",
-        &["--samples", "5"],
-    ),
+    Table {
+        plot: Some("--plot"),
+        ..Table::new(
+            "micro",
+            "The engine's parts, on one core",
+            &["--samples", "5"],
+        )
+    },
 ];
 
 /// One row of each kind: all of them take four minutes.

@@ -18,6 +18,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::report;
+use crate::report::lines::{Line, OTHER, OWN, Section, document};
 use crate::report::machine::Machine;
 use measure::Figure;
 
@@ -33,6 +34,9 @@ pub(crate) struct Arguments {
     /// Write the table as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Write a plot
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 }
 
 /// A figure, and what it should be as a share of another one, or at most.
@@ -102,7 +106,48 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let medians: Vec<[f64; 3]> = samples.into_iter().map(least_median_most).collect();
     let text = table(&medians, arguments.rounds);
     print!("{text}");
-    report::write_to(arguments.markdown.as_deref(), || text.clone())
+    report::write_to(arguments.markdown.as_deref(), || text.clone())?;
+    report::write_to(arguments.plot.as_deref(), || plot(&medians))
+}
+
+/// The medians, those that can be compared together.
+fn plot(medians: &[[f64; 3]]) -> String {
+    let all: Vec<_> = ROWS
+        .iter()
+        .zip(medians.iter().map(|median| median[1]))
+        .collect();
+    let sections = [
+        ("In process, messages a second", &all[..3]),
+        ("To the wire, messages a second", &all[3..6]),
+        ("There and back, nanoseconds: less is better", &all[6..]),
+    ];
+    let sections = sections.map(|(heading, rows)| {
+        let most = rows
+            .iter()
+            .map(|row| row.1)
+            .fold(f64::MIN_POSITIVE, f64::max);
+        let lines = rows.iter().map(|(row, value)| Line {
+            name: row.name.to_owned(),
+            share: value / most,
+            words: format!("{value:.0}"),
+            fill: match row.figure {
+                Figure::Bare | Figure::Core => OTHER,
+                _ => OWN,
+            },
+        });
+        Section {
+            heading: heading.to_owned(),
+            lines: lines.collect(),
+        }
+    });
+    let Machine { cores, cpu, kernel } = Machine::read();
+    let footer = format!("{cores} cores, {cpu}, Linux {kernel}; medians");
+    document(
+        "The bridge",
+        "each part drawn to its longest bar",
+        &sections,
+        &footer,
+    )
 }
 
 fn least_median_most(mut samples: Vec<f64>) -> [f64; 3] {

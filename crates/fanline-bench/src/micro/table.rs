@@ -6,6 +6,7 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, Table, TableStyle, presets};
 
 use super::cases::{Case, Result, Target};
+use super::plot;
 use crate::report::command_line;
 use crate::report::machine::Machine;
 use crate::report::metric::{Metric, three_digits};
@@ -48,6 +49,11 @@ impl Report {
             let _ = writeln!(text, "- {note}");
         }
         text
+    }
+
+    /// As a plot.
+    pub(super) fn plot(&self) -> String {
+        plot::svg(&self.results, &self.machine)
     }
 
     fn table(&self, style: TableStyle) -> Table {
