@@ -168,6 +168,7 @@ fn table(medians: &[[f64; 3]], rounds: u32) -> String {
         let at = ROWS.iter().position(|row| row.figure == figure);
         at.map_or(f64::NAN, |at| medians[at][1])
     };
+    let mut verdicts = Vec::new();
     for (row, [least, middle, most]) in ROWS.iter().zip(medians) {
         let (bar, is_met) = match row.bar {
             None => (String::new(), None),
@@ -179,6 +180,7 @@ fn table(medians: &[[f64; 3]], rounds: u32) -> String {
             }
         };
         let verdict = is_met.map_or("", |is_met| if is_met { "met" } else { "MISSED" });
+        verdicts.extend(is_met);
         let name = row.name;
         // Writing to a string does not fail.
         let _ = writeln!(
@@ -187,9 +189,12 @@ fn table(medians: &[[f64; 3]], rounds: u32) -> String {
         );
     }
     let Machine { cores, cpu, kernel } = machine;
+    let met = verdicts.iter().filter(|is_met| **is_met).count();
+    let missed = verdicts.len() - met;
+    let _ = writeln!(text, "\n- Bars: {met} met, {missed} missed.");
     let _ = writeln!(
         text,
-        "\n{rounds} rounds, on {cores} × {cpu}, Linux {kernel}. Server, publisher and subscriber share the machine \
+        "- {rounds} rounds, on {cores} × {cpu}, Linux {kernel}. Server, publisher and subscriber share the machine \
          and the process. Again: `cargo run --release -p fanline-bench -- bridge`"
     );
     text

@@ -5,7 +5,7 @@ use crate::report::lines::{Line, OWN, Section, document};
 use crate::report::machine::Machine;
 use crate::report::metric::three_digits;
 
-/// What is shown together, by the word that names of cases begin with.
+/// What is shown together, by a word in the names of its cases; matchers are the rest.
 const PARTS: &[(&str, &str)] = &[
     ("match", "Matcher"),
     ("parse", "Parser"),
@@ -18,8 +18,8 @@ pub(super) fn svg(results: &[Result], machine: &Machine) -> String {
     let length = |result: &Result| result.figures.nanos.median.max(1.0).log10();
     let longest = results.iter().map(length).fold(f64::MIN_POSITIVE, f64::max);
     let part_of = |result: &Result| {
-        let starts = |part: &&(&str, &str)| result.case.name.starts_with(part.0);
-        PARTS.iter().find(starts).map_or("Matcher", |part| part.1)
+        let is_of = |part: &&(&str, &str)| result.case.name.contains(part.0);
+        PARTS.iter().find(is_of).map_or("Matcher", |part| part.1)
     };
     let sections = PARTS.iter().map(|(_, heading)| {
         let of_part = results.iter().filter(|result| part_of(result) == *heading);
