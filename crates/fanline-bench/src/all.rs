@@ -351,8 +351,8 @@ fn losses(page: &str) -> Vec<String> {
             Some(first) => title = first,
         }
         if row.contains("MISSED") {
-            let words: Vec<_> = [title].into_iter().chain(cells).collect();
-            let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            let words = [title].into_iter().chain(cells);
+            let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
             losses.push(words.join(" · "));
         }
     }

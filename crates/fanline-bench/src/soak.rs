@@ -36,7 +36,7 @@ use plan::Plan;
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// How long it takes, in minutes
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=10_080))]
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=10_080))]
     minutes: u64,
     /// Two minutes
     #[arg(long, conflicts_with = "minutes")]
