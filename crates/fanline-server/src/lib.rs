@@ -57,10 +57,10 @@ mod tls;
 pub use fanline_engine::access;
 pub use keeper::StoreKeyError;
 pub use options::{
-    Addresses, Auth, Certificate, Cipher, ClientCertificates, Dashboard, Encryption,
-    JetStreamOptions, LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeRemote,
-    LeafnodeUser, Limits, MqttOptions, Options, Origin, ResolverOptions, Secret, SyncMode,
-    TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
+    Addresses, Auth, Certificate, Cipher, ClientCertificates, CompressionLevel, Dashboard,
+    Encryption, JetStreamOptions, LEAFNODE_PORT, LeafCompression, LeafnodeListener,
+    LeafnodeOptions, LeafnodeRemote, LeafnodeUser, Limits, MqttOptions, Options, Origin,
+    ResolverOptions, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
 pub use reloads::{ReloadRequest, ReloadRequests};
 pub use resolver::{Directory, DirectoryOptions, StoreError, Stored};

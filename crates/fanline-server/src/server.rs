@@ -201,6 +201,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         keeper: OnceLock::new(),
         checks: Checks::default(),
         sync_times: Arc::default(),
+        leafs: OnceLock::new(),
         resolver: OnceLock::new(),
         callout: OnceLock::new(),
         started: Instant::now(),
@@ -290,6 +291,7 @@ fn listeners(options: &Options) -> Result<Listeners, StartError> {
             tls: websocket.tls.as_ref().map(tls).transpose()?,
             rules: UpgradeRules {
                 mqtt: options.mqtt.is_some(),
+                leafnodes: options.leafnodes.listener.is_some(),
                 ..websocket.upgrade_rules().map_err(StartError::Option)?
             },
             handshake_timeout: websocket.handshake_timeout,
@@ -944,6 +946,7 @@ fn launch(
         unshared.shards.push(sender);
         inboxes.push(inbox);
     }
+    let _ = unshared.common.leafs.set(unshared.shards[0].clone());
     // First: what is kept is there before anybody asks for it.
     let keeper = keeper
         .map(|start| start(&shared.common, &shared.info))

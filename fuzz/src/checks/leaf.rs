@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::leaf::LEAF_LINE_BYTES_MAX;
 use fanline_engine::leaf::parse::{LeafParsed, LeafVerb, parse_leaf};
+use fanline_engine::leaf::{Agreed, LEAF_LINE_BYTES_MAX};
 use fanline_engine::{Auth, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
 
 /// Long inputs are cut at some places only: every place would take time with its square.
@@ -74,7 +74,7 @@ fn check_hub(data: &[u8]) {
     };
     let now = Duration::ZERO;
     let mut hub = Shard::new(0, Arc::new(config), ServerInfo::default(), 7);
-    let leaf = hub.open_leaf(1, Peer::default(), None, now);
+    let leaf = hub.open_leaf(1, Peer::default(), None, Agreed::default(), now);
     let client = hub.open(2, Peer::default(), false, now);
     let mut say = |id, bytes: &[u8]| {
         let chunk = Chunk::new(bytes.into());

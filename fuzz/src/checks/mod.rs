@@ -8,5 +8,6 @@ pub mod leaf;
 pub mod mqtt;
 pub mod parser;
 pub mod proxy;
+pub mod s2;
 pub mod session;
 pub mod websocket;

@@ -27,11 +27,6 @@ impl Link {
         let (hub_folder, leaf_folder) = (site.empty_for("hub")?, site.empty(leaf.system)?);
         let compression = row.compression;
         let listen = format!("listen: \"127.0.0.1:{port}\", compression: {compression}");
-        // Fanline does not compress and says so; the hub then does not either.
-        let compression = match leaf.system == System::Fanline {
-            true => "off",
-            false => compression,
-        };
         let remote = format!("url: \"nats-leaf://127.0.0.1:{port}\", compression: {compression}");
         let remotes = format!("remotes: [ {{ {remote} }} ]");
         let hub = start(hub, row, HUB_DOMAIN, &listen, &hub_folder)?;

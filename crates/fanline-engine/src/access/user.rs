@@ -143,6 +143,14 @@ impl ConnectionKind {
         matches!(self, ConnectionKind::Mqtt | ConnectionKind::MqttWebSocket)
     }
 
+    /// Whether it is a link between two servers.
+    pub fn is_leaf(self) -> bool {
+        matches!(
+            self,
+            ConnectionKind::Leafnode | ConnectionKind::LeafnodeWebSocket
+        )
+    }
+
     /// The kind of this name, in any case.
     ///
     /// # Errors

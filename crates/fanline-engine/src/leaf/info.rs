@@ -25,6 +25,7 @@ pub struct LeafInfo {
     pub leafnode_urls: Vec<String>,
     pub info_on_connect: bool,
     pub connect_info: bool,
+    pub compression: String,
     pub remote_account: String,
     pub import: Option<Subjects>,
     pub export: Option<Subjects>,
@@ -54,6 +55,18 @@ impl LeafInfo {
         is_object.then(|| serde_json::from_slice(json).ok())?
     }
 
+    /// The line by which a spoke asks a hub for compression, which it has to be let in for: the number is
+    /// the one that the hub has given.
+    pub fn wish(&self, compression: &str) -> String {
+        let wish = Wish {
+            client_id: self.client_id,
+            compression,
+        };
+        // Strings and numbers are always JSON.
+        let json = serde_json::to_string(&wish).unwrap_or_default();
+        format!("INFO {json} \r\n")
+    }
+
     /// Whether it is that of a port for leafs.
     pub fn is_of_leaf_port(&self) -> bool {
         self.client_id != 0 && (self.info_on_connect || !self.leafnode_urls.is_empty())
@@ -67,6 +80,13 @@ impl From<Lists> for Subjects {
             deny: lists.deny,
         }
     }
+}
+
+/// What a spoke says before CONNECT, if it wants compression. Others say more, and it means nothing.
+#[derive(Serialize)]
+struct Wish<'a> {
+    client_id: u64,
+    compression: &'a str,
 }
 
 /// For whom INFO is written.
@@ -111,6 +131,8 @@ struct Wire<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     nonce: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    compression: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     domain: Option<&'a str>,
     api_lvl: u8,
     info_on_connect: bool,
@@ -153,6 +175,8 @@ pub(crate) fn line(server: &ServerInfo, listener: &LeafListener, told: &Told<'_>
         jetstream: server.jetstream,
         client_id: told.client_id,
         nonce: told.nonce,
+        // What was agreed is not told again.
+        compression: welcome.is_none().then(|| listener.compression.name()),
         domain: server.domain.as_deref(),
         api_lvl: 5,
         info_on_connect: true,
@@ -203,6 +227,24 @@ mod tests {
         assert_eq!(info.remote_account, "A");
         assert_eq!(info.export.unwrap().allow, ["a.>"]);
         assert_eq!(info.import, None);
+        assert_eq!(info.compression, "");
+    }
+
+    #[test]
+    fn what_a_side_wants_is_understood_by_the_other() {
+        let told = Told {
+            client_id: 7,
+            nonce: "",
+            needs_auth: false,
+            welcome: None,
+        };
+        let line = line(&ServerInfo::default(), &LeafListener::default(), &told);
+        let hub = LeafInfo::parse(line.strip_prefix(b"INFO ").unwrap().trim_ascii()).unwrap();
+        assert_eq!(hub.compression, "s2_auto");
+        let wish = hub.wish("s2_fast");
+        let wish = wish.strip_prefix("INFO ").unwrap().trim();
+        let wish = LeafInfo::parse(wish.as_bytes()).unwrap();
+        assert_eq!((wish.client_id, &*wish.compression), (7, "s2_fast"));
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Dialled, LeafRemote, Rules, Told};
+use super::{Compressed, Dialled, LeafRemote, Rules, Told, level_name};
+use crate::s2::Level;
 
 /// What a hub is shown; empty where there is nothing.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -67,10 +68,18 @@ pub(crate) struct Leaf {
     pub(crate) complaint: Option<String>,
     /// Where else the hub says that it is.
     pub(crate) urls: Vec<String>,
+    /// By what both have agreed to compress.
+    pub(crate) compressed: Option<Compressed>,
+    /// How often it had been there before.
+    pub(crate) reconnects: u64,
+    /// The subjects by which it is seen that it closes a circle; nothing crosses while there are any.
+    pub(crate) circling: Vec<Box<[u8]>>,
+    /// When it is cut if there still are.
+    pub(crate) held_until: Option<Duration>,
 }
 
 impl Leaf {
-    pub(crate) fn new(side: Side) -> Self {
+    pub(crate) fn new(side: Side, compressed: Option<Compressed>) -> Self {
         Leaf {
             side,
             phase: Phase::Greeting,
@@ -86,7 +95,35 @@ impl Leaf {
             retry_after: None,
             complaint: None,
             urls: Vec::new(),
+            compressed,
+            reconnects: 0,
+            circling: Vec::new(),
+            held_until: None,
         }
+    }
+
+    /// Whether nothing crosses it because it closes a circle.
+    pub(crate) fn is_held(&self) -> bool {
+        !self.circling.is_empty()
+    }
+
+    /// By what it is known again when it comes back: of a remote it is no matter which of its servers it is.
+    pub(crate) fn known_as(&self) -> String {
+        match self.remote() {
+            Some(remote) => format!("> {}", remote.id),
+            None => format!("< {} {}", self.name, self.remote_account),
+        }
+    }
+
+    /// How what is written is compressed, by the last round trip that was measured.
+    pub(crate) fn level(&self, rtt: Option<Duration>) -> Option<Level> {
+        let compressed = self.compressed.as_ref()?;
+        Some(compressed.level(rtt))
+    }
+
+    /// What that is called.
+    pub(crate) fn compression(&self, rtt: Option<Duration>) -> &'static str {
+        self.level(rtt).map_or("off", level_name)
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -130,6 +167,9 @@ pub struct LeafStatus {
     pub subscriptions_list: Vec<String>,
     /// Of those that were dialled, which one.
     pub remote: Option<u64>,
+    pub compression: &'static str,
+    pub websocket: bool,
+    pub reconnects: u64,
 }
 
 /// What whoever has dialled wants to know of a link that has ended.

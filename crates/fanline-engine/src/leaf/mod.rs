@@ -3,6 +3,7 @@
 //! A *hub* listens and a *spoke* dials; once they have agreed, both do the same. Here are the lines of
 //! the protocol and what is known of one link. What a link does to a server is in `shard/leafs/`.
 
+mod compression;
 mod connect;
 mod error;
 mod info;
@@ -18,6 +19,8 @@ use std::time::Duration;
 use crate::access::Access;
 use crate::nats::info::TlsTold;
 
+pub(crate) use compression::level_name;
+pub use compression::{Compressed, LeafCompression};
 pub(crate) use connect::LeafConnect;
 pub use error::LeafError;
 pub use info::LeafInfo;
@@ -65,6 +68,15 @@ pub struct LeafRemote {
     pub requests_isolation: bool,
 }
 
+/// What is agreed on before the session of a link begins.
+#[derive(Clone, Debug, Default)]
+pub struct Agreed {
+    /// When it was greeted, if that was before: the time to answer counts from then.
+    pub greeted_at: Option<Duration>,
+    /// Nothing is compressed when `None`.
+    pub compressed: Option<Compressed>,
+}
+
 /// What a listener for leafs needs to know.
 #[derive(Clone, Debug, Default)]
 pub struct LeafListener {
@@ -84,6 +96,8 @@ pub struct LeafListener {
     pub min_version: Option<String>,
     /// What one leaf wants is not told to others.
     pub isolates: bool,
+    /// Whether links are compressed.
+    pub compression: LeafCompression,
 }
 
 /// A connection to a hub, whose INFO has come.

@@ -39,9 +39,11 @@ impl Shard {
         })
     }
 
-    /// Closes a client's connection. Whether there is one of this id.
+    /// Closes a client's connection, or a link to another server. Whether there is one of this id.
     pub fn kick(&mut self, cid: u64) -> bool {
-        let Some(id) = self.client(cid) else {
+        let is_leaf = |id: &SessionId| self.cid(*id) == Some(cid);
+        let leaf = || self.leaf_ids().into_iter().find(is_leaf);
+        let Some(id) = self.client(cid).or_else(leaf) else {
             return false;
         };
         self.end(id, CloseReason::Kicked);

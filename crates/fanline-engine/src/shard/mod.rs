@@ -41,7 +41,7 @@ pub use keeper::Keeper;
 pub use session::{
     ConnectionStatus, CookieCredentials, Peer, SessionId, SubscriptionStatus, TlsPeer,
 };
-pub use status::{Ended, ShardStatus};
+pub use status::{Ended, LeafTraffic, ShardStatus};
 
 use crate::access::{Access, AccountId, Auth};
 use crate::leaf::LEAF_SHARD;
@@ -140,6 +140,8 @@ pub struct Receipt {
     pub produced_bytes: usize,
     /// A subscriber of what was published has much waiting: hold the publisher back a little.
     pub congested: Option<SessionId>,
+    /// It is known anew how far the other side of a link is: see [`Shard::leaf_level`].
+    pub was_measured: bool,
 }
 
 /// How much of the input a verb took.

@@ -1,9 +1,9 @@
 //! What a shard tells of itself and of its sessions.
 
-use super::session::{ConnectionStatus, SessionId, SubscriptionStatus};
+use super::session::{ConnectionStatus, Session, SessionId, SubscriptionStatus};
 use super::{Shard, leafs};
 use crate::access::AccountId;
-use crate::leaf::LeafEnded;
+use crate::leaf::{Leaf, LeafEnded};
 use crate::nats::error::CloseReason;
 
 /// Counts of sessions that are gone, and of all there ever were.
@@ -17,6 +17,39 @@ pub(super) struct Totals {
     pub(super) slow_consumers: u64,
     pub(super) stale: u64,
     pub(super) stalls: u64,
+    pub(super) leafs: LeafTraffic,
+}
+
+/// What of the counts crossed links to other servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named as the counts that it is a part of")]
+pub struct LeafTraffic {
+    pub in_msgs: u64,
+    pub in_bytes: u64,
+    pub out_msgs: u64,
+    pub out_bytes: u64,
+}
+
+impl LeafTraffic {
+    fn add(&mut self, other: &LeafTraffic) {
+        self.in_msgs += other.in_msgs;
+        self.in_bytes += other.in_bytes;
+        self.out_msgs += other.out_msgs;
+        self.out_bytes += other.out_bytes;
+    }
+
+    /// That of a session, if it is one's that is a link.
+    fn of(session: &Session) -> Self {
+        match session.leaf {
+            None => LeafTraffic::default(),
+            Some(_) => LeafTraffic {
+                in_msgs: session.in_msgs,
+                in_bytes: session.in_bytes,
+                out_msgs: session.out_msgs,
+                out_bytes: session.out_bytes,
+            },
+        }
+    }
 }
 
 /// Counts over all sessions of a shard, those that are gone included.
@@ -35,6 +68,8 @@ pub struct ShardStatus {
     pub slow_consumers: u64,
     pub stale_connections: u64,
     pub stalled_clients: u64,
+    /// What of these crossed links to other servers.
+    pub leafs: LeafTraffic,
     /// Connections that speak MQTT.
     pub mqtt_connections: usize,
     /// Messages above QoS 0 that their clients have not acknowledged.
@@ -56,6 +91,7 @@ impl Totals {
         status.slow_consumers += self.slow_consumers;
         status.stale_connections += self.stale;
         status.stalled_clients += self.stalls;
+        status.leafs.add(&self.leafs);
     }
 }
 
@@ -74,6 +110,7 @@ impl ShardStatus {
         self.slow_consumers += other.slow_consumers;
         self.stale_connections += other.stale_connections;
         self.stalled_clients += other.stalled_clients;
+        self.leafs.add(&other.leafs);
         self.mqtt_connections += other.mqtt_connections;
         self.mqtt_in_flight += other.mqtt_in_flight;
         self.cached_routes += other.cached_routes;
@@ -110,6 +147,7 @@ impl Shard {
         totals.out_bytes += session.out_bytes;
         totals.stalls += session.stalls;
         totals.slow_consumers += u64::from(reason.is_slow_consumer());
+        totals.leafs.add(&LeafTraffic::of(&session));
         Some(Ended {
             status: session.status(),
             reason,
@@ -151,7 +189,9 @@ impl Shard {
                 continue;
             }
             status.connections += usize::from(session.leaf.is_none());
-            status.leafnodes += usize::from(session.leaf.is_some());
+            let is_linked = |leaf: &Leaf| leaf.is_ready();
+            status.leafnodes += usize::from(session.leaf.as_deref().is_some_and(is_linked));
+            status.leafs.add(&LeafTraffic::of(session));
             status.in_msgs += session.in_msgs;
             status.in_bytes += session.in_bytes;
             status.out_msgs += session.out_msgs;

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::Shard;
+use super::leafs::Circle;
 use super::session::{Peer, SessionId};
 use crate::access::ConnectionKind;
 use crate::limits::Limits;
@@ -65,6 +66,11 @@ impl Shard {
             }
             next = now + ping_interval(&limits, &self.sessions[id.index()].peer);
             self.sessions[id.index()].ping_at = next;
+        }
+        match self.handle_circle(id, now) {
+            Circle::Open => {}
+            Circle::Suspected(at) => next = next.min(at),
+            Circle::Cut => return,
         }
         if let Some(at) = self.sessions[id.index()].expires_at {
             if now >= at {

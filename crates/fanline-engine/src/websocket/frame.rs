@@ -84,6 +84,22 @@ pub fn pong_frame(payload: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// Makes a frame that a server would send one that a client does: with its mask, which is on the payload.
+pub fn mask_frame(frame: &mut Vec<u8>, mask: [u8; 4]) {
+    const MASKED: u8 = 0x80;
+    let Some(second) = frame.get_mut(1) else {
+        return;
+    };
+    let head_bytes = match *second {
+        126 => 4,
+        127 => 10,
+        _ => 2,
+    };
+    *second |= MASKED;
+    frame.splice(head_bytes..head_bytes, mask);
+    unmask(&mut frame[head_bytes + mask.len()..], mask, 0);
+}
+
 /// Takes the mask off, or puts it on, beginning `at` bytes after the mask's start. Eight bytes at
 /// once, which the compiler makes wider still.
 pub fn unmask(bytes: &mut [u8], mask: [u8; 4], at: usize) {
@@ -119,6 +135,26 @@ mod tests {
         let compressed = frame_head(Opcode::Binary, true, 1);
         assert_eq!(compressed.as_bytes(), [0xc2, 1]);
         assert_eq!(pong_frame(b"hi"), [0x8a, 2, b'h', b'i']);
+    }
+
+    #[test]
+    fn a_masked_frame_is_what_a_server_reads() {
+        for bytes in [0, 5, 126, 70_000] {
+            let payload = vec![7; bytes];
+            let mut frame = frame_head(Opcode::Binary, false, bytes).as_bytes().to_vec();
+            frame.extend_from_slice(&payload);
+            mask_frame(&mut frame, [1, 2, 3, 4]);
+            let mut unframer = super::super::Unframer::new(true, false, 100_000);
+            let (mut at, mut found) = (0, Vec::new());
+            while at < frame.len() {
+                let (taken, event) = unframer.next(&mut frame[at..]).unwrap();
+                if let super::super::Event::Data { range, .. } = event {
+                    found.extend_from_slice(&frame[at..][range]);
+                }
+                at += taken;
+            }
+            assert_eq!(found, payload, "{bytes}");
+        }
     }
 
     #[test]

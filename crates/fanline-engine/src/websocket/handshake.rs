@@ -11,11 +11,12 @@ use crate::shard::CookieCredentials;
 /// The most bytes of a request's line and headers. More: answered with 431.
 pub const UPGRADE_BYTES_MAX: usize = 16 * 1024;
 /// The most headers. More: answered with 431.
-const HEADERS_MAX: usize = 64;
+pub(super) const HEADERS_MAX: usize = 64;
 /// What the key is joined with (RFC 6455, section 1.3).
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// What is agreed when compression is: nobody keeps anything between two messages.
-const DEFLATE: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+pub(super) const DEFLATE: &str =
+    "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
 
 /// What a listener asks of those who want to be upgraded.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +35,8 @@ pub struct UpgradeRules {
     pub extra_headers: String,
     /// A path that ends with `/mqtt` is for MQTT clients.
     pub mqtt: bool,
+    /// One that ends with `/leafnode` is for leaf nodes.
+    pub leafnodes: bool,
 }
 
 /// The names of the cookies that may hold credentials.
@@ -141,6 +144,10 @@ pub struct Upgrade {
     pub cookies: CookieCredentials,
     /// MQTT is spoken.
     pub is_mqtt: bool,
+    /// It is a link between two servers.
+    pub is_leaf: bool,
+    /// What this side writes is masked, as it is the one that has asked.
+    pub masks: bool,
 }
 
 /// Whether messages may be compressed.
@@ -186,7 +193,8 @@ fn agree(
 ) -> Result<Upgrade, Refusal> {
     let path = path.split('?').next().unwrap_or_default();
     let is_mqtt = path.ends_with("/mqtt");
-    if is_mqtt && !rules.mqtt || path.ends_with("/leafnode") {
+    let is_leaf = path.ends_with("/leafnode");
+    if is_mqtt && !rules.mqtt || is_leaf && !rules.leafnodes {
         return Err(Refusal {
             status: "404 Not Found",
         });
@@ -231,15 +239,13 @@ fn agree(
         forwarded_for: forwarded_for(headers),
         cookies: cookies(headers, &rules.cookies),
         is_mqtt,
+        is_leaf,
+        masks: false,
     })
 }
 
 fn response(key: &str, compression: Compression, is_masked: bool, extra: &str) -> String {
-    let accept = digest(
-        &SHA1_FOR_LEGACY_USE_ONLY,
-        format!("{key}{MAGIC}").as_bytes(),
-    );
-    let accept = BASE64.encode(accept);
+    let accept = accept_of(key);
     let mut response = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Accept: {accept}\r\n"
@@ -255,6 +261,12 @@ fn response(key: &str, compression: Compression, is_masked: bool, extra: &str) -
     response.push_str(extra);
     response.push_str("\r\n");
     response
+}
+
+/// What shows that a key was read (RFC 6455, section 4.2.2).
+pub(super) fn accept_of(key: &str) -> String {
+    let joined = format!("{key}{MAGIC}");
+    BASE64.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, joined.as_bytes()))
 }
 
 /// Who sends no origin is no page, and needs no protection from pages (RFC 6455, section 1.6).
@@ -326,11 +338,11 @@ fn cookies(headers: &Headers<'_>, names: &CookieNames) -> CookieCredentials {
 }
 
 /// Headers by their names, in any case.
-struct Headers<'a>(&'a [httparse::Header<'a>]);
+pub(super) struct Headers<'a>(pub(super) &'a [httparse::Header<'a>]);
 
 impl<'a> Headers<'a> {
     /// The values, as far as they are text.
-    fn all(&self, name: &'static str) -> impl Iterator<Item = &'a str> + use<'a> {
+    pub(super) fn all(&self, name: &'static str) -> impl Iterator<Item = &'a str> + use<'a> {
         let named = self
             .0
             .iter()
@@ -338,12 +350,12 @@ impl<'a> Headers<'a> {
         named.filter_map(|header| std::str::from_utf8(header.value).ok())
     }
 
-    fn one(&self, name: &'static str) -> Option<&'a str> {
+    pub(super) fn one(&self, name: &'static str) -> Option<&'a str> {
         self.all(name).next()
     }
 
     /// Whether one of the values, which commas set apart, is this.
-    fn has(&self, name: &'static str, value: &str) -> bool {
+    pub(super) fn has(&self, name: &'static str, value: &str) -> bool {
         let mut values = self.all(name).flat_map(|all| all.split(','));
         values.any(|one| one.trim().eq_ignore_ascii_case(value))
     }

@@ -4,15 +4,17 @@
 //! What goes through a connection is one sequence of bytes: where messages and frames begin and
 //! end in it has no meaning, in either direction.
 
+mod client;
 mod close;
 mod deflate;
 mod frame;
 mod handshake;
 mod unframe;
 
+pub use client::{Answered, Asking};
 pub use close::{close_code, close_frame};
 pub use deflate::{Deflater, Inflated, Inflater};
-pub use frame::{FrameHead, Opcode, frame_head, pong_frame, unmask};
+pub use frame::{FrameHead, Opcode, frame_head, mask_frame, pong_frame, unmask};
 pub use handshake::{
     Asked, Compression, CookieNames, Origin, Refusal, UPGRADE_BYTES_MAX, Upgrade, UpgradeRules,
     upgrade,

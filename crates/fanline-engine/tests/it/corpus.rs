@@ -66,6 +66,11 @@ fn proxy() {
 }
 
 #[test]
+fn s2() {
+    replay("s2", checks::s2::check);
+}
+
+#[test]
 fn mqtt() {
     replay("mqtt", checks::mqtt::check);
 }

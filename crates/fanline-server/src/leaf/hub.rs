@@ -14,8 +14,9 @@ use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::LeafAddress;
 use crate::access::nkey::SecretKey;
-use crate::client::{ConnectOptions, ServerAddress, parse_leaf_address};
+use crate::client::{ConnectOptions, ServerAddress};
 use crate::options::{LeafnodeRemote, TlsHandshake, TlsOptions};
 use crate::tls::client_config;
 
@@ -27,7 +28,7 @@ pub(crate) struct Dialled {
     pub(crate) stream: std::net::TcpStream,
     pub(crate) hub: Arc<Hub>,
     /// Which of its addresses it is.
-    pub(crate) address: ServerAddress,
+    pub(crate) address: LeafAddress,
     pub(crate) proof: Proof,
     /// Who is told how it ends. When nobody waits any more, it is not wanted any more.
     pub(crate) done: oneshot::Sender<LeafEnded>,
@@ -36,7 +37,7 @@ pub(crate) struct Dialled {
 /// A remote, ready to be dialled.
 pub(crate) struct Hub {
     pub(crate) remote: Arc<LeafRemote>,
-    pub(crate) addresses: Vec<ServerAddress>,
+    pub(crate) addresses: Vec<LeafAddress>,
     pub(crate) options: LeafnodeRemote,
     tls: OnceLock<Arc<ClientConfig>>,
 }
@@ -55,7 +56,7 @@ impl Hub {
     /// Says what is wrong with it.
     pub(crate) fn new(id: u64, options: &LeafnodeRemote) -> Result<Self, String> {
         let addresses: Result<Vec<_>, _> = (options.urls.iter())
-            .map(|url| parse_leaf_address(url).map_err(|error| error.to_string()))
+            .map(|url| LeafAddress::parse(url).map_err(|error| error.to_string()))
             .collect();
         let hub = Hub {
             remote: Arc::new(LeafRemote {
@@ -71,7 +72,14 @@ impl Hub {
             options: options.clone(),
             tls: OnceLock::new(),
         };
-        if hub.options.tls.is_some() || hub.addresses.iter().any(|address| address.is_tls) {
+        let over_websocket = |address: &LeafAddress| address.websocket_path.is_some();
+        if hub.addresses.iter().any(over_websocket) && !hub.addresses.iter().all(over_websocket) {
+            let urls = options.shown_urls();
+            return Err(format!(
+                "remote leaf node configuration cannot have a mix of websocket and non-websocket urls: {urls:?}"
+            ));
+        }
+        if hub.options.tls.is_some() || hub.addresses.iter().any(|address| address.server.is_tls) {
             hub.tls_config()?;
         }
         hub.proof()?;
@@ -79,8 +87,8 @@ impl Hub {
     }
 
     /// Whether TLS is spoken whatever the hub says.
-    pub(crate) fn wants_tls(&self, address: &ServerAddress) -> bool {
-        self.options.tls.is_some() || address.is_tls
+    pub(crate) fn wants_tls(&self, address: &LeafAddress) -> bool {
+        self.options.tls.is_some() || address.server.is_tls
     }
 
     /// Whether TLS begins before the hub has said anything.
@@ -128,7 +136,8 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// What a hub is shown that has sent this nonce.
-pub(crate) fn identify(address: &ServerAddress, proof: &Proof, nonce: &str) -> LeafCredentials {
+pub(crate) fn identify(address: &LeafAddress, proof: &Proof, nonce: &str) -> LeafCredentials {
+    let address = &address.server;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let mut shown = LeafCredentials {
         user: text(&address.user),
@@ -154,14 +163,15 @@ pub(crate) fn identify(address: &ServerAddress, proof: &Proof, nonce: &str) -> L
 /// Begins TLS with a hub.
 pub(crate) async fn shake_hands(
     hub: &Hub,
-    address: &ServerAddress,
+    address: &LeafAddress,
     stream: TcpStream,
 ) -> Result<TlsStream<TcpStream>, String> {
+    let address = &address.server;
     // An address that the hub has told of is mostly a number, and its certificate has a name.
-    let mut known = hub.addresses.iter();
+    let mut known = hub.addresses.iter().map(|known| &known.server);
     let is_known = known.any(|known| known.host == address.host);
-    let first = hub.addresses.first().filter(|_| !is_known);
-    let host = &first.unwrap_or(address).host;
+    let first: Option<&ServerAddress> = hub.addresses.first().map(|known| &known.server);
+    let host = &first.filter(|_| !is_known).unwrap_or(address).host;
     let name = ServerName::try_from(host.clone()).map_err(|error| format!("{host}: {error}"))?;
     let connector = TlsConnector::from(hub.tls_config()?);
     let time = hub.options.tls.as_ref().map_or(TLS_TIME, |tls| tls.timeout);

@@ -87,6 +87,7 @@ pub(crate) fn listener_info(
         account: listener.account.clone(),
         min_version: listener.min_version.clone(),
         isolates: listener.isolates,
+        compression: listener.compression.clone(),
     })
 }
 

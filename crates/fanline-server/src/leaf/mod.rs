@@ -1,10 +1,12 @@
 //! Leaf nodes: the servers that this one attaches to are dialled here. What crosses a link is the engine's
 //! business, and the shell of the first shard serves it.
 
+mod address;
 mod hub;
 mod listener;
 mod remotes;
 
+pub(crate) use address::LeafAddress;
 pub(crate) use hub::{Dialled, Hub, identify, shake_hands};
 pub(crate) use listener::{check, listener_info};
 pub(crate) use remotes::keep_remotes;

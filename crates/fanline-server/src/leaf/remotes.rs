@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tracing::{error, info};
 
-use super::{Dialled, Hub};
+use super::{Dialled, Hub, LeafAddress};
 use crate::client::{ServerAddress, parse_leaf_address};
 use crate::identity::random_u64;
 use crate::options::LeafnodeRemote;
@@ -77,7 +77,7 @@ pub(crate) async fn keep_remotes(shared: Arc<Shared>) {
 
 async fn dial_again_and_again(shared: Arc<Shared>, hub: Arc<Hub>) {
     let mut attempts = 0;
-    let mut discovered: Vec<ServerAddress> = Vec::new();
+    let mut discovered: Vec<LeafAddress> = Vec::new();
     loop {
         let mut ended = LeafEnded::default();
         for address in in_order(&hub, &discovered) {
@@ -102,22 +102,21 @@ async fn dial_again_and_again(shared: Arc<Shared>, hub: Arc<Hub>) {
             .unwrap_or(BACK_OFF_MAX)
             .clamp(1, BACK_OFF_MAX);
         let wait = ended.retry_after.unwrap_or(usual * factor);
+        let mut more = JITTER_MAX;
         if let Some(wait) = ended.retry_after {
             let seconds = wait.as_secs();
             info!("Leafnode remote will be dialled again in {seconds}s");
+            // A circle that was cut twice is closed by the link that is dialled first.
+            more = wait / 4;
         }
-        tokio::time::sleep(wait + jitter()).await;
+        tokio::time::sleep(wait + below(more)).await;
     }
 }
 
 /// Connects, has the link served, and waits until it has ended.
-async fn dial(
-    shared: &Shared,
-    hub: &Arc<Hub>,
-    address: &ServerAddress,
-) -> Result<LeafEnded, String> {
+async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<LeafEnded, String> {
     let proof = hub.proof()?;
-    let place = (address.host.as_str(), address.port);
+    let place = (address.server.host.as_str(), address.server.port);
     let time = shared.options().leafnodes.dial_timeout;
     let stream = timeout(time, TcpStream::connect(place)).await;
     let stream = stream
@@ -136,9 +135,9 @@ async fn dial(
     Ok(is_done.await.unwrap_or_default())
 }
 
-fn log_failure(address: &ServerAddress, attempt: u64, error: &str) {
+fn log_failure(address: &LeafAddress, attempt: u64, error: &str) {
     if attempt <= LOGGED_ONE_BY_ONE || attempt.is_multiple_of(LOGGED_ONE_IN) {
-        let place = address.host_and_port();
+        let place = address.server.host_and_port();
         error!(
             "Error trying to connect as leafnode to remote server {place:?} (attempt {attempt}): {error}"
         );
@@ -146,8 +145,8 @@ fn log_failure(address: &ServerAddress, attempt: u64, error: &str) {
 }
 
 /// The addresses as they are tried in this round.
-fn in_order(hub: &Hub, discovered: &[ServerAddress]) -> Vec<ServerAddress> {
-    let mut all: Vec<ServerAddress> = hub.addresses.iter().chain(discovered).cloned().collect();
+fn in_order(hub: &Hub, discovered: &[LeafAddress]) -> Vec<LeafAddress> {
+    let mut all: Vec<LeafAddress> = hub.addresses.iter().chain(discovered).cloned().collect();
     if !hub.options.no_randomize {
         for last in (1..all.len()).rev() {
             let at = random_u64() % (last as u64 + 1);
@@ -158,28 +157,34 @@ fn in_order(hub: &Hub, discovered: &[ServerAddress]) -> Vec<ServerAddress> {
 }
 
 /// Takes note of where else a hub says that it is, with the credentials that it is shown here.
-fn note_discovered(discovered: &mut Vec<ServerAddress>, hub: &Hub, urls: &[String]) {
-    let Some(known) = hub.addresses.first() else {
+fn note_discovered(discovered: &mut Vec<LeafAddress>, hub: &Hub, urls: &[String]) {
+    let known = hub.addresses.first();
+    // What a hub tells are the addresses of its own port, where nobody speaks WebSocket.
+    let Some(known) = known.filter(|known| known.websocket_path.is_none()) else {
         return;
     };
     for url in urls {
         let Ok(told) = parse_leaf_address(url) else {
             continue;
         };
-        let address = ServerAddress {
-            host: told.host,
-            port: told.port,
-            ..known.clone()
-        };
         let mut all = hub.addresses.iter().chain(discovered.iter());
-        let is_known = all.any(|one| (&one.host, one.port) == (&address.host, address.port));
+        let is_known =
+            all.any(|one| (&one.server.host, one.server.port) == (&told.host, told.port));
         if !is_known && discovered.len() < DISCOVERED_MAX {
-            discovered.push(address);
+            discovered.push(LeafAddress {
+                server: ServerAddress {
+                    host: told.host,
+                    port: told.port,
+                    ..known.server.clone()
+                },
+                websocket_path: None,
+            });
         }
     }
 }
 
-fn jitter() -> Duration {
-    let most = u64::try_from(JITTER_MAX.as_millis()).unwrap_or(0);
+/// Some time, less than this.
+fn below(most: Duration) -> Duration {
+    let most = u64::try_from(most.as_millis()).unwrap_or(0);
     Duration::from_millis(random_u64() % most.max(1))
 }

@@ -157,7 +157,7 @@ fn detail<'a>(
         expired: false,
         complete: true,
         jetstream_enabled: false,
-        leafnode_connections: 0,
+        leafnode_connections: counts.leafnodes,
         client_connections: counts.connections,
         subscriptions: counts.subscriptions,
         exports: account.exports.iter().map(ExportRow::of).collect(),
@@ -203,13 +203,13 @@ struct Flow {
 }
 
 impl Flow {
-    fn new(msgs: u64, bytes: u64) -> Self {
+    fn new(msgs: u64, bytes: u64, leafs: Amount) -> Self {
         Flow {
             msgs,
             bytes,
             gateways: Amount::default(),
             routes: Amount::default(),
-            leafs: Amount::default(),
+            leafs,
         }
     }
 }
@@ -226,17 +226,33 @@ pub(super) async fn accstatz(monitor: &Monitor, query: &Query) -> Result<Answer,
             name: &account.name,
             conns: totals.connections,
             leafnodes: totals.leafnodes,
-            total_conns: totals.connections,
+            total_conns: totals.connections + totals.leafnodes,
             num_subscriptions: totals.subscriptions,
-            sent: Flow::new(totals.out_msgs, totals.out_bytes),
-            received: Flow::new(totals.in_msgs, totals.in_bytes),
+            sent: Flow::new(
+                totals.out_msgs,
+                totals.out_bytes,
+                Amount {
+                    msgs: totals.leafs.out_msgs,
+                    bytes: totals.leafs.out_bytes,
+                },
+            ),
+            received: Flow::new(
+                totals.in_msgs,
+                totals.in_bytes,
+                Amount {
+                    msgs: totals.leafs.in_msgs,
+                    bytes: totals.leafs.in_bytes,
+                },
+            ),
             slow_consumers: totals.slow_consumers,
         }
     });
     Ok(Answer::json(&Accstatz {
         server_id: monitor.server_id(),
         now: now_text(),
-        account_statz: all.filter(|one| with_unused || one.conns > 0).collect(),
+        account_statz: all
+            .filter(|one| with_unused || one.total_conns > 0)
+            .collect(),
     }))
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::answer::{Answer, Refusal};
 use super::query::{Query, page};
 use super::subsz::SubscriptionRow;
-use super::{Monitor, collect, now_text, time};
+use super::{Monitor, collect, kind_name, now_text, time};
 use crate::shell::{Told, Wanted};
 
 /// Connections in one page when nothing else is asked for.
@@ -197,7 +197,7 @@ struct Connz<'a> {
 struct Row {
     cid: u64,
     kind: &'static str,
-    #[serde(rename = "type")]
+    #[serde(rename = "type", skip_serializing_if = "str::is_empty")]
     protocol: &'static str,
     ip: String,
     port: u16,
@@ -372,8 +372,9 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
     }
     Row {
         cid: status.cid,
-        kind: "Client",
+        kind: kind_name(status.kind),
         protocol: match status.kind {
+            kind if kind.is_leaf() => "",
             ConnectionKind::WebSocket => "websocket",
             ConnectionKind::Mqtt | ConnectionKind::MqttWebSocket => "mqtt",
             _ => "nats",

@@ -36,6 +36,19 @@ struct Row {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     subscriptions_list: Vec<String>,
     compression: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    websocket: bool,
+    /// How often it had been there before. Only Fanline tells.
+    #[serde(skip_serializing_if = "is_none")]
+    reconnects: u64,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl From<LeafStatus> for Row {
@@ -55,7 +68,9 @@ impl From<LeafStatus> for Row {
             out_bytes: status.out_bytes,
             subscriptions: status.subscriptions,
             subscriptions_list: status.subscriptions_list,
-            compression: "off",
+            compression: status.compression,
+            websocket: status.websocket,
+            reconnects: status.reconnects,
         }
     }
 }

@@ -129,7 +129,7 @@ fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
     page.gauge("leafnodes", "Links to other servers", leafs.len());
     type Value = fn(&LeafStatus) -> f64;
     #[expect(clippy::cast_precision_loss, reason = "Prometheus counts in floats")]
-    const METRICS: [(&str, &str, &str, Value); 6] = [
+    const METRICS: [(&str, &str, &str, Value); 7] = [
         (
             "in_msgs_total",
             "counter",
@@ -163,6 +163,12 @@ fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
         ("rtt_seconds", "gauge", "Round trip to a leaf node", |l| {
             l.rtt.unwrap_or_default().as_secs_f64()
         }),
+        (
+            "reconnects_total",
+            "counter",
+            "Times that a leaf node had been there before",
+            |l| l.reconnects as f64,
+        ),
     ];
     for (name, kind, help, value) in METRICS {
         let name = format!("fanline_leafnode_{name}");

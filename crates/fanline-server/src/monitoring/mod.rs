@@ -33,6 +33,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use fanline_engine::access::ConnectionKind;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
@@ -242,6 +243,14 @@ impl Monitor {
     /// A moment of the engine's time as text.
     fn date(&self, at: Duration) -> String {
         time::rfc3339(self.shared.started_at + at)
+    }
+}
+
+/// What kind of connection it is, as nats-server says it.
+fn kind_name(kind: ConnectionKind) -> &'static str {
+    match kind.is_leaf() {
+        true => "Leafnode",
+        false => "Client",
     }
 }
 

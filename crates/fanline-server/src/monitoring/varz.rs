@@ -53,6 +53,40 @@ struct Who<'a> {
     connect_urls: &'a [String],
 }
 
+#[derive(Serialize)]
+struct Leaf {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auth_timeout: Option<Number>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remotes: Vec<Remote>,
+}
+
+#[derive(Serialize)]
+struct Remote {
+    local_account: String,
+    urls: Vec<String>,
+    #[serde(skip_serializing_if = "Deny::is_empty")]
+    deny: Deny,
+}
+
+#[derive(Serialize)]
+struct Deny {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    exports: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    imports: Vec<String>,
+}
+
+impl Deny {
+    fn is_empty(&self) -> bool {
+        self.exports.is_empty() && self.imports.is_empty()
+    }
+}
+
 /// Durations are in nanoseconds, but for `auth_timeout` and `tls_timeout`: those are in seconds.
 #[derive(Serialize)]
 struct Settings {
@@ -71,7 +105,7 @@ struct Settings {
     max_pending: usize,
     cluster: Empty,
     gateway: Empty,
-    leaf: Empty,
+    leaf: Leaf,
     mqtt: Mqtt,
     websocket: Empty,
     jetstream: JetStream,
@@ -240,13 +274,42 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
         max_pending: limits.pending_bytes_max,
         cluster: Empty {},
         gateway: Empty {},
-        leaf: Empty {},
+        leaf: leaf(monitor, &options),
         mqtt: mqtt(monitor, &options),
         websocket: Empty {},
         jetstream,
         tls_timeout: 2,
         write_deadline: limits.write_deadline.as_nanos(),
     }
+}
+
+fn leaf(monitor: &Monitor, options: &Options) -> Leaf {
+    let listener = options.leafnodes.listener.as_ref();
+    let remotes = options.leafnodes.remotes.iter().map(|remote| Remote {
+        local_account: remote.account.clone(),
+        urls: remote.shown_urls().iter().map(|url| place(url)).collect(),
+        deny: Deny {
+            exports: remote.deny_exports.clone(),
+            imports: remote.deny_imports.clone(),
+        },
+    });
+    Leaf {
+        host: listener.map(|listener| listener.host.clone()),
+        port: monitor
+            .shared
+            .addresses
+            .leafnodes
+            .map(|address| address.port()),
+        auth_timeout: listener.map(|_| Number(options.limits.auth_timeout.as_secs_f64())),
+        remotes: remotes.collect(),
+    }
+}
+
+/// An address without what it is reached by.
+fn place(url: &str) -> String {
+    url.split_once("://")
+        .map_or(url, |(_, place)| place)
+        .to_owned()
 }
 
 fn mqtt(monitor: &Monitor, options: &Options) -> Mqtt {
@@ -288,12 +351,12 @@ fn traffic(totals: &ShardStatus) -> Traffic {
         leafnodes: totals.leafnodes,
         in_msgs: totals.in_msgs,
         in_bytes: totals.in_bytes,
-        in_client_msgs: totals.in_msgs,
-        in_client_bytes: totals.in_bytes,
+        in_client_msgs: totals.in_msgs - totals.leafs.in_msgs,
+        in_client_bytes: totals.in_bytes - totals.leafs.in_bytes,
         out_msgs: totals.out_msgs,
         out_bytes: totals.out_bytes,
-        out_client_msgs: totals.out_msgs,
-        out_client_bytes: totals.out_bytes,
+        out_client_msgs: totals.out_msgs - totals.leafs.out_msgs,
+        out_client_bytes: totals.out_bytes - totals.leafs.out_bytes,
         slow_consumers: totals.slow_consumers,
         stale_connections: totals.stale_connections,
         stalled_clients: totals.stalled_clients,

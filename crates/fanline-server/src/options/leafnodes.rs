@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fanline_engine::access::User;
+pub use fanline_engine::leaf::LeafCompression;
+pub use fanline_engine::s2::Level as CompressionLevel;
 
 use super::TlsOptions;
 
@@ -70,6 +72,8 @@ pub struct LeafnodeListener {
     pub min_version: Option<String>,
     /// What one leaf node wants is not told to others.
     pub isolates: bool,
+    /// Whether links are compressed. Over WebSocket they are not where its own compression is on.
+    pub compression: LeafCompression,
 }
 
 impl Default for LeafnodeListener {
@@ -84,6 +88,7 @@ impl Default for LeafnodeListener {
             account: None,
             min_version: None,
             isolates: false,
+            compression: LeafCompression::default(),
         }
     }
 }
@@ -100,7 +105,8 @@ pub struct LeafnodeUser {
 /// A server, or several of one cluster, to be attached to.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LeafnodeRemote {
-    /// `nats-leaf://user:password@host:7422` and its shorter forms; one of them is used at a time.
+    /// `nats-leaf://user:password@host:7422` and its shorter forms, or `wss://host:443/path`; one of them is
+    /// used at a time.
     pub urls: Vec<String>,
     /// The account here.
     pub account: String,
@@ -128,6 +134,12 @@ pub struct LeafnodeRemote {
     pub is_disabled: bool,
     /// Only addresses that are listed here are dialled, not those that the other server tells.
     pub ignore_discovered_servers: bool,
+    /// Whether the link is compressed.
+    pub compression: LeafCompression,
+    /// Over WebSocket, its own compression is asked for instead.
+    pub websocket_compression: bool,
+    /// Over WebSocket, it is asked whether what is sent may go unmasked.
+    pub websocket_no_masking: bool,
 }
 
 impl LeafnodeRemote {
@@ -148,6 +160,9 @@ impl LeafnodeRemote {
             requests_isolation: false,
             is_disabled: false,
             ignore_discovered_servers: false,
+            compression: LeafCompression::default(),
+            websocket_compression: false,
+            websocket_no_masking: false,
         }
     }
 }

@@ -17,7 +17,8 @@ pub use encryption::{Cipher, Encryption, Secret};
 pub use fanline_engine::store::SyncMode;
 pub use fanline_engine::{Auth, Limits};
 pub use leafnodes::{
-    LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser,
+    CompressionLevel, LEAFNODE_PORT, LeafCompression, LeafnodeListener, LeafnodeOptions,
+    LeafnodeRemote, LeafnodeUser,
 };
 pub use mqtt::MqttOptions;
 pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};

@@ -124,6 +124,7 @@ impl WebSocketOptions {
             },
             extra_headers,
             mqtt: false,
+            leafnodes: false,
         })
     }
 }

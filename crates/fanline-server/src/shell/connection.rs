@@ -124,11 +124,16 @@ async fn serve_wire(
     is_full: bool,
 ) {
     match wire::open(shell, stream, listener, cid, is_full).await {
-        Ok(Opened { wire, peer, name }) => {
+        Ok(Opened {
+            wire,
+            peer,
+            name,
+            agreed,
+        }) => {
             let wire = Rc::new(wire);
             let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
-            if listener == Listener::Leafs {
-                let id = shell.open_leaf(cid, peer, None);
+            if peer.kind.is_leaf() {
+                let id = shell.open_leaf(cid, peer, None, agreed);
                 serve_session(shell, WireReader(wire), link, id).await;
             } else {
                 serve(shell, WireReader(wire), link, peer, cid, is_full).await;
@@ -147,16 +152,17 @@ async fn serve_dialled(shell: &Rc<Shell>, dialled: Dialled, cid: u64) {
         proof,
         done,
     } = dialled;
-    let place = address.host_and_port();
+    let place = address.server.host_and_port();
     let peer = stream.peer_addr().map(peer_at);
     let opened = wire::open_dialled(shell, stream, &hub, &address).await;
     let ended = match (opened, peer) {
-        (Ok((wire, info)), Ok(peer)) => {
-            let name = format!("{}:{} - lid:{cid}", peer.ip, peer.port);
-            let peer = Peer {
-                kind: ConnectionKind::Leafnode,
-                ..peer
+        (Ok((wire, info, agreed)), Ok(peer)) => {
+            let (kind, word) = match address.websocket_path {
+                Some(_) => (ConnectionKind::LeafnodeWebSocket, "lid_ws"),
+                None => (ConnectionKind::Leafnode, "lid"),
             };
+            let name = format!("{}:{} - {word}:{cid}", peer.ip, peer.port);
+            let peer = Peer { kind, ..peer };
             let credentials = identify(&address, &proof, &info.nonce);
             let wire = Rc::new(wire);
             let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
@@ -165,7 +171,7 @@ async fn serve_dialled(shell: &Rc<Shell>, dialled: Dialled, cid: u64) {
                 info,
                 credentials,
             };
-            let id = shell.open_leaf(cid, peer, Some(said));
+            let id = shell.open_leaf(cid, peer, Some(said), agreed);
             if done.is_closed() {
                 let reason = CloseReason::ServerShutdown;
                 shell.engine.borrow_mut().end(id, reason);
@@ -257,7 +263,7 @@ async fn serve_session(
     let ended = shell.engine.borrow_mut().remove(id, reason);
     if let Some(ended) = &ended {
         farewell::log(link.name(), ended, &config.limits, shell.now());
-        if !is_insider && ended.leaf.is_none() {
+        if !is_insider {
             shell.note_gone(ended.clone(), was_announced);
         }
     }
@@ -384,6 +390,9 @@ impl Connection<'_> {
                 .borrow_mut()
                 .receive(self.id, &chunk, from..filled, now);
             from += receipt.consumed;
+            if receipt.was_measured {
+                self.note_distance();
+            }
             if receipt.must_flush {
                 shell.flush();
             } else {
@@ -417,6 +426,13 @@ impl Connection<'_> {
             self.held = Held::InPlace(larger, filled - from);
         } else {
             self.hold(chunk, from..filled);
+        }
+    }
+
+    /// How what is written is compressed may depend on how far away the other side is.
+    fn note_distance(&self) {
+        if let Some(level) = self.shell.engine.borrow().leaf_level(self.id) {
+            self.link.set_level(level);
         }
     }
 
@@ -493,11 +509,14 @@ impl Connection<'_> {
     /// Tells that it has come, once it was let in.
     fn announce(&mut self) {
         let engine = self.shell.engine.borrow();
-        self.is_announced = engine.is_admitted(self.id);
-        if self.is_announced {
-            let status = || engine.connection(self.id).map(Box::new);
-            (self.shell).tell_event(|| status().map(ConnectionEvent::Connected));
-        }
+        let event = match (engine.is_admitted(self.id), engine.is_linked(self.id)) {
+            (true, _) => ConnectionEvent::Connected,
+            (false, true) => ConnectionEvent::Linked,
+            (false, false) => return,
+        };
+        self.is_announced = true;
+        let status = || engine.connection(self.id).map(Box::new);
+        self.shell.tell_event(|| status().map(event));
     }
 
     /// Waits for something, and meanwhile writes on where a write had stopped.

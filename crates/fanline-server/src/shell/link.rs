@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use fanline_engine::s2::Level;
 use fanline_engine::{CloseReason, Outbox};
 use tokio::io::{AsyncWrite, DuplexStream, WriteHalf};
 use tokio::net::tcp::OwnedWriteHalf;
@@ -196,6 +197,13 @@ impl Link {
             self.stuck.set(false);
             self.written_bytes
                 .set(self.written_bytes.get() + bytes as u64);
+        }
+    }
+
+    /// What is written from now on is compressed so, if it is at all.
+    pub(super) fn set_level(&self, level: Level) {
+        if let Writer::Wire(wire) = &self.writer {
+            wire.set_level(level);
         }
     }
 

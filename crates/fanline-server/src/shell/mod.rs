@@ -43,6 +43,7 @@ pub(crate) use closed::Closed;
 use closed::ClosedRing;
 use link::{Link, Wrote};
 pub(crate) use mailbox::Mailbox;
+pub(crate) use wire::Handed;
 use wire::SharedRoom;
 
 /// What the control thread asks of a shard.
@@ -130,6 +131,8 @@ pub(crate) enum Incoming {
     Unix(std::os::unix::net::UnixStream),
     /// One that was upgraded elsewhere already.
     Upgraded(Upgraded),
+    /// A leaf that another shard has found among its connections.
+    Handed(Box<Handed>),
 }
 
 /// A WebSocket connection that came with a request over HTTP.
@@ -199,6 +202,8 @@ pub(crate) struct Common {
     pub(crate) checks: Checks,
     /// How long the disk takes.
     pub(crate) sync_times: Arc<SyncTimes>,
+    /// Who serves leafs.
+    pub(crate) leafs: OnceLock<mpsc::UnboundedSender<Command>>,
     /// Whom to ask for accounts that are not known, if there is somebody.
     pub(crate) resolver: OnceLock<mpsc::UnboundedSender<AccountWanted>>,
     /// Who asks the service that decides who may connect.
@@ -599,10 +604,11 @@ impl Shell {
 
     /// Remembers a connection that is gone, and tells of it if it was told of before, or was refused.
     fn note_gone(&self, ended: Ended, was_announced: bool) {
-        let is_refusal = matches!(
-            ended.reason,
-            CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
-        );
+        let is_refusal = ended.leaf.is_none()
+            && matches!(
+                ended.reason,
+                CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
+            );
         self.closed.borrow_mut().push(ended, self.now());
         let closed = self.closed.borrow();
         let last = || closed.iter().next_back().cloned().map(Box::new);
@@ -664,20 +670,26 @@ impl Shell {
     }
 
     /// The same for a link to another server.
-    fn open_leaf(&self, cid: u64, mut peer: Peer, dialled: Option<leaf::Dialled>) -> SessionId {
+    fn open_leaf(
+        &self,
+        cid: u64,
+        mut peer: Peer,
+        dialled: Option<leaf::Dialled>,
+        agreed: leaf::Agreed,
+    ) -> SessionId {
         if dialled.is_none() {
             self.give_nonce(&mut peer);
         }
         let now = self.now();
         let mut engine = self.engine.borrow_mut();
-        engine.open_leaf(cid, peer, dialled, now)
+        engine.open_leaf(cid, peer, dialled, agreed, now)
     }
 
     /// What a client has to sign, if anybody asks for it and it has none yet.
     fn give_nonce(&self, peer: &mut Peer) {
         let engine = self.engine.borrow();
         let is_needed = match peer.kind {
-            ConnectionKind::Leafnode => engine.leafs_need_nonce(),
+            kind if kind.is_leaf() => engine.leafs_need_nonce(),
             _ => engine.access().needs_nonce(),
         };
         if peer.nonce.is_empty() && is_needed {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::raw::{PATIENCE, TestServer, block_on, options};
 use crate::transports::Authority;
 
-fn named(name: &str, shards: usize) -> Options {
+pub(crate) fn named(name: &str, shards: usize) -> Options {
     Options {
         server_name: Some(name.into()),
         monitoring: Some(("127.0.0.1".into(), 0)),
@@ -23,7 +23,7 @@ fn named(name: &str, shards: usize) -> Options {
     }
 }
 
-fn hub(name: &str, shards: usize, listener: LeafnodeListener) -> TestServer {
+pub(crate) fn hub(name: &str, shards: usize, listener: LeafnodeListener) -> TestServer {
     let listener = LeafnodeListener {
         port: 0,
         ..listener
@@ -37,11 +37,11 @@ fn hub(name: &str, shards: usize, listener: LeafnodeListener) -> TestServer {
     })
 }
 
-fn leaf_port(hub: &TestServer) -> SocketAddr {
+pub(crate) fn leaf_port(hub: &TestServer) -> SocketAddr {
     hub.handle.addresses().leafnodes.expect("it listens")
 }
 
-fn spoke_options(name: &str, shards: usize, remotes: Vec<LeafnodeRemote>) -> Options {
+pub(crate) fn spoke_options(name: &str, shards: usize, remotes: Vec<LeafnodeRemote>) -> Options {
     Options {
         leafnodes: LeafnodeOptions {
             remotes,
@@ -52,15 +52,15 @@ fn spoke_options(name: &str, shards: usize, remotes: Vec<LeafnodeRemote>) -> Opt
     }
 }
 
-fn spoke(name: &str, shards: usize, remotes: Vec<LeafnodeRemote>) -> TestServer {
+pub(crate) fn spoke(name: &str, shards: usize, remotes: Vec<LeafnodeRemote>) -> TestServer {
     TestServer::with(spoke_options(name, shards, remotes))
 }
 
-fn remote(hub: &TestServer) -> LeafnodeRemote {
+pub(crate) fn remote(hub: &TestServer) -> LeafnodeRemote {
     LeafnodeRemote::new(leaf_port(hub).to_string())
 }
 
-fn leafz(server: &TestServer) -> Vec<Value> {
+pub(crate) fn leafz(server: &TestServer) -> Vec<Value> {
     let address = server.handle.addresses().monitoring.expect("it is on");
     let mut stream = TcpStream::connect(address).expect("it listens");
     let request = "GET /leafz?subs=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -78,7 +78,7 @@ fn leafz(server: &TestServer) -> Vec<Value> {
 
 /// Waits until something is so.
 #[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
     let began = std::time::Instant::now();
     while !is_so() {
         assert!(began.elapsed() < PATIENCE, "{what}");
@@ -99,14 +99,14 @@ fn until_wanted(server: &TestServer, filter: &str, leafs: usize) {
     });
 }
 
-async fn client(server: &TestServer) -> Client {
+pub(crate) async fn client(server: &TestServer) -> Client {
     let options = ConnectOptions::new(&format!("nats://{}", server.address()));
     let connected = Client::connect(&options.expect("an address")).await;
     connected.expect("it listens")
 }
 
 /// Both ways: publishes in order, requests, and requests that nobody answers.
-fn check_link(hub: &TestServer, spoke: &TestServer) {
+pub(crate) fn check_link(hub: &TestServer, spoke: &TestServer) {
     block_on(async {
         let (above, below) = (client(hub).await, client(spoke).await);
         for (from, to, server, topic) in

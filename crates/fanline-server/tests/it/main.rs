@@ -13,6 +13,7 @@ mod embedding;
 mod errors;
 mod jetstream;
 mod leaf;
+mod leaf_carried;
 mod lifecycle;
 #[cfg(target_os = "linux")]
 mod memory;

@@ -15,7 +15,7 @@ use crate::connection::interrupted;
 use crate::failure::Failure;
 use crate::monitor::{Monitor, MonitorArgs};
 use crate::values;
-use sample::{Row, Sample, View};
+use sample::{Paths, Row, Sample, View};
 use screen::{Key, Screen};
 
 /// Longer than this no answer is waited for.
@@ -118,13 +118,19 @@ impl TopArgs {
     }
 
     async fn sample(&self, monitor: &Monitor) -> Result<Sample, Failure> {
-        let mut path = format!("/connz?auth=1&limit={ASKED_MAX}");
+        let mut paths = Paths {
+            connections: format!("/connz?auth=1&limit={ASKED_MAX}"),
+            leafs: "/leafz".to_owned(),
+        };
         for (name, value) in [("acc", &self.account), ("user", &self.user)] {
             if let Some(value) = value {
-                path += &format!("&{name}={}", encode(value));
+                paths.connections += &format!("&{name}={}", encode(value));
             }
         }
-        Sample::take(monitor, &path).await
+        if let Some(account) = &self.account {
+            paths.leafs += &format!("?acc={}", encode(account));
+        }
+        Sample::take(monitor, &paths).await
     }
 
     fn print(&self, view: &View, sort: Sort) -> Result<(), Failure> {
@@ -188,6 +194,22 @@ fn to_json(view: &View) -> Value {
             "rates": row.rates,
         })
     });
+    let leafs = view.leafs.iter().map(|row| {
+        let leaf = &row.leaf;
+        json!({
+            "id": leaf.id,
+            "name": leaf.name,
+            "ip": leaf.ip,
+            "port": leaf.port,
+            "account": leaf.account,
+            "is_spoke": leaf.is_spoke,
+            "subscriptions": leaf.subscriptions,
+            "rtt": leaf.rtt,
+            "compression": leaf.compression,
+            "reconnects": leaf.reconnects,
+            "rates": row.rates,
+        })
+    });
     json!({
         "server": {
             "id": server.server_id,
@@ -202,5 +224,6 @@ fn to_json(view: &View) -> Value {
             "rates": view.rates,
         },
         "connections": connections.collect::<Vec<_>>(),
+        "leafnodes": leafs.collect::<Vec<_>>(),
     })
 }

@@ -61,25 +61,60 @@ pub(super) struct SlowConsumer {
     pub(super) subject: Option<String>,
 }
 
+/// A link to another server, as in `/leafz`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Leaf {
+    pub(super) id: u64,
+    pub(super) name: String,
+    pub(super) is_spoke: bool,
+    pub(super) account: String,
+    pub(super) ip: String,
+    pub(super) port: u16,
+    pub(super) rtt: String,
+    pub(super) subscriptions: u64,
+    pub(super) compression: String,
+    /// Only Fanline tells it.
+    pub(super) reconnects: u64,
+    pub(super) in_msgs: u64,
+    pub(super) out_msgs: u64,
+    pub(super) in_bytes: u64,
+    pub(super) out_bytes: u64,
+}
+
 /// All of it at one moment.
 pub(super) struct Sample {
     at: Instant,
     server: Server,
     connections: Vec<Connection>,
+    leafs: Vec<Leaf>,
+}
+
+/// Where it is told.
+pub(super) struct Paths {
+    pub(super) connections: String,
+    pub(super) leafs: String,
 }
 
 impl Sample {
-    pub(super) async fn take(monitor: &Monitor, connections: &str) -> Result<Self, Failure> {
+    pub(super) async fn take(monitor: &Monitor, paths: &Paths) -> Result<Self, Failure> {
         #[derive(Deserialize)]
         struct Connections {
             connections: Vec<Connection>,
         }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Leafs {
+            leafs: Vec<Leaf>,
+        }
         let server = monitor.get("/varz").await?;
-        let found: Connections = monitor.get(connections).await?;
+        let found: Connections = monitor.get(&paths.connections).await?;
+        let linked: Leafs = monitor.get(&paths.leafs).await?;
         Ok(Sample {
             at: Instant::now(),
             server,
             connections: found.connections,
+            leafs: linked.leafs,
         })
     }
 }
@@ -113,11 +148,18 @@ pub(super) struct Row {
     pub(super) rates: Rates,
 }
 
+/// A link and how fast it is.
+pub(super) struct LeafRow {
+    pub(super) leaf: Leaf,
+    pub(super) rates: Rates,
+}
+
 /// What happened between two samples.
 pub(super) struct View {
     pub(super) server: Server,
     pub(super) rates: Rates,
     pub(super) rows: Vec<Row>,
+    pub(super) leafs: Vec<LeafRow>,
 }
 
 impl View {
@@ -158,8 +200,22 @@ impl View {
             server: after.server.clone(),
             rates: Rates::between(of(&before.server), of(&after.server), seconds),
             rows: rows.collect(),
+            leafs: leaf_rows(&before.leafs, &after.leafs, seconds),
         }
     }
+}
+
+fn leaf_rows(before: &[Leaf], after: &[Leaf], seconds: f64) -> Vec<LeafRow> {
+    let counts = |leaf: &Leaf| [leaf.in_msgs, leaf.out_msgs, leaf.in_bytes, leaf.out_bytes];
+    let rows = after.iter().map(|leaf| {
+        let earlier = before.iter().find(|earlier| earlier.id == leaf.id);
+        let earlier = earlier.map(counts).unwrap_or_default();
+        LeafRow {
+            leaf: leaf.clone(),
+            rates: Rates::between(earlier, counts(leaf), seconds),
+        }
+    });
+    rows.collect()
 }
 
 #[cfg(test)]
@@ -183,6 +239,11 @@ mod tests {
                 ..Server::default()
             },
             connections,
+            leafs: vec![Leaf {
+                id: 7,
+                out_bytes: in_msgs * 10,
+                ..Leaf::default()
+            }],
         };
         let before = sample(0, 100, vec![connection(1, 10), connection(2, 90)]);
         let after = sample(2, 140, vec![connection(1, 30), connection(3, 8)]);
@@ -190,6 +251,7 @@ mod tests {
         assert_eq!(view.rates.in_msgs, 20.0);
         let rates: Vec<f64> = view.rows.iter().map(|row| row.rates.in_msgs).collect();
         assert_eq!(rates, [10.0, 4.0]);
+        assert_eq!(view.leafs[0].rates.out_bytes, 200.0);
         assert_eq!(
             View::between(&after, &before).rates.in_msgs,
             0.0,

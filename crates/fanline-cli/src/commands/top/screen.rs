@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::Sort;
-use super::sample::{Row, View};
+use super::sample::{LeafRow, Row, View};
 use crate::failure::Failure;
 use crate::show;
 use crate::table::Table;
@@ -132,6 +132,10 @@ pub(super) fn lines(view: &View, sort: Sort) -> Vec<String> {
         ),
         String::new(),
     ];
+    if !view.leafs.is_empty() {
+        lines.extend(leaf_lines(&view.leafs));
+        lines.push(String::new());
+    }
     let mut table = Table::new([
         ">cid", "name", "address", "user", ">subs", ">pending", ">in/s", ">out/s", ">in B/s",
         ">out B/s", ">rtt", ">idle", "slow",
@@ -141,6 +145,44 @@ pub(super) fn lines(view: &View, sort: Sort) -> Vec<String> {
     }
     lines.extend(table.lines());
     lines
+}
+
+/// The links to other servers, which come first: there are few, and much goes over each.
+fn leaf_lines(leafs: &[LeafRow]) -> Vec<String> {
+    let mut table = Table::new([
+        ">leaf",
+        "name",
+        "address",
+        "account",
+        "is",
+        ">subs",
+        ">in/s",
+        ">out/s",
+        ">in B/s",
+        ">out B/s",
+        ">rtt",
+        ">reconnects",
+        "compression",
+    ]);
+    for LeafRow { leaf, rates } in leafs {
+        table.row([
+            leaf.id.to_string(),
+            plain(&leaf.name),
+            format!("{}:{}", leaf.ip, leaf.port),
+            plain(&leaf.account),
+            // What the other one is to this server.
+            if leaf.is_spoke { "hub" } else { "spoke" }.to_owned(),
+            show::count(leaf.subscriptions),
+            rate(rates.in_msgs),
+            rate(rates.out_msgs),
+            byte_rate(rates.in_bytes),
+            byte_rate(rates.out_bytes),
+            leaf.rtt.clone(),
+            show::count(leaf.reconnects),
+            plain(&leaf.compression),
+        ]);
+    }
+    table.lines()
 }
 
 fn cells(row: &Row) -> [String; 13] {

@@ -144,7 +144,9 @@ fn reaches(
     let leaf = session.leaf.as_ref();
     from != Some(id)
         && session.ending.is_none()
-        && leaf.is_some_and(|leaf| leaf.rules.is_empty() || leaf.rules.may_give(topic, queue))
+        && leaf.is_some_and(|leaf| {
+            !leaf.is_held() && (leaf.rules.is_empty() || leaf.rules.may_give(topic, queue))
+        })
 }
 
 /// Takes note of a leaf; returns where it is among those picked.

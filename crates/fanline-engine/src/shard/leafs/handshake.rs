@@ -8,8 +8,8 @@ use super::super::session::{Peer, SessionId};
 use super::Seat;
 use crate::access::{Access, AccountId, Decision, Grant};
 use crate::leaf::{
-    Dialled, InfoTold, Leaf, LeafConnect, LeafError, LeafInfo, LeafListener, PROTOCOL, Phase,
-    RETRY_AFTER_CLASH, RETRY_AFTER_VERSION, Side, Welcome,
+    Agreed, Dialled, InfoTold, Leaf, LeafCompression, LeafConnect, LeafError, LeafInfo,
+    LeafListener, PROTOCOL, Phase, RETRY_AFTER_CLASH, RETRY_AFTER_VERSION, Side, Welcome,
 };
 use crate::nats::error::{ClientError, CloseReason};
 
@@ -22,13 +22,14 @@ impl Shard {
         cid: u64,
         peer: Peer,
         dialled: Option<Dialled>,
+        agreed: Agreed,
         now: Duration,
     ) -> SessionId {
         let is_greeted = peer.is_greeted;
-        let id = self.insert_session(cid, peer, true, now);
+        let id = self.insert_session(cid, peer, true, agreed.greeted_at.unwrap_or(now));
         let side = dialled.map_or(Side::Listening, |dialled| Side::Dialling(dialled.into()));
         let is_dialled = matches!(side, Side::Dialling(_));
-        self.sessions[id.index()].leaf = Some(Box::new(Leaf::new(side)));
+        self.sessions[id.index()].leaf = Some(Box::new(Leaf::new(side, agreed.compressed)));
         if is_dialled {
             self.answer_hub(id);
         } else if !is_greeted {
@@ -53,6 +54,11 @@ impl Shard {
     /// Whether leafs are told a nonce to be signed.
     pub fn leafs_need_nonce(&self) -> bool {
         self.leaf_access().needs_nonce()
+    }
+
+    /// Whether links that come here are compressed.
+    pub fn leaf_compression(&self) -> LeafCompression {
+        self.leaf_listener().compression.clone()
     }
 
     fn leaf_listener(&self) -> Arc<LeafListener> {
@@ -99,7 +105,7 @@ impl Shard {
             jetstream: self.info.jetstream,
             deny_pub: remote.deny_imports.clone(),
             isolate: remote.requests_isolation,
-            compress_mode: "off".into(),
+            compress_mode: leaf.compression(None).into(),
             remote_account: account.clone(),
             protocol: PROTOCOL,
             ..LeafConnect::default()
@@ -370,7 +376,11 @@ impl Shard {
             self.rearm(id, ping_at);
             let random = &mut self.random;
             let seat = self.leafs.seats.entry(account);
-            seat.or_insert_with(|| Seat::new(random)).ready.push(id);
+            let seat = seat.or_insert_with(|| Seat::new(random));
+            seat.ready.push(id);
+            if let Some(leaf) = &mut self.sessions[id.index()].leaf {
+                leaf.reconnects = seat.note_known(leaf.known_as());
+            }
             self.routers.of(account).watch(true);
             let name = self.account_name(account);
             let line = format!("Leafnode connection created for account: {name}");

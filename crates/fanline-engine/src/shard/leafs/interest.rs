@@ -3,8 +3,8 @@
 use super::super::session::SessionId;
 use super::super::{Shard, announce};
 use crate::access::AccountId;
-use crate::leaf::{Key, LOOPS, LeafError, RETRY_AFTER_CLASH, write_interest};
-use crate::nats::error::{ClientError, CloseReason};
+use crate::leaf::{Key, LOOPS, LeafError, write_interest};
+use crate::nats::error::ClientError;
 use crate::router::{LEAFS, SubId};
 use crate::topic::Filter;
 
@@ -17,25 +17,11 @@ impl Shard {
         let Ok(parsed) = Filter::parse(filter) else {
             return self.complain(id, &LeafError::InvalidSubscription);
         };
-        let session = &mut self.sessions[id.index()];
+        let session = &self.sessions[id.index()];
         let account = session.account;
-        let Some(leaf) = &mut session.leaf else {
-            return;
-        };
-        let own_loop = self.leafs.seats.get(&account).map(|seat| &*seat.own_loop);
-        // Either what is said here comes back, or another link leads to the same server: then this link closes
-        // the circle, and what it says is not passed on, lest the older one be cut as well.
-        if own_loop == Some(filter)
-            || (filter.starts_with(LOOPS)
-                && self
-                    .leafs
-                    .is_wanted_by_another(account, filter, id, &self.subs))
-        {
-            leaf.retry_after = Some(RETRY_AFTER_CLASH);
-            let error = LeafError::Loop(self.account_name(account));
-            return self.refuse_leaf(id, &error, CloseReason::ProtocolViolation);
-        }
-        if !leaf.rules.may_be_wanted(filter, queue) {
+        let leaf = session.leaf.as_ref();
+        let may_be = leaf.is_some_and(|leaf| leaf.rules.may_be_wanted(filter, queue));
+        if !may_be || (filter.starts_with(LOOPS) && !self.leads_on(id, filter)) {
             return;
         }
         let key = Key::new(filter, queue);
@@ -47,6 +33,7 @@ impl Shard {
             }
             return;
         }
+        let session = &self.sessions[id.index()];
         let max = self.config.limits.subscriptions_max.unwrap_or(usize::MAX);
         if session.subscriptions >= max {
             return self.send_error(id, &ClientError::SubscriptionsExceeded);
@@ -62,6 +49,9 @@ impl Shard {
 
     /// A leaf wants a filter no more.
     pub(super) fn leaf_wants_no_more(&mut self, id: SessionId, filter: &[u8], queue: &[u8]) {
+        if filter.starts_with(LOOPS) && self.leads_no_more(id, filter) {
+            return;
+        }
         let key = Key::new(filter, queue);
         if let Some(sub) = self.subs.find(id.0, key.as_bytes()) {
             self.drop_leaf_subscription(sub);
@@ -84,6 +74,9 @@ impl Shard {
         (self.leafs.routers[account]).unsubscribe(&mut self.subs, id, |_, _, _| {});
         self.bridging.requests.note_unsubscribed(self.pending.now);
         self.note_leafs(account, &filter, &queue);
+        if filter.starts_with(LOOPS) {
+            self.look_again_at_circles(account);
+        }
     }
 
     /// Tells everybody what the leafs together want under a filter now.

@@ -5,12 +5,14 @@
 //! of one more shard ([`LEAFS`](crate::router::LEAFS)), so that a message is handed here once. Who among the
 //! leafs gets it is found by routers of their own.
 
+mod circles;
 mod deliver;
 mod handshake;
 mod interest;
 mod receive;
 mod status;
 
+pub(super) use circles::Circle;
 pub(super) use status::ended;
 #[cfg(test)]
 mod tests;
@@ -22,10 +24,13 @@ use super::{Random, Shard};
 use crate::access::AccountId;
 use crate::leaf::{LOOPS, LeafError};
 use crate::nats::error::CloseReason;
-use crate::router::{RouteMemo, Router, Routers, Subscriptions};
+use crate::router::{RouteMemo, Router, Routers};
 
 /// How many letters and digits tell the subjects apart by which loops are found.
 const LOOP_CHARS: usize = 22;
+
+/// So many links of an account are known again when they come back. Of others it is not counted how often.
+const KNOWN_MAX: usize = 1024;
 
 /// All that a shard knows of leafs.
 #[derive(Default)]
@@ -50,6 +55,8 @@ struct Seat {
     ready: Vec<SessionId>,
     /// Where the last message went.
     memo: RouteMemo,
+    /// How often each link was there.
+    known: HashMap<String, u64>,
 }
 
 /// A leaf that gets the message at hand.
@@ -70,22 +77,18 @@ impl Seat {
             own_loop,
             ready: Vec::new(),
             memo: RouteMemo::default(),
+            known: HashMap::new(),
         }
     }
-}
 
-impl Leafs {
-    /// Whether another link than this one is told to want a filter.
-    fn is_wanted_by_another(
-        &self,
-        account: AccountId,
-        filter: &[u8],
-        id: SessionId,
-        subs: &Subscriptions,
-    ) -> bool {
-        let members = self.routers.get(account);
-        let members = members.map_or(&[][..], |router| router.members(filter, b""));
-        members.iter().any(|sub| subs.get(*sub).session() != id.0)
+    /// Takes note of a link that is there; tells how often it was before.
+    fn note_known(&mut self, link: String) -> u64 {
+        if self.known.len() >= KNOWN_MAX && !self.known.contains_key(&link) {
+            return 0;
+        }
+        let times = self.known.entry(link).or_default();
+        *times += 1;
+        *times - 1
     }
 }
 

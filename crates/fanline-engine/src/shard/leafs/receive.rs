@@ -28,6 +28,7 @@ impl Shard {
     ) -> Receipt {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
+        let rtt_before = self.sessions[id.index()].rtt;
         self.begin_batch();
         self.pending.now = now;
         self.sessions[id.index()].active_at = now;
@@ -64,6 +65,7 @@ impl Shard {
         }
         self.tell_leafs();
         receipt.produced_bytes = self.pending.produced_bytes;
+        receipt.was_measured = self.sessions[id.index()].rtt != rtt_before;
         if let Some((congested, _)) = self.pending.congested {
             self.sessions[id.index()].stalls += 1;
             receipt.congested = Some(congested);
@@ -135,6 +137,9 @@ impl Shard {
         session.in_msgs += 1;
         session.in_bytes += publish.payload_bytes() as u64;
         let (account, memo) = (session.account, session.memo);
+        if session.leaf.as_ref().is_some_and(|leaf| leaf.is_held()) {
+            return;
+        }
         // What the memo holds was allowed when it came for the first time.
         if let Some(leaf) = &session.leaf
             && !leaf.rules.is_empty()

@@ -2,8 +2,10 @@
 
 use super::super::Shard;
 use super::super::session::{Session, SessionId};
+use crate::access::ConnectionKind;
 use crate::leaf::{LeafEnded, LeafStatus};
 use crate::router::Router;
+use crate::s2::Level;
 
 impl Shard {
     /// The links over which messages cross. The list of what they want is there only if asked for.
@@ -43,6 +45,23 @@ impl Shard {
             subscriptions: session.subscriptions,
             subscriptions_list,
             remote: leaf.remote().map(|remote| remote.id),
+            compression: leaf.compression(session.rtt),
+            reconnects: leaf.reconnects,
+            websocket: session.peer.kind == ConnectionKind::LeafnodeWebSocket,
+        })
+    }
+
+    /// How what is written over a link is compressed now; `None` when it is not.
+    pub fn leaf_level(&self, id: SessionId) -> Option<Level> {
+        let session = self.sessions.get(id.index())?;
+        session.leaf.as_ref()?.level(session.rtt)
+    }
+
+    /// Whether messages cross a link.
+    pub fn is_linked(&self, id: SessionId) -> bool {
+        let session = self.sessions.get(id.index());
+        session.is_some_and(|session| {
+            session.ending.is_none() && session.leaf.as_ref().is_some_and(|leaf| leaf.is_ready())
         })
     }
 

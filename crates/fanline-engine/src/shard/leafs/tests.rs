@@ -6,7 +6,7 @@ use super::super::tests::{Client, World};
 use crate::access::{
     Access, AccessConfig, Account, Allowed, Auth, ConnectionKind, Permissions, User,
 };
-use crate::leaf::{Dialled, LeafCredentials, LeafInfo, LeafListener, LeafRemote};
+use crate::leaf::{Agreed, Dialled, LeafCredentials, LeafInfo, LeafListener, LeafRemote};
 use crate::limits::Limits;
 use crate::nats::error::CloseReason;
 
@@ -221,6 +221,8 @@ fn loops_are_found() {
     let said = world.read(leaf);
     let own = said.lines().find_map(|line| line.strip_prefix("LS+ $LDS."));
     world.say(leaf, &format!("LS+ $LDS.{}\r\n", own.unwrap()));
+    assert_eq!(world.read(leaf), "");
+    world.shards[0].handle_timeout(Duration::from_millis(1100));
     let said = world.read(leaf);
     assert!(
         said.contains("-ERR 'Loop detected for leafnode account=\"$G\". Delaying attempt to reconnect for 30s'"),
@@ -407,7 +409,7 @@ impl World {
         };
         self.shards[0].info.headers = true;
         let cid = self.shards[0].sessions.len() as u64 + 100;
-        self.shards[0].open_leaf(cid, peer, dialled, Duration::ZERO)
+        self.shards[0].open_leaf(cid, peer, dialled, Agreed::default(), Duration::ZERO)
     }
 }
 
@@ -420,8 +422,39 @@ fn a_second_way_to_the_same_server_is_a_loop() {
     // Again by the same way says nothing new.
     world.say(one, "LS+ $LDS.x\r\n");
     assert_eq!(world.read(one), "");
-    world.say(two, "LS+ $LDS.x\r\n");
+    world.say(two, "LS+ $LDS.x\r\nLS+ a\r\n");
+    // Nothing crosses it, and others may cut the circle first.
+    world.say(two, "LMSG b 2\r\nhi\r\n");
+    world.say(one, "LS+ b\r\nLMSG a 2\r\nhi\r\n");
+    assert_eq!(world.read(two), "LS+ b\r\n");
+    assert_eq!(world.read(one), "LS+ a\r\n");
+    world.shards[0].handle_timeout(Duration::from_millis(1100));
     let said = world.read(two);
     assert!(said.contains("-ERR 'Loop detected"), "{said}");
+    let said = world.read(one);
+    assert!(
+        said.contains("LS- a\r\n") && !said.contains("-ERR"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_circle_that_was_cut_elsewhere_is_open() {
+    let mut world = World::new(1);
+    let [one, two] = ["one", "two"].map(|name| quiet_leaf(&mut world, name));
+    world.say(one, "LS+ $LDS.x\r\nLS+ a\r\n");
+    world.read(two);
+    world.say(two, "LS+ $LDS.x\r\nLS+ $LDS.y\r\n");
     assert_eq!(world.read(one), "");
+    // The way by the first link is gone: the second is the only one.
+    world.say(one, "LS- $LDS.x\r\n");
+    let said = world.read(one);
+    assert!(
+        said.contains("LS+ $LDS.x\r\n") && said.contains("LS+ $LDS.y\r\n"),
+        "{said}"
+    );
+    world.say(two, "LMSG a 2\r\nhi\r\n");
+    assert!(world.read(one).ends_with("LMSG a 2\r\nhi\r\n"));
+    world.shards[0].handle_timeout(Duration::from_millis(1100));
+    assert!(!world.read(two).contains("-ERR"));
 }

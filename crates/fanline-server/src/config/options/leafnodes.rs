@@ -11,7 +11,9 @@ use crate::config::table::Kind::{
 };
 use crate::config::table::{Entry, within, works};
 use crate::config::value::Value;
-use crate::{LeafnodeListener, LeafnodeRemote, LeafnodeUser};
+use crate::{LeafCompression, LeafnodeListener, LeafnodeRemote, LeafnodeUser};
+
+const COMPRESSIONS: &str = "`off`, `accept`, `s2_auto`, `s2_fast`, `s2_better`, `s2_best`";
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -73,9 +75,14 @@ pub(super) const OPTIONS: &[Entry] = &[
         .help("They are told none."),
     within("leafnodes.min_version", Text).help("The oldest version that may come."),
     within("leafnodes.compression", Any)
-        .default("off")
-        .limit("`off`, `accept`")
-        .help("Links are not compressed."),
+        .default("s2_auto")
+        .limit(COMPRESSIONS)
+        .help("Whether links are compressed, or `{ mode, rtt_thresholds }`: for `s2_auto` the round trips up to which not at all, fast, better. `accept` does as the other side wants."),
+    within("leafnodes.compression.mode", Text).limit(COMPRESSIONS).help("The same."),
+    within("leafnodes.compression.rtt_thresholds", Texts)
+        .alias(&["thresholds", "rtts"])
+        .default("10ms, 50ms, 100ms")
+        .help("Of `s2_auto`."),
     within("leafnodes.reconnect", Duration)
         .alias(&["reconnect_delay", "reconnect_interval"])
         .default("1s")
@@ -104,7 +111,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .reloads()
     .help("Servers to attach to."),
-    within("leafnodes.remotes.url", Text).help("`nats-leaf://user:password@host:7422` or shorter."),
+    within("leafnodes.remotes.url", Text).help("`nats-leaf://user:password@host:7422` or shorter, or `wss://host:443`."),
     within("leafnodes.remotes.urls", Texts).help("Several of one cluster; one is used at a time."),
     within("leafnodes.remotes.account", Text)
         .alias(&["local"])
@@ -134,14 +141,20 @@ pub(super) const OPTIONS: &[Entry] = &[
         .help("Addresses are tried in their order."),
     within("leafnodes.remotes.ws_compression", Bool)
         .alias(&["websocket_compression"])
-        .help("Not supported."),
+        .default("false")
+        .help("Over WebSocket, its own compression is asked for; it then takes the place of the other."),
     within("leafnodes.remotes.ws_no_masking", Bool)
         .alias(&["websocket_no_masking"])
-        .help("Not supported."),
+        .default("false")
+        .help("Over WebSocket, what is sent goes unmasked if the other side agrees."),
     within("leafnodes.remotes.compression", Any)
-        .default("off")
-        .limit("`off`, `accept`")
-        .help("The link is not compressed."),
+        .default("s2_auto")
+        .limit(COMPRESSIONS)
+        .help("Whether the link is compressed; as of the listener."),
+    within("leafnodes.remotes.compression.mode", Text).limit(COMPRESSIONS).help("The same."),
+    within("leafnodes.remotes.compression.rtt_thresholds", Texts)
+        .alias(&["thresholds", "rtts"])
+        .help("Of `s2_auto`."),
     within("leafnodes.remotes.first_info_timeout", Duration)
         .default("1s")
         .help("How long the other server's first word may take."),
@@ -190,7 +203,7 @@ fn read_listener(
         "advertise" => listener.advertise = field.some_text()?,
         "no_advertise" => listener.no_advertise = field.boolean()?,
         "min_version" => listener.min_version = field.some_text()?,
-        "compression" => uncompressed(field)?,
+        "compression" => listener.compression = compression(field)?,
         "isolate_leafnode_interest" | "isolate" => listener.isolates = field.boolean()?,
         key @ ("write_deadline" | "write_timeout") => return Err(unsupported(field, key)),
         _ => {}
@@ -205,20 +218,60 @@ fn unsupported(field: &Given<'_>, key: &str) -> crate::config::Fault {
     ))
 }
 
-fn uncompressed(field: &Given<'_>) -> Read<()> {
-    let is_off = match &field.node.value {
-        Value::Bool(is_on) => !is_on,
-        Value::Text(mode) => ["off", "accept", "disabled"]
-            .iter()
-            .any(|off| mode.eq_ignore_ascii_case(off)),
-        _ => false,
-    };
-    match is_off {
-        true => Ok(()),
-        false => Err(field.fault(
-            "compression: compressed leaf links are not supported by Fanline yet; without it, \
-             or with `off`, both sides do without",
-        )),
+fn compression(field: &Given<'_>) -> Read<LeafCompression> {
+    match &field.node.value {
+        Value::Bool(true) => Ok(LeafCompression::default()),
+        Value::Bool(false) => Ok(LeafCompression::Off),
+        Value::Map(_) => {
+            let (mut mode, mut thresholds) = (LeafCompression::default(), None);
+            for part in field.fields()? {
+                match part.key.to_ascii_lowercase().as_str() {
+                    "mode" => mode = compression(&part)?,
+                    "rtt_thresholds" | "thresholds" | "rtts" => {
+                        thresholds = Some(rtt_thresholds(&part)?);
+                    }
+                    _ => {}
+                }
+            }
+            Ok(match (mode, thresholds) {
+                (LeafCompression::Auto(_), Some(given)) if !given.is_empty() => {
+                    LeafCompression::Auto(given)
+                }
+                (mode, _) => mode,
+            })
+        }
+        _ => {
+            let name = field.text()?;
+            LeafCompression::parse(name)
+                .ok_or_else(|| field.fault(format!("unsupported compression mode {name:?}")))
+        }
+    }
+}
+
+/// A threshold of nothing passes over what it would be for.
+fn rtt_thresholds(field: &Given<'_>) -> Read<Vec<std::time::Duration>> {
+    let given: Read<Vec<_>> = field.items()?.iter().map(Given::duration).collect();
+    let given = given?;
+    let set: Vec<_> = given.iter().filter(|time| !time.is_zero()).collect();
+    if set.is_empty() && !given.is_empty() {
+        return Err(field.fault("compression mode \"s2_auto\" requires at least one RTT threshold"));
+    }
+    match set.is_sorted() {
+        true => Ok(given),
+        false => Err(field.fault(format!(
+            "RTT threshold values {given:?} should be in ascending order"
+        ))),
+    }
+}
+
+/// As a configuration says it.
+fn show_compression(compression: &LeafCompression) -> Json {
+    match compression {
+        LeafCompression::Auto(thresholds) if *compression != LeafCompression::default() => {
+            let texts: Vec<Json> = thresholds.iter().map(|time| duration_text(*time)).collect();
+            json!({ "mode": compression.name(), "rtt_thresholds": texts })
+        }
+        other => other.name().into(),
     }
 }
 
@@ -283,7 +336,13 @@ fn read_remote(given: &Given<'_>) -> Read<LeafnodeRemote> {
             "deny_imports" | "deny_import" => remote.deny_imports = field.texts()?,
             "deny_exports" | "deny_export" => remote.deny_exports = field.texts()?,
             "no_randomize" => remote.no_randomize = field.boolean()?,
-            "compression" => uncompressed(&field)?,
+            "compression" => remote.compression = compression(&field)?,
+            "ws_compression" | "websocket_compression" => {
+                remote.websocket_compression = field.boolean()?;
+            }
+            "ws_no_masking" | "websocket_no_masking" => {
+                remote.websocket_no_masking = field.boolean()?;
+            }
             "first_info_timeout" => remote.first_info_timeout = field.duration()?,
             "isolate_leafnode_interest" | "isolate" => remote.isolates = field.boolean()?,
             "request_isolation" => remote.requests_isolation = field.boolean()?,
@@ -328,6 +387,7 @@ fn show(leafnodes: &crate::LeafnodeOptions) -> Json {
         "authorization": { "users": users, "account": listener.account },
         "min_version": listener.min_version,
         "isolate_leafnode_interest": listener.isolates,
+        "compression": show_compression(&listener.compression),
         "reconnect": duration_text(leafnodes.reconnect),
         "dial_timeout": duration_text(leafnodes.dial_timeout),
     })
@@ -349,5 +409,8 @@ fn show_remote(remote: &LeafnodeRemote) -> Json {
         "request_isolation": remote.requests_isolation,
         "disabled": remote.is_disabled,
         "ignore_discovered_servers": remote.ignore_discovered_servers,
+        "compression": show_compression(&remote.compression),
+        "ws_compression": remote.websocket_compression,
+        "ws_no_masking": remote.websocket_no_masking,
     })
 }

@@ -3,7 +3,7 @@
 use fanline_engine::ConnectionStatus;
 use serde_json::{Value, json};
 
-use super::super::Monitor;
+use super::super::{Monitor, kind_name};
 use crate::shell::Closed;
 
 /// What happened to a connection.
@@ -11,6 +11,8 @@ use crate::shell::Closed;
 pub(crate) enum ConnectionEvent {
     /// It was let in.
     Connected(Box<ConnectionStatus>),
+    /// It is another server's, and messages cross it.
+    Linked(Box<ConnectionStatus>),
     /// It is gone.
     Gone(Box<Closed>),
     /// It is gone, and was never let in.
@@ -20,7 +22,7 @@ pub(crate) enum ConnectionEvent {
 impl ConnectionEvent {
     pub(super) fn status(&self) -> &ConnectionStatus {
         match self {
-            ConnectionEvent::Connected(status) => status,
+            ConnectionEvent::Connected(status) | ConnectionEvent::Linked(status) => status,
             ConnectionEvent::Gone(closed) | ConnectionEvent::Refused(closed) => &closed.status,
         }
     }
@@ -28,7 +30,7 @@ impl ConnectionEvent {
     /// The word in the event's type.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            ConnectionEvent::Connected(_) => "client_connect",
+            ConnectionEvent::Connected(_) | ConnectionEvent::Linked(_) => "client_connect",
             ConnectionEvent::Gone(_) | ConnectionEvent::Refused(_) => "client_disconnect",
         }
     }
@@ -38,7 +40,7 @@ impl ConnectionEvent {
         let status = self.status();
         event["client"] = client(monitor, status);
         let closed = match self {
-            ConnectionEvent::Connected(_) => None,
+            ConnectionEvent::Connected(_) | ConnectionEvent::Linked(_) => None,
             ConnectionEvent::Gone(closed) | ConnectionEvent::Refused(closed) => Some(closed),
         };
         if let Some(closed) = closed {
@@ -59,9 +61,11 @@ fn client(monitor: &Monitor, status: &ConnectionStatus) -> Value {
         "id": status.cid,
         "acc": account,
         "name_tag": account,
-        "kind": "Client",
-        "client_type": "nats",
+        "kind": kind_name(status.kind),
     });
+    if !status.kind.is_leaf() {
+        client["client_type"] = "nats".into();
+    }
     for (name, value) in [
         ("user", &status.user),
         ("name", &status.name),

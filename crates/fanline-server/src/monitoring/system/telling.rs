@@ -43,11 +43,18 @@ impl System {
         let monitor = &self.monitor;
         let mut changed = BTreeSet::new();
         for event in batch.drain(..) {
+            let account = monitor.account_name(event.status().account);
+            if let ConnectionEvent::Linked(_) = event {
+                self.tell_linked(&account).await?;
+                changed.insert(account);
+                continue;
+            }
             let mut body = self.envelope.event(monitor, event.kind());
             event.describe(monitor, &mut body);
-            let account = monitor.account_name(event.status().account);
             let subject = match event {
-                ConnectionEvent::Connected(_) => format!("$SYS.ACCOUNT.{account}.CONNECT"),
+                ConnectionEvent::Connected(_) | ConnectionEvent::Linked(_) => {
+                    format!("$SYS.ACCOUNT.{account}.CONNECT")
+                }
                 ConnectionEvent::Gone(_) => format!("$SYS.ACCOUNT.{account}.DISCONNECT"),
                 // It was in no account.
                 ConnectionEvent::Refused(_) => {
@@ -65,6 +72,14 @@ impl System {
         }
     }
 
+    /// Tells that another server is attached. nats-server tells the same to its gateways only.
+    async fn tell_linked(&self, account: &str) -> Result<(), Gone> {
+        let subject = format!("$SYS.ACCOUNT.{account}.LEAFNODE.CONNECT");
+        let server = self.envelope.server(&self.monitor);
+        let body = json!({ "server": server, "acc": account });
+        self.say(&subject, &body).await
+    }
+
     /// Tells how many connections these accounts have; `None` is all that have any.
     async fn tell_connections(&self, of: Option<&BTreeSet<String>>) -> Result<(), Gone> {
         // A shard that is busy is asked again the next time.
@@ -75,7 +90,7 @@ impl System {
             };
             let is_told = match of {
                 Some(changed) => changed.contains(&account),
-                None => counts["conns"].as_u64() > Some(0),
+                None => counts["total_conns"].as_u64() > Some(0),
             };
             if is_told {
                 let event = self.connections_event(counts);

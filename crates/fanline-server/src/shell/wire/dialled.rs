@@ -1,79 +1,161 @@
-//! What happens on a connection to a hub before its session begins: INFO and TLS, whichever comes first.
+//! What happens on a connection to a hub before its session begins: TLS, WebSocket, INFO and what is agreed on
+//! then.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use fanline_engine::leaf::{LEAF_LINE_BYTES_MAX, LeafInfo};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use fanline_engine::leaf::{Agreed, Compressed, LEAF_LINE_BYTES_MAX, LeafInfo};
+use fanline_engine::s2::Level;
+use fanline_engine::websocket::{Answered, Asking, Compression, MESSAGE_BYTES_MAX};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::super::Shell;
 use super::super::connection::prepare_tcp;
+use super::frames::Frames;
 use super::opening::NotOpened;
-use super::{Layers, Socket, Wire};
-use crate::client::ServerAddress;
-use crate::leaf::{Hub, shake_hands};
+use super::packed::Packed;
+use super::{Socket, Wire};
+use crate::identity::random_u64;
+use crate::leaf::{Hub, LeafAddress, shake_hands};
 
 /// What is read at once of what the hub says first.
 const INFO_READ_BYTES: usize = 8 * 1024;
 
-/// Brings a connection to a hub to where its session begins; tells what the hub has said.
+/// Brings a connection to a hub to where its session begins; tells what the hub has said, and what was agreed on.
 pub(in crate::shell) async fn open_dialled(
     shell: &Rc<Shell>,
     stream: std::net::TcpStream,
     hub: &Hub,
-    address: &ServerAddress,
-) -> Result<(Wire, LeafInfo), NotOpened> {
+    address: &LeafAddress,
+) -> Result<(Wire, LeafInfo, Agreed), NotOpened> {
     prepare_tcp(&stream)?;
-    let mut socket = Socket::Tcp(TcpStream::from_std(stream)?);
-    let is_first = hub.begins_with_tls();
-    if is_first {
-        socket = encrypt(socket, hub, address).await?;
+    let mut wire = Wire {
+        socket: Socket::Tcp(TcpStream::from_std(stream)?),
+        room: Rc::clone(&shell.room),
+        layers: RefCell::default(),
+    };
+    let time = hub.options.first_info_timeout;
+    if let Some(path) = &address.websocket_path {
+        if hub.wants_tls(address) {
+            wire.encrypt(hub, address).await?;
+        }
+        let asked = timeout(time, wire.upgrade(hub, address, path)).await;
+        asked.map_err(|_| NotOpened::Late("the upgrade to WebSocket"))??;
+    } else if hub.begins_with_tls() {
+        wire.encrypt(hub, address).await?;
     }
-    let said = timeout(hub.options.first_info_timeout, read_info(&socket)).await;
-    let (info, early) = said.map_err(|_| NotOpened::Late("the first INFO"))??;
+    let said = timeout(time, wire.read_info()).await;
+    let info = said.map_err(|_| NotOpened::Late("the first INFO"))??;
     if !info.is_of_leaf_port() {
         return Err(NotOpened::Refused("attempted to connect to wrong port"));
     }
-    if !is_first && (info.tls_required || hub.wants_tls(address)) {
-        socket = encrypt(socket, hub, address).await?;
+    let is_clear = matches!(wire.socket, Socket::Tcp(_)) && address.websocket_path.is_none();
+    if is_clear && (info.tls_required || hub.wants_tls(address)) {
+        wire.encrypt(hub, address).await?;
     }
-    let wire = Wire {
-        socket,
-        room: Rc::clone(&shell.room),
-        layers: RefCell::new(Layers {
-            early,
-            ..Layers::default()
-        }),
-    };
-    Ok((wire, info))
+    let agreed = timeout(time, wire.agree_on_compression(shell, hub, &info)).await;
+    let (again, agreed) = agreed.map_err(|_| NotOpened::Late("the compressed INFO"))??;
+    Ok((wire, again.unwrap_or(info), agreed))
 }
 
-async fn encrypt(socket: Socket, hub: &Hub, address: &ServerAddress) -> Result<Socket, NotOpened> {
-    let Socket::Tcp(stream) = socket else {
-        return Ok(socket);
-    };
-    let stream = shake_hands(hub, address, stream).await;
-    let stream = stream.map_err(NotOpened::Tls)?;
-    Ok(Socket::Tls(RefCell::new(Box::new(stream))))
-}
+impl Wire {
+    async fn encrypt(&mut self, hub: &Hub, address: &LeafAddress) -> Result<(), NotOpened> {
+        let nowhere = Socket::Pipe(RefCell::new(tokio::io::duplex(1).0));
+        let Socket::Tcp(stream) = std::mem::replace(&mut self.socket, nowhere) else {
+            return Err(NotOpened::Refused("it is encrypted already"));
+        };
+        let stream = shake_hands(hub, address, stream).await;
+        self.socket = Socket::Tls(RefCell::new(Box::new(stream.map_err(NotOpened::Tls)?)));
+        Ok(())
+    }
 
-/// The first line, which has to be INFO, and what came behind it.
-async fn read_info(socket: &Socket) -> Result<(LeafInfo, Vec<u8>), NotOpened> {
-    let mut bytes = Vec::new();
-    loop {
-        if let Some(end) = bytes.iter().position(|b| *b == b'\n') {
-            let rest = bytes.split_off(end + 1);
-            let json = bytes.strip_prefix(b"INFO ").map(<[u8]>::trim_ascii);
-            let info = json.and_then(LeafInfo::parse);
-            let info = info.ok_or(NotOpened::Refused("its first line is no INFO"))?;
-            return Ok((info, rest));
+    /// Asks for WebSocket; what comes from now on are frames.
+    async fn upgrade(
+        &mut self,
+        hub: &Hub,
+        address: &LeafAddress,
+        path: &str,
+    ) -> Result<(), NotOpened> {
+        let key: [u8; 16] = std::array::from_fn(|_| random_u64().to_le_bytes()[0]);
+        let asking = Asking {
+            host: address.server.host_and_port(),
+            path: path.to_owned(),
+            compression: hub.options.websocket_compression,
+            no_masking: hub.options.websocket_no_masking,
+            key: BASE64.encode(key),
+        };
+        self.say(asking.request().as_bytes()).await?;
+        let mut bytes = Vec::new();
+        let granted = loop {
+            match asking.answered(&bytes) {
+                Answered::Granted(granted) => break granted,
+                Answered::Refused(why) => return Err(NotOpened::Declined(why)),
+                Answered::Partial => {}
+            }
+            if !self.read_more(&mut bytes, INFO_READ_BYTES).await? {
+                return Err(NotOpened::Refused("closed before it was upgraded"));
+            }
+        };
+        let early = bytes.split_off(granted.request_bytes);
+        let frames = Frames::new(&granted, MESSAGE_BYTES_MAX, early);
+        self.layers.get_mut().frames = Some(Box::new(frames));
+        Ok(())
+    }
+
+    /// Has what follows compressed if both want it. The hub then says its INFO again.
+    async fn agree_on_compression(
+        &mut self,
+        shell: &Shell,
+        hub: &Hub,
+        info: &LeafInfo,
+    ) -> Result<(Option<LeafInfo>, Agreed), NotOpened> {
+        let is_deflated = |frames: &Frames| frames.compression() == Compression::Deflate;
+        let is_compressed = self
+            .layers
+            .get_mut()
+            .frames
+            .as_deref()
+            .is_some_and(is_deflated);
+        let by = hub.options.compression.agree(&info.compression);
+        let Some(by) = by.filter(|_| !is_compressed) else {
+            return Ok((None, Agreed::default()));
+        };
+        let asked_at = shell.now();
+        self.say(info.wish(by.name()).as_bytes()).await?;
+        let layers = self.layers.get_mut();
+        if !layers.unread.is_empty() {
+            return Err(NotOpened::Refused("it goes on before it was answered"));
         }
-        if bytes.len() > LEAF_LINE_BYTES_MAX {
-            return Err(NotOpened::Refused("its first line does not end"));
-        }
-        if !socket.read_more(&mut bytes, INFO_READ_BYTES).await? {
-            return Err(NotOpened::Refused("closed before it said anything"));
+        layers.packed = Some(Box::new(Packed::new(Level::Uncompressed)));
+        let again = self.read_info().await?;
+        let rtt = shell.now().saturating_sub(asked_at);
+        self.set_level(by.level(rtt));
+        let agreed = Agreed {
+            greeted_at: None,
+            compressed: Some(Compressed { by, rtt }),
+        };
+        Ok((Some(again), agreed))
+    }
+
+    /// The next line, which has to be INFO. What came behind it is read later.
+    async fn read_info(&mut self) -> Result<LeafInfo, NotOpened> {
+        let mut bytes = Vec::new();
+        loop {
+            if let Some(end) = bytes.iter().position(|b| *b == b'\n') {
+                self.layers.get_mut().unread = bytes.split_off(end + 1);
+                let json = bytes.strip_prefix(b"INFO ").map(<[u8]>::trim_ascii);
+                let info = json.and_then(LeafInfo::parse);
+                return info.ok_or(NotOpened::Refused("its first line is no INFO"));
+            }
+            if bytes.len() > LEAF_LINE_BYTES_MAX {
+                return Err(NotOpened::Refused("its first line does not end"));
+            }
+            if !self.read_more(&mut bytes, INFO_READ_BYTES).await? {
+                return Err(NotOpened::Refused("closed before it said anything"));
+            }
         }
     }
 }

@@ -6,21 +6,21 @@ use std::task::{Context, Poll, ready};
 
 use fanline_engine::websocket::{
     BROWSER_FRAME_BYTES_MAX, COMPRESSED_BYTES_MIN, Compression, Deflater, Event, FrameHead,
-    Inflater, Opcode, Unframer, Upgrade, Wrong, close_code, close_frame, frame_head,
+    Inflater, Opcode, Unframer, Upgrade, Wrong, close_code, close_frame, frame_head, mask_frame,
     message_bytes_max, pong_frame,
 };
 use fanline_engine::{CloseReason, Outbox};
 use tokio::io::ReadBuf;
 
-use super::Ended;
+use super::{Below, Ended};
+use crate::identity::random_u64;
 
 /// The most that is put into one compressed message.
 const DEFLATED_BYTES_MAX: usize = 64 * 1024;
+/// The most bytes of a frame between two servers: less than any of them refuses.
+const LEAF_FRAME_BYTES_MAX: usize = 64 * 1024;
 /// What is read at once where messages may be compressed.
 const RAW_BYTES: usize = 16 * 1024;
-
-/// What lies below, as a function that reads.
-type Below<'a> = dyn FnMut(&mut Context<'_>, &mut ReadBuf<'_>) -> Poll<io::Result<()>> + 'a;
 
 /// One connection's frames.
 pub(super) struct Frames {
@@ -28,6 +28,8 @@ pub(super) struct Frames {
     compression: Compression,
     frame_bytes_max: usize,
     message_bytes_max: usize,
+    /// What is written is masked.
+    masks: bool,
     /// Input that is not taken apart yet, where messages may be compressed.
     raw: Vec<u8>,
     raw_at: usize,
@@ -64,11 +66,13 @@ impl Frames {
         Frames {
             unframer: Unframer::new(agreed.is_masked, is_deflate, message_bytes_max),
             compression: agreed.compression,
-            frame_bytes_max: match agreed.is_browser {
-                true => BROWSER_FRAME_BYTES_MAX,
-                false => usize::MAX,
+            frame_bytes_max: match (agreed.is_browser, agreed.is_leaf) {
+                (_, true) => LEAF_FRAME_BYTES_MAX,
+                (true, false) => BROWSER_FRAME_BYTES_MAX,
+                (false, false) => usize::MAX,
             },
             message_bytes_max,
+            masks: agreed.masks,
             raw: early,
             raw_at: 0,
             piece: None,
@@ -85,6 +89,10 @@ impl Frames {
             goodbye: None,
             has_said_goodbye: false,
         }
+    }
+
+    pub(super) fn compression(&self) -> Compression {
+        self.compression
     }
 
     pub(super) fn owes_answer(&self) -> bool {
@@ -105,13 +113,12 @@ impl Frames {
             return;
         }
         if let Some(pong) = self.pong.take() {
-            self.own = pong;
-            return;
+            return self.begin_own(pong);
         }
         let bytes = out.pending_bytes().min(self.frame_bytes_max);
         if bytes == 0 {
             if let Some(goodbye) = self.goodbye.take() {
-                self.own = goodbye;
+                self.begin_own(goodbye);
                 self.has_said_goodbye = true;
             }
             return;
@@ -120,6 +127,14 @@ impl Frames {
             && bytes >= COMPRESSED_BYTES_MIN
             && self.compress(out, bytes.min(DEFLATED_BYTES_MAX), deflater)
         {
+            return;
+        }
+        if self.masks {
+            let mut frame = frame_head(Opcode::Binary, false, bytes).as_bytes().to_vec();
+            out.slices(bytes)
+                .for_each(|slice| frame.extend_from_slice(slice));
+            self.begin_own(frame);
+            self.own_covers = bytes;
             return;
         }
         self.head = frame_head(Opcode::Binary, false, bytes);
@@ -135,11 +150,18 @@ impl Frames {
             return false;
         }
         let head = frame_head(Opcode::Binary, true, body.len());
-        self.own.reserve_exact(head.as_bytes().len() + body.len());
-        self.own.extend_from_slice(head.as_bytes());
-        self.own.extend_from_slice(&body);
+        self.begin_own([head.as_bytes(), &body].concat());
         self.own_covers = bytes;
         true
+    }
+
+    /// Begins a frame that does not lie in the outbox.
+    fn begin_own(&mut self, mut frame: Vec<u8>) {
+        if self.masks {
+            let [a, b, c, d, ..] = random_u64().to_le_bytes();
+            mask_frame(&mut frame, [a, b, c, d]);
+        }
+        self.own = frame;
     }
 
     /// What to write next.

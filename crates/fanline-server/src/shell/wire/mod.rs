@@ -1,5 +1,5 @@
-//! What lies between a session and its socket when that is not plain TCP: TLS, WebSocket, both, or
-//! nothing at all on a unix socket.
+//! What lies between a session and its socket when that is not plain TCP: TLS, a compressed stream, WebSocket,
+//! all of them, or nothing at all on a unix socket.
 //!
 //! What an outbox holds is framed and encrypted where it lies, and taken off the outbox when all
 //! that stands for it has been written. So slow peers are seen as they are on plain TCP.
@@ -7,24 +7,29 @@
 mod dialled;
 mod frames;
 mod opening;
+mod packed;
 mod records;
 mod socket;
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use fanline_engine::s2::Level;
 use fanline_engine::websocket::Deflater;
 use fanline_engine::{CloseReason, Outbox};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::link::Wrote;
 use frames::Frames;
+use packed::{Packed, Packing};
 use records::Records;
 
 pub(super) use dialled::open_dialled;
+pub(crate) use opening::Handed;
 pub(super) use opening::{Opened, open};
 pub(super) use socket::Socket;
 
@@ -44,6 +49,7 @@ pub(super) struct Room {
     /// What was just encrypted.
     sealed: Vec<u8>,
     deflater: Deflater,
+    packing: Packing,
 }
 
 impl Default for Room {
@@ -53,12 +59,16 @@ impl Default for Room {
             plain: Vec::new(),
             sealed: Vec::new(),
             deflater: Deflater::default(),
+            packing: Packing::default(),
         }
     }
 }
 
 /// A room that is made when the first connection needs it.
 pub(super) type SharedRoom = Rc<RefCell<Option<Box<Room>>>>;
+
+/// What lies below a layer, as a function that reads.
+type Below<'a> = dyn FnMut(&mut Context<'_>, &mut ReadBuf<'_>) -> Poll<io::Result<()>> + 'a;
 
 /// Why a connection ends, said by what lies below its session.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +93,10 @@ struct Layers {
     /// What was read before it was known whose it is.
     early: Vec<u8>,
     records: Option<Records>,
+    packed: Option<Box<Packed>>,
     frames: Option<Box<Frames>>,
+    /// What was read of the session before it began.
+    unread: Vec<u8>,
 }
 
 impl Wire {
@@ -120,7 +133,10 @@ impl Wire {
     fn write_some(&self, out: &mut Outbox) -> io::Result<bool> {
         let mut layers = self.layers.borrow_mut();
         let Layers {
-            records, frames, ..
+            records,
+            packed,
+            frames,
+            ..
         } = &mut *layers;
         let mut room = self.room.borrow_mut();
         let room = room.get_or_insert_default();
@@ -133,22 +149,31 @@ impl Wire {
             None => out.parts(&mut parts),
         };
         let parts = &parts[..count];
-        let written = match records {
-            Some(records) => records.write(&self.socket, parts, room)?,
-            None if count == 0 => {
-                self.socket.try_flush()?;
-                return Ok(false);
-            }
+        let mut below = |parts: &[IoSlice<'_>], room: &mut Room| match records {
+            Some(records) => records.write(&self.socket, parts, room),
+            None if parts.is_empty() => self.socket.try_flush().map(|()| 0),
             None => match self.socket.try_write_vectored(parts)? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                written => written,
+                0 => Err(io::ErrorKind::WriteZero.into()),
+                written => Ok(written),
             },
+        };
+        let written = match packed {
+            Some(packed) => packed.write(parts, room, below)?,
+            None => below(parts, room)?,
         };
         match frames {
             Some(frames) => frames.advance(out, written),
-            None => out.advance(written),
+            // What waited may have been thrown away since it was packed.
+            None => out.advance(written.min(out.pending_bytes())),
         }
         Ok(written > 0)
+    }
+
+    /// What is written from now on is compressed so, if it is at all.
+    pub(super) fn set_level(&self, level: Level) {
+        if let Some(packed) = &mut self.layers.borrow_mut().packed {
+            packed.set_level(level);
+        }
     }
 
     /// Has the peer told why the connection ends, once all else is written.
@@ -183,8 +208,16 @@ impl Wire {
         let Layers {
             early,
             records,
+            packed,
             frames,
+            unread,
         } = &mut *layers;
+        if !unread.is_empty() {
+            let taken = unread.len().min(buffer.remaining());
+            buffer.put_slice(&unread[..taken]);
+            unread.drain(..taken);
+            return Poll::Ready(Ok(()));
+        }
         let mut below = |context: &mut Context<'_>, buffer: &mut ReadBuf<'_>| match records {
             Some(records) => {
                 let mut room = self.room.borrow_mut();
@@ -203,11 +236,57 @@ impl Wire {
                 Poll::Ready(Ok(()))
             }
         };
+        let mut below = |context: &mut Context<'_>, buffer: &mut ReadBuf<'_>| match packed {
+            Some(packed) => {
+                let mut incoming = self.with_packing(Packing::lend_incoming);
+                let outcome = packed.poll_read(&mut below, &mut incoming, context, buffer);
+                self.with_packing(|packing| packing.take_back(incoming));
+                outcome
+            }
+            None => below(context, buffer),
+        };
         match frames {
             Some(frames) => frames.poll_read(&mut below, context, buffer),
             None => below(context, buffer),
         }
     }
+
+    fn with_packing<T>(&self, work: impl FnOnce(&mut Packing) -> T) -> T {
+        work(&mut self.room.borrow_mut().get_or_insert_default().packing)
+    }
+
+    /// Reads more of what the session would get behind what is there; false at the end. Cancel safe.
+    async fn read_more(&self, bytes: &mut Vec<u8>, room_bytes: usize) -> io::Result<bool> {
+        let mut room = vec![0; room_bytes];
+        let read = poll_fn(|context| {
+            let mut room = ReadBuf::new(&mut room);
+            let outcome = self.poll_read(context, &mut room);
+            outcome.map_ok(|()| room.filled().len())
+        });
+        let read = read.await?;
+        bytes.extend_from_slice(&room[..read]);
+        Ok(read > 0)
+    }
+
+    /// Writes this before the session begins.
+    async fn say(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut out = Outbox::default();
+        out.append(bytes);
+        match poll_fn(|context| self.poll_drain(context, &mut out)).await {
+            Wrote::All => Ok(()),
+            Wrote::Blocked | Wrote::Failed => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+/// Copies what comes first into one place, so much of it at most.
+fn gather<'a>(parts: &[IoSlice<'_>], bytes_max: usize, plain: &'a mut Vec<u8>) -> &'a [u8] {
+    plain.clear();
+    for part in parts {
+        let taken = part.len().min(bytes_max - plain.len());
+        plain.extend_from_slice(&part[..taken]);
+    }
+    plain
 }
 
 /// The reading side of a connection.

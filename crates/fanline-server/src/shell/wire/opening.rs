@@ -2,26 +2,28 @@
 //! has its time, and none holds more than a few kilobytes while it waits.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use fanline_engine::Peer;
 use fanline_engine::access::ConnectionKind;
+use fanline_engine::leaf::{Agreed, Compressed, LEAF_LINE_BYTES_MAX, LeafCompression, LeafInfo};
 use fanline_engine::mqtt::CONNECT_BYTES_MAX;
 use fanline_engine::proxy::{PROXY_BYTES_MAX, Proxied, proxied};
-use fanline_engine::websocket::{Asked, Upgrade, UpgradeRules, upgrade};
-use fanline_engine::{Outbox, Peer};
-use tokio::io::ReadBuf;
+use fanline_engine::websocket::{
+    Asked, Compression, MESSAGE_BYTES_MAX, Upgrade, UpgradeRules, upgrade,
+};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::warn;
 
 use super::super::connection::{peer_at, prepare_tcp};
-use super::super::{Incoming, Listener, Shell, WebSocketListener};
+use super::super::{Command, Incoming, Listener, Shell, Transport, WebSocketListener};
 use super::frames::Frames;
+use super::packed::Packed;
 use super::records::Records;
-use super::{Layers, Socket, Wire, Wrote};
+use super::{Layers, Socket, Wire};
 use crate::options::TlsHandshake;
 use crate::tls::Tls;
 
@@ -39,6 +41,19 @@ pub(in crate::shell) struct Opened {
     pub(in crate::shell) peer: Peer,
     /// What it is called in logs.
     pub(in crate::shell) name: String,
+    /// Of a leaf, what was agreed on.
+    pub(in crate::shell) agreed: Agreed,
+}
+
+/// A leaf that has come over WebSocket, for the shard that serves leafs: what it is was known only when its
+/// request was read, which another shard has done.
+pub(crate) struct Handed {
+    stream: std::net::TcpStream,
+    records: Option<Records>,
+    peer: Peer,
+    granted: Box<Upgrade>,
+    /// What came behind the request.
+    early: Vec<u8>,
 }
 
 /// Why it may not.
@@ -52,6 +67,10 @@ pub(in crate::shell) enum NotOpened {
     Tls(String),
     #[error("{0}")]
     Refused(&'static str),
+    #[error("{0}")]
+    Declined(String),
+    #[error("the shard of leaf nodes serves it")]
+    HandedOver,
 }
 
 /// A connection that is being opened.
@@ -61,6 +80,7 @@ struct Opening<'a> {
     cid: u64,
     peer: Peer,
     is_full: bool,
+    agreed: Agreed,
 }
 
 /// Brings a connection to where its session begins.
@@ -71,25 +91,32 @@ pub(in crate::shell) async fn open(
     cid: u64,
     is_full: bool,
 ) -> Result<Opened, NotOpened> {
-    let (socket, peer, agreed) = accept(incoming)?;
-    let wire = Wire {
+    let Accepted {
         socket,
-        room: Rc::clone(&shell.room),
-        layers: RefCell::new(Layers::default()),
+        peer,
+        records,
+        granted,
+        early,
+    } = accept(incoming)?;
+    let layers = Layers {
+        records,
+        ..Layers::default()
     };
     let mut opening = Opening {
         shell,
-        wire,
+        wire: Wire {
+            socket,
+            room: Rc::clone(&shell.room),
+            layers: RefCell::new(layers),
+        },
         cid,
         peer,
         is_full,
+        agreed: Agreed::default(),
     };
     let websocket = shell.common.listeners.websocket.as_ref();
-    let opened = match (agreed, listener, websocket) {
-        (Some(agreed), ..) => {
-            opening.begin_frames(&agreed, Vec::new());
-            Ok(())
-        }
+    let opened = match (granted, listener, websocket) {
+        (Some(granted), ..) => opening.granted(&granted, early).await,
         (None, Listener::WebSocket, Some(listener)) => opening.websocket(listener).await,
         (None, Listener::Mqtt, _) => opening.mqtt().await,
         (None, Listener::Leafs, _) => opening.leaf().await,
@@ -103,21 +130,44 @@ pub(in crate::shell) async fn open(
         wire: opening.wire,
         peer: opening.peer,
         name,
+        agreed: opening.agreed,
     })
 }
 
-fn accept(incoming: Incoming) -> io::Result<(Socket, Peer, Option<Box<Upgrade>>)> {
+/// A connection as it comes in, with what is known of it.
+struct Accepted {
+    socket: Socket,
+    peer: Peer,
+    records: Option<Records>,
+    granted: Option<Box<Upgrade>>,
+    early: Vec<u8>,
+}
+
+impl Accepted {
+    fn new(socket: Socket, peer: Peer) -> Self {
+        Accepted {
+            socket,
+            peer,
+            records: None,
+            granted: None,
+            early: Vec::new(),
+        }
+    }
+}
+
+fn accept(incoming: Incoming) -> io::Result<Accepted> {
     match incoming {
         Incoming::Tcp(stream) => {
             let peer = peer_at(stream.peer_addr()?);
             prepare_tcp(&stream)?;
-            Ok((Socket::Tcp(TcpStream::from_std(stream)?), peer, None))
+            let socket = Socket::Tcp(TcpStream::from_std(stream)?);
+            Ok(Accepted::new(socket, peer))
         }
         #[cfg(unix)]
         Incoming::Unix(stream) => {
             stream.set_nonblocking(true)?;
             let stream = tokio::net::UnixStream::from_std(stream)?;
-            Ok((Socket::Unix(stream), Peer::default(), None))
+            Ok(Accepted::new(Socket::Unix(stream), Peer::default()))
         }
         Incoming::Upgraded(upgraded) => {
             let socket = Socket::Pipe(RefCell::new(upgraded.stream));
@@ -125,8 +175,18 @@ fn accept(incoming: Incoming) -> io::Result<(Socket, Peer, Option<Box<Upgrade>>)
                 vouched: upgraded.vouched,
                 ..peer_at(upgraded.address)
             };
-            Ok((socket, peer, Some(upgraded.agreed)))
+            Ok(Accepted {
+                granted: Some(upgraded.agreed),
+                ..Accepted::new(socket, peer)
+            })
         }
+        Incoming::Handed(handed) => Ok(Accepted {
+            socket: Socket::Tcp(TcpStream::from_std(handed.stream)?),
+            peer: handed.peer,
+            records: handed.records,
+            granted: Some(handed.granted),
+            early: handed.early,
+        }),
     }
 }
 
@@ -139,6 +199,7 @@ impl Opening<'_> {
             (ConnectionKind::MqttWebSocket, ip) => format!("{ip}:{port} - mid_ws:{cid}"),
             (ConnectionKind::Mqtt, ip) => format!("{ip}:{port} - mid:{cid}"),
             (ConnectionKind::Leafnode, ip) => format!("{ip}:{port} - lid:{cid}"),
+            (ConnectionKind::LeafnodeWebSocket, ip) => format!("{ip}:{port} - lid_ws:{cid}"),
             (_, "") => format!("unix - cid:{cid}"),
             (_, ip) => format!("{ip}:{port} - cid:{cid}"),
         }
@@ -163,9 +224,65 @@ impl Opening<'_> {
     /// Another server, to be attached as a leaf node.
     async fn leaf(&mut self) -> Result<(), NotOpened> {
         self.peer.kind = ConnectionKind::Leafnode;
-        match &self.shell.common.listeners.leafs_tls {
-            Some(tls) => self.client_tls(tls, false).await,
-            None => Ok(()),
+        if let Some(tls) = &self.shell.common.listeners.leafs_tls {
+            self.client_tls(tls, false).await?;
+        }
+        self.agree_on_compression().await
+    }
+
+    /// Greets a leaf, and has what follows compressed if it answers that it wants that. What else it answers
+    /// is its session's business, and so is that it does not.
+    async fn agree_on_compression(&mut self) -> Result<(), NotOpened> {
+        let wanted = self.shell.engine.borrow().leaf_compression();
+        if wanted == LeafCompression::Off {
+            return Ok(());
+        }
+        if !self.peer.is_greeted {
+            let greeting = self.greeting();
+            self.wire.say(&greeting).await?;
+            self.peer.is_greeted = true;
+        }
+        let greeted_at = self.shell.now();
+        self.agreed.greeted_at = Some(greeted_at);
+        let mut said = Vec::new();
+        let time = self.shell.config().limits.auth_timeout;
+        let line_bytes = timeout(time, self.read_wish(&mut said)).await;
+        let line_bytes = line_bytes.unwrap_or(Ok(None))?.unwrap_or(0);
+        let wish = said[..line_bytes].strip_prefix(WISH);
+        let wish = wish.and_then(|json| LeafInfo::parse(json.trim_ascii()));
+        let by = wish.and_then(|wish| wanted.agree(&wish.compression));
+        let layers = self.wire.layers.get_mut();
+        let Some(by) = by else {
+            layers.unread = said;
+            return Ok(());
+        };
+        let rest = &said[line_bytes..];
+        if layers.frames.is_some() && !rest.is_empty() {
+            return Err(NotOpened::Refused("it goes on before it was answered"));
+        }
+        let rtt = self.shell.now().saturating_sub(greeted_at);
+        let mut packed = Packed::new(by.level(rtt));
+        packed.push(rest);
+        layers.packed = Some(Box::new(packed));
+        self.agreed.compressed = Some(Compressed { by, rtt });
+        // It is greeted once more, compressed.
+        self.peer.is_greeted = false;
+        Ok(())
+    }
+
+    /// Reads until it is known whether a leaf says first how it wants to go on; tells how long that line is.
+    async fn read_wish(&self, said: &mut Vec<u8>) -> io::Result<Option<usize>> {
+        loop {
+            let compared = said.len().min(WISH.len());
+            if said[..compared] != WISH[..compared] || said.len() > LEAF_LINE_BYTES_MAX {
+                return Ok(None);
+            }
+            if let Some(end) = said.iter().position(|b| *b == b'\n') {
+                return Ok(Some(end + 1));
+            }
+            if !self.wire.read_more(said, REQUEST_READ_BYTES).await? {
+                return Ok(None);
+            }
         }
     }
 
@@ -174,7 +291,7 @@ impl Opening<'_> {
         self.shell.give_nonce(&mut self.peer);
         let engine = self.shell.engine.borrow();
         match self.peer.kind {
-            ConnectionKind::Leafnode => engine.leaf_greeting(self.cid, &self.peer),
+            kind if kind.is_leaf() => engine.leaf_greeting(self.cid, &self.peer),
             _ => engine.greeting(self.cid, &self.peer),
         }
     }
@@ -290,20 +407,55 @@ impl Opening<'_> {
             match upgrade(&bytes, rules) {
                 Asked::Granted(agreed) => break agreed,
                 Asked::Refused(refusal) => {
-                    self.say(&refusal.response()).await?;
+                    self.wire.say(refusal.response().as_bytes()).await?;
                     self.wire.shut_down();
                     return Err(NotOpened::Refused(refusal.status));
                 }
                 Asked::Partial => {}
             }
-            if !self.read_more(&mut bytes).await? {
+            if !self.wire.read_more(&mut bytes, REQUEST_READ_BYTES).await? {
                 return Err(NotOpened::Refused("closed before it was upgraded"));
             }
         };
         let frames = bytes.split_off(agreed.request_bytes);
-        self.say(&agreed.response).await?;
-        self.begin_frames(&agreed, frames);
-        Ok(())
+        self.wire.say(agreed.response.as_bytes()).await?;
+        match agreed.is_leaf {
+            true => self.hand_over(agreed, frames),
+            false => self.granted(&agreed, frames).await,
+        }
+    }
+
+    /// Has the shard that serves leafs go on with what turned out to be one.
+    fn hand_over(&mut self, granted: Box<Upgrade>, early: Vec<u8>) -> Result<(), NotOpened> {
+        let nowhere = Socket::Pipe(RefCell::new(tokio::io::duplex(1).0));
+        let Socket::Tcp(stream) = std::mem::replace(&mut self.wire.socket, nowhere) else {
+            return Err(NotOpened::Refused("leaf nodes come over TCP"));
+        };
+        let handed = Handed {
+            stream: stream.into_std()?,
+            records: self.wire.layers.get_mut().records.take(),
+            peer: std::mem::take(&mut self.peer),
+            granted,
+            early,
+        };
+        if let Some(leafs) = self.shell.common.leafs.get() {
+            // A shard that is gone has ended with the server; the connection is dropped with it.
+            let _ = leafs.send(Command::Serve {
+                transport: Transport::Wire(Incoming::Handed(Box::new(handed)), Listener::Leafs),
+                cid: self.cid,
+                is_full: false,
+            });
+        }
+        Err(NotOpened::HandedOver)
+    }
+
+    /// Goes on where a request was granted; these bytes have come behind it.
+    async fn granted(&mut self, granted: &Upgrade, early: Vec<u8>) -> Result<(), NotOpened> {
+        self.begin_frames(granted, early);
+        match granted.is_leaf && granted.compression == Compression::Off {
+            true => self.agree_on_compression().await,
+            false => Ok(()),
+        }
     }
 
     /// What comes from now on are frames; these bytes of them have come already.
@@ -313,40 +465,20 @@ impl Opening<'_> {
             // A message has its packet around it.
             payload_bytes_max = payload_bytes_max.saturating_add(CONNECT_BYTES_MAX);
         }
+        if agreed.is_leaf {
+            // A server puts as many messages into one as it has.
+            payload_bytes_max = MESSAGE_BYTES_MAX;
+        }
         let frames = Frames::new(agreed, payload_bytes_max, early);
         self.wire.layers.get_mut().frames = Some(Box::new(frames));
-        self.peer.kind = match agreed.is_mqtt {
-            true => ConnectionKind::MqttWebSocket,
-            false => ConnectionKind::WebSocket,
+        self.peer.kind = match (agreed.is_mqtt, agreed.is_leaf) {
+            (true, _) => ConnectionKind::MqttWebSocket,
+            (false, true) => ConnectionKind::LeafnodeWebSocket,
+            (false, false) => ConnectionKind::WebSocket,
         };
         self.peer.cookies = agreed.cookies.clone();
         if let Some(ip) = agreed.forwarded_for {
             self.peer.ip = ip.to_canonical().to_string();
-        }
-    }
-
-    /// Reads more of a request; false at the end.
-    async fn read_more(&mut self, bytes: &mut Vec<u8>) -> io::Result<bool> {
-        let from = bytes.len();
-        bytes.resize(from + REQUEST_READ_BYTES, 0);
-        let read = poll_fn(|context| {
-            let mut room = ReadBuf::new(&mut bytes[from..]);
-            let outcome = self.wire.poll_read(context, &mut room);
-            outcome.map_ok(|()| room.filled().len())
-        });
-        let read = read.await?;
-        bytes.truncate(from + read);
-        Ok(read > 0)
-    }
-
-    async fn say(&mut self, text: &str) -> Result<(), NotOpened> {
-        let mut out = Outbox::default();
-        out.append(text.as_bytes());
-        match poll_fn(|context| self.wire.poll_drain(context, &mut out)).await {
-            Wrote::All => Ok(()),
-            Wrote::Blocked | Wrote::Failed => {
-                Err(io::Error::from(io::ErrorKind::BrokenPipe).into())
-            }
         }
     }
 }
@@ -355,3 +487,5 @@ impl Opening<'_> {
 const FIRST_BYTES: usize = 4 * 1024;
 /// What is read of a request at once.
 const REQUEST_READ_BYTES: usize = 4 * 1024;
+/// What a line begins with by which a leaf says how it wants to go on.
+const WISH: &[u8] = b"INFO ";

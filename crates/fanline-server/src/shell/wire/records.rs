@@ -12,7 +12,7 @@ use rustls::unbuffered::{
 };
 use tokio::io::ReadBuf;
 
-use super::{Room, SEALED_BYTES_MAX, Socket};
+use super::{Room, SEALED_BYTES_MAX, Socket, gather};
 
 /// The most bytes of a handshake that wait for more. More: the connection is closed.
 const HANDSHAKE_BYTES_MAX: usize = 80 * 1024;
@@ -201,7 +201,7 @@ impl Records {
         let bytes = match parts {
             [] => return Ok(0),
             [one] => &one[..one.len().min(SEALED_BYTES_MAX)],
-            several => gather(several, plain),
+            several => gather(several, SEALED_BYTES_MAX, plain),
         };
         sealed.clear();
         self.encrypt(bytes, sealed)?;
@@ -274,16 +274,6 @@ impl Records {
             self.held.drain(..discard);
         }
     }
-}
-
-/// Copies what comes first into one place, as much as is encrypted at once.
-fn gather<'a>(parts: &[IoSlice<'_>], plain: &'a mut Vec<u8>) -> &'a [u8] {
-    plain.clear();
-    for part in parts {
-        let taken = part.len().min(SEALED_BYTES_MAX - plain.len());
-        plain.extend_from_slice(&part[..taken]);
-    }
-    plain
 }
 
 fn encode<Data>(mut data: EncodeTlsData<'_, Data>, outgoing: &mut Vec<u8>) -> io::Result<()> {

@@ -1,0 +1,176 @@
+//! The other side of the upgrade (RFC 6455, section 4.1): a server that asks another one.
+
+use super::handshake::{
+    Compression, DEFLATE, HEADERS_MAX, Headers, UPGRADE_BYTES_MAX, Upgrade, accept_of,
+};
+
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asking {
+    /// `host:port`, as the address says it.
+    pub host: String,
+    /// The path, with its slash.
+    pub path: String,
+    /// Messages may be compressed.
+    pub compression: bool,
+    /// What is written need not be masked.
+    pub no_masking: bool,
+    /// Sixteen bytes that nobody can foresee, in base 64.
+    pub key: String,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Answered {
+    /// The answer is not whole.
+    Partial,
+    /// It is no; this says why.
+    Refused(String),
+    /// It is yes: [`Upgrade::request_bytes`] is how long the answer was; frames follow.
+    Granted(Box<Upgrade>),
+}
+
+impl Asking {
+    /// The whole request.
+    pub fn request(&self) -> String {
+        let Asking {
+            host, path, key, ..
+        } = self;
+        let mut request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n"
+        );
+        if self.no_masking {
+            request.push_str("Nats-No-Masking: true\r\n");
+        }
+        if self.compression {
+            request.push_str("Sec-WebSocket-Extensions: ");
+            request.push_str(DEFLATE);
+            request.push_str("\r\n");
+        }
+        request.push_str("\r\n");
+        request
+    }
+
+    /// Looks at what came for the answer.
+    pub fn answered(&self, bytes: &[u8]) -> Answered {
+        let mut room = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut response = httparse::Response::new(&mut room);
+        let response_bytes = match response.parse(bytes) {
+            Ok(httparse::Status::Complete(taken)) => taken,
+            Ok(httparse::Status::Partial) if bytes.len() < UPGRADE_BYTES_MAX => {
+                return Answered::Partial;
+            }
+            _ => return Answered::Refused("the answer to the upgrade is no HTTP".into()),
+        };
+        let headers = Headers(response.headers);
+        let code = response.code.unwrap_or_default();
+        if code != 101 {
+            let reason = response.reason.unwrap_or_default();
+            return Answered::Refused(format!("the upgrade was refused: {code} {reason}"));
+        }
+        match self.agree(&headers) {
+            Ok(agreed) => Answered::Granted(Box::new(Upgrade {
+                request_bytes: response_bytes,
+                ..agreed
+            })),
+            Err(what) => Answered::Refused(format!("the upgrade has {what}")),
+        }
+    }
+
+    fn agree(&self, headers: &Headers<'_>) -> Result<Upgrade, &'static str> {
+        if !(headers.has("Upgrade", "websocket") && headers.has("Connection", "upgrade")) {
+            return Err("not what it should have in its headers");
+        }
+        if headers.one("Sec-WebSocket-Accept") != Some(accept_of(&self.key).as_str()) {
+            return Err("a wrong Sec-WebSocket-Accept");
+        }
+        let mut compression = Compression::Off;
+        for extension in headers.all("Sec-WebSocket-Extensions") {
+            let parts: Vec<&str> = extension.split(';').map(str::trim).collect();
+            let keeps_nothing = parts.contains(&"server_no_context_takeover")
+                && parts.contains(&"client_no_context_takeover");
+            // Nothing else was offered (RFC 6455, section 9.1).
+            if !self.compression || parts.first() != Some(&"permessage-deflate") || !keeps_nothing {
+                return Err("an extension that was not asked for");
+            }
+            compression = Compression::Deflate;
+        }
+        Ok(Upgrade {
+            compression,
+            is_masked: false,
+            masks: !(self.no_masking && headers.has("Nats-No-Masking", "true")),
+            is_leaf: true,
+            ..Upgrade::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Asked, UpgradeRules, upgrade};
+    use super::*;
+
+    fn asking() -> Asking {
+        Asking {
+            host: "hub.example:443".into(),
+            path: "/some/leafnode".into(),
+            compression: true,
+            no_masking: true,
+            key: "AQIDBAUGBwgJCgsMDQ4PEA==".into(),
+        }
+    }
+
+    #[test]
+    fn a_hub_answers_what_a_spoke_asks() {
+        for (compression, no_masking) in [(false, false), (true, false), (true, true)] {
+            let asking = Asking {
+                no_masking,
+                ..asking()
+            };
+            let rules = UpgradeRules {
+                compression,
+                leafnodes: true,
+                ..UpgradeRules::default()
+            };
+            let Asked::Granted(granted) = upgrade(asking.request().as_bytes(), &rules) else {
+                panic!("not granted");
+            };
+            assert!(granted.is_leaf && granted.is_masked != no_masking);
+            let answer = [granted.response.as_bytes(), b"\x82\x00"].concat();
+            for end in 0..granted.response.len() {
+                assert!(matches!(asking.answered(&answer[..end]), Answered::Partial));
+            }
+            let Answered::Granted(agreed) = asking.answered(&answer) else {
+                panic!("not understood");
+            };
+            assert_eq!(agreed.request_bytes, granted.response.len());
+            assert_eq!(agreed.compression, granted.compression);
+            assert_eq!((agreed.masks, agreed.is_masked), (!no_masking, false));
+        }
+        let none = upgrade(asking().request().as_bytes(), &UpgradeRules::default());
+        assert!(matches!(none, Asked::Refused(_)));
+    }
+
+    #[test]
+    fn answers_that_are_none_are_refused() {
+        let ok =
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n";
+        let accept = format!("Sec-WebSocket-Accept: {}\r\n", accept_of(&asking().key));
+        for (answer, expected) in [
+            ("INFO {}\r\n".to_owned(), "no HTTP"),
+            ("HTTP/1.1 404 Not Found\r\n\r\n".into(), "404 Not Found"),
+            (format!("{ok}\r\n"), "Sec-WebSocket-Accept"),
+            (format!("HTTP/1.1 101 Sure\r\n{accept}\r\n"), "headers"),
+            (
+                format!("{ok}{accept}Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n"),
+                "an extension",
+            ),
+        ] {
+            match asking().answered(answer.as_bytes()) {
+                Answered::Refused(why) => assert!(why.contains(expected), "{why}"),
+                other => panic!("{answer}: {other:?}"),
+            }
+        }
+    }
+}

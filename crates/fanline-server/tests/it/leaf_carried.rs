@@ -1,0 +1,332 @@
+//! How the bytes of a leaf link are carried: compressed, over WebSocket, both; and what is told of links.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use fanline_server::access::{Access, AccessConfig, User};
+use fanline_server::client::{Client, ConnectOptions, Subscription};
+use fanline_server::{
+    Auth, CompressionLevel, LeafCompression, LeafnodeListener, LeafnodeOptions, LeafnodeRemote,
+    LeafnodeUser, Options, TlsOptions, WebSocketOptions,
+};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::leaf::{
+    check_link, client, hub, leaf_port, leafz, named, remote, spoke, spoke_options, until,
+};
+use crate::raw::{PATIENCE, TestServer, block_on};
+use crate::transports::Authority;
+
+/// Payloads of all kinds get there whole, in both directions.
+fn check_payloads(hub: &TestServer, spoke: &TestServer) {
+    let noise = |n: usize| u8::try_from((n * n * 31 + n / 7 + n * 1_000_003) % 251).expect("small");
+    let payloads: Vec<Vec<u8>> = vec![
+        Vec::new(),
+        b"a".repeat(1_000_000),
+        (0..1_000_000).map(noise).collect(),
+        b"{\"on\": true, \"level\": 17}".repeat(3_000),
+    ];
+    block_on(async {
+        let (above, below) = (client(hub).await, client(spoke).await);
+        for (from, to) in [(&above, &below), (&below, &above)] {
+            let mut messages = to.subscribe("whole").await.expect("a filter");
+            to.flush().await.expect("it answers");
+            // Until it is known there, nothing comes.
+            let mut probe = from.request("whole", "probe", PATIENCE);
+            loop {
+                tokio::select! {
+                    answer = &mut probe => match answer {
+                        Err(_) => probe = from.request("whole", "probe", PATIENCE),
+                        Ok(_) => break,
+                    },
+                    message = messages.next() => {
+                        let reply = message.expect("a message").reply().map(str::to_owned);
+                        to.publish(&reply.expect("a reply"), "").await.expect("it takes it");
+                    }
+                }
+            }
+            for payload in &payloads {
+                let sent = from.publish("whole", payload.clone()).await;
+                sent.expect("it takes it");
+            }
+            for payload in &payloads {
+                let next = timeout(PATIENCE, messages.next()).await.expect("in time");
+                let found = next.expect("a message");
+                assert!(found.payload() == &payload[..], "{} bytes", payload.len());
+            }
+        }
+    });
+}
+
+#[test]
+fn links_are_compressed_as_both_sides_want() {
+    let (fast, best) = (
+        LeafCompression::Always(CompressionLevel::Fast),
+        LeafCompression::Always(CompressionLevel::Best),
+    );
+    for (above, below, expected) in [
+        (LeafCompression::Off, fast.clone(), ["off", "off"]),
+        (best.clone(), LeafCompression::Off, ["off", "off"]),
+        (
+            LeafCompression::Accept,
+            LeafCompression::Accept,
+            ["off", "off"],
+        ),
+        (
+            LeafCompression::Accept,
+            best.clone(),
+            ["s2_best", "s2_best"],
+        ),
+        (
+            LeafCompression::default(),
+            LeafCompression::Accept,
+            ["s2_uncompressed", "s2_fast"],
+        ),
+        (best, fast, ["s2_best", "s2_fast"]),
+    ] {
+        let hub = hub(
+            "hub",
+            2,
+            LeafnodeListener {
+                compression: above,
+                ..LeafnodeListener::default()
+            },
+        );
+        let remote = LeafnodeRemote {
+            compression: below,
+            ..remote(&hub)
+        };
+        let spoke = spoke("spoke", 2, vec![remote]);
+        check_link(&hub, &spoke);
+        check_payloads(&hub, &spoke);
+        let told = [&hub, &spoke].map(|server| leafz(server)[0]["compression"].clone());
+        if expected[0] == "s2_uncompressed" {
+            // A busy machine may be as slow as one that is far away.
+            assert!(told[0].as_str().is_some_and(|name| name.starts_with("s2_")));
+            assert_eq!(told[1], expected[1]);
+        } else {
+            assert_eq!(told, expected);
+        }
+    }
+}
+
+fn websocket_hub(shards: usize, compression: bool, tls: Option<TlsOptions>) -> TestServer {
+    TestServer::with(Options {
+        websocket: Some(WebSocketOptions {
+            port: 0,
+            tls,
+            compression,
+            ..WebSocketOptions::default()
+        }),
+        leafnodes: LeafnodeOptions {
+            listener: Some(LeafnodeListener {
+                port: 0,
+                ..LeafnodeListener::default()
+            }),
+            ..LeafnodeOptions::default()
+        },
+        ..named("hub", shards)
+    })
+}
+
+fn websocket_port(hub: &TestServer) -> u16 {
+    hub.handle.addresses().websocket.expect("it listens").port()
+}
+
+#[test]
+fn links_go_over_websocket() {
+    for (shards, deflate, no_masking, compression) in [
+        (1, false, false, LeafCompression::Off),
+        (2, false, true, LeafCompression::Off),
+        (2, true, false, LeafCompression::default()),
+        (1, true, true, LeafCompression::default()),
+        (
+            2,
+            false,
+            false,
+            LeafCompression::Always(CompressionLevel::Better),
+        ),
+    ] {
+        let hub = websocket_hub(shards, true, None);
+        let port = websocket_port(&hub);
+        let remote = LeafnodeRemote {
+            compression: compression.clone(),
+            websocket_compression: deflate,
+            websocket_no_masking: no_masking,
+            ..LeafnodeRemote::new(format!("ws://127.0.0.1:{port}/some/where"))
+        };
+        let spoke = spoke("spoke", shards, vec![remote]);
+        check_link(&hub, &spoke);
+        check_payloads(&hub, &spoke);
+        for server in [&hub, &spoke] {
+            let leafs = leafz(server);
+            assert_eq!(leafs[0]["websocket"], true, "{leafs:?}");
+            let is_packed = leafs[0]["compression"] != "off";
+            assert_eq!(is_packed, !deflate && compression != LeafCompression::Off);
+        }
+        // A page goes on as it did.
+        assert_eq!(
+            hub.handle.addresses().websocket.map(|at| at.port()),
+            Some(port)
+        );
+    }
+}
+
+#[test]
+fn links_go_over_websocket_and_tls() {
+    let authority = Authority::new();
+    let hub = websocket_hub(2, false, Some(authority.tls()));
+    let port = websocket_port(&hub);
+    let at = |tls: Option<TlsOptions>| LeafnodeRemote {
+        tls,
+        ..LeafnodeRemote::new(format!("wss://localhost:{port}"))
+    };
+    let doubting = spoke("doubting", 1, vec![at(None)]);
+    let trusting = at(Some(TlsOptions {
+        ca_file: Some(authority.ca()),
+        timeout: PATIENCE,
+        ..TlsOptions::default()
+    }));
+    let spoke = spoke("spoke", 1, vec![trusting]);
+    check_link(&hub, &spoke);
+    assert!(leafz(&doubting).is_empty());
+}
+
+/// A connection to the leaf port that has said that it wants compression.
+fn asks_for_compression(hub: &TestServer) -> TcpStream {
+    let mut stream = TcpStream::connect(leaf_port(hub)).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let mut byte = [0];
+    while byte != *b"\n" {
+        stream.read_exact(&mut byte).expect("INFO");
+    }
+    let wish = b"INFO {\"client_id\":1,\"compression\":\"s2_fast\"} \r\n";
+    stream.write_all(wish).expect("it reads");
+    stream
+}
+
+#[test]
+fn what_is_no_stream_costs_its_sender_alone() {
+    let hub = hub("hub", 1, LeafnodeListener::default());
+    let spoke = spoke("spoke", 1, vec![remote(&hub)]);
+    let head = &b"\xff\x06\x00\x00S2sTwO"[..];
+    for garbage in [
+        &b"CONNECT {\"name\":\"plain\"}\r\n"[..],
+        // A block that is not what its checksum says, and one that would be too large.
+        &[head, b"\x01\x08\x00\x00\x00\x00\x00\x00PING"].concat(),
+        &[
+            head,
+            b"\x00\x0a\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\x0f\x00",
+        ]
+        .concat(),
+    ] {
+        let mut stream = asks_for_compression(&hub);
+        stream.write_all(garbage).expect("it reads");
+        let mut said = Vec::new();
+        // It may close with what was not read.
+        let _ = stream.read_to_end(&mut said);
+        assert!(said.is_empty() || said.starts_with(head), "{said:?}");
+    }
+    check_link(&hub, &spoke);
+    assert_eq!(leafz(&hub).len(), 1);
+}
+
+#[test]
+fn the_system_account_is_told_of_links() {
+    let mut config = AccessConfig {
+        system_account: Some("SYS".into()),
+        ..AccessConfig::default()
+    };
+    config.account_mut("A");
+    let users = &mut config.account_mut("SYS").users;
+    users.push(User::new("sys", "pw"));
+    let listener = LeafnodeListener {
+        port: 0,
+        users: vec![LeafnodeUser {
+            user: User::new("edge", "pw"),
+            account: Some("A".into()),
+        }],
+        ..LeafnodeListener::default()
+    };
+    let hub = TestServer::with(Options {
+        auth: Auth::Directory(Arc::new(Access::new(config).expect("a directory"))),
+        leafnodes: LeafnodeOptions {
+            listener: Some(listener),
+            ..LeafnodeOptions::default()
+        },
+        ..named("hub", 2)
+    });
+    let at = LeafnodeRemote::new(format!("nats-leaf://edge:pw@{}", leaf_port(&hub)));
+    block_on(async {
+        let url = format!("nats://sys:pw@{}", hub.address());
+        let options = ConnectOptions::new(&url).expect("an address");
+        let system = Client::connect(&options).await.expect("it listens");
+        let events = system.subscribe("$SYS.ACCOUNT.A.>").await;
+        let mut events = events.expect("a filter");
+        system.flush().await.expect("it answers");
+        let spoke = TestServer::with(spoke_options("spoke", 1, vec![at]));
+        let event = told(&mut events, "LEAFNODE.CONNECT").await;
+        assert_eq!(event["acc"], "A", "{event}");
+        assert_eq!(event["server"]["name"], "hub", "{event}");
+        let counts = told(&mut events, "SERVER.CONNS").await;
+        assert_eq!(counts["leafnodes"], 1, "{counts}");
+        assert_eq!(counts["total_conns"], 1, "{counts}");
+        let answer = ask(&system, "$SYS.REQ.ACCOUNT.A.LEAFZ", "").await;
+        let leaf = &answer["data"]["leafs"][0];
+        assert_eq!(leaf["name"], "spoke", "{answer}");
+        assert_eq!(leaf["reconnects"], Value::Null, "{answer}");
+        // It is sent away, and comes again.
+        let server = event["server"]["id"].as_str().expect("an id");
+        let kick = format!("$SYS.REQ.SERVER.{server}.KICK");
+        ask(&system, &kick, &json!({ "cid": leaf["id"] }).to_string()).await;
+        let event = told(&mut events, "DISCONNECT").await;
+        assert_eq!(event["client"]["kind"], "Leafnode", "{event}");
+        assert_eq!(event["client"]["user"], "edge", "{event}");
+        told(&mut events, "LEAFNODE.CONNECT").await;
+        for server in [&hub, &spoke] {
+            until("the link is there again", || {
+                let leafs = leafz(server);
+                leafs.first().is_some_and(|leaf| leaf["reconnects"] == 1)
+            });
+        }
+        let answer = ask(&system, "$SYS.REQ.ACCOUNT.A.STATZ", "").await;
+        assert_eq!(answer["data"]["leafnodes"], 1, "{answer}");
+        let metrics = page(&hub, "/metrics");
+        let mut lines = metrics.lines();
+        let line = lines.find(|line| line.starts_with("fanline_leafnode_reconnects_total{"));
+        let line = line.unwrap_or_else(|| panic!("{metrics}"));
+        assert!(
+            line.contains("name=\"spoke\"") && line.ends_with("} 1"),
+            "{line}"
+        );
+    });
+}
+
+/// The next thing that is told of the account under this subject.
+async fn told(events: &mut Subscription, what: &str) -> Value {
+    loop {
+        let next = timeout(PATIENCE, events.next()).await.expect("in time");
+        let message = next.expect("a message");
+        if message.topic().ends_with(what) {
+            return serde_json::from_slice(message.payload()).expect("JSON");
+        }
+    }
+}
+
+async fn ask(system: &Client, subject: &str, body: &str) -> Value {
+    let answer = system.request(subject, body.to_owned(), PATIENCE).await;
+    let answer = answer.unwrap_or_else(|error| panic!("{subject}: {error}"));
+    serde_json::from_slice(answer.payload()).expect("JSON")
+}
+
+fn page(server: &TestServer, path: &str) -> String {
+    let address = server.handle.addresses().monitoring.expect("it is on");
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut page = String::new();
+    stream.read_to_string(&mut page).expect("an answer");
+    page
+}
