@@ -130,6 +130,7 @@ impl JetStream {
         for id in consumers {
             self.delete_consumer(key, id, now, port);
         }
+        self.leave_origins(key, port);
         // What waits for the disk is true of a stream that is gone.
         if let Some((_, _, held)) = self.streams.with_held(key) {
             held.release_all(port);

@@ -405,6 +405,7 @@ impl Consumer {
                 reply: &scratch.reply,
                 headers,
                 payload,
+                ..Message::default()
             },
         );
     }

@@ -26,6 +26,7 @@ impl Stream {
             self.atomic.next_timeout(),
             self.fast.next_timeout(),
             self.consumers.next_timeout(),
+            self.next_asking(),
         ]
         .into_iter()
         .flatten()
