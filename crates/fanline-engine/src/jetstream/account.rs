@@ -354,6 +354,7 @@ impl JetStream {
         self.usage.set(key, storage, bytes);
         self.remove_unused(key, now, port);
         self.note_receivers(key);
+        self.keep_sources(key, false, now);
         self.keep_consumers(key, false, now, port);
         self.confirm_acks(key, false, now, port);
         self.streams.set_timer(key);
@@ -494,6 +495,7 @@ impl JetStream {
     pub fn close(&mut self, now: Now, port: &mut dyn Port) {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
+            self.keep_sources(key, true, now);
             self.keep_consumers(key, true, now, port);
             self.confirm_acks(key, true, now, port);
             let Some((stream, documents, held)) = self.streams.with_held(key) else {

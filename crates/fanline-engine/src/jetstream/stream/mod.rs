@@ -74,6 +74,7 @@ pub struct Stream {
     sources: Vec<Source>,
     /// An origin elsewhere was given up, so that its inlets are no more.
     inlets_moved: bool,
+    sources_kept: source::Kept,
     /// When it was last called.
     clock: Now,
     /// When it last took a message that nobody was interested in.
@@ -138,6 +139,7 @@ impl Stream {
             done: Vec::new(),
             sources: source::all(&config)?,
             inlets_moved: false,
+            sources_kept: source::Kept::default(),
             clock: now,
             skipped_at: None,
             edits: Edits::default(),

@@ -7,6 +7,7 @@ mod ask;
 mod far;
 mod keep;
 mod near;
+mod progress;
 mod reader;
 mod recover;
 
@@ -23,6 +24,8 @@ use crate::store::{Filters, StoreError};
 use crate::topic::Filter;
 use crate::transform::Transform;
 use reader::Reader;
+
+pub(super) use progress::Kept;
 
 const SOURCE_HEADER: &str = "Nats-Stream-Source";
 
