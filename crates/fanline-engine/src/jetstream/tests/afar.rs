@@ -477,6 +477,37 @@ fn a_mirror_becomes_a_stream_of_its_own() {
     assert_eq!(world.records(NEAR, "M")[3], "4 m own");
 }
 
+/// A consumer that was made for it beforehand is read, and told what has been kept.
+#[test]
+fn a_work_queue_is_copied_by_a_consumer_of_its_own() {
+    let mut world = World::new();
+    world.add(FAR, "O", r#""subjects":["o.>"],"retention":"workqueue""#);
+    let consumer = r#"{"stream_name":"O","config":{"durable_name":"dur","ack_policy":"flow_control","deliver_subject":"to.me","flow_control":true,"idle_heartbeat":1000000000,"sourcing":true}}"#;
+    let made = world.ask(FAR, "CONSUMER.DURABLE.CREATE.O.dur", consumer);
+    assert!(made.get("error").is_none(), "{made}");
+    source(
+        &mut world,
+        "S",
+        r#","consumer":{"name":"dur","deliver_subject":"to.me"}"#,
+    );
+    for _ in 0..5 {
+        world.publish_some(20);
+        world.wait(Duration::from_secs(2));
+        world.cut();
+        world.publish_some(20);
+        world.wait(Duration::from_secs(20));
+        world.mend();
+        world.wait(Duration::from_secs(20));
+    }
+    let copied = world.records(NEAR, "S");
+    let payloads: Vec<_> = copied
+        .iter()
+        .map(|record| record.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+        .collect();
+    assert_eq!(payloads, (1..=world.published).collect::<Vec<_>>());
+    assert_eq!(world.records(FAR, "O").len(), 0);
+}
+
 /// What is purged or deleted at the origin stays in the copy, and makes no gap that is waited for.
 #[test]
 fn what_goes_at_the_origin_is_no_reason_to_wait() {

@@ -49,7 +49,8 @@ impl Outside {
             return;
         };
         let (importer, reply) = (waiting.importer, waiting.reply.clone());
-        if waiting.ends_with(message.headers.len() + message.payload.len()) {
+        let is_last = waiting.ends_with(message.headers.len() + message.payload.len());
+        if is_last {
             self.requests.forget(at);
         }
         let message = Message {

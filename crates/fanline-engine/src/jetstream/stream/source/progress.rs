@@ -28,7 +28,8 @@ pub(in crate::jetstream::stream) struct Kept {
     /// What is true once the own log is durable up to a sequence.
     next: Option<(u64, Vec<Progress>)>,
     due: Option<Duration>,
-    written: Vec<Progress>,
+    /// Changes with every record that is taken: the sum of what was taken last of each.
+    mark: u64,
 }
 
 impl Stream {
@@ -42,12 +43,13 @@ impl Stream {
             return None;
         }
         let kept = &mut self.sources_kept;
-        if kept.next.is_none() {
-            let progress: Vec<_> = self.sources.iter().map(Progress::of).collect();
-            if progress != kept.written {
-                kept.next = Some((self.store.last_sequence(), progress));
-                kept.due = Some(now.saturating_add(KEPT_WITHIN));
-            }
+        let taken = self.sources.iter().map(|source| source.taken);
+        let mark = taken.fold(0, u64::wrapping_add);
+        if kept.next.is_none() && mark != kept.mark {
+            let progress = self.sources.iter().map(Progress::of).collect();
+            kept.next = Some((self.store.last_sequence(), progress));
+            kept.due = Some(now.saturating_add(KEPT_WITHIN));
+            kept.mark = mark;
         }
         let is_due = is_last || kept.due.is_some_and(|due| due <= now);
         let durable = self.store.durable();
@@ -56,9 +58,7 @@ impl Stream {
             .take_if(|(until, _)| is_due && *until <= durable)?;
         kept.due = None;
         // Of strings and numbers only, it can be written.
-        let json = serde_json::to_vec(&progress).unwrap_or_default();
-        kept.written = progress;
-        Some(json)
+        serde_json::to_vec(&progress).ok()
     }
 
     /// When it is to be written down next.

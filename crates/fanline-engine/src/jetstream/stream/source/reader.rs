@@ -370,19 +370,23 @@ impl Reading {
     fn handle_delivery<'a>(&mut self, message: &Message<'a>) -> Heard<'a> {
         // Records may overtake the answer.
         self.is_answered = true;
-        match status(message) {
-            Some(STATUS_OVER..) => Heard::Broken,
-            Some(_) => self.handle_status(message),
-            None => match AckTopic::parse(message.reply) {
-                Some(topic) if topic.consumer_sequence == self.delivered.saturating_add(1) => {
-                    self.delivered = topic.consumer_sequence;
-                    Heard::Record(topic)
-                }
-                Some(topic) if topic.consumer_sequence > self.delivered => Heard::Broken,
-                // It has come before, or it is nothing that a consumer says.
-                _ => Heard::Alive,
-            },
+        // A record has its publisher's headers, which may look like a status.
+        let Some(topic) = AckTopic::parse(message.reply) else {
+            return match status(message) {
+                Some(STATUS_OVER..) => Heard::Broken,
+                Some(_) => self.handle_status(message),
+                None => Heard::Alive,
+            };
+        };
+        if topic.consumer_sequence <= self.delivered {
+            // It has come before.
+            return Heard::Alive;
         }
+        if topic.consumer_sequence - self.delivered > 1 {
+            return Heard::Broken;
+        }
+        self.delivered = topic.consumer_sequence;
+        Heard::Record(topic)
     }
 
     fn handle_status<'a>(&self, message: &Message<'a>) -> Heard<'a> {

@@ -7,7 +7,7 @@ use crate::store::StoreError;
 
 impl Stream {
     /// Finds out from the log how far it had come.
-    pub(super) fn recover_sources(&mut self) -> Result<(), StoreError> {
+    pub(in crate::jetstream::stream) fn recover_sources(&mut self) -> Result<(), StoreError> {
         let last = self.store.last_sequence();
         let mut missing = 0;
         for source in &mut self.sources {
