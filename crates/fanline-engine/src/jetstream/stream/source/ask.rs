@@ -25,8 +25,8 @@ pub(super) struct Question {
 pub(super) struct Begun {
     /// How many records it has to deliver.
     pub(super) pending: u64,
-    /// The number of its last delivery: a consumer that was there before may go on counting.
-    pub(super) delivered: u64,
+    /// The number of the last delivery that was confirmed: a consumer that lasts goes on counting there.
+    pub(super) confirmed: u64,
     /// What tells it from others that have had its name, if it says so.
     pub(super) identity: Option<String>,
 }
@@ -122,11 +122,11 @@ pub(super) fn read_answer(message: &Message<'_>) -> Result<Begun, Option<ApiErro
     struct Answer {
         error: Option<ApiError>,
         num_pending: u64,
-        delivered: Delivered,
+        ack_floor: Floor,
     }
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Delivered {
+    struct Floor {
         consumer_seq: u64,
     }
     if status(message).is_some() {
@@ -141,7 +141,7 @@ pub(super) fn read_answer(message: &Message<'_>) -> Result<Begun, Option<ApiErro
     let identity = identity.and_then(|name| std::str::from_utf8(name).ok());
     Ok(Begun {
         pending: answer.num_pending,
-        delivered: answer.delivered.consumer_seq,
+        confirmed: answer.ack_floor.consumer_seq,
         // It becomes one word of a header.
         identity: identity
             .filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric()))

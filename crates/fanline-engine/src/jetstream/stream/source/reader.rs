@@ -54,8 +54,9 @@ enum State {
 
 struct Reading {
     names: Names,
-    /// The number of the last delivery.
+    /// The number of the last delivery, and its record's at the origin.
     delivered: u64,
+    sequence: u64,
     is_answered: bool,
     /// When it was last heard of.
     heard: Duration,
@@ -231,6 +232,7 @@ impl Reader {
         self.state = State::Reading(Box::new(Reading {
             names,
             delivered: 0,
+            sequence: 0,
             is_answered: false,
             heard: now,
             check_at: now.saturating_add(ANSWER_WAIT_MAX),
@@ -360,7 +362,9 @@ impl Reading {
             Ok(begun) => {
                 self.heard = now;
                 self.is_answered = true;
-                self.delivered = self.delivered.max(begun.delivered);
+                if self.names.is_lasting {
+                    self.delivered = self.delivered.max(begun.confirmed);
+                }
                 Heard::Begun(begun)
             }
             Err(error) => Heard::Refused(error),
@@ -379,13 +383,17 @@ impl Reading {
             };
         };
         if topic.consumer_sequence <= self.delivered {
-            // It has come before.
-            return Heard::Alive;
+            // It has come before, unless another count has begun that nobody told of.
+            return match topic.stream_sequence <= self.sequence {
+                true => Heard::Alive,
+                false => Heard::Broken,
+            };
         }
         if topic.consumer_sequence - self.delivered > 1 {
             return Heard::Broken;
         }
         self.delivered = topic.consumer_sequence;
+        self.sequence = topic.stream_sequence;
         Heard::Record(topic)
     }
 
