@@ -414,3 +414,143 @@ impl Reading {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jetstream::stream::testing::Recorder;
+
+    const AT: Duration = Duration::from_secs(100);
+
+    fn asked() -> (Reader, Recorder) {
+        let external = External {
+            api: "$JS.hub.API".to_owned(),
+            deliver: "to.me".to_owned(),
+        };
+        let mut reader = Reader::new("O", &external);
+        let mut port = Recorder::default();
+        ask(&mut reader, AT, &mut port);
+        assert_eq!(reader.next_timeout(), Some(AT + LOOK_AGAIN_AFTER));
+        port.interest.insert(b"$JS.hub.API.>".to_vec());
+        ask(&mut reader, AT, &mut port);
+        (reader, port)
+    }
+
+    fn ask(reader: &mut Reader, now: Duration, port: &mut Recorder) {
+        let names = Names {
+            consumer: "C".to_owned(),
+            deliver: "d".to_owned(),
+            reply: "r".to_owned(),
+            is_lasting: false,
+        };
+        let question = Question {
+            topic: "$JS.hub.API.CONSUMER.CREATE.O.C".to_owned(),
+            body: b"{}".to_vec(),
+        };
+        reader.ask(&question, names, now, port);
+    }
+
+    fn heard(reader: &mut Reader, topic: &str, reply: &str, headers: &str, payload: &str) -> String {
+        let headers = match headers {
+            "" => String::new(),
+            lines => format!("NATS/1.0{}\r\n\r\n", lines.replace('|', "\r\n")),
+        };
+        let message = Message {
+            topic: topic.as_bytes(),
+            reply: reply.as_bytes(),
+            headers: headers.as_bytes(),
+            payload: payload.as_bytes(),
+            ..Message::default()
+        };
+        match reader.handle(&message, AT) {
+            Heard::Record(topic) => format!("record {}", topic.stream_sequence),
+            Heard::Asks(reply) => format!("asks {}", String::from_utf8_lossy(reply)),
+            Heard::Begun(begun) => format!("begun {} {:?}", begun.pending, begun.identity),
+            Heard::Refused(error) => format!("refused {:?}", error.map(|error| error.err_code)),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_an_answer_means() {
+        for (headers, payload, expected) in [
+            ("", r#"{"num_pending":7}"#, "begun 7 None"),
+            (
+                "|Nats-Stream-Identity: SYOweM6y",
+                "{}",
+                r#"begun 0 Some("SYOweM6y")"#,
+            ),
+            ("|Nats-Stream-Identity: a b", "{}", "begun 0 None"),
+            (
+                "",
+                r#"{"error":{"code":404,"err_code":10059,"description":"stream not found"}}"#,
+                "refused Some(10059)",
+            ),
+            ("", "no JSON", "refused Some(10025)"),
+            (" 503", "", "refused None"),
+        ] {
+            let (mut reader, _) = asked();
+            let found = heard(&mut reader, "r", "", headers, payload);
+            assert_eq!(found, expected, "{headers} {payload}");
+            let is_error = expected.starts_with("refused Some");
+            assert_eq!(reader.error().is_some(), is_error);
+        }
+    }
+
+    #[test]
+    fn what_a_delivery_means() {
+        let (mut reader, _) = asked();
+        let record = |stream: u64, consumer: u64| format!("$JS.ACK.O.C.1.{stream}.{consumer}.1.0");
+        let beat = " 100 Idle Heartbeat|Nats-Last-Consumer: ";
+        for (topic, reply, headers, expected) in [
+            ("d", &record(4, 1)[..], "", "record 4"),
+            ("d", &record(9, 2), " 409 Mine", "record 9"),
+            ("d", &record(9, 2), "", "Alive"),
+            ("d", &record(10, 2), "", "Broken"),
+            ("d", &record(11, 4), "", "Broken"),
+            ("elsewhere", &record(10, 3), "", "Nothing"),
+            ("d", "", &format!("{beat}2"), "Alive"),
+            ("d", "", &format!("{beat}3"), "Broken"),
+            (
+                "d",
+                "",
+                &format!("{beat}2|Nats-Consumer-Stalled: $JS.FC.x"),
+                "asks $JS.FC.x",
+            ),
+            ("d", "$JS.FC.y", " 100 FlowControl Request", "asks $JS.FC.y"),
+            ("d", "", " 409 Consumer Deleted", "Broken"),
+            ("d", "", "", "Alive"),
+            ("d", "x", " abc", "Alive"),
+        ] {
+            let found = heard(&mut reader, topic, reply, headers, "");
+            assert_eq!(found, expected, "{topic} {reply} {headers}");
+        }
+    }
+
+    #[test]
+    fn it_rests_longer_each_time_until_something_comes() {
+        let (mut reader, mut port) = asked();
+        let mut rests = Vec::new();
+        let mut now = AT;
+        for _ in 0..8 {
+            assert!(!reader.is_to_ask(now, &mut port));
+            // Nobody answers.
+            let until = reader.next_timeout().unwrap();
+            assert_eq!(until, now + ANSWER_WAIT_MAX);
+            assert!(!reader.is_to_ask(until, &mut port));
+            let next = reader.next_timeout().unwrap();
+            rests.push((next - until).as_millis());
+            assert!(reader.is_to_ask(next, &mut port));
+            now = next;
+            ask(&mut reader, now, &mut port);
+        }
+        assert_eq!(rests, [250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
+        reader.note_kept();
+        reader.rest(now, &mut port);
+        assert_eq!(reader.next_timeout(), Some(now + REST_MIN));
+        reader.leave(&mut port);
+        assert_eq!(reader.next_timeout(), None);
+        assert_eq!(reader.inlets().count(), 0);
+        assert!(!port.interest.contains(&b"d"[..]));
+    }
+}
