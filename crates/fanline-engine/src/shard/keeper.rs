@@ -158,8 +158,11 @@ impl<H: Handler> Keeper<H> {
                     weight,
                 } => {
                     let outside = &mut self.outside;
-                    let router = outside.routers.of(account);
-                    router.set_remote(from, filter, queue, weight);
+                    // What is wanted here was entered when it was asked for.
+                    if from != outside.index {
+                        let router = outside.routers.of(account);
+                        router.set_remote(from, filter, queue, weight);
+                    }
                     self.handler
                         .handle_interest(account, filter, weight > 0, now, outside);
                     for (exporter, subject) in self.outside.listened_by(account, filter) {
