@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use super::bridging::BRIDGES_MAX;
-use super::crossing::{Batch, Place, Said, TRACED};
+use super::crossing::{Batch, Crossing, Place, Said, TRACED};
 use super::deliver::{Message as Framed, RemoteTargets};
 use super::mqtt::{Around, Desk, Floor, Note};
 use super::requests::Requests;
@@ -123,27 +123,7 @@ impl<H: Handler> Keeper<H> {
         self.outside.now = now.since_start;
         while let Some(said) = batch.read(place) {
             match said {
-                Said::Message(crossing) => {
-                    let framed = &crossing.message;
-                    let (headers, rest) = framed.body.split_at(framed.header_bytes);
-                    let message = Message {
-                        topic: crossing.topic,
-                        reply: &framed.args[..framed.reply_bytes],
-                        headers,
-                        payload: &rest[..rest.len() - 2],
-                        shown: shown(framed.head),
-                    };
-                    if self.outside.take_answer(crossing.account, &message) {
-                        continue;
-                    }
-                    let index = self.outside.index;
-                    let (account, outside) = (crossing.account, &mut self.outside);
-                    let is_taken = crossing.hops & TRACED == 0
-                        || self.handler.trace(account, &message, index, now, outside);
-                    if is_taken {
-                        self.handler.handle(account, &message, now, outside);
-                    }
-                }
+                Said::Message(crossing) => self.take(&crossing, now),
                 // Who connects is no business of the keeper's, unless it is an MQTT client.
                 Said::Had { .. } => {}
                 Said::Note(note) => {
@@ -179,6 +159,29 @@ impl<H: Handler> Keeper<H> {
         }
         receipt.produced_bytes = self.outside.produced_bytes;
         receipt
+    }
+
+    /// Takes a message: an answer to a question of the keeper's own, or something for the handler.
+    fn take(&mut self, crossing: &Crossing<'_>, now: Now) {
+        let framed = &crossing.message;
+        let (headers, rest) = framed.body.split_at(framed.header_bytes);
+        let message = Message {
+            topic: crossing.topic,
+            reply: &framed.args[..framed.reply_bytes],
+            headers,
+            payload: &rest[..rest.len() - 2],
+            shown: shown(framed.head),
+        };
+        let (account, outside) = (crossing.account, &mut self.outside);
+        if outside.take_answer(account, &message) {
+            return;
+        }
+        let index = outside.index;
+        let is_taken = crossing.hops & TRACED == 0
+            || self.handler.trace(account, &message, index, now, outside);
+        if is_taken {
+            self.handler.handle(account, &message, now, outside);
+        }
     }
 
     /// Whether all that a batch asks for is done soon and without waiting for a disk.
