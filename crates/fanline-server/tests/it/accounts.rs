@@ -476,7 +476,8 @@ async fn an_account_copies_the_stream_of_another() {
         let a = config.account_mut("A");
         a.jetstream = Some(AccountLimits::default());
         a.exports.push(export(ExportKind::Stream, "copied.>"));
-        a.exports.push(export(service(ResponseKind::Single), "$JS.FC.>"));
+        a.exports
+            .push(export(service(ResponseKind::Single), "$JS.FC.>"));
         let b = config.account_mut("B");
         b.jetstream = Some(AccountLimits::default());
         b.imports.push(import(ImportKind::Stream, "copied.>", None));

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fanline_server::client::jetstream::{
-    Compression, Discard, External, Kept, Nanos, PersistMode, Placement, Republish, Retention, Storage,
-    StreamConfig, StreamSource, SubjectTransform, SyncMode,
+    Compression, Discard, External, Kept, Nanos, PersistMode, Placement, Republish, Retention,
+    Storage, StreamConfig, StreamSource, SubjectTransform, SyncMode,
 };
 
 use crate::failure::Failure;

@@ -414,6 +414,7 @@ fn a_source_goes_on_though_nothing_of_it_is_left() {
     let mut account = start(&shelf);
     account.send("BIRDS.owl", "", "owl");
     sync(&mut account, &shelf);
+    account.port.taken();
     let info = account.ask("STREAM.INFO.COPY", "");
     assert!(info.contains(r#""messages":1,"#), "{info}");
     assert!(info.contains(r#""seq":3,"#), "{info}");

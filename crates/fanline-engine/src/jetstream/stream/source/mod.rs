@@ -282,4 +282,3 @@ fn label(config: &StreamSource) -> String {
         .collect();
     format!("{name}:{tag}")
 }
-

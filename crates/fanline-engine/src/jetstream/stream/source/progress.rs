@@ -74,8 +74,8 @@ impl Stream {
     pub(in crate::jetstream) fn restore_sources(&mut self, json: &[u8]) {
         let all: Vec<Progress> = serde_json::from_slice(json).unwrap_or_default();
         for source in &mut self.sources {
+            let known = Progress::of(source);
             let is_it = |kept: &&Progress| {
-                let known = Progress::of(source);
                 let names = (&kept.origin, &kept.filters, &kept.destinations);
                 names == (&known.origin, &known.filters, &known.destinations)
             };

@@ -372,16 +372,20 @@ impl Reading {
     }
 
     fn handle_delivery<'a>(&mut self, message: &Message<'a>) -> Heard<'a> {
-        // Records may overtake the answer.
-        self.is_answered = true;
+        // A consumer that lasts may still count as it did before; records of others may overtake the answer.
+        let counts_anew = self.is_answered || !self.names.is_lasting;
+        self.is_answered = counts_anew;
         // A record has its publisher's headers, which may look like a status.
         let Some(topic) = AckTopic::parse(message.reply) else {
             return match status(message) {
                 Some(STATUS_OVER..) => Heard::Broken,
-                Some(_) => self.handle_status(message),
-                None => Heard::Alive,
+                Some(_) if counts_anew => self.handle_status(message),
+                _ => Heard::Alive,
             };
         };
+        if !counts_anew && topic.consumer_sequence != self.delivered.saturating_add(1) {
+            return Heard::Alive;
+        }
         if topic.consumer_sequence <= self.delivered {
             // It has come before, unless another count has begun that nobody told of.
             return match topic.stream_sequence <= self.sequence {
@@ -450,7 +454,13 @@ mod tests {
         reader.ask(&question, names, now, port);
     }
 
-    fn heard(reader: &mut Reader, topic: &str, reply: &str, headers: &str, payload: &str) -> String {
+    fn heard(
+        reader: &mut Reader,
+        topic: &str,
+        reply: &str,
+        headers: &str,
+        payload: &str,
+    ) -> String {
         let headers = match headers {
             "" => String::new(),
             lines => format!("NATS/1.0{}\r\n\r\n", lines.replace('|', "\r\n")),
@@ -544,7 +554,10 @@ mod tests {
             now = next;
             ask(&mut reader, now, &mut port);
         }
-        assert_eq!(rests, [250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
+        assert_eq!(
+            rests,
+            [250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]
+        );
         reader.note_kept();
         reader.rest(now, &mut port);
         assert_eq!(reader.next_timeout(), Some(now + REST_MIN));
