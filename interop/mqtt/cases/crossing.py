@@ -11,7 +11,7 @@ from harness.report import check, equal
 from harness.server import port_free
 from mqtt import packets
 from mqtt.brokers import Broker
-from mqtt.case import BOTH, case
+from mqtt.case import BOTH, case, differs
 from mqtt.device import Device, fresh, kept
 from mqtt.packets import SUBACK, V4, V5
 
@@ -281,15 +281,58 @@ async def requests_cross_both_ways(broker, version):
             device.publish(found.property("response_topic"), b"answer to " + found.payload)
             equal((await waiting).data, b"answer to question", "answer of a device")
 
-            # Not by `respond`, which answers with the headers of the question: by these it would be a message of
-            # a device, and not kept by anybody.
+            # As `respond` does, with the headers of the question: they say how that was published, and nothing of
+            # the answer.
             async def respond(message):
-                await client.publish(message.reply, b"answer to " + message.data)
+                await client.publish(message.reply, b"answer to " + message.data, headers=message.headers)
 
             other = fresh("x")
             await subscribe(client, other, cb=respond)
             device.publish(other, b"question", qos=1, response_topic=answer_to)
             equal((await asyncio.to_thread(device.message)).payload, b"answer to question", "answer of a service")
+
+
+@case(GROUP, *BOTH, nats=True, differs=differs(nats="believes whoever sends the header"))
+async def headers_of_a_device_say_nothing_from_others(broker, version):
+    """`Nmqtt-Pub` and `Mqtt-Retain` count where a device has published, and nowhere else."""
+    topic = fresh("x")
+    async with nats_client(broker) as client:
+        with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as other:
+            # Retain As Published, where there is such an option.
+            device.subscribed((topic, 2 if version == V4 else 0x08 | 2))
+            copied = {"Nmqtt-Pub": "1", "Mqtt-Retain": "1", "Nmqtt-Client": "x"}
+            for number in range(20):
+                await client.publish(topic, b"%d" % number, headers=copied)
+            await flush(client)
+            found = [device.message() for _ in range(20)]
+            equal([packet.payload for packet in found], [b"%d" % number for number in range(20)], "messages")
+            equal({(packet.qos, packet.retain) for packet in found}, {(0, False)}, "QoS and RETAIN")
+            other.publish(topic, b"a device's", qos=1)
+            found = device.message()
+            equal((found.payload, found.qos), (b"a device's", 1), "behind them")
+            device.ping()
+
+
+@case(GROUP, V5, nats=True, differs=ALONE)
+async def above_qos_0_a_group_is_its_mqtt_members(broker, version):
+    """What is kept for them is theirs; a queue group of that name shares the rest."""
+    topic, group = fresh("x"), fresh("g")
+    async with nats_client(broker) as client:
+        heard = []
+
+        async def listen(message):
+            heard.append(message.data)
+
+        await subscribe(client, topic, queue=group, cb=listen)
+        with Device(broker, version, fresh("c")) as member, Device(broker, version, fresh("c")) as sender:
+            sender.publish(topic, b"alone", qos=1)
+            await flush(client)
+            member.subscribed((f"$share/{group}/{topic}", 1))
+            for number in range(20):
+                sender.publish(topic, b"%d" % number, qos=1 + number % 2)
+            equal(member.payloads(20), [b"%d" % number for number in range(20)], "messages")
+            await flush(client)
+            equal(heard, [b"alone"], "at NATS")
 
 
 @case(GROUP, V5, nats=True, differs=ALONE)

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use slab::Slab;
 
-use super::crossing::{Batch, Crossing, HOPS_MAX, TRACED};
+use super::crossing::{Batch, Crossing, FROM_DEVICE, HOPS_MAX, TRACED};
 use super::mqtt::is_own_of_mqtt;
 use super::run::Waiting;
 use super::session::{Session, SessionId};
@@ -212,9 +212,10 @@ impl FanOut<'_> {
     /// What a message begins to cross with.
     #[inline]
     fn first_hop(&mut self, account: AccountId, crossings: &mut RemoteTargets) -> u8 {
+        let bits = self.pending.origin_bits;
         match self.pending.watches {
-            false => 0,
-            true => self.pending.watch_crossing(account, crossings),
+            false => bits,
+            true => bits | self.pending.watch_crossing(account, crossings),
         }
     }
 
@@ -455,6 +456,8 @@ impl Shard {
             self.give_to_leafs(account, topic, &message, None);
             return self.settle_fan_out();
         }
+        let (bits, hops) = (hops & FROM_DEVICE, hops & !FROM_DEVICE);
+        self.pending.origin_bits = bits;
         let Shard {
             routers,
             subs,
@@ -500,6 +503,7 @@ impl Shard {
         let has_exits = plain && route.has_exits();
         let first = fan_out.first_hop(account, crossings);
         crossings.post(outgoing, account, topic, &message, first | (hops + 1));
+        self.pending.origin_bits = 0;
         if has_exits {
             self.follow_answers(account, topic, &message, *memo);
         }

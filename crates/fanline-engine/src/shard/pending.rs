@@ -48,6 +48,8 @@ pub(super) struct Pending {
     pub(super) traced: Option<Box<Traced>>,
     /// Whether there is anything to be told of a delivery.
     pub(super) watches: bool,
+    /// What the message at hand crosses with: [`FROM_DEVICE`](super::crossing::FROM_DEVICE), or 0.
+    pub(super) origin_bits: u8,
     pub(super) trace_lines: Vec<(SessionId, String)>,
     /// What the log is to say.
     pub(super) notices: Vec<(SessionId, String)>,

@@ -4,10 +4,12 @@
 use std::ops::Range;
 
 use super::super::Shard;
+use super::super::crossing::FROM_DEVICE;
 use super::super::deliver::{Message as Framed, Origin};
 use super::super::keeper::write_args;
 use super::super::permit::Permit;
 use super::super::session::SessionId;
+use super::groups::Groups;
 use super::kept::{HOLD, PUBLISH, RELEASE};
 use super::names;
 use super::session::Held;
@@ -32,6 +34,8 @@ pub(in crate::shard) struct Outbound {
     chunk: Chunk,
     filled: usize,
     frames: Vec<Frame>,
+    /// Which groups have messages above QoS 0 from the log.
+    pub(super) groups: Groups,
     /// Subject, reply and headers of the message at hand.
     subject: Vec<u8>,
     reply: Vec<u8>,
@@ -222,6 +226,26 @@ impl Shard {
         self.mqtt.clear();
     }
 
+    /// The same for one message whose headers say with which QoS, and which passes by whom it is kept for.
+    fn publish_as_device(&mut self, id: SessionId, subject: &[u8], qos: Qos) {
+        let account = self.sessions[id.index()].account;
+        self.begin_as_device(account, subject, qos);
+        self.publish_gathered(id);
+        self.end_as_device();
+    }
+
+    fn begin_as_device(&mut self, account: AccountId, subject: &[u8], qos: Qos) {
+        self.pending.origin_bits = FROM_DEVICE;
+        if qos != Qos::AtMostOnce {
+            self.pass_groups_by(account, subject);
+        }
+    }
+
+    fn end_as_device(&mut self) {
+        self.pending.origin_bits = 0;
+        self.forget_served();
+    }
+
     /// Takes a message above QoS 0 or one that is retained: it goes to whoever wants it now, and is kept for those
     /// who are to get it surely.
     pub(super) fn publish_kept(&mut self, id: SessionId, publish: &Publish<'_>) {
@@ -234,7 +258,7 @@ impl Shard {
         self.mqtt.subject.extend_from_slice(&subject);
         self.mqtt.headers.extend_from_slice(&headers);
         self.push_translated(id, publish.payload);
-        self.publish_gathered(id);
+        self.publish_as_device(id, &subject, publish.qos);
         if publish.packet_id == 0 {
             self.retain(account, &subject, b"", &headers, publish.payload);
             return;
@@ -349,7 +373,7 @@ impl Shard {
             self.mqtt.reply.clear();
         }
         self.push_translated(id, &held.payload);
-        self.publish_gathered(id);
+        self.publish_as_device(id, &held.subject, Qos::ExactlyOnce);
         self.listen_to_replies(id);
         self.await_storing(id, RELEASE, packet_id, 1 + u8::from(held.retain));
         let mut headers = held.headers.to_vec();
@@ -436,7 +460,9 @@ impl Shard {
         }
         let subject = self.mqtt.subject.clone();
         let reply = self.mqtt.reply.clone();
+        self.begin_as_device(account, &subject, publish.qos);
         self.publish_own(account, &subject, &reply, &headers, publish.payload);
+        self.end_as_device();
         if publish.qos != Qos::AtMostOnce {
             let topic = [names::MESSAGES_PREFIX.as_bytes(), &subject].concat();
             self.publish_own(account, &topic, b"", &headers, publish.payload);
