@@ -335,6 +335,19 @@ async def above_qos_0_a_group_is_its_mqtt_members(broker, version):
             equal(heard, [b"alone"], "at NATS")
 
 
+@case(GROUP, *BOTH, nats=True)
+def a_subject_may_have_another_name(broker, version):
+    """`mappings`: with every QoS, and for what is retained."""
+    with Broker(broker.kind, more='mappings { "old.*": "new.{{wildcard(1)}}" }') as own:
+        with Device(own, version, fresh("c")) as device, Device(own, version, fresh("c")) as sender:
+            device.subscribed(("new/+", 2), ("old/+", 2))
+            for qos in range(3):
+                sender.publish("old/a", b"%d" % qos, qos=qos)
+                found = device.message()
+                equal((found.topic, found.payload, found.qos), ("new/a", b"%d" % qos, qos), "message")
+            device.ping()
+
+
 @case(GROUP, V5, nats=True, differs=ALONE)
 async def a_group_has_members_on_both_sides(broker, version):
     """`$share/g/…` and the queue group `g` are one."""

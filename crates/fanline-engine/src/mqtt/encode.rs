@@ -211,7 +211,7 @@ pub(super) fn filter_ack(
     };
     let id = packet_id.to_be_bytes();
     let body = match version {
-        Version::V4 => [&id, told.as_slice()].concat(),
+        Version::V4 => [id.as_slice(), &told].concat(),
         Version::V5 => with_properties(&id, &[], &told),
     };
     packet(out, first, &body, packet_bytes_max)

@@ -120,7 +120,7 @@ impl Shard {
                 account,
                 will,
                 client,
-            } => self.publish_for(*account, &will.publish(), Some(client)),
+            } => self.publish_for(*account, &will.publish(), Some(&**client)),
             Note::Group {
                 account,
                 filter,
@@ -337,7 +337,7 @@ impl Shard {
         }
         let mut will = will.filter(|will| self.may_leave(id, will));
         if let Some(will) = will.take_if(|will| will.delay.is_zero()) {
-            self.publish_for(account, &will.publish(), Some(&client));
+            self.publish_for(account, &will.publish(), Some(&*client));
         }
         self.keep_ended_record(id, will.as_deref());
         let Some(mqtt) = &self.sessions[id.index()].mqtt else {

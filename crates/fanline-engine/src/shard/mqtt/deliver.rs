@@ -413,6 +413,8 @@ impl Shard {
             }
         }
         self.note_written(id, before);
+        // Should nothing have been written, nobody else asks for more.
+        self.recall_next(id);
     }
 
     /// The same up to a message that is to be kept as the session's own before it is sent, or was kept so and
@@ -460,17 +462,23 @@ impl Shard {
     /// Delivers retained messages that were asked for.
     pub(super) fn deliver_recalled(&mut self, id: SessionId, recalled: &Recalled) {
         let now = i64::try_from(self.pending.now.as_nanos()).unwrap_or(i64::MAX);
-        for message in &recalled.messages {
-            self.deliver_retained(id, recalled.recall.at, message, now);
-        }
-        self.deliver_waiting(id);
-        if let Some(mqtt) = &mut self.sessions[id.index()].mqtt {
-            mqtt.is_recalling = false;
-            if recalled.has_more {
-                mqtt.recalls.push_front(recalled.recall.clone());
+        let recall = &recalled.recall;
+        let mqtt = self.sessions[id.index()].mqtt.as_ref();
+        let sub = mqtt.and_then(|mqtt| mqtt.sub(recall.at));
+        // Meanwhile its place may have become another's.
+        let is_wanted = sub.is_some_and(|sub| recall.is_for(&sub.subject));
+        if is_wanted {
+            for message in &recalled.messages {
+                self.deliver_retained(id, recall.at, message, now);
             }
         }
-        self.recall_next(id);
+        if let Some(mqtt) = &mut self.sessions[id.index()].mqtt {
+            mqtt.is_recalling = false;
+            if recalled.has_more && is_wanted {
+                mqtt.recalls.push_front(recall.clone());
+            }
+        }
+        self.deliver_waiting(id);
     }
 
     fn deliver_retained(&mut self, id: SessionId, at: u32, message: &Retained, now: i64) {

@@ -1,5 +1,6 @@
 //! What shards and the keeper tell each other of MQTT sessions.
 
+use super::names;
 use crate::access::AccountId;
 use crate::mqtt::{SessionKey, SessionRecord, Will};
 
@@ -87,6 +88,15 @@ pub(in crate::shard) struct Recall {
     pub(in crate::shard) filters: Vec<Box<[u8]>>,
     /// The place to go on at.
     pub(in crate::shard) from: u64,
+}
+
+impl Recall {
+    /// Whether it is what a subscription to this subject has asked for.
+    pub(in crate::shard) fn is_for(&self, subject: &[u8]) -> bool {
+        let first = self.filters.first();
+        let kept = first.and_then(|filter| filter.strip_prefix(names::RETAINED_PREFIX.as_bytes()));
+        kept == Some(subject)
+    }
 }
 
 /// See [`Note::Opened`].
