@@ -238,6 +238,33 @@ async def monitoring_knows_its_clients(broker, version):
             equal(get("/varz")["mqtt"]["port"], own.mqtt_port, "port")
 
 
+@case(GROUP, *BOTH, nats=True, differs=ALONE)
+def monitoring_tells_of_sessions(broker, version):
+    """`/connz` of those that are connected, `/metrics` of what is kept."""
+    http, topic = port_free(), fresh("t")
+    with Broker(broker.kind, more=f'http: "127.0.0.1:{http}"') as own:
+
+        def get(path) -> str:
+            with urllib.request.urlopen(f"http://127.0.0.1:{http}{path}", timeout=SECONDS_MAX) as answer:
+                return answer.read().decode()
+
+        def metrics() -> dict[str, str]:
+            lines = [line.rsplit(" ", 1) for line in get("/metrics").splitlines() if line.startswith("fanline_mqtt_")]
+            return {name.removeprefix("fanline_mqtt_"): value for name, value in lines}
+
+        with Device(own, version, fresh("c"), keep_alive=50, **kept(version, 1000)) as device:
+            device.subscribed((topic, 1))
+            device.publish(topic, b"kept", qos=1, retain=True)
+            found = device.message(acknowledges=False)
+            equal(found.payload, b"kept", "message")
+            session = json.loads(get(f"/connz?mqtt_client={device.client_id}"))["connections"][0]["mqtt_session"]
+            expected = {"version": "3.1.1" if version == V4 else "5.0", "keep_alive": 50, "in_flight": 1, "waiting": 0}
+            equal(session, expected | ({} if version == V4 else {"expiry": 1000}), "session")
+            counts = {"connections": "1", "in_flight_messages": "1", "kept_sessions": "1", "retained_messages": "1"}
+            equal({name: metrics()[name] for name in counts}, counts, "metrics")
+            equal(metrics()["kept_messages"], "1", "messages")
+
+
 @case(GROUP, V5, nats=True, differs=ALONE)
 async def properties_are_headers(broker, version):
     """User properties and content type, there and back."""

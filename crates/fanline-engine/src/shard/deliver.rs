@@ -481,6 +481,7 @@ impl Shard {
             }
         }
         let names = Names::new(groups);
+        let mut is_taken = groups.is_empty();
         for (group, members) in route.groups() {
             let name = group.name.as_slice();
             if !names.contain(name) {
@@ -492,13 +493,18 @@ impl Shard {
             let (local, remote) = members.split_at(locals);
             let ticket = random.below(u32::try_from(locals).unwrap_or(u32::MAX));
             let picked = fan_out.deliver_to_one(local, route, &message, ticket);
+            is_taken |= matches!(picked, Picked::Delivered);
             // Nor back to the leaf that it may have come from.
             if let (Picked::Nobody, Some(Member::Remote { shard, .. })) = (picked, remote.first())
                 && *shard != LEAFS
                 && hops < HOPS_MAX
             {
                 crossings.add_group(*shard, name);
+                is_taken = true;
             }
+        }
+        if !is_taken {
+            fan_out.pending.mqtt.note_missed(account, topic, &message);
         }
         let has_exits = plain && route.has_exits();
         let first = fan_out.first_hop(account, crossings);

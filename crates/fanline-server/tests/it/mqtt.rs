@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use fanline_server::access::{
     Access, AccessConfig, Allowed, ConnectionKind, Permissions, SALT_BYTES, User, hash_password,
 };
-use fanline_server::{Auth, JetStreamOptions, MqttOptions, Options, WebSocketOptions};
+use fanline_server::{Auth, JetStreamOptions, MqttOptions, Options, Server, WebSocketOptions};
 
 use crate::jetstream::TempFolder;
 use crate::raw::{SHARD_COUNTS, TestServer, options};
@@ -748,5 +748,30 @@ fn requests_cross_both_ways() {
         device.until(if qos == 2 { 0x70 } else { 0x40 });
         nats.publish(&to, "answer");
         assert_eq!(device.take(), triple("answer/here", "answer", 0));
+    }
+}
+
+/// nats-server takes any, and lets nobody in where it does not reach it.
+#[test]
+fn the_domain_of_mqtt_is_this_servers_own() {
+    let with = |own: Option<&str>, wanted: &str| {
+        let mut options = in_memory(1);
+        if let Some(jetstream) = &mut options.jetstream {
+            jetstream.domain = own.map(Into::into);
+        }
+        if let Some(mqtt) = &mut options.mqtt {
+            mqtt.js_domain = Some(wanted.into());
+        }
+        options
+    };
+    let server = TestServer::with(with(Some("hub"), "hub"));
+    let mut device = client(&server, V5, "device");
+    assert_eq!(device.subscribe(&[("a", 1)]), [1]);
+    device.publish("a", "kept", 1);
+    assert_eq!(device.take(), triple("a", "kept", 1));
+    for own in [None, Some("hub")] {
+        let error = Server::start(with(own, "other")).err().map(|error| error.to_string());
+        let error = error.expect("it is not there");
+        assert!(error.contains("js_domain \"other\""), "{error}");
     }
 }

@@ -10,7 +10,7 @@ use super::groups::{is_shared, member_place};
 use super::kept::{Answers, UNKEPT};
 use super::names;
 use super::note::{Recalled, Retained};
-use super::session::{DELIVER_SID, Mqtt, REPLY_SID, Waiting, place_in};
+use super::session::{Mqtt, REPLY_SID, Waiting, place_in};
 use crate::access::AccountId;
 use crate::jetstream::consumer::AckTopic;
 use crate::mqtt::{
@@ -79,59 +79,81 @@ impl FanOut<'_> {
         };
         let subject = head.strip_prefix(b"HMSG ").unwrap_or_default();
         let subject = subject.strip_suffix(b" ").unwrap_or_default();
+        // Digits stand for one of the client's own.
+        if !matches!(sub.sid(), [b'0'..=b'9', .., b'0'..=b'9' | b'p'] | [b'0'..=b'9']) {
+            return self.deliver_from_keeper(id, subject, message);
+        }
         let Some(mqtt) = &mut session.mqtt else {
             return false;
         };
+        let passing = Passing {
+            subject,
+            message,
+            is_own: self.origin.session == Some(sub.session()),
+            is_devices: self.pending.origin_bits & FROM_DEVICE != 0,
+        };
+        let before = session.out.pending_bytes();
+        let answers = &mut self.pending.mqtt;
+        let Some(bytes) = mqtt.give(sub.sid(), &passing, answers, &mut session.out) else {
+            return false;
+        };
+        self.note_delivered(id, before, bytes);
+        true
+    }
+
+    /// The same for what the keeper has sent: an answer, or a message that was kept for the session or for a group of
+    /// which it is a member.
+    #[inline(never)]
+    fn deliver_from_keeper(&mut self, id: SubId, subject: &[u8], message: &Message<'_>) -> bool {
+        let sub = self.subs.get(id);
+        let session = &mut self.sessions[sub.session() as usize];
+        let Some(mqtt) = &mut session.mqtt else {
+            return false;
+        };
+        let parts = Parts::of(message);
+        let answers = &mut self.pending.mqtt;
+        if sub.sid() == REPLY_SID {
+            answers.note(sub.session(), subject, parts.payload);
+            return true;
+        }
+        let prefix = names::MESSAGES_PREFIX.as_bytes();
+        let subject = subject.strip_prefix(prefix).unwrap_or_default();
+        // What a session may receive is looked at for what it is, and not for where it lies.
+        let may_receive = |restriction: &Restriction| restriction.may_receive(subject, b"");
+        if !session.restriction.as_deref().is_none_or(may_receive) {
+            answers.acknowledge(session.account, parts.reply);
+            return true;
+        }
         let now = i64::try_from(self.pending.now.as_nanos()).unwrap_or(i64::MAX);
         let unix_nanos = mqtt.started_unix_nanos.saturating_add(now);
-        let is_devices = self.pending.origin_bits & FROM_DEVICE != 0;
-        let answers = &mut self.pending.mqtt;
         let before = session.out.pending_bytes();
-        let parts = Parts::of(message);
-        let prefix = names::MESSAGES_PREFIX.as_bytes();
-        let kept = subject.strip_prefix(prefix).unwrap_or_default();
-        // What a session may receive is looked at for what it is, and not for where it lies.
-        let may_receive = |restriction: &Restriction| restriction.may_receive(kept, b"");
-        let payload_bytes = match sub.sid() {
-            REPLY_SID => {
-                answers.note(sub.session(), subject, parts.payload);
-                return true;
+        let account = session.account;
+        match member_place(sub.sid()) {
+            Some(place) => {
+                let whose = (sub.session(), account);
+                mqtt.take_shared(whose, place, subject, &parts, unix_nanos, answers);
             }
-            sid if sid == DELIVER_SID || member_place(sid).is_some() => {
-                if !session.restriction.as_deref().is_none_or(may_receive) {
-                    answers.acknowledge(session.account, parts.reply);
-                    return true;
-                }
-                if let Some(place) = member_place(sid) {
-                    let whose = (sub.session(), session.account);
-                    mqtt.take_shared(whose, place, kept, &parts, unix_nanos, answers);
-                    return true;
-                }
-                let account = session.account;
-                mqtt.take_kept(kept, &parts, account, unix_nanos, answers, &mut session.out);
-                parts.payload.len()
+            None => {
+                let out = &mut session.out;
+                mqtt.take_kept(subject, &parts, account, unix_nanos, answers, out);
             }
-            sid => {
-                let passing = Passing {
-                    subject,
-                    message,
-                    is_own: self.origin.session == Some(sub.session()),
-                    is_devices,
-                };
-                let Some(bytes) = mqtt.give(sid, &passing, answers, &mut session.out) else {
-                    return false;
-                };
-                bytes
-            }
-        };
+        }
+        self.note_delivered(id, before, parts.payload.len());
+        true
+    }
+
+    /// A session may have got something, that had so many bytes waiting before.
+    #[inline]
+    fn note_delivered(&mut self, id: SubId, before: usize, payload_bytes: usize) {
+        let sub = self.subs.get_mut(id);
+        let session = &mut self.sessions[sub.session() as usize];
         if session.out.pending_bytes() > before {
             self.pending.mark_dirty(sub.session(), session);
             session.out_msgs += 1;
             session.out_bytes += payload_bytes as u64;
             self.pending.count_produced(sub.session(), session, before);
         }
-        self.subs.get_mut(id).count();
-        true
+        sub.count();
     }
 
     /// The same for several that follow each other.

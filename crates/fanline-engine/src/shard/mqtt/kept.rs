@@ -2,6 +2,7 @@
 //! parts.
 
 use super::super::Shard;
+use super::super::deliver::Message;
 use super::super::session::SessionId;
 use super::names;
 use super::session::{Mqtt, Waiting};
@@ -157,6 +158,21 @@ impl Answers {
     /// The same as [`acknowledge`](Self::acknowledge) in other words.
     pub(super) fn refuse(&mut self, account: AccountId, ack: &[u8], word: &'static [u8]) {
         self.unwanted.push((account, ack.into(), word));
+    }
+
+    /// A message has found no member of its group, as the last one here has just left. One that the consumer of an
+    /// MQTT group has sent is to have another.
+    #[cold]
+    pub(in crate::shard) fn note_missed(
+        &mut self,
+        account: AccountId,
+        topic: &[u8],
+        message: &Message<'_>,
+    ) {
+        if topic.starts_with(names::MEMBER_PREFIX.as_bytes()) {
+            let ack = &message.args[..message.reply_bytes];
+            self.refuse(account, ack, super::groups::PASS_ON);
+        }
     }
 
     /// Something waits for a session.
