@@ -752,7 +752,10 @@ fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
     let limits = &options.limits;
     let jetstream = options.jetstream.as_ref();
     let domain = jetstream.and_then(|js| js.domain.as_deref());
-    let js_domain = options.mqtt.as_ref().and_then(|mqtt| mqtt.js_domain.as_deref());
+    let js_domain = options
+        .mqtt
+        .as_ref()
+        .and_then(|mqtt| mqtt.js_domain.as_deref());
     let is_no_token = |c: char| c.is_whitespace() || ".*>".contains(c);
     let problem = if options.shards.is_some_and(|n| n.get() > shards_max) {
         format!("shards must be at most {shards_max}")

@@ -106,8 +106,17 @@ pub(super) fn per_message(payload_bytes: usize) -> Result<f64> {
     let publisher = world.client(b'p');
     let body_bytes = 5 + payload_bytes;
     ensure!((128..16_384).contains(&body_bytes), "a length of two bytes");
-    let length = [u8::try_from(body_bytes % 128)? | 128, u8::try_from(body_bytes / 128)?];
-    let packet = [&[0x30][..], &length, b"\0\x03a/b", &vec![b'x'; payload_bytes]].concat();
+    let length = [
+        u8::try_from(body_bytes % 128)? | 128,
+        u8::try_from(body_bytes / 128)?,
+    ];
+    let packet = [
+        &[0x30][..],
+        &length,
+        b"\0\x03a/b",
+        &vec![b'x'; payload_bytes],
+    ]
+    .concat();
     let packets = Chunk::new(packet.repeat(PACKETS_PER_READ).into());
     for _ in 0..WARM_UP_READS {
         world.say(publisher, &packets);

@@ -90,7 +90,10 @@ pub(crate) fn measure(
     };
     if let Work::Allocations { payload_bytes } = work {
         let mut sample = Sample::default();
-        sample.set(Metric::Allocations, allocations::per_message(payload_bytes)?);
+        sample.set(
+            Metric::Allocations,
+            allocations::per_message(payload_bytes)?,
+        );
         return Ok(Some(sample));
     }
     let peer = Peer::start(program, site)?;

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use slab::Slab;
 
-use super::crossing::{Batch, Crossing, FROM_DEVICE, HOPS_MAX, TRACED};
+use super::crossing::{Batch, Crossing, HOPS_MAX, TRACED};
 use super::mqtt::is_own_of_mqtt;
 use super::run::Waiting;
 use super::session::{Session, SessionId};
@@ -456,8 +456,7 @@ impl Shard {
             self.give_to_leafs(account, topic, &message, None);
             return self.settle_fan_out();
         }
-        let (bits, hops) = (hops & FROM_DEVICE, hops & !FROM_DEVICE);
-        self.pending.origin_bits = bits;
+        let hops = self.pending.take_origin(hops);
         let Shard {
             routers,
             subs,
@@ -487,11 +486,8 @@ impl Shard {
             if !names.contain(name) {
                 continue;
             }
-            // Local members come first.
-            let is_remote = |member: &Member| matches!(member, Member::Remote { .. });
-            let locals = members.iter().position(is_remote).unwrap_or(members.len());
-            let (local, remote) = members.split_at(locals);
-            let ticket = random.below(u32::try_from(locals).unwrap_or(u32::MAX));
+            let (local, remote) = split_members(members);
+            let ticket = random.below(u32::try_from(local.len()).unwrap_or(u32::MAX));
             let picked = fan_out.deliver_to_one(local, route, &message, ticket);
             is_taken |= matches!(picked, Picked::Delivered);
             // Nor back to the leaf that it may have come from.
@@ -537,6 +533,13 @@ impl Shard {
             self.end(id, crate::CloseReason::SlowConsumerPendingBytes);
         }
     }
+}
+
+/// The members of a group here, which come first, and those on other shards.
+fn split_members(members: &[Member]) -> (&[Member], &[Member]) {
+    let is_remote = |member: &Member| matches!(member, Member::Remote { .. });
+    let locals = members.iter().position(is_remote);
+    members.split_at(locals.unwrap_or(members.len()))
 }
 
 /// The names of groups as they cross, to be looked up.

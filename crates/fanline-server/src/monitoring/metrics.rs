@@ -265,7 +265,11 @@ fn label_value(text: &str) -> String {
 
 /// What is kept for MQTT clients, which lies in streams of their accounts.
 fn add_mqtt(page: &mut Page, accounts: &[AccountOverview]) {
-    let streams = || accounts.iter().flat_map(|account| &account.overview.stream_detail);
+    let streams = || {
+        accounts
+            .iter()
+            .flat_map(|account| &account.overview.stream_detail)
+    };
     for (stream, name, help) in [
         (
             "$MQTT_sess",

@@ -770,7 +770,9 @@ fn the_domain_of_mqtt_is_this_servers_own() {
     device.publish("a", "kept", 1);
     assert_eq!(device.take(), triple("a", "kept", 1));
     for own in [None, Some("hub")] {
-        let error = Server::start(with(own, "other")).err().map(|error| error.to_string());
+        let error = Server::start(with(own, "other"))
+            .err()
+            .map(|error| error.to_string());
         let error = error.expect("it is not there");
         assert!(error.contains("js_domain \"other\""), "{error}");
     }

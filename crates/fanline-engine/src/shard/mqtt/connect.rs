@@ -9,7 +9,7 @@ use super::kept::Operation;
 use super::names;
 use super::note::{Close, Note, Opened, Seat};
 use super::session::{DELIVER_SID, Held, REPLY_SID, Release, Waiting};
-use crate::access::{AccountId, Decision, Grant};
+use crate::access::{Decision, Grant};
 use crate::mqtt::{
     Accepted, Connect, Ended, Qos, Reason, SessionKey, SessionRecord, Will, id_hash,
     topic_to_subject,
@@ -155,7 +155,8 @@ impl Shard {
             for (packet_id, kept) in owned {
                 mqtt.shared_token = mqtt.shared_token.wrapping_add(1);
                 let token = SHARED | mqtt.shared_token;
-                mqtt.waiting.extend(Waiting::decode(kept, token, *packet_id));
+                mqtt.waiting
+                    .extend(Waiting::decode(kept, token, *packet_id));
             }
             mqtt.link
                 .restore_held(opened.held.iter().map(|(packet_id, ..)| *packet_id));
@@ -176,6 +177,11 @@ impl Shard {
             }
             self.resume_subscriptions(id, record);
         }
+        self.keep_begun(id, session_present);
+    }
+
+    /// Has all kept of a session that begins or goes on, and lets its client in then.
+    fn keep_begun(&mut self, id: SessionId, session_present: bool) {
         let groups = self.change_groups(id);
         let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
             return;
@@ -183,15 +189,17 @@ impl Shard {
         let is_persistent = mqtt.is_persistent();
         let has_consumer = !mqtt.consumer.is_empty();
         let parts = usize::from(is_persistent) + usize::from(has_consumer) + groups.len();
-        let has_will = mqtt.link.will().is_some();
-        let accept = Operation::accept(session_present, parts);
-        if has_will && !is_persistent {
+        if mqtt.link.will().is_some() && !is_persistent {
             // Nobody waits for that: a crash may end the connection at any time.
             self.keep_record(id, 0);
         }
+        let accept = Operation::accept(session_present, parts);
         if parts == 0 {
             return self.finish_operation(id, accept);
         }
+        let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
+            return;
+        };
         let operation = mqtt.operation(accept);
         if has_consumer {
             // It is there, unless it was in memory, and has the settings of today.

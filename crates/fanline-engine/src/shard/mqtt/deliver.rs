@@ -80,7 +80,10 @@ impl FanOut<'_> {
         let subject = head.strip_prefix(b"HMSG ").unwrap_or_default();
         let subject = subject.strip_suffix(b" ").unwrap_or_default();
         // Digits stand for one of the client's own.
-        if !matches!(sub.sid(), [b'0'..=b'9', .., b'0'..=b'9' | b'p'] | [b'0'..=b'9']) {
+        if !matches!(
+            sub.sid(),
+            [b'0'..=b'9', .., b'0'..=b'9' | b'p'] | [b'0'..=b'9']
+        ) {
             return self.deliver_from_keeper(id, subject, message);
         }
         let Some(mqtt) = &mut session.mqtt else {
@@ -347,7 +350,9 @@ impl Mqtt {
         message: &Waiting,
         out: &mut Outbox,
     ) -> bool {
-        let is_sent = self.link.deliver_reserved(packet_id, &message.delivery(), out);
+        let is_sent = self
+            .link
+            .deliver_reserved(packet_id, &message.delivery(), out);
         if is_sent {
             out.append(&message.payload);
             self.owned.insert(message.token, packet_id);

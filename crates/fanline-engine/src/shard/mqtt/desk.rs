@@ -125,7 +125,11 @@ impl Desk {
             let is_crashed = record.ended_at.is_none();
             let will = record.will().map(|(will, at)| {
                 let at = match is_crashed {
-                    true => around.now.since_start.saturating_add(will.delay).min(ends_at),
+                    true => around
+                        .now
+                        .since_start
+                        .saturating_add(will.delay)
+                        .min(ends_at),
                     false => around.since_start(at),
                 };
                 (at, Box::new(will))

@@ -145,7 +145,10 @@ impl Mqtt {
             // It may have been this client's before, when it has come back.
             dup: self.is_resumed && ack.deliveries > 1,
             properties: properties.into(),
-            identifiers: Some(asked.identifier).filter(|i| *i != 0).into_iter().collect(),
+            identifiers: Some(asked.identifier)
+                .filter(|i| *i != 0)
+                .into_iter()
+                .collect(),
             payload: parts.payload.into(),
             token: SHARED | self.shared_token,
             packet_id: (qos != Qos::AtMostOnce).then(|| shared_id(ack.stream_sequence)),
@@ -240,7 +243,8 @@ impl Shard {
         let hash = id_hash(filter);
         let name = names::group_consumer(&hash);
         let subject = String::from_utf8_lossy(&group.subject).into_owned();
-        let parent = parent_subject(&group.subject).map(|p| String::from_utf8_lossy(p).into_owned());
+        let parent =
+            parent_subject(&group.subject).map(|p| String::from_utf8_lossy(p).into_owned());
         let filters = std::iter::once(subject).chain(parent);
         let filters: Vec<String> = filters
             .map(|filter| format!("{}{filter}", names::MESSAGES_PREFIX))
@@ -439,7 +443,10 @@ mod tests {
         for end in 0..head_bytes {
             assert_eq!(Waiting::decode(&kept[..end], SHARED, 1), None, "{end}");
         }
-        assert_eq!(Waiting::decode(&[&[2], &kept[1..]].concat(), SHARED, 1), None);
+        assert_eq!(
+            Waiting::decode(&[&[2], &kept[1..]].concat(), SHARED, 1),
+            None
+        );
     }
 
     #[test]

@@ -33,13 +33,20 @@ pub(super) const UNKEPT: u64 = 1 << 63;
 pub(in crate::shard) struct Answers {
     answers: Vec<Answer>,
     /// Messages that nobody is given, to be acknowledged, and with what.
-    unwanted: Vec<(AccountId, Box<[u8]>, &'static [u8])>,
+    unwanted: Vec<Unwanted>,
     /// Sessions for which something waits.
     woken: Vec<u32>,
     names: Names,
     /// The subject that was translated last, and its topic name, which may be none.
     subject: Vec<u8>,
     topic: String,
+}
+
+/// A message that its receiver does not get or keep.
+struct Unwanted {
+    account: AccountId,
+    ack: Box<[u8]>,
+    word: &'static [u8],
 }
 
 #[derive(Clone, Copy)]
@@ -157,7 +164,8 @@ impl Answers {
 
     /// The same as [`acknowledge`](Self::acknowledge) in other words.
     pub(super) fn refuse(&mut self, account: AccountId, ack: &[u8], word: &'static [u8]) {
-        self.unwanted.push((account, ack.into(), word));
+        let ack = ack.into();
+        self.unwanted.push(Unwanted { account, ack, word });
     }
 
     /// A message has found no member of its group, as the last one here has just left. One that the consumer of an
@@ -224,7 +232,8 @@ impl Shard {
 
     #[inline(never)]
     fn take_some_answers(&mut self) {
-        for (account, ack, word) in std::mem::take(&mut self.pending.mqtt.unwanted) {
+        for unwanted in std::mem::take(&mut self.pending.mqtt.unwanted) {
+            let Unwanted { account, ack, word } = unwanted;
             self.publish_own(account, &ack, b"", b"", word);
         }
         for session in std::mem::take(&mut self.pending.mqtt.woken) {

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::super::Shard;
-use super::super::crossing::FROM_DEVICE;
 use super::super::bridging::Mapped;
+use super::super::crossing::FROM_DEVICE;
 use super::super::deliver::{Message as Framed, Origin};
 use super::super::keeper::write_args;
 use super::super::permit::Permit;

@@ -54,7 +54,12 @@ impl Shares {
     }
 
     /// Takes back of which groups a session is a member.
-    pub(super) fn restore(&mut self, key: &SessionKey, record: &SessionRecord, around: &mut Around<'_>) {
+    pub(super) fn restore(
+        &mut self,
+        key: &SessionKey,
+        record: &SessionRecord,
+        around: &mut Around<'_>,
+    ) {
         if record.version() != Version::V5 {
             return;
         }

@@ -203,7 +203,11 @@ impl Shard {
             *place = None;
         }
         mqtt.recalls.retain(|recall| recall.at != at);
-        for sid in [at.to_string(), format!("{at}{PARENT}"), format!("{at}{SHARE}")] {
+        for sid in [
+            at.to_string(),
+            format!("{at}{PARENT}"),
+            format!("{at}{SHARE}"),
+        ] {
             if let Some(sub) = self.subs.find(id.0, sid.as_bytes()) {
                 self.drop_subscription(sub);
             }
