@@ -4,7 +4,7 @@ import mqtt from "mqtt";
 import { once } from "node:events";
 import { check, equal, numbers, runAll, within } from "./checks.mjs";
 
-const TCP = `mqtt://127.0.0.1:${process.env.MQTT_PORT}`;
+const TCP = process.env.MQTT_URL ?? `mqtt://127.0.0.1:${process.env.MQTT_PORT}`;
 const WEBSOCKET = process.env.MQTT_WEBSOCKET;
 
 let names = 0;

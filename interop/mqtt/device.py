@@ -30,7 +30,9 @@ class Unconnected(Peer):
             shift += 7
             if byte < 128:
                 break
-        return packets.parse(self.version, first, self.take(length))
+        found = packets.parse(self.version, first, self.take(length))
+        found.size = 1 + shift // 7 + length
+        return found
 
     def expect(self, kind: int) -> Packet:
         found = self.packet()

@@ -216,6 +216,8 @@ class Packet:
     topic: str = ""
     payload: bytes = b""
     properties: list = field(default_factory=list)
+    # With its fixed header.
+    size: int = 0
 
     @property
     def qos(self) -> int:

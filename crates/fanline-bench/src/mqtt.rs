@@ -1,5 +1,6 @@
 //! `fanline-bench mqtt`: MQTT, Fanline against nats-server and mosquitto.
 
+mod allocations;
 mod measure;
 mod rows;
 

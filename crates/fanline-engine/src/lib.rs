@@ -44,8 +44,9 @@ pub use nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use router::{MatchMemo, Matched, Matcher};
 pub use shard::{
-    Backlog, Batch, ConnectionStatus, CookieCredentials, Ended, Keeper, LeafTraffic, Peer, Place,
-    Receipt, SHARDS_MAX, SessionId, Shard, ShardConfig, ShardStatus, SubscriptionStatus, TlsPeer,
+    Backlog, Batch, ConnectionStatus, CookieCredentials, Ended, Keeper, LeafTraffic, MqttStatus,
+    Peer, Place, Receipt, SHARDS_MAX, SessionId, Shard, ShardConfig, ShardStatus,
+    SubscriptionStatus, TlsPeer,
 };
 pub use topic::{Filter, FilterError, is_literal_topic};
 pub use trie::{NodeId, Trie, Vacant};

@@ -754,6 +754,10 @@ fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
     let limits = &options.limits;
     let jetstream = options.jetstream.as_ref();
     let domain = jetstream.and_then(|js| js.domain.as_deref());
+    let js_domain = options
+        .mqtt
+        .as_ref()
+        .and_then(|mqtt| mqtt.js_domain.as_deref());
     let is_no_token = |c: char| c.is_whitespace() || ".*>".contains(c);
     let problem = if options.shards.is_some_and(|n| n.get() > shards_max) {
         format!("shards must be at most {shards_max}")
@@ -773,6 +777,12 @@ fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
         "invalid domain name: may not contain ., * or >".into()
     } else if options.mqtt.is_some() && jetstream.is_none() {
         "mqtt requires JetStream to be enabled if running in standalone mode".into()
+    } else if let Some(wanted) = js_domain.filter(|wanted| domain != Some(*wanted)) {
+        let own = domain.unwrap_or("none");
+        format!(
+            "mqtt: js_domain {wanted:?} is not this server's JetStream domain ({own}): what MQTT keeps, Fanline keeps \
+             itself"
+        )
     } else if options.monitoring_tls && options.tls.is_none() {
         "monitoring over HTTPS needs TLS".into()
     } else if options.lame_duck_grace_period >= options.lame_duck_duration {

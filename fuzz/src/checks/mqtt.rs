@@ -82,7 +82,9 @@ fn obey(connection: &mut Connection, verb: &Verb<'_>, manners: u8, out: &mut Out
             connection.refuse(Reason::NOT_AUTHORIZED, out);
             return true;
         }
-        Verb::Connect(_) => connection.accept(&Accepted::default(), now, out),
+        Verb::Connect(_) => {
+            connection.accept(&Accepted::default(), now, out);
+        }
         Verb::Publish(publish) => {
             check_message(connection.topic_of(publish), publish);
             if publish.packet_id != 0 {

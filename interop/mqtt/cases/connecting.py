@@ -5,7 +5,7 @@ from mqtt import packets
 from mqtt.brokers import MOSQUITTO, NATS
 from mqtt.case import BOTH, case, differs
 from mqtt.device import Device, Unconnected, fresh, kept
-from mqtt.packets import CONNACK, V4, V5, Will
+from mqtt.packets import CONNACK, DISCONNECT, PINGRESP, PUBACK, PUBCOMP, PUBREL, SUBACK, UNSUBACK, V4, V5, Will
 
 GROUP = "connecting"
 
@@ -264,3 +264,59 @@ def properties_of_connect_that_cannot_be_are_refused(broker, version):
 def a_password_may_come_alone(broker, version):
     """5.0, 3.1.2.9."""
     Device(broker, version, fresh("c"), password="secret").leave()
+
+
+class Measured(Unconnected):
+    """One that knows how long each packet is."""
+
+    def packet(self):
+        found = super().packet()
+        self.sizes.append((found.kind, found.size))
+        return found
+
+    def __init__(self, broker, version):
+        super().__init__(broker, version)
+        self.sizes = []
+
+
+@case(GROUP, V5, differs=differs(mosquitto="sends a CONNACK of any size"))
+def no_packet_is_larger_than_the_client_takes(broker, version):
+    """MQTT-3.1.2-24, 3.2.2-19, -20, 3.14.2-3, -4: strings are left out; what does not fit is not sent."""
+    def all_of(largest: int, *sent: bytes, **properties) -> list:
+        with Measured(broker, version) as device:
+            properties |= {"maximum_packet": largest}
+            device.send(b"".join([packets.connect(version, fresh("c"), properties_=properties), *sent]))
+            device.until_end()
+            check(all(size <= largest for _, size in device.sizes), f"of {largest}: {device.sizes}")
+            return [kind for kind, _ in device.sizes]
+
+    twice = packets.connect(version, "c")
+    many = packets.subscribe(version, 1, [(f"{fresh('t')}", 0) for _ in range(100)])
+    for largest in (*range(1, 60), 100):
+        # Refused with a string; ended with one; let in, and asked for a long answer.
+        refusal = all_of(largest, authentication_method="x")
+        equal(refusal, [CONNACK] if largest >= 5 else [], f"a refusal of {largest}")
+        ended = all_of(largest, twice)
+        check(ended in ([CONNACK, DISCONNECT], [DISCONNECT], []), f"the end of {largest}: {ended}")
+        check(SUBACK not in all_of(largest, many), f"an answer of {largest}")
+    equal(all_of(200, many, packets.DISCONNECT_BYTES), [CONNACK, SUBACK], "what fits")
+
+
+@case(GROUP, V5)
+def who_wants_no_reasons_gets_none(broker, version):
+    """MQTT-3.1.2-29: no strings and user properties but with PUBLISH, CONNACK and DISCONNECT."""
+    with Device(broker, version, fresh("c"), properties_={"request_problem": 0}) as device:
+        device.send(packets.subscribe(version, 1, [("a/#/b", 0), ("$share//x", 0)][:1]))
+        answers = [device.packet()]
+        if answers[0].kind == DISCONNECT:
+            return
+        device.send(packets.unsubscribe(version, 2, ["nothing"]))
+        device.send(packets.publish(version, fresh("nobody"), b"", qos=1, packet_id=3))
+        device.send(packets.answer(PUBREL, 4))
+        device.send(packets.PINGREQ_BYTES)
+        answers += [device.packet() for _ in range(4)]
+        kinds = {packet.kind for packet in answers}
+        equal(kinds, {SUBACK, UNSUBACK, PUBACK, PUBCOMP, PINGRESP}, "answers")
+        for packet in answers:
+            names = {name for name, _ in packet.properties}
+            check(not names & {"reason_string", "user"}, f"{packet} has {names}")

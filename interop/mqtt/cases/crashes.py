@@ -241,3 +241,95 @@ def a_crash_in_the_middle_loses_nothing(broker, version):
         check(len(once) <= publisher.acknowledged + 1, f"{what}: {len(once)} of {publisher.acknowledged}")
         if publisher.qos == 2:
             equal(len(mine), len(once), f"{what}: copies")
+
+
+@case(GROUP, *BOTH, kills=True, differs=differs(nats="forgets it"))
+def wills_are_sent_when_the_server_is_back(broker, version):
+    """3.1.2.5: a server that failed may send them when it is back; a connection that a crash ends has ended without
+    a DISCONNECT. Once, and not for one who had taken leave."""
+    topic, client_id = fresh("t"), fresh("c")
+    away = begin(broker, version, (topic, 1))
+    for number, options in enumerate(({}, kept(version))):
+        will = packets.Will(topic, b"of %d" % number, qos=1)
+        Device(broker, version, f"{client_id}-{number}", will=will, **options)
+        Device(broker, version, f"{client_id}-leaves-{number}", will=will, **options).leave()
+    with Device(broker, version, fresh("c")) as sender:
+        # Behind these, all is on the disk.
+        sender.publish(topic, b"first", qos=1)
+    broker.restart_after_kill()
+    for _ in range(2):
+        with resume(broker, version, away) as device:
+            if _ == 0:
+                equal(sorted(device.payloads(3)), [b"first", b"of 0", b"of 1"], "messages")
+            device.publish(topic, b"last", qos=1)
+            equal(device.message().payload, b"last", "what comes next")
+            device.leave()
+        broker.restart_after_kill()
+
+
+@case(GROUP, V5, kills=True)
+def a_group_has_what_was_acknowledged(broker, version):
+    """4.8.2: what no member has acknowledged of QoS 1 goes to whoever comes."""
+    topic, group = fresh("t"), fresh("g")
+    member = begin(broker, version, (f"$share/{group}/{topic}", 1))
+    device = resume(broker, version, member)
+    with Device(broker, version, fresh("c")) as sender:
+        for number in range(10):
+            sender.publish(topic, b"%d" % number, qos=1)
+    for _ in range(5):
+        device.message()
+    for _ in range(5):
+        device.message(acknowledges=False)
+    device.ping()
+    broker.restart_after_kill()
+    device.close()
+    with Device(broker, version, fresh("c")) as other:
+        other.subscribed((f"$share/{group}/{topic}", 1))
+        missing = {b"%d" % number for number in range(5, 10)}
+        # What was acknowledged a moment before the crash may come again.
+        while missing:
+            missing.discard(other.message().payload)
+
+
+@case(GROUP, V5, kills=True, differs=differs(mosquitto="keeps nothing"))
+def a_message_of_qos_2_stays_with_its_member(broker, version):
+    """MQTT-4.8.2-4, -5."""
+    topic, group = fresh("t"), fresh("g")
+    member = begin(broker, version, (f"$share/{group}/{topic}", 2))
+    device = resume(broker, version, member)
+    with Device(broker, version, fresh("c")) as sender:
+        for number in range(4):
+            sender.publish(topic, b"%d" % number, qos=2)
+    first = [device.expect(PUBLISH) for _ in range(4)]
+    for packet in first[:2]:
+        device.send(packets.answer(PUBREC, packet.packet_id))
+        device.expect(PUBREL)
+    broker.restart_after_kill()
+    device.close()
+    with Device(broker, version, fresh("c")) as other:
+        other.subscribed((f"$share/{group}/{topic}", 2))
+        with resume(broker, version, member) as device:
+            for packet in first[:2]:
+                equal(device.expect(PUBREL).packet_id, packet.packet_id, "PUBREL")
+                device.send(packets.answer(PUBCOMP, packet.packet_id))
+            again = [device.message() for _ in range(2)]
+            found = [(packet.payload, packet.packet_id, packet.dup) for packet in again]
+            equal(found, [(packet.payload, packet.packet_id, True) for packet in first[2:]], "again")
+            device.ping()
+            other.ping()
+            device.leave(0, session_expiry=0)
+
+
+@case(GROUP, V5, kills=True)
+def a_group_without_members_keeps_nothing(broker, version):
+    """Its members' sessions ended with the crash: what is published then is for nobody."""
+    topic, group = fresh("t"), fresh("g")
+    device = Device(broker, version, fresh("c"))
+    device.subscribed((f"$share/{group}/{topic}", 1))
+    broker.restart_after_kill()
+    device.close()
+    with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as other:
+        equal(sender.publish(topic, b"for nobody", qos=1), 0x10, "reason")
+        other.subscribed((f"$share/{group}/{topic}", 1))
+        sender.publish(topic, b"for somebody", qos=1)
+        equal(other.message().payload, b"for somebody", "message")

@@ -11,7 +11,7 @@ from harness.report import check, equal
 from harness.server import port_free
 from mqtt import packets
 from mqtt.brokers import Broker
-from mqtt.case import BOTH, case
+from mqtt.case import BOTH, case, differs
 from mqtt.device import Device, fresh, kept
 from mqtt.packets import SUBACK, V4, V5
 
@@ -238,6 +238,33 @@ async def monitoring_knows_its_clients(broker, version):
             equal(get("/varz")["mqtt"]["port"], own.mqtt_port, "port")
 
 
+@case(GROUP, *BOTH, nats=True, differs=ALONE)
+def monitoring_tells_of_sessions(broker, version):
+    """`/connz` of those that are connected, `/metrics` of what is kept."""
+    http, topic = port_free(), fresh("t")
+    with Broker(broker.kind, more=f'http: "127.0.0.1:{http}"') as own:
+
+        def get(path) -> str:
+            with urllib.request.urlopen(f"http://127.0.0.1:{http}{path}", timeout=SECONDS_MAX) as answer:
+                return answer.read().decode()
+
+        def metrics() -> dict[str, str]:
+            lines = [line.rsplit(" ", 1) for line in get("/metrics").splitlines() if line.startswith("fanline_mqtt_")]
+            return {name.removeprefix("fanline_mqtt_"): value for name, value in lines}
+
+        with Device(own, version, fresh("c"), keep_alive=50, **kept(version, 1000)) as device:
+            device.subscribed((topic, 1))
+            device.publish(topic, b"kept", qos=1, retain=True)
+            found = device.message(acknowledges=False)
+            equal(found.payload, b"kept", "message")
+            session = json.loads(get(f"/connz?mqtt_client={device.client_id}"))["connections"][0]["mqtt_session"]
+            expected = {"version": "3.1.1" if version == V4 else "5.0", "keep_alive": 50, "in_flight": 1, "waiting": 0}
+            equal(session, expected | ({} if version == V4 else {"expiry": 1000}), "session")
+            counts = {"connections": "1", "in_flight_messages": "1", "kept_sessions": "1", "retained_messages": "1"}
+            equal({name: metrics()[name] for name in counts}, counts, "metrics")
+            equal(metrics()["kept_messages"], "1", "messages")
+
+
 @case(GROUP, V5, nats=True, differs=ALONE)
 async def properties_are_headers(broker, version):
     """User properties and content type, there and back."""
@@ -281,15 +308,71 @@ async def requests_cross_both_ways(broker, version):
             device.publish(found.property("response_topic"), b"answer to " + found.payload)
             equal((await waiting).data, b"answer to question", "answer of a device")
 
-            # Not by `respond`, which answers with the headers of the question: by these it would be a message of
-            # a device, and not kept by anybody.
+            # As `respond` does, with the headers of the question: they say how that was published, and nothing of
+            # the answer.
             async def respond(message):
-                await client.publish(message.reply, b"answer to " + message.data)
+                await client.publish(message.reply, b"answer to " + message.data, headers=message.headers)
 
             other = fresh("x")
             await subscribe(client, other, cb=respond)
             device.publish(other, b"question", qos=1, response_topic=answer_to)
             equal((await asyncio.to_thread(device.message)).payload, b"answer to question", "answer of a service")
+
+
+@case(GROUP, *BOTH, nats=True, differs=differs(nats="believes whoever sends the header"))
+async def headers_of_a_device_say_nothing_from_others(broker, version):
+    """`Nmqtt-Pub` and `Mqtt-Retain` count where a device has published, and nowhere else."""
+    topic = fresh("x")
+    async with nats_client(broker) as client:
+        with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as other:
+            # Retain As Published, where there is such an option.
+            device.subscribed((topic, 2 if version == V4 else 0x08 | 2))
+            copied = {"Nmqtt-Pub": "1", "Mqtt-Retain": "1", "Nmqtt-Client": "x"}
+            for number in range(20):
+                await client.publish(topic, b"%d" % number, headers=copied)
+            await flush(client)
+            found = [device.message() for _ in range(20)]
+            equal([packet.payload for packet in found], [b"%d" % number for number in range(20)], "messages")
+            equal({(packet.qos, packet.retain) for packet in found}, {(0, False)}, "QoS and RETAIN")
+            other.publish(topic, b"a device's", qos=1)
+            found = device.message()
+            equal((found.payload, found.qos), (b"a device's", 1), "behind them")
+            device.ping()
+
+
+@case(GROUP, V5, nats=True, differs=ALONE)
+async def above_qos_0_a_group_is_its_mqtt_members(broker, version):
+    """What is kept for them is theirs; a queue group of that name shares the rest."""
+    topic, group = fresh("x"), fresh("g")
+    async with nats_client(broker) as client:
+        heard = []
+
+        async def listen(message):
+            heard.append(message.data)
+
+        await subscribe(client, topic, queue=group, cb=listen)
+        with Device(broker, version, fresh("c")) as member, Device(broker, version, fresh("c")) as sender:
+            sender.publish(topic, b"alone", qos=1)
+            await flush(client)
+            member.subscribed((f"$share/{group}/{topic}", 1))
+            for number in range(20):
+                sender.publish(topic, b"%d" % number, qos=1 + number % 2)
+            equal(member.payloads(20), [b"%d" % number for number in range(20)], "messages")
+            await flush(client)
+            equal(heard, [b"alone"], "at NATS")
+
+
+@case(GROUP, *BOTH, nats=True)
+def a_subject_may_have_another_name(broker, version):
+    """`mappings`: with every QoS, and for what is retained."""
+    with Broker(broker.kind, more='mappings { "old.*": "new.{{wildcard(1)}}" }') as own:
+        with Device(own, version, fresh("c")) as device, Device(own, version, fresh("c")) as sender:
+            device.subscribed(("new/+", 2), ("old/+", 2))
+            for qos in range(3):
+                sender.publish("old/a", b"%d" % qos, qos=qos)
+                found = device.message()
+                equal((found.topic, found.payload, found.qos), ("new/a", b"%d" % qos, qos), "message")
+            device.ping()
 
 
 @case(GROUP, V5, nats=True, differs=ALONE)

@@ -1,7 +1,7 @@
 """Packets that are wrong: they close their sender, with the right reason in 5.0, and nobody else."""
 
-from harness.peer import Closed
-from harness.report import check
+from harness.peer import Closed, Peer
+from harness.report import check, equal
 from mqtt import packets
 from mqtt.brokers import MOSQUITTO
 from mqtt.case import BOTH, case, differs
@@ -146,3 +146,41 @@ def a_packet_above_the_servers_maximum_is_refused(broker, version):
             return
         device.send(b"\x30" + packets.variable(most) + packets.text("a"))
         check(device.end_reason() in (TOO_LARGE, MALFORMED), "another reason")
+
+
+def websocket(broker) -> Peer:
+    """A connection that was upgraded to WebSocket, for MQTT."""
+    peer = Peer(broker.websocket_port)
+    peer.send(
+        f"GET {broker.kind.websocket_path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Protocol: mqtt\r\n\r\n".encode()
+    )
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += peer.take(1)
+    check(b" 101 " in head, f"answered with {head!r}")
+    return peer
+
+
+@case(GROUP, *BOTH, differs=differs(nats="takes text as well"))
+def text_frames_end_their_connection(broker, version):
+    """MQTT-6.0.0-1; and binary ones may be cut anywhere, MQTT-6.0.0-2."""
+    connect = packets.connect(version, fresh("c"))
+
+    def frame(opcode: int, data: bytes) -> bytes:
+        # The mask is nothing but zeros.
+        return bytes([0x80 | opcode, 0x80 | len(data), 0, 0, 0, 0]) + data
+
+    with websocket(broker) as page:
+        page.send(b"".join(frame(2, connect[at : at + 1]) for at in range(len(connect))))
+        head = page.take(2)
+        equal((head[0], page.take(head[1])[0]), (0x82, 0x20), "a CONNACK in a binary frame")
+    with websocket(broker) as page:
+        page.send(frame(1, connect))
+        found = b""
+        try:
+            while True:
+                found += page.take(1)
+        except Closed:
+            check(not found or found[0] == 0x88, f"answered with {found!r}")

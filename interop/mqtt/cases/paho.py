@@ -12,6 +12,7 @@ from harness.report import check, equal
 from mqtt.case import BOTH, case
 from mqtt.device import fresh
 from mqtt.packets import V5
+from mqtt.secure import secured
 
 GROUP = "paho-mqtt"
 
@@ -31,7 +32,7 @@ def properties(kind: int, **values) -> Properties:
 class Client:
     """One that has connected; what comes waits in a queue."""
 
-    def __init__(self, broker, version, client_id=None, transport="tcp", keeps=False, will=None, **options):
+    def __init__(self, broker, version, client_id=None, transport="tcp", keeps=False, will=None, trusts=None, **options):
         self.messages: queue.Queue = queue.Queue()
         self.ended: queue.Queue = queue.Queue()
         self.version = version
@@ -49,6 +50,8 @@ class Client:
         self.client.on_unsubscribe = lambda *_: self.codes.put("unsubscribed")
         if will:
             self.client.will_set(*will)
+        if trusts:
+            self.client.tls_set(trusts)
         port = broker.mqtt_port
         if transport == "websockets":
             self.client.ws_set_options(path=broker.kind.websocket_path)
@@ -126,6 +129,23 @@ def over_websocket(broker, version):
                 sender.published(topic, payload, qos=size % 3)
                 for receiver in (page, device):
                     check(receiver.take(1)[0].payload == payload, f"{size} bytes")
+
+
+@case(GROUP, *BOTH, nats=True)
+def within_tls(broker, version):
+    """Plain and over WebSocket, each within TLS, in both directions."""
+    topic = fresh("p")
+    own, pem = secured(broker.kind)
+    with own:
+        with Client(own, version, transport="websockets", trusts=pem) as page, Client(own, version, trusts=pem) as device:
+            page.subscribe(topic, 2)
+            device.subscribe(topic, 2)
+            for sender in (page, device):
+                for size in (0, 10, 4096, 300_000):
+                    payload = bytes(n * 31 & 255 for n in range(size))
+                    sender.published(topic, payload, qos=size % 3)
+                    for receiver in (page, device):
+                        check(receiver.take(1)[0].payload == payload, f"{size} bytes")
 
 
 @case(GROUP, *BOTH)

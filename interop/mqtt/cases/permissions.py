@@ -1,18 +1,17 @@
 """Users, accounts, permissions and options: the same for clients of both protocols."""
 
 import contextlib
-import os
 import ssl
-import subprocess
 
 from harness.peer import Closed, Peer
 from harness.report import check, equal
 from mqtt import packets
 from mqtt.brokers import Broker
-from mqtt.case import BOTH, case
+from mqtt.case import BOTH, case, differs
 from mqtt.cases.connecting import refused
 from mqtt.device import Device, Unconnected, fresh, kept
-from mqtt.packets import V4, V5
+from mqtt.packets import PUBACK, PUBCOMP, PUBREC, PUBREL, V4, V5
+from mqtt.secure import secured
 
 GROUP = "permissions"
 
@@ -83,6 +82,68 @@ def what_may_not_be_subscribed_to_fails(broker, version):
             codes = device.subscribe(("in/a", 1), ("other/a", 1), ("both/#", 2), ("#", 0), ("in/+", 0))
             failed = 0x80 if version == V4 else 0x87
             equal(codes, [1, failed, 2, failed, 0], "codes")
+
+
+@case(GROUP, V5, nats=True)
+def an_identifier_is_free_after_a_refusal(broker, version):
+    """MQTT-4.3.3-9: behind a PUBREC of 0x80 or more the next PUBLISH is another message."""
+    with users(broker) as own:
+        with Device(own, version, fresh("c"), user="ada", password="pa") as listener:
+            listener.subscribed(("#", 2))
+            with Device(own, version, fresh("c"), user="bea", password="pb") as device:
+                device.send(packets.publish(version, "other/a", b"not this", qos=2, packet_id=7))
+                equal(device.answer_to(PUBREC, 7).code, 0x87, "reason")
+                device.send(packets.publish(version, "out/a", b"this", qos=2, packet_id=7))
+                equal(device.answer_to(PUBREC, 7).code, 0, "reason")
+                device.send(packets.answer(PUBREL, 7))
+                equal(device.answer_to(PUBCOMP, 7).code, 0, "reason")
+                equal(listener.message().payload, b"this", "message")
+
+
+@case(GROUP, *BOTH, nats=True, differs=differs(nats="looks at the filter alone"))
+def what_may_not_be_received_is_not(broker, version):
+    """A filter may match more than its user may have: with every QoS, of a group, retained, and of a session that
+    was away."""
+    may = 'subscribe { allow: ["in.>", "both", "both.>"]'
+    more = USERS.replace(may, may + ', deny: ["both.secret"]')
+    with Broker(broker.kind, more=more) as own:
+        filters = ["both/+", "both/#"] + (["$share/g/both/+"] if version == V5 else [])
+        with Device(own, version, fresh("c"), user="ada", password="pa") as sender:
+            sender.publish("both/secret", b"retained", qos=1, retain=True)
+            for name in filters:
+                for granted in range(3):
+                    with Device(own, version, fresh("c"), user="bea", password="pb") as device:
+                        device.subscribed((name, granted))
+                        for qos in range(3):
+                            sender.publish("both/secret", b"secret", qos=qos)
+                        sender.publish("both/open", b"open", qos=granted)
+                        equal(device.message().payload, b"open", f"{name}, QoS {granted}")
+
+
+@case(GROUP, *BOTH, nats=True, differs=differs(nats="says nothing"))
+def a_full_disk_is_told(broker, version):
+    """3.1.1 MQTT-4.8.0-2: the connection ends, as there is no word for it; in 5.0 it is 0x97."""
+    topic = fresh("t")
+    with Broker(broker.kind, more="") as own:
+        with open(own.config, encoding="utf-8") as file:
+            text = file.read()
+        own.kill()
+        with open(own.config, "w", encoding="utf-8") as file:
+            file.write(text.replace("jetstream {", "jetstream { max_file_store: 1MB,"))
+        own.start()
+        away = Device(own, version, fresh("c"), **kept(version))
+        away.subscribed((topic, 1))
+        away.leave()
+        with Device(own, version, fresh("c")) as device:
+            for number in range(1, 100):
+                device.send(packets.publish(version, topic, b"x" * 50_000, qos=1, packet_id=number))
+                answer = device.packet_or_none()
+                if answer is None or answer.code >= 0x80:
+                    break
+            if version == V4:
+                check(answer is None, f"{answer} when the disk is full")
+            else:
+                equal((answer.kind, answer.code), (PUBACK, 0x97), "the answer")
 
 
 @case(GROUP, *BOTH, nats=True)
@@ -202,16 +263,6 @@ def payloads_have_a_limit(broker, version):
             check(reason in ((0x95, 0x81, 0x97) if version == V5 else (None,)), f"told {reason}")
 
 
-def certificate(folder: str) -> tuple[str, str]:
-    """One that is its own authority: its file, and that of its key."""
-    files = os.path.join(folder, "server.pem"), os.path.join(folder, "server.key")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    command += ["-days", "30", "-subj", "/CN=server", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    command += ["-addext", "basicConstraints=critical,CA:FALSE", "-keyout", files[1], "-out", files[0]]
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-    return files
-
-
 class Secure(Device):
     """A device whose bytes are within TLS."""
 
@@ -228,13 +279,7 @@ class Secure(Device):
 @case(GROUP, *BOTH, nats=True)
 def it_works_within_tls(broker, version):
     topic = fresh("t")
-    own = Broker(broker.kind)
-    pem, key = certificate(own.folder.name)
-    with open(own.config, encoding="utf-8") as file:
-        text = file.read()
-    with open(own.config, "w", encoding="utf-8") as file:
-        tls = f'mqtt {{ tls {{ cert_file: "{pem}", key_file: "{key}", timeout: 10 }},'
-        file.write(text.replace("mqtt {", tls))
+    own, pem = secured(broker.kind)
     with own:
         context = ssl.create_default_context(cafile=pem)
         with Secure(own, version, fresh("c"), context) as device:

@@ -5,6 +5,7 @@ import subprocess
 
 from harness.report import check
 from mqtt.case import case, differs
+from mqtt.secure import secured
 
 MANY = differs(mosquitto="2.0.11 ends or stalls with hundreds of messages of QoS 2 of one client under way")
 GROUP = "programs"
@@ -13,10 +14,10 @@ INTEROP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SECONDS_MAX = 300
 
 
-def play(broker, folder: str, *command: str):
+def play(broker, folder: str, *command: str, **environment: str):
     """Its lines are shown; it fails with the first that failed, or without its last one."""
     done = subprocess.run(
-        command, cwd=os.path.join(INTEROP, folder), env=broker.environment(), capture_output=True, text=True,
+        command, cwd=os.path.join(INTEROP, folder), env=broker.environment() | environment, capture_output=True, text=True,
         timeout=SECONDS_MAX,
     )
     lines = done.stdout.splitlines()
@@ -31,6 +32,18 @@ def play(broker, folder: str, *command: str):
 @case(GROUP, differs=MANY)
 def mqtt_js(broker):
     play(broker, "javascript", "node", "mqtt.mjs")
+
+
+@case(GROUP, nats=True)
+def mqtt_js_within_tls(broker):
+    """All of it once more, with `mqtts` and `wss`."""
+    own, pem = secured(broker.kind)
+    with own:
+        play(
+            own, "javascript", "node", "mqtt.mjs", NODE_EXTRA_CA_CERTS=pem,
+            MQTT_URL=f"mqtts://localhost:{own.mqtt_port}",
+            MQTT_WEBSOCKET=f"wss://localhost:{own.websocket_port}{own.kind.websocket_path}",
+        )
 
 
 @case(GROUP, differs=MANY)

@@ -284,3 +284,112 @@ def a_shared_message_stays_with_whom_it_was_sent_to(broker, version):
             device.ping()
             member.ping()
             device.leave()
+
+
+@case(GROUP, V5)
+def a_shared_message_goes_to_another_when_its_member_leaves(broker, version):
+    """4.8.2: QoS 1, whether it takes leave, crashes, or keeps its session; and those that wait for room, too."""
+    for keeps, ends in ((False, Device.leave), (False, Device.reset), (True, Device.leave), (True, Device.reset)):
+        topic, group = fresh("t"), fresh("g")
+        options = kept(version) if keeps else {}
+        first = Device(broker, version, fresh("c"), **options | ({} if keeps else {"properties_": {"receive_maximum": 3}}))
+        first.subscribed((f"$share/{group}/{topic}", 1))
+        with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as second:
+            for number in range(8):
+                sender.publish(topic, b"%d" % number, qos=1)
+            equal(first.message().payload, b"0", "acknowledged")
+            first.message(acknowledges=False)
+            second.subscribed((f"$share/{group}/{topic}", 1))
+            ends(first)
+            equal(sorted(second.payloads(7)), [b"%d" % number for number in range(1, 8)], f"kept {keeps}, {ends.__name__}")
+            second.ping()
+
+
+@case(GROUP, V5, differs=differs(mosquitto="sends it to another"))
+def a_shared_message_of_qos_2_goes_to_nobody_else(broker, version):
+    """MQTT-4.8.2-5: its member's session has ended."""
+    topic, group = fresh("t"), fresh("g")
+    first = Device(broker, version, fresh("c"))
+    first.subscribed((f"$share/{group}/{topic}", 2))
+    with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as second:
+        sender.publish(topic, b"begun", qos=2)
+        first.expect(PUBLISH)
+        second.subscribed((f"$share/{group}/{topic}", 2))
+        first.reset()
+        sender.publish(topic, b"next", qos=2)
+        equal(second.message().payload, b"next", "message")
+        second.ping()
+
+
+@case(GROUP, V5)
+def a_shared_message_that_is_refused_goes_to_nobody_else(broker, version):
+    """MQTT-4.8.2-6."""
+    topic, group = fresh("t"), fresh("g")
+    with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as first:
+        first.subscribed((f"$share/{group}/{topic}", 2))
+        for qos, kind in ((1, PUBACK), (2, PUBREC)):
+            sender.publish(topic, b"refused", qos=qos)
+            first.send(packets.answer(kind, first.expect(PUBLISH).packet_id, 0x83))
+        first.ping()
+        with Device(broker, version, fresh("c")) as second:
+            second.subscribed((f"$share/{group}/{topic}", 2))
+            first.unsubscribe(f"$share/{group}/{topic}")
+            sender.publish(topic, b"next", qos=1)
+            equal(second.message().payload, b"next", "message")
+
+
+@case(GROUP, V5, differs=differs(mosquitto="keeps it with a member"))
+def a_group_that_is_away_has_its_messages_kept(broker, version):
+    """4.8.2: whichever member comes first has them."""
+    topic, group = fresh("t"), fresh("g")
+    ids = [begin(broker, version, (f"$share/{group}/{topic}", 1)) for _ in range(2)]
+    with Device(broker, version, fresh("c")) as sender:
+        for number in range(10):
+            sender.publish(topic, b"%d" % number, qos=1 + number % 2)
+    with resume(broker, version, ids[1]) as device:
+        equal(device.payloads(10), [b"%d" % number for number in range(10)], "messages")
+        device.leave()
+    with resume(broker, version, ids[0]) as device:
+        device.ping()
+        device.leave()
+
+
+@case(GROUP, V5)
+def a_busy_member_does_not_hold_its_group_up(broker, version):
+    """One that acknowledges nothing keeps what it has, and no more than a few that wait."""
+    topic, group = fresh("t"), fresh("g")
+    with Device(broker, version, fresh("c"), properties_={"receive_maximum": 1}) as busy:
+        busy.subscribed((f"$share/{group}/{topic}", 1))
+        with Device(broker, version, fresh("c")) as free, Device(broker, version, fresh("c")) as sender:
+            free.subscribed((f"$share/{group}/{topic}", 1))
+            for number in range(600):
+                sender.publish(topic, b"%d" % number, qos=1)
+            held = busy.expect(PUBLISH)
+            got = {free.message().payload for _ in range(500)}
+            check(len(got) == 500 and held.payload not in got, "not each once")
+
+
+@case(GROUP, V5)
+def what_expires_before_it_is_begun_is_not_sent(broker, version):
+    """MQTT-3.3.2-5: it waited for room for too long; what was sent is ended (MQTT-4.3.3-7, -13)."""
+    topic = fresh("t")
+    with Device(broker, version, fresh("c"), properties_={"receive_maximum": 1}) as device:
+        device.subscribed((topic, 2))
+        with Device(broker, version, fresh("c")) as sender:
+            sender.publish(topic, b"begun", qos=2, message_expiry=1)
+            sender.publish(topic, b"too late", qos=2, message_expiry=1)
+            sender.publish(topic, b"in time", qos=2, message_expiry=100)
+            begun = device.expect(PUBLISH)
+            with Device(broker, version, fresh("c"), keep_alive=2) as clock:
+                clock.until_end()
+            device.acknowledge(begun)
+            found = device.message()
+            equal(found.payload, b"in time", "the next message")
+            check(found.property("message_expiry") < 99, "its age is not taken off")
+            # What came in is published, however long its PUBREL took.
+            sender.send(packets.publish(version, topic, b"late", qos=2, packet_id=7, properties_={"message_expiry": 1}))
+            sender.expect(PUBREC)
+            with Device(broker, version, fresh("c"), keep_alive=2) as clock:
+                clock.until_end()
+            sender.send(packets.answer(PUBREL, 7))
+            sender.expect(PUBCOMP)

@@ -226,7 +226,7 @@ def a_session_that_is_thrown_away_has_its_will_sent(broker, version):
         new.leave()
 
 
-@case(GROUP, V5, differs=differs(fanline="sends it"))
+@case(GROUP, V5)
 def a_will_goes_to_others_of_its_own_session_rules(broker, version):
     """MQTT-3.8.3-3: the client that has gone is its publisher, so No Local holds it back."""
     client_id, topic = fresh("c"), fresh("t")
@@ -238,3 +238,83 @@ def a_will_goes_to_others_of_its_own_session_rules(broker, version):
         watcher.publish(topic, b"another's", qos=1)
         equal(back.message().payload, b"another's", "the first message")
         back.leave(0, session_expiry=0)
+
+
+def takes_leave(device):
+    device.leave()
+
+
+def takes_leave_with_will(device):
+    device.leave(WITH_WILL)
+
+
+def is_closed(device):
+    device.close()
+
+
+def is_reset(device):
+    device.reset()
+
+
+def falls_silent(device):
+    device.until_end()
+
+
+def is_malformed(device):
+    device.send(packets.packet(0x36, packets.text("a"), packets.two(1)))
+    device.until_end()
+
+
+def asks_twice(device):
+    device.send(packets.connect(device.version, device.client_id))
+    device.until_end()
+
+
+def sends_too_much(device):
+    device.send(b"\x30\xff\xff\xff\x7f")
+    device.until_end()
+
+
+def is_taken_over(device):
+    Device(device.broker, device.version, device.client_id, **device.options).leave()
+    device.until_end()
+
+
+# Every way to end, with whether a will is sent: without a delay, and with one where the session goes on.
+ENDS = (
+    (takes_leave, (False, False)),
+    (takes_leave_with_will, (True, True)),
+    (is_closed, (True, True)),
+    (is_reset, (True, True)),
+    (falls_silent, (True, True)),
+    (is_malformed, (True, True)),
+    (asks_twice, (True, True)),
+    (sends_too_much, (True, True)),
+    # Its client is there again, so the delay is not over.
+    (is_taken_over, (True, False)),
+)
+
+
+@case(GROUP, *BOTH, differs=differs(nats="sends none for two of them", mosquitto="sends none for some of them"))
+def every_end_has_one_or_none(broker, version):
+    """MQTT-3.1.2-8, -10, 3.1.3-9, 3.14.4-3: one table, for sessions that end with their connection and others."""
+    for keeps in (False, True):
+        for end, (at_once, delayed) in ENDS:
+            if version == 4 and end is takes_leave_with_will:
+                continue
+            for delay in (0, 1) if version == V5 and keeps else (0,):
+                with Watcher(broker, version) as watcher:
+                    options = kept(version) if keeps else {}
+                    will = {"qos": 1} | ({"properties": {"will_delay": delay}} if delay else {})
+                    alive = {"keep_alive": 1} if end is falls_silent else {}
+                    device = watcher.device(will, **options, **alive)
+                    device.broker, device.options = broker, options
+                    end(device)
+                    what = f"{end.__name__}, kept {keeps}, delay {delay}"
+                    if delayed if delay else at_once:
+                        equal(watcher.message().payload, b"gone", what)
+                    elif delay:
+                        with Device(broker, version, fresh("c"), keep_alive=2) as clock:
+                            clock.until_end()
+                    watcher.hears_nothing()
+                    device.close()

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::allocations;
 use super::rows::{Protocol, Row, Work};
 use crate::comparison::cost::Cost;
 use crate::comparison::site::Site;
@@ -87,6 +88,14 @@ pub(crate) fn measure(
     let Some(work) = row.work(program.system) else {
         return Ok(None);
     };
+    if let Work::Allocations { payload_bytes } = work {
+        let mut sample = Sample::default();
+        sample.set(
+            Metric::Allocations,
+            allocations::per_message(payload_bytes)?,
+        );
+        return Ok(Some(sample));
+    }
     let peer = Peer::start(program, site)?;
     let mut sample = match work {
         Work::Full {
@@ -105,6 +114,7 @@ pub(crate) fn measure(
         }
         Work::Flow(flowing) => flow(&peer, flowing, duration)?,
         Work::Idle { connections } => idle(&peer, connections)?,
+        Work::Allocations { .. } => Sample::default(),
     };
     sample.set(Metric::PeakMemory, peer.server.memory()?.peak as f64);
     Ok(Some(sample))

@@ -2,7 +2,7 @@
 
 use crate::generator::mqtt::flow::Flowing;
 use crate::report::metric::Metric;
-use crate::report::{Case, Target, at_least, at_least_of_mosquitto, at_most};
+use crate::report::{Case, Target, alone_at_most, at_least, at_least_of_mosquitto, at_most};
 use crate::servers::System;
 
 const PAYLOAD_BYTES: usize = 128;
@@ -34,6 +34,8 @@ pub(crate) enum Work {
     Flow(Flowing),
     /// Open so many connections and leave them alone.
     Idle { connections: usize },
+    /// Count what the engine allocates for a message of QoS 0, 1 → 1.
+    Allocations { payload_bytes: usize },
 }
 
 /// What one end of a row speaks.
@@ -52,6 +54,7 @@ impl Row {
             } => ("deliveries/s", Metric::Rate),
             Work::Full { .. } | Work::Flow(_) => ("messages/s", Metric::Rate),
             Work::Idle { .. } => ("messages/s", Metric::IdleMemory),
+            Work::Allocations { .. } => ("messages/s", Metric::Allocations),
         };
         Case {
             name: self.name,
@@ -64,9 +67,10 @@ impl Row {
 
     /// What is done to a server; None where it has no such thing.
     pub(crate) fn work(&self, system: System) -> Option<Work> {
-        match system {
-            System::Mosquitto => self.mosquitto,
-            System::Nats | System::Fanline => Some(self.work),
+        match (system, self.work) {
+            (System::Mosquitto, _) => self.mosquitto,
+            (System::Nats, Work::Allocations { .. }) => None,
+            (System::Nats | System::Fanline, work) => Some(work),
         }
     }
 }
@@ -153,6 +157,15 @@ pub(crate) const ROWS: &[Row] = &[
             at_most(Metric::ConnectionMemory, 0.5),
         ],
     },
+    Row {
+        name: "allocations",
+        title: "Allocations, QoS 0, 1 → 1, 128 B",
+        work: Work::Allocations {
+            payload_bytes: PAYLOAD_BYTES,
+        },
+        mosquitto: None,
+        targets: &[alone_at_most(Metric::Allocations, 0.0)],
+    },
 ];
 
 /// What is to be known of the figures.
@@ -162,6 +175,8 @@ pub(crate) const REMARKS: &[&str] = &[
     "Above QoS 0 the subscriber has a session that outlives its connection, and a message counts when both \
      sides are done with it. Fanline acknowledges what is on the disk; nats-server syncs it every two minutes, \
      mosquitto writes it when it stops.",
+    "Allocations are those of Fanline's engine in the benchmark's own process; what another server allocates cannot \
+     be counted from outside.",
 ];
 
 #[cfg(test)]

@@ -36,11 +36,13 @@ pub(crate) enum Metric {
     SubjectMemory,
     /// What a message that is kept takes on the disk, in bytes.
     MessageDisk,
+    /// How often a server allocates for a message.
+    Allocations,
 }
 
 impl Metric {
     /// All, in the order of the reports.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Rate,
         Self::P50,
         Self::P99,
@@ -53,6 +55,7 @@ impl Metric {
         Self::MessageMemory,
         Self::SubjectMemory,
         Self::MessageDisk,
+        Self::Allocations,
         Self::PeakMemory,
     ];
 
@@ -72,6 +75,7 @@ impl Metric {
             Self::MessageMemory => "memory per message",
             Self::SubjectMemory => "memory per subject",
             Self::MessageDisk => "disk per message",
+            Self::Allocations => "allocations per message",
         }
     }
 
@@ -85,6 +89,8 @@ impl Metric {
                 format!("{} MiB", three_digits(value / (1024.0 * 1024.0)))
             }
             Self::ConnectionMemory => format!("{} KiB", three_digits(value / 1024.0)),
+            Self::Allocations if value == 0.0 => "0".to_owned(),
+            Self::Allocations => format!("{value:.5}"),
             Self::Ready => format!("{} ms", three_digits(value / 1e6)),
             Self::MessageMemory | Self::SubjectMemory | Self::MessageDisk => {
                 format!("{} B", three_digits(value))

@@ -97,6 +97,11 @@ impl Connection {
         self.expiry
     }
 
+    /// Seconds between its packets at the most; 0 is any.
+    pub fn keep_alive(&self) -> u16 {
+        self.keep_alive
+    }
+
     /// Messages above QoS 0 that its client has not acknowledged.
     pub fn in_flight(&self) -> usize {
         self.outgoing.len()
@@ -175,19 +180,30 @@ impl Connection {
     }
 
     fn refuse_connect(&mut self, wrong: Wrong, out: &mut Outbox) {
-        let told = ConnAckTold {
-            why: if self.wants_problems { wrong.why } else { "" },
-            ..ConnAckTold::default()
-        };
-        // MQTT-3.2.2-6: no session is present.
-        encode::conn_ack(out, self.version, false, wrong.reason, &told);
+        let max = self.packet_bytes_max;
+        // MQTT-3.2.2-6: no session is present. MQTT-3.2.2-19: without its string where that is too much.
+        for why in [self.why(wrong), ""] {
+            let told = ConnAckTold {
+                why,
+                ..ConnAckTold::default()
+            };
+            if encode::conn_ack(out, self.version, false, wrong.reason, &told, max) {
+                break;
+            }
+        }
     }
 
     fn tell_disconnect(&self, wrong: Wrong, out: &mut Outbox) {
         if self.version == Version::V5 {
-            let why = if self.wants_problems { wrong.why } else { "" };
-            encode::disconnect(out, wrong.reason, why);
+            let max = self.packet_bytes_max;
+            // MQTT-3.14.2-3.
+            let _ = encode::disconnect(out, wrong.reason, self.why(wrong), max)
+                || encode::disconnect(out, wrong.reason, "", max);
         }
+    }
+
+    fn why(&self, wrong: Wrong) -> &'static str {
+        if self.wants_problems { wrong.why } else { "" }
     }
 
     fn connect(&mut self, connect: &Connect<'_>) -> Result<(), Wrong> {
@@ -255,10 +271,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets a client in that has asked: CONNACK leaves.
-    pub fn accept(&mut self, accepted: &Accepted<'_>, now: Duration, out: &mut Outbox) {
+    /// Lets a client in that has asked: CONNACK leaves. The connection is over if its client takes no packet of that
+    /// size.
+    pub fn accept(
+        &mut self,
+        accepted: &Accepted<'_>,
+        now: Duration,
+        out: &mut Outbox,
+    ) -> Option<Ended> {
         if self.phase != Phase::Asked {
-            return;
+            return None;
         }
         self.phase = Phase::Open;
         self.heard_at = now;
@@ -281,7 +303,18 @@ impl Connection {
             told.assigned_client_id = accepted.assigned_client_id;
         }
         let present = accepted.session_present;
-        encode::conn_ack(out, self.version, present, Reason::SUCCESS, &told);
+        let max = self.packet_bytes_max;
+        let is_told = encode::conn_ack(out, self.version, present, Reason::SUCCESS, &told, max);
+        (!is_told).then(|| self.give_up("a client takes no CONNACK", out))
+    }
+
+    /// Ends a connection whose client takes no packet of the size that there is to send (MQTT-3.1.2-24).
+    #[cold]
+    fn give_up(&mut self, why: &'static str, out: &mut Outbox) -> Ended {
+        let wrong = Wrong::because(Reason::PACKET_TOO_LARGE, why);
+        self.tell_disconnect(wrong, out);
+        self.phase = Phase::Ended;
+        Ended(wrong)
     }
 
     /// Refuses a client that has asked. Its will is not sent, as it was never in.
@@ -300,6 +333,11 @@ impl Connection {
             self.tell_disconnect(Wrong::because(reason, why), out);
         }
         self.phase = Phase::Ended;
+    }
+
+    /// What the client would leave now.
+    pub fn will(&self) -> Option<&Will> {
+        self.will.as_deref()
     }
 
     /// What the client leaves, unless it has said that it leaves nothing. Call it once, when the connection is
@@ -532,13 +570,35 @@ impl Connection {
     }
 
     /// SUBACK leaves: a reason for each filter, in order (MQTT-3.8.4-5 and -6).
-    pub fn subscribed(&mut self, packet_id: u16, reasons: &[Reason], out: &mut Outbox) {
-        encode::filter_ack(out, self.version, true, packet_id, reasons);
+    pub fn subscribed(
+        &mut self,
+        packet_id: u16,
+        reasons: &[Reason],
+        out: &mut Outbox,
+    ) -> Option<Ended> {
+        self.answer_filters(true, packet_id, reasons, out)
     }
 
     /// UNSUBACK leaves: a reason for each filter, in order (MQTT-3.11.3-1).
-    pub fn unsubscribed(&mut self, packet_id: u16, reasons: &[Reason], out: &mut Outbox) {
-        encode::filter_ack(out, self.version, false, packet_id, reasons);
+    pub fn unsubscribed(
+        &mut self,
+        packet_id: u16,
+        reasons: &[Reason],
+        out: &mut Outbox,
+    ) -> Option<Ended> {
+        self.answer_filters(false, packet_id, reasons, out)
+    }
+
+    fn answer_filters(
+        &mut self,
+        is_subscribe: bool,
+        packet_id: u16,
+        reasons: &[Reason],
+        out: &mut Outbox,
+    ) -> Option<Ended> {
+        let (version, max) = (self.version, self.packet_bytes_max);
+        let is_told = encode::filter_ack(out, version, is_subscribe, packet_id, reasons, max);
+        (!is_told).then(|| self.give_up("a client takes no answer of that size", out))
     }
 
     /// What a session had under way towards its client, in the order in which it was sent: after
@@ -584,6 +644,37 @@ impl Connection {
                 Sent::NoRoom => return Err(Refused::NoRoom),
             },
         };
+        match self.write(packet_id, delivery, out) {
+            true => Ok(packet_id),
+            false => Err(Refused::TooLarge),
+        }
+    }
+
+    /// Takes the place of a message of QoS 2 that is about to be sent, under an identifier that it has to have; false
+    /// when there is no room. Then [`deliver_reserved`](Connection::deliver_reserved) or
+    /// [`unreserve`](Connection::unreserve).
+    pub fn reserve(&mut self, token: u64, packet_id: u16) -> bool {
+        let sent = self.outgoing.send(token, Qos::ExactlyOnce, Some(packet_id));
+        sent == Sent::As(packet_id)
+    }
+
+    /// Gives the place back.
+    pub fn unreserve(&mut self, packet_id: u16) {
+        self.outgoing.unsend(packet_id);
+    }
+
+    /// Queues a message that has its place, without its payload; false when its client takes no such packet.
+    pub fn deliver_reserved(
+        &mut self,
+        packet_id: u16,
+        delivery: &Delivery<'_>,
+        out: &mut Outbox,
+    ) -> bool {
+        self.write(packet_id, delivery, out)
+    }
+
+    #[inline]
+    fn write(&mut self, packet_id: u16, delivery: &Delivery<'_>, out: &mut Outbox) -> bool {
         self.scratch.clear();
         let mut topic = delivery.topic;
         let mut is_alias_new = false;
@@ -609,7 +700,7 @@ impl Connection {
             payload_bytes: delivery.payload_bytes,
         };
         if head.write(out, self.packet_bytes_max) {
-            return Ok(packet_id);
+            return true;
         }
         if is_alias_new {
             self.aliases_out.forget(delivery.topic);
@@ -617,7 +708,7 @@ impl Connection {
         if packet_id != 0 {
             self.outgoing.unsend(packet_id);
         }
-        Err(Refused::TooLarge)
+        false
     }
 
     /// When [`handle_timeout`](Connection::handle_timeout) is to be called: one and a half times the keep alive

@@ -165,21 +165,24 @@ fn reason_string(why: &str) -> Option<Property<'_>> {
     (!why.is_empty() && why.len() <= REASON_STRING_BYTES_MAX).then_some(Property::ReasonString(why))
 }
 
-/// CONNACK (3.2).
+/// CONNACK (3.2). Like the others below it is left out, and that said, where its client takes none of that size.
 pub(super) fn conn_ack(
     out: &mut Outbox,
     version: Version,
     session_present: bool,
     reason: Reason,
     told: &ConnAckTold<'_>,
-) {
+    packet_bytes_max: usize,
+) -> bool {
     let present = u8::from(session_present);
     if version == Version::V4 {
-        return out.append(&[0x20, 2, present, reason.connect_return_code()]);
+        out.append(&[0x20, 2, present, reason.connect_return_code()]);
+        return true;
     }
     let mut properties = Vec::new();
     told.write(&mut properties);
-    with_properties(out, 0x20, &[present, reason.byte()], &properties, &[]);
+    let body = with_properties(&[present, reason.byte()], &properties, &[]);
+    packet(out, 0x20, &body, packet_bytes_max)
 }
 
 /// SUBACK or UNSUBACK (3.9, 3.11). In 3.1.1 an UNSUBACK has no reasons.
@@ -189,7 +192,8 @@ pub(super) fn filter_ack(
     is_subscribe: bool,
     packet_id: u16,
     reasons: &[Reason],
-) {
+    packet_bytes_max: usize,
+) -> bool {
     let first = if is_subscribe { 0x90 } else { 0xB0 };
     let told: Vec<u8> = match (version, is_subscribe) {
         // 3.1.1 knows one failure (its 3.9.3).
@@ -206,10 +210,11 @@ pub(super) fn filter_ack(
         (Version::V5, _) => reasons.iter().map(|reason| reason.byte()).collect(),
     };
     let id = packet_id.to_be_bytes();
-    match version {
-        Version::V4 => plain(out, first, &id, &told),
-        Version::V5 => with_properties(out, first, &id, &[], &told),
-    }
+    let body = match version {
+        Version::V4 => [id.as_slice(), &told].concat(),
+        Version::V5 => with_properties(&id, &[], &told),
+    };
+    packet(out, first, &body, packet_bytes_max)
 }
 
 /// PINGRESP (3.13).
@@ -218,25 +223,35 @@ pub(super) fn ping_response(out: &mut Outbox) {
 }
 
 /// DISCONNECT (3.14), which only 5.0 lets a server send.
-pub(super) fn disconnect(out: &mut Outbox, reason: Reason, why: &str) {
+pub(super) fn disconnect(
+    out: &mut Outbox,
+    reason: Reason,
+    why: &str,
+    packet_bytes_max: usize,
+) -> bool {
     let mut properties = Vec::new();
     if let Some(property) = reason_string(why) {
         property.write(&mut properties);
     }
-    with_properties(out, 0xE0, &[reason.byte()], &properties, &[]);
+    let body = with_properties(&[reason.byte()], &properties, &[]);
+    packet(out, 0xE0, &body, packet_bytes_max)
 }
 
-fn plain(out: &mut Outbox, first: u8, head: &[u8], tail: &[u8]) {
-    let body_bytes = head.len() + tail.len();
-    let mut fixed = vec![first];
-    push_variable(&mut fixed, u32::try_from(body_bytes).unwrap_or(u32::MAX));
-    out.append3(&fixed, head, tail);
+fn packet(out: &mut Outbox, first: u8, body: &[u8], packet_bytes_max: usize) -> bool {
+    let fits = packet_bytes(body.len()) <= packet_bytes_max;
+    if fits {
+        let mut fixed = vec![first];
+        push_variable(&mut fixed, u32::try_from(body.len()).unwrap_or(u32::MAX));
+        out.append3(&fixed, body, &[]);
+    }
+    fits
 }
 
-fn with_properties(out: &mut Outbox, first: u8, head: &[u8], properties: &[u8], tail: &[u8]) {
-    let mut head = head.to_vec();
+fn with_properties(head: &[u8], properties: &[u8], tail: &[u8]) -> Vec<u8> {
+    let mut body = head.to_vec();
     let bytes = u32::try_from(properties.len()).unwrap_or(u32::MAX);
-    push_variable(&mut head, bytes);
-    head.extend_from_slice(properties);
-    plain(out, first, &head, tail);
+    push_variable(&mut body, bytes);
+    body.extend_from_slice(properties);
+    body.extend_from_slice(tail);
+    body
 }

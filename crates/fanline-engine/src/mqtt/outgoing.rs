@@ -51,14 +51,22 @@ pub(super) enum Again {
     Release { id: u16 },
 }
 
-/// The identifiers of messages that are kept are 1 to this, those of others are above.
+/// The identifiers of messages that are kept for a session are 1 to this.
 const KEPT_IDS: u16 = 49_151;
+/// Those of messages that nobody keeps are above, up to this; those of groups are above that.
+const OTHER_IDS_MAX: u16 = 57_343;
 
 /// The packet identifier of a message that is kept, by its place there: after a crash it has the same, so
 /// that a client that has it already knows it again (4.3.3).
 pub fn kept_id(sequence: u64) -> u16 {
     let id = sequence.saturating_sub(1) % u64::from(KEPT_IDS) + 1;
     u16::try_from(id).unwrap_or(1)
+}
+
+/// The same for a message of a group: a member that has it again has it under this.
+pub fn shared_id(sequence: u64) -> u16 {
+    let id = sequence % u64::from(u16::MAX - OTHER_IDS_MAX);
+    u16::try_from(id).map_or(u16::MAX, |id| OTHER_IDS_MAX + 1 + id)
 }
 
 /// What became of a message that was to be sent.
@@ -160,8 +168,11 @@ impl Outgoing {
 
     /// One of those for messages that are not kept.
     fn free_id(&mut self) -> Option<u16> {
-        for _ in KEPT_IDS..u16::MAX {
-            self.last_id = self.last_id.checked_add(1).unwrap_or(KEPT_IDS + 1);
+        for _ in KEPT_IDS..OTHER_IDS_MAX {
+            self.last_id = match self.last_id {
+                OTHER_IDS_MAX.. => KEPT_IDS + 1,
+                last => last + 1,
+            };
             if !self.flights.contains_key(&self.last_id) {
                 return Some(self.last_id);
             }
@@ -298,7 +309,7 @@ mod tests {
         let first = KEPT_IDS + 1;
         let all = [first, first + 1, first + 2].map(Sent::As);
         assert_eq!((&ids[..3], ids[3]), (&all[..], Sent::NoRoom));
-        outgoing.last_id = u16::MAX;
+        outgoing.last_id = OTHER_IDS_MAX;
         let done = outgoing.acknowledged(first + 1);
         assert_eq!(done, Ok(Step::Done { token: 1 }));
         let sent = outgoing.send(5, Qos::AtLeastOnce, None);
@@ -309,6 +320,12 @@ mod tests {
     fn a_kept_message_always_has_the_same_identifier() {
         let ids = [1, 2, u64::from(KEPT_IDS), u64::from(KEPT_IDS) + 1].map(kept_id);
         assert_eq!(ids, [1, 2, KEPT_IDS, 1]);
+    }
+
+    #[test]
+    fn those_of_groups_are_apart() {
+        let ids = [0, 1, 8191, 8192].map(shared_id);
+        assert_eq!(ids, [57_344, 57_345, u16::MAX, 57_344]);
     }
 
     #[test]

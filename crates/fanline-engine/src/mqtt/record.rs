@@ -74,12 +74,19 @@ struct WillRecord {
     retain: bool,
     /// Base64 of the block.
     properties: String,
-    /// Seconds since 1970 UTC.
+    /// Seconds since 1970 UTC; 0 while its client is connected.
     at: u64,
+    /// Seconds that it waits when its client is gone.
+    #[serde(default, skip_serializing_if = "is_none")]
+    delay: u64,
 }
 
 fn is_false(value: &bool) -> bool {
     !*value
+}
+
+fn is_none(seconds: &u64) -> bool {
+    *seconds == 0
 }
 
 fn is_zero(value: &u32) -> bool {
@@ -172,7 +179,7 @@ impl SessionRecord {
         all
     }
 
-    /// Notes a will that waits until then, in seconds since 1970 UTC.
+    /// Notes a will that waits until then, in seconds since 1970 UTC, or that of a client that is connected, with 0.
     pub fn set_will(&mut self, will: Option<(&Will, u64)>) {
         self.will = will.map(|(will, at)| WillRecord {
             topic: will.topic.to_string(),
@@ -181,6 +188,7 @@ impl SessionRecord {
             retain: will.retain,
             properties: STANDARD.encode(&will.properties),
             at,
+            delay: will.delay.as_secs(),
         });
     }
 
@@ -193,7 +201,7 @@ impl SessionRecord {
             qos: Qos::from_bits(kept.qos)?,
             retain: kept.retain,
             properties: STANDARD.decode(&kept.properties).ok()?.into(),
-            delay: Duration::ZERO,
+            delay: Duration::from_secs(kept.delay),
         };
         Some((will, kept.at))
     }
@@ -231,7 +239,7 @@ mod tests {
             qos: Qos::AtLeastOnce,
             retain: true,
             properties: Box::default(),
-            delay: Duration::ZERO,
+            delay: Duration::from_secs(10),
         };
         record.set_will(Some((&will, 1010)));
         let back = SessionRecord::decode(&record.encode()).unwrap();

@@ -165,6 +165,8 @@ impl Shard {
             return false;
         }
         self.bridging.depth += 1;
+        // In another account nothing is kept of what a device has published in this one.
+        let bits = std::mem::take(&mut self.pending.origin_bits);
         let mut exits = self.routers[account].take_exits(memo);
         let mut delivered = false;
         for exit in &mut exits {
@@ -200,10 +202,16 @@ impl Shard {
         }
         self.routers[account].put_exits(memo, topic, exits);
         self.bridging.depth -= 1;
+        self.pending.origin_bits = bits;
         if self.bridging.depth == 0 {
-            self.bridging.served.clear();
+            self.forget_served();
         }
         delivered
+    }
+
+    /// The message at hand is done with.
+    pub(super) fn forget_served(&mut self) {
+        self.bridging.served.clear();
     }
 
     fn without_served(&mut self, act: impl FnOnce(&mut Shard) -> bool) -> bool {

@@ -14,6 +14,10 @@ pub(super) const HOPS_MAX: u8 = 4;
 /// Set in [`Crossing::hops`] when the message is traced.
 pub(super) const TRACED: u8 = 0x80;
 
+/// Set in [`Crossing::hops`] when an MQTT client has published the message in this account, so that its headers
+/// say how: to anybody else they are headers like others.
+pub(super) const FROM_DEVICE: u8 = 0x40;
+
 /// What one shard has to tell another.
 #[derive(Default)]
 pub struct Batch {

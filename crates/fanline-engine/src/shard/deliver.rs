@@ -212,9 +212,10 @@ impl FanOut<'_> {
     /// What a message begins to cross with.
     #[inline]
     fn first_hop(&mut self, account: AccountId, crossings: &mut RemoteTargets) -> u8 {
+        let bits = self.pending.origin_bits;
         match self.pending.watches {
-            false => 0,
-            true => self.pending.watch_crossing(account, crossings),
+            false => bits,
+            true => bits | self.pending.watch_crossing(account, crossings),
         }
     }
 
@@ -455,6 +456,7 @@ impl Shard {
             self.give_to_leafs(account, topic, &message, None);
             return self.settle_fan_out();
         }
+        let hops = self.pending.take_origin(hops);
         let Shard {
             routers,
             subs,
@@ -478,28 +480,32 @@ impl Shard {
             }
         }
         let names = Names::new(groups);
+        let mut is_taken = groups.is_empty();
         for (group, members) in route.groups() {
             let name = group.name.as_slice();
             if !names.contain(name) {
                 continue;
             }
-            // Local members come first.
-            let is_remote = |member: &Member| matches!(member, Member::Remote { .. });
-            let locals = members.iter().position(is_remote).unwrap_or(members.len());
-            let (local, remote) = members.split_at(locals);
-            let ticket = random.below(u32::try_from(locals).unwrap_or(u32::MAX));
+            let (local, remote) = split_members(members);
+            let ticket = random.below(u32::try_from(local.len()).unwrap_or(u32::MAX));
             let picked = fan_out.deliver_to_one(local, route, &message, ticket);
+            is_taken |= matches!(picked, Picked::Delivered);
             // Nor back to the leaf that it may have come from.
             if let (Picked::Nobody, Some(Member::Remote { shard, .. })) = (picked, remote.first())
                 && *shard != LEAFS
                 && hops < HOPS_MAX
             {
                 crossings.add_group(*shard, name);
+                is_taken = true;
             }
+        }
+        if !is_taken {
+            fan_out.pending.mqtt.note_missed(account, topic, &message);
         }
         let has_exits = plain && route.has_exits();
         let first = fan_out.first_hop(account, crossings);
         crossings.post(outgoing, account, topic, &message, first | (hops + 1));
+        self.pending.origin_bits = 0;
         if has_exits {
             self.follow_answers(account, topic, &message, *memo);
         }
@@ -527,6 +533,13 @@ impl Shard {
             self.end(id, crate::CloseReason::SlowConsumerPendingBytes);
         }
     }
+}
+
+/// The members of a group here, which come first, and those on other shards.
+fn split_members(members: &[Member]) -> (&[Member], &[Member]) {
+    let is_remote = |member: &Member| matches!(member, Member::Remote { .. });
+    let locals = members.iter().position(is_remote);
+    members.split_at(locals.unwrap_or(members.len()))
 }
 
 /// The names of groups as they cross, to be looked up.

@@ -446,6 +446,12 @@ impl Floor for Outside {
             batch.push_note(note);
         }
     }
+
+    fn tell_all(&mut self, note: &Note) {
+        for shard in 0..self.index {
+            self.tell(shard, note.clone());
+        }
+    }
 }
 
 impl Port for Outside {

@@ -39,7 +39,7 @@ pub use backlog::Backlog;
 pub use crossing::{Batch, Place};
 pub use keeper::Keeper;
 pub use session::{
-    ConnectionStatus, CookieCredentials, Peer, SessionId, SubscriptionStatus, TlsPeer,
+    ConnectionStatus, CookieCredentials, MqttStatus, Peer, SessionId, SubscriptionStatus, TlsPeer,
 };
 pub use status::{Ended, LeafTraffic, ShardStatus};
 

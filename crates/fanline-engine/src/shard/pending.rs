@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use super::crossing::FROM_DEVICE;
 use super::deliver::Message;
 use super::mqtt::Answers;
 use super::session::{Session, SessionId};
@@ -48,6 +49,8 @@ pub(super) struct Pending {
     pub(super) traced: Option<Box<Traced>>,
     /// Whether there is anything to be told of a delivery.
     pub(super) watches: bool,
+    /// What the message at hand crosses with: [`FROM_DEVICE`], or 0.
+    pub(super) origin_bits: u8,
     pub(super) trace_lines: Vec<(SessionId, String)>,
     /// What the log is to say.
     pub(super) notices: Vec<(SessionId, String)>,
@@ -69,6 +72,13 @@ impl Pending {
         self.overflow_bytes = limits.pending_bytes_max;
         self.traces = traces;
         self.watches = traces;
+    }
+
+    /// Takes note of who has published what another shard passes on; gives what else it crossed with.
+    #[inline]
+    pub(super) fn take_origin(&mut self, hops: u8) -> u8 {
+        self.origin_bits = hops & FROM_DEVICE;
+        hops & !FROM_DEVICE
     }
 
     /// Notes what the log is to say of a session.

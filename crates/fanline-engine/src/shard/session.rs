@@ -160,10 +160,27 @@ pub struct ConnectionStatus {
     pub kind: ConnectionKind,
     /// The client id of one that speaks MQTT.
     pub mqtt_client: String,
+    /// What there is of its session.
+    pub mqtt: Option<Box<MqttStatus>>,
     pub tls: Option<Box<TlsPeer>>,
     pub subscriptions_list: Vec<SubscriptionStatus>,
     /// What waits for it while it is behind, or waited when it was dropped for that.
     pub backlog: Option<Box<Backlog>>,
+}
+
+/// What monitoring tells of an MQTT session that is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MqttStatus {
+    /// The protocol level: 4 is 3.1.1, 5 is 5.0.
+    pub level: u8,
+    /// Seconds between its packets at the most; 0 is any.
+    pub keep_alive: u16,
+    /// Seconds that it outlives its connection; `u32::MAX` is for ever.
+    pub expiry: u32,
+    /// Messages above QoS 0 that its client has not acknowledged.
+    pub in_flight: usize,
+    /// Messages that wait for room.
+    pub waiting: usize,
 }
 
 /// What monitoring tells of a subscription.
@@ -218,6 +235,7 @@ impl Session {
             user: self.user().into(),
             kind: self.peer.kind,
             mqtt_client: (self.mqtt.as_ref()).map_or_else(String::new, |m| m.client_id().into()),
+            mqtt: (self.mqtt.as_ref()).map(|mqtt| Box::new(mqtt.status())),
             tls: self.peer.tls.clone(),
             subscriptions_list: Vec::new(),
             backlog: self.backlog.clone(),

@@ -539,7 +539,7 @@ pub(super) struct Intake<'a> {
     /// Nothing has to be said or traced for each single publish.
     pub(super) may_run: bool,
     /// Topics of this account may have other names.
-    is_mapped: bool,
+    pub(super) is_mapped: bool,
     msgs: u64,
     bytes: u64,
 }

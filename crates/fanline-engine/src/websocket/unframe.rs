@@ -51,6 +51,7 @@ pub enum Event {
 pub struct Unframer {
     is_masked: bool,
     takes_compressed: bool,
+    takes_text: bool,
     message_bytes_max: u64,
     head: [u8; HEAD_BYTES_MAX],
     head_len: usize,
@@ -83,6 +84,7 @@ impl Unframer {
         Unframer {
             is_masked,
             takes_compressed,
+            takes_text: true,
             message_bytes_max: message_bytes_max as u64,
             head: [0; HEAD_BYTES_MAX],
             head_len: 0,
@@ -90,6 +92,13 @@ impl Unframer {
             message: None,
             control: Vec::new(),
         }
+    }
+
+    /// The same for a protocol whose messages are all binary, as MQTT's are (MQTT-6.0.0-1).
+    #[must_use]
+    pub fn binary_only(mut self) -> Self {
+        self.takes_text = false;
+        self
     }
 
     /// Takes the next piece off the front of `bytes`; returns how much of it is done with, at
@@ -185,6 +194,12 @@ impl Unframer {
         let opcode = Opcode::of(first & 0x0f).ok_or(wrong("unknown opcode"))?;
         if first & 0x30 != 0 {
             return Err(wrong("reserved bits are set"));
+        }
+        if opcode == Opcode::Text && !self.takes_text {
+            return Err(Wrong {
+                code: 1003,
+                text: "text where all is binary",
+            });
         }
         let is_compressed = first & 0x40 != 0;
         let begins_message = matches!(opcode, Opcode::Text | Opcode::Binary);
@@ -406,6 +421,16 @@ mod tests {
             let error = read(&mut Unframer::new(true, false, 1000), bytes, bytes.len());
             assert_eq!(error.map_err(|wrong| wrong.code), Err(*code), "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn text_may_be_refused() {
+        let text = frame(0x81, b"x");
+        let mut unframer = Unframer::new(true, false, 1000).binary_only();
+        let error = read(&mut unframer, &text, text.len());
+        assert_eq!(error.map_err(|wrong| wrong.code), Err(1003));
+        let mut unframer = Unframer::new(true, false, 1000).binary_only();
+        assert!(read(&mut unframer, &frame(0x82, b"x"), 7).is_ok());
     }
 
     #[test]

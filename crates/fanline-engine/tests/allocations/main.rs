@@ -4,6 +4,7 @@
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
 
 mod jetstream;
+mod mqtt;
 mod shard;
 mod store;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::access::{Access, ConnectionKind, GLOBAL_ACCOUNT};
-use fanline_engine::{Backlog, CloseReason, ConnectionStatus, SubscriptionStatus};
+use fanline_engine::{Backlog, CloseReason, ConnectionStatus, MqttStatus, SubscriptionStatus};
 use serde::Serialize;
 
 use super::answer::{Answer, Refusal};
@@ -246,6 +246,35 @@ struct Row {
     name_tag: Option<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
     mqtt_client: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mqtt_session: Option<MqttSession>,
+}
+
+/// The session of an MQTT client that is connected.
+#[derive(Serialize)]
+struct MqttSession {
+    version: &'static str,
+    keep_alive: u16,
+    /// Seconds after the connection; none is for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expiry: Option<u32>,
+    in_flight: usize,
+    waiting: usize,
+}
+
+impl MqttSession {
+    fn of(status: &MqttStatus) -> Self {
+        MqttSession {
+            version: match status.level {
+                5 => "5.0",
+                _ => "3.1.1",
+            },
+            keep_alive: status.keep_alive,
+            expiry: Some(status.expiry).filter(|seconds| *seconds != u32::MAX),
+            in_flight: status.in_flight,
+            waiting: status.waiting,
+        }
+    }
 }
 
 /// What waits for a connection that takes less than there is, or waited when it was dropped for that.
@@ -412,6 +441,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
         account: account.clone().filter(|name| name != GLOBAL_ACCOUNT),
         name_tag: account,
         mqtt_client: status.mqtt_client,
+        mqtt_session: status.mqtt.as_deref().map(MqttSession::of),
     }
 }
 
@@ -487,6 +517,7 @@ mod tests {
             version: String::new(),
             user: String::new(),
             mqtt_client: String::new(),
+            mqtt: None,
             subscriptions_list: Vec::new(),
             backlog: None,
         };

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
-use fanline_engine::jetstream::{Overview, OverviewWanted};
+use fanline_engine::jetstream::{AccountOverview, Overview, OverviewWanted};
 use fanline_engine::leaf::LeafStatus;
 use fanline_engine::{Backlog, ConnectionStatus, ShardStatus};
 use hyper::StatusCode;
@@ -38,7 +38,15 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     add_totals(&mut page, &totals);
     add_behind(&mut page, monitor).await?;
     add_leafs(&mut page, &collect::leafs(&monitor.shared, false).await?);
-    if let Some(accounts) = collect::jetstream(&monitor.shared, OverviewWanted::default()).await? {
+    let has_mqtt = monitor.shared.addresses.mqtt.is_some();
+    let wanted = OverviewWanted {
+        streams: has_mqtt,
+        ..OverviewWanted::default()
+    };
+    if let Some(accounts) = collect::jetstream(&monitor.shared, wanted).await? {
+        if has_mqtt {
+            add_mqtt(&mut page, &accounts);
+        }
         add_jetstream(&mut page, &Overview::sum(&accounts));
         add_syncs(&mut page, &monitor.shared.common.sync_times.counts());
     }
@@ -259,6 +267,36 @@ fn label_value(text: &str) -> String {
         }
     }
     value
+}
+
+/// What is kept for MQTT clients, which lies in streams of their accounts.
+fn add_mqtt(page: &mut Page, accounts: &[AccountOverview]) {
+    let streams = || {
+        accounts
+            .iter()
+            .flat_map(|account| &account.overview.stream_detail)
+    };
+    for (stream, name, help) in [
+        (
+            "$MQTT_sess",
+            "mqtt_kept_sessions",
+            "MQTT sessions that a crash would not end, and those with a will",
+        ),
+        (
+            "$MQTT_rmsgs",
+            "mqtt_retained_messages",
+            "Retained messages of MQTT",
+        ),
+        (
+            "$MQTT_msgs",
+            "mqtt_kept_messages",
+            "Messages above QoS 0 that MQTT sessions have not all had",
+        ),
+    ] {
+        let found = streams().filter(|found| found.name == stream);
+        let messages: u64 = found.map(|found| found.state.messages).sum();
+        page.gauge(name, help, messages);
+    }
 }
 
 fn add_jetstream(page: &mut Page, overview: &Overview) {

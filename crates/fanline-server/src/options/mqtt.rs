@@ -47,6 +47,9 @@ pub struct MqttOptions {
     pub downgrade_qos2_subscribe: bool,
     /// How far sessions are, is kept in memory only.
     pub consumer_memory_storage: bool,
+    /// The JetStream domain that keeps what MQTT keeps. It can be this server's own alone
+    /// ([`JetStreamOptions::domain`](super::JetStreamOptions::domain)).
+    pub js_domain: Option<String>,
 }
 
 impl Default for MqttOptions {
@@ -64,6 +67,7 @@ impl Default for MqttOptions {
             reject_qos2_publish: false,
             downgrade_qos2_subscribe: false,
             consumer_memory_storage: false,
+            js_domain: None,
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::jetstream::{AckPolicy, ConsumerConfig, Port};
 const WINDOW_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// As many at the beginning. It doubles with each answer.
 const WINDOW_BYTES_MIN: u64 = WINDOW_BYTES_MAX / 16;
-/// Where the consumers of MQTT sessions push to.
-const MQTT_SESSION: &[u8] = b"$MQTT.sub.";
+/// Where the consumers of MQTT sessions and of their groups push to.
+const MQTT: [&[u8]; 2] = [b"$MQTT.sub.", b"$MQTT.member."];
 /// How many letters make a flow control request unlike the one before.
 const FLOW_ID_CHARS: usize = 4;
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
@@ -131,7 +131,7 @@ impl Consumer {
         push.last_sent = round.at;
         push.flow = self.config.flow_control.then(Flow::new);
         self.used = round.at;
-        let is_mqtt = push.subject.starts_with(MQTT_SESSION);
+        let is_mqtt = MQTT.iter().any(|prefix| push.subject.starts_with(prefix));
         if is_active && (is_mqtt || self.rules.ack_policy == AckPolicy::FlowControl) {
             // Whether the one before had it, nobody will say any more; and a device that is back is sent at
             // once what it had not acknowledged (MQTT-4.4.0-1).

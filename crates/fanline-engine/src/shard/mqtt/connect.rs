@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use super::super::Shard;
 use super::super::session::SessionId;
+use super::groups::SHARED;
 use super::kept::Operation;
 use super::names;
 use super::note::{Close, Note, Opened, Seat};
-use super::session::{DELIVER_SID, Held, REPLY_SID, Release};
-use crate::access::{AccountId, Decision, Grant};
+use super::session::{DELIVER_SID, Held, REPLY_SID, Release, Waiting};
+use crate::access::{Decision, Grant};
 use crate::mqtt::{
     Accepted, Connect, Ended, Qos, Reason, SessionKey, SessionRecord, Will, id_hash,
     topic_to_subject,
@@ -115,13 +116,22 @@ impl Shard {
                     self.end_because(id, Reason::SESSION_TAKEN_OVER, why);
                 }
             }
-            Note::Will { account, will } => self.publish_will(*account, will),
+            Note::Will {
+                account,
+                will,
+                client,
+            } => self.publish_for(*account, &will.publish(), Some(&**client)),
+            Note::Group {
+                account,
+                filter,
+                is_there,
+            } => self.know_group(*account, filter, *is_there),
             Note::Recalled(recalled) => {
                 if let Some(id) = self.seated(recalled.recall.seat) {
                     self.deliver_recalled(id, recalled);
                 }
             }
-            Note::Open { .. } | Note::Close(_) | Note::Recall(_) => {}
+            Note::Open { .. } | Note::Close(_) | Note::Recall(_) | Note::Member { .. } => {}
         }
     }
 
@@ -140,6 +150,14 @@ impl Shard {
         let session_present = opened.record.is_some();
         if let Some(record) = &opened.record {
             mqtt.is_kept = true;
+            mqtt.is_resumed = true;
+            let owned = opened.owned.iter();
+            for (packet_id, kept) in owned {
+                mqtt.shared_token = mqtt.shared_token.wrapping_add(1);
+                let token = SHARED | mqtt.shared_token;
+                mqtt.waiting
+                    .extend(Waiting::decode(kept, token, *packet_id));
+            }
             mqtt.link
                 .restore_held(opened.held.iter().map(|(packet_id, ..)| *packet_id));
             for (packet_id, sequence, kept) in &opened.held {
@@ -159,20 +177,36 @@ impl Shard {
             }
             self.resume_subscriptions(id, record);
         }
+        self.keep_begun(id, session_present);
+    }
+
+    /// Has all kept of a session that begins or goes on, and lets its client in then.
+    fn keep_begun(&mut self, id: SessionId, session_present: bool) {
+        let groups = self.change_groups(id);
         let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
             return;
         };
         let is_persistent = mqtt.is_persistent();
         let has_consumer = !mqtt.consumer.is_empty();
-        let parts = u8::from(is_persistent) + u8::from(has_consumer);
+        let parts = usize::from(is_persistent) + usize::from(has_consumer) + groups.len();
+        if mqtt.link.will().is_some() && !is_persistent {
+            // Nobody waits for that: a crash may end the connection at any time.
+            self.keep_record(id, 0);
+        }
         let accept = Operation::accept(session_present, parts);
         if parts == 0 {
             return self.finish_operation(id, accept);
         }
+        let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
+            return;
+        };
         let operation = mqtt.operation(accept);
         if has_consumer {
             // It is there, unless it was in memory, and has the settings of today.
             self.change_consumer(id, operation);
+        }
+        for filter in groups {
+            self.make_group(id, &filter, operation);
         }
         if is_persistent {
             self.keep_record(id, operation);
@@ -195,7 +229,11 @@ impl Shard {
             session_present,
             assigned_client_id: assigned.then_some(&*mqtt.client_id),
         };
-        mqtt.link.accept(&accepted, now, &mut session.out);
+        let ended = mqtt.link.accept(&accepted, now, &mut session.out);
+        if let Some(ended) = ended {
+            self.note_written(id, before);
+            return self.end_wrong(id, ended);
+        }
         mqtt.link.again(&mut session.out, |_, _, _, _| {});
         let has_consumer = !mqtt.consumer.is_empty();
         let next = mqtt.link.next_timeout().unwrap_or(now + NO_KEEP_ALIVE);
@@ -204,6 +242,7 @@ impl Shard {
         if has_consumer {
             self.listen_to_consumer(id);
         }
+        self.deliver_waiting(id);
         self.take_early(id, b"", now);
     }
 
@@ -232,6 +271,9 @@ impl Shard {
     /// Keeps what the session is; `operation` goes on when that is on the disk, unless it is 0.
     pub(super) fn keep_record(&mut self, id: SessionId, operation: u32) {
         self.listen_to_replies(id);
+        let mqtt = self.sessions[id.index()].mqtt.as_ref();
+        let will = mqtt.and_then(|mqtt| mqtt.link.will().cloned());
+        let will = will.filter(|will| self.may_leave(id, will));
         let session = &mut self.sessions[id.index()];
         let (account, cid) = (session.account, session.cid);
         let Some(mqtt) = &mut session.mqtt else {
@@ -239,7 +281,9 @@ impl Shard {
         };
         mqtt.is_kept = true;
         let (version, expiry) = (mqtt.link.version(), mqtt.link.session_expiry());
-        let record = SessionRecord::new(&mqtt.client_id, version, expiry, &mqtt.subscriptions);
+        let mut record = SessionRecord::new(&mqtt.client_id, version, expiry, &mqtt.subscriptions);
+        // Should a crash end it, its will is sent when the server is back.
+        record.set_will(will.as_ref().map(|will| (will, 0)));
         let topic = format!("{}{}", names::SESSIONS_PREFIX, mqtt.hash);
         let reply = format!("{}{cid}.s{operation}", names::REPLY_PREFIX);
         let sent = self.publish_own(
@@ -285,10 +329,14 @@ impl Shard {
             mqtt.link.close(told, "", &mut session.out);
         }
         mqtt.early = Vec::new();
-        mqtt.waiting.clear();
+        self.leave_groups(id);
+        let session = &mut self.sessions[id.index()];
+        let Some(mqtt) = &mut session.mqtt else {
+            return;
+        };
         let complete = mqtt.take_complete_releases();
         let will = mqtt.link.take_will();
-        let client = mqtt.has_no_local().then(|| mqtt.hash.clone());
+        let client = mqtt.hash.clone();
         if !mqtt.is_registered {
             return;
         }
@@ -297,7 +345,7 @@ impl Shard {
         }
         let mut will = will.filter(|will| self.may_leave(id, will));
         if let Some(will) = will.take_if(|will| will.delay.is_zero()) {
-            self.publish_for(account, &will.publish(), client.as_deref());
+            self.publish_for(account, &will.publish(), Some(&*client));
         }
         self.keep_ended_record(id, will.as_deref());
         let Some(mqtt) = &self.sessions[id.index()].mqtt else {
@@ -384,11 +432,6 @@ impl Shard {
             return None;
         }
         Some(next.unwrap_or(now + NO_KEEP_ALIVE))
-    }
-
-    /// Publishes what a client has left.
-    fn publish_will(&mut self, account: AccountId, will: &Will) {
-        self.publish_for(account, &will.publish(), None);
     }
 }
 

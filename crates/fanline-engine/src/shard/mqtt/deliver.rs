@@ -1,13 +1,16 @@
 //! What MQTT clients are given.
 
 use super::super::Shard;
+use super::super::crossing::FROM_DEVICE;
 use super::super::deliver::{FanOut, Message};
+use super::super::permit::Restriction;
 use super::super::run::Waiting as RunMessage;
 use super::super::session::SessionId;
+use super::groups::{is_shared, member_place};
 use super::kept::{Answers, UNKEPT};
 use super::names;
 use super::note::{Recalled, Retained};
-use super::session::{DELIVER_SID, Mqtt, REPLY_SID, Waiting, place_in};
+use super::session::{Mqtt, REPLY_SID, Waiting, place_in};
 use crate::access::AccountId;
 use crate::jetstream::consumer::AckTopic;
 use crate::mqtt::{
@@ -18,14 +21,22 @@ use crate::outbox::{Chunk, Outbox};
 use crate::router::{Route, SubId};
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
-/// Messages of groups that wait for room at one member. One with more is passed over.
-const SHARED_WAITING_MAX: usize = 1024;
 
 /// A message apart.
-struct Parts<'a> {
-    headers: &'a [u8],
-    payload: &'a [u8],
-    reply: &'a [u8],
+pub(super) struct Parts<'a> {
+    pub(super) headers: &'a [u8],
+    pub(super) payload: &'a [u8],
+    pub(super) reply: &'a [u8],
+}
+
+/// A message that passes by, and whose it is.
+struct Passing<'a> {
+    subject: &'a [u8],
+    message: &'a Message<'a>,
+    /// The receiver's own.
+    is_own: bool,
+    /// What its headers say of QoS and RETAIN counts.
+    is_devices: bool,
 }
 
 impl<'a> Parts<'a> {
@@ -36,6 +47,13 @@ impl<'a> Parts<'a> {
             payload: &rest[..rest.len() - 2],
             reply: &message.args[..message.reply_bytes],
         }
+    }
+
+    /// When it was stored, which its acknowledgement's subject says.
+    pub(super) fn stored_at(&self, now: i64) -> i64 {
+        let text = self.reply.rsplit(|b| *b == b'.').nth(1);
+        let stored_at = text.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+        stored_at.unwrap_or(now)
     }
 
     /// Whether it has properties for a client of 5.0.
@@ -61,51 +79,84 @@ impl FanOut<'_> {
         };
         let subject = head.strip_prefix(b"HMSG ").unwrap_or_default();
         let subject = subject.strip_suffix(b" ").unwrap_or_default();
+        // Digits stand for one of the client's own.
+        if !matches!(
+            sub.sid(),
+            [b'0'..=b'9', .., b'0'..=b'9' | b'p'] | [b'0'..=b'9']
+        ) {
+            return self.deliver_from_keeper(id, subject, message);
+        }
         let Some(mqtt) = &mut session.mqtt else {
             return false;
         };
-        let answers = &mut self.pending.mqtt;
-        let before = session.out.pending_bytes();
-        let payload_bytes = match sub.sid() {
-            REPLY_SID => {
-                let parts = Parts::of(message);
-                answers.note(sub.session(), subject, parts.payload);
-                return true;
-            }
-            DELIVER_SID => {
-                let parts = Parts::of(message);
-                let now = self.pending.now.as_nanos();
-                let now = i64::try_from(now).unwrap_or(i64::MAX);
-                let unix_nanos = mqtt.started_unix_nanos.saturating_add(now);
-                let account = session.account;
-                mqtt.take_kept(
-                    subject,
-                    &parts,
-                    account,
-                    unix_nanos,
-                    answers,
-                    &mut session.out,
-                );
-                parts.payload.len()
-            }
-            sid => {
-                let is_own = self.origin.session == Some(sub.session());
-                let Some(bytes) =
-                    mqtt.give(sid, subject, message, is_own, answers, &mut session.out)
-                else {
-                    return false;
-                };
-                bytes
-            }
+        let passing = Passing {
+            subject,
+            message,
+            is_own: self.origin.session == Some(sub.session()),
+            is_devices: self.pending.origin_bits & FROM_DEVICE != 0,
         };
+        let before = session.out.pending_bytes();
+        let answers = &mut self.pending.mqtt;
+        let Some(bytes) = mqtt.give(sub.sid(), &passing, answers, &mut session.out) else {
+            return false;
+        };
+        self.note_delivered(id, before, bytes);
+        true
+    }
+
+    /// The same for what the keeper has sent: an answer, or a message that was kept for the session or for a group of
+    /// which it is a member.
+    #[inline(never)]
+    fn deliver_from_keeper(&mut self, id: SubId, subject: &[u8], message: &Message<'_>) -> bool {
+        let sub = self.subs.get(id);
+        let session = &mut self.sessions[sub.session() as usize];
+        let Some(mqtt) = &mut session.mqtt else {
+            return false;
+        };
+        let parts = Parts::of(message);
+        let answers = &mut self.pending.mqtt;
+        if sub.sid() == REPLY_SID {
+            answers.note(sub.session(), subject, parts.payload);
+            return true;
+        }
+        let prefix = names::MESSAGES_PREFIX.as_bytes();
+        let subject = subject.strip_prefix(prefix).unwrap_or_default();
+        // What a session may receive is looked at for what it is, and not for where it lies.
+        let may_receive = |restriction: &Restriction| restriction.may_receive(subject, b"");
+        if !session.restriction.as_deref().is_none_or(may_receive) {
+            answers.acknowledge(session.account, parts.reply);
+            return true;
+        }
+        let now = i64::try_from(self.pending.now.as_nanos()).unwrap_or(i64::MAX);
+        let unix_nanos = mqtt.started_unix_nanos.saturating_add(now);
+        let before = session.out.pending_bytes();
+        let account = session.account;
+        match member_place(sub.sid()) {
+            Some(place) => {
+                let whose = (sub.session(), account);
+                mqtt.take_shared(whose, place, subject, &parts, unix_nanos, answers);
+            }
+            None => {
+                let out = &mut session.out;
+                mqtt.take_kept(subject, &parts, account, unix_nanos, answers, out);
+            }
+        }
+        self.note_delivered(id, before, parts.payload.len());
+        true
+    }
+
+    /// A session may have got something, that had so many bytes waiting before.
+    #[inline]
+    fn note_delivered(&mut self, id: SubId, before: usize, payload_bytes: usize) {
+        let sub = self.subs.get_mut(id);
+        let session = &mut self.sessions[sub.session() as usize];
         if session.out.pending_bytes() > before {
             self.pending.mark_dirty(sub.session(), session);
             session.out_msgs += 1;
             session.out_bytes += payload_bytes as u64;
             self.pending.count_produced(sub.session(), session, before);
         }
-        self.subs.get_mut(id).count();
-        true
+        sub.count();
     }
 
     /// The same for several that follow each other.
@@ -141,18 +192,19 @@ impl Mqtt {
     fn give(
         &mut self,
         sid: &[u8],
-        subject: &[u8],
-        message: &Message<'_>,
-        is_own: bool,
+        passing: &Passing<'_>,
         answers: &mut Answers,
         out: &mut Outbox,
     ) -> Option<usize> {
+        let Passing {
+            subject, message, ..
+        } = *passing;
         let at = usize::try_from(place_in(sid)?).ok()?;
         let sub = self.subs.get(at)?.as_ref()?;
         if !self.link.is_open() || sub.is_open && subject.first() == Some(&b'$') {
             return None;
         }
-        if is_own && sub.asked.options.no_local {
+        if passing.is_own && sub.asked.options.no_local {
             return None;
         }
         let parts = Parts::of(message);
@@ -160,15 +212,12 @@ impl Mqtt {
         let version = self.link.version();
         self.properties.clear();
         if parts.has_more() {
-            let qos = sub.qos.min(qos_of(parts.headers));
-            if qos != Qos::AtMostOnce && sub.is_shared {
-                return self.give_shared(at, subject, &parts, qos, answers, out);
-            }
-            // The session's consumer delivers what is kept for it.
-            if qos != Qos::AtMostOnce {
+            // What is kept for it is delivered by the session's consumer, or its group's.
+            if passing.is_devices && sub.qos.min(qos_of(parts.headers)) != Qos::AtMostOnce {
                 return None;
             }
-            retain = sub.asked.options.as_published && was_retained(parts.headers);
+            let shows_retain = passing.is_devices && sub.asked.options.as_published;
+            retain = shows_retain && was_retained(parts.headers);
             if version == Version::V5 {
                 let ttl = ttl_of(parts.headers);
                 write_properties(parts.headers, parts.reply, ttl, &mut self.properties);
@@ -196,52 +245,6 @@ impl Mqtt {
         Some(parts.payload.len())
     }
 
-    /// Gives a message above QoS 0 to a member of a group. Nobody keeps it for the group, so that a member that
-    /// goes away takes it along.
-    fn give_shared(
-        &mut self,
-        at: usize,
-        subject: &[u8],
-        parts: &Parts<'_>,
-        qos: Qos,
-        answers: &mut Answers,
-        out: &mut Outbox,
-    ) -> Option<usize> {
-        if self.waiting.len() >= SHARED_WAITING_MAX {
-            return None;
-        }
-        let asked = self.subs.get(at)?.as_ref()?.asked;
-        self.properties.clear();
-        if self.link.version() == Version::V5 {
-            let ttl = ttl_of(parts.headers);
-            write_properties(parts.headers, parts.reply, ttl, &mut self.properties);
-        }
-        let identifier = Some(asked.identifier).filter(|identifier| *identifier != 0);
-        self.shared_token = self.shared_token.wrapping_add(1);
-        let message = Waiting {
-            topic: answers.topic(subject)?.into(),
-            qos,
-            retain: asked.options.as_published && was_retained(parts.headers),
-            dup: false,
-            properties: self.properties.as_slice().into(),
-            identifiers: identifier.into_iter().collect(),
-            payload: parts.payload.into(),
-            token: UNKEPT | self.shared_token,
-            packet_id: None,
-            ack: Box::default(),
-        };
-        let refused = match self.waiting.is_empty() {
-            true => self.send(&message, out).err(),
-            false => Some(Refused::NoRoom),
-        };
-        match refused {
-            None => {}
-            Some(Refused::NoRoom) => self.waiting.push_back(message),
-            Some(_) => return None,
-        }
-        Some(parts.payload.len())
-    }
-
     /// Takes a message that its consumer delivers.
     fn take_kept(
         &mut self,
@@ -255,11 +258,10 @@ impl Mqtt {
         let Some(ack) = AckTopic::parse(parts.reply) else {
             return;
         };
-        let prefix = names::MESSAGES_PREFIX.as_bytes();
-        let stored_at = parts.reply.rsplit(|b| *b == b'.').nth(1);
-        let stored_at = stored_at.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-        let life = life_left(parts.headers, stored_at.unwrap_or(unix_nanos), unix_nanos);
-        let subject = subject.strip_prefix(prefix).unwrap_or_default();
+        // What was sent is sent again, whatever its age (MQTT-4.3.3-7).
+        let was_sent = self.is_resumed && ack.deliveries > 1;
+        let life = life_left(parts.headers, parts.stored_at(unix_nanos), unix_nanos);
+        let life = life.or_else(|| was_sent.then_some(Life::Seconds(0)));
         let wanted = self.wanted(subject, parts.headers);
         let topic = answers.topic(subject);
         let (Some((qos, retain)), Some(topic), Some(life)) = (wanted, topic, life) else {
@@ -281,6 +283,8 @@ impl Mqtt {
             token: sequence,
             packet_id: Some(kept_id(sequence)),
             ack: parts.reply.into(),
+            ends_at: life.ends_at(unix_nanos).filter(|_| !was_sent),
+            is_owned: false,
         };
         let is_there = |other: &Waiting| other.token == sequence;
         if self.waiting.iter().any(is_there) {
@@ -329,43 +333,91 @@ impl Mqtt {
 
     /// Sends a message above QoS 0, or a retained one.
     fn send(&mut self, message: &Waiting, out: &mut Outbox) -> Result<(), Refused> {
-        let delivery = Delivery {
-            topic: &message.topic,
-            qos: message.qos,
-            retain: message.retain,
-            properties: Properties::written(&message.properties),
-            identifiers: &message.identifiers,
-            payload_bytes: message.payload.len(),
-            token: message.token,
-            packet_id: message.packet_id,
-            dup: message.dup,
-        };
-        self.link.deliver(&delivery, out)?;
+        let packet_id = self.link.deliver(&message.delivery(), out)?;
         out.append(&message.payload);
-        if !message.ack.is_empty() {
+        if message.is_owned {
+            self.owned.insert(message.token, packet_id);
+        } else if !message.ack.is_empty() && packet_id != 0 {
             self.acks.insert(message.token, message.ack.clone());
         }
         Ok(())
     }
+
+    /// Sends a message that has its identifier; false when its client takes no such packet.
+    pub(super) fn send_reserved(
+        &mut self,
+        packet_id: u16,
+        message: &Waiting,
+        out: &mut Outbox,
+    ) -> bool {
+        let is_sent = self
+            .link
+            .deliver_reserved(packet_id, &message.delivery(), out);
+        if is_sent {
+            out.append(&message.payload);
+            self.owned.insert(message.token, packet_id);
+        }
+        is_sent
+    }
+}
+
+impl Waiting {
+    fn delivery(&self) -> Delivery<'_> {
+        Delivery {
+            topic: &self.topic,
+            qos: self.qos,
+            retain: self.retain,
+            properties: Properties::written(&self.properties),
+            identifiers: &self.identifiers,
+            payload_bytes: self.payload.len(),
+            token: self.token,
+            packet_id: self.packet_id,
+            dup: self.dup,
+        }
+    }
+
+    /// Says how much of its life is left after it has waited (MQTT-3.3.2-6); false when nothing is (MQTT-3.3.2-5).
+    fn age(&mut self, now: i64) -> bool {
+        /// Message Expiry Interval, which is written before all others.
+        const EXPIRY: u8 = 2;
+        let Some(ends_at) = self.ends_at else {
+            return true;
+        };
+        let left = ends_at.saturating_sub(now);
+        let seconds = left.saturating_add(NANOS_PER_SECOND - 1) / NANOS_PER_SECOND;
+        let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+        if let [EXPIRY, interval @ ..] = &mut *self.properties
+            && let Some(interval) = interval.get_mut(..4)
+        {
+            interval.copy_from_slice(&seconds.to_be_bytes());
+        }
+        left > 0
+    }
 }
 
 /// How long a message lives on.
-enum Life {
+pub(super) enum Life {
     Endless,
     Seconds(u32),
 }
 
 impl Life {
-    fn seconds(&self) -> Option<u32> {
+    pub(super) fn seconds(&self) -> Option<u32> {
         match self {
             Life::Endless => None,
             Life::Seconds(seconds) => Some(*seconds),
         }
     }
+
+    /// When it is over, in nanoseconds since 1970 UTC.
+    pub(super) fn ends_at(&self, now: i64) -> Option<i64> {
+        let nanos = i64::from(self.seconds()?) * NANOS_PER_SECOND;
+        Some(now.saturating_add(nanos))
+    }
 }
 
 /// What is left of the life of a message (MQTT-3.3.2-6); `None` when it is over (MQTT-3.3.2-5).
-fn life_left(headers: &[u8], stored_at: i64, now: i64) -> Option<Life> {
+pub(super) fn life_left(headers: &[u8], stored_at: i64, now: i64) -> Option<Life> {
     let Some(ttl) = ttl_of(headers) else {
         return Some(Life::Endless);
     };
@@ -377,46 +429,83 @@ fn life_left(headers: &[u8], stored_at: i64, now: i64) -> Option<Life> {
 impl Shard {
     /// Delivers what had to wait, as far as there is room.
     pub(super) fn deliver_waiting(&mut self, id: SessionId) {
-        let session = &mut self.sessions[id.index()];
-        let account = session.account;
-        let before = session.out.pending_bytes();
-        let Some(mqtt) = &mut session.mqtt else {
-            return;
-        };
-        while let Some(message) = mqtt.waiting.pop_front() {
-            match mqtt.send(&message, &mut session.out) {
-                Ok(()) => {
-                    session.out_msgs += 1;
-                    session.out_bytes += message.payload.len() as u64;
-                }
-                Err(Refused::NoRoom) => {
-                    mqtt.waiting.push_front(message);
-                    break;
-                }
-                Err(Refused::UnderWay) => {}
-                Err(Refused::TooLarge) if message.ack.is_empty() => {}
-                Err(Refused::TooLarge) => {
-                    self.pending.mqtt.acknowledge(account, &message.ack);
+        let now = i64::try_from(self.pending.now.as_nanos()).unwrap_or(i64::MAX);
+        let before = self.sessions[id.index()].out.pending_bytes();
+        while let Some((packet_id, message)) = self.deliver_next(id, now) {
+            match message {
+                Some(message) => self.own_message(id, packet_id, message),
+                None => {
+                    self.disown(id, packet_id, b"");
                 }
             }
         }
         self.note_written(id, before);
+        // Should nothing have been written, nobody else asks for more.
+        self.recall_next(id);
+    }
+
+    /// The same up to a message that is to be kept as the session's own before it is sent, or was kept so and
+    /// cannot be sent.
+    fn deliver_next(&mut self, id: SessionId, now: i64) -> Option<(u16, Option<Waiting>)> {
+        let session = &mut self.sessions[id.index()];
+        let account = session.account;
+        let mqtt = session.mqtt.as_mut().filter(|mqtt| mqtt.link.is_open())?;
+        let now = mqtt.started_unix_nanos.saturating_add(now);
+        while let Some(mut message) = mqtt.waiting.pop_front() {
+            if !message.age(now) {
+                self.pending.mqtt.discard(account, &message);
+                continue;
+            }
+            let is_shared = is_shared(message.token) && message.qos == Qos::ExactlyOnce;
+            if let Some(packet_id) = message.packet_id.filter(|_| is_shared && !message.is_owned) {
+                if mqtt.link.reserve(message.token, packet_id) {
+                    return Some((packet_id, Some(message)));
+                }
+                mqtt.waiting.push_front(message);
+                return None;
+            }
+            match mqtt.send(&message, &mut session.out) {
+                Ok(()) => {
+                    session.out_msgs += 1;
+                    session.out_bytes += message.payload.len() as u64;
+                    if message.qos == Qos::AtMostOnce {
+                        self.pending.mqtt.discard(account, &message);
+                    }
+                }
+                Err(Refused::NoRoom) => {
+                    mqtt.waiting.push_front(message);
+                    return None;
+                }
+                Err(Refused::UnderWay) => {}
+                Err(Refused::TooLarge) if message.is_owned => {
+                    return Some((message.packet_id?, None));
+                }
+                Err(Refused::TooLarge) => self.pending.mqtt.discard(account, &message),
+            }
+        }
+        None
     }
 
     /// Delivers retained messages that were asked for.
     pub(super) fn deliver_recalled(&mut self, id: SessionId, recalled: &Recalled) {
         let now = i64::try_from(self.pending.now.as_nanos()).unwrap_or(i64::MAX);
-        for message in &recalled.messages {
-            self.deliver_retained(id, recalled.recall.at, message, now);
-        }
-        self.deliver_waiting(id);
-        if let Some(mqtt) = &mut self.sessions[id.index()].mqtt {
-            mqtt.is_recalling = false;
-            if recalled.has_more {
-                mqtt.recalls.push_front(recalled.recall.clone());
+        let recall = &recalled.recall;
+        let mqtt = self.sessions[id.index()].mqtt.as_ref();
+        let sub = mqtt.and_then(|mqtt| mqtt.sub(recall.at));
+        // Meanwhile its place may have become another's.
+        let is_wanted = sub.is_some_and(|sub| recall.is_for(&sub.subject));
+        if is_wanted {
+            for message in &recalled.messages {
+                self.deliver_retained(id, recall.at, message, now);
             }
         }
-        self.recall_next(id);
+        if let Some(mqtt) = &mut self.sessions[id.index()].mqtt {
+            mqtt.is_recalling = false;
+            if recalled.has_more && is_wanted {
+                mqtt.recalls.push_front(recall.clone());
+            }
+        }
+        self.deliver_waiting(id);
     }
 
     fn deliver_retained(&mut self, id: SessionId, at: u32, message: &Retained, now: i64) {
@@ -457,6 +546,8 @@ impl Shard {
             token: UNKEPT | message.sequence,
             packet_id: None,
             ack: Box::default(),
+            ends_at: life.ends_at(unix_nanos),
+            is_owned: false,
         };
         mqtt.waiting.push_back(waiting);
     }

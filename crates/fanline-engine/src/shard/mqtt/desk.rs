@@ -7,9 +7,10 @@ use serde_json::json;
 
 use super::names;
 use super::note::{Close, Note, Opened, Recall, Recalled, Retained, Seat};
+use super::shared::Shares;
 use crate::access::AccountId;
 use crate::jetstream::{Handler, Message, Now, Ports};
-use crate::mqtt::{Due, SessionKey, SessionRecord, Sessions, Settings, id_hash};
+use crate::mqtt::{Due, SessionKey, SessionRecord, Sessions, Settings, Will, id_hash};
 
 /// Most retained messages that are handed over at once, and most bytes of them: in between others have their turn.
 const RECALLED_MAX: usize = 64;
@@ -21,6 +22,9 @@ const NANOS_PER_SECOND: i64 = 1_000_000_000;
 pub(in crate::shard) trait Floor: Ports {
     /// Tells a shard something.
     fn tell(&mut self, shard: u16, note: Note);
+
+    /// The same to all of them.
+    fn tell_all(&mut self, note: &Note);
 }
 
 /// All sessions of all accounts.
@@ -36,6 +40,7 @@ pub(in crate::shard) struct Desk {
     known: HashSet<AccountId>,
     /// Accounts whose streams were made.
     ready: HashSet<AccountId>,
+    shares: Shares,
 }
 
 struct Waiting {
@@ -52,7 +57,7 @@ pub(in crate::shard) struct Around<'a> {
 }
 
 impl Around<'_> {
-    fn request(&mut self, account: AccountId, topic: &str, body: &str) {
+    pub(super) fn request(&mut self, account: AccountId, topic: &str, body: &str) {
         self.floor.of(account).publish(&Message {
             topic: topic.as_bytes(),
             payload: body.as_bytes(),
@@ -60,7 +65,7 @@ impl Around<'_> {
         });
     }
 
-    fn purge(&mut self, account: AccountId, stream: &str, filter: &str) {
+    pub(super) fn purge(&mut self, account: AccountId, stream: &str, filter: &str) {
         let (topic, body) = names::purge(stream, filter);
         self.request(account, &topic, &body);
     }
@@ -104,20 +109,37 @@ impl Desk {
             records.extend(SessionRecord::decode(record.payload));
             true
         });
+        let mut hashes = HashSet::new();
         for record in records {
             let key = SessionKey {
                 account,
                 client_id: record.id.as_str().into(),
             };
+            hashes.insert(id_hash(&record.id));
+            self.shares.restore(&key, &record, around);
             let ended_at = record.ended_at.unwrap_or_else(|| around.unix_seconds());
             let ends_at = record.expiry.map_or(Duration::MAX, |expiry| {
                 around.since_start(ended_at.saturating_add(u64::from(expiry)))
             });
-            let will = record.will();
-            let will = will.map(|(will, at)| (around.since_start(at), Box::new(will)));
+            // A connection that a crash has ended is one that ended without a word (3.1.2.5).
+            let is_crashed = record.ended_at.is_none();
+            let will = record.will().map(|(will, at)| {
+                let at = match is_crashed {
+                    true => around
+                        .now
+                        .since_start
+                        .saturating_add(will.delay)
+                        .min(ends_at),
+                    false => around.since_start(at),
+                };
+                (at, Box::new(will))
+            });
             self.kept.insert(key.clone());
             self.sessions.restore(key, ends_at, will);
         }
+        self.shares.tidy(account, &hashes, around);
+        // What was over before anybody can ask for it.
+        self.handle_timeout(around);
     }
 
     /// Takes what a shard says.
@@ -130,7 +152,16 @@ impl Desk {
             } => self.open(key, *seat, *clean_start, around),
             Note::Close(close) => self.close(close, around),
             Note::Recall(recall) => self.recall(recall, around),
-            Note::Opened(_) | Note::TakenOver(_) | Note::Will { .. } | Note::Recalled(_) => {}
+            Note::Member {
+                key,
+                filter,
+                is_member,
+            } => self.shares.change(key, filter, *is_member, around),
+            Note::Opened(_)
+            | Note::TakenOver(_)
+            | Note::Will { .. }
+            | Note::Recalled(_)
+            | Note::Group { .. } => {}
         }
     }
 
@@ -139,8 +170,7 @@ impl Desk {
         self.make_streams(key.account, around);
         let opened = self.sessions.open(key, seat, clean_start);
         if let Some(will) = opened.will {
-            let account = key.account;
-            around.floor.tell(seat.shard, Note::Will { account, will });
+            around.floor.tell(seat.shard, will_of(key, will));
         }
         if let Some(old) = opened.taken_over {
             around.floor.tell(old.shard, Note::TakenOver(old));
@@ -162,12 +192,16 @@ impl Desk {
             record: None,
             held: Vec::new(),
             releases: Vec::new(),
+            owned: Vec::new(),
             started_unix_nanos: around.now.unix_nanos.saturating_sub(elapsed),
         };
         if clean_start {
             self.remove(key, around);
         } else if self.kept.contains(key) {
             read_session(key, &mut opened, around);
+            if opened.record.is_some() {
+                read_owned(key, &mut opened, around);
+            }
         }
         around
             .floor
@@ -189,8 +223,11 @@ impl Desk {
         self.waiting.retain(|(_, waiting)| waiting.seat != *seat);
         let will = (self.sessions).close(key, *seat, *expiry, will.clone(), now);
         if let Some(will) = will {
-            let account = key.account;
-            around.floor.tell(seat.shard, Note::Will { account, will });
+            around.floor.tell(seat.shard, will_of(key, will));
+        }
+        if *expiry == 0 {
+            // It has ended with its connection, also for who takes its id over (3.1.2.11.2).
+            self.remove(key, around);
         }
         if let Some(at) = self.waiting.iter().position(|(old, _)| old == seat) {
             let (_, waiting) = self.waiting.swap_remove(at);
@@ -205,8 +242,7 @@ impl Desk {
             match due {
                 Due::Will(key, will) => {
                     forget_will(&key, around);
-                    let account = key.account;
-                    around.floor.tell(0, Note::Will { account, will });
+                    around.floor.tell(0, will_of(&key, will));
                 }
                 Due::Expired(key) => self.remove(&key, around),
             }
@@ -219,6 +255,7 @@ impl Desk {
 
     /// Removes what is kept of a session that is over.
     fn remove(&mut self, key: &SessionKey, around: &mut Around<'_>) {
+        self.shares.leave(key, around);
         if !self.kept.remove(key) {
             return;
         }
@@ -231,6 +268,7 @@ impl Desk {
                 names::RELEASES,
                 format!("{}{hash}.*", names::RELEASES_PREFIX),
             ),
+            (names::SHARED, format!("{}{hash}.*", names::OWNED_PREFIX)),
         ] {
             around.purge(key.account, stream, &filter);
         }
@@ -269,6 +307,12 @@ impl Desk {
             (
                 names::RELEASES,
                 format!("{}>", names::RELEASES_PREFIX),
+                "limits",
+                1,
+            ),
+            (
+                names::SHARED,
+                format!("{}>", names::SHARED_PREFIX),
                 "limits",
                 1,
             ),
@@ -366,6 +410,35 @@ fn read_session(key: &SessionKey, opened: &mut Opened, around: &mut Around<'_>) 
         }
         true
     });
+}
+
+/// Reads what is a session's own of its groups. Where a PUBREL is kept, the message itself is done with.
+fn read_owned(key: &SessionKey, opened: &mut Opened, around: &mut Around<'_>) {
+    let hash = id_hash(&key.client_id);
+    let subject = format!("{}{hash}.*", names::OWNED_PREFIX);
+    let filters: [&[u8]; 1] = [subject.as_bytes()];
+    let (owned, releases) = (&mut opened.owned, &opened.releases);
+    let mut done = Vec::new();
+    (around.handler).read(key.account, names::SHARED, &filters, 0, &mut |kept| {
+        if let Some(id) = number_at_end(kept.subject) {
+            match releases.iter().any(|(released, _)| *released == id) {
+                true => done.push(names::owned(&hash, id)),
+                false => owned.push((id, kept.payload.into())),
+            }
+        }
+        true
+    });
+    for subject in done {
+        around.purge(key.account, names::SHARED, &subject);
+    }
+}
+
+fn will_of(key: &SessionKey, will: Box<Will>) -> Note {
+    Note::Will {
+        account: key.account,
+        will,
+        client: id_hash(&key.client_id).into(),
+    }
 }
 
 /// The last token of a subject, when that is a packet identifier.

@@ -2,17 +2,20 @@
 //! parts.
 
 use super::super::Shard;
+use super::super::deliver::Message;
 use super::super::session::SessionId;
 use super::names;
-use super::session::Mqtt;
+use super::session::{Mqtt, Waiting};
 use crate::access::AccountId;
-use crate::mqtt::{Names, Reason};
+use crate::mqtt::{Ended, Names, Reason};
 use crate::nats::error::CloseReason;
 
 /// What an answer is about: the first letter of its topic's last token.
 pub(super) const PUBLISH: u8 = b'a';
 pub(super) const HOLD: u8 = b'h';
 pub(super) const RELEASE: u8 = b'r';
+/// That a message of a group is one member's own.
+pub(super) const OWN: u8 = b'o';
 /// A PUBREL.
 const NOTE: u8 = b'n';
 /// The acknowledgement of a message whose PUBREL is kept.
@@ -29,12 +32,21 @@ pub(super) const UNKEPT: u64 = 1 << 63;
 #[derive(Default)]
 pub(in crate::shard) struct Answers {
     answers: Vec<Answer>,
-    /// Messages that nobody is given, to be acknowledged.
-    unwanted: Vec<(AccountId, Box<[u8]>)>,
+    /// Messages that nobody is given, to be acknowledged, and with what.
+    unwanted: Vec<Unwanted>,
+    /// Sessions for which something waits.
+    woken: Vec<u32>,
     names: Names,
     /// The subject that was translated last, and its topic name, which may be none.
     subject: Vec<u8>,
     topic: String,
+}
+
+/// A message that its receiver does not get or keep.
+struct Unwanted {
+    account: AccountId,
+    ack: Box<[u8]>,
+    word: &'static [u8],
 }
 
 #[derive(Clone, Copy)]
@@ -59,7 +71,7 @@ pub(super) struct Storing {
 
 /// A request with parts of which each has to be on the disk before it is answered.
 pub(super) struct Operation {
-    left: u8,
+    left: usize,
     failed: Option<Reason>,
     what: What,
 }
@@ -84,19 +96,19 @@ pub(super) struct Subscribing {
 }
 
 impl Operation {
-    pub(super) fn accept(session_present: bool, parts: u8) -> Self {
+    pub(super) fn accept(session_present: bool, parts: usize) -> Self {
         Operation::of(What::Accept { session_present }, parts)
     }
 
-    pub(super) fn subscribe(subscribing: Subscribing, parts: u8) -> Self {
+    pub(super) fn subscribe(subscribing: Subscribing, parts: usize) -> Self {
         Operation::of(What::Subscribe(subscribing), parts)
     }
 
-    pub(super) fn unsubscribe(packet_id: u16, reasons: Vec<Reason>, parts: u8) -> Self {
+    pub(super) fn unsubscribe(packet_id: u16, reasons: Vec<Reason>, parts: usize) -> Self {
         Operation::of(What::Unsubscribe { packet_id, reasons }, parts)
     }
 
-    fn of(what: What, left: u8) -> Self {
+    fn of(what: What, left: usize) -> Self {
         Operation {
             left,
             failed: None,
@@ -140,11 +152,46 @@ impl Answers {
 
     /// A message is to be acknowledged that nobody was given.
     pub(super) fn acknowledge(&mut self, account: AccountId, ack: &[u8]) {
-        self.unwanted.push((account, ack.into()));
+        self.refuse(account, ack, b"");
+    }
+
+    /// A message is done with that had to wait.
+    pub(super) fn discard(&mut self, account: AccountId, message: &Waiting) {
+        if !message.ack.is_empty() {
+            self.acknowledge(account, &message.ack);
+        }
+    }
+
+    /// The same as [`acknowledge`](Self::acknowledge) in other words.
+    pub(super) fn refuse(&mut self, account: AccountId, ack: &[u8], word: &'static [u8]) {
+        let ack = ack.into();
+        self.unwanted.push(Unwanted { account, ack, word });
+    }
+
+    /// A message has found no member of its group, as the last one here has just left. One that the consumer of an
+    /// MQTT group has sent is to have another.
+    #[cold]
+    pub(in crate::shard) fn note_missed(
+        &mut self,
+        account: AccountId,
+        topic: &[u8],
+        message: &Message<'_>,
+    ) {
+        if topic.starts_with(names::MEMBER_PREFIX.as_bytes()) {
+            let ack = &message.args[..message.reply_bytes];
+            self.refuse(account, ack, super::groups::PASS_ON);
+        }
+    }
+
+    /// Something waits for a session.
+    pub(super) fn wake(&mut self, session: u32) {
+        if self.woken.last() != Some(&session) {
+            self.woken.push(session);
+        }
     }
 
     fn is_empty(&self) -> bool {
-        self.answers.is_empty() && self.unwanted.is_empty()
+        self.answers.is_empty() && self.unwanted.is_empty() && self.woken.is_empty()
     }
 }
 
@@ -185,8 +232,15 @@ impl Shard {
 
     #[inline(never)]
     fn take_some_answers(&mut self) {
-        for (account, ack) in std::mem::take(&mut self.pending.mqtt.unwanted) {
-            self.publish_own(account, &ack, b"", b"", b"");
+        for unwanted in std::mem::take(&mut self.pending.mqtt.unwanted) {
+            let Unwanted { account, ack, word } = unwanted;
+            self.publish_own(account, &ack, b"", b"", word);
+        }
+        for session in std::mem::take(&mut self.pending.mqtt.woken) {
+            let index = usize::try_from(session).unwrap_or(usize::MAX);
+            if self.sessions.contains(index) {
+                self.deliver_waiting(SessionId(session));
+            }
         }
         let mut answers = std::mem::take(&mut self.pending.mqtt.answers);
         for answer in answers.drain(..) {
@@ -229,6 +283,7 @@ impl Shard {
                 }
                 self.stored(id, kind, packet_id, reason);
             }
+            OWN => self.send_owned(id, packet_id, reason),
             NOTE => self.release_kept(id, packet_id, reason),
             CONFIRM => self.confirm_release(id, packet_id),
             _ => {}
@@ -322,10 +377,13 @@ impl Shard {
     fn acknowledge_kept(&mut self, id: SessionId, token: u64, reply: &[u8]) -> bool {
         let session = &mut self.sessions[id.index()];
         let account = session.account;
-        let ack = session
-            .mqtt
-            .as_mut()
-            .and_then(|mqtt| mqtt.acks.remove(&token));
+        let Some(mqtt) = &mut session.mqtt else {
+            return false;
+        };
+        if let Some(packet_id) = mqtt.owned.remove(&token) {
+            return self.disown(id, packet_id, reply);
+        }
+        let ack = mqtt.acks.remove(&token);
         ack.is_some_and(|ack| self.publish_own(account, &ack, reply, b"", b""))
     }
 
@@ -472,13 +530,13 @@ impl Shard {
                     let Subscribing {
                         packet_id, reasons, ..
                     } = &subscribing;
-                    mqtt.link.subscribed(*packet_id, reasons, out);
+                    mqtt.link.subscribed(*packet_id, reasons, out)
                 });
                 self.begin_recalls(id, &subscribing.recalls);
             }
             What::Unsubscribe { packet_id, reasons } => {
                 self.answer_filters(id, |mqtt, out| {
-                    mqtt.link.unsubscribed(packet_id, &reasons, out);
+                    mqtt.link.unsubscribed(packet_id, &reasons, out)
                 });
             }
         }
@@ -487,17 +545,19 @@ impl Shard {
     fn answer_filters(
         &mut self,
         id: SessionId,
-        answer: impl FnOnce(&mut Mqtt, &mut crate::outbox::Outbox),
+        answer: impl FnOnce(&mut Mqtt, &mut crate::outbox::Outbox) -> Option<Ended>,
     ) {
         let session = &mut self.sessions[id.index()];
         if session.ending.is_some() {
             return;
         }
         let before = session.out.pending_bytes();
-        if let Some(mqtt) = &mut session.mqtt {
-            answer(mqtt, &mut session.out);
-        }
+        let mqtt = session.mqtt.as_mut();
+        let ended = mqtt.and_then(|mqtt| answer(mqtt, &mut session.out));
         self.note_written(id, before);
+        if let Some(ended) = ended {
+            self.end_wrong(id, ended);
+        }
     }
 
     /// How the shard refuses a client in its own words.

@@ -3,18 +3,20 @@
 //! session publishes and from which a consumer of its own delivers.
 //!
 //! `session.rs` is what a session has, `connect.rs` how it begins and ends, `receive.rs` what its packets do,
-//! `publish.rs`, `subscribe.rs` and `deliver.rs` are these, `kept.rs` is what waits for the disk, `desk.rs`
-//! the keeper's side.
+//! `publish.rs`, `subscribe.rs` and `deliver.rs` are these, `groups.rs` is what groups share above QoS 0, `kept.rs`
+//! what waits for the disk, `desk.rs` and `shared.rs` are the keeper's side.
 
 mod connect;
 mod deliver;
 mod desk;
+mod groups;
 mod kept;
 mod names;
 mod note;
 mod publish;
 mod receive;
 mod session;
+mod shared;
 mod subscribe;
 
 pub(super) use desk::{Around, Desk, Floor};

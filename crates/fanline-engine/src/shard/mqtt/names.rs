@@ -15,6 +15,13 @@ pub(super) const HELD_PREFIX: &str = "$MQTT.qos2.in.";
 /// PUBRELs that are not complete.
 pub(super) const RELEASES: &str = "$MQTT_out";
 pub(super) const RELEASES_PREFIX: &str = "$MQTT.out.pubrel.";
+/// What members of groups have for themselves alone, and which groups there are.
+pub(super) const SHARED: &str = "$MQTT_shared";
+pub(super) const SHARED_PREFIX: &str = "$MQTT.shared.";
+pub(super) const OWNED_PREFIX: &str = "$MQTT.shared.own.";
+pub(super) const GROUPS_PREFIX: &str = "$MQTT.shared.group.";
+/// Where consumers of groups deliver, by the hash of their filters.
+pub(super) const MEMBER_PREFIX: &str = "$MQTT.member.";
 /// Where consumers deliver, by id hash.
 pub(super) const DELIVER_PREFIX: &str = "$MQTT.sub.";
 /// Where answers to connections go, by cid.
@@ -30,6 +37,16 @@ pub(super) fn delete_consumer(hash: &str) -> String {
 /// The request that makes or changes one.
 pub(super) fn create_consumer(hash: &str) -> String {
     format!("$JS.API.CONSUMER.CREATE.{MESSAGES}.{hash}")
+}
+
+/// The consumer of a group.
+pub(super) fn group_consumer(hash: &str) -> String {
+    format!("share_{hash}")
+}
+
+/// The subject of a message that is one member's own.
+pub(super) fn owned(hash: &str, packet_id: u16) -> String {
+    format!("{OWNED_PREFIX}{hash}.{packet_id}")
 }
 
 /// The request that removes records of a stream by subject, and what it says.

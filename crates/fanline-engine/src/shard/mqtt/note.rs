@@ -1,5 +1,6 @@
 //! What shards and the keeper tell each other of MQTT sessions.
 
+use super::names;
 use crate::access::AccountId;
 use crate::mqtt::{SessionKey, SessionRecord, Will};
 
@@ -24,12 +25,29 @@ pub(in crate::shard) enum Note {
     Close(Box<Close>),
     /// To the keeper: a subscription wants retained messages.
     Recall(Recall),
+    /// To the keeper: a session is a member of a group above QoS 0, or is none any more.
+    Member {
+        key: SessionKey,
+        filter: Box<str>,
+        is_member: bool,
+    },
+    /// To all shards: a group has members above QoS 0, connected or not, or has none.
+    Group {
+        account: AccountId,
+        filter: Box<str>,
+        is_there: bool,
+    },
     /// To a shard: what there is of a session. The client may be let in.
     Opened(Box<Opened>),
     /// To a shard: another connection has the id now.
     TakenOver(Seat),
     /// To a shard: publish this.
-    Will { account: AccountId, will: Box<Will> },
+    Will {
+        account: AccountId,
+        will: Box<Will>,
+        /// The id hash of who has left it.
+        client: Box<str>,
+    },
     /// To a shard: some of what was asked for.
     Recalled(Box<Recalled>),
 }
@@ -72,6 +90,15 @@ pub(in crate::shard) struct Recall {
     pub(in crate::shard) from: u64,
 }
 
+impl Recall {
+    /// Whether it is what a subscription to this subject has asked for.
+    pub(in crate::shard) fn is_for(&self, subject: &[u8]) -> bool {
+        let first = self.filters.first();
+        let kept = first.and_then(|filter| filter.strip_prefix(names::RETAINED_PREFIX.as_bytes()));
+        kept == Some(subject)
+    }
+}
+
 /// See [`Note::Opened`].
 #[derive(Clone, Debug)]
 pub(in crate::shard) struct Opened {
@@ -81,6 +108,8 @@ pub(in crate::shard) struct Opened {
     pub(in crate::shard) held: Vec<(u16, u64, Box<[u8]>)>,
     /// PUBRELs that are not complete: packet identifier and the message's place.
     pub(in crate::shard) releases: Vec<(u16, u64)>,
+    /// Messages of groups that are its own: packet identifier and the record.
+    pub(in crate::shard) owned: Vec<(u16, Box<[u8]>)>,
     /// Nanoseconds since 1970 UTC when the server started.
     pub(in crate::shard) started_unix_nanos: i64,
 }

@@ -4,10 +4,13 @@
 use std::ops::Range;
 
 use super::super::Shard;
+use super::super::bridging::Mapped;
+use super::super::crossing::FROM_DEVICE;
 use super::super::deliver::{Message as Framed, Origin};
 use super::super::keeper::write_args;
 use super::super::permit::Permit;
 use super::super::session::SessionId;
+use super::groups::Groups;
 use super::kept::{HOLD, PUBLISH, RELEASE};
 use super::names;
 use super::session::Held;
@@ -32,6 +35,10 @@ pub(in crate::shard) struct Outbound {
     chunk: Chunk,
     filled: usize,
     frames: Vec<Frame>,
+    /// What is gathered has the names by which it is known.
+    is_mapped: bool,
+    /// Which groups have messages above QoS 0 from the log.
+    pub(super) groups: Groups,
     /// Subject, reply and headers of the message at hand.
     subject: Vec<u8>,
     reply: Vec<u8>,
@@ -203,6 +210,7 @@ impl Shard {
         let mut frames = std::mem::take(&mut self.mqtt.frames);
         let chunk = Chunk::clone(&self.mqtt.chunk);
         let mut intake = self.begin_intake(id, &chunk);
+        intake.is_mapped &= !self.mqtt.is_mapped;
         for frame in &frames {
             let from = frame.topic.start;
             let publish = NatsPublish {
@@ -222,6 +230,44 @@ impl Shard {
         self.mqtt.clear();
     }
 
+    /// The same for one message whose headers say with which QoS, and which passes by whom it is kept for.
+    fn publish_as_device(&mut self, id: SessionId, subject: &[u8], qos: Qos) {
+        let account = self.sessions[id.index()].account;
+        self.begin_as_device(account, subject, qos);
+        self.publish_gathered(id);
+        self.end_as_device();
+    }
+
+    fn begin_as_device(&mut self, account: AccountId, subject: &[u8], qos: Qos) {
+        self.pending.origin_bits = FROM_DEVICE;
+        self.mqtt.is_mapped = true;
+        if qos != Qos::AtMostOnce {
+            self.pass_groups_by(account, subject);
+        }
+    }
+
+    fn end_as_device(&mut self) {
+        self.pending.origin_bits = 0;
+        self.mqtt.is_mapped = false;
+        self.forget_served();
+    }
+
+    /// Gives what was translated its other name, if it has one: the same for those who get it now and for what is
+    /// kept of it. False when it goes nowhere.
+    fn map_translated(&mut self, account: AccountId) -> bool {
+        if !self.bridging.is_mapped(account) {
+            return true;
+        }
+        let subject = std::mem::take(&mut self.mqtt.subject);
+        let mut renamed = Vec::new();
+        let mapped = self.rename(account, &subject, &mut renamed);
+        self.mqtt.subject = match mapped {
+            Mapped::Renamed => renamed,
+            Mapped::Unchanged | Mapped::Lost => subject,
+        };
+        !matches!(mapped, Mapped::Lost)
+    }
+
     /// Takes a message above QoS 0 or one that is retained: it goes to whoever wants it now, and is kept for those
     /// who are to get it surely.
     pub(super) fn publish_kept(&mut self, id: SessionId, publish: &Publish<'_>) {
@@ -229,12 +275,18 @@ impl Shard {
             return;
         }
         let account = self.sessions[id.index()].account;
+        if !self.map_translated(account) {
+            if publish.packet_id != 0 {
+                self.stored(id, PUBLISH, publish.packet_id, Reason::SUCCESS);
+            }
+            return;
+        }
         let subject = std::mem::take(&mut self.mqtt.subject);
         let headers = std::mem::take(&mut self.mqtt.headers);
         self.mqtt.subject.extend_from_slice(&subject);
         self.mqtt.headers.extend_from_slice(&headers);
         self.push_translated(id, publish.payload);
-        self.publish_gathered(id);
+        self.publish_as_device(id, &subject, publish.qos);
         if publish.packet_id == 0 {
             self.retain(account, &subject, b"", &headers, publish.payload);
             return;
@@ -301,6 +353,10 @@ impl Shard {
         if !self.translate_for(id, publish) || !self.permit_translated(id, publish, HOLD) {
             return;
         }
+        let account = self.sessions[id.index()].account;
+        if !self.map_translated(account) {
+            return self.stored(id, HOLD, publish.packet_id, Reason::SUCCESS);
+        }
         let held = Held {
             sequence: 0,
             retain: publish.retain,
@@ -321,7 +377,6 @@ impl Shard {
         mqtt.is_kept = true;
         self.listen_to_replies(id);
         self.await_storing(id, HOLD, packet_id, 1);
-        let account = self.sessions[id.index()].account;
         let reply = self.reply_topic(id, HOLD, packet_id);
         if !self.publish_own(account, topic.as_bytes(), reply.as_bytes(), b"", &kept) {
             self.stored(id, HOLD, packet_id, Reason::IMPLEMENTATION_SPECIFIC_ERROR);
@@ -349,7 +404,7 @@ impl Shard {
             self.mqtt.reply.clear();
         }
         self.push_translated(id, &held.payload);
-        self.publish_gathered(id);
+        self.publish_as_device(id, &held.subject, Qos::ExactlyOnce);
         self.listen_to_replies(id);
         self.await_storing(id, RELEASE, packet_id, 1 + u8::from(held.retain));
         let mut headers = held.headers.to_vec();
@@ -426,7 +481,7 @@ impl Shard {
         client: Option<&str>,
     ) {
         // With which QoS, is said by the headers; nobody waits for an acknowledgement.
-        if !self.mqtt.translate(publish.topic, publish, None) {
+        if !self.mqtt.translate(publish.topic, publish, None) || !self.map_translated(account) {
             return;
         }
         let mut headers = Vec::new();
@@ -436,7 +491,9 @@ impl Shard {
         }
         let subject = self.mqtt.subject.clone();
         let reply = self.mqtt.reply.clone();
+        self.begin_as_device(account, &subject, publish.qos);
         self.publish_own(account, &subject, &reply, &headers, publish.payload);
+        self.end_as_device();
         if publish.qos != Qos::AtMostOnce {
             let topic = [names::MESSAGES_PREFIX.as_bytes(), &subject].concat();
             self.publish_own(account, &topic, b"", &headers, publish.payload);

@@ -1,10 +1,12 @@
 //! What an MQTT session has beside others.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use hashbrown::HashMap;
 
+use super::super::session::MqttStatus;
+use super::groups::member_place;
 use super::kept::{Operation, Storing};
 use super::note::Recall;
 use crate::mqtt::{Connection, Qos, Settings, Subscription, Subscriptions};
@@ -52,6 +54,14 @@ pub(in crate::shard) struct Mqtt {
     pub(super) waiting: VecDeque<Waiting>,
     /// Numbers messages that came to it as a member of a group.
     pub(super) shared_token: u64,
+    /// The filters, with their groups, of which it is a member above QoS 0.
+    pub(super) groups: BTreeSet<Box<str>>,
+    /// Messages of QoS 2 of a group, by packet identifier, until it is kept that they are its own.
+    pub(super) owning: HashMap<u16, Waiting>,
+    /// Packet identifiers of those that are, by token.
+    pub(super) owned: HashMap<u64, u16>,
+    /// There was a session, which goes on.
+    pub(super) is_resumed: bool,
     /// Requests that wait for the keeper.
     pub(super) operations: HashMap<u32, Operation>,
     pub(super) next_operation: u32,
@@ -111,6 +121,7 @@ pub(super) struct Release {
 }
 
 /// A message for which there is no room yet.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub(super) topic: Box<str>,
     pub(super) qos: Qos,
@@ -123,6 +134,10 @@ pub(super) struct Waiting {
     pub(super) packet_id: Option<u16>,
     /// How to acknowledge it; empty when nobody waits for that.
     pub(super) ack: Box<[u8]>,
+    /// When its life is over, in nanoseconds since 1970 UTC, if it ends.
+    pub(super) ends_at: Option<i64>,
+    /// It is kept that it is this member's of a group, and nobody else's.
+    pub(super) is_owned: bool,
 }
 
 impl Mqtt {
@@ -147,6 +162,10 @@ impl Mqtt {
             releases: HashMap::new(),
             waiting: VecDeque::new(),
             shared_token: 0,
+            groups: BTreeSet::new(),
+            owning: HashMap::new(),
+            owned: HashMap::new(),
+            is_resumed: false,
             operations: HashMap::new(),
             next_operation: 0,
             recalls: VecDeque::new(),
@@ -165,6 +184,17 @@ impl Mqtt {
     /// Messages above QoS 0 that its client has not acknowledged.
     pub(in crate::shard) fn in_flight(&self) -> usize {
         self.link.in_flight()
+    }
+
+    /// What monitoring tells of it.
+    pub(in crate::shard) fn status(&self) -> MqttStatus {
+        MqttStatus {
+            level: self.link.version().level(),
+            keep_alive: self.link.keep_alive(),
+            expiry: self.link.session_expiry(),
+            in_flight: self.in_flight(),
+            waiting: self.waiting.len(),
+        }
     }
 
     /// Whether its session outlives its connection.
@@ -201,7 +231,7 @@ impl Mqtt {
 
 /// Whether a subscription is the session's own, and none of its client's.
 pub(in crate::shard) fn is_own_of_mqtt(sid: &[u8]) -> bool {
-    sid == REPLY_SID || sid == DELIVER_SID
+    sid == REPLY_SID || sid == DELIVER_SID || member_place(sid).is_some()
 }
 
 /// Which subscription a sid stands for, if it is one of the client's.

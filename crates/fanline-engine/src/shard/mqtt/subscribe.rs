@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::super::Shard;
 use super::super::session::SessionId;
+use super::groups::SHARE;
 use super::kept::{Operation, Subscribing};
 use super::names;
 use super::note::{Note, Recall, Seat};
@@ -48,11 +49,7 @@ impl Shard {
             };
             subscribing.reasons.push(reason);
         }
-        let is_changed = self.consumer_differs(id);
-        let is_persistent = self.is_persistent(id);
-        let parts = u8::from(is_changed) + u8::from(is_persistent);
-        let operation = Operation::subscribe(subscribing, parts);
-        self.begin_operation(id, operation, is_changed, is_persistent);
+        self.begin_operation(id, |parts| Operation::subscribe(subscribing, parts));
     }
 
     /// UNSUBSCRIBE (3.10).
@@ -61,21 +58,19 @@ impl Shard {
         let reasons: Vec<Reason> = filters
             .map(|filter| self.unsubscribe_one(id, filter.filter))
             .collect();
-        let is_changed = self.consumer_differs(id);
-        let is_persistent = self.is_persistent(id);
-        let parts = u8::from(is_changed) + u8::from(is_persistent);
-        let operation = Operation::unsubscribe(unsubscribe.packet_id, reasons, parts);
-        self.begin_operation(id, operation, is_changed, is_persistent);
+        let packet_id = unsubscribe.packet_id;
+        let operation = |parts| Operation::unsubscribe(packet_id, reasons, parts);
+        self.begin_operation(id, operation);
     }
 
-    fn begin_operation(
-        &mut self,
-        id: SessionId,
-        operation: Operation,
-        is_changed: bool,
-        is_persistent: bool,
-    ) {
-        if !is_changed && !is_persistent {
+    /// Has all kept that has changed, and answers then.
+    fn begin_operation(&mut self, id: SessionId, operation: impl FnOnce(usize) -> Operation) {
+        let is_changed = self.consumer_differs(id);
+        let is_persistent = self.is_persistent(id);
+        let groups = self.change_groups(id);
+        let parts = usize::from(is_changed) + usize::from(is_persistent) + groups.len();
+        let operation = operation(parts);
+        if parts == 0 {
             return self.finish_operation(id, operation);
         }
         let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
@@ -84,6 +79,9 @@ impl Shard {
         let number = mqtt.operation(operation);
         if is_changed {
             self.change_consumer(id, number);
+        }
+        for filter in groups {
+            self.make_group(id, &filter, number);
         }
         if is_persistent {
             self.keep_record(id, number);
@@ -164,6 +162,7 @@ impl Shard {
             Err(_) => Vec::new(),
         };
         let subject = sub.subject.clone();
+        let filter = sub.filter.clone();
         let sid = at.to_string();
         if !self.permit_subscribe(id, &subject, &group, sid.as_bytes()) {
             return Err(Reason::NOT_AUTHORIZED);
@@ -185,6 +184,9 @@ impl Shard {
             let sid = format!("{sid}{PARENT}");
             self.enter_subscription(id, parent, &group, sid.as_bytes());
         }
+        if !group.is_empty() {
+            self.listen_to_group(id, at, &filter);
+        }
         Ok(at)
     }
 
@@ -201,7 +203,11 @@ impl Shard {
             *place = None;
         }
         mqtt.recalls.retain(|recall| recall.at != at);
-        for sid in [at.to_string(), format!("{at}{PARENT}")] {
+        for sid in [
+            at.to_string(),
+            format!("{at}{PARENT}"),
+            format!("{at}{SHARE}"),
+        ] {
             if let Some(sub) = self.subs.find(id.0, sid.as_bytes()) {
                 self.drop_subscription(sub);
             }
@@ -342,7 +348,7 @@ impl Shard {
 /// another.
 fn consumer_filters<'a>(subs: impl Iterator<Item = &'a Sub>) -> Vec<String> {
     let mut filters: Vec<String> = Vec::new();
-    // Members of a group share what passes by: nothing is kept for a group.
+    // What is kept for a group has a consumer of its own.
     let wanted = subs.filter(|sub| sub.qos != Qos::AtMostOnce && !sub.is_shared);
     for sub in wanted {
         let text = String::from_utf8_lossy(&sub.subject).into_owned();

@@ -64,7 +64,9 @@ pub(super) const OPTIONS: &[Entry] = &[
         .help("How far sessions are, is kept in memory only."),
     within("mqtt.consumer_inactive_threshold", Duration)
         .help("Without effect: a session has a consumer for as long as it lives."),
-    within("mqtt.js_domain", Text).help("Another server's JetStream; refused so far."),
+    within("mqtt.js_domain", Text)
+        .limit("this server's own")
+        .help("The domain of the JetStream that keeps sessions: with Fanline, this server's own."),
     within("mqtt.js_api_timeout", Duration).help("Without effect: JetStream is in this process."),
     within("mqtt.reject_qos2_publish", Bool)
         .default("false")
@@ -93,11 +95,7 @@ fn read(given: &Given<'_>, host: String) -> Read<(MqttOptions, bool)> {
             "tls" => options.tls = Some(tls::read(&field)?),
             "authorization" | "authentication" => read_authorization(&field, &mut options)?,
             "no_auth_user" => options.no_auth_user = field.some_text()?,
-            "js_domain" => {
-                return Err(field.fault(
-                    "js_domain: MQTT needs JetStream on this server with Fanline, not on another",
-                ));
-            }
+            "js_domain" => options.js_domain = field.some_text()?,
             "ack_wait" | "ackwait" => options.ack_wait = field.duration()?,
             "max_ack_pending" | "max_pending" | "max_inflight" => {
                 let number = field.integer()?;
@@ -151,6 +149,7 @@ fn show(mqtt: &MqttOptions) -> Json {
         "ack_wait": duration_text(mqtt.ack_wait),
         "max_ack_pending": mqtt.max_ack_pending,
         "consumer_memory_storage": mqtt.consumer_memory_storage,
+        "js_domain": mqtt.js_domain,
         "reject_qos2_publish": mqtt.reject_qos2_publish,
         "downgrade_qos2_subscribe": mqtt.downgrade_qos2_subscribe,
     })

@@ -63,8 +63,12 @@ impl Frames {
     pub(super) fn new(agreed: &Upgrade, payload_bytes_max: usize, early: Vec<u8>) -> Self {
         let message_bytes_max = message_bytes_max(payload_bytes_max);
         let is_deflate = agreed.compression == Compression::Deflate;
+        let unframer = Unframer::new(agreed.is_masked, is_deflate, message_bytes_max);
         Frames {
-            unframer: Unframer::new(agreed.is_masked, is_deflate, message_bytes_max),
+            unframer: match agreed.is_mqtt {
+                true => unframer.binary_only(),
+                false => unframer,
+            },
             compression: agreed.compression,
             frame_bytes_max: match (agreed.is_browser, agreed.is_leaf) {
                 (_, true) => LEAF_FRAME_BYTES_MAX,

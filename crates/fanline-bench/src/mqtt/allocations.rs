@@ -1,0 +1,136 @@
+//! How often the engine allocates for a message of QoS 0, in this process: what a server of another language
+//! does, nobody can count from outside.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use fanline_engine::access::{AccountId, ConnectionKind};
+use fanline_engine::jetstream::{Handler, Message, Now, Ports};
+use fanline_engine::{
+    Auth, Chunk, Keeper, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+};
+
+use crate::allocations::Allocations;
+
+const NOW: Now = Now {
+    since_start: Duration::ZERO,
+    unix_nanos: 0,
+};
+/// Packets of one read, and reads before the count and within it.
+const PACKETS_PER_READ: usize = 100;
+const WARM_UP_READS: usize = 200;
+const READS: usize = 2000;
+
+/// Nothing is kept of what is at most once.
+struct Nothing;
+
+impl Handler for Nothing {
+    fn handle(&mut self, _: AccountId, _: &Message<'_>, _: Now, _: &mut dyn Ports) {}
+    fn handle_interest(&mut self, _: AccountId, _: &[u8], _: bool, _: Now, _: &mut dyn Ports) {}
+    fn handle_timeout(&mut self, _: Now, _: &mut dyn Ports) {}
+    fn next_timeout(&self) -> Option<Duration> {
+        None
+    }
+    fn settle(&mut self, _: Now, _: &mut dyn Ports) {}
+}
+
+struct World {
+    shard: Shard,
+    keeper: Keeper<Nothing>,
+    delivered_bytes: usize,
+}
+
+impl World {
+    fn new() -> Self {
+        let config = Arc::new(ShardConfig {
+            limits: Limits::default(),
+            auth: Auth::Open,
+            shards: 2,
+            traces: false,
+        });
+        Self {
+            keeper: Keeper::new(1, &config, 7, |_| Nothing),
+            shard: Shard::new(0, config, ServerInfo::default(), 7),
+            delivered_bytes: 0,
+        }
+    }
+
+    /// A client of 3.1.1 that the keeper has let in.
+    fn client(&mut self, name: u8) -> SessionId {
+        let peer = Peer {
+            kind: ConnectionKind::Mqtt,
+            ..Peer::default()
+        };
+        let cid = u64::from(name);
+        let id = self.shard.open(cid, peer, false, Duration::ZERO);
+        let connect = [&b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01"[..], &[name]].concat();
+        self.say(id, &Chunk::new(connect.into()));
+        let batch = std::mem::take(self.shard.outgoing(1));
+        let mut place = Place::default();
+        while self.keeper.apply(&batch, &mut place, NOW).must_flush {}
+        let batch = std::mem::take(self.keeper.outgoing(0));
+        let mut place = Place::default();
+        while self.shard.apply(&batch, &mut place).must_flush {}
+        self.write();
+        id
+    }
+
+    fn say(&mut self, id: SessionId, input: &Chunk) {
+        let mut from = 0;
+        while from < input.len() {
+            let range = from..input.len();
+            let receipt = self.shard.receive(id, input, range, Duration::ZERO);
+            from += receipt.consumed;
+            self.write();
+        }
+    }
+
+    fn write(&mut self) {
+        while let Some(id) = self.shard.next_dirty() {
+            let out = self.shard.outbox(id);
+            let bytes = out.pending_bytes();
+            out.advance(bytes);
+            self.delivered_bytes += bytes;
+            self.shard.written(id, Duration::ZERO);
+        }
+    }
+}
+
+/// Allocations for each message from one client to another.
+pub(super) fn per_message(payload_bytes: usize) -> Result<f64> {
+    let mut world = World::new();
+    let subscriber = world.client(b's');
+    let subscribe = b"\x82\x08\0\x01\0\x03a/b\0".to_vec();
+    world.say(subscriber, &Chunk::new(subscribe.into()));
+    let publisher = world.client(b'p');
+    let body_bytes = 5 + payload_bytes;
+    ensure!((128..16_384).contains(&body_bytes), "a length of two bytes");
+    let length = [
+        u8::try_from(body_bytes % 128)? | 128,
+        u8::try_from(body_bytes / 128)?,
+    ];
+    let packet = [
+        &[0x30][..],
+        &length,
+        b"\0\x03a/b",
+        &vec![b'x'; payload_bytes],
+    ]
+    .concat();
+    let packets = Chunk::new(packet.repeat(PACKETS_PER_READ).into());
+    for _ in 0..WARM_UP_READS {
+        world.say(publisher, &packets);
+    }
+    world.delivered_bytes = 0;
+    let before = Allocations::of_this_thread();
+    for _ in 0..READS {
+        world.say(publisher, &packets);
+    }
+    let made = Allocations::of_this_thread().since(before).count;
+    let messages = READS * PACKETS_PER_READ;
+    ensure!(
+        world.delivered_bytes >= messages * payload_bytes,
+        "not all was delivered"
+    );
+    Ok(made as f64 / messages as f64)
+}

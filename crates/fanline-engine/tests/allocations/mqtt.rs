@@ -1,0 +1,213 @@
+//! Messages of QoS 0 from and to MQTT clients.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanline_engine::access::{AccountId, ConnectionKind};
+use fanline_engine::jetstream::{Handler, Message, Now, Ports};
+use fanline_engine::{
+    Auth, Chunk, Keeper, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+};
+
+use crate::allocations;
+
+const MESSAGES: usize = 100_000;
+const FRAMES_PER_READ: usize = 20;
+const PAYLOAD: &[u8] = &[b'x'; 128];
+const NOW: Now = Now {
+    since_start: Duration::ZERO,
+    unix_nanos: 1_700_000_000_000_000_000,
+};
+
+/// Keeps nothing: what is at most once is not kept.
+struct Nothing;
+
+impl Handler for Nothing {
+    fn handle(&mut self, _: AccountId, _: &Message<'_>, _: Now, _: &mut dyn Ports) {}
+    fn handle_interest(&mut self, _: AccountId, _: &[u8], _: bool, _: Now, _: &mut dyn Ports) {}
+    fn handle_timeout(&mut self, _: Now, _: &mut dyn Ports) {}
+    fn next_timeout(&self) -> Option<Duration> {
+        None
+    }
+    fn settle(&mut self, _: Now, _: &mut dyn Ports) {}
+}
+
+/// One shard, and the keeper that lets MQTT clients in.
+struct World {
+    shard: Shard,
+    keeper: Keeper<Nothing>,
+    delivered_bytes: usize,
+}
+
+/// What a client speaks: NATS, or a level of MQTT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaks {
+    Nats,
+    Mqtt(u8),
+}
+
+impl World {
+    fn new() -> Self {
+        let config = Arc::new(ShardConfig {
+            limits: Limits::default(),
+            auth: Auth::Open,
+            shards: 2,
+            traces: false,
+        });
+        World {
+            keeper: Keeper::new(1, &config, 7, |_| Nothing),
+            shard: Shard::new(0, config, ServerInfo::default(), 7),
+            delivered_bytes: 0,
+        }
+    }
+
+    fn say(&mut self, id: SessionId, input: &Chunk) {
+        let mut from = 0;
+        while from < input.len() {
+            let range = from..input.len();
+            from += self
+                .shard
+                .receive(id, input, range, Duration::ZERO)
+                .consumed;
+            self.write();
+        }
+    }
+
+    /// What waits for clients is taken.
+    fn write(&mut self) {
+        while let Some(id) = self.shard.next_dirty() {
+            let out = self.shard.outbox(id);
+            let bytes = out.pending_bytes();
+            out.advance(bytes);
+            self.delivered_bytes += bytes;
+            self.shard.written(id, Duration::ZERO);
+        }
+    }
+
+    /// Shard and keeper tell each other what they have to say.
+    fn exchange(&mut self) {
+        let batch = std::mem::take(self.shard.outgoing(1));
+        let mut place = Place::default();
+        while self.keeper.apply(&batch, &mut place, NOW).must_flush {}
+        self.keeper.settle(NOW);
+        for batch in [
+            std::mem::take(self.keeper.announcements(0)),
+            std::mem::take(self.keeper.outgoing(0)),
+        ] {
+            let mut place = Place::default();
+            while self.shard.apply(&batch, &mut place).must_flush {}
+        }
+        self.write();
+    }
+
+    /// A client that has been let in, and is subscribed unless it publishes.
+    fn client(&mut self, speaks: Speaks, number: u8, is_subscriber: bool) -> SessionId {
+        let peer = Peer {
+            kind: match speaks {
+                Speaks::Nats => ConnectionKind::Standard,
+                Speaks::Mqtt(_) => ConnectionKind::Mqtt,
+            },
+            ..Peer::default()
+        };
+        let id = self
+            .shard
+            .open(u64::from(number) + 1, peer, false, Duration::ZERO);
+        let connect = match speaks {
+            Speaks::Nats => b"CONNECT {\"verbose\":false,\"headers\":true}\r\n".to_vec(),
+            Speaks::Mqtt(level) => {
+                let mut body = b"\0\x04MQTT".to_vec();
+                body.extend_from_slice(&[level, 2, 0, 0]);
+                body.extend_from_slice(no_properties(level));
+                body.extend_from_slice(&[0, 1, b'a' + number]);
+                packet(0x10, &body)
+            }
+        };
+        self.say(id, &Chunk::new(connect.into()));
+        self.exchange();
+        if is_subscriber {
+            let subscribe = match speaks {
+                Speaks::Nats => b"SUB a.b 1\r\n".to_vec(),
+                Speaks::Mqtt(level) => {
+                    let mut body = vec![0, 1];
+                    body.extend_from_slice(no_properties(level));
+                    body.extend_from_slice(b"\0\x03a/b\0");
+                    packet(0x82, &body)
+                }
+            };
+            self.say(id, &Chunk::new(subscribe.into()));
+            self.exchange();
+        }
+        id
+    }
+}
+
+fn no_properties(level: u8) -> &'static [u8] {
+    match level {
+        5 => &[0],
+        _ => &[],
+    }
+}
+
+fn packet(first: u8, body: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(body.len()).expect("short");
+    let mut packet = vec![first];
+    let [high, low] = ((length & 0x7F) | ((length >> 7) << 8)).to_be_bytes();
+    match high {
+        0 => packet.push(low),
+        high => packet.extend_from_slice(&[low | 0x80, high]),
+    }
+    packet.extend_from_slice(body);
+    packet
+}
+
+fn publish(speaks: Speaks) -> Vec<u8> {
+    match speaks {
+        Speaks::Nats => [&b"PUB a.b 128\r\n"[..], PAYLOAD, b"\r\n"].concat(),
+        Speaks::Mqtt(level) => {
+            let body = [&b"\0\x03a/b"[..], no_properties(level), PAYLOAD];
+            packet(0x30, &body.concat())
+        }
+    }
+}
+
+#[track_caller]
+fn check(from: Speaks, to: &[Speaks]) {
+    let mut world = World::new();
+    for (number, speaks) in (1..).zip(to) {
+        world.client(*speaks, number, true);
+    }
+    let publisher = world.client(from, 0, false);
+    let frames = Chunk::new(publish(from).repeat(FRAMES_PER_READ).into());
+    let warm_up = Chunk::new(publish(from).repeat(8 * FRAMES_PER_READ).into());
+    for _ in 0..100 {
+        world.say(publisher, &warm_up);
+    }
+    world.delivered_bytes = 0;
+    let allocations = allocations(|| {
+        for _ in 0..MESSAGES / FRAMES_PER_READ {
+            world.say(publisher, &frames);
+        }
+    });
+    let least = MESSAGES * to.len() * PAYLOAD.len();
+    assert!(world.delivered_bytes > least, "{from:?} to {to:?}");
+    assert_eq!(allocations, 0, "{from:?} to {to:?}");
+}
+
+#[test]
+fn between_devices() {
+    for level in [4, 5] {
+        check(Speaks::Mqtt(level), &[Speaks::Mqtt(level)]);
+        check(Speaks::Mqtt(level), &[Speaks::Mqtt(level); 4]);
+        check(Speaks::Mqtt(9 - level), &[Speaks::Mqtt(level)]);
+    }
+}
+
+#[test]
+fn across_protocols() {
+    for level in [4, 5] {
+        check(Speaks::Nats, &[Speaks::Mqtt(level)]);
+        check(Speaks::Nats, &[Speaks::Mqtt(level); 4]);
+        check(Speaks::Mqtt(level), &[Speaks::Nats]);
+        check(Speaks::Mqtt(level), &[Speaks::Nats, Speaks::Mqtt(level)]);
+    }
+}
