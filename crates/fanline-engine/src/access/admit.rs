@@ -84,7 +84,7 @@ impl Access {
         let decision = self.admit_by_itself(shown, peer);
         match &self.callout {
             Some(callout) if callout.decides(self, shown, &decision) => {
-                Decision::Later(Caller::check(shown, peer))
+                Decision::Later(Caller::check(shown, peer, None))
             }
             _ => decision,
         }

@@ -15,6 +15,7 @@ pub mod nkey;
 mod operator;
 mod permissions;
 mod rights;
+pub mod sealed;
 mod system;
 #[cfg(test)]
 mod tests;

@@ -167,7 +167,7 @@ pub struct ConnectionStatus {
 }
 
 /// What monitoring tells of a subscription.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "named as in nats-server's /subsz")]
 pub struct SubscriptionStatus {
     pub subject: String,

@@ -23,7 +23,7 @@ const REFUSAL: &str = "-ERR 'Authorization Violation'";
 
 /// How clients come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
+pub(crate) enum Over {
     Tcp,
     Tls,
     WebSocket,
@@ -43,6 +43,7 @@ macro_rules! however_clients_come {
         }
     };
 }
+pub(crate) use however_clients_come;
 
 however_clients_come!(
     tokens,
@@ -60,22 +61,22 @@ however_clients_come!(
     another_directory_takes_the_place_of_the_first,
 );
 
-trait Duplex: Read + Write {}
+pub(crate) trait Duplex: Read + Write {}
 
 impl<S: Read + Write> Duplex for S {}
 
-type Client = RawClient<Box<dyn Duplex>>;
+pub(crate) type Client = RawClient<Box<dyn Duplex>>;
 
 /// A server that is reached in one way.
-struct Site {
-    server: TestServer,
+pub(crate) struct Site {
+    pub(crate) server: TestServer,
     /// Who has signed its certificate, when it has one.
     authority: Option<Authority>,
     over: Over,
 }
 
 impl Site {
-    fn with(over: Over, options: Options) -> Self {
+    pub(crate) fn with(over: Over, options: Options) -> Self {
         let authority = (over == Over::Tls).then(Authority::new);
         let tls = authority.as_ref().map(|authority| TlsOptions {
             handshake: TlsHandshake::First,
@@ -110,12 +111,12 @@ impl Site {
     }
 }
 
-fn server(over: Over, config: AccessConfig) -> Site {
+pub(crate) fn server(over: Over, config: AccessConfig) -> Site {
     let auth = Auth::Directory(Access::new(config).expect("a directory").into());
     Site::with(over, Options { auth, ..options(2) })
 }
 
-fn with_users(users: Vec<User>) -> AccessConfig {
+pub(crate) fn with_users(users: Vec<User>) -> AccessConfig {
     let mut config = AccessConfig::default();
     config.account_mut("$G").users = users;
     config
@@ -131,7 +132,7 @@ fn connect(server: &Site, fields: &str) -> Client {
     client
 }
 
-fn as_user(server: &Site, name: &str) -> Client {
+pub(crate) fn as_user(server: &Site, name: &str) -> Client {
     let mut client = connect(server, &format!(",\"user\":\"{name}\",\"pass\":\"pw\""));
     client.settle();
     client

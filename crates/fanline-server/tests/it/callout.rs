@@ -40,6 +40,7 @@ fn config(allowed_accounts: &[&str]) -> AccessConfig {
             account: "AUTH".into(),
             auth_users: vec!["auth".into()],
             allowed_accounts: allowed_accounts.iter().map(|name| (*name).into()).collect(),
+            xkey: None,
         }),
         ..AccessConfig::default()
     }

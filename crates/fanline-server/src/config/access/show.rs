@@ -20,6 +20,7 @@ pub(in crate::config) fn show(access: &AccessConfig) -> Json {
             "account": callout.account,
             "auth_users": callout.auth_users,
             "allowed_accounts": callout.allowed_accounts,
+            "xkey": callout.xkey.map(|xkey| xkey.encode()),
         })),
     })
 }

@@ -9,8 +9,6 @@ use crate::config::table::{Entry, refused, within, works};
 use crate::config::value::Value;
 use crate::config::{Loaded, access};
 
-const XKEY: &str =
-    "requests of an auth callout are signed but not encrypted by Fanline: leave out its xkey";
 const PROXIES: &str = "proxies that sign are not supported by Fanline yet";
 
 pub(super) const OPTIONS: &[Entry] = &[
@@ -164,9 +162,9 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("authorization.auth_callout.allowed_accounts", Texts)
         .default("all")
         .help("Accounts in which it may put users, and about whose users it is asked."),
-    refused("authorization.auth_callout.xkey", Text, XKEY)
+    within("authorization.auth_callout.xkey", Text)
         .alias(&["key"])
-        .help("What it decrypts requests with."),
+        .help("The public key (`X…`) that requests are sealed for."),
     refused("authorization.proxy_required", Bool, PROXIES)
         .help("Only through a trusted proxy."),
     works(
