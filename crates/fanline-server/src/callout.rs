@@ -200,7 +200,8 @@ impl Envelope {
         let public: [u8; KEY_BYTES] = public.as_ref().try_into().ok()?;
         let theirs = UnparsedPublicKey::new(&X25519, xkey.bytes());
         let sealer = agree_ephemeral(own, &theirs, |secret| {
-            secret.try_into().ok().map(|secret| Sealer::new(secret))
+            let secret: &[u8; KEY_BYTES] = secret.try_into().ok()?;
+            Some(Sealer::new(secret))
         });
         Some(Envelope {
             own: PublicKey::new(KeyKind::Curve, public).encode(),

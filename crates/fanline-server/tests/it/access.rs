@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fanline_server::access::nkey::{KEY_BYTES, KeyKind, PublicKey};
+use fanline_server::access::nkey::{KEY_BYTES, KeyKind, PublicKey, SecretKey};
 use fanline_server::access::{
     Access, AccessConfig, AllowResponses, Allowed, ConnectionKind, Permissions, SALT_BYTES, User,
     hash_password,
@@ -53,6 +53,7 @@ however_clients_come!(
     who_shows_nothing_is_the_user_named_for_it,
     users_come_the_way_they_may,
     who_must_come_through_a_proxy_does_not_come_without,
+    who_comes_through_a_trusted_proxy_may,
     who_says_nothing_is_sent_away,
     publishing,
     subscribing,
@@ -332,6 +333,54 @@ fn who_must_come_through_a_proxy_does_not_come_without(over: Over) {
     let mut inside = as_user(&server, "ada");
     server.server.handle.replace_access(anybody(ada)).unwrap();
     assert_eq!(inside.lines_to_end(), [REFUSAL]);
+}
+
+fn who_comes_through_a_trusted_proxy_may(over: Over) {
+    let proxy = |number| SecretKey::new(KeyKind::User, [number; KEY_BYTES]);
+    let config = |trusted: u8| {
+        let mut ada = User::new("ada", "pw");
+        ada.proxy_required = true;
+        AccessConfig {
+            proxies: vec![proxy(trusted).public()],
+            ..with_users(vec![ada, User::new("bob", "pw")])
+        }
+    };
+    let server = server(over, config(1));
+    let through = |number: u8, user: &str| {
+        let mut client = server.open();
+        let info = client.expect_info();
+        let (_, rest) = info.split_once("\"nonce\":\"").expect("a nonce");
+        let (nonce, _) = rest.split_once('"').expect("a text");
+        let signature = URL_SAFE_NO_PAD.encode(proxy(number).sign(nonce.as_bytes()));
+        client.send(format!(
+            "CONNECT {{\"verbose\":false,\"pedantic\":false,\"user\":\"{user}\",\"pass\":\"pw\",\
+             \"proxy_sig\":\"{signature}\"}}\r\nPING\r\n"
+        ));
+        client
+    };
+    for user in ["ada", "bob"] {
+        assert_eq!(through(1, user).line(), "PONG", "{user}");
+        // Nor does it help him who needs no proxy.
+        assert_eq!(through(2, user).lines_to_end(), [REFUSAL], "{user}");
+    }
+    check(&server, ",\"user\":\"ada\",\"pass\":\"pw\"", false);
+    check(&server, ",\"user\":\"ada\",\"pass\":\"pw\",\"proxy_sig\":\"\"", false);
+    check(&server, ",\"user\":\"bob\",\"pass\":\"pw\"", true);
+    // Nor does one stay whose proxy is not trusted any more.
+    let (mut inside, mut bob) = (through(1, "bob"), as_user(&server, "bob"));
+    assert_eq!(inside.line(), "PONG");
+    inside.settle();
+    server.server.handle.replace_access(config(2)).unwrap();
+    assert_eq!(inside.lines_to_end(), [REFUSAL]);
+    bob.settle();
+    // Where it is asked of everybody, nobody comes without.
+    let all = AccessConfig {
+        proxy_required: true,
+        ..config(2)
+    };
+    server.server.handle.replace_access(all).unwrap();
+    assert_eq!(bob.lines_to_end(), [REFUSAL]);
+    assert_eq!(through(2, "bob").line(), "PONG");
 }
 
 fn who_says_nothing_is_sent_away(over: Over) {

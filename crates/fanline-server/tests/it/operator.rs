@@ -57,7 +57,7 @@ pub(crate) fn user(account: u8, change: impl FnOnce(&mut Value)) -> String {
 }
 
 /// A server that trusts operator 1, is told of these accounts, and finds others in a folder.
-fn server(accounts: &[String], dir: Option<PathBuf>) -> TestServer {
+pub(crate) fn server(accounts: &[String], dir: Option<PathBuf>) -> TestServer {
     let mut operators = Operators::default();
     operators.trust_key(&public(KeyKind::Operator, 1)).unwrap();
     let config = AccessConfig {

@@ -19,6 +19,8 @@ use crate::jetstream::AccountLimits as JetStreamLimits;
 
 /// The key of revocations that is for everybody.
 const EVERYBODY: &str = "*";
+/// Among the accounts in which a service may put users, all of them.
+const ANY_ACCOUNT: &str = "*";
 /// The kind of a signing key whose users have the rights of its template.
 const USER_SCOPE: &str = "user_scope";
 /// The tier of streams without replicas, which are all that a server alone has.
@@ -47,9 +49,6 @@ pub(in crate::access) struct Service {
 }
 
 impl Service {
-    /// In place of a list of accounts, all of them.
-    const ANY_ACCOUNT: &str = "*";
-
     /// `None` when there is none: it would have to be let in itself.
     fn new(claims: &AuthorizationClaims) -> Result<Option<Self>, String> {
         if claims.auth_users.is_empty() {
@@ -72,7 +71,7 @@ impl Service {
     /// Whether it may put users in another account.
     pub(in crate::access) fn may_use(&self, account: &str) -> bool {
         let mut accounts = self.accounts.iter();
-        accounts.any(|known| known == account || known == Self::ANY_ACCOUNT)
+        accounts.any(|known| known == account || known == ANY_ACCOUNT)
     }
 }
 

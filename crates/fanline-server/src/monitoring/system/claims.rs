@@ -16,7 +16,7 @@ use tracing::{debug, error};
 
 use super::{Gone, System, unless_gone};
 use crate::checks::unix_seconds;
-use crate::client::{Message, Subscription};
+use crate::client::{ClientError, Message, Subscription};
 use crate::resolver::{AccountWanted, Directory, StoreError};
 use crate::server::Shared;
 
@@ -115,7 +115,7 @@ impl Said {
 
 impl System {
     /// Subscribes to what can be asked of tokens; nothing, unless in operator mode.
-    pub(super) async fn serve_claims(self: &Rc<Self>) -> Result<(), crate::client::ClientError> {
+    pub(super) async fn serve_claims(self: &Rc<Self>) -> Result<(), ClientError> {
         if self.monitor.shared.access().operators().is_none() {
             return Ok(());
         }
