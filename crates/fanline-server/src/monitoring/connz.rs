@@ -248,6 +248,8 @@ struct Row {
     mqtt_client: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     mqtt_session: Option<MqttSession>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proxy: Option<ProxyKey>,
 }
 
 /// The session of an MQTT client that is connected.
@@ -274,6 +276,18 @@ impl MqttSession {
             in_flight: status.in_flight,
             waiting: status.waiting,
         }
+    }
+}
+
+/// A proxy, by its key.
+#[derive(Serialize)]
+pub(super) struct ProxyKey {
+    key: String,
+}
+
+impl From<PublicKey> for ProxyKey {
+    fn from(key: PublicKey) -> Self {
+        ProxyKey { key: key.encode() }
     }
 }
 
@@ -442,6 +456,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
         name_tag: account,
         mqtt_client: status.mqtt_client,
         mqtt_session: status.mqtt.as_deref().map(MqttSession::of),
+        proxy: status.proxy.map(ProxyKey::from),
     }
 }
 

@@ -32,6 +32,22 @@ struct Varz<'a> {
     slow_consumer_stats: ByKind,
     stale_connection_stats: ByKind,
     disk_io_wait_stats: DiskWaits,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proxies: Option<Proxies>,
+}
+
+/// Proxies that are trusted.
+#[derive(Serialize)]
+struct Proxies {
+    trusted: Vec<ProxyKey>,
+}
+
+impl Proxies {
+    fn of(access: &Access) -> Option<Self> {
+        let keys = access.proxies().iter();
+        let trusted: Vec<ProxyKey> = keys.copied().map(ProxyKey::from).collect();
+        (!trusted.is_empty()).then_some(Proxies { trusted })
+    }
 }
 
 #[derive(Serialize)]
@@ -217,6 +233,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         slow_consumer_stats: by_clients(totals.slow_consumers),
         stale_connection_stats: by_clients(totals.stale_connections),
         disk_io_wait_stats: DiskWaits::default(),
+        proxies: Proxies::of(&monitor.shared.access()),
     }))
 }
 

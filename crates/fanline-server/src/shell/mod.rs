@@ -35,7 +35,7 @@ use crate::checks::Checks;
 use crate::keeper::{Helped, SyncTimes};
 use crate::leaf::Dialled;
 use crate::monitoring::ConnectionEvent;
-use crate::resolver::AccountWanted;
+use crate::resolver;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::tls::Tls;
 use chunks::ChunkPool;
@@ -205,7 +205,7 @@ pub(crate) struct Common {
     /// Who serves leafs.
     pub(crate) leafs: OnceLock<mpsc::UnboundedSender<Command>>,
     /// Whom to ask for accounts that are not known, if there is somebody.
-    pub(crate) resolver: OnceLock<mpsc::UnboundedSender<AccountWanted>>,
+    pub(crate) resolver: OnceLock<resolver::Running>,
     /// Who asks the service that decides who may connect.
     pub(crate) callout: OnceLock<mpsc::UnboundedSender<callout::Wanted>>,
     pub(crate) started: Instant,

@@ -114,12 +114,14 @@ pub(super) async fn admit(
         nonce: nonce.to_owned(),
         ..Peer::default()
     };
-    let mut decision = shared.access().admit(shown, &peer);
+    let mut access = shared.access();
+    let mut decision = access.admit(shown, &peer);
     if let Decision::Later(check) = &decision
         && let Some(account) = check.account_needed()
     {
         look_for(shared, account).await;
-        decision = shared.access().admit(shown, &peer);
+        access = shared.access();
+        decision = access.admit(shown, &peer);
     }
     let grant = match decision {
         Decision::Admitted(grant) => Some(grant),
@@ -127,7 +129,7 @@ pub(super) async fn admit(
         Decision::Later(check) => shared.common.checks.perform(check).await.ok().flatten(),
     };
     // Nobody's page comes through a proxy that signs.
-    grant.filter(|grant| !grant.needs_proxy)
+    grant.filter(|grant| !access.needs_proxy(grant))
 }
 
 /// Has an account looked for, in operator mode. When this ends the server knows it, or it was not found.
