@@ -89,7 +89,7 @@ pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
 
 /// Waits until a server has heard from this many leafs that they want a filter.
 #[track_caller]
-fn until_wanted(server: &TestServer, filter: &str, leafs: usize) {
+pub(crate) fn until_wanted(server: &TestServer, filter: &str, leafs: usize) {
     until(filter, || {
         let all = leafz(server);
         let wants = |leaf: &&Value| {

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::leaf::{
     check_link, client, hub, leaf_port, leafz, named, remote, spoke, spoke_options, until,
+    until_wanted,
 };
 use crate::raw::{PATIENCE, TestServer, block_on};
 use crate::transports::Authority;
@@ -30,25 +31,15 @@ fn check_payloads(hub: &TestServer, spoke: &TestServer) {
     ];
     block_on(async {
         let (above, below) = (client(hub).await, client(spoke).await);
-        for (from, to) in [(&above, &below), (&below, &above)] {
-            let mut messages = to.subscribe("whole").await.expect("a filter");
+        for (from, to, server, topic) in [
+            (&above, &below, hub, "whole.down"),
+            (&below, &above, spoke, "whole.up"),
+        ] {
+            let mut messages = to.subscribe(topic).await.expect("a filter");
             to.flush().await.expect("it answers");
-            // Until it is known there, nothing comes.
-            let mut probe = from.request("whole", "probe", PATIENCE);
-            loop {
-                tokio::select! {
-                    answer = &mut probe => match answer {
-                        Err(_) => probe = from.request("whole", "probe", PATIENCE),
-                        Ok(_) => break,
-                    },
-                    message = messages.next() => {
-                        let reply = message.expect("a message").reply().map(str::to_owned);
-                        to.publish(&reply.expect("a reply"), "").await.expect("it takes it");
-                    }
-                }
-            }
+            until_wanted(server, topic, 1);
             for payload in &payloads {
-                let sent = from.publish("whole", payload.clone()).await;
+                let sent = from.publish(topic, payload.clone()).await;
                 sent.expect("it takes it");
             }
             for payload in &payloads {
