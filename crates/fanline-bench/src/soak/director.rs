@@ -20,7 +20,7 @@ use super::mqtt_load::Devices;
 use super::number::Seen;
 use super::plan::Plan;
 use super::slow::{self, Slow};
-use super::stage::{Fault, PATIENCE, Stage, get, keep};
+use super::stage::{Fault, Stage, get, keep};
 use crate::comparison::site::Site;
 use crate::report;
 use crate::servers::Program;
@@ -33,6 +33,8 @@ const CORE_LOADS: usize = 2;
 const THREADS: usize = 2;
 /// How long loads may take to come to their end.
 const ENDING_MAX: Duration = Duration::from_secs(90);
+/// How long it may take until the server has closed what was closed.
+const LEAVING_MAX: Duration = Duration::from_secs(10);
 /// Sockets of a server with nobody there that may be more than before anybody came.
 pub(super) const SOCKETS_SLACK: u64 = 4;
 
@@ -140,7 +142,7 @@ fn left(server: &Server, before: Descriptors) -> Result<Descriptors> {
     let began = Instant::now();
     loop {
         let now = server.descriptors()?;
-        if now.sockets <= before.sockets + SOCKETS_SLACK || began.elapsed() > PATIENCE {
+        if now.sockets <= before.sockets || began.elapsed() > LEAVING_MAX {
             return Ok(now);
         }
         thread::sleep(Duration::from_millis(100));

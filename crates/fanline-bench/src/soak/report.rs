@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::checks::{Check, words};
 use super::director::{Record, Sample};
 use super::plan::Plan;
+use super::slow;
 use crate::report::command_line;
 use crate::report::machine::Machine;
 use crate::report::svg::{Canvas, WIDTH};
@@ -42,10 +43,10 @@ impl Report {
         let mut notes = vec![
             format!("{cores} × {cpu}, Linux {kernel}; the loads run on the same cores."),
             format!(
-                "Fanline {}, started as `{}`, for {}: restarts in the first {}, memory and files watched \
-                 from {} on, without one.",
-                program.version,
-                program.command_line(),
+                "Fanline {}, started with a file that has streams, MQTT and `max_pending: {}`, for {}: restarts in \
+                 the first {}, memory and files watched from {} on, without one.",
+                program.version.trim_start_matches("fanline: v"),
+                slow::PENDING_MAX,
                 words(plan.length),
                 words(plan.trouble_until),
                 words(plan.steady_from)
