@@ -51,6 +51,7 @@ pub(crate) fn newer_tokens<'a>(known: &'a Access, than: &Access) -> Vec<&'a str>
     };
     let known = known.accounts().iter();
     let known = known.filter_map(|account| Some((&account.name, account.authority.as_ref()?)));
-    let newer = known.filter(|(name, token)| issued_at(name).is_some_and(|at| token.issued_at() > at));
+    let newer =
+        known.filter(|(name, token)| issued_at(name).is_some_and(|at| token.issued_at() > at));
     newer.map(|(_, authority)| authority.token()).collect()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::access::callout::{
-    CalloutError, Caller, Question, REQUEST_SUBJECT, Response, Service,
+    Caller, CalloutError, Question, REQUEST_SUBJECT, Response, Service,
 };
 use fanline_engine::access::nkey::{KEY_BYTES, KeyKind, PublicKey};
 use fanline_engine::access::sealed::{NONCE_BYTES, Sealer};
@@ -123,7 +123,9 @@ async fn answer(
         return Err(Failure::Token);
     }
     let limit = shared.options().limits.auth_timeout;
-    let envelope = service.xkey.map(|xkey| Envelope::new(&xkey).ok_or(Failure::Sealing));
+    let envelope = service
+        .xkey
+        .map(|xkey| Envelope::new(&xkey).ok_or(Failure::Sealing));
     let envelope = envelope.transpose()?;
     let user_nkey = identity::new_user_key().public().encode();
     let seconds = i64::try_from(limit.as_secs()).unwrap_or(i64::MAX);
@@ -148,9 +150,12 @@ async fn answer(
     };
     let answer = client.request_message(&message, limit).await?;
     let opened = match &envelope {
-        Some(envelope) if !answer.payload().starts_with(TOKEN_BEGIN) => {
-            Some(envelope.sealer.open(answer.payload()).ok_or(Failure::Opening)?)
-        }
+        Some(envelope) if !answer.payload().starts_with(TOKEN_BEGIN) => Some(
+            envelope
+                .sealer
+                .open(answer.payload())
+                .ok_or(Failure::Opening)?,
+        ),
         _ => None,
     };
     let token = opened.as_deref().unwrap_or_else(|| answer.payload());
@@ -158,8 +163,7 @@ async fn answer(
         token: std::str::from_utf8(token).unwrap_or_default(),
         is_sealed: opened.is_some(),
     };
-    let answered =
-        |access: &Access| access.answered(&response, &question, caller, unix_seconds());
+    let answered = |access: &Access| access.answered(&response, &question, caller, unix_seconds());
     match answered(&shared.access()) {
         Err(CalloutError::AccountNeeded(account)) => {
             look_for(shared, account, shard, limit).await;

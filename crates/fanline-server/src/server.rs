@@ -608,7 +608,11 @@ impl Handle {
             // tokens may have come since.
             let resolver = shared.common.resolver.get();
             let is_kept = resolver.is_some_and(|resolver| resolver.directory().is_some());
-            let newer = if is_kept { newer_tokens(&current, &access) } else { Vec::new() };
+            let newer = if is_kept {
+                newer_tokens(&current, &access)
+            } else {
+                Vec::new()
+            };
             let settled = access.with_accounts(&newer, unix_seconds());
             access = settled.map_err(|error| wrong(&error))?;
         }

@@ -60,7 +60,10 @@ pub(crate) fn measure(
     let messages = chunks * chunk.messages * u64::from(TURNS);
     let mut sample = cost.end(&server, 2 * messages)?;
     sample.set_rate(messages, bound_time);
-    sample.set(Metric::AgainstOpen, open_time.as_secs_f64() / bound_time.as_secs_f64());
+    sample.set(
+        Metric::AgainstOpen,
+        open_time.as_secs_f64() / bound_time.as_secs_f64(),
+    );
     sample.set(Metric::PeakMemory, server.memory()?.peak as f64);
     Ok(sample)
 }
@@ -148,7 +151,10 @@ impl Publisher {
     fn flush(&mut self) -> Result<()> {
         self.0.write_all(frames::PING)?;
         let (mut seen, mut room) = (Vec::new(), [0; 4096]);
-        while !seen.windows(frames::PONG.len()).any(|window| window == frames::PONG) {
+        while !seen
+            .windows(frames::PONG.len())
+            .any(|window| window == frames::PONG)
+        {
             let read = self.0.read(&mut room)?;
             ensure!(read > 0, "the server closed a connection");
             seen.extend_from_slice(&room[..read]);

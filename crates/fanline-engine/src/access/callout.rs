@@ -402,7 +402,9 @@ impl Access {
             return Err(CalloutError::AccountNeeded(account));
         };
         let way = (peer.ip.as_str(), peer.kind);
-        authority.admit(id, claims, way, now).ok_or(CalloutError::Terms)
+        authority
+            .admit(id, claims, way, now)
+            .ok_or(CalloutError::Terms)
     }
 }
 

@@ -50,7 +50,9 @@ impl Sealer {
 
     /// What was sealed; `None` when the other has not sealed it so.
     pub fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
-        let (nonce, rest) = sealed.strip_prefix(MARK)?.split_first_chunk::<NONCE_BYTES>()?;
+        let (nonce, rest) = sealed
+            .strip_prefix(MARK)?
+            .split_first_chunk::<NONCE_BYTES>()?;
         let (expected, hidden) = rest.split_first_chunk::<TAG_BYTES>()?;
         let (tag_key, message) = self.cross(nonce, hidden);
         let found = tag(&tag_key, hidden);
@@ -62,7 +64,10 @@ impl Sealer {
 
     /// A message crossed with the key stream, either way, and what its tag is made with.
     fn cross(&self, nonce: &[u8; NONCE_BYTES], message: &[u8]) -> ([u8; TAG_KEY_BYTES], Vec<u8>) {
-        let (key, nonce) = (GenericArray::from_slice(&self.key), GenericArray::from_slice(nonce));
+        let (key, nonce) = (
+            GenericArray::from_slice(&self.key),
+            GenericArray::from_slice(nonce),
+        );
         let mut stream = XSalsa20::new(key, nonce);
         let mut tag_key = [0; TAG_KEY_BYTES];
         stream.apply_keystream(&mut tag_key);

@@ -24,7 +24,9 @@ impl Shard {
         }
         let signature = &session.options.proxy_sig;
         if !signature.is_empty() && !self.access.proxies().is_empty() {
-            session.peer.proxy = self.access.proxy_that_signed(&session.peer.nonce, signature);
+            session.peer.proxy = self
+                .access
+                .proxy_that_signed(&session.peer.nonce, signature);
             if session.peer.proxy.is_none() {
                 return self.refuse_proxy(id);
             }

@@ -340,13 +340,16 @@ fn proxies_are_named_by_their_keys() {
     assert_eq!(access.proxies.len(), 1);
     assert_eq!(access.proxies[0].encode(), key);
     let users = &access.accounts[0].users;
-    assert_eq!([users[0].proxy_required, users[1].proxy_required], [true, false]);
+    assert_eq!(
+        [users[0].proxy_required, users[1].proxy_required],
+        [true, false]
+    );
     assert!(!access.proxy_required);
     let all = loaded("authorization {proxy_required: true, user: a, password: b}");
     assert!(all.unwrap().access.proxy_required);
     check_faults(
         "proxies {trusted: [{key: foo}]}",
-        "c.conf:1:21: invalid proxy key \"foo\"",
+        "c.conf:1:26: invalid proxy key \"foo\"",
     );
 }
 

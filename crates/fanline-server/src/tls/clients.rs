@@ -50,7 +50,10 @@ impl ClientCertVerifier for ClientVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        match self.usual.verify_client_cert(end_entity, intermediates, now) {
+        match self
+            .usual
+            .verify_client_cert(end_entity, intermediates, now)
+        {
             Err(error)
                 if is_for_being_an_authority(&error) && self.is_known_authority(end_entity) =>
             {

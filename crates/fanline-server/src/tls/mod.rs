@@ -170,7 +170,10 @@ fn server_config(options: &TlsOptions) -> Result<ServerConfig, TlsError> {
                 .build()
                 .map_err(|error| TlsError::Option(format!("client certificates: {error}")))?;
             // Those of the system are nobody's clients.
-            let own = options.ca_file.as_deref().map(certificates::read_certificates);
+            let own = options
+                .ca_file
+                .as_deref()
+                .map(certificates::read_certificates);
             let own = own.transpose()?.unwrap_or_default();
             builder.with_client_cert_verifier(Arc::new(ClientVerifier::new(verifier, own)))
         }

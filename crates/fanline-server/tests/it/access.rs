@@ -364,7 +364,11 @@ fn who_comes_through_a_trusted_proxy_may(over: Over) {
         assert_eq!(through(2, user).lines_to_end(), [REFUSAL], "{user}");
     }
     check(&server, ",\"user\":\"ada\",\"pass\":\"pw\"", false);
-    check(&server, ",\"user\":\"ada\",\"pass\":\"pw\",\"proxy_sig\":\"\"", false);
+    check(
+        &server,
+        ",\"user\":\"ada\",\"pass\":\"pw\",\"proxy_sig\":\"\"",
+        false,
+    );
     check(&server, ",\"user\":\"bob\",\"pass\":\"pw\"", true);
     // Nor does one stay whose proxy is not trusted any more.
     let (mut inside, mut bob) = (through(1, "bob"), as_user(&server, "bob"));

@@ -198,9 +198,13 @@ fn jetstream_is_asked_for_what_is_allowed(over: Over) {
         String::from_utf8(all.message().payload).unwrap()
     };
     for name in ["ONE", "TWO"] {
-        let body = format!("{{\"name\":\"{name}\",\"subjects\":[\"{name}.>\"],\"storage\":\"memory\"}}");
+        let body =
+            format!("{{\"name\":\"{name}\",\"subjects\":[\"{name}.>\"],\"storage\":\"memory\"}}");
         let made = ask(&format!("$JS.API.STREAM.CREATE.{name}"), &body);
-        assert!(made.contains("stream_create_response") && !made.contains("error"), "{made}");
+        assert!(
+            made.contains("stream_create_response") && !made.contains("error"),
+            "{made}"
+        );
     }
     let mut reader = as_user(&server, "reader");
     reader.subscribe("inbox.reader.>", "1");
@@ -218,8 +222,16 @@ fn jetstream_is_asked_for_what_is_allowed(over: Over) {
         "$KV.a.b",
         "ONE.x",
     ] {
-        check_denied(&mut reader, &format!("PUB {topic} inbox.reader.1 0\r\n\r\n"), topic);
-        check_denied(&mut reader, &with_header(topic, "inbox.reader.1", "{}"), topic);
+        check_denied(
+            &mut reader,
+            &format!("PUB {topic} inbox.reader.1 0\r\n\r\n"),
+            topic,
+        );
+        check_denied(
+            &mut reader,
+            &with_header(topic, "inbox.reader.1", "{}"),
+            topic,
+        );
     }
     reader.send("PUB $JS.API.STREAM.INFO.ONE inbox.reader.1 0\r\n\r\n");
     let told = String::from_utf8(reader.message().payload).unwrap();
@@ -253,7 +265,10 @@ fn with_border(bob: Permissions) -> AccessConfig {
     let mut config = AccessConfig::default();
     let a = config.account_mut("A");
     a.users.push(User::new("ada", "pw"));
-    a.exports = vec![export(ExportKind::Stream, "news.>"), export(service, "time.*")];
+    a.exports = vec![
+        export(ExportKind::Stream, "news.>"),
+        export(service, "time.*"),
+    ];
     let b = config.account_mut("B");
     b.users = vec![user("bob", bob), User::new("bea", "pw")];
     b.imports = vec![
@@ -309,18 +324,27 @@ fn permissions_hold_behind_borders(over: Over) {
     let mut bea = as_user(&server, "bea");
     bob.send("SUB news.secret 1\r\nPING\r\n");
     let told = bob.line();
-    assert!(told.contains("Permissions Violation for Subscription to \"news.secret\""), "{told}");
+    assert!(
+        told.contains("Permissions Violation for Subscription to \"news.secret\""),
+        "{told}"
+    );
     assert_eq!(bob.line(), "PONG");
     bob.send("SUB news.* 2\r\nSUB > 3\r\nSUB news.> crew 4\r\n");
     bob.settle();
     bea.subscribe("news.>", "1");
-    for frame in ["PUB news.secret 1\r\nx\r\n".to_owned(), with_header("news.secret", "r", "x")] {
+    for frame in [
+        "PUB news.secret 1\r\nx\r\n".to_owned(),
+        with_header("news.secret", "r", "x"),
+    ] {
         ada.send(frame);
     }
     ada.publish("private", "x");
     ada.settle();
     ada.send(with_header("news.open", "", "x"));
     ada.settle();
-    assert_eq!(topics(&mut bea), ["news.secret", "news.secret", "news.open"]);
+    assert_eq!(
+        topics(&mut bea),
+        ["news.secret", "news.secret", "news.open"]
+    );
     assert_eq!(topics(&mut bob), ["news.open"; 3]);
 }

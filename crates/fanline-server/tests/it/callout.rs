@@ -115,12 +115,18 @@ async fn decide(client: &Client, mut requests: Subscription) {
 
 /// What the service says when it lets `ada` in.
 fn let_in(asked: &Value) -> String {
-    let (server, nkey) = (&asked["nats"]["server_id"]["id"], &asked["nats"]["user_nkey"]);
+    let (server, nkey) = (
+        &asked["nats"]["server_id"]["id"],
+        &asked["nats"]["user_nkey"],
+    );
     let nats = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1});
     let token = json!({"sub": nkey, "aud": "BIRDS", "name": "ada", "iat": 1, "nats": nats});
     let response = json!({"type": "authorization_response", "version": 2,
         "jwt": sign(token, &issuer(1))});
-    sign(json!({"sub": nkey, "aud": server, "iat": 1, "nats": response}), &issuer(1))
+    sign(
+        json!({"sub": nkey, "aud": server, "iat": 1, "nats": response}),
+        &issuer(1),
+    )
 }
 
 /// Runs a test beside the service.
@@ -290,14 +296,20 @@ fn what_is_asked_is_sealed_for_the_service() {
             let asked = claims(&sealer.open(sealed).unwrap());
             assert_eq!(asked["nats"]["connect_opts"]["pass"], "hush");
             let xkey = asked["nats"]["server_id"]["xkey"].as_str().unwrap();
-            assert_eq!(PublicKey::parse(xkey).unwrap().bytes().as_slice(), theirs.bytes().as_slice());
+            assert_eq!(
+                PublicKey::parse(xkey).unwrap().bytes().as_slice(),
+                theirs.bytes().as_slice()
+            );
             let response = let_in(&asked).into_bytes();
             let response = match how {
                 "sealed" => sealer.seal(&[7; NONCE_BYTES], &response),
                 "clear" => response,
                 _ => b"xkv1 and nothing that was sealed".to_vec(),
             };
-            service.publish(request.reply().unwrap(), response).await.unwrap();
+            service
+                .publish(request.reply().unwrap(), response)
+                .await
+                .unwrap();
             match is_admitted {
                 true => assert_eq!(ada.line(), "PONG", "{how}"),
                 false => assert_eq!(ada.lines_to_end(), [REFUSAL], "{how}"),
@@ -316,7 +328,10 @@ fn an_account_has_a_service_of_its_own() {
             "allowed_accounts": [public(KeyKind::Account, 3)],
         });
     });
-    let server = operator_server(&[auth, operator_account(3, 1), operator_account(4, 1)], None);
+    let server = operator_server(
+        &[auth, operator_account(3, 1), operator_account(4, 1)],
+        None,
+    );
     // User 9 is the service itself; 8 shows a bearer's token of the account, which everybody may have.
     let mut service = operator_connect(&server, &operator_user(2, |_| {}), 9);
     assert_eq!(service.line(), "PONG");
@@ -335,7 +350,10 @@ fn an_account_has_a_service_of_its_own() {
         let mut client = operator_connect(&server, &sentinel, 8);
         let asked = service.message();
         let request = claims(&asked.payload);
-        let (id, nkey) = (&request["nats"]["server_id"]["id"], &request["nats"]["user_nkey"]);
+        let (id, nkey) = (
+            &request["nats"]["server_id"]["id"],
+            &request["nats"]["user_nkey"],
+        );
         assert_eq!(request["nats"]["connect_opts"]["jwt"], sentinel.as_str());
         let token = operator_user(account, |claims| claims["sub"] = nkey.clone());
         let nats = json!({"type": "authorization_response", "version": 2, "jwt": token});

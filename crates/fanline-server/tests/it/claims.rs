@@ -155,7 +155,13 @@ fn a_folder_is_told_of_accounts_and_tells_of_them() {
         .collect();
     packed.sort_unstable();
     let mut expected: Vec<String> = [2, 3, SYSTEM]
-        .map(|n| format!("{}|{}", name(n), String::from_utf8(account_of(&folder, n)).unwrap()))
+        .map(|n| {
+            format!(
+                "{}|{}",
+                name(n),
+                String::from_utf8(account_of(&folder, n)).unwrap()
+            )
+        })
         .into();
     expected.sort_unstable();
     assert_eq!(packed, expected);
@@ -173,8 +179,12 @@ fn what_is_wrong_is_refused_with_a_reason() {
     let mut system = admitted(&server, SYSTEM);
     let of_2 = format!("$SYS.REQ.ACCOUNT.{}.CLAIMS.UPDATE", name(2));
     let good = account(3, 1);
+    let second = name(2);
     let (signed, _) = good.rsplit_once('.').unwrap();
-    let (_, foreign) = account(2, 1).rsplit_once('.').map(|(a, b)| (a.len(), b.to_owned())).unwrap();
+    let (_, foreign) = account(2, 1)
+        .rsplit_once('.')
+        .map(|(a, b)| (a.len(), b.to_owned()))
+        .unwrap();
     for (subject, token, account, problem) in [
         (UPDATE, "rubbish".to_owned(), "n/a", "expected 3 chunks"),
         (UPDATE, user(2, |_| {}), "n/a", "not account claim"),
@@ -187,11 +197,14 @@ fn what_is_wrong_is_refused_with_a_reason() {
         (
             of_2.as_str(),
             good.clone(),
-            &name(2),
+            second.as_str(),
             "subject does not match jwt content",
         ),
     ] {
-        let expected = failed(Some(account), &format!("jwt update resulted in error - {problem}"));
+        let expected = failed(
+            Some(account),
+            &format!("jwt update resulted in error - {problem}"),
+        );
         assert_eq!(ask_json(&mut system, subject, &token), expected);
     }
     // By an operator whom nobody trusts.
@@ -235,8 +248,15 @@ fn accounts_are_deleted_where_that_is_allowed() {
         let told = format!("delete accounts request by {by} failed - {problem}");
         assert_eq!(ask_json(&mut system, DELETE, &token), failed(None, &told));
     }
-    let done = ask_json(&mut system, DELETE, &deletion(json!([name(2), name(44)]), 1));
-    assert_eq!(done["data"], json!({"code": 200, "message": "deleted 2 accounts"}));
+    let done = ask_json(
+        &mut system,
+        DELETE,
+        &deletion(json!([name(2), name(44)]), 1),
+    );
+    assert_eq!(
+        done["data"],
+        json!({"code": 200, "message": "deleted 2 accounts"})
+    );
     assert_eq!(inside.lines_to_end(), ["-ERR 'Authorization Violation'"]);
     assert_eq!(list(&mut system), sorted(&[SYSTEM]));
     let mut gone = connect(&server, &user(2, |_| {}), 9);

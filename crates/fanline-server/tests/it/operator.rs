@@ -35,11 +35,7 @@ pub(crate) fn account(number: u8, operator: u8) -> String {
     account_with(number, operator, |_| {})
 }
 
-pub(crate) fn account_with(
-    number: u8,
-    operator: u8,
-    change: impl FnOnce(&mut Value),
-) -> String {
+pub(crate) fn account_with(number: u8, operator: u8, change: impl FnOnce(&mut Value)) -> String {
     let limits = json!({"subs": -1, "data": -1, "payload": -1, "conn": -1, "imports": -1,
         "exports": -1, "wildcards": true, "leaf": -1});
     let nats = json!({"type": "account", "version": 2, "limits": limits});

@@ -4,7 +4,9 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use fanline_server::client::{Client, ConnectOptions};
-use fanline_server::{Certificate, ClientCertificates, Options, TlsHandshake, TlsOptions, TlsVersion};
+use fanline_server::{
+    Certificate, ClientCertificates, Options, TlsHandshake, TlsOptions, TlsVersion,
+};
 
 use crate::raw::{PATIENCE, TestServer, block_on, options};
 use crate::transports::{Authority, Talker, TlsClient, connect};
@@ -162,7 +164,9 @@ fn an_authority_that_is_listed_may_be_a_client() {
     let plain = authority.own("plain", |_| {});
     let for_clients = authority.own("clients", |p| p.extended_key_usages = vec![ClientAuth]);
     let for_servers = authority.own("servers", |p| p.extended_key_usages = vec![ServerAuth]);
-    let expired = authority.own("expired", |p| p.not_after = rcgen::date_time_ymd(2001, 1, 1));
+    let expired = authority.own("expired", |p| {
+        p.not_after = rcgen::date_time_ymd(2001, 1, 1)
+    });
     let early = authority.own("early", |p| p.not_before = rcgen::date_time_ymd(2999, 1, 1));
     let all = authority.folder.path("all.pem");
     let files = [&plain, &for_clients, &for_servers, &expired, &early];
@@ -171,7 +175,9 @@ fn an_authority_that_is_listed_may_be_a_client() {
     std::fs::write(&all, texts.concat() + &ca).expect("a file");
     // The same name, and another key.
     let twin = authority.own("twin", |params| {
-        params.distinguished_name.push(rcgen::DnType::CommonName, "plain");
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, "plain");
     });
     let (ada, _) = authority.user("ada");
     let server = server(TlsOptions {
@@ -188,7 +194,11 @@ fn an_authority_that_is_listed_may_be_a_client() {
             client.versions = vec![version];
             let mut client = Talker::new(client.over(connect(server.address())));
             let info = client.first_line();
-            assert_eq!(info.contains("\"tls_verify\":true"), expected, "{what} {info:?}");
+            assert_eq!(
+                info.contains("\"tls_verify\":true"),
+                expected,
+                "{what} {info:?}"
+            );
         }
     };
     check("of no said use", &plain, true);

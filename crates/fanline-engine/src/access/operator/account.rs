@@ -10,8 +10,8 @@ use crate::access::account::{
 };
 use crate::access::error::AccessError;
 use crate::access::jwt::{
-    self, AccountClaims, ActivationClaims, AuthorizationClaims, Claims, ExportClaims, ImportClaims, PermissionClaims,
-    SampleClaims, SignerClaims, SubjectClaims, TierClaims, UserTerms,
+    self, AccountClaims, ActivationClaims, AuthorizationClaims, Claims, ExportClaims, ImportClaims,
+    PermissionClaims, SampleClaims, SignerClaims, SubjectClaims, TierClaims, UserTerms,
 };
 use crate::access::nkey::{KeyKind, PublicKey};
 use crate::access::permissions::{AllowResponses, Allowed, Permissions};

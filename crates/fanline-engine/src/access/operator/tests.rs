@@ -595,7 +595,9 @@ fn what_is_known_of_an_account_can_be_forgotten() {
     let access = access(&[account(2, json!({})), account(3, json!({}))]);
     let token = user(2, free(), |_| {});
     let grant = admit(&access, &token, &peer()).unwrap();
-    let forgotten = access.without_accounts(&[public(KeyKind::Account, 2)], NOW).unwrap();
+    let forgotten = access
+        .without_accounts(&[public(KeyKind::Account, 2)], NOW)
+        .unwrap();
     assert!(!forgotten.knows_authority(&public(KeyKind::Account, 2)));
     assert!(forgotten.knows_authority(&public(KeyKind::Account, 3)));
     assert!(forgotten.renew(&grant, ConnectionKind::Standard).is_none());

@@ -14,7 +14,9 @@ pub(in crate::config) fn proxies(given: &Given<'_>) -> Read<Vec<PublicKey>> {
                 if field.key.eq_ignore_ascii_case("key") {
                     let text = field.text()?;
                     let key = PublicKey::parse(text);
-                    keys.push(key.ok_or_else(|| field.fault(format!("invalid proxy key {text:?}")))?);
+                    keys.push(
+                        key.ok_or_else(|| field.fault(format!("invalid proxy key {text:?}")))?,
+                    );
                 }
             }
         }

@@ -197,7 +197,10 @@ impl System {
         let said = match verified::<AccountClaims>(token) {
             Ok(claims) if named.is_some_and(|named| named != claims.subject) => {
                 let problem = "subject does not match jwt content";
-                Said::failed(named, format!("{} resulted in error - {problem}", kept.update()))
+                Said::failed(
+                    named,
+                    format!("{} resulted in error - {problem}", kept.update()),
+                )
             }
             Ok(claims) => Said {
                 outcome: self.update(token, &claims, directory, kept).await,
@@ -225,7 +228,9 @@ impl System {
     ) -> Result<String, String> {
         let shared = &self.monitor.shared;
         let access = shared.access();
-        let operators = access.operators().ok_or_else(|| "not in operator mode".to_owned())?;
+        let operators = access
+            .operators()
+            .ok_or_else(|| "not in operator mode".to_owned())?;
         let account = claims.subject.clone();
         // What a token says that nobody trusts is not kept for others to find.
         let has_expired = match operators.account(token, unix_seconds()) {
@@ -289,15 +294,18 @@ impl System {
         }
         let shared = &self.monitor.shared;
         let access = shared.access();
-        let operators = access.operators().ok_or_else(|| "not in operator mode".to_owned())?;
-        let accounts = operators.deletions(token, unix_seconds()).map_err(|problem| {
-            match problem {
-                OperatorError::NotSelfSigned(_) => "not self signed".to_owned(),
-                OperatorError::Untrusted(_) => "not trusted".to_owned(),
-                OperatorError::Expired(_) => problem.to_string(),
-                _ => "malformed request".to_owned(),
-            }
-        })?;
+        let operators = access
+            .operators()
+            .ok_or_else(|| "not in operator mode".to_owned())?;
+        let accounts =
+            operators
+                .deletions(token, unix_seconds())
+                .map_err(|problem| match problem {
+                    OperatorError::NotSelfSigned(_) => "not self signed".to_owned(),
+                    OperatorError::Untrusted(_) => "not trusted".to_owned(),
+                    OperatorError::Expired(_) => problem.to_string(),
+                    _ => "malformed request".to_owned(),
+                })?;
         let system = access.account(AccountId::SYSTEM);
         if system.is_some_and(|system| accounts.contains(&system.name)) {
             return Err("not allowed to delete system account".into());
@@ -354,7 +362,9 @@ fn look_for_exporters(shared: &Shared) {
 
 /// Those that are not there are as good as deleted.
 fn delete_all(directory: &Directory, accounts: &[String]) -> Result<(), StoreError> {
-    accounts.iter().try_for_each(|account| directory.delete(account).map(drop))
+    accounts
+        .iter()
+        .try_for_each(|account| directory.delete(account).map(drop))
 }
 
 /// Does what the disk takes its time for where nobody waits for it. `None`: the server stops.

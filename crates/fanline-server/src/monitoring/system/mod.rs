@@ -90,7 +90,11 @@ impl System {
         let Some(to) = request.reply() else {
             return Ok(());
         };
-        match self.client.publish_message(&packed(request, to, answer)).await {
+        match self
+            .client
+            .publish_message(&packed(request, to, answer))
+            .await
+        {
             Err(error @ ClientError::PayloadTooLarge { .. }) => {
                 let refusal = self
                     .envelope
@@ -114,7 +118,9 @@ fn packed(request: &Message, to: &str, answer: &Value) -> OutgoingMessage {
         ..OutgoingMessage::default()
     };
     let body = answer.to_string().into_bytes();
-    let accepted = request.headers().and_then(|headers| headers.get(ACCEPT_ENCODING));
+    let accepted = request
+        .headers()
+        .and_then(|headers| headers.get(ACCEPT_ENCODING));
     message.payload = match accepted.map(Encoding::wanted) {
         Some(encoding) if said(&mut message.headers, encoding) => encoding.pack(body).into(),
         _ => body.into(),

@@ -34,7 +34,9 @@ impl<'a> Wanted<'a> {
         match asked.split('.').any(|token| matches!(token, "*" | ">")) {
             false => matches(subscribed, asked),
             // `a.*` does not have all of `a.>`.
-            true => matches(asked, subscribed) && (asked.ends_with('>') || !subscribed.ends_with('>')),
+            true => {
+                matches(asked, subscribed) && (asked.ends_with('>') || !subscribed.ends_with('>'))
+            }
         }
     }
 }
@@ -46,7 +48,13 @@ mod tests {
     /// What nats-server 2.15 counts of the same subscriptions.
     #[test]
     fn what_counts() {
-        let subs = [("foo", ""), ("foo", "q"), ("foo", "q"), ("bar.*", ""), ("x.y.z", "")];
+        let subs = [
+            ("foo", ""),
+            ("foo", "q"),
+            ("foo", "q"),
+            ("bar.*", ""),
+            ("x.y.z", ""),
+        ];
         let subs = subs.map(|(subject, queue)| SubscriptionStatus {
             subject: subject.into(),
             queue: queue.into(),
@@ -72,7 +80,9 @@ mod tests {
             ("{\"subject\":\"foo\"}", 0),
         ] {
             let wanted = Wanted::parse(body.as_bytes());
-            let found = subs.iter().filter(|sub| wanted.as_ref().is_some_and(|w| w.counts(sub)));
+            let found = subs
+                .iter()
+                .filter(|sub| wanted.as_ref().is_some_and(|w| w.counts(sub)));
             assert_eq!(found.count(), count, "{body:?}");
         }
     }
