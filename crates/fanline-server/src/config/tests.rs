@@ -349,7 +349,7 @@ fn proxies_are_named_by_their_keys() {
     assert!(all.unwrap().access.proxy_required);
     check_faults(
         "proxies {trusted: [{key: foo}]}",
-        "c.conf:1:21: invalid proxy key \"foo\"",
+        "c.conf:1:26: invalid proxy key \"foo\"",
     );
 }
 

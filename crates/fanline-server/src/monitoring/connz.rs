@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanline_engine::access::nkey::PublicKey;
 use fanline_engine::access::{Access, ConnectionKind, GLOBAL_ACCOUNT};
 use fanline_engine::{Backlog, CloseReason, ConnectionStatus, MqttStatus, SubscriptionStatus};
 use serde::Serialize;
@@ -513,6 +514,7 @@ mod tests {
         let status = ConnectionStatus {
             kind: ConnectionKind::Standard,
             tls: None,
+            proxy: None,
             account: AccountId::GLOBAL,
             cid,
             ip: String::new(),

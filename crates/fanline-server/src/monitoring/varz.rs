@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
-use fanline_engine::access::AccountId;
+use fanline_engine::access::{Access, AccountId};
 use fanline_engine::jetstream::{Overview, OverviewWanted};
 use serde::Serialize;
 
 use super::answer::{Answer, Number, Refusal};
+use super::connz::ProxyKey;
 use super::{Monitor, collect, jetstream, now_text, process, time};
 use crate::Options;
 use crate::server::{COMPATIBLE_VERSION, VERSION};

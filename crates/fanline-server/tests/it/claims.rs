@@ -179,6 +179,7 @@ fn what_is_wrong_is_refused_with_a_reason() {
     let mut system = admitted(&server, SYSTEM);
     let of_2 = format!("$SYS.REQ.ACCOUNT.{}.CLAIMS.UPDATE", name(2));
     let good = account(3, 1);
+    let second = name(2);
     let (signed, _) = good.rsplit_once('.').unwrap();
     let (_, foreign) = account(2, 1)
         .rsplit_once('.')
@@ -196,7 +197,7 @@ fn what_is_wrong_is_refused_with_a_reason() {
         (
             of_2.as_str(),
             good.clone(),
-            &name(2),
+            second.as_str(),
             "subject does not match jwt content",
         ),
     ] {
