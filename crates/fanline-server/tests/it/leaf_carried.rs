@@ -283,7 +283,8 @@ fn the_system_account_is_told_of_links() {
             });
         }
         let answer = ask(&system, "$SYS.REQ.ACCOUNT.A.STATZ", "").await;
-        assert_eq!(answer["data"]["leafnodes"], 1, "{answer}");
+        let counts = &answer["data"]["account_statz"][0];
+        assert_eq!(counts["leafnodes"], 1, "{answer}");
         let metrics = page(&hub, "/metrics");
         let mut lines = metrics.lines();
         let line = lines.find(|line| line.starts_with("fanline_leafnode_reconnects_total{"));
