@@ -10,7 +10,9 @@ import os
 import re
 import socket
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -98,7 +100,7 @@ def wait_for(port, process):
 
 
 def start(line, home, environment):
-    return subprocess.Popen(
+    process = subprocess.Popen(
         ["bash", "-c", f"exec {line}"],
         cwd=home,
         env=environment,
@@ -106,6 +108,9 @@ def start(line, home, environment):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+    # One that ends is gone at once, as from a shell: a page may wait for that.
+    threading.Thread(target=process.wait, daemon=True).start()
+    return process
 
 
 def type_one(page, command, expected, home, environment):
@@ -150,7 +155,11 @@ def try_page(page, program):
 def main():
     program = Path(os.environ["FANLINE"]).resolve()
     report = Report("guide")
+    # Words on the command line pick pages by a part of their name.
+    words = sys.argv[1:]
     for page in sorted(GUIDE.rglob("*.md")):
+        if words and not any(word in page.name for word in words):
+            continue
         report.run(str(page.relative_to(GUIDE)), try_page, page, program)
     report.end()
 
