@@ -13,6 +13,7 @@ mod departures;
 mod replaying;
 
 use std::any::Any;
+use std::hint::cold_path;
 use std::mem::needs_drop;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,7 +58,7 @@ impl<E> Clone for End<E> {
 }
 
 pub(super) struct Core<T, E, P, L> {
-    gate: Gate<Store<T>, List<L>>,
+    gate: Gate<Store<T>, L>,
     policy: P,
     /// Whether something happened while observers were called, so that the emitter has to tidy up.
     stirred: AtomicBool,
@@ -124,7 +125,7 @@ struct Cleared<T, E, L> {
 impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     pub(super) fn new(policy: P, fences: Fences) -> Arc<Self> {
         Arc::new(Self {
-            gate: Gate::new(Store::new(&policy), List::new(), fences),
+            gate: Gate::new(Store::new(&policy), fences),
             policy,
             stirred: AtomicBool::new(false),
             observers: AtomicUsize::new(0),
@@ -166,6 +167,11 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.gate.is_signalled() && self.control.hold().end.is_some()
     }
 
+    /// Whether this thread is the one that calls observers, further up on its stack.
+    pub(super) fn is_calling_here(&self) -> bool {
+        self.gate.is_calling_here()
+    }
+
     // -- The emitter
 
     /// Emits a value. Only one thread at a time may emit; once the subject has ended nothing happens.
@@ -175,8 +181,12 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     #[inline(always)]
     pub(super) fn next(&self, value: T) -> Option<Panic> {
         let now = self.now();
-        if self.try_enter() {
-            self.pass_on(value, now)
+        // Written out for each case, as neither has need of the other's questions.
+        let alone = self.enter();
+        if alone.is_some() {
+            self.pass_on(value, now, alone)
+        } else if self.gate.may_go_on() {
+            self.pass_on(value, now, None)
         } else {
             self.next_slowly(value, now)
         }
@@ -185,15 +195,15 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     #[cold]
     fn next_slowly(&self, value: T, now: Time) -> Option<Panic> {
         // Dropped after the emission, being the user's.
-        let _debris = self.enter_slowly(Self::try_enter)?;
-        self.pass_on(value, now)
+        let _debris = self.enter_slowly(|core| core.enter())?;
+        self.pass_on(value, now, None)
     }
 
+    /// Having entered. `alone`: as the gate said.
     #[inline(always)]
-    fn pass_on(&self, value: T, now: Time) -> Option<Panic> {
+    fn pass_on(&self, value: T, now: Time, alone: Option<NonNull<L>>) -> Option<Panic> {
         if !P::STORES {
-            self.fan_out(|entry| entry.next(&value));
-            return self.leave();
+            return self.call_all(alone, |entry| entry.next(&value));
         }
         // SAFETY: the emitter is storing.
         let store = unsafe { &mut *self.gate.store() };
@@ -206,13 +216,14 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.gate.call();
         // SAFETY: the value stays where it is until the emitter has left: nobody gives up values while
         // observers are called.
-        self.fan_out(|entry| entry.next(unsafe { slot.as_ref() }));
+        let call = |entry: &mut L| entry.next(unsafe { slot.as_ref() });
         if P::COUNTED && needs_drop::<T>() && self.policy.count_max() == 0 {
             // It goes as soon as it has been passed on.
+            self.fan_out(call);
             self.control.hold().to_give_up = true;
             return self.leave_tidily();
         }
-        self.leave()
+        self.call_all(alone, call)
     }
 
     /// Emits values in order, in one go. `scratch` is empty, and is left so.
@@ -232,14 +243,14 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     }
 
     fn pass_on_slice(&self, values: &[T], scratch: &mut Vec<T>, now: Time) -> Option<Panic> {
-        let _debris = if self.try_enter() {
+        let alone = self.enter();
+        let _debris = if alone.is_some() || self.gate.may_go_on() {
             None
         } else {
-            Some(self.enter_slowly(Self::try_enter)?)
+            Some(self.enter_slowly(|core| core.enter())?)
         };
         if !P::STORES {
-            self.fan_out(|entry| entry.next_slice(values));
-            return self.leave();
+            return self.call_all(alone, |entry| entry.next_slice(values));
         }
         // SAFETY: the emitter is storing.
         let store = unsafe { &mut *self.gate.store() };
@@ -250,8 +261,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             return None;
         }
         self.gate.call();
-        self.fan_out(|entry| entry.next_slice(values));
-        self.leave()
+        self.call_all(alone, |entry| entry.next_slice(values))
     }
 
     /// Emits values that nobody else has.
@@ -267,7 +277,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     /// Ends the subject. Only one thread at a time may emit.
     pub(super) fn end(&self, end: End<E>) -> Option<Panic> {
         let now = self.policy.now_exact();
-        let _debris = self.enter_slowly(|core| core.gate.try_call())?;
+        let _debris = self.enter_slowly(|core| core.gate.enter_calling())?;
         let Some(last) = self.close(&end, now) else {
             return self.leave_tidily();
         };
@@ -327,20 +337,20 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
     }
 
-    /// Begins an emission, unless there is something to do before.
+    /// Begins an emission; see [`Gate::enter_storing`].
     #[inline(always)]
-    fn try_enter(&self) -> bool {
+    fn enter(&self) -> Option<NonNull<L>> {
         if P::STORES {
-            self.gate.try_store()
+            self.gate.enter_storing()
         } else {
-            self.gate.try_call()
+            self.gate.enter_calling()
         }
     }
 
     /// Begins an emission, after all that waits for it is done; none when the subject has ended. What
     /// fell off comes back, to be dropped after the emission.
     #[cold]
-    fn enter_slowly(&self, try_enter: impl Fn(&Self) -> bool) -> Option<Vec<Debris<T, L>>> {
+    fn enter_slowly(&self, enter: impl Fn(&Self) -> Option<NonNull<L>>) -> Option<Vec<Debris<T, L>>> {
         let mut all = Vec::new();
         loop {
             let (debris, ended) = {
@@ -352,10 +362,45 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             if ended {
                 return None;
             }
-            if try_enter(self) {
+            enter(self);
+            if self.gate.may_go_on() {
                 return Some(all);
             }
         }
+    }
+
+    /// Calls all observers, and leaves.
+    #[inline(always)]
+    fn call_all(
+        &self,
+        alone: Option<NonNull<L>>,
+        call: impl FnMut(&mut L) -> bool,
+    ) -> Option<Panic> {
+        if let Some(alone) = alone {
+            return self.call_alone(alone.as_ptr(), call);
+        }
+        self.fan_out(call);
+        self.leave()
+    }
+
+    /// Calls the only observer, and leaves. Most of what the loop over many looks at needs no look here: there is
+    /// half as much to do.
+    #[inline(always)]
+    fn call_alone(&self, alone: *mut L, call: impl FnOnce(&mut L) -> bool) -> Option<Panic> {
+        // SAFETY: the only entry of the list, which is the emitter's own while it is calling; no other
+        // reference to it is alive.
+        match catch_unwind(AssertUnwindSafe(|| call(unsafe { &mut *alone }))) {
+            Ok(closed) if u8::from(closed) | self.gate.signal_byte() == 0 => {
+                self.gate.leave();
+                return None;
+            }
+            Ok(closed) => {
+                cold_path();
+                self.stir_at(alone, closed);
+            }
+            Err(panic) => self.stir_after(panic, alone),
+        }
+        self.leave_tidily()
     }
 
     /// Calls each observer that was there when it began, unless it has left meanwhile. One that says it
@@ -369,16 +414,6 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         // entries stay where they are.
         let Range { start, end } = unsafe { (*list).as_mut_ptr_range() };
         let mut entry = start;
-        if start.wrapping_add(1) == end {
-            // Without the loop there is half as much to do, which shows when there is one to call.
-            // SAFETY: the only entry, and no other reference to it is alive.
-            match catch_unwind(AssertUnwindSafe(|| call(unsafe { &mut *entry }))) {
-                Ok(closed) if u8::from(closed) | self.gate.signal_byte() == 0 => {}
-                Ok(closed) => self.stir_at(entry, closed),
-                Err(panic) => self.stir_after(panic, entry),
-            }
-            return;
-        }
         while entry != end {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 begin_on_a_cache_line();
@@ -473,6 +508,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     fn leave(&self) -> Option<Panic> {
         // Relaxed: the emitter's own.
         if self.stirred.load(Ordering::Relaxed) {
+            cold_path();
             return self.leave_tidily();
         }
         self.gate.leave();
@@ -647,6 +683,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     /// Nobody emits or subscribes any more, and nobody will: all that is the user's goes.
     pub(super) fn abandon(self: &Arc<Self>) {
         let mut control = self.control.hold();
+        self.gate.signal();
         let fallen = self.clear(&mut control, Halted::Idle);
         control.abandoned = true;
         let spare = std::mem::take(&mut control.spare);

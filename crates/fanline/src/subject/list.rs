@@ -228,6 +228,15 @@ impl<L: Vacant> List<L> {
         self.entries.as_mut_ptr_range()
     }
 
+    /// The address of the only entry, or null when there is none or another. Good until one joins, or the list
+    /// is closed up.
+    pub(super) fn only(&mut self) -> *mut L {
+        match &mut self.entries[..] {
+            [only] => only,
+            _ => std::ptr::null_mut(),
+        }
+    }
+
     pub(super) fn get_mut(&mut self, index: usize) -> &mut L {
         &mut self.entries[index]
     }

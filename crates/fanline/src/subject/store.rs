@@ -49,7 +49,11 @@ impl<T> Store<T> {
     ) -> (NonNull<T>, GivenUp<T>) {
         let mut given_up = GivenUp::Nothing;
         if P::TIMED && (now > self.stamped || self.begins_run) {
-            given_up = self.turn_to(policy, now);
+            let fallen = self.turn_to(policy, now);
+            // Without a destructor nothing ever is, which the compiler cannot know.
+            if needs_drop::<T>() {
+                given_up = fallen;
+            }
         }
         if P::COUNTED && !needs_drop::<T>() && self.log.is_full() {
             self.reuse_chunks(policy);

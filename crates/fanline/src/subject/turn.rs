@@ -1,0 +1,146 @@
+//! Whose turn it is to emit, of the threads that share a subject.
+//!
+//! Nobody waits for the turn: who finds it taken leaves what he has in a queue, says so, and goes on;
+//! who has it looks for that before he gives it back. Both looks must not miss each other. Taking the turn is a
+//! read-modify-write in any case. Giving it back is a plain store with a look afterwards as long as
+//! nobody has been in the way: the first who is makes the fence that this look does without, which is dear
+//! (see [`Fences`]), and from then on giving it back is a read-modify-write, too, until the turn has been
+//! given back in peace for a while.
+//!
+//! ```text
+//! who has the turn                       who finds it taken
+//!   taken -> free (plain)                  queues
+//!   light fence                            taken -> queued
+//!   contended?                             contended? if not: contended <- true, heavy fence, again
+//!     yes: as on the right, unless
+//!          the queue is another's by now
+//! ```
+//!
+//! A plain store may wipe out that something was queued. It then came after the heavy fence, so whoever
+//! made it finds `contended`, and says once more what was said before. If it came before, the one who made the
+//! fence finds the turn free, and takes it.
+
+use crate::fence::Fences;
+use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+const FREE: usize = 0;
+/// Somebody emits.
+const TAKEN: usize = 1;
+/// Somebody emits, and there is something in the queue.
+const QUEUED: usize = 2;
+
+/// So often in a row nobody was in the way, until giving back is a plain store again.
+const PEACE: u32 = if cfg!(all(test, fanline_loom)) { 1 } else { 1024 };
+
+pub(super) struct Turn {
+    state: AtomicUsize,
+    /// Whether somebody was in the way lately.
+    contended: AtomicBool,
+    /// How often the turn was given back since; belongs to whoever has it.
+    peaceful: AtomicU32,
+    fences: Fences,
+}
+
+impl Turn {
+    pub(super) fn new(fences: Fences) -> Self {
+        Self {
+            state: AtomicUsize::new(FREE),
+            contended: AtomicBool::new(!can_be_plain(fences)),
+            peaceful: AtomicU32::new(0),
+            fences,
+        }
+    }
+
+    /// Takes the turn, if nobody has it.
+    #[inline(always)]
+    pub(super) fn take(&self) -> bool {
+        // Acquire: after whoever had it before.
+        self.state
+            .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Gives the turn back; or keeps it, when something is queued.
+    #[inline(always)]
+    #[must_use = "what is queued is to be emitted"]
+    pub(super) fn give_back(&self) -> bool {
+        // Relaxed: who finds the turn taken after these looks is found by the one below.
+        if self.contended.load(Ordering::Relaxed) || self.state.load(Ordering::Relaxed) != TAKEN {
+            return self.give_back_carefully();
+        }
+        // Release: before whoever has it next.
+        self.state.store(FREE, Ordering::Release);
+        self.fences.light();
+        // Relaxed: the fences order it.
+        !self.contended.load(Ordering::Relaxed) || !self.announce()
+    }
+
+    #[cold]
+    fn give_back_carefully(&self) -> bool {
+        // Relaxed, both: in the hands of one thread at a time, which the turn orders.
+        let peaceful = self.peaceful.load(Ordering::Relaxed) + 1;
+        if peaceful >= PEACE && can_be_plain(self.fences) {
+            // Before the turn is given back by a read-modify-write: who queues after that has seen it.
+            self.contended.store(false, Ordering::Relaxed);
+        }
+        self.peaceful.store(peaceful % PEACE, Ordering::Relaxed);
+        self.give_back_unless_queued()
+    }
+
+    /// The same, by a read-modify-write whatever was before.
+    #[must_use = "what is queued is to be emitted"]
+    pub(super) fn give_back_unless_queued(&self) -> bool {
+        // Release: before whoever has it next.
+        let free =
+            self.state
+                .compare_exchange(TAKEN, FREE, Ordering::Release, Ordering::Relaxed);
+        if free.is_err() {
+            self.peaceful.store(0, Ordering::Relaxed);
+        }
+        free.is_ok()
+    }
+
+    /// Whoever has the turn is about to look into the queue.
+    pub(super) fn begin_round(&self) {
+        // Acquire: after those who have queued; they have held the queue's lock, too.
+        self.state.swap(TAKEN, Ordering::Acquire);
+    }
+
+    /// Says that something was queued. Whoever has the turn finds it; or the turn is the caller's, when it is
+    /// free by now, and the queue is to be emptied.
+    #[cold]
+    #[must_use = "what is queued is to be emitted"]
+    pub(super) fn announce(&self) -> bool {
+        // Relaxed: a first guess.
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            let wanted = if state == FREE { TAKEN } else { QUEUED };
+            // Acquire when it takes the turn, and so that the look below comes after what whoever had it has
+            // written before; release for who finds it queued.
+            match self
+                .state
+                .compare_exchange_weak(state, wanted, Ordering::AcqRel, Ordering::Relaxed)
+            {
+                Ok(FREE) => return true,
+                Ok(_) if self.contended.load(Ordering::Relaxed) => return false,
+                Ok(_) => {
+                    self.contended.store(true, Ordering::Relaxed);
+                    self.fences.heavy();
+                    state = wanted;
+                }
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// The same for a thread that has the turn itself, further up on its stack: nobody is in its way.
+    pub(super) fn announce_own(&self) {
+        // Relaxed: found by this thread. Nobody else changes it but to the same.
+        self.state.store(QUEUED, Ordering::Relaxed);
+    }
+}
+
+/// Whether the light fence costs nothing, as it must. A model is there to try it.
+fn can_be_plain(fences: Fences) -> bool {
+    fences == Fences::Asymmetric || cfg!(all(test, fanline_loom))
+}
