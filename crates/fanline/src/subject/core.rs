@@ -9,7 +9,11 @@
     reason = "store and list are reached by the rules of the gate"
 )]
 
+#[cfg(all(test, not(fanline_loom)))]
+mod between;
+mod control;
 mod departures;
+mod leaving;
 mod replaying;
 
 use std::any::Any;
@@ -25,7 +29,7 @@ use super::gate::{Gate, Halted};
 use super::latch::Latch;
 #[cfg(all(test, fanline_loom))]
 use super::latch::Modelled as Latch;
-use super::list::{Entry, List, Place, Places, Vacant};
+use super::list::{Entry, Place};
 use super::log::GivenUp;
 use super::policy::Rules;
 use super::store::Store;
@@ -33,6 +37,7 @@ use crate::clock::Time;
 use crate::fence::Fences;
 use crate::guard::{Guard, Registry};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use control::Control;
 use departures::Departures;
 use replaying::Replaying;
 
@@ -66,29 +71,6 @@ pub(super) struct Core<T, E, P, L> {
     observers: AtomicUsize,
     control: Latch<Control<E, L>>,
     departures: Departures,
-}
-
-/// What the lock protects.
-struct Control<E, L> {
-    /// Who subscribed and is not in the list yet.
-    waiting: List<L>,
-    places: Places,
-    /// Numbers of those in the list who have left while observers were called.
-    leaving: Vec<u32>,
-    end: Option<End<E>>,
-    /// Whether the emitter has to give up values when observers are not called any more.
-    to_give_up: bool,
-    /// What the first observer to panic threw, until the emission is over.
-    panic: Option<Panic>,
-    /// How many threads wait for an observer to have left.
-    waiters: usize,
-    /// See [`Gate::halt`].
-    fenced: bool,
-    /// How many references to the core guards have left behind, for guards to come: each spares two
-    /// read-modify-writes of the count of references.
-    spare: usize,
-    /// Whether nobody owns the core any more, so that no reference may be left behind.
-    abandoned: bool,
 }
 
 /// Has the code that follows begin a cache line. A loop of a few instructions around an indirect call
@@ -129,18 +111,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             policy,
             stirred: AtomicBool::new(false),
             observers: AtomicUsize::new(0),
-            control: Latch::new(Control {
-                waiting: List::new(),
-                places: Places::new(),
-                leaving: Vec::new(),
-                end: None,
-                to_give_up: false,
-                panic: None,
-                waiters: 0,
-                fenced: false,
-                spare: 0,
-                abandoned: false,
-            }),
+            control: Latch::new(Control::new()),
             departures: Departures::new(),
         })
     }
@@ -350,7 +321,10 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     /// Begins an emission, after all that waits for it is done; none when the subject has ended. What
     /// fell off comes back, to be dropped after the emission.
     #[cold]
-    fn enter_slowly(&self, enter: impl Fn(&Self) -> Option<NonNull<L>>) -> Option<Vec<Debris<T, L>>> {
+    fn enter_slowly(
+        &self,
+        enter: impl Fn(&Self) -> Option<NonNull<L>>,
+    ) -> Option<Vec<Debris<T, L>>> {
         let mut all = Vec::new();
         loop {
             let (debris, ended) = {
@@ -573,23 +547,25 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             if let Some(End::Disposed) = control.end {
                 break;
             }
-            if P::STORES && !exact && self.may_expire(&mut control, now) {
-                drop(control);
-                // Without the lock: a clock is the user's code.
-                now = self.policy.now_exact();
-                exact = true;
-                continue;
-            }
-            exact = true;
-            if P::STORES
-                && let Some(values) = replay.advance(&mut control, now)
-            {
-                drop(control);
-                // SAFETY: pinned, so the values stay; nobody has a unique reference to one.
-                if entry.next_slice(unsafe { values.as_ref() }) {
-                    break;
+            let mut halted = Halted::Calling;
+            if P::STORES {
+                halted = self.gate.halt(&mut control.fenced);
+                if !exact && self.may_expire(now) {
+                    drop(control);
+                    // Without the lock: a clock is the user's code.
+                    now = self.policy.now_exact();
+                    exact = true;
+                    continue;
                 }
-                continue;
+                exact = true;
+                if let Some(values) = replay.advance(&mut control, halted, now) {
+                    drop(control);
+                    // SAFETY: pinned, so the values stay; nobody has a unique reference to one.
+                    if entry.next_slice(unsafe { values.as_ref() }) {
+                        break;
+                    }
+                    continue;
+                }
             }
             if let Some(end) = control.end.clone() {
                 drop(control);
@@ -600,12 +576,15 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 }
                 break;
             }
-            let (place, key) = control.places.reserve();
-            let index = control.waiting.push(entry, place);
-            control.places.set(place, Place::Waiting(index));
-            self.gate.signal();
+            let key = if halted == Halted::Idle {
+                // SAFETY: the emitter is idle and cannot begin.
+                control.join(unsafe { &mut *self.gate.list() }, entry)
+            } else {
+                self.gate.signal();
+                control.wait(entry)
+            };
             self.count(1);
-            let debris = replay.finish(&mut control);
+            let debris = replay.finish(&mut control, halted);
             let reference = self.reference(&mut control);
             drop(control);
             drop(debris);
@@ -614,12 +593,12 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         Guard::closed()
     }
 
-    /// Whether a reading that is late could keep a value that an exact one would let go.
-    fn may_expire(&self, control: &mut Control<E, L>, now: Time) -> bool {
-        self.gate.halt(&mut control.fenced);
+    /// Whether a reading that is late could keep a value that an exact one would let go. With the emitter
+    /// halted.
+    fn may_expire(&self, now: Time) -> bool {
         // SAFETY: halted, with the lock held.
         let store = unsafe { &*self.gate.store() };
-        store.has_expired(&self.policy, now + self.policy.late_max())
+        store.has_expired(&self.policy, now.plus_nanos(self.policy.late_nanos_max()))
     }
 
     /// Shows what is retained at this moment to `visit`, in order.
@@ -632,7 +611,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let now = self.policy.now_exact();
         loop {
             let mut control = self.control.hold();
-            let Some(values) = replay.advance(&mut control, now) else {
+            let halted = self.gate.halt(&mut control.fenced);
+            let Some(values) = replay.advance(&mut control, halted, now) else {
                 break;
             };
             // SAFETY: the lock is held and the emitter halted, by `advance`.
@@ -756,250 +736,5 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             return GivenUp::Nothing;
         }
         store.log.give_up()
-    }
-
-    /// Takes an observer out, if it is still in; whether that is left to the emitter.
-    fn take_out(&self, key: u64, control: &mut Control<E, L>, gone: &mut Gone<L>) -> bool {
-        let Some((place, at)) = control.places.find(key) else {
-            return false;
-        };
-        let mut left_over = false;
-        match at {
-            Place::Free => return false,
-            Place::Leaving(_) => return true,
-            Place::Waiting(index) => gone.who = Some(control.turn_away(place, index)),
-            Place::Listed(index) => match self.gate.halt(&mut control.fenced) {
-                Halted::Idle => {
-                    // SAFETY: the emitter is idle and cannot begin.
-                    let list = unsafe { &mut *self.gate.list() };
-                    // First, because closing up takes everybody in the list for subscribed.
-                    control.let_go(list, &mut gone.others);
-                    // Unless it went with everybody: the subject was disposed of.
-                    let still = control.places.find(key).is_some();
-                    gone.who = still.then(|| control.expel(list, place));
-                    control.close_up(list);
-                }
-                Halted::Calling => {
-                    control.places.set(place, Place::Leaving(index));
-                    control.leaving.push(place);
-                    left_over = true;
-                }
-            },
-        }
-        if control.end.is_none() {
-            self.count(-1);
-        }
-        left_over
-    }
-
-    /// Waits until the observer behind `key`, who is leaving, is not called any more.
-    fn wait_until_gone(&self, key: u64) {
-        let mut gone = Vec::new();
-        let mut control = self.control.hold();
-        control.waiters += 1;
-        while control.places.find(key).is_some() && !self.gate.is_calling_here() {
-            if self.gate.halt(&mut control.fenced) == Halted::Idle {
-                // The emission ended without looking at the signal again.
-                // SAFETY: the emitter is idle and cannot begin.
-                control.let_go(unsafe { &mut *self.gate.list() }, &mut gone);
-                break;
-            }
-            let so_far = self.departures.so_far();
-            drop(control);
-            self.departures.wait(so_far);
-            control = self.control.hold();
-        }
-        control.waiters -= 1;
-        drop(control);
-        drop(gone);
-    }
-}
-
-/// Who was taken out, to be dropped without the lock.
-struct Gone<L> {
-    who: Option<L>,
-    others: Vec<L>,
-}
-
-impl<L> Gone<L> {
-    const fn nobody() -> Self {
-        Self {
-            who: None,
-            others: Vec::new(),
-        }
-    }
-}
-
-impl<E, L: Vacant> Control<E, L> {
-    /// Takes those out of the list who have left; when the subject was disposed of, everybody.
-    #[inline]
-    fn let_go(&mut self, list: &mut List<L>, gone: &mut Vec<L>) {
-        while let Some(place) = self.leaving.pop() {
-            if matches!(self.places.get(place), Place::Leaving(_)) {
-                gone.push(self.expel(list, place));
-            }
-        }
-        if matches!(self.end, Some(End::Disposed)) {
-            for index in 0..list.len() {
-                if let Some(place) = list.place_at(index) {
-                    gone.push(self.expel(list, place));
-                }
-            }
-        }
-    }
-
-    /// Puts those into the list who wait.
-    fn admit(&mut self, list: &mut List<L>) {
-        for (entry, place) in self.waiting.take() {
-            let index = list.push(entry, place);
-            self.places.set(place, Place::Listed(index));
-        }
-    }
-
-    /// Takes one out of the list.
-    #[inline(always)]
-    fn expel(&mut self, list: &mut List<L>, place: u32) -> L {
-        let (Place::Listed(index) | Place::Leaving(index)) = self.places.get(place) else {
-            unreachable!("only those in the list are taken out of it");
-        };
-        self.places.release(place);
-        list.vacate(index)
-    }
-
-    /// Closes up the list, in which nobody may be left who has left.
-    fn close_up(&mut self, list: &mut List<L>) {
-        let places = &mut self.places;
-        list.compact(|place, index| places.set(place, Place::Listed(index)));
-    }
-
-    /// Takes one out of those who wait.
-    #[inline(always)]
-    fn turn_away(&mut self, place: u32, index: u32) -> L {
-        let entry = self.waiting.vacate(index);
-        self.places.release(place);
-        let places = &mut self.places;
-        self.waiting
-            .compact(|place, index| places.set(place, Place::Waiting(index)));
-        entry
-    }
-}
-
-impl<T, E, P, L> Registry for Core<T, E, P, L>
-where
-    T: Send + Sync,
-    E: Send + Sync,
-    P: Rules,
-    L: Entry<T, E>,
-{
-    fn remove(&self, key: u64) {
-        let mut gone = Gone::nobody();
-        self.take_out(key, &mut self.control.hold(), &mut gone);
-    }
-
-    fn remove_last(self: Arc<Self>, key: u64) {
-        let mut gone = Gone::nobody();
-        let this = Arc::into_raw(self);
-        // SAFETY: a reference that is still counted.
-        let core = unsafe { &*this };
-        let mut control = core.control.hold();
-        core.take_out(key, &mut control, &mut gone);
-        if control.abandoned {
-            drop(control);
-            // SAFETY: as above, and it is taken back once.
-            drop(unsafe { Arc::from_raw(this) });
-        } else {
-            control.spare += 1;
-            // The last that is done with the core: somebody may already drop the reference.
-            drop(control);
-        }
-    }
-
-    fn remove_and_wait(&self, key: u64) {
-        let mut gone = Gone::nobody();
-        let left_over = self.take_out(key, &mut self.control.hold(), &mut gone);
-        drop(gone);
-        if left_over {
-            self.wait_until_gone(key);
-        }
-    }
-
-    fn contains(&self, key: u64) -> bool {
-        matches!(
-            self.control.hold().places.find(key),
-            Some((_, Place::Waiting(_) | Place::Listed(_)))
-        )
-    }
-}
-
-#[cfg(all(test, not(fanline_loom)))]
-mod tests {
-    //! What happens in the moment between an emitter's last look at the signal and its leaving.
-    use std::convert::Infallible;
-    use std::sync::Mutex;
-
-    use super::super::list::Boxed;
-    use super::super::owner::Owner;
-    use super::super::policy::{Many, Publish};
-    use super::*;
-    use crate::{Replay, observer};
-
-    type Subject<P> = Owner<u32, Infallible, P, Boxed<u32, Infallible>>;
-
-    fn subscribe<P: Rules>(
-        core: &Arc<Core<u32, Infallible, P, Boxed<u32, Infallible>>>,
-        name: u32,
-        seen: &Arc<Mutex<Vec<u32>>>,
-    ) -> Guard {
-        let seen = seen.clone();
-        let record = move |_: &u32| seen.lock().expect("whole").push(name);
-        core.subscribe(Boxed::new(observer(record)))
-    }
-
-    /// The story: the one who left was subscribed again when the next one left.
-    #[test]
-    fn who_left_as_an_emission_ended_stays_away() {
-        let owner = Subject::new(Publish, Fences::detect());
-        let core = owner.core();
-        let seen = Arc::default();
-        let guards = [0, 1, 2].map(|name| subscribe(core, name, &seen));
-        core.next(0);
-        let [first, second, _third] = guards;
-        core.gate.call();
-        drop(second);
-        core.gate.leave();
-        drop(first);
-        assert_eq!(Arc::strong_count(&seen), 2);
-        seen.lock().expect("whole").clear();
-        core.next(0);
-        assert_eq!(*seen.lock().expect("whole"), [2]);
-        assert_eq!(core.observer_count(), 1);
-    }
-
-    /// The story: a disposal in that moment kept the observers, and an end overwrote it.
-    #[test]
-    fn disposed_as_an_emission_ended() {
-        let many: Many = Replay::many(2).flavour;
-        let owner = Subject::new(many, Fences::detect());
-        let core = owner.core();
-        let seen = Arc::default();
-        let guards = [0, 1, 2].map(|name| subscribe(core, name, &seen));
-        core.next(0);
-        core.gate.call();
-        core.dispose();
-        core.gate.leave();
-        let [first, ..] = guards;
-        drop(first);
-        assert_eq!(Arc::strong_count(&seen), 1);
-        let owner = Subject::new(many, Fences::detect());
-        let core = owner.core();
-        let guards = [0, 1, 2].map(|name| subscribe(core, name, &seen));
-        core.next(0);
-        core.gate.call();
-        core.dispose();
-        assert!(core.close(&End::Completed, Time::ZERO).is_none());
-        assert!(matches!(core.end_so_far(), Some(End::Disposed)));
-        let _ = core.leave_tidily();
-        assert_eq!(Arc::strong_count(&seen), 1);
-        drop(guards);
     }
 }

@@ -30,7 +30,11 @@ const TAKEN: usize = 1;
 const QUEUED: usize = 2;
 
 /// So often in a row nobody was in the way, until giving back is a plain store again.
-const PEACE: u32 = if cfg!(all(test, fanline_loom)) { 1 } else { 1024 };
+const PEACE: u32 = if cfg!(all(test, fanline_loom)) {
+    1
+} else {
+    1024
+};
 
 pub(super) struct Turn {
     state: AtomicUsize,
@@ -68,11 +72,22 @@ impl Turn {
         if self.contended.load(Ordering::Relaxed) || self.state.load(Ordering::Relaxed) != TAKEN {
             return self.give_back_carefully();
         }
-        // Release: before whoever has it next.
-        self.state.store(FREE, Ordering::Release);
+        self.free();
         self.fences.light();
         // Relaxed: the fences order it.
         !self.contended.load(Ordering::Relaxed) || !self.announce()
+    }
+
+    /// The plain store.
+    #[inline(always)]
+    fn free(&self) {
+        // Release: before whoever has it next.
+        #[cfg(not(all(test, fanline_loom)))]
+        self.state.store(FREE, Ordering::Release);
+        // loom lets a store come between a read-modify-write and what that has read, which no machine
+        // does. What it replaces is not looked at.
+        #[cfg(all(test, fanline_loom))]
+        self.state.swap(FREE, Ordering::Release);
     }
 
     #[cold]
@@ -91,9 +106,9 @@ impl Turn {
     #[must_use = "what is queued is to be emitted"]
     pub(super) fn give_back_unless_queued(&self) -> bool {
         // Release: before whoever has it next.
-        let free =
-            self.state
-                .compare_exchange(TAKEN, FREE, Ordering::Release, Ordering::Relaxed);
+        let free = self
+            .state
+            .compare_exchange(TAKEN, FREE, Ordering::Release, Ordering::Relaxed);
         if free.is_err() {
             self.peaceful.store(0, Ordering::Relaxed);
         }
@@ -117,10 +132,12 @@ impl Turn {
             let wanted = if state == FREE { TAKEN } else { QUEUED };
             // Acquire when it takes the turn, and so that the look below comes after what whoever had it has
             // written before; release for who finds it queued.
-            match self
-                .state
-                .compare_exchange_weak(state, wanted, Ordering::AcqRel, Ordering::Relaxed)
-            {
+            match self.state.compare_exchange_weak(
+                state,
+                wanted,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
                 Ok(FREE) => return true,
                 Ok(_) if self.contended.load(Ordering::Relaxed) => return false,
                 Ok(_) => {
@@ -143,4 +160,98 @@ impl Turn {
 /// Whether the light fence costs nothing, as it must. A model is there to try it.
 fn can_be_plain(fences: Fences) -> bool {
     fences == Fences::Asymmetric || cfg!(all(test, fanline_loom))
+}
+
+#[cfg(all(test, fanline_loom))]
+mod models {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::sync::{Mutex, SharedCell, lock, thread};
+
+    /// What is handed in, and what was emitted by whoever had the turn.
+    struct Desk {
+        turn: Turn,
+        queue: Mutex<Vec<u32>>,
+        emitted: SharedCell<Vec<u32>>,
+    }
+
+    // SAFETY: what was emitted belongs to whoever has the turn, which loom checks.
+    #[expect(unsafe_code, reason = "to have loom check the turn")]
+    unsafe impl Sync for Desk {}
+
+    impl Desk {
+        #[expect(unsafe_code, reason = "to have loom check the turn")]
+        fn emit(&self, value: u32) {
+            // SAFETY: as above.
+            unsafe { (*self.emitted.get()).push(value) };
+        }
+
+        fn hand_in(&self, value: u32) {
+            if self.turn.take() {
+                self.emit(value);
+                if !self.turn.give_back() {
+                    self.drain();
+                }
+                return;
+            }
+            lock(&self.queue).push(value);
+            if self.turn.announce() {
+                self.drain();
+            }
+        }
+
+        fn drain(&self) {
+            loop {
+                self.turn.begin_round();
+                let batch = std::mem::take(&mut *lock(&self.queue));
+                batch.into_iter().for_each(|value| self.emit(value));
+                if self.turn.give_back_unless_queued() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Each thread hands in so many values; none is left lying.
+    fn check(counts: &'static [u32], fences: Fences, preemptions: usize) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(preemptions);
+        builder.check(move || {
+            let desk = Arc::new(Desk {
+                turn: Turn::new(fences),
+                queue: Mutex::new(Vec::new()),
+                emitted: SharedCell::new(Vec::new()),
+            });
+            let hand_in =
+                |desk: Arc<Desk>, count| move || (0..count).for_each(|value| desk.hand_in(value));
+            let others: Vec<_> = counts[1..]
+                .iter()
+                .map(|count| thread::spawn(hand_in(desk.clone(), *count)))
+                .collect();
+            hand_in(desk.clone(), counts[0])();
+            for other in others {
+                other.join().unwrap();
+            }
+            assert!(lock(&desk.queue).is_empty());
+            assert!(desk.turn.take(), "somebody kept the turn");
+            desk.emit(0);
+            let emitted = counts.iter().sum::<u32>() + 1;
+            // SAFETY: all others are done.
+            #[expect(unsafe_code, reason = "to have loom check the turn")]
+            let seen = unsafe { (*desk.emitted.get()).len() };
+            assert_eq!(seen, emitted as usize);
+        });
+    }
+
+    #[test]
+    fn loom_nobody_is_left_waiting_by_two() {
+        check(&[3, 2], Fences::Asymmetric, 3);
+        check(&[2, 2], Fences::Symmetric, 3);
+    }
+
+    #[test]
+    fn loom_nobody_is_left_waiting_by_three() {
+        check(&[2, 1, 1], Fences::Asymmetric, 2);
+    }
 }
