@@ -9,15 +9,14 @@
 //!
 //! ```text
 //! who has the turn                       who finds it taken
-//!   taken -> free (plain)                  queues
-//!   light fence                            taken -> queued
-//!   contended?                             contended? if not: contended <- true, heavy fence, again
-//!     yes: as on the right, unless
-//!          the queue is another's by now
+//!   taken -> free (plain)                  taken -> queued, or takes it if it is free
+//!   light fence                            contended? if not:
+//!   contended?                               contended <- true, heavy fence, and all over
+//!     if so: as on the right
 //! ```
 //!
-//! A plain store may wipe out that something was queued. It then came after the heavy fence, so whoever
-//! made it finds `contended`, and says once more what was said before. If it came before, the one who made the
+//! The plain store may wipe out `queued`. Either it comes after the heavy fence: then whoever made the store
+//! finds `contended`, and says once more that something is queued. Or it comes before: then whoever made the
 //! fence finds the turn free, and takes it.
 
 use crate::fence::Fences;
