@@ -13,20 +13,15 @@ use super::owner::Owner;
 use super::policy::Rules;
 use super::producer::OnPanic;
 use super::source::Live;
+use super::turn::Turn;
 use crate::fence::Fences;
-use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
-
-const FREE: usize = 0;
-/// Somebody emits.
-const TAKEN: usize = 1;
-/// Somebody emits, and there is something in the queue.
-const QUEUED: usize = 2;
+use crate::sync::{Mutex, lock};
 
 /// A subject that can be emitted from by reference. Dropping it disposes of the subject.
 pub(super) struct Shared<T, E, P: Rules> {
     core: Arc<Core<T, E, P, Boxed<T, E>>>,
     owner: Arc<Owner<T, E, P, Boxed<T, E>>>,
-    turn: AtomicUsize,
+    turn: Turn,
     queue: Mutex<Vec<Emission<T, E>>>,
     /// Empty between slices, kept for its memory.
     scratch: Mutex<Vec<T>>,
@@ -56,7 +51,7 @@ where
         Self {
             core: owner.core().clone(),
             owner,
-            turn: AtomicUsize::new(FREE),
+            turn: Turn::new(fences),
             queue: Mutex::new(Vec::new()),
             scratch: Mutex::new(Vec::new()),
             on_panic: Mutex::new(OnPanic::default()),
@@ -92,7 +87,7 @@ where
     pub(super) fn next(&self, value: T) {
         // Read before the turn is taken: what is read after that waits for it.
         let core = &*self.core;
-        if self.take_turn() {
+        if self.turn.take() {
             let panic = guarded(|| core.next(value));
             self.pass_turn(panic);
         } else {
@@ -104,7 +99,7 @@ where
     where
         T: Clone,
     {
-        if self.take_turn() {
+        if self.turn.take() {
             let panic = guarded(|| {
                 let mut scratch = std::mem::take(&mut *lock(&self.scratch));
                 let panic = self.core.next_slice(values, &mut scratch);
@@ -118,7 +113,7 @@ where
     }
 
     pub(super) fn end(&self, end: End<E>) {
-        if self.take_turn() {
+        if self.turn.take() {
             let panic = guarded(|| self.core.end(end));
             self.pass_turn(panic);
         } else {
@@ -126,22 +121,10 @@ where
         }
     }
 
-    #[inline(always)]
-    fn take_turn(&self) -> bool {
-        // Acquire: after whoever emitted before.
-        self.turn
-            .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
-    }
-
     /// Gives the turn back, after what was queued meanwhile.
     #[inline(always)]
     fn pass_turn(&self, panic: Option<Panic>) {
-        // Release: before whoever emits next.
-        let free = self
-            .turn
-            .compare_exchange(TAKEN, FREE, Ordering::Release, Ordering::Relaxed)
-            .is_ok();
+        let free = self.turn.give_back();
         if !free || panic.is_some() {
             self.pass_turn_slowly(free, panic);
         }
@@ -161,8 +144,7 @@ where
         let mut panic = None;
         let mut batch = Vec::new();
         loop {
-            // Acquire: who queued has written the queue before; in the lock, too.
-            self.turn.swap(TAKEN, Ordering::Acquire);
+            self.turn.begin_round();
             std::mem::swap(&mut *lock(&self.queue), &mut batch);
             for emission in batch.drain(..) {
                 let thrown = guarded(|| match emission {
@@ -173,11 +155,7 @@ where
                 });
                 panic = panic.or(thrown);
             }
-            // Release: before whoever emits next.
-            let free =
-                self.turn
-                    .compare_exchange(TAKEN, FREE, Ordering::Release, Ordering::Relaxed);
-            if free.is_ok() {
+            if self.turn.give_back_unless_queued() {
                 return panic;
             }
         }
@@ -187,23 +165,11 @@ where
     #[cold]
     fn queue(&self, emission: Emission<T, E>) {
         lock(&self.queue).push(emission);
-        // Relaxed: a first guess.
-        let mut turn = self.turn.load(Ordering::Relaxed);
-        loop {
-            let wanted = if turn == FREE { TAKEN } else { QUEUED };
-            // Acquire when it takes the turn, release for who finds it queued.
-            match self
-                .turn
-                .compare_exchange_weak(turn, wanted, Ordering::AcqRel, Ordering::Relaxed)
-            {
-                Ok(FREE) => {
-                    let panic = self.drain();
-                    self.settle(panic);
-                    return;
-                }
-                Ok(_) => return,
-                Err(now) => turn = now,
-            }
+        if self.core.is_calling_here() {
+            self.turn.announce_own();
+        } else if self.turn.announce() {
+            let panic = self.drain();
+            self.settle(panic);
         }
     }
 }
