@@ -44,7 +44,7 @@ pub(crate) enum Metric {
 
 impl Metric {
     /// All, in the order of the reports.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Rate,
         Self::AgainstOpen,
         Self::P50,

@@ -42,7 +42,11 @@ impl Verdicts {
         let hash = self.hash(topic);
         let first = at(hash, self.places.len());
         let mut both = [first, first ^ 1].into_iter();
-        if both.any(|at| self.places.get(at).is_some_and(|known| known.as_slice() == topic)) {
+        if both.any(|at| {
+            self.places
+                .get(at)
+                .is_some_and(|known| known.as_slice() == topic)
+        }) {
             return true;
         }
         let is_allowed = rules();

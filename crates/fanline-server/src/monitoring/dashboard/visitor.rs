@@ -144,10 +144,9 @@ async fn look_for(shared: &Shared, account: &str) {
         shard: 0,
         tell,
     };
-    if resolver.send(wanted).is_ok() {
-        // One that does not answer has found nothing.
-        let _ = told.await;
-    }
+    resolver.look_for(wanted);
+    // One that does not answer has found nothing.
+    let _ = told.await;
 }
 
 /// How the page may ask who somebody is, the usual way first.
