@@ -17,7 +17,8 @@
 //!
 //! The plain store may wipe out `queued`. Either it comes after the heavy fence: then whoever made the store
 //! finds `contended`, and says once more that something is queued. Or it comes before: then whoever made the
-//! fence finds the turn free, and takes it.
+//! fence finds the turn free, and takes it. Whoever makes peace, so that `contended` is not found any more,
+//! looks into the queue himself.
 
 use crate::fence::Fences;
 use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -63,7 +64,7 @@ impl Turn {
             .is_ok()
     }
 
-    /// Gives the turn back; or keeps it, when something is queued.
+    /// Gives the turn back; or keeps it, when something may be queued.
     #[inline(always)]
     #[must_use = "what is queued is to be emitted"]
     pub(super) fn give_back(&self) -> bool {
@@ -93,11 +94,13 @@ impl Turn {
     fn give_back_carefully(&self) -> bool {
         // Relaxed, both: in the hands of one thread at a time, which the turn orders.
         let peaceful = self.peaceful.load(Ordering::Relaxed) + 1;
-        if peaceful >= PEACE && can_be_plain(self.fences) {
-            // Before the turn is given back by a read-modify-write: who queues after that has seen it.
-            self.contended.store(false, Ordering::Relaxed);
-        }
         self.peaceful.store(peaceful % PEACE, Ordering::Relaxed);
+        if peaceful >= PEACE && can_be_plain(self.fences) {
+            self.contended.store(false, Ordering::Relaxed);
+            // Kept for one look into the queue: somebody may have wiped out that something is in there, and
+            // not yet have looked whether he did. Now he does not find out.
+            return false;
+        }
         self.give_back_unless_queued()
     }
 
