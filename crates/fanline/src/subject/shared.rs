@@ -114,7 +114,11 @@ where
             });
             self.pass_turn(panic);
         } else {
-            self.queue(Emission::Slice(values.to_vec()), ours);
+            // The user's code, which must not keep the turn.
+            match catch_unwind(AssertUnwindSafe(|| values.to_vec())) {
+                Ok(values) => self.queue(Emission::Slice(values), ours),
+                Err(panic) => self.pass_turn_slowly(!ours, Some(panic)),
+            }
         }
     }
 
