@@ -15,7 +15,7 @@ use super::producer::OnPanic;
 use super::source::Live;
 use super::turn::Turn;
 use crate::fence::Fences;
-use crate::sync::{Mutex, lock};
+use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
 /// A subject that can be emitted from by reference. Dropping it disposes of the subject.
 pub(super) struct Shared<T, E, P: Rules> {
@@ -23,6 +23,9 @@ pub(super) struct Shared<T, E, P: Rules> {
     owner: Arc<Owner<T, E, P, Boxed<T, E>>>,
     turn: Turn,
     queue: Mutex<Vec<Emission<T, E>>>,
+    /// Whether something is in the queue; written under its lock. The turn may be free for a moment all the
+    /// same (see [`Turn`]), and nobody may overtake what he has queued himself.
+    has_queued: AtomicBool,
     /// Empty between slices, kept for its memory.
     scratch: Mutex<Vec<T>>,
     /// Looked at when an observer has panicked.
@@ -53,6 +56,7 @@ where
             owner,
             turn: Turn::new(fences),
             queue: Mutex::new(Vec::new()),
+            has_queued: AtomicBool::new(false),
             scratch: Mutex::new(Vec::new()),
             on_panic: Mutex::new(OnPanic::default()),
         }
@@ -87,11 +91,12 @@ where
     pub(super) fn next(&self, value: T) {
         // Read before the turn is taken: what is read after that waits for it.
         let core = &*self.core;
-        if self.turn.take() {
+        let ours = self.turn.take();
+        if ours && self.is_next() {
             let panic = guarded(|| core.next(value));
             self.pass_turn(panic);
         } else {
-            self.queue(Emission::Next(value));
+            self.queue(Emission::Next(value), ours);
         }
     }
 
@@ -99,7 +104,8 @@ where
     where
         T: Clone,
     {
-        if self.turn.take() {
+        let ours = self.turn.take();
+        if ours && self.is_next() {
             let panic = guarded(|| {
                 let mut scratch = std::mem::take(&mut *lock(&self.scratch));
                 let panic = self.core.next_slice(values, &mut scratch);
@@ -108,17 +114,30 @@ where
             });
             self.pass_turn(panic);
         } else {
-            self.queue(Emission::Slice(values.to_vec()));
+            // The user's code, which must not keep the turn.
+            match catch_unwind(AssertUnwindSafe(|| values.to_vec())) {
+                Ok(values) => self.queue(Emission::Slice(values), ours),
+                Err(panic) => self.pass_turn_slowly(!ours, Some(panic)),
+            }
         }
     }
 
     pub(super) fn end(&self, end: End<E>) {
-        if self.turn.take() {
+        let ours = self.turn.take();
+        if ours && self.is_next() {
             let panic = guarded(|| self.core.end(end));
             self.pass_turn(panic);
         } else {
-            self.queue(Emission::End(end));
+            self.queue(Emission::End(end), ours);
         }
+    }
+
+    /// Whether nothing is in the queue that would be overtaken.
+    #[inline(always)]
+    fn is_next(&self) -> bool {
+        // Relaxed: who has queued something, or has heard of it from who has, sees that, or what came
+        // of it.
+        !self.has_queued.load(Ordering::Relaxed)
     }
 
     /// Gives the turn back, after what was queued meanwhile.
@@ -145,7 +164,11 @@ where
         let mut batch = Vec::new();
         loop {
             self.turn.begin_round();
-            std::mem::swap(&mut *lock(&self.queue), &mut batch);
+            {
+                let mut queue = lock(&self.queue);
+                std::mem::swap(&mut *queue, &mut batch);
+                self.has_queued.store(false, Ordering::Relaxed);
+            }
             for emission in batch.drain(..) {
                 let thrown = guarded(|| match emission {
                     Emission::Next(value) => self.core.next(value),
@@ -161,13 +184,17 @@ where
         }
     }
 
-    /// Leaves an emission to whoever has the turn; or takes it, when it is free by then.
+    /// Leaves an emission to whoever has the turn; or takes the turn, unless it is `ours`, and emits all.
     #[cold]
-    fn queue(&self, emission: Emission<T, E>) {
-        lock(&self.queue).push(emission);
-        if self.core.is_calling_here() {
+    fn queue(&self, emission: Emission<T, E>, ours: bool) {
+        {
+            let mut queue = lock(&self.queue);
+            queue.push(emission);
+            self.has_queued.store(true, Ordering::Relaxed);
+        }
+        if !ours && self.core.is_calling_here() {
             self.turn.announce_own();
-        } else if self.turn.announce() {
+        } else if ours || self.turn.announce() {
             let panic = self.drain();
             self.settle(panic);
         }
