@@ -10,7 +10,7 @@ from mqtt import packets
 from mqtt.case import BOTH, case, differs
 from mqtt.cases.sessions import LATE, begin, resume
 from mqtt.device import Device, fresh, kept
-from mqtt.packets import PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL
+from mqtt.packets import PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL, V5
 
 GROUP = "crashes"
 
