@@ -12,21 +12,28 @@ START_SECONDS_MAX = 20
 STOP_SECONDS_MAX = 20
 
 
+PORTS = range(12_000, 31_000)
+# Where the last one was. Each process begins somewhere else, so that two at once rarely meet.
+last_port = random.choice(PORTS)
+
+
 def port_free() -> int:
-    """A port that nobody listens on.
+    """A port that nobody listens on, and that nobody here was given lately: what it is for may listen
+    only after the next one was asked for.
 
     Taken from below the range that the kernel gives to outgoing connections, so that a server which
     is killed and restarted on its port cannot find a client sitting there.
     """
-    for _ in range(200):
-        port = random.randint(12000, 31000)
+    global last_port
+    for _ in PORTS:
+        last_port = last_port + 1 if last_port + 1 in PORTS else PORTS.start
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind(("127.0.0.1", port))
+                probe.bind(("127.0.0.1", last_port))
             except OSError:
                 continue
-            return port
+            return last_port
     raise RuntimeError("no free port")
 
 

@@ -53,6 +53,38 @@ pub(crate) struct JsonArgs {
     pub(crate) json: bool,
 }
 
+/// For commands that print a list.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct ListArgs {
+    /// Names alone
+    #[arg(short, long)]
+    pub(crate) names: bool,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+}
+
+impl ListArgs {
+    /// Names for programs, names one a line, or a table; that there is nothing is said beside the output.
+    pub(crate) fn print<T>(
+        self,
+        found: &[T],
+        name: impl Fn(&T) -> String,
+        nothing: &str,
+        table: impl FnOnce(&[T]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let names = found.iter().map(name);
+        match (self.json.json, self.names) {
+            (true, _) => print_json(&names.collect::<Vec<_>>()),
+            (false, true) => print_lines(names),
+            (false, false) if found.is_empty() => {
+                eprintln!("{nothing}");
+                Ok(())
+            }
+            (false, false) => table(found),
+        }
+    }
+}
+
 /// For commands that remove something.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct ForceArgs {

@@ -238,17 +238,28 @@ impl RouteBuilder {
 pub(crate) struct RouteMemo {
     /// When it is not cached, 0 is where it was worked out, and others are one above siblings' places.
     at: u32,
-    /// Somebody gets each message, and all who do have plain subscriptions on this shard: there is
-    /// nothing to choose, and nothing crosses.
-    is_plain: bool,
+    reach: Reach,
     generation: u64,
 }
 
 impl RouteMemo {
     #[inline]
-    pub(crate) fn is_plain(self) -> bool {
-        self.is_plain
+    pub(crate) fn reach(self) -> Reach {
+        self.reach
     }
+}
+
+/// How far a cached route leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Nobody gets a message.
+    Nowhere,
+    /// Somebody gets each message, and all who do have plain subscriptions on this shard: there is
+    /// nothing to choose, and nothing crosses.
+    Plain,
+    /// That is to be looked up.
+    #[default]
+    Unsaid,
 }
 
 /// The generation of no cached route.
@@ -466,10 +477,14 @@ impl Cache {
 
     fn memo(&self, at: u32) -> RouteMemo {
         let route = &self.routes[at as usize];
-        let is_plain = !route.plain.is_empty() && !route.leads_on();
+        let reach = match route.leads_on() {
+            true => Reach::Unsaid,
+            false if route.plain.is_empty() => Reach::Nowhere,
+            false => Reach::Plain,
+        };
         RouteMemo {
             at,
-            is_plain,
+            reach,
             generation: route.generation,
         }
     }

@@ -16,7 +16,7 @@ pub(crate) use bridges::{
     Bridge, BridgeKind, Exit, Listening, REPLIES, Terms, bridges, has_services, listening,
     replies_of,
 };
-pub(crate) use cache::{Member, Route, RouteMemo};
+pub(crate) use cache::{Member, Reach, Route, RouteMemo};
 pub(crate) use interest::{LEAFS, ShardSet};
 pub use matcher::{MatchMemo, Matched, Matcher};
 pub(crate) use routers::Routers;

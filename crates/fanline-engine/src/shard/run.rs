@@ -12,6 +12,7 @@ use super::verbs::Intake;
 use super::{PRODUCED_BYTES_MAX, Shard};
 use crate::nats::parse::Publish;
 use crate::outbox::SHARED_BYTES_MIN;
+use crate::router::Reach;
 
 /// Messages for the topic of the intake's memo that are not delivered yet.
 #[derive(Default)]
@@ -27,15 +28,34 @@ pub(super) struct Waiting {
 }
 
 impl Shard {
-    /// Puts a message aside when it goes to the same subscribers as the last one. What the engine
-    /// would have to look at more closely is left to the usual way.
-    #[inline]
-    pub(super) fn extend_run(
+    /// Whether nothing is left to be done for a message, because it has the topic of the last one.
+    #[inline(always)]
+    pub(super) fn takes_with_others(
         &mut self,
         intake: &Intake<'_>,
         publish: &Publish<'_>,
         from: usize,
+        is_reserved: bool,
     ) -> bool {
+        let may_run = intake.may_run && !is_reserved;
+        match intake.memo.reach() {
+            // While a run is collected, the memo is that of its topic.
+            Reach::Plain => {
+                let is_taken = may_run && self.extend_run(intake, publish, from);
+                if !is_taken {
+                    self.end_run(intake);
+                }
+                is_taken
+            }
+            Reach::Nowhere => may_run && self.goes_nowhere(intake, publish),
+            Reach::Unsaid => false,
+        }
+    }
+
+    /// Puts a message aside when it goes to the same subscribers as the last one. What the engine
+    /// would have to look at more closely is left to the usual way.
+    #[inline]
+    fn extend_run(&mut self, intake: &Intake<'_>, publish: &Publish<'_>, from: usize) -> bool {
         let is_plain = publish.reply.is_empty()
             && publish.header_bytes == 0
             && !publish.args.is_empty()
@@ -55,6 +75,15 @@ impl Shard {
             self.end_run(intake);
         }
         true
+    }
+
+    /// Whether a message has the topic of the last one, which nobody wants, and there is nobody to be
+    /// told of that either.
+    #[inline]
+    fn goes_nowhere(&self, intake: &Intake<'_>, publish: &Publish<'_>) -> bool {
+        publish.reply.is_empty()
+            && publish.header_bytes == 0
+            && self.routers[intake.account].holds(intake.memo, publish.topic)
     }
 
     /// Delivers what was put aside.

@@ -366,6 +366,31 @@ fn nobody_answers_at_the_requesters_own_subscription_only() {
 }
 
 #[test]
+fn a_topic_that_nobody_wanted_is_found_by_whoever_comes() {
+    const NOBODY: &str = "PUB a 1\r\n1\r\nPUB a 1\r\n2\r\nPUB a 1\r\n3\r\n";
+    for shard in 0..2 {
+        let mut world = World::new(2);
+        let (publisher, late) = (world.client(0), world.client(shard));
+        world.say(publisher, NOBODY);
+        world.say(late, "SUB a 1\r\n");
+        world.say(publisher, "PUB a 1\r\n4\r\nPUB a 1\r\n5\r\n");
+        let found = world.read(late);
+        assert_eq!(
+            found, "MSG a 1 1\r\n4\r\nMSG a 1 1\r\n5\r\n",
+            "on shard {shard}"
+        );
+        world.say(late, "UNSUB 1\r\n");
+        world.say(publisher, NOBODY);
+        assert_eq!(world.read(late), "", "on shard {shard}");
+    }
+    // In the same input, and for a request.
+    let input = format!("{NOBODY}SUB r 9\r\nPUB a r 1\r\n4\r\nSUB a 1\r\nPUB a 1\r\n5\r\n");
+    let status = "NATS/1.0 503\r\nNats-Subject: a\r\n\r\n";
+    let told = format!("HMSG r 9 {0} {0}\r\n{status}\r\n", status.len());
+    check(&input, &format!("{told}MSG a 1 1\r\n5\r\n"));
+}
+
+#[test]
 fn headers_are_taken_off_for_those_who_do_not_know_them() {
     for size in [2, SHARED] {
         let mut world = World::new(1);

@@ -323,12 +323,8 @@ impl Shard {
             self.trace_publish(id, publish, &chunk[from..]);
         }
         let is_reserved = is_reserved(publish);
-        // While a run is collected, the memo is that of its topic.
-        if intake.memo.is_plain() {
-            if intake.may_run && !is_reserved && self.extend_run(intake, publish, from) {
-                return;
-            }
-            self.end_run(intake);
+        if self.takes_with_others(intake, publish, from, is_reserved) {
+            return;
         }
         // What the memo holds was permitted when it came for the first time.
         let mut is_reply = false;
@@ -541,7 +537,7 @@ pub(super) struct Intake<'a> {
     /// Verbose and pedantic clients are told about their publishes.
     is_answered: bool,
     /// Nothing has to be said or traced for each single publish.
-    may_run: bool,
+    pub(super) may_run: bool,
     /// Topics of this account may have other names.
     pub(super) is_mapped: bool,
     msgs: u64,

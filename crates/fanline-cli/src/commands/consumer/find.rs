@@ -7,7 +7,7 @@ use fanline_server::client::jetstream::ConsumerInfo;
 
 use super::report;
 use crate::failure::Failure;
-use crate::jetstream::{JetStreamArgs, JsonArgs, print_json, print_lines};
+use crate::jetstream::{JetStreamArgs, ListArgs};
 use crate::{show, values};
 
 /// Find consumers of a stream that all of the flags describe.
@@ -49,11 +49,8 @@ pub(crate) struct FindArgs {
     /// Those that none of the flags describes
     #[arg(long)]
     invert: bool,
-    /// Names alone
-    #[arg(short, long)]
-    names: bool,
     #[command(flatten)]
-    json: JsonArgs,
+    list: ListArgs,
     #[command(flatten)]
     jetstream: JetStreamArgs,
 }
@@ -63,16 +60,9 @@ impl FindArgs {
         let jetstream = self.jetstream.connect().await?;
         let mut found = jetstream.consumers(&self.stream).await?;
         found.retain(|info| self.described(info).all(|is_so| is_so != self.invert));
-        let names = || found.iter().map(|info| info.name.clone());
-        match (self.json.json, self.names) {
-            (true, _) => print_json(&names().collect::<Vec<_>>()),
-            (false, true) => print_lines(names()),
-            (false, false) if found.is_empty() => {
-                eprintln!("There is no such consumer");
-                Ok(())
-            }
-            (false, false) => report::print(&found),
-        }
+        let name = |info: &ConsumerInfo| info.name.clone();
+        let nothing = "There is no such consumer";
+        self.list.print(&found, name, nothing, report::print)
     }
 
     /// Whether each of the flags that were given describes a consumer.

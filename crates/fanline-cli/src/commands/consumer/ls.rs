@@ -1,21 +1,19 @@
 //! `fanline consumer ls`: which consumers a stream has.
 
 use clap::Args;
+use fanline_server::client::jetstream::ConsumerInfo;
 
 use super::report;
 use crate::failure::Failure;
-use crate::jetstream::{JetStreamArgs, JsonArgs, print_json, print_lines};
+use crate::jetstream::{JetStreamArgs, ListArgs};
 
 /// List the consumers of a stream.
 #[derive(Args, Debug)]
 pub(crate) struct LsArgs {
     /// The stream
     stream: String,
-    /// Names alone
-    #[arg(short, long)]
-    names: bool,
     #[command(flatten)]
-    json: JsonArgs,
+    list: ListArgs,
     #[command(flatten)]
     jetstream: JetStreamArgs,
 }
@@ -24,15 +22,8 @@ impl LsArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let jetstream = self.jetstream.connect().await?;
         let consumers = jetstream.consumers(&self.stream).await?;
-        let names = || consumers.iter().map(|info| info.name.clone());
-        match (self.json.json, self.names) {
-            (true, _) => print_json(&names().collect::<Vec<_>>()),
-            (false, true) => print_lines(names()),
-            (false, false) if consumers.is_empty() => {
-                eprintln!("Stream {} has no consumers", self.stream);
-                Ok(())
-            }
-            (false, false) => report::print(&consumers),
-        }
+        let nothing = format!("Stream {} has no consumers", self.stream);
+        let name = |info: &ConsumerInfo| info.name.clone();
+        self.list.print(&consumers, name, &nothing, report::print)
     }
 }

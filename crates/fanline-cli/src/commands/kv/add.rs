@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use fanline_server::client::jetstream::{
-    BucketConfig, Placement, Republish, Storage, StreamSource,
-};
+use fanline_server::client::jetstream::{BucketConfig, Republish, StreamSource};
 
 use super::details;
+use crate::commands::bucket::BucketArgs;
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 use crate::values;
@@ -34,32 +33,6 @@ pub(crate) struct AddArgs {
     /// Most bytes of a value
     #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
     max_value_size: Option<usize>,
-    /// Most bytes of all
-    #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
-    max_bucket_size: Option<usize>,
-    /// What it is for
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
-    description: String,
-    /// Where it is kept: file or memory
-    #[arg(long, default_value = "file", value_parser = values::word::<Storage>)]
-    storage: Storage,
-    /// Whether it is compressed
-    #[arg(long, alias = "compression")]
-    compress: bool,
-    /// Servers that keep it
-    #[arg(long, value_name = "N", default_value = "1")]
-    replicas: u8,
-    /// Cluster to keep it in
-    #[arg(long, value_name = "NAME")]
-    cluster: Option<String>,
-    /// Label that its servers must have; may be repeated
-    #[arg(long, alias = "tag", value_name = "LABEL")]
-    tags: Vec<String>,
     /// Publish values once more, of subjects that match this...
     #[arg(long, value_name = "SUBJECT", requires = "republish_destination")]
     republish_source: Option<String>,
@@ -75,9 +48,8 @@ pub(crate) struct AddArgs {
     /// Take values of this bucket in; may be repeated
     #[arg(long, value_name = "BUCKET", conflicts_with = "mirror")]
     source: Vec<String>,
-    /// Free label; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = values::label)]
-    metadata: Vec<(String, String)>,
+    #[command(flatten)]
+    shared: BucketArgs,
     #[command(flatten)]
     json: JsonArgs,
     #[command(flatten)]
@@ -102,10 +74,10 @@ impl AddArgs {
             name: name.clone(),
             ..Default::default()
         };
-        let is_placed = self.cluster.is_some() || !self.tags.is_empty();
+        let shared = &self.shared;
         Ok(BucketConfig {
             bucket: self.bucket.clone(),
-            description: self.description.clone(),
+            description: shared.description.clone(),
             history: self.history,
             ttl: self.ttl,
             value_bytes_max: self
@@ -113,24 +85,20 @@ impl AddArgs {
                 .map(u32::try_from)
                 .transpose()
                 .map_err(too_large)?,
-            bytes_max: self.max_bucket_size.map(|bytes| bytes as u64),
-            storage: self.storage,
-            replicas: self.replicas,
-            compression: self.compress,
+            bytes_max: shared.bytes_max(),
+            storage: shared.storage,
+            replicas: shared.replicas,
+            compression: shared.compress,
             limit_marker_ttl: self.marker_ttl,
             republish: self.republish_destination.clone().map(|dest| Republish {
                 src: self.republish_source.clone().unwrap_or_default(),
                 dest,
                 headers_only: self.republish_headers,
             }),
-            placement: is_placed.then(|| Placement {
-                cluster: self.cluster.clone().unwrap_or_default(),
-                tags: self.tags.clone(),
-                ..Default::default()
-            }),
+            placement: shared.placement(),
             mirror: self.mirror.as_ref().map(origin),
             sources: self.source.iter().map(origin).collect(),
-            metadata: self.metadata.iter().cloned().collect(),
+            metadata: shared.metadata.iter().cloned().collect(),
         })
     }
 }

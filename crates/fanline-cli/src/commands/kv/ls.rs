@@ -6,7 +6,7 @@ use fanline_server::client::jetstream::{JetStream, StreamInfo};
 use super::details::bucket_of;
 use super::table;
 use crate::failure::Failure;
-use crate::jetstream::{JetStreamArgs, JsonArgs, print_json, print_lines};
+use crate::jetstream::{JetStreamArgs, ListArgs, print_json, print_lines};
 use crate::show;
 use crate::table::Table;
 
@@ -23,14 +23,11 @@ pub(crate) struct LsArgs {
     /// Keys that match
     #[arg(default_value = ">", hide_default_value = true)]
     filter: String,
-    /// Names of buckets alone
-    #[arg(short, long)]
-    names: bool,
     /// Keys with what is known of them
     #[arg(short, long, alias = "display-value")]
     verbose: bool,
     #[command(flatten)]
-    json: JsonArgs,
+    list: ListArgs,
     #[command(flatten)]
     jetstream: JetStreamArgs,
 }
@@ -48,7 +45,7 @@ impl LsArgs {
         let bucket = jetstream.bucket(bucket).await?;
         let mut entries = bucket.entries(&self.filter, !self.verbose).await?;
         entries.sort_by(|a, b| a.key.cmp(&b.key));
-        match (self.json.json, self.verbose) {
+        match (self.list.json.json, self.verbose) {
             (true, true) => print_json(&entries.iter().map(table::to_json).collect::<Vec<_>>()),
             (true, false) => print_json(&entries.iter().map(|e| &e.key).collect::<Vec<_>>()),
             (false, true) => table::print(&entries, true),
@@ -59,16 +56,9 @@ impl LsArgs {
     async fn list_buckets(&self, jetstream: &JetStream) -> Result<(), Failure> {
         let mut buckets = jetstream.buckets().await?;
         buckets.sort_by(|a, b| a.config.name.cmp(&b.config.name));
-        let names = || buckets.iter().map(|info| bucket_of(info).to_owned());
-        match (self.json.json, self.names) {
-            (true, _) => print_json(&names().collect::<Vec<_>>()),
-            (false, true) => print_lines(names()),
-            (false, false) if buckets.is_empty() => {
-                eprintln!("There are no buckets");
-                Ok(())
-            }
-            (false, false) => print_buckets(&buckets),
-        }
+        let name = |info: &StreamInfo| bucket_of(info).to_owned();
+        let nothing = "There are no buckets";
+        self.list.print(&buckets, name, nothing, print_buckets)
     }
 }
 

@@ -5,7 +5,7 @@ use fanline_server::client::jetstream::{JetStream, StreamInfo};
 
 use super::details::{bucket_of, print_objects};
 use crate::failure::Failure;
-use crate::jetstream::{JetStreamArgs, JsonArgs, print_json, print_lines};
+use crate::jetstream::{JetStreamArgs, ListArgs, print_json, print_lines};
 use crate::show;
 use crate::table::Table;
 
@@ -14,11 +14,8 @@ use crate::table::Table;
 pub(crate) struct LsArgs {
     /// The store
     bucket: Option<String>,
-    /// Names alone
-    #[arg(short, long)]
-    names: bool,
     #[command(flatten)]
-    json: JsonArgs,
+    list: ListArgs,
     #[command(flatten)]
     jetstream: JetStreamArgs,
 }
@@ -35,7 +32,7 @@ impl LsArgs {
     async fn list_objects(&self, jetstream: &JetStream, bucket: &str) -> Result<(), Failure> {
         let mut objects = jetstream.object_store(bucket).await?.list().await?;
         objects.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
-        match (self.json.json, self.names) {
+        match (self.list.json.json, self.list.names) {
             (true, _) => print_json(&objects),
             (false, true) => print_lines(objects.into_iter().map(|info| info.meta.name)),
             (false, false) if objects.is_empty() => {
@@ -49,16 +46,9 @@ impl LsArgs {
     async fn list_stores(&self, jetstream: &JetStream) -> Result<(), Failure> {
         let mut stores = jetstream.object_stores().await?;
         stores.sort_by(|a, b| a.config.name.cmp(&b.config.name));
-        let names = || stores.iter().map(|info| bucket_of(info).to_owned());
-        match (self.json.json, self.names) {
-            (true, _) => print_json(&names().collect::<Vec<_>>()),
-            (false, true) => print_lines(names()),
-            (false, false) if stores.is_empty() => {
-                eprintln!("There are no object stores");
-                Ok(())
-            }
-            (false, false) => print_stores(&stores),
-        }
+        let name = |info: &StreamInfo| bucket_of(info).to_owned();
+        let nothing = "There are no object stores";
+        self.list.print(&stores, name, nothing, print_stores)
     }
 }
 

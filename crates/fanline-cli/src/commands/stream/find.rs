@@ -7,7 +7,7 @@ use fanline_server::client::jetstream::{JetStream, StreamInfo};
 
 use super::ls;
 use crate::failure::Failure;
-use crate::jetstream::{JetStreamArgs, JsonArgs, print_json, print_lines};
+use crate::jetstream::{JetStreamArgs, ListArgs};
 use crate::{show, values};
 
 /// Find streams that all of the flags describe.
@@ -53,11 +53,8 @@ pub(crate) struct FindArgs {
     /// Those that none of the flags describes
     #[arg(long)]
     invert: bool,
-    /// Names alone
-    #[arg(short, long)]
-    names: bool,
     #[command(flatten)]
-    json: JsonArgs,
+    list: ListArgs,
     #[command(flatten)]
     jetstream: JetStreamArgs,
 }
@@ -75,16 +72,9 @@ impl FindArgs {
                 found.push(info);
             }
         }
-        let names = || found.iter().map(|info| info.config.name.clone());
-        match (self.json.json, self.names) {
-            (true, _) => print_json(&names().collect::<Vec<_>>()),
-            (false, true) => print_lines(names()),
-            (false, false) if found.is_empty() => {
-                eprintln!("There is no such stream");
-                Ok(())
-            }
-            (false, false) => ls::print(&found),
-        }
+        let name = |info: &StreamInfo| info.config.name.clone();
+        let nothing = "There is no such stream";
+        self.list.print(&found, name, nothing, ls::print)
     }
 
     /// Whether each of the flags that were given, but for idleness, describes a stream.
