@@ -422,7 +422,7 @@ async fn an_account_has_only_what_it_may_have() {
         let mut fourth = two.subscribe("y").await.expect("sent");
         two.publish("y", "x").await.expect("published");
         two.flush().await.expect("flushed");
-        let nothing = timeout(std::time::Duration::from_millis(50), fourth.next()).await;
+        let nothing = timeout(Duration::from_millis(50), fourth.next()).await;
         assert!(!matches!(nothing, Ok(Some(_))), "it was refused");
         drop(held);
         one.drain().await.expect("drained");
