@@ -13,6 +13,12 @@ const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 /// 2.5.29.17, subjectAltName.
 const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
+/// 2.5.29.37, extKeyUsage.
+const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
+/// 1.3.6.1.5.5.7.3.2, id-kp-clientAuth.
+const CLIENT_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
+/// 2.5.29.37.0, anyExtendedKeyUsage.
+const ANY_PURPOSE: &[u8] = &[0x55, 0x1d, 0x25, 0x00];
 
 /// The names and the key of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,6 +64,54 @@ pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
         rest = after;
     }
     Some(names)
+}
+
+/// Whether what a certificate says of its use, if it says anything, has room for a client: its extended key
+/// usage names clients or everything. `false` when it cannot be read.
+pub fn may_be_a_client(der: &[u8]) -> bool {
+    match extended_key_usage(der) {
+        Some(None) => true,
+        Some(Some(purposes)) => names_clients(purposes).unwrap_or(false),
+        None => false,
+    }
+}
+
+/// The purposes that a certificate names; `Some(None)` when it names none.
+#[expect(clippy::option_option, reason = "no certificate, none named, some")]
+fn extended_key_usage(der: &[u8]) -> Option<Option<&[u8]>> {
+    let (certificate, _) = take(der, SEQUENCE)?;
+    let (mut rest, _) = take(certificate, SEQUENCE)?;
+    while !rest.is_empty() {
+        let (tag, content, after) = element(rest)?;
+        rest = after;
+        if tag != EXTENSIONS {
+            continue;
+        }
+        let (mut extensions, _) = take(content, SEQUENCE)?;
+        while !extensions.is_empty() {
+            let (extension, after) = take(extensions, SEQUENCE)?;
+            extensions = after;
+            let (id, value) = take(extension, OBJECT_ID)?;
+            if id == EXTENDED_KEY_USAGE {
+                let value = take(value, BOOLEAN).map_or(value, |(_, after)| after);
+                let (octets, _) = take(value, OCTETS)?;
+                let (purposes, _) = take(octets, SEQUENCE)?;
+                return Some(Some(purposes));
+            }
+        }
+    }
+    Some(None)
+}
+
+fn names_clients(mut purposes: &[u8]) -> Option<bool> {
+    while !purposes.is_empty() {
+        let (purpose, after) = take(purposes, OBJECT_ID)?;
+        if [CLIENT_AUTH, ANY_PURPOSE].contains(&purpose) {
+            return Some(true);
+        }
+        purposes = after;
+    }
+    Some(false)
 }
 
 /// How many bytes of the whole follow the start of this part of it.

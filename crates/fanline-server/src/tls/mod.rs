@@ -1,6 +1,7 @@
 //! TLS as it is set up: certificates, authorities, and what is asked of clients.
 
 mod certificates;
+mod clients;
 mod names;
 
 use std::io;
@@ -21,6 +22,7 @@ use rustls::{
 use crate::options::{ClientCertificates, TlsOptions, TlsVersion};
 use crate::sync::Mutex;
 use certificates::Certificates;
+use clients::ClientVerifier;
 
 pub(crate) use certificates::read_chain_and_key;
 
@@ -167,7 +169,13 @@ fn server_config(options: &TlsOptions) -> Result<ServerConfig, TlsError> {
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
                 .build()
                 .map_err(|error| TlsError::Option(format!("client certificates: {error}")))?;
-            builder.with_client_cert_verifier(verifier)
+            // Those of the system are nobody's clients.
+            let own = options
+                .ca_file
+                .as_deref()
+                .map(certificates::read_certificates);
+            let own = own.transpose()?.unwrap_or_default();
+            builder.with_client_cert_verifier(Arc::new(ClientVerifier::new(verifier, own)))
         }
     };
     let mut config = builder.with_cert_resolver(Arc::new(certificates));

@@ -4,7 +4,9 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use fanline_server::client::{Client, ConnectOptions};
-use fanline_server::{ClientCertificates, Options, TlsHandshake, TlsOptions, TlsVersion};
+use fanline_server::{
+    Certificate, ClientCertificates, Options, TlsHandshake, TlsOptions, TlsVersion,
+};
 
 use crate::raw::{PATIENCE, TestServer, block_on, options};
 use crate::transports::{Authority, Talker, TlsClient, connect};
@@ -151,6 +153,62 @@ fn certificates_of_clients_are_looked_at() {
         let info = client.first_line();
         assert_eq!(info.contains("\"tls_verify\":true"), expected, "{info:?}");
     }
+}
+
+/// `openssl req -x509` makes certificates of authorities, and people give them to clients. nats-server
+/// takes one that its file of authorities names; so does this one, and nothing beside that.
+#[test]
+fn an_authority_that_is_listed_may_be_a_client() {
+    use rcgen::ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
+    let authority = Authority::new();
+    let plain = authority.own("plain", |_| {});
+    let for_clients = authority.own("clients", |p| p.extended_key_usages = vec![ClientAuth]);
+    let for_servers = authority.own("servers", |p| p.extended_key_usages = vec![ServerAuth]);
+    let expired = authority.own("expired", |p| {
+        p.not_after = rcgen::date_time_ymd(2001, 1, 1)
+    });
+    let early = authority.own("early", |p| p.not_before = rcgen::date_time_ymd(2999, 1, 1));
+    let all = authority.folder.path("all.pem");
+    let files = [&plain, &for_clients, &for_servers, &expired, &early];
+    let texts = files.map(|files| std::fs::read_to_string(&files.cert_file).expect("a file"));
+    let ca = std::fs::read_to_string(authority.ca()).expect("a file");
+    std::fs::write(&all, texts.concat() + &ca).expect("a file");
+    // The same name, and another key.
+    let twin = authority.own("twin", |params| {
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, "plain");
+    });
+    let (ada, _) = authority.user("ada");
+    let server = server(TlsOptions {
+        ca_file: Some(all),
+        client_certificates: ClientCertificates::Required,
+        handshake: TlsHandshake::First,
+        ..authority.tls()
+    });
+    let ca = authority.ca();
+    let check = |what: &str, certificate: &Certificate, expected: bool| {
+        for version in rustls::ALL_VERSIONS {
+            let mut client = TlsClient::new(&ca);
+            client.certificate = Some(certificate);
+            client.versions = vec![version];
+            let mut client = Talker::new(client.over(connect(server.address())));
+            let info = client.first_line();
+            assert_eq!(
+                info.contains("\"tls_verify\":true"),
+                expected,
+                "{what} {info:?}"
+            );
+        }
+    };
+    check("of no said use", &plain, true);
+    check("for clients", &for_clients, true);
+    check("of an authority", &ada, true);
+    check("for servers", &for_servers, false);
+    check("expired", &expired, false);
+    check("not yet", &early, false);
+    check("another of that name", &twin, false);
+    check("not listed", &authority.own("stranger", |_| {}), false);
 }
 
 impl<S: std::io::Read + std::io::Write> Talker<S> {

@@ -82,6 +82,27 @@ impl Authority {
         self.sign(name, params)
     }
 
+    /// One for a user that is an authority by itself, as `openssl req -x509` makes them.
+    pub(crate) fn own(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Certificate {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        change(&mut params);
+        let certificate = params.self_signed(&key).expect("a certificate");
+        let files = Certificate {
+            cert_file: self.folder.path(&format!("{name}.pem")),
+            key_file: self.folder.path(&format!("{name}.key")),
+        };
+        std::fs::write(&files.cert_file, certificate.pem()).expect("a file");
+        std::fs::write(&files.key_file, key.serialize_pem()).expect("a file");
+        files
+    }
+
     fn sign(&self, name: &str, params: CertificateParams) -> (Certificate, [u8; 32]) {
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("signed");

@@ -1,0 +1,99 @@
+//! Whether a client's certificate is taken.
+//!
+//! rustls has it that whoever is an authority is nobody's client, by RFC 5280. But what `openssl req -x509`
+//! makes is both, and nats-server takes it where the file of authorities names it. So is it here: one that
+//! is itself in that file, byte for byte, needs nobody else's word. Everything else is as rustls has it:
+//! its validity is looked at before that, its use here, and its signature as ever.
+
+use std::sync::Arc;
+
+use fanline_engine::certificate::may_be_a_client;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+
+/// rustls's own verifier, and the authorities that may come as clients.
+#[derive(Debug)]
+pub(super) struct ClientVerifier {
+    usual: Arc<dyn ClientCertVerifier>,
+    authorities: Vec<CertificateDer<'static>>,
+}
+
+impl ClientVerifier {
+    pub(super) fn new(
+        usual: Arc<dyn ClientCertVerifier>,
+        authorities: Vec<CertificateDer<'static>>,
+    ) -> Self {
+        ClientVerifier { usual, authorities }
+    }
+
+    fn is_known_authority(&self, certificate: &CertificateDer<'_>) -> bool {
+        let is_it = |known: &CertificateDer<'_>| known.as_ref() == certificate.as_ref();
+        self.authorities.iter().any(is_it) && may_be_a_client(certificate)
+    }
+}
+
+/// Whether that it is an authority is all that stands against a certificate. What comes before that, its
+/// validity, is in order then.
+fn is_for_being_an_authority(error: &Error) -> bool {
+    let Error::InvalidCertificate(CertificateError::Other(other)) = error else {
+        return false;
+    };
+    other.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
+}
+
+impl ClientCertVerifier for ClientVerifier {
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        match self
+            .usual
+            .verify_client_cert(end_entity, intermediates, now)
+        {
+            Err(error)
+                if is_for_being_an_authority(&error) && self.is_known_authority(end_entity) =>
+            {
+                Ok(ClientCertVerified::assertion())
+            }
+            decided => decided,
+        }
+    }
+
+    fn offer_client_auth(&self) -> bool {
+        self.usual.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.usual.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.usual.root_hint_subjects()
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
+}
