@@ -27,6 +27,7 @@ mod tests;
 mod timers;
 mod tracing;
 mod verbs;
+mod verdicts;
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -9,6 +9,7 @@ use super::mqtt::is_own_of_mqtt;
 use super::replies::Replies;
 use super::session::{Peer, SessionId};
 use super::verbs::text;
+use super::verdicts::Verdicts;
 use crate::access::{AllowResponses, Grant, Rights};
 use crate::nats::error::ClientError;
 use crate::router::SubId;
@@ -20,6 +21,8 @@ pub(super) struct Restriction {
     within: Option<Arc<Rights>>,
     /// Where it may answer.
     replies: Replies,
+    /// Topics that are known to be allowed.
+    verdicts: Verdicts,
 }
 
 /// Whether, and why, a topic may be published to.
@@ -46,12 +49,21 @@ impl Restriction {
             rights,
             within,
             replies: Replies::default(),
+            verdicts: Verdicts::default(),
         }))
     }
 
     /// Whether a topic may be published to, answers aside.
     pub(super) fn may_publish(&self, topic: &[u8]) -> bool {
         self.rights.may_publish(topic) && self.within.as_ref().is_none_or(|w| w.may_publish(topic))
+    }
+
+    /// The same for a client that publishes to it time and again.
+    fn may_publish_again(&mut self, topic: &[u8]) -> bool {
+        let (rights, within) = (&self.rights, &self.within);
+        self.verdicts.allow(topic, || {
+            rights.may_publish(topic) && within.as_ref().is_none_or(|w| w.may_publish(topic))
+        })
     }
 
     fn may_subscribe(&self, filter: &[u8], queue: &[u8]) -> bool {
@@ -89,7 +101,7 @@ impl Shard {
         let Some(restriction) = &mut session.restriction else {
             return Permit::Granted;
         };
-        if restriction.may_publish(topic) {
+        if restriction.may_publish_again(topic) {
             return Permit::Granted;
         }
         if let Some(rule) = restriction.responses()
