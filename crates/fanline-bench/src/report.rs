@@ -118,6 +118,12 @@ pub(crate) const fn at_most(metric: Metric, ratio: f64) -> Target {
     Target { metric, of, bound }
 }
 
+/// At least this, whatever nats-server gives.
+pub(crate) const fn alone_at_least(metric: Metric, value: f64) -> Target {
+    let (of, bound) = (Of::Fanline, Bound::AtLeast(value));
+    Target { metric, of, bound }
+}
+
 /// At most this, whatever nats-server takes.
 pub(crate) const fn alone_at_most(metric: Metric, value: f64) -> Target {
     let (of, bound) = (Of::Fanline, Bound::AtMost(value));

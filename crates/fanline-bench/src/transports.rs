@@ -1,7 +1,8 @@
-//! `fanline-bench transports`: what TLS and WebSocket cost, Fanline against nats-server.
+//! `fanline-bench transports`: what TLS, WebSocket and permissions cost, Fanline against nats-server.
 
 mod carrier;
 mod measure;
+mod permissions;
 mod rows;
 
 use anyhow::Result;
@@ -39,6 +40,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         "Certificates are ECDSA P-256; TLS 1.3 with AES-128-GCM on both; no WebSocket compression.",
     );
     run.remark("A handshake ends with the PONG to the client's first PING; nothing is resumed.");
+    run.remark(
+        "Permissions: two users of one server take turns, one who may do everything and one who may publish \
+         to the 50 subjects of a list; plain TCP.",
+    );
     for row in rows {
         run.measure(row.case(), |program, duration| {
             measure::measure(&site, program, row.work, duration)

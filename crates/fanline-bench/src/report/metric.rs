@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Metric {
     /// Messages (fan-out: deliveries) or requests per second.
     Rate,
+    /// That rate with permissions, divided by the one without.
+    AgainstOpen,
     /// Median time from request to reply, in nanoseconds.
     P50,
     /// 99th percentile of the same.
@@ -40,8 +42,9 @@ pub(crate) enum Metric {
 
 impl Metric {
     /// All, in the order of the reports.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Rate,
+        Self::AgainstOpen,
         Self::P50,
         Self::P99,
         Self::P999,
@@ -60,6 +63,7 @@ impl Metric {
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Rate => "rate",
+            Self::AgainstOpen => "against open",
             Self::ServerCpu => "server CPU",
             Self::GeneratorCpu => "generator CPU",
             Self::PeakMemory => "peak memory",
@@ -79,6 +83,7 @@ impl Metric {
     pub(crate) fn format(self, value: f64) -> String {
         match self {
             Self::Rate => si(value),
+            Self::AgainstOpen => format!("{}×", three_digits(value)),
             Self::ServerCpu | Self::GeneratorCpu => format!("{} ns", three_digits(value)),
             Self::P50 | Self::P99 | Self::P999 => format!("{} µs", three_digits(value / 1e3)),
             Self::PeakMemory | Self::IdleMemory => {

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use rustls::ClientConfig;
 
 use super::carrier::{Carrier, Kind, client_config};
+use super::permissions;
 use super::rows::Work;
 use crate::comparison::cost::Cost;
 use crate::generator::frames;
@@ -83,17 +84,13 @@ pub(crate) fn measure(
     work: Work,
     duration: Duration,
 ) -> Result<Sample> {
-    let kind = match work {
-        Work::Throughput { kind, .. } => kind,
-        Work::Handshakes => Kind::Tls,
-    };
-    let (server, address) = site.start(program, kind)?;
-    let mut sample = match work {
+    match work {
         Work::Throughput {
             kind,
             subscribers,
             payload_bytes,
         } => {
+            let (server, address) = site.start(program, kind)?;
             let open = || Carrier::open(kind, address, &site.client);
             let mut party = Party::open(open, subscribers, payload_bytes)?;
             let chunks = party.calibrate(duration)?;
@@ -102,21 +99,17 @@ pub(crate) fn measure(
             let messages = chunks * party.messages_per_chunk * subscribers.max(1) as u64;
             let mut sample = cost.end(&server, messages)?;
             sample.set_rate(messages, elapsed);
-            sample
+            sample.set(Metric::PeakMemory, server.memory()?.peak as f64);
+            Ok(sample)
         }
-        Work::Handshakes => handshakes(site, &server, address, duration)?,
-    };
-    sample.set(Metric::PeakMemory, server.memory()?.peak as f64);
-    Ok(sample)
+        Work::Handshakes => handshakes(site, program, duration),
+        Work::Permissions(bound) => permissions::measure(&site.folder, program, bound, duration),
+    }
 }
 
-fn handshakes(
-    site: &Site,
-    server: &Server,
-    address: SocketAddr,
-    duration: Duration,
-) -> Result<Sample> {
-    let cost = Cost::start(server)?;
+fn handshakes(site: &Site, program: &Program, duration: Duration) -> Result<Sample> {
+    let (server, address) = site.start(program, Kind::Tls)?;
+    let cost = Cost::start(&server)?;
     let start = Instant::now();
     let mut count = 0;
     while start.elapsed() < duration {
@@ -124,8 +117,9 @@ fn handshakes(
         count += 1;
     }
     let elapsed = start.elapsed();
-    let mut sample = cost.end(server, count)?;
+    let mut sample = cost.end(&server, count)?;
     sample.set_rate(count, elapsed);
+    sample.set(Metric::PeakMemory, server.memory()?.peak as f64);
     Ok(sample)
 }
 

@@ -1,8 +1,9 @@
 //! What is measured, and what Fanline should reach there.
 
 use super::carrier::Kind;
+use super::permissions::Bound;
 use crate::report::metric::Metric;
-use crate::report::{Case, Target, at_least};
+use crate::report::{Case, Target, alone_at_least, at_least};
 
 /// One kind of load.
 pub(crate) struct Row {
@@ -23,6 +24,8 @@ pub(crate) enum Work {
     },
     /// Connect over TLS, PING, leave, and again.
     Handshakes,
+    /// Publish with permissions, beside one who has none.
+    Permissions(Bound),
 }
 
 impl Row {
@@ -31,7 +34,7 @@ impl Row {
         let rate = match self.work {
             Work::Handshakes => "handshakes/s",
             Work::Throughput { subscribers, .. } if subscribers > 1 => "deliveries/s",
-            Work::Throughput { .. } => "messages/s",
+            Work::Throughput { .. } | Work::Permissions(_) => "messages/s",
         };
         Case {
             name: self.name,
@@ -50,6 +53,9 @@ const fn one_to(kind: Kind, subscribers: usize) -> Work {
         payload_bytes: 128,
     }
 }
+
+/// At most a tenth slower than who may do everything.
+const NEARLY_OPEN: &[Target] = &[alone_at_least(Metric::AgainstOpen, 0.9)];
 
 /// Every row, in the order of the reports.
 pub(crate) const ROWS: &[Row] = &[
@@ -94,5 +100,32 @@ pub(crate) const ROWS: &[Row] = &[
         title: "TLS handshakes, one after the other",
         work: Work::Handshakes,
         targets: &[at_least(Metric::Rate, 1.0)],
+    },
+    Row {
+        name: "allowed-1",
+        title: "publish to 1 of 50 allowed subjects",
+        work: Work::Permissions(Bound {
+            subjects: 1,
+            imports: false,
+        }),
+        targets: NEARLY_OPEN,
+    },
+    Row {
+        name: "allowed-50",
+        title: "publish to 50 allowed subjects in turn",
+        work: Work::Permissions(Bound {
+            subjects: 50,
+            imports: false,
+        }),
+        targets: NEARLY_OPEN,
+    },
+    Row {
+        name: "allowed-imports",
+        title: "the same in an account with imports",
+        work: Work::Permissions(Bound {
+            subjects: 50,
+            imports: true,
+        }),
+        targets: NEARLY_OPEN,
     },
 ];

@@ -1,0 +1,166 @@
+//! What permissions cost who publishes: two users of one server take turns, one who may do everything and
+//! one who may publish to the subjects of a list, so that what drifts on the machine meets both alike.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use crate::comparison::cost::Cost;
+use crate::generator::connection::STALL_LIMIT;
+use crate::generator::frames;
+use crate::report::metric::{Metric, Sample};
+use crate::servers::{Program, System, process::Server};
+
+/// Subjects that are allowed.
+const ALLOWED: usize = 50;
+const PAYLOAD_BYTES: usize = 128;
+/// Turns of each user, in the time of one measurement.
+const TURNS: u32 = 10;
+
+/// What the user with permissions has beside them.
+#[derive(Clone, Copy)]
+pub(crate) struct Bound {
+    /// How many of the allowed subjects are published to, in turn.
+    pub(crate) subjects: usize,
+    /// Whether the account imports from another one.
+    pub(crate) imports: bool,
+}
+
+/// Starts `program`, has both users publish for about `duration`, and ends it.
+pub(crate) fn measure(
+    folder: &Path,
+    program: &Program,
+    bound: Bound,
+    duration: Duration,
+) -> Result<Sample> {
+    let config = folder.join("permissions.conf");
+    std::fs::write(&config, text(bound.imports))?;
+    let mut options = vec!["-c".to_owned(), config.display().to_string()];
+    if program.system == System::Fanline {
+        // As the other one is by default.
+        options.push("--no-jetstream".into());
+    }
+    let server = Server::start(&program.with(options))?;
+    let chunk = Chunk::new(bound.subjects);
+    let mut open = Publisher::connect(server.address(), "open")?;
+    let mut restricted = Publisher::connect(server.address(), "bound")?;
+    let turn = duration / (2 * TURNS);
+    // How much a turn is, and what is worked out once is worked out.
+    let chunks = open.calibrate(&chunk, turn)?;
+    restricted.burst(&chunk, chunks)?;
+    let cost = Cost::start(&server)?;
+    let (mut open_time, mut bound_time) = (Duration::ZERO, Duration::ZERO);
+    for _ in 0..TURNS {
+        open_time += open.burst(&chunk, chunks)?;
+        bound_time += restricted.burst(&chunk, chunks)?;
+    }
+    let messages = chunks * chunk.messages * u64::from(TURNS);
+    let mut sample = cost.end(&server, 2 * messages)?;
+    sample.set_rate(messages, bound_time);
+    sample.set(
+        Metric::AgainstOpen,
+        open_time.as_secs_f64() / bound_time.as_secs_f64(),
+    );
+    sample.set(Metric::PeakMemory, server.memory()?.peak as f64);
+    Ok(sample)
+}
+
+/// What the server is told.
+fn text(imports: bool) -> String {
+    let allowed: Vec<String> = (0..ALLOWED).map(|n| format!("{:?}", subject(n))).collect();
+    let imports = match imports {
+        true => "imports: [ { service: { account: SHOP, subject: \"prices.*\" } } ]",
+        false => "",
+    };
+    format!(
+        "accounts {{\n\
+         OPEN {{ users: [ {{ user: open, password: pw }} ] }}\n\
+         SHOP {{ exports: [ {{ service: \"prices.*\" }} ] }}\n\
+         BOUND {{ {imports}\n\
+         users: [ {{ user: bound, password: pw, permissions: {{ publish: [ {} ] }} }} ] }}\n\
+         }}\n",
+        allowed.join(", ")
+    )
+}
+
+fn subject(number: usize) -> String {
+    format!("orders.{number}.new")
+}
+
+/// What is written at once.
+struct Chunk {
+    bytes: Vec<u8>,
+    messages: u64,
+}
+
+impl Chunk {
+    fn new(subjects: usize) -> Self {
+        let payload = frames::payload(PAYLOAD_BYTES);
+        let round: Vec<u8> = (0..subjects)
+            .flat_map(|number| frames::publish(&subject(number), &payload))
+            .collect();
+        let (bytes, rounds) = frames::repeat_to(&round, frames::CHUNK_BYTES);
+        Chunk {
+            bytes,
+            messages: rounds * subjects as u64,
+        }
+    }
+}
+
+struct Publisher(TcpStream);
+
+impl Publisher {
+    fn connect(address: SocketAddr, user: &str) -> Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, STALL_LIMIT)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(STALL_LIMIT))?;
+        stream.set_write_timeout(Some(STALL_LIMIT))?;
+        let mut publisher = Publisher(stream);
+        let connect = format!(
+            "CONNECT {{\"verbose\":false,\"pedantic\":false,\"user\":\"{user}\",\"pass\":\"pw\"}}\r\n"
+        );
+        publisher.0.write_all(connect.as_bytes())?;
+        publisher.flush()?;
+        Ok(publisher)
+    }
+
+    fn calibrate(&mut self, chunk: &Chunk, turn: Duration) -> Result<u64> {
+        let mut chunks = 1;
+        loop {
+            let elapsed = self.burst(chunk, chunks)?;
+            if elapsed >= turn / 2 {
+                return Ok(chunks);
+            }
+            chunks *= 2;
+        }
+    }
+
+    /// From the first write until the server has taken all of it.
+    fn burst(&mut self, chunk: &Chunk, chunks: u64) -> Result<Duration> {
+        let start = Instant::now();
+        for _ in 0..chunks {
+            self.0.write_all(&chunk.bytes)?;
+        }
+        self.flush()?;
+        Ok(start.elapsed())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.0.write_all(frames::PING)?;
+        let (mut seen, mut room) = (Vec::new(), [0; 4096]);
+        while !seen
+            .windows(frames::PONG.len())
+            .any(|window| window == frames::PONG)
+        {
+            let read = self.0.read(&mut room)?;
+            ensure!(read > 0, "the server closed a connection");
+            seen.extend_from_slice(&room[..read]);
+            let told = String::from_utf8_lossy(&seen);
+            ensure!(!told.contains("-ERR"), "the server refuses: {told}");
+        }
+        Ok(())
+    }
+}
