@@ -18,6 +18,7 @@
 
 pub mod access;
 pub mod certificate;
+pub mod encoding;
 pub mod jetstream;
 pub mod leaf;
 mod limits;

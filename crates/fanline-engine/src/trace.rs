@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::access::TraceTo;
+use crate::encoding::{ACCEPT_ENCODING, CONTENT_ENCODING, Encoding};
 use crate::jetstream::Timestamp;
 use crate::topic::is_literal_topic;
 
@@ -86,6 +87,12 @@ impl Asked {
             is_only,
             headers: all,
         })
+    }
+
+    /// How it is to be told, if that was said.
+    fn encoding(&self) -> Option<Encoding> {
+        let accepted = self.headers.get(ACCEPT_ENCODING)?.first()?;
+        Some(Encoding::wanted(accepted))
     }
 }
 
@@ -177,8 +184,20 @@ impl Trace {
         self.asked.headers.insert(HOP.into(), vec![hop]);
     }
 
-    /// All of it as JSON.
-    pub(crate) fn tell(&self, teller: &Teller<'_>) -> Vec<u8> {
+    /// All of it as JSON, packed if that was asked for; the headers, which then say so, stand before it.
+    pub(crate) fn tell(&self, teller: &Teller<'_>) -> (Vec<u8>, Vec<u8>) {
+        let json = self.json(teller);
+        match self.asked.encoding() {
+            None => (Vec::new(), json),
+            Some(encoding) => {
+                let name = encoding.name();
+                let headers = format!("NATS/1.0\r\n{CONTENT_ENCODING}: {name}\r\n\r\n");
+                (headers.into_bytes(), encoding.pack(json))
+            }
+        }
+    }
+
+    fn json(&self, teller: &Teller<'_>) -> Vec<u8> {
         let told = Told {
             server: teller,
             request: Request {
@@ -284,7 +303,18 @@ mod tests {
             jetstream: false,
             time: Timestamp::default(),
         };
-        let told: serde_json::Value = serde_json::from_slice(&trace.tell(&teller)).unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&trace.json(&teller)).unwrap();
+        assert_eq!(trace.tell(&teller), (Vec::new(), trace.json(&teller)));
+        for (accepted, name) in [("gzip", "gzip"), ("snappy", "identity")] {
+            let accepted = vec![accepted.to_owned()];
+            let before = trace.asked.headers.insert(ACCEPT_ENCODING.into(), accepted);
+            let (headers, body) = trace.tell(&teller);
+            let expected = format!("NATS/1.0\r\nContent-Encoding: {name}\r\n\r\n");
+            assert_eq!(headers, expected.as_bytes());
+            assert_eq!(body == trace.json(&teller), name == "identity");
+            trace.asked.headers.remove(ACCEPT_ENCODING);
+            assert!(before.is_none());
+        }
         assert_eq!(
             told["request"],
             serde_json::json!({

@@ -38,7 +38,7 @@ impl JetStream {
             ..Event::default()
         }));
         let settings = &self.settings;
-        let json = trace.tell(&Teller {
+        let (headers, body) = trace.tell(&Teller {
             name: &settings.server_name,
             host: "",
             id: &settings.server_id,
@@ -48,7 +48,8 @@ impl JetStream {
         });
         port.publish(&Message {
             topic: trace.asked.to.as_bytes(),
-            payload: &json,
+            headers: &headers,
+            payload: &body,
             ..Message::default()
         });
     }

@@ -149,7 +149,7 @@ impl Shard {
         let Ok(json) = serde_json::to_vec(&report) else {
             return;
         };
-        self.tell_all(exporter, measure.subject.as_bytes(), &json);
+        self.tell_all(exporter, measure.subject.as_bytes(), &[], &json);
     }
 
     fn who_is(&self, account: AccountId, is_detailed: bool, origin: Origin<'_>) -> Value {

@@ -341,7 +341,7 @@ impl Shard {
         for event in &mut traced.trace.events {
             event.ts = now;
         }
-        let json = traced.trace.tell(&Teller {
+        let (headers, body) = traced.trace.tell(&Teller {
             name: &self.info.server_name,
             host: &self.info.host,
             id: &self.info.server_id,
@@ -350,19 +350,29 @@ impl Shard {
             time: now,
         });
         let topic = traced.trace.asked.to.as_bytes();
-        self.tell_all(traced.account, topic, &json);
+        self.tell_all(traced.account, topic, &headers, &body);
     }
 
-    /// Publishes something of the server's own in an account. Whether anybody listens is his business.
-    pub(super) fn tell_all(&mut self, account: AccountId, topic: &[u8], json: &[u8]) {
-        let mut frame = format!("{}\r\n", json.len()).into_bytes();
-        let args_bytes = frame.len();
-        frame.extend_from_slice(json);
-        frame.extend_from_slice(b"\r\n");
+    /// Publishes something of the server's own in an account, with headers or none. Whether anybody listens
+    /// is his business.
+    pub(super) fn tell_all(
+        &mut self,
+        account: AccountId,
+        topic: &[u8],
+        headers: &[u8],
+        payload: &[u8],
+    ) {
+        let total = headers.len() + payload.len();
+        let sizes = match headers.len() {
+            0 => format!("{total}\r\n"),
+            header_bytes => format!("{header_bytes} {total}\r\n"),
+        };
+        let args_bytes = sizes.len();
+        let frame = [sizes.as_bytes(), headers, payload, b"\r\n"].concat();
         let message = Message {
             head: &[],
             reply_bytes: 0,
-            header_bytes: 0,
+            header_bytes: headers.len(),
             args: &frame[..args_bytes],
             body: &frame[args_bytes..],
             tail: &frame,

@@ -153,7 +153,9 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
 }
 
 /// All subscriptions in an order that stays the same from page to page.
-async fn all_subscriptions(monitor: &Monitor) -> Result<Vec<SubscriptionStatus>, Refusal> {
+pub(super) async fn all_subscriptions(
+    monitor: &Monitor,
+) -> Result<Vec<SubscriptionStatus>, Refusal> {
     let wanted = Wanted {
         open: true,
         subscriptions: true,

@@ -1,11 +1,13 @@
 //! The system account over real sockets: who may ask what, and who is told of what.
 
+use std::io::Read as _;
 use std::sync::Arc;
 
 use fanline_engine::access::{
-    Access, AccessConfig, Allowed, Import, ImportKind, Permissions, User,
+    Access, AccessConfig, Allowed, Export, ExportKind, Import, ImportKind, Permissions,
+    ResponseKind, User,
 };
-use fanline_server::client::{Client, ClientError, ConnectOptions, Subscription};
+use fanline_server::client::{Client, ClientError, ConnectOptions, OutgoingMessage, Subscription};
 use fanline_server::{Auth, Limits, Options};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -129,6 +131,83 @@ async fn everybody_is_told_who_he_is() {
     let guest = Client::connect(&options.expect("an address")).await;
     let info = ask(&guest.expect("it is let in"), "$SYS.REQ.USER.INFO", "").await;
     assert_eq!(info["data"]["account"], "$G", "{info}");
+}
+
+#[tokio::test]
+async fn answers_are_packed_for_who_asks_so() {
+    let server = start(1, accounts());
+    let system = client(&server, "sys").await;
+    for (accepted, expected) in [("gzip", "gzip"), ("snappy", "identity")] {
+        let mut message = OutgoingMessage {
+            topic: "$SYS.REQ.SERVER.PING.VARZ".into(),
+            ..OutgoingMessage::default()
+        };
+        let said = message.headers.append("Accept-Encoding", accepted);
+        said.expect("a header");
+        let answer = system.request_message(&message, PATIENCE).await;
+        let answer = answer.expect("an answer");
+        let encoding = answer
+            .headers()
+            .and_then(|headers| headers.get("Content-Encoding"));
+        assert_eq!(encoding, Some(expected));
+        let mut body = Vec::new();
+        let packed = answer.payload();
+        match expected {
+            "gzip" => drop(flate2::read::GzDecoder::new(packed).read_to_end(&mut body)),
+            _ => body.extend_from_slice(packed),
+        }
+        let varz: Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!(varz["data"]["system_account"], "SYS");
+    }
+}
+
+#[tokio::test]
+async fn subscribers_are_counted_in_the_account_of_who_asks() {
+    const SUBSCRIBERS: &str = "$SYS.DEBUG.SUBSCRIBERS";
+    for shards in SHARD_COUNTS {
+        let mut config = accounts();
+        config.account_mut("SYS").exports.push(Export {
+            kind: ExportKind::Service {
+                response: ResponseKind::Single,
+                response_threshold: None,
+                latency: None,
+            },
+            subject: SUBSCRIBERS.into(),
+            accounts: Some(vec!["B".into()]),
+            account_token_position: None,
+            allow_trace: false,
+        });
+        config.account_mut("B").imports.push(Import {
+            kind: ImportKind::Service { share: false },
+            account: "SYS".into(),
+            subject: SUBSCRIBERS.into(),
+            to: None,
+            allow_trace: false,
+        });
+        let server = start(shards, config);
+        let (a, b) = (client(&server, "a").await, client(&server, "b").await);
+        let system = client(&server, "sys").await;
+        let mut kept = Vec::new();
+        for (client, filter) in [(&b, "foo"), (&b, "foo.*"), (&system, "foo"), (&a, "foo")] {
+            kept.push(client.subscribe(filter).await.expect("subscribed"));
+            client.flush().await.expect("flushed");
+        }
+        for (client, body, count) in [
+            (&b, "foo", 1),
+            (&b, "foo.bar", 1),
+            (&b, "foo.>", 1),
+            (&system, "foo", 1),
+            (&system, "foo.bar", 0),
+            (&system, "", 0),
+        ] {
+            assert_eq!(ask(client, SUBSCRIBERS, body).await, count, "{body}");
+        }
+        let refused = a.request(SUBSCRIBERS, "foo", PATIENCE).await;
+        assert!(
+            matches!(refused, Err(ClientError::NoResponders)),
+            "{refused:?}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -1,13 +1,17 @@
 //! What is answered.
 
+use fanline_engine::SubscriptionStatus;
+use fanline_engine::access::AccountId;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::super::answer::{Answer, Refusal};
 use super::super::query::Query;
+use super::super::subsz::all_subscriptions;
 use super::super::{Endpoint, collect};
 use super::endpoints::{Asked, Page};
 use super::options::{Body, Myself};
+use super::subscribers::Wanted;
 use super::{System, statsz, user};
 use crate::client::Message;
 use crate::shell::Command;
@@ -18,6 +22,9 @@ type Refused = Option<(u16, String)>;
 impl System {
     /// What is answered; `None` when others are asked.
     pub(super) async fn answer(&self, request: &Message, asked: Asked) -> Option<Value> {
+        if asked == Asked::Subscribers {
+            return Some(self.count_subscribers(request).await.into());
+        }
         let refused = match self.find(request, asked).await {
             Ok(answer) => return Some(answer),
             Err(refused) => refused,
@@ -28,6 +35,22 @@ impl System {
             refusal["data"] = Value::Null;
         }
         Some(refusal)
+    }
+
+    /// How many subscriptions there are, in the account of who asks, to the subject that the body names.
+    async fn count_subscribers(&self, request: &Message) -> usize {
+        let shared = &self.monitor.shared;
+        let account = user::account_of_asker(request.headers());
+        let account = match account {
+            Some(name) => shared.access().account_id(&name),
+            None => Some(AccountId::SYSTEM),
+        };
+        let (Some(wanted), Some(account)) = (Wanted::parse(request.payload()), account) else {
+            return 0;
+        };
+        let all = all_subscriptions(&self.monitor).await.unwrap_or_default();
+        let counted = |sub: &&SubscriptionStatus| sub.account == account && wanted.counts(sub);
+        all.iter().filter(counted).count()
     }
 
     async fn find(&self, request: &Message, asked: Asked) -> Result<Value, Refused> {
@@ -50,6 +73,8 @@ impl System {
             }
             Asked::Reload => return self.reload().await,
             Asked::Page(page) => self.page(page, &body, account).await?,
+            // Its answer is no object; it was given before.
+            Asked::Subscribers => return Err(None),
             Asked::Nothing => json!({}),
             Asked::Profilez => json!({"profile": null, "error": "there are no profiles here"}),
             Asked::AccountStatz => self.statistics_by(&body, account).await?,

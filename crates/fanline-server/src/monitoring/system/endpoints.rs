@@ -31,6 +31,8 @@ pub(super) enum Asked {
     AccountJsz,
     /// Who asks, and what he may do.
     UserInfo,
+    /// How many subscriptions there are to a subject.
+    Subscribers,
 }
 
 /// An endpoint of monitoring, with the names that its options have in JSON.
@@ -129,6 +131,7 @@ pub(super) fn subjects(id: &str) -> Vec<(String, Asked)> {
     let mut all = vec![
         ("$SYS.REQ.SERVER.PING".to_owned(), Asked::Statsz),
         ("$SYS.REQ.USER.*.INFO".to_owned(), Asked::UserInfo),
+        ("$SYS.DEBUG.SUBSCRIBERS".to_owned(), Asked::Subscribers),
     ];
     for (name, asked) in of_all() {
         all.push((format!("$SYS.REQ.SERVER.PING.{name}"), asked));

@@ -12,14 +12,26 @@ const REQUEST_INFO: &str = "Nats-Request-Info";
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Asker {
+    acc: Option<String>,
     user: String,
+}
+
+impl Asker {
+    fn read(headers: Option<&Headers>) -> Self {
+        let info = headers.and_then(|headers| headers.get(REQUEST_INFO));
+        let asker = info.and_then(|info| serde_json::from_str(info).ok());
+        asker.unwrap_or_default()
+    }
+}
+
+/// The account that a request comes from, when it is another one.
+pub(super) fn account_of_asker(headers: Option<&Headers>) -> Option<String> {
+    Asker::read(headers).acc
 }
 
 /// What a user of an account is told of himself.
 pub(super) fn info(access: &Access, account: &str, headers: Option<&Headers>) -> Value {
-    let asker = headers.and_then(|headers| headers.get(REQUEST_INFO));
-    let asker: Option<Asker> = asker.and_then(|info| serde_json::from_str(info).ok());
-    let Asker { user } = asker.unwrap_or_default();
+    let Asker { user, .. } = Asker::read(headers);
     let mut info = json!({ "user": user, "account": account, "account_name": account });
     if let Some(permissions) = permissions_of(access, account, &user) {
         info["permissions"] = show(permissions);
