@@ -33,6 +33,7 @@
 //! starts, [`client`] everything about the client, and [`bridge`] how subjects, replay subjects and hubs of
 //! the `fanline` library are bound to subjects of the server.
 
+mod accounts;
 pub mod bridge;
 mod callout;
 mod checks;

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use fanline_engine::access::jwt::{AccountClaims, Unverified};
 use fanline_engine::access::nkey::SecretKey;
-use fanline_engine::access::{AccessConfig, AccessError, AccountId, ListenerAccess, OperatorError};
+use fanline_engine::access::{AccessConfig, AccessError, AccountId, ListenerAccess};
 use fanline_engine::mqtt::Settings;
 use fanline_engine::websocket::UpgradeRules;
 use fanline_engine::{
@@ -18,6 +17,7 @@ use fanline_engine::{
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::info;
 
+use crate::accounts::newer_tokens;
 use crate::bridge::DefaultBridge;
 use crate::checks::{Checks, unix_seconds};
 use crate::client::{Client, ClientError, ConnectOptions};
@@ -352,7 +352,7 @@ pub(crate) struct Shared {
     /// The keeper, if there is JetStream.
     pub(crate) keeper: Option<mpsc::UnboundedSender<keeper::Command>>,
     /// Who may connect, and what they may do.
-    access: Mutex<Arc<Access>>,
+    pub(crate) access: Mutex<Arc<Access>>,
     next_cid: AtomicU64,
     next_shard: AtomicUsize,
     pub(crate) started_at: SystemTime,
@@ -381,23 +381,6 @@ impl Shared {
         Arc::clone(&options.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Has the server know one more account, or know it by a newer token.
-    pub(crate) fn add_account(&self, account: &str, token: &str) -> Result<(), OperatorError> {
-        let claims = Unverified::<AccountClaims>::read(token)?;
-        let subject = &claims.peek().subject;
-        if subject != account {
-            return Err(OperatorError::Other(subject.clone(), account.into()));
-        }
-        let current = self.access.lock();
-        let mut current = current.unwrap_or_else(PoisonError::into_inner);
-        let next = Arc::new(current.with_account(token, unix_seconds())?);
-        *current = Arc::clone(&next);
-        // Under the lock, so that all hear of several in the same order.
-        self.tell_keeper(&next);
-        self.tell_all(|| Command::ReplaceAccess(Arc::clone(&next)));
-        Ok(())
-    }
-
     /// Has one shard do something.
     pub(crate) fn tell(&self, shard: usize, command: Command) {
         if let Some(shard) = self.shards.get(shard) {
@@ -407,7 +390,7 @@ impl Shared {
     }
 
     /// Has the keeper go by other accounts.
-    fn tell_keeper(&self, access: &Arc<Access>) {
+    pub(crate) fn tell_keeper(&self, access: &Arc<Access>) {
         if let Some(keeper) = &self.keeper {
             // One that is gone has nothing to keep.
             let _ = keeper.send(keeper::Command::SetAccounts(Arc::clone(access)));
@@ -621,8 +604,16 @@ impl Handle {
         let access = options.auth.directory().in_place_of(&current);
         let mut access = access.map_err(|error| wrong(&error))?;
         if access.operators().is_some() {
-            // What accounts import may be of those that were found since the start.
-            let settled = access.with_accounts(&[], unix_seconds());
+            // What accounts import may be of those that were found since the start, and of others newer
+            // tokens may have come since.
+            let resolver = shared.common.resolver.get();
+            let is_kept = resolver.is_some_and(|resolver| resolver.directory().is_some());
+            let newer = if is_kept {
+                newer_tokens(&current, &access)
+            } else {
+                Vec::new()
+            };
+            let settled = access.with_accounts(&newer, unix_seconds());
             access = settled.map_err(|error| wrong(&error))?;
         }
         let access = Arc::new(access);
@@ -959,9 +950,9 @@ fn launch(
         threads.push(thread.spawn(run).map_err(StartError::Thread)?);
     }
     if let Some(resolver) = &shared.options().resolver {
-        let wanted = resolver::start(resolver, &shared).map_err(StartError::Resolver)?;
+        let running = resolver::start(resolver, &shared).map_err(StartError::Resolver)?;
         // Nobody else sets it.
-        let _ = shared.common.resolver.set(wanted);
+        let _ = shared.common.resolver.set(running);
     }
     log_ready(&shared.options(), &shared.addresses);
     let (orders, inbox) = mpsc::unbounded_channel();

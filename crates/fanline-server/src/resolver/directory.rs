@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use fanline_engine::access::jwt::{AccountClaims, JWT_BYTES_MAX, JwtError, verified};
+use fanline_engine::access::jwt::{AccountClaims, Claims, JWT_BYTES_MAX, JwtError, verified};
 use fanline_engine::access::nkey::{KeyKind, PublicKey};
 
 /// What files of tokens end in.
@@ -95,23 +95,53 @@ impl Directory {
     /// When it is not that account's, there are too many, or the disk fails.
     pub fn store(&self, account: &str, token: &str) -> Result<Stored, StoreError> {
         let path = self.path(account)?;
-        let claims = verified::<AccountClaims>(token)?;
-        if claims.subject != account {
-            return Err(StoreError::Other(claims.subject));
-        }
+        let claims = own_claims(account, token)?;
         let known = read(&path).ok();
         let known = known.and_then(|token| verified::<AccountClaims>(&token).ok());
-        match &known {
-            Some(known) if known.issued_at >= claims.issued_at => return Ok(Stored::Older),
-            Some(_) => {}
-            None => self.make_room()?,
+        if known.is_some_and(|known| known.issued_at >= claims.issued_at) {
+            return Ok(Stored::Older);
+        }
+        self.write(&path, token)?;
+        Ok(Stored::Updated)
+    }
+
+    /// Keeps a token in the place of whatever there is of the same account, as who runs the accounts has
+    /// asked for. Whether he is trusted is for the caller to know.
+    ///
+    /// # Errors
+    /// As [`store`](Directory::store).
+    pub fn replace(&self, account: &str, token: &str) -> Result<(), StoreError> {
+        let path = self.path(account)?;
+        own_claims(account, token)?;
+        self.write(&path, token)
+    }
+
+    fn write(&self, path: &Path, token: &str) -> Result<(), StoreError> {
+        if !path.exists() {
+            self.make_room()?;
         }
         let unfinished = path.with_extension("jwt.new");
         let mut file = File::create(&unfinished)?;
         file.write_all(token.trim().as_bytes())?;
         file.sync_all()?;
-        fs::rename(&unfinished, &path)?;
-        Ok(Stored::Updated)
+        fs::rename(&unfinished, path)?;
+        Ok(())
+    }
+
+    /// How this folder is kept.
+    pub fn options(&self) -> &DirectoryOptions {
+        &self.options
+    }
+
+    /// All tokens, each behind its account; one that cannot be read is left out.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn tokens(&self) -> io::Result<Vec<(String, String)>> {
+        let accounts = self.accounts()?.into_iter();
+        let token = |account: String| Some((self.load(&account)?, account));
+        let tokens = accounts.filter_map(token);
+        Ok(tokens.map(|(token, account)| (account, token)).collect())
     }
 
     /// Forgets an account's token; says whether there was one.
@@ -120,7 +150,8 @@ impl Directory {
     /// When that is not allowed, or the disk fails.
     pub fn delete(&self, account: &str) -> Result<bool, StoreError> {
         let path = self.path(account)?;
-        if !self.options.allow_delete {
+        // What a cache forgets it asks for again.
+        if !self.options.allow_delete && !self.options.is_cache {
             return Err(StoreError::DeleteDisabled);
         }
         let done = match self.options.hard_delete {
@@ -184,6 +215,15 @@ impl Directory {
     }
 }
 
+/// What a token says, which has to be about this account.
+fn own_claims(account: &str, token: &str) -> Result<Claims<AccountClaims>, StoreError> {
+    let claims = verified::<AccountClaims>(token)?;
+    match claims.subject == account {
+        true => Ok(claims),
+        false => Err(StoreError::Other(claims.subject)),
+    }
+}
+
 fn age(path: &Path) -> Option<Duration> {
     let written = fs::metadata(path).and_then(|file| file.modified()).ok()?;
     Some(
@@ -244,6 +284,11 @@ mod tests {
             }
             assert_eq!(directory.load(&account(1)), Some(token(1, 11)));
             assert_eq!(directory.accounts().unwrap(), [account(1)]);
+            // Unless that is what is asked for.
+            directory.replace(&account(1), &token(1, 9)).unwrap();
+            assert!(directory.replace(&account(1), &token(2, 9)).is_err());
+            let all = directory.tokens().unwrap();
+            assert_eq!(all, [(account(1), token(1, 9))]);
         });
     }
 

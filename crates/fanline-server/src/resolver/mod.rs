@@ -37,12 +37,32 @@ pub(crate) struct AccountWanted {
     pub(crate) tell: oneshot::Sender<()>,
 }
 
+/// The thread that looks, as others see it.
+pub(crate) struct Running {
+    wanted: mpsc::UnboundedSender<AccountWanted>,
+    /// The folder in which it looks, if it does.
+    directory: Option<Arc<Directory>>,
+}
+
+impl Running {
+    /// Has an account looked for.
+    pub(crate) fn look_for(&self, wanted: AccountWanted) {
+        // A thread that is gone has found nothing.
+        drop(self.wanted.send(wanted));
+    }
+
+    /// The folder of tokens, which may be asked for and told of others.
+    pub(crate) fn directory(&self) -> Option<&Arc<Directory>> {
+        self.directory.as_ref()
+    }
+}
+
 /// One place in which accounts are found.
 #[derive(Debug)]
 enum Resolver {
     /// There are those that the configuration names, and no others.
     Memory,
-    Directory(Directory),
+    Directory(Arc<Directory>),
     Url(url::Url),
 }
 
@@ -51,7 +71,7 @@ impl Resolver {
         Ok(match options {
             ResolverOptions::Memory => Resolver::Memory,
             ResolverOptions::Directory(options) => {
-                Resolver::Directory(Directory::open(options.clone())?)
+                Resolver::Directory(Arc::new(Directory::open(options.clone())?))
             }
             ResolverOptions::Url(url) => {
                 let url = url::Url::new(url);
@@ -84,11 +104,15 @@ impl Resolver {
 }
 
 /// Starts the thread. It ends with the server that it serves.
-pub(crate) fn start(
-    options: &ResolverOptions,
-    shared: &Arc<Shared>,
-) -> io::Result<mpsc::UnboundedSender<AccountWanted>> {
+pub(crate) fn start(options: &ResolverOptions, shared: &Arc<Shared>) -> io::Result<Running> {
     let resolver = Arc::new(Resolver::new(options)?);
+    let directory = match &*resolver {
+        Resolver::Directory(directory) => Some(Arc::clone(directory)),
+        Resolver::Memory | Resolver::Url(_) => None,
+    };
+    if let Some(directory) = &directory {
+        keep_known(directory, shared);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -98,7 +122,26 @@ pub(crate) fn start(
     std::thread::Builder::new()
         .name("resolver".into())
         .spawn(move || runtime.block_on(run(&resolver, &shared, asked)))?;
-    Ok(wanted)
+    Ok(Running { wanted, directory })
+}
+
+/// Puts the accounts that the configuration tells of into the folder. Where there is a newer token, that
+/// counts: the account was told of anew since.
+fn keep_known(directory: &Directory, shared: &Shared) {
+    let access = shared.access();
+    let known = access.accounts().iter();
+    for (account, authority) in known.filter_map(|a| Some((&a.name, a.authority.as_ref()?))) {
+        match directory.store(account, authority.token()) {
+            Ok(Stored::Updated) => {}
+            Ok(Stored::Older) => {
+                let kept = directory.load(account);
+                if let Some(kept) = kept.filter(|kept| kept != authority.token()) {
+                    add(shared, account, &kept);
+                }
+            }
+            Err(error) => warn!("account {account} is not kept: {error}"),
+        }
+    }
 }
 
 async fn run(

@@ -35,7 +35,7 @@ use crate::checks::Checks;
 use crate::keeper::{Helped, SyncTimes};
 use crate::leaf::Dialled;
 use crate::monitoring::ConnectionEvent;
-use crate::resolver::AccountWanted;
+use crate::resolver;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::tls::Tls;
 use chunks::ChunkPool;
@@ -200,7 +200,7 @@ pub(crate) struct Common {
     /// How long the disk takes.
     pub(crate) sync_times: Arc<SyncTimes>,
     /// Whom to ask for accounts that are not known, if there is somebody.
-    pub(crate) resolver: OnceLock<mpsc::UnboundedSender<AccountWanted>>,
+    pub(crate) resolver: OnceLock<resolver::Running>,
     /// Who asks the service that decides who may connect.
     pub(crate) callout: OnceLock<mpsc::UnboundedSender<callout::Wanted>>,
     pub(crate) started: Instant,

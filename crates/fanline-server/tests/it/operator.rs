@@ -18,29 +18,34 @@ use crate::raw::{RawClient, TestServer, options};
 
 const REFUSAL: &str = "-ERR 'Authorization Violation'";
 
-fn key(kind: KeyKind, number: u8) -> SecretKey {
+pub(crate) fn key(kind: KeyKind, number: u8) -> SecretKey {
     SecretKey::new(kind, [number; KEY_BYTES])
 }
 
-fn public(kind: KeyKind, number: u8) -> String {
+pub(crate) fn public(kind: KeyKind, number: u8) -> String {
     key(kind, number).public().encode()
 }
 
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.expect("it is after 1970").as_secs()
 }
 
-fn account(number: u8, operator: u8) -> String {
+pub(crate) fn account(number: u8, operator: u8) -> String {
+    account_with(number, operator, |_| {})
+}
+
+pub(crate) fn account_with(number: u8, operator: u8, change: impl FnOnce(&mut Value)) -> String {
     let limits = json!({"subs": -1, "data": -1, "payload": -1, "conn": -1, "imports": -1,
         "exports": -1, "wildcards": true, "leaf": -1});
     let nats = json!({"type": "account", "version": 2, "limits": limits});
-    let claims = json!({"sub": public(KeyKind::Account, number), "iat": now(), "nats": nats});
+    let mut claims = json!({"sub": public(KeyKind::Account, number), "iat": now(), "nats": nats});
+    change(&mut claims);
     sign(claims, &key(KeyKind::Operator, operator))
 }
 
 /// User 9 of an account.
-fn user(account: u8, change: impl FnOnce(&mut Value)) -> String {
+pub(crate) fn user(account: u8, change: impl FnOnce(&mut Value)) -> String {
     let nats = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1});
     let mut claims = json!({"sub": public(KeyKind::User, 9), "iat": now(), "nats": nats});
     change(&mut claims);
@@ -48,7 +53,7 @@ fn user(account: u8, change: impl FnOnce(&mut Value)) -> String {
 }
 
 /// A server that trusts operator 1, is told of these accounts, and finds others in a folder.
-fn server(accounts: &[String], dir: Option<PathBuf>) -> TestServer {
+pub(crate) fn server(accounts: &[String], dir: Option<PathBuf>) -> TestServer {
     let mut operators = Operators::default();
     operators.trust_key(&public(KeyKind::Operator, 1)).unwrap();
     let config = AccessConfig {
@@ -75,7 +80,7 @@ fn server(accounts: &[String], dir: Option<PathBuf>) -> TestServer {
 }
 
 /// Connects with a token, and the nonce signed by a user's key.
-fn connect(server: &TestServer, token: &str, signer: u8) -> RawClient {
+pub(crate) fn connect(server: &TestServer, token: &str, signer: u8) -> RawClient {
     let mut client = RawClient::open(server.address());
     let info = client.expect_info();
     let json = info.trim_start_matches("INFO ");

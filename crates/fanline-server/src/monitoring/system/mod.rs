@@ -5,11 +5,13 @@
 //! over imports that every account has, with the name of the account in the subject.
 
 mod answers;
+mod claims;
 mod endpoints;
 mod envelope;
 mod events;
 mod options;
 mod statsz;
+mod subscribers;
 mod telling;
 #[cfg(test)]
 mod tests;
@@ -17,12 +19,13 @@ mod user;
 
 use std::rc::Rc;
 
+use fanline_engine::encoding::{ACCEPT_ENCODING, CONTENT_ENCODING, Encoding};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tracing::debug;
 
 use super::Monitor;
-use crate::client::{Client, ClientError, Subscription};
+use crate::client::{Client, ClientError, Headers, Message, OutgoingMessage, Subscription};
 use endpoints::Asked;
 use envelope::Envelope;
 pub(crate) use events::ConnectionEvent;
@@ -60,6 +63,7 @@ impl System {
             let requests = system.client.subscribe(&subject).await?;
             tokio::task::spawn_local(Rc::clone(&system).answer_all(requests, asked));
         }
+        system.serve_claims().await?;
         system.client.flush().await?;
         tokio::task::spawn_local(Rc::clone(&system).tell(events));
         Ok(system)
@@ -68,21 +72,29 @@ impl System {
     /// Answers the requests of one subject.
     async fn answer_all(self: Rc<Self>, mut requests: Subscription, asked: Asked) {
         while let Some(request) = requests.next().await {
-            let Some(reply) = request.reply() else {
+            if request.reply().is_none() {
                 continue;
-            };
+            }
             let Some(answer) = self.answer(&request, asked).await else {
                 continue;
             };
-            if self.reply(reply, &answer).await.is_err() {
+            if self.reply(&request, &answer).await.is_err() {
                 return;
             }
         }
     }
 
-    /// Sends an answer; if it is too large for a message, that.
-    async fn reply(&self, to: &str, answer: &Value) -> Result<(), Gone> {
-        match self.client.publish(to, answer.to_string()).await {
+    /// Sends an answer, packed if that was asked for; if it is too large for a message, that. Who waits for
+    /// none gets none.
+    async fn reply(&self, request: &Message, answer: &Value) -> Result<(), Gone> {
+        let Some(to) = request.reply() else {
+            return Ok(());
+        };
+        match self
+            .client
+            .publish_message(&packed(request, to, answer))
+            .await
+        {
             Err(error @ ClientError::PayloadTooLarge { .. }) => {
                 let refusal = self
                     .envelope
@@ -97,6 +109,28 @@ impl System {
         let sent = self.client.publish(subject, body.to_string()).await;
         unless_gone(subject, sent)
     }
+}
+
+/// An answer as whoever asks takes it.
+fn packed(request: &Message, to: &str, answer: &Value) -> OutgoingMessage {
+    let mut message = OutgoingMessage {
+        topic: to.into(),
+        ..OutgoingMessage::default()
+    };
+    let body = answer.to_string().into_bytes();
+    let accepted = request
+        .headers()
+        .and_then(|headers| headers.get(ACCEPT_ENCODING));
+    message.payload = match accepted.map(Encoding::wanted) {
+        Some(encoding) if said(&mut message.headers, encoding) => encoding.pack(body).into(),
+        _ => body.into(),
+    };
+    message
+}
+
+/// Says how an answer is packed; whether that could be said.
+fn said(headers: &mut Headers, encoding: Encoding) -> bool {
+    headers.append(CONTENT_ENCODING, encoding.name()).is_ok()
 }
 
 /// What cannot be sent, as when an account's name cannot stand in a subject, is left out.

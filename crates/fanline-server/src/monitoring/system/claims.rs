@@ -1,0 +1,437 @@
+//! Tokens of accounts: what `nsc push` and `nsc pull` ask of a server in operator mode.
+//!
+//! A server that keeps tokens in a folder answers all of it, one that keeps some of them for a while
+//! those of its accounts that it has, and one that keeps none takes newer tokens of accounts that it knows.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use fanline_engine::access::jwt::{AccountClaims, Claims, GenericClaims, JwtError, verified};
+use fanline_engine::access::{AccountId, OperatorError};
+use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+use tracing::{debug, error};
+
+use super::{Gone, System, unless_gone};
+use crate::checks::unix_seconds;
+use crate::client::{ClientError, Message, Subscription};
+use crate::resolver::{AccountWanted, Directory, StoreError};
+use crate::server::Shared;
+
+/// What stands for an account that could not be told from what was sent.
+const NO_ACCOUNT: &str = "n/a";
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// The accounts of which there is a token.
+    List,
+    /// Their tokens, unless who asks has the same.
+    Pack,
+    /// One of them.
+    Lookup,
+    /// Take a token.
+    Update,
+    /// Forget tokens.
+    Delete,
+}
+
+/// Where tokens are, as far as answers differ by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// All of them, in a folder.
+    Full,
+    /// Some of them, in a folder.
+    Cache,
+    /// Nowhere.
+    Nowhere,
+}
+
+impl Kept {
+    fn of(directory: Option<&Directory>) -> Self {
+        match directory.map(|directory| directory.options().is_cache) {
+            Some(false) => Kept::Full,
+            Some(true) => Kept::Cache,
+            None => Kept::Nowhere,
+        }
+    }
+
+    /// How a server of this kind says that it takes a token.
+    fn update(self) -> &'static str {
+        match self {
+            Kept::Cache => "jwt update cache",
+            Kept::Full | Kept::Nowhere => "jwt update",
+        }
+    }
+
+    /// How it says that it took one.
+    fn updated(self) -> &'static str {
+        match self {
+            Kept::Cache => "jwt updated cache",
+            Kept::Full | Kept::Nowhere => "jwt updated",
+        }
+    }
+
+    /// What it can be asked, by subject.
+    fn subjects(self) -> Vec<(&'static str, Asked)> {
+        let mut all = vec![
+            ("$SYS.REQ.ACCOUNT.*.CLAIMS.UPDATE", Asked::Update),
+            // As older tools have it.
+            ("$SYS.ACCOUNT.*.CLAIMS.UPDATE", Asked::Update),
+        ];
+        if self != Kept::Nowhere {
+            all.extend([
+                ("$SYS.REQ.CLAIMS.LIST", Asked::List),
+                ("$SYS.REQ.CLAIMS.UPDATE", Asked::Update),
+                ("$SYS.REQ.CLAIMS.DELETE", Asked::Delete),
+            ]);
+        }
+        if self == Kept::Full {
+            all.extend([
+                ("$SYS.REQ.CLAIMS.PACK", Asked::Pack),
+                ("$SYS.REQ.ACCOUNT.*.CLAIMS.LOOKUP", Asked::Lookup),
+            ]);
+        }
+        all
+    }
+}
+
+/// What an answer says of an account, if of one.
+struct Said {
+    account: Option<String>,
+    outcome: Result<String, String>,
+}
+
+impl Said {
+    fn failed(account: Option<&str>, problem: String) -> Self {
+        Said {
+            account: account.map(String::from),
+            outcome: Err(problem),
+        }
+    }
+}
+
+impl System {
+    /// Subscribes to what can be asked of tokens; nothing, unless in operator mode.
+    pub(super) async fn serve_claims(self: &Rc<Self>) -> Result<(), ClientError> {
+        if self.monitor.shared.access().operators().is_none() {
+            return Ok(());
+        }
+        let kept = Kept::of(self.directory().as_deref());
+        for (subject, asked) in kept.subjects() {
+            let requests = self.client.subscribe(subject).await?;
+            tokio::task::spawn_local(Rc::clone(self).answer_claims(requests, asked, kept));
+        }
+        Ok(())
+    }
+
+    fn directory(&self) -> Option<Arc<Directory>> {
+        let resolver = self.monitor.shared.common.resolver.get()?;
+        resolver.directory().cloned()
+    }
+
+    /// Answers the requests of one subject.
+    async fn answer_claims(self: Rc<Self>, mut requests: Subscription, asked: Asked, kept: Kept) {
+        while let Some(request) = requests.next().await {
+            let done = match (asked, self.directory()) {
+                (Asked::Update, directory) => self.take_update(&request, directory, kept).await,
+                (_, None) => continue,
+                (Asked::Delete, Some(directory)) => self.take_deletion(&request, directory).await,
+                (asked, Some(directory)) => match request.reply() {
+                    None => continue,
+                    Some(reply) => self.show_claims(&request, reply, asked, directory).await,
+                },
+            };
+            if done.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Answers what changes nothing.
+    async fn show_claims(
+        &self,
+        request: &Message,
+        reply: &str,
+        asked: Asked,
+        directory: Arc<Directory>,
+    ) -> Result<(), Gone> {
+        if asked == Asked::Lookup {
+            let account = account_of(request.topic()).unwrap_or_default().to_owned();
+            let token = off_thread(move || directory.load(&account)).await.flatten();
+            return self.send(reply, token.unwrap_or_default()).await;
+        }
+        let Some(Ok(tokens)) = off_thread(move || directory.tokens()).await else {
+            // As nobody knows what there is, nobody is told.
+            error!("the tokens of accounts cannot be read");
+            return Ok(());
+        };
+        if asked == Asked::List {
+            let accounts: Vec<&String> = tokens.iter().map(|(account, _)| account).collect();
+            let answer = self.envelope.answer(&self.monitor, json!(accounts));
+            return self.reply(request, &answer).await;
+        }
+        if request.payload() != hash_of_all(&tokens) {
+            for (account, token) in tokens {
+                self.send(reply, format!("{account}|{token}")).await?;
+            }
+        }
+        // Nothing is the end.
+        self.send(reply, String::new()).await
+    }
+
+    async fn send(&self, to: &str, text: String) -> Result<(), Gone> {
+        unless_gone(to, self.client.publish(to, text).await)
+    }
+
+    async fn take_update(
+        &self,
+        request: &Message,
+        directory: Option<Arc<Directory>>,
+        kept: Kept,
+    ) -> Result<(), Gone> {
+        let named = account_of(request.topic());
+        let token = std::str::from_utf8(request.payload()).unwrap_or_default();
+        let said = match verified::<AccountClaims>(token) {
+            Ok(claims) if named.is_some_and(|named| named != claims.subject) => {
+                let problem = "subject does not match jwt content";
+                Said::failed(
+                    named,
+                    format!("{} resulted in error - {problem}", kept.update()),
+                )
+            }
+            Ok(claims) => Said {
+                outcome: self.update(token, &claims, directory, kept).await,
+                account: Some(claims.subject),
+            },
+            Err(problem) => {
+                let named = named.filter(|_| kept != Kept::Full);
+                let problem = words(&problem);
+                Said::failed(
+                    Some(named.unwrap_or(NO_ACCOUNT)),
+                    format!("{} resulted in error - {problem}", kept.update()),
+                )
+            }
+        };
+        self.say_of(request, said).await
+    }
+
+    /// Takes a token; says what came of it.
+    async fn update(
+        &self,
+        token: &str,
+        claims: &Claims<AccountClaims>,
+        directory: Option<Arc<Directory>>,
+        kept: Kept,
+    ) -> Result<String, String> {
+        let shared = &self.monitor.shared;
+        let access = shared.access();
+        let operators = access
+            .operators()
+            .ok_or_else(|| "not in operator mode".to_owned())?;
+        let account = claims.subject.clone();
+        // What a token says that nobody trusts is not kept for others to find.
+        let has_expired = match operators.account(token, unix_seconds()) {
+            Ok(_) => false,
+            Err(OperatorError::Expired(_)) => true,
+            Err(problem) => return Err(format!("jwt validation failed - {problem}")),
+        };
+        let is_known = access.knows_authority(&account);
+        if kept != Kept::Full && !is_known {
+            return Ok(format!("{} skipped", kept.update()));
+        }
+        if let Some(directory) = directory {
+            let (account, token) = (account.clone(), token.to_owned());
+            let stored = off_thread(move || directory.replace(&account, &token)).await;
+            let failed = |problem: &dyn std::fmt::Display| {
+                format!("{} resulted in error - {problem}", kept.update())
+            };
+            match stored {
+                Some(Ok(())) => {}
+                Some(Err(problem)) => return Err(failed(&problem)),
+                None => return Err(failed(&"the server stops")),
+            }
+        }
+        let is_wanted = is_known || access.missing_exporters().contains(&account.as_str());
+        let done = match has_expired {
+            true => shared.forget_accounts(&[account]),
+            false if is_wanted => shared.add_account(&account, token),
+            // It is found when somebody wants it.
+            false => Ok(()),
+        };
+        done.map_err(|problem| format!("{} resulted in error - {problem}", kept.update()))?;
+        look_for_exporters(shared);
+        Ok(kept.updated().to_owned())
+    }
+
+    async fn take_deletion(
+        &self,
+        request: &Message,
+        directory: Arc<Directory>,
+    ) -> Result<(), Gone> {
+        let token = std::str::from_utf8(request.payload()).unwrap_or_default();
+        let by = verified::<GenericClaims>(token).map(|claims| claims.subject);
+        let outcome = match &by {
+            Ok(_) => self.delete(token, directory).await,
+            Err(problem) => Err(words(problem)),
+        };
+        let said = Said {
+            account: None,
+            outcome: outcome.map_err(|problem| {
+                let by = by.unwrap_or_default();
+                format!("delete accounts request by {by} failed - {problem}")
+            }),
+        };
+        self.say_of(request, said).await
+    }
+
+    async fn delete(&self, token: &str, directory: Arc<Directory>) -> Result<String, String> {
+        let options = directory.options();
+        if !options.is_cache && !options.allow_delete {
+            return Err("delete must be enabled in server config".into());
+        }
+        let shared = &self.monitor.shared;
+        let access = shared.access();
+        let operators = access
+            .operators()
+            .ok_or_else(|| "not in operator mode".to_owned())?;
+        let accounts =
+            operators
+                .deletions(token, unix_seconds())
+                .map_err(|problem| match problem {
+                    OperatorError::NotSelfSigned(_) => "not self signed".to_owned(),
+                    OperatorError::Untrusted(_) => "not trusted".to_owned(),
+                    OperatorError::Expired(_) => problem.to_string(),
+                    _ => "malformed request".to_owned(),
+                })?;
+        let system = access.account(AccountId::SYSTEM);
+        if system.is_some_and(|system| accounts.contains(&system.name)) {
+            return Err("not allowed to delete system account".into());
+        }
+        let all = accounts.clone();
+        let deleted = off_thread(move || delete_all(&directory, &all)).await;
+        match deleted {
+            Some(Ok(())) => {}
+            Some(Err(problem)) => return Err(problem.to_string()),
+            None => return Err("the server stops".into()),
+        }
+        let forgotten = shared.forget_accounts(&accounts);
+        forgotten.map_err(|problem| problem.to_string())?;
+        Ok(format!("deleted {} accounts", accounts.len()))
+    }
+
+    /// Says what came of a change to the log, and to who has asked.
+    async fn say_of(&self, request: &Message, said: Said) -> Result<(), Gone> {
+        let Said { account, outcome } = said;
+        let mut answer = match &outcome {
+            Ok(message) => {
+                debug!("{message} - {}", account.as_deref().unwrap_or_default());
+                let data = json!({"code": 200, "message": message});
+                self.envelope.answer(&self.monitor, data)
+            }
+            Err(problem) => {
+                error!("{problem} - {}", account.as_deref().unwrap_or_default());
+                self.envelope.refusal(&self.monitor, 500, problem)
+            }
+        };
+        let field = if outcome.is_ok() { "data" } else { "error" };
+        if let Some(account) = account {
+            answer[field]["account"] = Value::from(account);
+        }
+        self.reply(request, &answer).await
+    }
+}
+
+/// Has accounts looked for that others import from and nobody knows yet.
+fn look_for_exporters(shared: &Shared) {
+    let Some(resolver) = shared.common.resolver.get() else {
+        return;
+    };
+    for exporter in shared.access().missing_exporters() {
+        // Nobody waits for it.
+        let (tell, _) = oneshot::channel();
+        resolver.look_for(AccountWanted {
+            account: exporter.to_owned(),
+            shard: 0,
+            tell,
+        });
+    }
+}
+
+/// Those that are not there are as good as deleted.
+fn delete_all(directory: &Directory, accounts: &[String]) -> Result<(), StoreError> {
+    accounts
+        .iter()
+        .try_for_each(|account| directory.delete(account).map(drop))
+}
+
+/// Does what the disk takes its time for where nobody waits for it. `None`: the server stops.
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    spawn_blocking(work).await.ok()
+}
+
+/// The account in `$SYS.REQ.ACCOUNT.<account>.CLAIMS.…` or `$SYS.ACCOUNT.<account>.CLAIMS.…`.
+fn account_of(topic: &str) -> Option<&str> {
+    let rest = topic.strip_prefix("$SYS.REQ.ACCOUNT.");
+    let rest = rest.or_else(|| topic.strip_prefix("$SYS.ACCOUNT."))?;
+    rest.split_once('.').map(|(account, _)| account)
+}
+
+/// By which two folders are known to hold the same: the hashes of all tokens, one over the other.
+fn hash_of_all(tokens: &[(String, String)]) -> [u8; SHA256_OUTPUT_LEN] {
+    let mut all = [0; SHA256_OUTPUT_LEN];
+    for (_, token) in tokens {
+        let hash = digest(&SHA256, token.as_bytes());
+        for (byte, more) in all.iter_mut().zip(hash.as_ref()) {
+            *byte ^= more;
+        }
+    }
+    all
+}
+
+/// What is wrong with a token, in nats-server's words where it has some.
+fn words(problem: &JwtError) -> String {
+    match problem {
+        JwtError::Parts => "expected 3 chunks".into(),
+        JwtError::Type(..) => "not account claim".into(),
+        JwtError::Signature => "claim failed V2 signature verification".into(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_says_what_can_be_asked() {
+        for (kept, count) in [(Kept::Full, 7), (Kept::Cache, 5), (Kept::Nowhere, 2)] {
+            let subjects = kept.subjects();
+            assert_eq!(subjects.len(), count, "{kept:?}");
+            assert!(subjects.iter().any(|(_, asked)| *asked == Asked::Update));
+        }
+    }
+
+    #[test]
+    fn accounts_in_subjects() {
+        for (subject, account) in [
+            ("$SYS.REQ.ACCOUNT.A.CLAIMS.UPDATE", Some("A")),
+            ("$SYS.ACCOUNT.A.CLAIMS.UPDATE", Some("A")),
+            ("$SYS.REQ.CLAIMS.UPDATE", None),
+        ] {
+            assert_eq!(account_of(subject), account, "{subject}");
+        }
+    }
+
+    #[test]
+    fn the_same_tokens_have_the_same_hash_in_any_order() {
+        let token = |text: &str| (String::new(), text.to_owned());
+        let (one, two) = (token("a"), token("b"));
+        let both = hash_of_all(&[one.clone(), two.clone()]);
+        assert_eq!(both, hash_of_all(&[two, one.clone()]));
+        assert_ne!(both, hash_of_all(&[one]));
+        assert_eq!(hash_of_all(&[]), [0; SHA256_OUTPUT_LEN]);
+    }
+}
