@@ -3,109 +3,86 @@
 //! A task of the control thread asks, for all shards: it takes as many questions as there are clients
 //! that wait to be let in. Who is not answered about in time has been sent away by then.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::access::callout::{Caller, Question, REQUEST_SUBJECT};
+use fanline_engine::access::callout::{
+    Caller, CalloutError, Question, REQUEST_SUBJECT, Response, Service,
+};
+use fanline_engine::access::nkey::{KEY_BYTES, KeyKind, PublicKey};
+use fanline_engine::access::sealed::{NONCE_BYTES, Sealer};
 use fanline_engine::access::{Access, AccountId, Grant};
+use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephemeral};
+use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, warn};
 
 use crate::checks::unix_seconds;
-use crate::client::{Client, ClientError, ConnectOptions};
+use crate::client::{Client, ClientError, ConnectOptions, OutgoingMessage};
 use crate::identity;
+use crate::resolver::AccountWanted;
 use crate::server::{COMPATIBLE_VERSION, IN_PROCESS_PIPE_BYTES, Shared};
+
+/// Where a sealed request says whom its response may be sealed for.
+const XKEY_HEADER: &str = "Nats-Server-Xkey";
+/// How a token begins, and nothing sealed does.
+const TOKEN_BEGIN: &[u8] = b"eyJ";
 
 /// A client waits for what the service says of it.
 pub(crate) struct Wanted {
     pub(crate) caller: Arc<Caller>,
     pub(crate) cid: u64,
+    /// The shard that it is on.
+    pub(crate) shard: usize,
     /// Told what it is granted, if anything.
     pub(crate) tell: oneshot::Sender<Option<Grant>>,
 }
 
-/// The server's own client in the account of the service.
-struct Asker {
-    account: AccountId,
-    client: Client,
-}
-
 /// Asks for everybody, on a task for each, until nobody is left to ask.
 pub(crate) async fn ask_all(shared: Arc<Shared>, mut wanted: mpsc::UnboundedReceiver<Wanted>) {
-    let mut asker: Option<Asker> = None;
+    // One client of the server's own in each account that has a service.
+    let mut askers: HashMap<AccountId, Client> = HashMap::new();
     while let Some(wanted) = wanted.recv().await {
         let access = shared.access();
-        let account = access.callout().map(|callout| callout.account.as_str());
-        let Some(account) = account.and_then(|name| access.account_id(name)) else {
+        let Some(service) = access.service_for(&wanted.caller) else {
             // A reload has done away with the service: nobody tells, and nobody is let in.
             continue;
         };
-        // Another service may be asked since the last reload.
-        if asker.as_ref().is_none_or(|asker| asker.account != account) {
-            asker = Asker::new(&shared, account).await.ok();
-        }
-        if let Some(asker) = &asker {
-            let (client, shared) = (asker.client.clone(), Arc::clone(&shared));
-            tokio::task::spawn_local(async move { ask(&client, &shared, &access, wanted).await });
-        }
+        let client = match askers.get(&service.account) {
+            Some(client) => client.clone(),
+            None => match connect(&shared, service.account).await {
+                Ok(client) => askers.entry(service.account).or_insert(client).clone(),
+                Err(error) => {
+                    warn!("auth callout: {error}");
+                    continue;
+                }
+            },
+        };
+        let shared = Arc::clone(&shared);
+        tokio::task::spawn_local(async move { ask(&client, &shared, service, wanted).await });
     }
 }
 
-impl Asker {
-    async fn new(shared: &Shared, account: AccountId) -> Result<Self, ClientError> {
-        let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
-        shared.assign_insider(theirs, account);
-        let client = Client::over(ours, &ConnectOptions::insider()).await?;
-        Ok(Asker { account, client })
-    }
+async fn connect(shared: &Shared, account: AccountId) -> Result<Client, ClientError> {
+    let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
+    shared.assign_insider(theirs, account);
+    Client::over(ours, &ConnectOptions::insider()).await
 }
 
-async fn ask(client: &Client, shared: &Shared, access: &Access, wanted: Wanted) {
+async fn ask(client: &Client, shared: &Shared, service: Service, wanted: Wanted) {
     let Wanted {
         caller,
         cid,
+        shard,
         mut tell,
     } = wanted;
-    let limit = shared.options().limits.auth_timeout;
     let granted = tokio::select! {
-        granted = answer(client, shared, access, &caller, cid, limit) => granted,
+        granted = answer(client, shared, service, &caller, (cid, shard)) => granted,
         // It has lost patience, or was sent away.
         () = tell.closed() => return,
     };
-    // Whoever has gone meanwhile is not waited for.
-    let _ = tell.send(granted);
-}
-
-async fn answer(
-    client: &Client,
-    shared: &Shared,
-    access: &Access,
-    caller: &Caller,
-    cid: u64,
-    limit: Duration,
-) -> Option<Grant> {
-    let user_nkey = identity::new_user_key().public().encode();
-    let now = unix_seconds();
-    let seconds = i64::try_from(limit.as_secs()).unwrap_or(i64::MAX);
-    let question = Question {
-        server_id: &shared.info.server_id,
-        server_name: &shared.info.server_name,
-        server_version: COMPATIBLE_VERSION,
-        cid,
-        user_nkey: &user_nkey,
-        now,
-        expires_at: now.saturating_add(seconds.max(1)),
-    };
-    let request = question.request(&caller.shown(), caller.peer(), &shared.key);
-    let answer = match client.request(REQUEST_SUBJECT, request, limit).await {
-        Ok(answer) => answer,
-        Err(error) => {
-            warn!("cid:{cid} - auth callout: {error}");
-            return None;
-        }
-    };
-    let response = std::str::from_utf8(answer.payload()).unwrap_or_default();
-    match access.answered(response, &question, caller.peer(), unix_seconds()) {
+    let granted = match granted {
         Ok(grant) => {
             debug!("cid:{cid} - auth callout: let in as {:?}", grant.user);
             Some(grant)
@@ -114,5 +91,138 @@ async fn answer(
             warn!("cid:{cid} - auth callout: {error}");
             None
         }
+    };
+    // Whoever has gone meanwhile is not waited for.
+    let _ = tell.send(granted);
+}
+
+/// Why nobody is let in.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("the token that was shown is not good")]
+    Token,
+    #[error("requests cannot be sealed for the service's xkey")]
+    Sealing,
+    #[error("the response is not sealed by the service")]
+    Opening,
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Callout(#[from] CalloutError),
+}
+
+async fn answer(
+    client: &Client,
+    shared: &Shared,
+    service: Service,
+    caller: &Caller,
+    (cid, shard): (u64, usize),
+) -> Result<Grant, Failure> {
+    let now = unix_seconds();
+    if !caller.may_ask(now) {
+        return Err(Failure::Token);
+    }
+    let limit = shared.options().limits.auth_timeout;
+    let envelope = service
+        .xkey
+        .map(|xkey| Envelope::new(&xkey).ok_or(Failure::Sealing));
+    let envelope = envelope.transpose()?;
+    let user_nkey = identity::new_user_key().public().encode();
+    let seconds = i64::try_from(limit.as_secs()).unwrap_or(i64::MAX);
+    let question = Question {
+        server_id: &shared.info.server_id,
+        server_name: &shared.info.server_name,
+        server_version: COMPATIBLE_VERSION,
+        xkey: envelope.as_ref().map(|envelope| envelope.own.as_str()),
+        cid,
+        user_nkey: &user_nkey,
+        now,
+        expires_at: now.saturating_add(seconds.max(1)),
+    };
+    let request = question.request(&caller.shown(), caller.peer(), &shared.key);
+    let message = match &envelope {
+        None => OutgoingMessage {
+            topic: REQUEST_SUBJECT.into(),
+            payload: request.into(),
+            ..OutgoingMessage::default()
+        },
+        Some(envelope) => envelope.seal(&request)?,
+    };
+    let answer = client.request_message(&message, limit).await?;
+    let opened = match &envelope {
+        Some(envelope) if !answer.payload().starts_with(TOKEN_BEGIN) => Some(
+            envelope
+                .sealer
+                .open(answer.payload())
+                .ok_or(Failure::Opening)?,
+        ),
+        _ => None,
+    };
+    let token = opened.as_deref().unwrap_or_else(|| answer.payload());
+    let response = Response {
+        token: std::str::from_utf8(token).unwrap_or_default(),
+        is_sealed: opened.is_some(),
+    };
+    let answered = |access: &Access| access.answered(&response, &question, caller, unix_seconds());
+    match answered(&shared.access()) {
+        Err(CalloutError::AccountNeeded(account)) => {
+            look_for(shared, account, shard, limit).await;
+            Ok(answered(&shared.access())?)
+        }
+        decided => Ok(decided?),
+    }
+}
+
+/// Has an account looked for; when this ends, the shard knows it, or it was not found.
+async fn look_for(shared: &Shared, account: String, shard: usize, limit: Duration) {
+    let Some(resolver) = shared.common.resolver.get() else {
+        return;
+    };
+    let (tell, told) = oneshot::channel();
+    resolver.look_for(AccountWanted {
+        account,
+        shard,
+        tell,
+    });
+    // Whether it was found, whoever asks again sees.
+    let _ = tokio::time::timeout(limit, told).await;
+}
+
+/// What a request is sealed in: a key that is made for it alone, so that nobody opens it later who comes by
+/// a key of the server's.
+struct Envelope {
+    /// The key, as the service is told it.
+    own: String,
+    sealer: Sealer,
+}
+
+impl Envelope {
+    /// `None` without randomness, or when the service's key is none that anything can be sealed for.
+    fn new(xkey: &PublicKey) -> Option<Self> {
+        let own = EphemeralPrivateKey::generate(&X25519, &SystemRandom::new()).ok()?;
+        let public = own.compute_public_key().ok()?;
+        let public: [u8; KEY_BYTES] = public.as_ref().try_into().ok()?;
+        let theirs = UnparsedPublicKey::new(&X25519, xkey.bytes());
+        let sealer = agree_ephemeral(own, &theirs, |secret| {
+            let secret: &[u8; KEY_BYTES] = secret.try_into().ok()?;
+            Some(Sealer::new(secret))
+        });
+        Some(Envelope {
+            own: PublicKey::new(KeyKind::Curve, public).encode(),
+            sealer: sealer.ok()??,
+        })
+    }
+
+    fn seal(&self, request: &str) -> Result<OutgoingMessage, Failure> {
+        let mut nonce = [0; NONCE_BYTES];
+        let filled = SystemRandom::new().fill(&mut nonce);
+        filled.map_err(|_| Failure::Sealing)?;
+        let mut message = OutgoingMessage {
+            topic: REQUEST_SUBJECT.into(),
+            payload: self.sealer.seal(&nonce, request.as_bytes()).into(),
+            ..OutgoingMessage::default()
+        };
+        message.headers.append(XKEY_HEADER, &self.own)?;
+        Ok(message)
     }
 }

@@ -13,7 +13,7 @@ use super::admit::{Credentials, Decision, Grant, Key};
 use super::check::{Check, Proof};
 use super::jwt::{self, Claims, JwtError, ResponseToCallout, UserClaims};
 use super::nkey::{PublicKey, SecretKey};
-use super::operator::{limits, permissions, stay};
+use super::operator::{Authority, JwtProof, limits, permissions, stay};
 use super::permissions::{Pattern, Permissions};
 use super::rights::Rights;
 use crate::shard::Peer;
@@ -34,6 +34,8 @@ pub struct Callout {
     pub auth_users: Vec<String>,
     /// The accounts in which it may put users; all when empty.
     pub allowed_accounts: Vec<String>,
+    /// Whom requests are sealed for (`X…`); they are in clear when there is nobody.
+    pub xkey: Option<PublicKey>,
 }
 
 impl Callout {
@@ -68,15 +70,20 @@ impl Callout {
         allowed.is_empty() || allowed.iter().any(|known| known == account)
     }
 
-    /// What users of an account may do: nobody in the service's account asks it himself.
+    /// What users of an account may do.
     pub(super) fn restrict(&self, account: &str, permissions: &Permissions) -> Permissions {
         let mut permissions = permissions.clone();
         if account == self.account {
-            let asks = Pattern::parse(REQUEST_SUBJECT);
-            permissions.publish.deny.extend(asks);
+            deny_asking(&mut permissions);
         }
         permissions
     }
+}
+
+/// Nobody in the service's account asks it himself.
+pub(super) fn deny_asking(permissions: &mut Permissions) {
+    let asks = Pattern::parse(REQUEST_SUBJECT);
+    permissions.publish.deny.extend(asks);
 }
 
 /// A client about whom the service is to be asked.
@@ -84,6 +91,8 @@ pub struct Caller {
     peer: Peer,
     /// In the order of [`Credentials`].
     shown: [String; 6],
+    /// In operator mode, the token by which he comes, of the account whose service is asked.
+    token: Option<Box<JwtProof>>,
 }
 
 // What was shown is secret.
@@ -94,7 +103,11 @@ impl std::fmt::Debug for Caller {
 }
 
 impl Caller {
-    pub(super) fn check(shown: &Credentials<'_>, peer: &Peer) -> Check {
+    pub(super) fn check(
+        shown: &Credentials<'_>,
+        peer: &Peer,
+        token: Option<Box<JwtProof>>,
+    ) -> Check {
         let shown = [
             shown.user,
             shown.pass,
@@ -107,9 +120,17 @@ impl Caller {
             proof: Proof::Callout(Arc::new(Caller {
                 peer: peer.clone(),
                 shown: shown.map(str::to_owned),
+                token,
             })),
             grant: None,
         }
+    }
+
+    /// Whether it is worth asking: the token that it shows, if it has to show one, is good. That takes the
+    /// time of two signatures.
+    pub fn may_ask(&self, now: i64) -> bool {
+        let token = self.token.as_ref();
+        token.is_none_or(|token| token.perform(now).is_some())
     }
 
     /// Whence it comes.
@@ -148,8 +169,29 @@ pub enum CalloutError {
     Expired,
     #[error("the account {0:?} is not known, or not one for the service to put users in")]
     Account(String),
+    /// Of an account that may be found by who looks for it.
+    #[error("the account {0:?} is not known yet")]
+    AccountNeeded(String),
     #[error("the user may not be connected in this way, from there, or now")]
     Terms,
+}
+
+/// Whom to ask about a client.
+#[derive(Clone, Copy, Debug)]
+pub struct Service {
+    /// The account that it is in.
+    pub account: AccountId,
+    /// Whom requests are sealed for, if they are.
+    pub xkey: Option<PublicKey>,
+}
+
+/// What a service says.
+#[derive(Clone, Copy, Debug)]
+pub struct Response<'a> {
+    /// Its signed token.
+    pub token: &'a str,
+    /// Whether it came sealed by the service, which nobody else can have done.
+    pub is_sealed: bool,
 }
 
 /// What is asked, and by whom.
@@ -161,6 +203,8 @@ pub struct Question<'a> {
     pub server_name: &'a str,
     /// Its version.
     pub server_version: &'a str,
+    /// Whom the response may be sealed for (`X…`).
+    pub xkey: Option<&'a str>,
     /// The number of the connection.
     pub cid: u64,
     /// The name that the client is to be known by: a key (`U…`) that nobody had before.
@@ -206,6 +250,9 @@ impl Question<'_> {
             },
             "connect_opts": options,
         });
+        if let Some(xkey) = self.xkey {
+            nats["server_id"]["xkey"] = xkey.into();
+        }
         if let Some(tls) = &peer.tls {
             nats["client_tls"] = json!({"version": tls.version, "cipher": tls.cipher_suite});
         }
@@ -252,39 +299,71 @@ impl Access {
         self.callout.as_ref()
     }
 
+    /// Which service is asked about a client, if there still is one.
+    pub fn service_for(&self, caller: &Caller) -> Option<Service> {
+        if let Some(token) = &caller.token {
+            let xkey = token.authority.service()?.xkey;
+            let account = token.account;
+            return Some(Service { account, xkey });
+        }
+        let callout = self.callout.as_ref()?;
+        Some(Service {
+            account: self.account_id(&callout.account)?,
+            xkey: callout.xkey,
+        })
+    }
+
     /// What a response grants. It takes the time of two signatures, so it is not for a shard's thread.
     ///
     /// # Errors
     /// When it lets nobody in, or is not one to this question.
     pub fn answered(
         &self,
-        response: &str,
+        response: &Response<'_>,
         question: &Question<'_>,
-        peer: &Peer,
+        caller: &Caller,
         now: i64,
     ) -> Result<Grant, CalloutError> {
-        let callout = self.callout.as_ref().ok_or(CalloutError::Issuer)?;
-        let response: Claims<ResponseToCallout> = jwt::verified(response)?;
-        if response.issuer != callout.issuer {
+        let said: Claims<ResponseToCallout> = jwt::verified(response.token)?;
+        let is_from_service = match (&caller.token, &self.callout) {
+            (Some(token), _) => response.is_sealed || signs(&token.authority, &said),
+            (None, Some(callout)) => said.issuer == callout.issuer,
+            (None, None) => false,
+        };
+        if !is_from_service {
             return Err(CalloutError::Issuer);
         }
-        let is_ours =
-            response.audience == question.server_id && response.subject == question.user_nkey;
+        let is_ours = said.audience == question.server_id && said.subject == question.user_nkey;
         if !is_ours {
             return Err(CalloutError::Audience);
         }
-        if !response.holds_at(now) {
+        if !said.holds_at(now) {
             return Err(CalloutError::Expired);
         }
-        if !response.body.error.is_empty() {
-            return Err(CalloutError::Refused(response.body.error));
+        if !said.body.error.is_empty() {
+            return Err(CalloutError::Refused(said.body.error));
         }
-        let claims: Claims<UserClaims> = jwt::verified(&response.body.jwt)?;
-        if claims.issuer != callout.issuer {
-            return Err(CalloutError::Issuer);
-        }
+        let claims: Claims<UserClaims> = jwt::verified(&said.body.jwt)?;
         if claims.subject != question.user_nkey {
             return Err(CalloutError::Audience);
+        }
+        match (&caller.token, &self.callout) {
+            (Some(token), _) => self.put_by_token(&token.authority, claims, caller.peer(), now),
+            (None, Some(callout)) => self.put_by_callout(callout, claims, caller.peer(), now),
+            (None, None) => Err(CalloutError::Issuer),
+        }
+    }
+
+    /// What a user has whom the service of the configuration has let in.
+    fn put_by_callout(
+        &self,
+        callout: &Callout,
+        claims: Claims<UserClaims>,
+        peer: &Peer,
+        now: i64,
+    ) -> Result<Grant, CalloutError> {
+        if claims.issuer != callout.issuer {
+            return Err(CalloutError::Issuer);
         }
         if !claims.holds_at(now) {
             return Err(CalloutError::Expired);
@@ -301,6 +380,39 @@ impl Access {
             ..granted(self, key)?
         })
     }
+
+    /// The same in operator mode: he is of the account that has issued his token, if the service may put
+    /// users there.
+    fn put_by_token(
+        &self,
+        asked: &Authority,
+        claims: Claims<UserClaims>,
+        peer: &Peer,
+        now: i64,
+    ) -> Result<Grant, CalloutError> {
+        let account = match claims.body.issuer_account.as_str() {
+            "" => claims.issuer.encode(),
+            account => account.to_owned(),
+        };
+        let service = asked.service().ok_or(CalloutError::Issuer)?;
+        if account != asked.account_key() && !service.may_use(&account) {
+            return Err(CalloutError::Account(account));
+        }
+        let Some((id, authority)) = self.authority(&account) else {
+            return Err(CalloutError::AccountNeeded(account));
+        };
+        let way = (peer.ip.as_str(), peer.kind);
+        authority
+            .admit(id, claims, way, now)
+            .ok_or(CalloutError::Terms)
+    }
+}
+
+/// Whether a response is signed by the account whose service is asked, or for it.
+fn signs(asked: &Authority, said: &Claims<ResponseToCallout>) -> bool {
+    let named = &said.body.issuer_account;
+    let is_named = named.is_empty() || named == asked.account_key();
+    is_named && asked.signer(&said.issuer).is_some()
 }
 
 /// What a user has who was let in by the service.
@@ -366,6 +478,7 @@ mod tests {
                 account: "AUTH".into(),
                 auth_users: vec!["auth".into()],
                 allowed_accounts: allowed_accounts.iter().map(|name| (*name).into()).collect(),
+                xkey: None,
             }),
             ..AccessConfig::default()
         };
@@ -384,6 +497,7 @@ mod tests {
             server_id: &server_id,
             server_name: "s",
             server_version: "1",
+            xkey: None,
             cid: 7,
             user_nkey: &user_nkey,
             now: NOW,
@@ -401,7 +515,16 @@ mod tests {
             ip: "10.1.2.3".into(),
             ..Peer::default()
         };
-        access.answered(&response, &question, &peer, NOW)
+        let caller = Caller {
+            peer,
+            shown: Default::default(),
+            token: None,
+        };
+        let response = Response {
+            token: &response,
+            is_sealed: false,
+        };
+        access.answered(&response, &question, &caller, NOW)
     }
 
     #[test]
@@ -531,6 +654,7 @@ mod tests {
             server_id: &id,
             server_name: "s",
             server_version: "1",
+            xkey: None,
             cid: 7,
             user_nkey: &user,
             now: NOW,

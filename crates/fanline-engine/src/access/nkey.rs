@@ -81,6 +81,11 @@ impl PublicKey {
         self.kind
     }
 
+    /// The key itself.
+    pub fn bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.key
+    }
+
     /// Its text.
     pub fn encode(&self) -> String {
         let mut bytes = vec![self.kind.prefix()];

@@ -449,12 +449,11 @@ impl Connection<'_> {
         };
         let (tell, mut told) = oneshot::channel();
         let shard = self.shell.index;
-        // One that is gone has found nothing.
-        drop(resolver.send(AccountWanted {
+        resolver.look_for(AccountWanted {
             account,
             shard,
             tell,
-        }));
+        });
         poll_fn(|context| {
             self.link.register(context);
             match self.link.ended() {
@@ -470,7 +469,12 @@ impl Connection<'_> {
         let shell = self.shell;
         let cid = shell.engine.borrow().cid(self.id)?;
         let (tell, told) = oneshot::channel();
-        let wanted = callout::Wanted { caller, cid, tell };
+        let wanted = callout::Wanted {
+            caller,
+            cid,
+            shard: shell.index,
+            tell,
+        };
         // Without anybody who asks, nobody is let in.
         shell.common.callout.get()?.send(wanted).ok()?;
         self.told(told).await

@@ -8,13 +8,20 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fanline_server::access::jwt::sign;
-use fanline_server::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
+use fanline_server::access::nkey::{KEY_BYTES, KeyKind, PublicKey, SecretKey};
+use fanline_server::access::sealed::{NONCE_BYTES, Sealer};
 use fanline_server::access::{Access, AccessConfig, Account, Callout, User};
 use fanline_server::client::{Client, ConnectOptions, Subscription};
 use fanline_server::{Auth, Limits, Options};
+use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephemeral};
+use ring::rand::SystemRandom;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::operator::{
+    account as operator_account, account_with, connect as operator_connect, public,
+    server as operator_server, user as operator_user,
+};
 use crate::raw::{RawClient, TestServer, block_on, options};
 
 const REFUSAL: &str = "-ERR 'Authorization Violation'";
@@ -40,6 +47,7 @@ fn config(allowed_accounts: &[&str]) -> AccessConfig {
             account: "AUTH".into(),
             auth_users: vec!["auth".into()],
             allowed_accounts: allowed_accounts.iter().map(|name| (*name).into()).collect(),
+            xkey: None,
         }),
         ..AccessConfig::default()
     }
@@ -55,6 +63,14 @@ fn server(config: AccessConfig, auth_timeout: Duration) -> TestServer {
         limits,
         ..options(2)
     })
+}
+
+/// A key of the service's, which is used once.
+fn curve_key() -> (EphemeralPrivateKey, PublicKey) {
+    let own = EphemeralPrivateKey::generate(&X25519, &SystemRandom::new()).unwrap();
+    let public = own.compute_public_key().unwrap();
+    let public = PublicKey::new(KeyKind::Curve, public.as_ref().try_into().unwrap());
+    (own, public)
 }
 
 /// What a request says, whoever signed it.
@@ -95,6 +111,22 @@ async fn decide(client: &Client, mut requests: Subscription) {
             client.publish(reply, response).await.unwrap();
         }
     }
+}
+
+/// What the service says when it lets `ada` in.
+fn let_in(asked: &Value) -> String {
+    let (server, nkey) = (
+        &asked["nats"]["server_id"]["id"],
+        &asked["nats"]["user_nkey"],
+    );
+    let nats = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1});
+    let token = json!({"sub": nkey, "aud": "BIRDS", "name": "ada", "iat": 1, "nats": nats});
+    let response = json!({"type": "authorization_response", "version": 2,
+        "jwt": sign(token, &issuer(1))});
+    sign(
+        json!({"sub": nkey, "aud": server, "iat": 1, "nats": response}),
+        &issuer(1),
+    )
 }
 
 /// Runs a test beside the service.
@@ -232,4 +264,121 @@ fn users_of_other_accounts_are_none_of_its_business() {
         // It puts users where it may not.
         refused(&server, "ada", "ada");
     });
+}
+
+/// The request is sealed for the service, and nothing of it can be read by others in its account; what
+/// comes back is sealed too, or signed in clear, and else lets nobody in.
+#[test]
+fn what_is_asked_is_sealed_for_the_service() {
+    for (how, is_admitted) in [("sealed", true), ("clear", true), ("rubbish", false)] {
+        let (own, public) = curve_key();
+        let mut config = config(&[]);
+        config.callout.as_mut().unwrap().xkey = Some(public);
+        let server = server(config, PATIENT);
+        block_on(async {
+            let url = format!("nats://auth:pw@{}", server.address());
+            let service = Client::connect(&ConnectOptions::new(&url).unwrap()).await;
+            let service = service.unwrap();
+            let mut requests = service.subscribe(SUBJECT).await.unwrap();
+            service.flush().await.unwrap();
+            let mut ada = connect(&server, "ada", "hush");
+            let request = requests.next().await.unwrap();
+            let sealed = request.payload();
+            assert!(sealed.starts_with(b"xkv1"));
+            assert!(!sealed.windows(4).any(|bytes| bytes == b"hush"));
+            let theirs = request.headers().unwrap().get("Nats-Server-Xkey").unwrap();
+            let theirs = PublicKey::parse_as(KeyKind::Curve, theirs).unwrap();
+            let theirs = UnparsedPublicKey::new(&X25519, *theirs.bytes());
+            let sealer = agree_ephemeral(own, &theirs, |secret| {
+                Sealer::new(secret.try_into().unwrap())
+            });
+            let sealer = sealer.unwrap();
+            let asked = claims(&sealer.open(sealed).unwrap());
+            assert_eq!(asked["nats"]["connect_opts"]["pass"], "hush");
+            let xkey = asked["nats"]["server_id"]["xkey"].as_str().unwrap();
+            assert_eq!(
+                PublicKey::parse(xkey).unwrap().bytes().as_slice(),
+                theirs.bytes().as_slice()
+            );
+            let response = let_in(&asked).into_bytes();
+            let response = match how {
+                "sealed" => sealer.seal(&[7; NONCE_BYTES], &response),
+                "clear" => response,
+                _ => b"xkv1 and nothing that was sealed".to_vec(),
+            };
+            service
+                .publish(request.reply().unwrap(), response)
+                .await
+                .unwrap();
+            match is_admitted {
+                true => assert_eq!(ada.line(), "PONG", "{how}"),
+                false => assert_eq!(ada.lines_to_end(), [REFUSAL], "{how}"),
+            }
+        });
+    }
+}
+
+/// In operator mode it is the account of the token that is shown whose service is asked, and where it puts
+/// the user is of the token that it answers with.
+#[test]
+fn an_account_has_a_service_of_its_own() {
+    let auth = account_with(2, 1, |claims| {
+        claims["nats"]["authorization"] = json!({
+            "auth_users": [public(KeyKind::User, 9)],
+            "allowed_accounts": [public(KeyKind::Account, 3)],
+        });
+    });
+    let server = operator_server(
+        &[auth, operator_account(3, 1), operator_account(4, 1)],
+        None,
+    );
+    // User 9 is the service itself; 8 shows a bearer's token of the account, which everybody may have.
+    let mut service = operator_connect(&server, &operator_user(2, |_| {}), 9);
+    assert_eq!(service.line(), "PONG");
+    service.subscribe(SUBJECT, "1");
+    service.send(format!("PUB {SUBJECT} 1\r\nx\r\n"));
+    assert!(error(&mut service).contains("Permissions Violation for Publish"));
+    let sentinel = operator_user(2, |claims| {
+        claims["sub"] = public(KeyKind::User, 8).into();
+        claims["nats"]["bearer_token"] = true.into();
+    });
+    let mut near = operator_connect(&server, &operator_user(3, |_| {}), 9);
+    assert_eq!(near.line(), "PONG");
+    near.subscribe("sea", "1");
+    // Account 3 is one for the service to put users in, 4 is not, and its own is.
+    for (account, is_admitted) in [(3, true), (4, false), (2, true)] {
+        let mut client = operator_connect(&server, &sentinel, 8);
+        let asked = service.message();
+        let request = claims(&asked.payload);
+        let (id, nkey) = (
+            &request["nats"]["server_id"]["id"],
+            &request["nats"]["user_nkey"],
+        );
+        assert_eq!(request["nats"]["connect_opts"]["jwt"], sentinel.as_str());
+        let token = operator_user(account, |claims| claims["sub"] = nkey.clone());
+        let nats = json!({"type": "authorization_response", "version": 2, "jwt": token});
+        let response = json!({"sub": nkey, "aud": id, "iat": 1, "nats": nats});
+        let response = sign(response, &issuer(2));
+        service.publish(&asked.reply.unwrap(), response);
+        match is_admitted {
+            true => assert_eq!(client.line(), "PONG", "{account}"),
+            false => assert_eq!(client.lines_to_end(), [REFUSAL], "{account}"),
+        }
+        if is_admitted {
+            client.settle();
+            client.publish("sea", "fish");
+            client.settle();
+            let heard = near.settle().len();
+            assert_eq!(heard, usize::from(account == 3), "{account}");
+        }
+    }
+    // A token that is not good is not asked about.
+    let expired = operator_user(2, |claims| {
+        claims["sub"] = public(KeyKind::User, 8).into();
+        claims["exp"] = 1.into();
+        claims["nats"]["bearer_token"] = true.into();
+    });
+    let mut client = operator_connect(&server, &expired, 8);
+    assert_eq!(client.lines_to_end(), [REFUSAL]);
+    assert_eq!(service.settle(), []);
 }

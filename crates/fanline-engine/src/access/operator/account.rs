@@ -10,8 +10,8 @@ use crate::access::account::{
 };
 use crate::access::error::AccessError;
 use crate::access::jwt::{
-    self, AccountClaims, ActivationClaims, Claims, ExportClaims, ImportClaims, PermissionClaims,
-    SampleClaims, SignerClaims, SubjectClaims, TierClaims, UserTerms,
+    self, AccountClaims, ActivationClaims, AuthorizationClaims, Claims, ExportClaims, ImportClaims,
+    PermissionClaims, SampleClaims, SignerClaims, SubjectClaims, TierClaims, UserTerms,
 };
 use crate::access::nkey::{KeyKind, PublicKey};
 use crate::access::permissions::{AllowResponses, Allowed, Permissions};
@@ -19,6 +19,8 @@ use crate::jetstream::AccountLimits as JetStreamLimits;
 
 /// The key of revocations that is for everybody.
 const EVERYBODY: &str = "*";
+/// Among the accounts in which a service may put users, all of them.
+const ANY_ACCOUNT: &str = "*";
 /// The kind of a signing key whose users have the rights of its template.
 const USER_SCOPE: &str = "user_scope";
 /// The tier of streams without replicas, which are all that a server alone has.
@@ -32,6 +34,45 @@ pub struct Authority {
     /// What it wants to import, and what shows that it may.
     pub(super) wanted: Vec<Wanted>,
     default_permissions: Option<Permissions>,
+    service: Option<Service>,
+}
+
+/// Who decides who may connect of those who show a token of this account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::access) struct Service {
+    /// Users about whom it is not asked: itself.
+    users: Vec<String>,
+    /// Other accounts in which it may put users.
+    accounts: Vec<String>,
+    /// Whom requests are sealed for.
+    pub(in crate::access) xkey: Option<PublicKey>,
+}
+
+impl Service {
+    /// `None` when there is none: it would have to be let in itself.
+    fn new(claims: &AuthorizationClaims) -> Result<Option<Self>, String> {
+        if claims.auth_users.is_empty() {
+            return Ok(None);
+        }
+        let xkey = match claims.xkey.as_str() {
+            "" => None,
+            key => {
+                let parsed = PublicKey::parse_as(KeyKind::Curve, key);
+                Some(parsed.ok_or_else(|| format!("{key:?} is not a public curve key"))?)
+            }
+        };
+        Ok(Some(Service {
+            users: claims.auth_users.clone(),
+            accounts: claims.allowed_accounts.clone(),
+            xkey,
+        }))
+    }
+
+    /// Whether it may put users in another account.
+    pub(in crate::access) fn may_use(&self, account: &str) -> bool {
+        let mut accounts = self.accounts.iter();
+        accounts.any(|known| known == account || known == ANY_ACCOUNT)
+    }
 }
 
 /// An import, whether it can be had or not.
@@ -77,12 +118,14 @@ impl Authority {
         let permissions = permissions(&claims.body.default_permissions);
         let permissions = permissions.map_err(|error| wrong(&error))?;
         check_counts(&claims.body).map_err(|error| wrong(&error))?;
+        let service = Service::new(&claims.body.authorization).map_err(|error| wrong(&error))?;
         // They are in `wanted`, tokens and all.
         claims.body.imports = Vec::new();
         Ok(Authority {
             token: token.trim().into(),
             wanted,
             default_permissions: (permissions != Permissions::default()).then_some(permissions),
+            service,
             claims,
         })
     }
@@ -144,6 +187,22 @@ impl Authority {
         self.claims.issued_at
     }
 
+    /// Who decides who may connect, if it is not the token alone.
+    pub(in crate::access) fn service(&self) -> Option<&Service> {
+        self.service.as_ref()
+    }
+
+    /// Whether that service is asked about a user.
+    pub(super) fn asks_about(&self, user: &str) -> bool {
+        let service = self.service.as_ref();
+        service.is_some_and(|service| service.users.iter().all(|known| known != user))
+    }
+
+    /// The account's key.
+    pub(in crate::access) fn account_key(&self) -> &str {
+        &self.claims.subject
+    }
+
     /// Whether its token holds at this time.
     pub(super) fn holds_at(&self, now: i64) -> bool {
         self.claims.holds_at(now)
@@ -168,7 +227,7 @@ impl Authority {
     /// The template of a key that signs for this account: `Some(None)` for one of any rights, and
     /// `None` for one that does not sign for it. Who names the account has to use a signing key.
     #[expect(clippy::option_option, reason = "no key, a key, a scoped key")]
-    pub(super) fn signer(&self, key: &PublicKey) -> Option<Option<&UserTerms>> {
+    pub(in crate::access) fn signer(&self, key: &PublicKey) -> Option<Option<&UserTerms>> {
         let key = key.encode();
         if key == self.claims.subject {
             return Some(None);

@@ -7,6 +7,7 @@ use super::account::{Authority, limit, permissions};
 use super::{networks, templates, times};
 use crate::access::account::AccountId;
 use crate::access::admit::{Grant, Key};
+use crate::access::callout;
 use crate::access::check::decode;
 use crate::access::jwt::{Claims, Unverified, UserClaims, UserTerms};
 use crate::access::nkey::{KeyKind, PublicKey};
@@ -25,13 +26,13 @@ pub struct UserLimits {
 
 /// A user's token, and what has to be known to tell whether it is good.
 pub(in crate::access) struct JwtProof {
-    pub(super) token: Unverified<UserClaims>,
-    pub(super) account: AccountId,
-    pub(super) authority: Arc<Authority>,
-    pub(super) ip: String,
-    pub(super) kind: ConnectionKind,
-    pub(super) nonce: String,
-    pub(super) signature: String,
+    pub(in crate::access) token: Unverified<UserClaims>,
+    pub(in crate::access) account: AccountId,
+    pub(in crate::access) authority: Arc<Authority>,
+    pub(in crate::access) ip: String,
+    pub(in crate::access) kind: ConnectionKind,
+    pub(in crate::access) nonce: String,
+    pub(in crate::access) signature: String,
 }
 
 /// By what somebody was let in, to see whether that still holds.
@@ -51,26 +52,17 @@ impl std::fmt::Debug for JwtKey {
 
 impl JwtProof {
     /// Whether the bearer may come in at `now`, in seconds since 1970, and with what.
-    pub(in crate::access) fn perform(self, now: i64) -> Option<Grant> {
-        let claims = self.token.verify().ok()?;
-        if !claims.holds_at(now) || !self.authority.holds_at(now) {
-            return None;
-        }
-        let terms = self.authority.terms(&claims)?.clone();
-        if !terms.bearer_token {
+    pub(in crate::access) fn perform(&self, now: i64) -> Option<Grant> {
+        let claims = self.token.clone().verify().ok()?;
+        if !self.authority.terms(&claims)?.bearer_token {
             let key = PublicKey::parse_as(KeyKind::User, &claims.subject)?;
             let signature = decode(&self.signature)?;
             if self.nonce.is_empty() || !key.verifies(self.nonce.as_bytes(), &signature) {
                 return None;
             }
         }
-        let ends = [claims.expires_at, self.authority.claims.expires_at];
-        let expires_in = stay(&terms, &self.ip, self.kind, ends, now)?;
-        let mut grant = self
-            .authority
-            .grant(self.account, JwtKey { claims, terms })?;
-        grant.expires_in = expires_in;
-        Some(grant)
+        let way = (self.ip.as_str(), self.kind);
+        self.authority.admit(self.account, claims, way, now)
     }
 }
 
@@ -86,8 +78,7 @@ pub(in crate::access) fn stay(
 ) -> Option<Option<Duration>> {
     let kinds = kinds(terms)?;
     let may_come = (kinds.is_empty() || kinds.contains(&kind)) && networks::allow(&terms.src, ip);
-    // Nobody who is trusted has spoken for him: Fanline has no such proxies yet.
-    if !may_come || terms.proxy_required {
+    if !may_come {
         return None;
     }
     let open_for = times::open_for(&terms.times, &terms.times_location, now)?;
@@ -130,6 +121,27 @@ impl Authority {
         (!is_barred).then_some(terms)
     }
 
+    /// What a user has whose token holds, who comes from there and in this way.
+    pub(in crate::access) fn admit(
+        &self,
+        account: AccountId,
+        claims: Claims<UserClaims>,
+        (ip, kind): (&str, ConnectionKind),
+        now: i64,
+    ) -> Option<Grant> {
+        if !claims.holds_at(now) || !self.holds_at(now) {
+            return None;
+        }
+        let terms = self.terms(&claims)?.clone();
+        let ends = [claims.expires_at, self.claims.expires_at];
+        let expires_in = stay(&terms, ip, kind, ends, now)?;
+        let grant = self.grant(account, JwtKey { claims, terms })?;
+        Some(Grant {
+            expires_in,
+            ..grant
+        })
+    }
+
     /// What somebody has who was let in.
     fn grant(&self, account: AccountId, key: JwtKey) -> Option<Grant> {
         let is_scoped = matches!(self.signer(&key.claims.issuer), Some(Some(_)));
@@ -143,6 +155,9 @@ impl Authority {
             && let Some(default) = self.default_permissions()
         {
             permissions = default.clone();
+        }
+        if self.service().is_some() {
+            callout::deny_asking(&mut permissions);
         }
         let is_all = permissions == Permissions::default();
         Some(Grant {

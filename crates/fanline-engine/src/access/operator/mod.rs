@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::Access;
 use super::account::{Account, AccountId};
 use super::admit::{Credentials, Decision};
+use super::callout::Caller;
 use super::check::{Check, Proof};
 use super::error::AccessError;
 use super::imports;
@@ -46,6 +47,8 @@ pub enum OperatorError {
     Expired(String),
     #[error("account {0:?} is not signed by a trusted operator")]
     Untrusted(String),
+    #[error("{0:?} has not signed it for himself")]
+    NotSelfSigned(String),
     #[error("the token is that of account {0:?} and not of {1:?}")]
     Other(String, String),
     #[error("account {0:?}: {1}")]
@@ -145,7 +148,10 @@ impl Operators {
     /// When it is none, nobody trusted has signed it for himself, it has expired, or names something else.
     pub fn deletions(&self, token: &str, now: i64) -> Result<Vec<String>, OperatorError> {
         let claims: Claims<GenericClaims> = jwt::verified(token)?;
-        if !self.keys.contains(&claims.issuer) || claims.subject != claims.issuer.encode() {
+        if claims.subject != claims.issuer.encode() {
+            return Err(OperatorError::NotSelfSigned(claims.subject));
+        }
+        if !self.keys.contains(&claims.issuer) {
             return Err(OperatorError::Untrusted(claims.subject));
         }
         if !claims.holds_at(now) {
@@ -200,6 +206,22 @@ impl Access {
         Ok(self.successor(config)?)
     }
 
+    /// The same without what is known of these accounts: users of theirs are not let in any more, until
+    /// somebody tells of them anew. Imports are settled as with [`with_account`](Access::with_account).
+    ///
+    /// # Errors
+    /// When what is left makes no sense.
+    pub fn without_accounts(&self, names: &[String], now: i64) -> Result<Self, OperatorError> {
+        let mut config = self.config();
+        for account in &mut config.accounts {
+            if names.contains(&account.name) {
+                *account = Account::new(account.name.as_str());
+            }
+        }
+        settle::settle(&mut config.accounts, now);
+        Ok(self.successor(config)?)
+    }
+
     /// Whether an account of this name is known well enough for users to be of it.
     pub fn knows_authority(&self, name: &str) -> bool {
         let account = self.account_id(name).and_then(|id| self.account(id));
@@ -246,8 +268,9 @@ impl Access {
         }
         match self.authority(&account) {
             None => Decision::Later(Check::account(account)),
-            Some((id, authority)) => Decision::Later(Check {
-                proof: Proof::Token(Box::new(JwtProof {
+            Some((id, authority)) => {
+                let is_asked = authority.asks_about(&token.peek().subject);
+                let proof = Box::new(JwtProof {
                     token,
                     account: id,
                     authority: Arc::clone(authority),
@@ -255,13 +278,19 @@ impl Access {
                     kind: peer.kind,
                     nonce: peer.nonce.clone(),
                     signature: shown.sig.into(),
-                })),
-                grant: None,
-            }),
+                });
+                Decision::Later(match is_asked {
+                    true => Caller::check(shown, peer, Some(proof)),
+                    false => Check {
+                        proof: Proof::Token(proof),
+                        grant: None,
+                    },
+                })
+            }
         }
     }
 
-    fn authority(&self, name: &str) -> Option<(AccountId, &Arc<Authority>)> {
+    pub(super) fn authority(&self, name: &str) -> Option<(AccountId, &Arc<Authority>)> {
         let id = self.account_id(name)?;
         let authority = self.account(id)?.authority.as_ref()?;
         Some((id, authority))

@@ -171,11 +171,9 @@ fn who_is_not_let_in() {
         with(|c| c["nats"]["allowed_connection_types"] = json!(["SMOKE"])),
         false,
     );
-    check(
-        "a proxy's",
-        with(|c| c["nats"]["proxy_required"] = true.into()),
-        false,
-    );
+    let by_proxy = with(|c| c["nats"]["proxy_required"] = true.into());
+    let granted = admit(&access, &by_proxy, &peer());
+    assert!(granted.is_some_and(|grant| access.needs_proxy(&grant)));
     check(
         "not at this time",
         with(|c| c["nats"]["times"] = json!([{"start": "00:00:00", "end": "01:00:00"}])),
@@ -558,4 +556,52 @@ fn only_operators_have_accounts_deleted() {
     );
     check("no list", one(), one(), json!("x"), false);
     check("no account", one(), one(), json!(["../x"]), false);
+}
+
+#[test]
+fn an_accounts_service_is_asked_about_all_but_its_own() {
+    let with_service = |service: Value| access(&[account(2, json!({"authorization": service}))]);
+    let about = |access: &Access, token: &str| match access.admit(
+        &Credentials {
+            jwt: token,
+            ..Credentials::default()
+        },
+        &peer(),
+    ) {
+        Decision::Later(check) => check.caller().map(|caller| caller.may_ask(NOW)),
+        _ => panic!("it takes time"),
+    };
+    let bearer = json!({"subs": -1, "data": -1, "payload": -1, "bearer_token": true});
+    let token = user(2, bearer.clone(), |_| {});
+    let of_8 = json!({"auth_users": [public(KeyKind::User, 8)]});
+    assert_eq!(about(&with_service(json!({})), &token), None);
+    assert_eq!(about(&with_service(of_8.clone()), &token), Some(true));
+    let of_9 = json!({"auth_users": [public(KeyKind::User, 9)]});
+    assert_eq!(about(&with_service(of_9), &token), None);
+    // One that would not be let in is not asked about.
+    let expired = user(2, bearer, |claims| claims["exp"] = (NOW - 1).into());
+    assert_eq!(about(&with_service(of_8.clone()), &expired), Some(false));
+    let unsigned = user(2, free(), |_| {});
+    assert_eq!(about(&with_service(of_8.clone()), &unsigned), Some(false));
+    let mut wrong = of_8;
+    wrong["xkey"] = public(KeyKind::Account, 2).into();
+    let known = access(&[]);
+    let token = account(2, json!({"authorization": wrong}));
+    assert!(known.with_account(&token, NOW).is_err());
+}
+
+#[test]
+fn what_is_known_of_an_account_can_be_forgotten() {
+    let access = access(&[account(2, json!({})), account(3, json!({}))]);
+    let token = user(2, free(), |_| {});
+    let grant = admit(&access, &token, &peer()).unwrap();
+    let forgotten = access
+        .without_accounts(&[public(KeyKind::Account, 2)], NOW)
+        .unwrap();
+    assert!(!forgotten.knows_authority(&public(KeyKind::Account, 2)));
+    assert!(forgotten.knows_authority(&public(KeyKind::Account, 3)));
+    assert!(forgotten.renew(&grant, ConnectionKind::Standard).is_none());
+    assert!(admit(&forgotten, &token, &peer()).is_none());
+    let anew = forgotten.with_account(&account(2, json!({})), NOW).unwrap();
+    assert!(admit(&anew, &token, &peer()).is_some());
 }

@@ -1,0 +1,140 @@
+//! What is sealed for one other, as NATS writes it: NaCl's box behind a mark and its nonce.
+
+use poly1305::Poly1305;
+use poly1305::universal_hash::KeyInit as _;
+use salsa20::XSalsa20;
+use salsa20::cipher::consts::U10;
+use salsa20::cipher::generic_array::GenericArray;
+use salsa20::cipher::{KeyIvInit as _, StreamCipher as _};
+
+use super::nkey::KEY_BYTES;
+
+/// What sealed bytes begin with.
+const MARK: &[u8] = b"xkv1";
+/// Bytes of a nonce, of which no two messages between the same two may have the same.
+pub const NONCE_BYTES: usize = 24;
+/// Bytes by which it is seen that nothing was changed.
+const TAG_BYTES: usize = 16;
+/// Of the key stream, what the tag is made with.
+const TAG_KEY_BYTES: usize = 32;
+
+/// Seals what only one other opens, and opens what he has sealed.
+pub struct Sealer {
+    key: [u8; KEY_BYTES],
+}
+
+// It is secret.
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sealer").finish_non_exhaustive()
+    }
+}
+
+impl Sealer {
+    /// `secret` is what X25519 makes of one's own key and that of the other.
+    pub fn new(secret: &[u8; KEY_BYTES]) -> Self {
+        let nothing = GenericArray::default();
+        let key = salsa20::hsalsa::<U10>(GenericArray::from_slice(secret), &nothing);
+        Sealer { key: key.into() }
+    }
+
+    /// Seals a message. The nonce has to be random.
+    pub fn seal(&self, nonce: &[u8; NONCE_BYTES], message: &[u8]) -> Vec<u8> {
+        let (tag_key, hidden) = self.cross(nonce, message);
+        let mut sealed = MARK.to_vec();
+        sealed.extend_from_slice(nonce);
+        sealed.extend_from_slice(&tag(&tag_key, &hidden));
+        sealed.extend_from_slice(&hidden);
+        sealed
+    }
+
+    /// What was sealed; `None` when the other has not sealed it so.
+    pub fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, rest) = sealed
+            .strip_prefix(MARK)?
+            .split_first_chunk::<NONCE_BYTES>()?;
+        let (expected, hidden) = rest.split_first_chunk::<TAG_BYTES>()?;
+        let (tag_key, message) = self.cross(nonce, hidden);
+        let found = tag(&tag_key, hidden);
+        // It takes as long wherever the first difference is.
+        let pairs = found.iter().zip(expected);
+        let difference = pairs.fold(0, |sum, (one, other)| sum | (one ^ other));
+        (difference == 0).then_some(message)
+    }
+
+    /// A message crossed with the key stream, either way, and what its tag is made with.
+    fn cross(&self, nonce: &[u8; NONCE_BYTES], message: &[u8]) -> ([u8; TAG_KEY_BYTES], Vec<u8>) {
+        let (key, nonce) = (
+            GenericArray::from_slice(&self.key),
+            GenericArray::from_slice(nonce),
+        );
+        let mut stream = XSalsa20::new(key, nonce);
+        let mut tag_key = [0; TAG_KEY_BYTES];
+        stream.apply_keystream(&mut tag_key);
+        let mut crossed = message.to_vec();
+        stream.apply_keystream(&mut crossed);
+        (tag_key, crossed)
+    }
+}
+
+fn tag(key: &[u8; TAG_KEY_BYTES], hidden: &[u8]) -> [u8; TAG_BYTES] {
+    let poly = Poly1305::new(GenericArray::from_slice(key));
+    poly.compute_unpadded(hidden).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digits: Vec<char> = hex.chars().filter(char::is_ascii_hexdigit).collect();
+        let pair = |pair: &[char]| u8::from_str_radix(&String::from_iter(pair), 16).unwrap();
+        digits.chunks(2).map(pair).collect()
+    }
+
+    /// The example of "Cryptography in NaCl", sections 8 to 10.
+    #[test]
+    fn seals_as_nacl_does() {
+        let secret = bytes("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742");
+        let nonce = bytes("69696ee955b62b73cd62bda875fc73d68219e0036b7a0b37");
+        let message = bytes(
+            "be075fc53c81f2d5cf141316ebeb0c7b5228c52a4c62cbd44b66849b64244ffc
+             e5ecbaaf33bd751a1ac728d45e6c61296cdc3c01233561f41db66cce314adb31
+             0e3be8250c46f06dceea3a7fa1348057e2f6556ad6b1318a024a838f21af1fde
+             048977eb48f59ffd4924ca1c60902e52f0a089bc76897040e082f93776384864
+             5e0705",
+        );
+        let expected = bytes(
+            "f3ffc7703f9400e52a7dfb4b3d3305d98e993b9f48681273c29650ba32fc76ce
+             48332ea7164d96a4476fb8c531a1186ac0dfc17c98dce87b4da7f011ec48c972
+             71d2c20f9b928fe2270d6fb863d51738b48eeee314a7cc8ab932164548e526ae
+             90224368517acfeabd6bb3732bc0e9da99832b61ca01b6de56244a9e88d5f9b3
+             7973f622a43d14a6599b1f654cb45a74e355a5",
+        );
+        let sealer = Sealer::new(secret.as_slice().try_into().unwrap());
+        let nonce: [u8; NONCE_BYTES] = nonce.try_into().unwrap();
+        let sealed = sealer.seal(&nonce, &message);
+        assert_eq!(sealed, [MARK, &nonce, &expected].concat());
+        assert_eq!(sealer.open(&sealed), Some(message));
+        assert!(!format!("{sealer:?}").contains("key"));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_else_opens(
+            secret: [u8; KEY_BYTES],
+            nonce: [u8; NONCE_BYTES],
+            message in prop::collection::vec(any::<u8>(), 0..200),
+            at: prop::sample::Index,
+        ) {
+            let sealer = Sealer::new(&secret);
+            let mut sealed = sealer.seal(&nonce, &message);
+            prop_assert_eq!(sealer.open(&sealed), Some(message));
+            let at = at.index(sealed.len());
+            prop_assert_eq!(sealer.open(&sealed[..at]), None);
+            sealed[at] ^= 1;
+            prop_assert_eq!(sealer.open(&sealed), None);
+        }
+    }
+}
