@@ -84,14 +84,14 @@ impl Access {
         let decision = self.admit_by_itself(shown, peer);
         match &self.callout {
             Some(callout) if callout.decides(self, shown, &decision) => {
-                Decision::Later(Caller::check(shown, peer))
+                Decision::Later(Caller::check(shown, peer, None))
             }
             _ => decision,
         }
     }
 
     fn admit_by_itself(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
-        if !self.is_required_of(peer.kind) {
+        if !self.asks_for_credentials_of(peer.kind) {
             return Decision::Admitted(Grant::default());
         }
         if let Some(operators) = &self.operators {
@@ -223,7 +223,7 @@ impl Access {
         let door = self.door(kind);
         let stays = |holds: bool| holds.then(|| grant.clone());
         match &grant.key {
-            None => stays(!self.is_required_of(kind)),
+            None => stays(!self.asks_for_credentials_of(kind)),
             Some(Key::Token(token)) => stays(door.is_none() && self.token.as_ref() == Some(token)),
             Some(Key::WebSocketToken(token)) => {
                 let wanted = door.filter(|door| door.user.is_none());

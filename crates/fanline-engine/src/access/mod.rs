@@ -14,7 +14,9 @@ pub mod jwt;
 pub mod nkey;
 mod operator;
 mod permissions;
+mod proxies;
 mod rights;
+pub mod sealed;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -64,6 +66,10 @@ pub struct AccessConfig {
     pub operators: Option<Operators>,
     /// Who is asked who may connect, if somebody is.
     pub callout: Option<Callout>,
+    /// Proxies that are believed when they sign for a client.
+    pub proxies: Vec<PublicKey>,
+    /// Whether everybody has to come through one of them.
+    pub proxy_required: bool,
     /// What those show who come over WebSocket, where that differs.
     pub websocket: ListenerAccess,
     /// The same for MQTT.
@@ -96,6 +102,8 @@ pub struct Access {
     always_nonce: bool,
     operators: Option<Operators>,
     callout: Option<Callout>,
+    proxies: Vec<PublicKey>,
+    proxy_required: bool,
     /// What decides for WebSocket clients in place of `token` and `no_auth_user`.
     websocket: Option<Door>,
     /// The same for MQTT clients.
@@ -126,6 +134,8 @@ impl PartialEq for Access {
             && self.always_nonce == other.always_nonce
             && self.operators == other.operators
             && self.callout == other.callout
+            && self.proxies == other.proxies
+            && self.proxy_required == other.proxy_required
             && self.websocket == other.websocket
             && self.mqtt == other.mqtt
     }
@@ -199,6 +209,8 @@ impl Access {
             always_nonce: self.always_nonce,
             operators: self.operators.clone(),
             callout: self.callout.clone(),
+            proxies: self.proxies.clone(),
+            proxy_required: self.proxy_required,
             websocket: self.websocket_access(),
             mqtt: self.mqtt_access(),
         }
@@ -244,6 +256,8 @@ impl Access {
             always_nonce: config.always_nonce,
             operators: config.operators,
             callout: config.callout,
+            proxies: config.proxies,
+            proxy_required: config.proxy_required,
             websocket,
             mqtt,
         })
@@ -285,8 +299,13 @@ impl Access {
         &self.accounts[place.account.index()].users[place.at]
     }
 
-    /// Whether a client that comes over TCP has to show credentials.
+    /// Whether a client that comes over TCP has to show something: credentials, or that it comes through a
+    /// proxy.
     pub fn is_required(&self) -> bool {
+        self.proxy_required || self.asks_for_credentials()
+    }
+
+    fn asks_for_credentials(&self) -> bool {
         self.token.is_some()
             || self.operators.is_some()
             || self.callout.is_some()
@@ -296,7 +315,10 @@ impl Access {
 
     /// Whether clients are told a nonce to be signed.
     pub fn needs_nonce(&self) -> bool {
-        self.always_nonce || self.operators.is_some() || !self.users.by_nkey.is_empty()
+        self.always_nonce
+            || self.operators.is_some()
+            || !self.users.by_nkey.is_empty()
+            || !self.proxies.is_empty()
     }
 }
 

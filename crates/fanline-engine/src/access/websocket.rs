@@ -95,11 +95,17 @@ impl Access {
         }
     }
 
-    /// Whether a client that comes this way has to show credentials.
+    /// Whether a client that comes this way has to show something: credentials, or that it comes through a
+    /// proxy.
     pub fn is_required_of(&self, kind: ConnectionKind) -> bool {
+        self.proxy_required || self.asks_for_credentials_of(kind)
+    }
+
+    /// Whether it has to show credentials.
+    pub(super) fn asks_for_credentials_of(&self, kind: ConnectionKind) -> bool {
         match self.door(kind) {
             Some(door) if door.asks_for_its_own() => true,
-            _ => self.is_required(),
+            _ => self.asks_for_credentials(),
         }
     }
 

@@ -19,6 +19,7 @@ pub(crate) struct ConnectOptions {
     pub(crate) jwt: String,
     pub(crate) nkey: String,
     pub(crate) sig: String,
+    pub(crate) proxy_sig: String,
     pub(crate) name: String,
     pub(crate) lang: String,
     pub(crate) version: String,
@@ -40,6 +41,7 @@ impl Default for ConnectOptions {
             jwt: String::new(),
             nkey: String::new(),
             sig: String::new(),
+            proxy_sig: String::new(),
             name: String::new(),
             lang: String::new(),
             version: String::new(),
@@ -111,13 +113,13 @@ impl ConnectOptions {
             "jwt" => set_text(&mut self.jwt, value),
             "nkey" => set_text(&mut self.nkey, value),
             "sig" => set_text(&mut self.sig, value),
+            "proxy_sig" => set_text(&mut self.proxy_sig, value),
             "name" => set_text(&mut self.name, value),
             "lang" => set_text(&mut self.lang, value),
             "version" => set_text(&mut self.version, value),
             "account" => set_text(&mut self.account, value),
             // No feature here reads these yet, but their type is checked, as there.
             "tls_required" | "new_account" => set_bool(&mut false, value),
-            "proxy_sig" => set_text(&mut String::new(), value),
             _ => Ok(()),
         }
     }

@@ -78,6 +78,8 @@ pub enum CloseReason {
     AuthenticationFailure,
     #[error("Proxy Required")]
     ProxyRequired,
+    #[error("Proxy Not Trusted")]
+    ProxyNotTrusted,
     #[error("Slow Consumer (Pending Bytes)")]
     SlowConsumerPendingBytes,
     #[error("Slow Consumer (Write Deadline)")]

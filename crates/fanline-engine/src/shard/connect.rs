@@ -22,6 +22,15 @@ impl Shard {
         if !session.options.account.is_empty() {
             return self.refuse_credentials(id);
         }
+        let signature = &session.options.proxy_sig;
+        if !signature.is_empty() && !self.access.proxies().is_empty() {
+            session.peer.proxy = self
+                .access
+                .proxy_that_signed(&session.peer.nonce, signature);
+            if session.peer.proxy.is_none() {
+                return self.refuse_proxy(id);
+            }
+        }
         match self.decide(id) {
             Decision::Admitted(grant) => self.finish_connect(id, grant),
             Decision::Refused => self.refuse_credentials(id),
@@ -136,8 +145,13 @@ impl Shard {
 
     /// Gives a client what it was granted.
     pub(super) fn settle_in(&mut self, id: SessionId, grant: Grant) {
-        if grant.needs_proxy {
-            return self.refuse_without_proxy(id, &grant);
+        match self.sessions[id.index()].peer.proxy {
+            // It may not be trusted any more.
+            Some(proxy) if !self.access.proxies().contains(&proxy) => return self.refuse_proxy(id),
+            None if self.access.needs_proxy(&grant) => {
+                return self.refuse_without_proxy(id, &grant);
+            }
+            _ => {}
         }
         self.bind(id, grant.account);
         let session = &mut self.sessions[id.index()];
@@ -170,6 +184,15 @@ impl Shard {
         });
         let error = Some(ClientError::Authorization);
         self.refuse(id, error, CloseReason::ProxyRequired);
+    }
+
+    /// Sends a client away that comes through a proxy that is not believed.
+    fn refuse_proxy(&mut self, id: SessionId) {
+        self.pending.notice(id, || {
+            "authentication error - the proxy is not one of those that are trusted".into()
+        });
+        let error = Some(ClientError::Authorization);
+        self.refuse(id, error, CloseReason::ProxyNotTrusted);
     }
 
     /// Tells a client that what it showed is not enough, and ends the connection.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::backlog::Backlog;
 use super::mqtt::Mqtt;
 use super::permit::Restriction;
+use crate::access::nkey::PublicKey;
 use crate::access::{AccountId, Check, ConnectionKind, Grant, Vouched};
 use crate::certificate::CertificateNames;
 use crate::leaf::Leaf;
@@ -47,6 +48,8 @@ pub struct Peer {
     pub nonce: String,
     /// It was sent INFO before TLS began, and gets no other.
     pub is_greeted: bool,
+    /// The trusted proxy that it comes through, once that has said so.
+    pub proxy: Option<PublicKey>,
     /// Who it is as far as the server knows already; its CONNECT is not asked then.
     pub vouched: Option<Box<Vouched>>,
 }
@@ -161,13 +164,15 @@ pub struct ConnectionStatus {
     /// The client id of one that speaks MQTT.
     pub mqtt_client: String,
     pub tls: Option<Box<TlsPeer>>,
+    /// The key of the proxy that it comes through.
+    pub proxy: Option<PublicKey>,
     pub subscriptions_list: Vec<SubscriptionStatus>,
     /// What waits for it while it is behind, or waited when it was dropped for that.
     pub backlog: Option<Box<Backlog>>,
 }
 
 /// What monitoring tells of a subscription.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "named as in nats-server's /subsz")]
 pub struct SubscriptionStatus {
     pub subject: String,
@@ -219,6 +224,7 @@ impl Session {
             kind: self.peer.kind,
             mqtt_client: (self.mqtt.as_ref()).map_or_else(String::new, |m| m.client_id().into()),
             tls: self.peer.tls.clone(),
+            proxy: self.peer.proxy,
             subscriptions_list: Vec::new(),
             backlog: self.backlog.clone(),
         }

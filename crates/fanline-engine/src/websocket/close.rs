@@ -13,6 +13,7 @@ pub fn close_code(reason: CloseReason) -> u16 {
         CloseReason::AuthenticationTimeout
         | CloseReason::AuthenticationFailure
         | CloseReason::ProxyRequired
+        | CloseReason::ProxyNotTrusted
         | CloseReason::SlowConsumerPendingBytes
         | CloseReason::SlowConsumerWriteDeadline
         | CloseReason::MaximumConnectionsExceeded => 1008,

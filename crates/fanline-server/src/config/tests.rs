@@ -329,25 +329,28 @@ fn wrong_values_are_told_with_their_place() {
     );
 }
 
-/// Once such users were let in from anywhere.
 #[test]
-fn users_that_need_a_proxy_are_refused() {
-    let reason = "proxy_required: proxies that sign are not supported by Fanline yet";
-    for (text, column) in [
-        ("authorization {proxy_required: true}", 16),
-        (
-            "authorization {users: [{user: a, password: b, proxy_required: true}]}",
-            47,
-        ),
-        (
-            "accounts {A {users: [{user: a, password: b, proxy_required: true}]}}",
-            45,
-        ),
-    ] {
-        check_faults(text, &format!("c.conf:1:{column}: {reason}"));
-    }
-    let off = "authorization {users: [{user: a, password: b, proxy_required: false}]}";
-    assert!(loaded(off).is_ok());
+fn proxies_are_named_by_their_keys() {
+    let key = "UBXHUHG5FGYLPD6RHL2MKWMP572O6KUXCZXDZJXS4T57ZTMAKBN7CEDX";
+    let text = format!(
+        "proxies {{trusted: [{{key: {key}}}]}}\n\
+         authorization {{users: [{{user: a, password: b, proxy_required: true}}, {{user: c, password: d}}]}}"
+    );
+    let access = loaded(&text).unwrap().access;
+    assert_eq!(access.proxies.len(), 1);
+    assert_eq!(access.proxies[0].encode(), key);
+    let users = &access.accounts[0].users;
+    assert_eq!(
+        [users[0].proxy_required, users[1].proxy_required],
+        [true, false]
+    );
+    assert!(!access.proxy_required);
+    let all = loaded("authorization {proxy_required: true, user: a, password: b}");
+    assert!(all.unwrap().access.proxy_required);
+    check_faults(
+        "proxies {trusted: [{key: foo}]}",
+        "c.conf:1:26: invalid proxy key \"foo\"",
+    );
 }
 
 #[test]
@@ -494,7 +497,6 @@ fn restrictions_that_are_not_there_are_refused() {
     for text in [
         "websocket {port: 1, no_tls: true, authorization {user: a, password: b}}",
         "websocket {port: 1, no_tls: true, no_auth_user: a}",
-        "authorization {users: [{user: a, password: b, proxy_required: true}]}",
     ] {
         let error = loaded(text).expect_err(text).to_string();
         assert!(

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanline_engine::access::nkey::PublicKey;
 use fanline_engine::access::{Access, ConnectionKind, GLOBAL_ACCOUNT};
 use fanline_engine::{Backlog, CloseReason, ConnectionStatus, SubscriptionStatus};
 use serde::Serialize;
@@ -246,6 +247,20 @@ struct Row {
     name_tag: Option<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
     mqtt_client: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proxy: Option<ProxyKey>,
+}
+
+/// A proxy, by its key.
+#[derive(Serialize)]
+pub(super) struct ProxyKey {
+    key: String,
+}
+
+impl From<PublicKey> for ProxyKey {
+    fn from(key: PublicKey) -> Self {
+        ProxyKey { key: key.encode() }
+    }
 }
 
 /// What waits for a connection that takes less than there is, or waited when it was dropped for that.
@@ -411,6 +426,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
         account: account.clone().filter(|name| name != GLOBAL_ACCOUNT),
         name_tag: account,
         mqtt_client: status.mqtt_client,
+        proxy: status.proxy.map(ProxyKey::from),
     }
 }
 
@@ -467,6 +483,7 @@ mod tests {
         let status = ConnectionStatus {
             kind: ConnectionKind::Standard,
             tls: None,
+            proxy: None,
             account: AccountId::GLOBAL,
             cid,
             ip: String::new(),

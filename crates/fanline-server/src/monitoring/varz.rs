@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
-use fanline_engine::access::AccountId;
+use fanline_engine::access::{Access, AccountId};
 use fanline_engine::jetstream::{Overview, OverviewWanted};
 use serde::Serialize;
 
 use super::answer::{Answer, Number, Refusal};
+use super::connz::ProxyKey;
 use super::{Monitor, collect, jetstream, now_text, process, time};
 use crate::Options;
 use crate::server::{COMPATIBLE_VERSION, VERSION};
@@ -32,6 +33,22 @@ struct Varz<'a> {
     slow_consumer_stats: ByKind,
     stale_connection_stats: ByKind,
     disk_io_wait_stats: DiskWaits,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proxies: Option<Proxies>,
+}
+
+/// Proxies that are trusted.
+#[derive(Serialize)]
+struct Proxies {
+    trusted: Vec<ProxyKey>,
+}
+
+impl Proxies {
+    fn of(access: &Access) -> Option<Self> {
+        let keys = access.proxies().iter();
+        let trusted: Vec<ProxyKey> = keys.copied().map(ProxyKey::from).collect();
+        (!trusted.is_empty()).then_some(Proxies { trusted })
+    }
 }
 
 #[derive(Serialize)]
@@ -183,6 +200,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         slow_consumer_stats: by_clients(totals.slow_consumers),
         stale_connection_stats: by_clients(totals.stale_connections),
         disk_io_wait_stats: DiskWaits::default(),
+        proxies: Proxies::of(&monitor.shared.access()),
     }))
 }
 

@@ -5,6 +5,7 @@ mod callout;
 mod exports;
 mod mappings;
 mod permissions;
+mod proxies;
 mod show;
 mod users;
 
@@ -14,6 +15,7 @@ pub(super) use accounts::accounts;
 pub(super) use callout::callout;
 pub(super) use mappings::mappings;
 pub(super) use permissions::permissions;
+pub(super) use proxies::proxies;
 pub(super) use show::show;
 pub(super) use users::users;
 

@@ -15,11 +15,16 @@ pub(in crate::config) fn show(access: &AccessConfig) -> Json {
     json!({
         "token": access.token.as_ref().map(show_password),
         "accounts": accounts,
+        "proxies": (!access.proxies.is_empty()).then(|| {
+            let keys = access.proxies.iter().map(|key| json!({ "key": key.encode() }));
+            json!({ "trusted": keys.collect::<Vec<_>>() })
+        }),
         "auth_callout": access.callout.as_ref().map(|callout| json!({
             "issuer": callout.issuer.encode(),
             "account": callout.account,
             "auth_users": callout.auth_users,
             "allowed_accounts": callout.allowed_accounts,
+            "xkey": callout.xkey.map(|xkey| xkey.encode()),
         })),
     })
 }

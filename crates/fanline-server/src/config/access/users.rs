@@ -30,11 +30,7 @@ fn user(given: &Given<'_>) -> Read<User> {
             }
             // Of those of leaf nodes, and read there.
             "account" => {}
-            // Taken without effect, it would let in whom it is to keep out.
-            _ if field.boolean()? => {
-                return Err(field
-                    .fault("proxy_required: proxies that sign are not supported by Fanline yet"));
-            }
+            "proxy_required" => user.proxy_required = field.boolean()?,
             _ => {}
         }
     }

@@ -5,13 +5,9 @@ use serde_json::{Value as Json, json};
 
 use super::duration_text;
 use crate::config::table::Kind::{Any, Block, Blocks, Bool, Duration, Integer, Size, Text, Texts};
-use crate::config::table::{Entry, refused, within, works};
+use crate::config::table::{Entry, within, works};
 use crate::config::value::Value;
 use crate::config::{Loaded, access};
-
-const XKEY: &str =
-    "requests of an auth callout are signed but not encrypted by Fanline: leave out its xkey";
-const PROXIES: &str = "proxies that sign are not supported by Fanline yet";
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -102,8 +98,9 @@ pub(super) const OPTIONS: &[Entry] = &[
         .limit("STANDARD, WEBSOCKET, LEAFNODE, LEAFNODE_WS, MQTT, MQTT_WS, IN_PROCESS")
         .default("all")
         .help("How the user may connect."),
-    refused("authorization.users.proxy_required", Bool, PROXIES)
-        .help("Only through a trusted proxy."),
+    within("authorization.users.proxy_required", Bool)
+        .default("false")
+        .help("Only through a trusted proxy; see `proxies`."),
     works(
         "authorization.default_permissions",
         Block,
@@ -164,11 +161,34 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("authorization.auth_callout.allowed_accounts", Texts)
         .default("all")
         .help("Accounts in which it may put users, and about whose users it is asked."),
-    refused("authorization.auth_callout.xkey", Text, XKEY)
+    within("authorization.auth_callout.xkey", Text)
         .alias(&["key"])
-        .help("What it decrypts requests with."),
-    refused("authorization.proxy_required", Bool, PROXIES)
-        .help("Only through a trusted proxy."),
+        .help("The public key (`X…`) that requests are sealed for."),
+    works(
+        "authorization.proxy_required",
+        Bool,
+        |draft, given| {
+            draft.loaded.access.proxy_required = given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.access.proxy_required),
+    )
+    .default("false")
+    .reloads()
+    .help("Everybody has to come through a trusted proxy; see `proxies`."),
+    works(
+        "proxies",
+        Block,
+        |draft, given| {
+            draft.loaded.access.proxies = access::proxies(given)?;
+            Ok(())
+        },
+        |loaded| access::show(&loaded.access)["proxies"].take(),
+    )
+    .reloads()
+    .help("Proxies that are believed when they sign the nonce for a client (`proxy_sig`)."),
+    within("proxies.trusted", Blocks).help("Their keys."),
+    within("proxies.trusted.key", Text).help("The public key of one."),
     works(
         "no_auth_user",
         Text,

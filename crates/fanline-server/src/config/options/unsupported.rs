@@ -122,14 +122,6 @@ pub(super) const OPTIONS: &[Entry] = &[
     refused("reconnect_error_reports", Integer, ALONE).help("The same for routes that were lost."),
     refused("ocsp", Any, "OCSP is not supported by Fanline").help("OCSP stapling."),
     refused("ocsp_cache", Any, "OCSP is not supported by Fanline").help("What it keeps."),
-    refused(
-        "proxies",
-        Block,
-        "proxies that sign are not supported by Fanline yet",
-    )
-    .help("Proxies that are trusted."),
-    within("proxies.trusted", Blocks).help("Their keys."),
-    within("proxies.trusted.key", Text).help("One of them."),
     refused("feature_flags", Block, "Fanline has no feature flags")
         .help("nats-server's switches for what is new."),
     within("feature_flags.*", Bool).help("One of them."),

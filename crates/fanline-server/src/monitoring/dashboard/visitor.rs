@@ -105,13 +105,14 @@ pub(super) async fn admit(shared: &Shared, shown: &Credentials<'_>) -> Option<Gr
         kind: ConnectionKind::WebSocket,
         ..Peer::default()
     };
-    let grant = match shared.access().admit(shown, &peer) {
+    let access = shared.access();
+    let grant = match access.admit(shown, &peer) {
         Decision::Admitted(grant) => Some(grant),
         Decision::Refused => None,
         Decision::Later(check) => shared.common.checks.perform(check).await.ok().flatten(),
     };
     // Nobody's page comes through a proxy that signs.
-    grant.filter(|grant| !grant.needs_proxy)
+    grant.filter(|grant| !access.needs_proxy(grant))
 }
 
 /// What a shard is told of the page's WebSocket.
