@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fanline_server::access::nkey::{KEY_BYTES, KeyKind, PublicKey};
+use fanline_server::access::nkey::{KEY_BYTES, KeyKind, PublicKey, SecretKey};
 use fanline_server::access::{
     Access, AccessConfig, AllowResponses, Allowed, ConnectionKind, Permissions, SALT_BYTES, User,
     hash_password,
@@ -23,7 +23,7 @@ const REFUSAL: &str = "-ERR 'Authorization Violation'";
 
 /// How clients come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
+pub(crate) enum Over {
     Tcp,
     Tls,
     WebSocket,
@@ -43,6 +43,7 @@ macro_rules! however_clients_come {
         }
     };
 }
+pub(crate) use however_clients_come;
 
 however_clients_come!(
     tokens,
@@ -52,6 +53,7 @@ however_clients_come!(
     who_shows_nothing_is_the_user_named_for_it,
     users_come_the_way_they_may,
     who_must_come_through_a_proxy_does_not_come_without,
+    who_comes_through_a_trusted_proxy_may,
     who_says_nothing_is_sent_away,
     publishing,
     subscribing,
@@ -60,22 +62,22 @@ however_clients_come!(
     another_directory_takes_the_place_of_the_first,
 );
 
-trait Duplex: Read + Write {}
+pub(crate) trait Duplex: Read + Write {}
 
 impl<S: Read + Write> Duplex for S {}
 
-type Client = RawClient<Box<dyn Duplex>>;
+pub(crate) type Client = RawClient<Box<dyn Duplex>>;
 
 /// A server that is reached in one way.
-struct Site {
-    server: TestServer,
+pub(crate) struct Site {
+    pub(crate) server: TestServer,
     /// Who has signed its certificate, when it has one.
     authority: Option<Authority>,
     over: Over,
 }
 
 impl Site {
-    fn with(over: Over, options: Options) -> Self {
+    pub(crate) fn with(over: Over, options: Options) -> Self {
         let authority = (over == Over::Tls).then(Authority::new);
         let tls = authority.as_ref().map(|authority| TlsOptions {
             handshake: TlsHandshake::First,
@@ -110,12 +112,12 @@ impl Site {
     }
 }
 
-fn server(over: Over, config: AccessConfig) -> Site {
+pub(crate) fn server(over: Over, config: AccessConfig) -> Site {
     let auth = Auth::Directory(Access::new(config).expect("a directory").into());
     Site::with(over, Options { auth, ..options(2) })
 }
 
-fn with_users(users: Vec<User>) -> AccessConfig {
+pub(crate) fn with_users(users: Vec<User>) -> AccessConfig {
     let mut config = AccessConfig::default();
     config.account_mut("$G").users = users;
     config
@@ -131,7 +133,7 @@ fn connect(server: &Site, fields: &str) -> Client {
     client
 }
 
-fn as_user(server: &Site, name: &str) -> Client {
+pub(crate) fn as_user(server: &Site, name: &str) -> Client {
     let mut client = connect(server, &format!(",\"user\":\"{name}\",\"pass\":\"pw\""));
     client.settle();
     client
@@ -331,6 +333,58 @@ fn who_must_come_through_a_proxy_does_not_come_without(over: Over) {
     let mut inside = as_user(&server, "ada");
     server.server.handle.replace_access(anybody(ada)).unwrap();
     assert_eq!(inside.lines_to_end(), [REFUSAL]);
+}
+
+fn who_comes_through_a_trusted_proxy_may(over: Over) {
+    let proxy = |number| SecretKey::new(KeyKind::User, [number; KEY_BYTES]);
+    let config = |trusted: u8| {
+        let mut ada = User::new("ada", "pw");
+        ada.proxy_required = true;
+        AccessConfig {
+            proxies: vec![proxy(trusted).public()],
+            ..with_users(vec![ada, User::new("bob", "pw")])
+        }
+    };
+    let server = server(over, config(1));
+    let through = |number: u8, user: &str| {
+        let mut client = server.open();
+        let info = client.expect_info();
+        let (_, rest) = info.split_once("\"nonce\":\"").expect("a nonce");
+        let (nonce, _) = rest.split_once('"').expect("a text");
+        let signature = URL_SAFE_NO_PAD.encode(proxy(number).sign(nonce.as_bytes()));
+        client.send(format!(
+            "CONNECT {{\"verbose\":false,\"pedantic\":false,\"user\":\"{user}\",\"pass\":\"pw\",\
+             \"proxy_sig\":\"{signature}\"}}\r\nPING\r\n"
+        ));
+        client
+    };
+    for user in ["ada", "bob"] {
+        assert_eq!(through(1, user).line(), "PONG", "{user}");
+        // Nor does it help him who needs no proxy.
+        assert_eq!(through(2, user).lines_to_end(), [REFUSAL], "{user}");
+    }
+    check(&server, ",\"user\":\"ada\",\"pass\":\"pw\"", false);
+    check(
+        &server,
+        ",\"user\":\"ada\",\"pass\":\"pw\",\"proxy_sig\":\"\"",
+        false,
+    );
+    check(&server, ",\"user\":\"bob\",\"pass\":\"pw\"", true);
+    // Nor does one stay whose proxy is not trusted any more.
+    let (mut inside, mut bob) = (through(1, "bob"), as_user(&server, "bob"));
+    assert_eq!(inside.line(), "PONG");
+    inside.settle();
+    server.server.handle.replace_access(config(2)).unwrap();
+    assert_eq!(inside.lines_to_end(), [REFUSAL]);
+    bob.settle();
+    // Where it is asked of everybody, nobody comes without.
+    let all = AccessConfig {
+        proxy_required: true,
+        ..config(2)
+    };
+    server.server.handle.replace_access(all).unwrap();
+    assert_eq!(bob.lines_to_end(), [REFUSAL]);
+    assert_eq!(through(2, "bob").line(), "PONG");
 }
 
 fn who_says_nothing_is_sent_away(over: Over) {

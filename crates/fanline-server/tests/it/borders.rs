@@ -1,0 +1,350 @@
+//! What must not pass where permissions, headers, queues, accounts and JetStream meet: over every way that
+//! clients come. What stands for each alone is in `access.rs`.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use fanline_server::access::{
+    Access, AccessConfig, AllowResponses, Allowed, Export, ExportKind, Import, ImportKind, Mapping,
+    Permissions, ResponseKind, User,
+};
+use fanline_server::{Auth, JetStreamOptions, Options};
+
+use crate::access::{Client, Over, Site, as_user, however_clients_come, server, with_users};
+use crate::raw::options;
+
+however_clients_come!(
+    what_has_headers_is_filtered_too,
+    members_of_queue_groups_get_what_they_may,
+    other_names_do_not_help,
+    answers_have_headers_and_an_end,
+    jetstream_is_asked_for_what_is_allowed,
+    permissions_hold_before_borders,
+    permissions_hold_behind_borders,
+);
+
+fn allowed(publish: Option<&[&str]>, subscribe: Option<&[&str]>) -> Permissions {
+    Permissions {
+        publish: Allowed::publish(publish, &[]).unwrap(),
+        subscribe: Allowed::subscribe(subscribe, &[]).unwrap(),
+        responses: None,
+    }
+}
+
+fn user(name: &str, permissions: Permissions) -> User {
+    let mut user = User::new(name, "pw");
+    user.permissions = Some(permissions);
+    user
+}
+
+fn with_header(topic: &str, reply: &str, payload: &str) -> String {
+    const HEADERS: &str = "NATS/1.0\r\nA: b\r\n\r\n";
+    let (head, total) = (HEADERS.len(), HEADERS.len() + payload.len());
+    format!("HPUB {topic} {reply} {head} {total}\r\n{HEADERS}{payload}\r\n")
+}
+
+fn denied(topic: &str) -> String {
+    format!("-ERR 'Permissions Violation for Publish to \"{topic}\"'")
+}
+
+/// Sends, and expects to be told that the topic is denied, and nothing else.
+fn check_denied(client: &mut Client, frame: &str, topic: &str) {
+    client.send(format!("{frame}PING\r\n"));
+    assert_eq!(client.line(), denied(topic), "{frame}");
+    assert_eq!(client.line(), "PONG", "{frame}");
+}
+
+/// The topics of what came, in order.
+fn topics(client: &mut Client) -> Vec<String> {
+    client.settle().into_iter().map(|m| m.subject).collect()
+}
+
+fn what_has_headers_is_filtered_too(over: Over) {
+    let ada = user(
+        "ada",
+        Permissions {
+            subscribe: Allowed::subscribe(None, &["in.secret", "*.*.secret"]).unwrap(),
+            ..Permissions::default()
+        },
+    );
+    let server = server(over, with_users(vec![ada, User::new("all", "pw")]));
+    let mut ada = as_user(&server, "ada");
+    ada.send("SUB > 1\r\nSUB in.> 2\r\nSUB *.*.* 3\r\nSUB in.* crew 4\r\n");
+    ada.settle();
+    for mut all in [as_user(&server, "all"), as_user(&server, "all")] {
+        for topic in ["in.secret", "in.deep.secret", "in.secret"] {
+            all.send(with_header(topic, "r", "x"));
+            all.send(with_header(topic, "", "x"));
+            all.publish(topic, "x");
+        }
+        all.settle();
+        assert_eq!(topics(&mut ada), Vec::<String>::new());
+        all.send(with_header("in.open", "r", "x"));
+        all.settle();
+        assert_eq!(topics(&mut ada), ["in.open"; 3]);
+    }
+}
+
+fn members_of_queue_groups_get_what_they_may(over: Over) {
+    let ada = user(
+        "ada",
+        Permissions {
+            subscribe: Allowed::subscribe(None, &["jobs.secret"]).unwrap(),
+            ..Permissions::default()
+        },
+    );
+    let crew = user("crew", allowed(None, Some(&["jobs.* crew", "_INBOX.>"])));
+    let users = vec![ada, crew, User::new("all", "pw")];
+    let server = server(over, with_users(users));
+    let (mut ada, mut all) = (as_user(&server, "ada"), as_user(&server, "all"));
+    ada.send("SUB jobs.* crew 1\r\nSUB jobs.> crew 2\r\n");
+    ada.settle();
+    for number in 0..50 {
+        all.publish("jobs.secret", format!("{number}"));
+        all.send(with_header("jobs.secret", "r", "x"));
+    }
+    all.publish("jobs.open", "x");
+    all.settle();
+    assert_eq!(topics(&mut ada), ["jobs.open"]);
+    // Who may be a member only is no listener beside it, nor a member of another group.
+    let mut crew = as_user(&server, "crew");
+    for (arguments, told) in [
+        ("jobs.*", "\"jobs.*\""),
+        ("jobs.* other", "\"jobs.*\" using queue \"other\""),
+        ("> crew", "\">\" using queue \"crew\""),
+    ] {
+        crew.send(format!("SUB {arguments} 1\r\nPING\r\n"));
+        let expected = format!("-ERR 'Permissions Violation for Subscription to {told}'");
+        assert_eq!(crew.line(), expected);
+        assert_eq!(crew.line(), "PONG");
+    }
+}
+
+fn other_names_do_not_help(over: Over) {
+    // It is what a message is called in the end that has to be allowed.
+    let mut config = with_users(vec![
+        user("ada", allowed(Some(&["shown.*", "open.*"]), None)),
+        User::new("all", "pw"),
+    ]);
+    config.account_mut("$G").mappings = vec![
+        Mapping::new("shown.*", "hidden.$1").unwrap(),
+        Mapping::new("alias.*", "open.$1").unwrap(),
+    ];
+    let server = server(over, config);
+    let (mut ada, mut all) = (as_user(&server, "ada"), as_user(&server, "all"));
+    all.subscribe("*.*", "1");
+    check_denied(&mut ada, "PUB shown.1 1\r\nx\r\n", "hidden.1");
+    check_denied(&mut ada, &with_header("shown.1", "r", "x"), "hidden.1");
+    ada.publish("alias.1", "x");
+    ada.settle();
+    assert_eq!(topics(&mut all), ["open.1"]);
+}
+
+fn answers_have_headers_and_an_end(over: Over) {
+    let answers = user(
+        "answers",
+        Permissions {
+            publish: Allowed::publish(None, &["inbox.never"]).unwrap(),
+            subscribe: Allowed::subscribe(Some(&["ask.> crew", "ask.>"]), &[]).unwrap(),
+            responses: Some(AllowResponses {
+                max: Some(2),
+                expires: None,
+            }),
+        },
+    );
+    let server = server(over, with_users(vec![answers, User::new("all", "pw")]));
+    let (mut answers, mut all) = (as_user(&server, "answers"), as_user(&server, "all"));
+    all.subscribe("inbox.*", "1");
+    answers.send("SUB ask.> crew 1\r\n");
+    answers.settle();
+    all.send(with_header("ask.1", "inbox.1", "x"));
+    assert_eq!(answers.message().reply.as_deref(), Some("inbox.1"));
+    // Two answers to that one, with headers or not, and none to others.
+    check_denied(&mut answers, &with_header("inbox.2", "", "x"), "inbox.2");
+    answers.send(with_header("inbox.1", "", "1"));
+    answers.send("PUB inbox.1 1\r\n2\r\n");
+    check_denied(&mut answers, &with_header("inbox.1", "", "3"), "inbox.1");
+    assert_eq!(topics(&mut all), ["inbox.1"; 2]);
+    // A message without a reply asks for nothing.
+    all.publish("ask.2", "x");
+    assert_eq!(answers.message().reply, None);
+    check_denied(&mut answers, "PUB inbox.3 1\r\nx\r\n", "inbox.3");
+}
+
+fn jetstream_is_asked_for_what_is_allowed(over: Over) {
+    let reader = Permissions {
+        publish: Allowed::publish(
+            Some(&["$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.>"]),
+            &["$JS.API.STREAM.INFO.TWO", "$JS.API.CONSUMER.CREATE.>"],
+        )
+        .unwrap(),
+        subscribe: Allowed::subscribe(Some(&["inbox.reader.>"]), &[]).unwrap(),
+        responses: None,
+    };
+    let config = with_users(vec![user("reader", reader), User::new("all", "pw")]);
+    let auth = Auth::Directory(Access::new(config).unwrap().into());
+    let server = Site::with(
+        over,
+        Options {
+            auth,
+            jetstream: Some(JetStreamOptions::default()),
+            ..options(2)
+        },
+    );
+    let mut all = as_user(&server, "all");
+    all.subscribe("inbox.all", "1");
+    let mut ask = |topic: &str, body: &str| {
+        let len = body.len();
+        all.send(format!("PUB {topic} inbox.all {len}\r\n{body}\r\n"));
+        String::from_utf8(all.message().payload).unwrap()
+    };
+    for name in ["ONE", "TWO"] {
+        let body =
+            format!("{{\"name\":\"{name}\",\"subjects\":[\"{name}.>\"],\"storage\":\"memory\"}}");
+        let made = ask(&format!("$JS.API.STREAM.CREATE.{name}"), &body);
+        assert!(
+            made.contains("stream_create_response") && !made.contains("error"),
+            "{made}"
+        );
+    }
+    let mut reader = as_user(&server, "reader");
+    reader.subscribe("inbox.reader.>", "1");
+    for topic in [
+        "$JS.API.INFO",
+        "$JS.API.STREAM.INFO.TWO",
+        "$JS.API.STREAM.DELETE.ONE",
+        "$JS.API.STREAM.PURGE.ONE",
+        "$JS.API.STREAM.MSG.GET.ONE",
+        "$JS.API.DIRECT.GET.ONE",
+        "$JS.API.STREAM.CREATE.THREE",
+        "$JS.API.CONSUMER.CREATE.ONE.c",
+        "$JS.ACK.ONE.c.1.1.1.1.0",
+        "$JS.FC.x",
+        "$KV.a.b",
+        "ONE.x",
+    ] {
+        check_denied(
+            &mut reader,
+            &format!("PUB {topic} inbox.reader.1 0\r\n\r\n"),
+            topic,
+        );
+        check_denied(
+            &mut reader,
+            &with_header(topic, "inbox.reader.1", "{}"),
+            topic,
+        );
+    }
+    reader.send("PUB $JS.API.STREAM.INFO.ONE inbox.reader.1 0\r\n\r\n");
+    let told = String::from_utf8(reader.message().payload).unwrap();
+    assert!(told.contains("\"name\":\"ONE\""), "{told}");
+    let info = ask("$JS.API.STREAM.INFO.ONE", "");
+    assert!(info.contains("\"messages\":0"), "{info}");
+    assert!(ask("$JS.API.STREAM.INFO.THREE", "").contains("10059"));
+}
+
+/// A exports news and a service, B imports both; bob of B may do what he is given.
+fn with_border(bob: Permissions) -> AccessConfig {
+    let export = |kind, subject: &str| Export {
+        kind,
+        subject: subject.into(),
+        accounts: None,
+        account_token_position: None,
+        allow_trace: false,
+    };
+    let import = |kind, subject: &str| Import {
+        kind,
+        account: "A".into(),
+        subject: subject.into(),
+        to: None,
+        allow_trace: false,
+    };
+    let service = ExportKind::Service {
+        response: ResponseKind::Single,
+        response_threshold: None,
+        latency: None,
+    };
+    let mut config = AccessConfig::default();
+    let a = config.account_mut("A");
+    a.users.push(User::new("ada", "pw"));
+    a.exports = vec![
+        export(ExportKind::Stream, "news.>"),
+        export(service, "time.*"),
+    ];
+    let b = config.account_mut("B");
+    b.users = vec![user("bob", bob), User::new("bea", "pw")];
+    b.imports = vec![
+        import(ImportKind::Stream, "news.>"),
+        import(ImportKind::Service { share: false }, "time.*"),
+    ];
+    config
+}
+
+fn permissions_hold_before_borders(over: Over) {
+    let bob = Permissions {
+        publish: Allowed::publish(None, &["time.secret"]).unwrap(),
+        ..Permissions::default()
+    };
+    let server = server(over, with_border(bob));
+    let (mut ada, mut bob) = (as_user(&server, "ada"), as_user(&server, "bob"));
+    ada.subscribe(">", "1");
+    for frame in [
+        "PUB time.secret inbox 1\r\nx\r\n".to_owned(),
+        with_header("time.secret", "inbox", "x"),
+    ] {
+        check_denied(&mut bob, &frame, "time.secret");
+    }
+    // What is no import stays where it is.
+    for topic in ["other", "time", "time.a.b", "news.x"] {
+        bob.publish(topic, "x");
+        bob.send(with_header(topic, "inbox", "x"));
+    }
+    bob.settle();
+    assert_eq!(topics(&mut ada), Vec::<String>::new());
+    bob.subscribe("inbox", "1");
+    bob.send(with_header("time.now", "inbox", "x"));
+    let asked = ada.message();
+    assert_eq!(asked.subject, "time.now");
+    let reply = asked.reply.unwrap();
+    assert_ne!(reply, "inbox");
+    ada.publish(&reply, "noon");
+    // Once and no more, and no other way in.
+    ada.publish(&reply, "again");
+    ada.publish("inbox", "forged");
+    ada.settle();
+    assert_eq!(bob.message().payload, b"noon");
+    assert_eq!(topics(&mut bob), Vec::<String>::new());
+}
+
+fn permissions_hold_behind_borders(over: Over) {
+    let bob = Permissions {
+        subscribe: Allowed::subscribe(None, &["news.secret"]).unwrap(),
+        ..Permissions::default()
+    };
+    let server = server(over, with_border(bob));
+    let (mut ada, mut bob) = (as_user(&server, "ada"), as_user(&server, "bob"));
+    let mut bea = as_user(&server, "bea");
+    bob.send("SUB news.secret 1\r\nPING\r\n");
+    let told = bob.line();
+    assert!(
+        told.contains("Permissions Violation for Subscription to \"news.secret\""),
+        "{told}"
+    );
+    assert_eq!(bob.line(), "PONG");
+    bob.send("SUB news.* 2\r\nSUB > 3\r\nSUB news.> crew 4\r\n");
+    bob.settle();
+    bea.subscribe("news.>", "1");
+    for frame in [
+        "PUB news.secret 1\r\nx\r\n".to_owned(),
+        with_header("news.secret", "r", "x"),
+    ] {
+        ada.send(frame);
+    }
+    ada.publish("private", "x");
+    ada.settle();
+    ada.send(with_header("news.open", "", "x"));
+    ada.settle();
+    assert_eq!(
+        topics(&mut bea),
+        ["news.secret", "news.secret", "news.open"]
+    );
+    assert_eq!(topics(&mut bob), ["news.open"; 3]);
+}
