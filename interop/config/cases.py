@@ -116,11 +116,37 @@ _OPTIONS = [
     "jetstream { store_dir: 's', strict: true, domain: d, limits { max_ack_pending: 5 } }\n",
 ]
 
+_ACCOUNT_KEY = "ACFIRY65OQE7DFP5KLNS2PF2LVZMUZYJX4OZIEQ36N2IQANUB5XVYYOU"
+_CURVE_KEY = "XADQOBYHA4DQOBYHA4DQOBYHA4DQOBYHA4DQOBYHA4DQOBYHA4DQOAYA"
+_USER_KEY = "UBXHUHG5FGYLPD6RHL2MKWMP572O6KUXCZXDZJXS4T57ZTMAKBN7CEDX"
+_SERVICE = f"issuer: {_ACCOUNT_KEY}, account: AUTH, auth_users: [auth]"
+
+_CALLOUT = [
+    f"accounts {{AUTH {{users: [{{user: auth, password: p}}]}}}}\nauthorization {{auth_callout {{{inner}}}}}"
+    for inner in [
+        _SERVICE, f"{_SERVICE}, xkey: {_CURVE_KEY}", f"{_SERVICE}, key: {_CURVE_KEY}", f"{_SERVICE}, xkey: {_ACCOUNT_KEY}",
+        f"{_SERVICE}, xkey: x", f"{_SERVICE}, xkey: ''", f"{_SERVICE}, allowed_accounts: [AUTH]", f"{_SERVICE}, foo: 1",
+        f"issuer: {_USER_KEY}, account: AUTH, auth_users: [auth]", "account: AUTH, auth_users: [auth]",
+        f"issuer: {_ACCOUNT_KEY}, account: AUTH", f"issuer: {_ACCOUNT_KEY}, account: AUTH, auth_users: []",
+        f"issuer: {_ACCOUNT_KEY}, acc: AUTH, users: [auth]", f"issuer: {_ACCOUNT_KEY}, auth_users: [auth]",
+    ]
+]
+
+_PROXIES = [
+    f"proxies {{trusted: [{{key: {_USER_KEY}}}]}}", f"proxies {{trusted: [{{key: {_ACCOUNT_KEY}}}]}}",
+    f"proxies {{trusted: [{_USER_KEY}]}}", "proxies {trusted: [{key: foo}]}", "proxies {trusted: []}", "proxies {}",
+    "proxies {foo: 1}", "proxies: 1", f"proxies {{trusted: [{{key: {_USER_KEY}}}, {{key: {_USER_KEY}}}]}}",
+    "authorization {proxy_required: true, user: a, password: b}", "authorization {proxy_required: x}",
+    "authorization {users: [{user: a, password: b, proxy_required: true}]}",
+]
+
 CASES = list(
     dict.fromkeys(
         [f"host: {value}" for value in [*_VALUES, *_SPACED]]
         + [f"max_connections: {value}" for value in _VALUES]
         + _STRUCTURE
         + _OPTIONS
+        + _CALLOUT
+        + _PROXIES
     )
 )
