@@ -95,6 +95,13 @@ impl Pending {
             return;
         }
         self.dirty.push(SessionId(id));
+        self.lend_buffer(session);
+    }
+
+    /// Gives a session a buffer to collect in, before it is known whether there is anything to collect: see
+    /// [`reclaim`](Pending::reclaim).
+    #[inline]
+    pub(super) fn lend_buffer(&mut self, session: &mut Session) {
         if !session.out.has_buffer()
             && let Some(buffer) = self.spare.pop()
         {

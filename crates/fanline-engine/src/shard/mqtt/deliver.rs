@@ -86,6 +86,7 @@ impl FanOut<'_> {
         ) {
             return self.deliver_from_keeper(id, subject, message);
         }
+        self.pending.lend_buffer(session);
         let Some(mqtt) = &mut session.mqtt else {
             return false;
         };
@@ -98,6 +99,7 @@ impl FanOut<'_> {
         let before = session.out.pending_bytes();
         let answers = &mut self.pending.mqtt;
         let Some(bytes) = mqtt.give(sub.sid(), &passing, answers, &mut session.out) else {
+            self.pending.reclaim(session);
             return false;
         };
         self.note_delivered(id, before, bytes);
@@ -110,21 +112,24 @@ impl FanOut<'_> {
     fn deliver_from_keeper(&mut self, id: SubId, subject: &[u8], message: &Message<'_>) -> bool {
         let sub = self.subs.get(id);
         let session = &mut self.sessions[sub.session() as usize];
-        let Some(mqtt) = &mut session.mqtt else {
-            return false;
-        };
         let parts = Parts::of(message);
-        let answers = &mut self.pending.mqtt;
         if sub.sid() == REPLY_SID {
+            let answers = &mut self.pending.mqtt;
             answers.note(sub.session(), subject, parts.payload);
             return true;
         }
+        self.pending.lend_buffer(session);
+        let Some(mqtt) = &mut session.mqtt else {
+            return false;
+        };
+        let answers = &mut self.pending.mqtt;
         let prefix = names::MESSAGES_PREFIX.as_bytes();
         let subject = subject.strip_prefix(prefix).unwrap_or_default();
         // What a session may receive is looked at for what it is, and not for where it lies.
         let may_receive = |restriction: &Restriction| restriction.may_receive(subject, b"");
         if !session.restriction.as_deref().is_none_or(may_receive) {
             answers.acknowledge(session.account, parts.reply);
+            self.pending.reclaim(session);
             return true;
         }
         let now = i64::try_from(self.pending.now.as_nanos()).unwrap_or(i64::MAX);
@@ -155,6 +160,8 @@ impl FanOut<'_> {
             session.out_msgs += 1;
             session.out_bytes += payload_bytes as u64;
             self.pending.count_produced(sub.session(), session, before);
+        } else {
+            self.pending.reclaim(session);
         }
         sub.count();
     }
