@@ -18,11 +18,11 @@ use crate::raw::{RawClient, TestServer, options};
 
 const REFUSAL: &str = "-ERR 'Authorization Violation'";
 
-fn key(kind: KeyKind, number: u8) -> SecretKey {
+pub(crate) fn key(kind: KeyKind, number: u8) -> SecretKey {
     SecretKey::new(kind, [number; KEY_BYTES])
 }
 
-fn public(kind: KeyKind, number: u8) -> String {
+pub(crate) fn public(kind: KeyKind, number: u8) -> String {
     key(kind, number).public().encode()
 }
 
@@ -31,7 +31,7 @@ fn now() -> u64 {
     since.expect("it is after 1970").as_secs()
 }
 
-fn account(number: u8, operator: u8) -> String {
+pub(crate) fn account(number: u8, operator: u8) -> String {
     let limits = json!({"subs": -1, "data": -1, "payload": -1, "conn": -1, "imports": -1,
         "exports": -1, "wildcards": true, "leaf": -1});
     let nats = json!({"type": "account", "version": 2, "limits": limits});
@@ -40,7 +40,7 @@ fn account(number: u8, operator: u8) -> String {
 }
 
 /// User 9 of an account.
-fn user(account: u8, change: impl FnOnce(&mut Value)) -> String {
+pub(crate) fn user(account: u8, change: impl FnOnce(&mut Value)) -> String {
     let nats = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1});
     let mut claims = json!({"sub": public(KeyKind::User, 9), "iat": now(), "nats": nats});
     change(&mut claims);
@@ -49,6 +49,11 @@ fn user(account: u8, change: impl FnOnce(&mut Value)) -> String {
 
 /// A server that trusts operator 1, is told of these accounts, and finds others in a folder.
 fn server(accounts: &[String], dir: Option<PathBuf>) -> TestServer {
+    TestServer::with(operated(accounts, dir))
+}
+
+/// The options of such a server.
+pub(crate) fn operated(accounts: &[String], dir: Option<PathBuf>) -> Options {
     let mut operators = Operators::default();
     operators.trust_key(&public(KeyKind::Operator, 1)).unwrap();
     let config = AccessConfig {
@@ -67,11 +72,11 @@ fn server(accounts: &[String], dir: Option<PathBuf>) -> TestServer {
             ..DirectoryOptions::default()
         })
     });
-    TestServer::with(Options {
+    Options {
         auth: Auth::Directory(access.into()),
         resolver: Some(folder.unwrap_or_default()),
         ..options(2)
-    })
+    }
 }
 
 /// Connects with a token, and the nonce signed by a user's key.
