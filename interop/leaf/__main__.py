@@ -2,16 +2,17 @@
 
 from harness.report import Report
 
-from . import cuts, jetstream, settings, shapes, traffic, trouble
+from . import copies, cuts, jetstream, settings, shapes, traffic, trouble
 
 
 def main():
     report = Report("leaf")
     shapes.run(report, shapes.SHAPES, traffic.CASES, traffic.in_both_directions)
-    shapes.run(report, jetstream.SHAPES, jetstream.CASES, jetstream.in_both_directions, jetstream.left_out())
+    shapes.run(report, jetstream.SHAPES, jetstream.CASES, jetstream.in_both_directions)
     settings.run(report)
     trouble.run(report)
     cuts.run(report)
+    copies.run(report)
     report.end()
 
 

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from harness.report import equal, is_reference, reference_server
+from harness.report import equal, reference_server
 
 from .client import settle, until
 from .link import Link
@@ -197,9 +197,6 @@ def run(report):
         report.run(f"{role}: subscriptions come back after cuts", subscriptions_come_back, make)
         report.run(f"{role}: the hub starts again", hub_restarts, make)
         for reference_copies, who in ((True, "copied from it"), (False, "copied by it")):
-            if not (reference_copies or is_reference()):
-                # Fanline's mirrors and sources are of its own streams so far.
-                continue
             copies = f"{role}: a mirror and a source {who}"
             report.run(f"{copies}, over a link that is cut", is_cut, make, reference_copies, Cut)
             report.run(f"{copies}, over a link that stalls", is_cut, make, reference_copies, Stalled, IMPATIENT)

@@ -1,8 +1,9 @@
 """JetStream across a link: two domains, streams of one seen and copied from the other."""
 
+import datetime
 import time
 
-from harness.report import check, equal, is_reference, reference_server
+from harness.report import check, equal
 
 from .client import WAIT_SECONDS_MAX, Client, Message, api, request_api, settle, until
 from .shapes import Shape
@@ -73,15 +74,8 @@ def in_both_directions(shape: Shape, case):
     with shape.near.client() as near, shape.far.client() as far:
         settle(near, far)
         settle(far, near)
-        if case not in COPIES or copies_from_elsewhere(shape.near):
-            case(Domains(near, far, NEAR, FAR))
-        if case not in COPIES or copies_from_elsewhere(shape.far):
-            case(Domains(far, near, FAR, NEAR))
-
-
-def copies_from_elsewhere(node: Node) -> bool:
-    """Fanline's mirrors and sources are of its own streams so far; nats-server copies from it."""
-    return node.binary == reference_server()
+        case(Domains(near, far, NEAR, FAR))
+        case(Domains(far, near, FAR, NEAR))
 
 
 def domains(at: Domains):
@@ -259,8 +253,62 @@ def object_mirrored(at: Domains):
     check(found[:8] == chunks and found[8].startswith(b'{"name":"one"'), "the copy is another object")
 
 
-# Those in which the near side copies streams of the far one.
-COPIES = (mirrored, mirrored_from, sourced, bucket_mirrored, object_mirrored)
+def stands_in(at: Domains):
+    """Direct reads of the origin are answered by its mirror, which need not allow them for itself."""
+    name, copy, subject = at.name("READ"), at.name("READER"), f"read.{at.far_domain}"
+    add(at.far, name, subjects=[subject])
+    fill(at.far, subject, 0, 3)
+    add(at.near, copy, mirror=origin(name, at.far_domain), mirror_direct=True)
+    caught_up(at.near, copy, 3)
+    found = at.near.ask(f"$JS.API.DIRECT.GET.{name}.{subject}")
+    equal((found.payload, found.header("Nats-Stream")), (b"2", copy), "the last record, and who tells of it")
+    equal(at.near.ask(f"$JS.API.DIRECT.GET.{copy}.{subject}").status, 503, "by its own name")
+
+
+def mirrored_by_time(at: Domains):
+    name, subject = at.name("TIMED"), f"timed.{at.far_domain}"
+    add(at.far, name, subjects=[subject])
+    fill(at.far, subject, 0, 10)
+    time.sleep(0.01)
+    begins = datetime.datetime.now(datetime.timezone.utc).isoformat().replace("+00:00", "Z")
+    time.sleep(0.01)
+    fill(at.far, subject, 10, 10)
+    for kind, config in (("MIRROR", "mirror"), ("SOURCE", "sources")):
+        copy = at.name(f"SINCE_{kind}")
+        taken = origin(name, at.far_domain, opt_start_time=begins)
+        add(at.near, copy, **{config: taken if config == "mirror" else [taken]})
+        until(lambda copy=copy: state(at.near, copy)["messages"] == 10, f"{kind}: not all of them came")
+        each_once(contents(at.near, copy), numbers(10, 10))
+
+
+def promoted(at: Domains):
+    """A mirror that is made a stream of its own goes on from where it is."""
+    name, copy, subject = at.name("OLD"), at.name("NEW"), f"old.{at.far_domain}"
+    add(at.far, name, subjects=[subject])
+    fill(at.far, subject, 0, 20)
+    add(at.near, copy, mirror=origin(name, at.far_domain))
+    caught_up(at.near, copy, 20)
+    config = {"name": copy, "storage": "file", "num_replicas": 1, "subjects": [f"new.{at.far_domain}"]}
+    api(at.near, f"STREAM.UPDATE.{copy}", config)
+    fill(at.far, subject, 20, 5)
+    fill(at.near, f"new.{at.far_domain}", 100, 5)
+    each_once(contents(at.near, copy), numbers(0, 20) + numbers(100, 5))
+
+
+def purged(at: Domains):
+    """What is gone at the origin stays in its mirror, and what comes after it has its number."""
+    name, copy, subject = at.name("PURGED"), at.name("KEPT"), f"purged.{at.far_domain}"
+    add(at.far, name, subjects=[subject])
+    fill(at.far, subject, 0, 10)
+    add(at.near, copy, mirror=origin(name, at.far_domain))
+    caught_up(at.near, copy, 10)
+    api(at.far, f"STREAM.PURGE.{name}")
+    fill(at.far, subject, 10, 10)
+    api(at.far, f"STREAM.MSG.DELETE.{name}", {"seq": 15})
+    caught_up(at.near, copy, 20)
+    records = contents(at.near, copy)
+    each_once([each for each in records if each.sequence != 15], numbers(0, 14) + numbers(15, 5))
+
 
 CASES = {
     "domains": domains,
@@ -273,11 +321,8 @@ CASES = {
     "sources": sourced,
     "a mirror of a bucket": bucket_mirrored,
     "a mirror of an object store": object_mirrored,
+    "a mirror stands in for its origin": stands_in,
+    "copies from a time on": mirrored_by_time,
+    "a mirror is promoted": promoted,
+    "a mirror of what was purged": purged,
 }
-
-
-def left_out() -> frozenset[str]:
-    """Where nobody copies from elsewhere, there is nothing to see."""
-    if is_reference():
-        return frozenset()
-    return frozenset(f"JetStream, hub and spoke: {name}" for name, case in CASES.items() if case in COPIES)

@@ -244,6 +244,23 @@ fn buckets_keep_values() {
 }
 
 #[test]
+fn origins_elsewhere_are_named() {
+    let at = Fixture::new("origins");
+    for (flags, api) in [
+        ("--origin-domain hub", "$JS.hub.API"),
+        ("--origin-api THEM.API --origin-deliver copied", "THEM.API"),
+    ] {
+        for copies in ["--mirror ORDERS", "--source ORDERS --source BILLS"] {
+            at.ok(&format!("stream add COPY {copies} {flags}"));
+            let shown = at.ok("stream info COPY");
+            let origin = format!("ORDERS by {api}, 0 records behind, heard of never");
+            assert!(shown.contains(&origin), "{shown}");
+            at.ok("stream rm COPY --force");
+        }
+    }
+}
+
+#[test]
 fn streams_are_found() {
     let at = Fixture::new("found");
     at.ok("stream add ORDERS --subjects orders.> --max-age 7d --metadata team=a");

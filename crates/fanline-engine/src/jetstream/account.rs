@@ -7,6 +7,7 @@ use super::advisory::Advisories;
 use super::consumer::AckTopic;
 use super::folders::Folders;
 use super::info::ApiStats;
+use super::inlets::Inlets;
 use super::limits::{AccountLimits, Reserved, ServerLimits, Usage, Used};
 use super::random::Random;
 use super::receivers::Receivers;
@@ -85,6 +86,7 @@ pub struct JetStream {
     /// Batches of all streams.
     pub(super) batches: OpenBatches,
     receivers: Receivers,
+    inlets: Inlets,
     /// `$JS.<domain>.API.`
     domain_prefix: Option<Box<[u8]>>,
     touched: Vec<Key>,
@@ -125,6 +127,7 @@ impl JetStream {
             reserved_elsewhere: Reserved::default(),
             batches: OpenBatches::default(),
             receivers: Receivers::default(),
+            inlets: Inlets::default(),
             touched: Vec::new(),
             unsynced: BTreeSet::new(),
             problems: Vec::new(),
@@ -143,6 +146,12 @@ impl JetStream {
 
     /// Takes a message that was published to what was asked for.
     pub fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+        if let Some(key) = self.inlets.stream(message.topic) {
+            if let Some(stream) = self.streams.touch(key) {
+                stream.take_from_afar(message, now, port);
+            }
+            return;
+        }
         if let Some(topic) = self.stored_as(message.topic) {
             // Other domains put into the stores of this one by its name.
             return self.handle(&Message { topic, ..*message }, now, port);
@@ -336,11 +345,16 @@ impl JetStream {
         let Some(stream) = self.streams.get_mut(key) else {
             return;
         };
+        stream.tend_sources(now, &mut self.random, port);
+        if let Some(topics) = stream.take_moved_inlets() {
+            self.inlets.set(key, topics);
+        }
         stream.settle(now, port);
         let (storage, bytes) = (stream.config().storage, stream.bytes());
         self.usage.set(key, storage, bytes);
         self.remove_unused(key, now, port);
         self.note_receivers(key);
+        self.keep_sources(key, false, now);
         self.keep_consumers(key, false, now, port);
         self.confirm_acks(key, false, now, port);
         self.streams.set_timer(key);
@@ -455,10 +469,19 @@ impl JetStream {
         sync
     }
 
+    /// Leaves the origins elsewhere of a stream that goes.
+    pub(super) fn leave_origins(&mut self, key: Key, port: &mut dyn Port) {
+        if let Some(stream) = self.streams.get_mut(key) {
+            stream.leave_origins(port);
+        }
+        self.inlets.set(key, Vec::new());
+    }
+
     /// Tells those who wait for records that the server stops: to be called before connections end.
     pub fn say_goodbye(&mut self, now: Now, port: &mut dyn Port) {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
+            self.leave_origins(key, port);
             if let Some(stream) = self.streams.touch(key) {
                 stream.with_consumers(now, port, |consumers, context| {
                     consumers.say_goodbye(context);
@@ -472,6 +495,7 @@ impl JetStream {
     pub fn close(&mut self, now: Now, port: &mut dyn Port) {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
+            self.keep_sources(key, true, now);
             self.keep_consumers(key, true, now, port);
             self.confirm_acks(key, true, now, port);
             let Some((stream, documents, held)) = self.streams.with_held(key) else {

@@ -21,6 +21,9 @@ pub(super) const CONSUMER: &str = "consumer.";
 /// Documents that say how far a consumer is begin with this.
 pub(super) const STATE: &str = "state.";
 
+/// The document that says how far a stream's sources are.
+pub(super) const SOURCES: &str = "sources";
+
 /// What a stream or a consumer is, is written twice: the second document begins with this.
 pub(super) const COPY: &str = "copy.";
 
@@ -130,6 +133,7 @@ impl JetStream {
         for id in consumers {
             self.delete_consumer(key, id, now, port);
         }
+        self.leave_origins(key, port);
         // What waits for the disk is true of a stream that is gone.
         if let Some((_, _, held)) = self.streams.with_held(key) {
             held.release_all(port);
@@ -276,6 +280,15 @@ impl JetStream {
             self.advisories.consumer(Action::Delete, names, now, port);
         }
         self.note_receivers(key);
+    }
+
+    /// Writes down how far the sources of a stream are, if that is due, or in any case.
+    pub(super) fn keep_sources(&mut self, key: Key, all: bool, now: Now) {
+        if let Some((stream, Some(documents))) = self.streams.with_documents(key)
+            && let Some(progress) = stream.sources_to_keep(now.since_start, all)
+        {
+            documents.put(SOURCES, progress);
+        }
     }
 
     /// Writes down how far the consumers of a stream are, if that is due, or in any case.

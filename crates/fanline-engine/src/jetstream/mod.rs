@@ -13,6 +13,7 @@ mod error;
 mod folders;
 mod held;
 mod info;
+mod inlets;
 mod keep;
 mod limits;
 mod overview;
@@ -62,6 +63,9 @@ pub struct Message<'a> {
     pub headers: &'a [u8],
     /// What it says.
     pub payload: &'a [u8],
+    /// What it was published to as its reader is to see it, when it comes in and that is another topic; else
+    /// empty. A consumer's record goes to a deliver subject and shows its own.
+    pub shown: &'a [u8],
 }
 
 /// What lies outside: everybody who publishes and subscribes.

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::account::JetStream;
 use super::consumer::{Consumers, Context};
-use super::keep::{CONSUMER, COPY, Kept, STATE, STREAM};
+use super::keep::{CONSUMER, COPY, Kept, SOURCES, STATE, STREAM};
 use super::{ApiError, ConsumerConfig, Now, Port, StreamConfig};
 use crate::store::Recovery;
 use crate::store::documents::Found;
@@ -57,6 +57,9 @@ impl JetStream {
         let Some(stream) = self.streams.touch(key) else {
             return Ok(());
         };
+        if let Some(progress) = content(&found, SOURCES) {
+            stream.restore_sources(progress);
+        }
         stream.with_consumers(now, port, |consumers, context| {
             for name in consumer_names(&found) {
                 if let Err(error) = recover_consumer(consumers, &found, name, context) {

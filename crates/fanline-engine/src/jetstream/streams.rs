@@ -163,6 +163,18 @@ impl Streams {
         self.readers.get(origin).map_or(&[], Vec::as_slice)
     }
 
+    /// A mirror that answers direct reads in the place of an origin of this name.
+    pub(super) fn stand_in(&self, origin: &str) -> Option<Key> {
+        // Mirrors are few, and asked for only where there is no such stream.
+        let stands_in = |stream: &Stream| {
+            let config = stream.config();
+            let mirror = config.mirror.as_ref().filter(|_| config.mirror_direct);
+            mirror.is_some_and(|mirror| mirror.name == origin)
+        };
+        let mut all = self.iter();
+        all.find_map(|(key, stream)| stands_in(stream).then_some(key))
+    }
+
     pub(super) fn insert(&mut self, stream: Stream, documents: Option<Documents>) -> Key {
         self.ids += 1;
         let id = StreamId(self.ids);

@@ -1,6 +1,8 @@
 //! A shard without connections, which keeps what is published: to the other shards it is one more of
 //! them, that wants the topics of streams.
 
+mod asking;
+
 use std::io::Write;
 use std::time::Duration;
 
@@ -8,9 +10,10 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use super::bridging::BRIDGES_MAX;
-use super::crossing::{Batch, Place, Said, TRACED};
+use super::crossing::{Batch, Crossing, Place, Said, TRACED};
 use super::deliver::{Message as Framed, RemoteTargets};
 use super::mqtt::{Around, Desk, Floor, Note};
+use super::requests::Requests;
 use super::{Random, Receipt, SHARDS_MAX, ShardConfig, announce};
 use crate::access::{Access, AccountId, overlap};
 use crate::jetstream::{Handler, Message, Now, Port, Ports};
@@ -18,6 +21,7 @@ use crate::router::{
     BridgeKind, Listening, Member, Route, RouteMemo, Router, Routers, bridges, has_services,
     listening, replies_of,
 };
+use crate::topic::is_literal_topic;
 
 /// How much may be posted before a round ends, so that what goes out does not pile up.
 const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -52,6 +56,10 @@ struct Outside {
     /// What is wanted here from now on, for all shards to know before any of them hears of anything else.
     announcements: Vec<Batch>,
     crossings: RemoteTargets,
+    /// Questions to other accounts that wait for an answer.
+    requests: Requests,
+    /// When it was last called, since the server's start.
+    now: Duration,
     random: Random,
     /// A message as it crosses is put together here.
     frame: Vec<u8>,
@@ -79,6 +87,8 @@ impl<H: Handler> Keeper<H> {
             outgoing: (0..config.shards).map(|_| Batch::default()).collect(),
             announcements: (0..config.shards).map(|_| Batch::default()).collect(),
             crossings: RemoteTargets::default(),
+            requests: Requests::default(),
+            now: Duration::ZERO,
             random: Random(seed | 1),
             frame: Vec::new(),
             produced_bytes: 0,
@@ -110,25 +120,10 @@ impl<H: Handler> Keeper<H> {
     pub fn apply(&mut self, batch: &Batch, place: &mut Place, now: Now) -> Receipt {
         let mut receipt = Receipt::default();
         self.outside.produced_bytes = 0;
+        self.outside.now = now.since_start;
         while let Some(said) = batch.read(place) {
             match said {
-                Said::Message(crossing) => {
-                    let framed = &crossing.message;
-                    let (headers, rest) = framed.body.split_at(framed.header_bytes);
-                    let message = Message {
-                        topic: crossing.topic,
-                        reply: &framed.args[..framed.reply_bytes],
-                        headers,
-                        payload: &rest[..rest.len() - 2],
-                    };
-                    let index = self.outside.index;
-                    let (account, outside) = (crossing.account, &mut self.outside);
-                    let is_taken = crossing.hops & TRACED == 0
-                        || self.handler.trace(account, &message, index, now, outside);
-                    if is_taken {
-                        self.handler.handle(account, &message, now, outside);
-                    }
-                }
+                Said::Message(crossing) => self.take(&crossing, now),
                 // Who connects is no business of the keeper's, unless it is an MQTT client.
                 Said::Had { .. } => {}
                 Said::Note(note) => {
@@ -143,8 +138,11 @@ impl<H: Handler> Keeper<H> {
                     weight,
                 } => {
                     let outside = &mut self.outside;
-                    let router = outside.routers.of(account);
-                    router.set_remote(from, filter, queue, weight);
+                    // What is wanted here was entered when it was asked for.
+                    if from != outside.index {
+                        let router = outside.routers.of(account);
+                        router.set_remote(from, filter, queue, weight);
+                    }
                     self.handler
                         .handle_interest(account, filter, weight > 0, now, outside);
                     for (exporter, subject) in self.outside.listened_by(account, filter) {
@@ -161,6 +159,29 @@ impl<H: Handler> Keeper<H> {
         }
         receipt.produced_bytes = self.outside.produced_bytes;
         receipt
+    }
+
+    /// Takes a message: an answer to a question of the keeper's own, or something for the handler.
+    fn take(&mut self, crossing: &Crossing<'_>, now: Now) {
+        let framed = &crossing.message;
+        let (headers, rest) = framed.body.split_at(framed.header_bytes);
+        let message = Message {
+            topic: crossing.topic,
+            reply: &framed.args[..framed.reply_bytes],
+            headers,
+            payload: &rest[..rest.len() - 2],
+            shown: shown(framed.head),
+        };
+        let (account, outside) = (crossing.account, &mut self.outside);
+        if outside.take_answer(account, &message) {
+            return;
+        }
+        let index = outside.index;
+        let is_taken = crossing.hops & TRACED == 0
+            || self.handler.trace(account, &message, index, now, outside);
+        if is_taken {
+            self.handler.handle(account, &message, now, outside);
+        }
     }
 
     /// Whether all that a batch asks for is done soon and without waiting for a disk.
@@ -180,6 +201,8 @@ impl<H: Handler> Keeper<H> {
 
     /// Does what is due by now.
     pub fn handle_timeout(&mut self, now: Now) {
+        self.outside.now = now.since_start;
+        self.outside.expire_requests();
         self.handler.handle_timeout(now, &mut self.outside);
         let (mqtt, mut around) = self.desk(now);
         mqtt.handle_timeout(&mut around);
@@ -197,7 +220,11 @@ impl<H: Handler> Keeper<H> {
 
     /// When [`handle_timeout`](Keeper::handle_timeout) is to be called next.
     pub fn next_timeout(&self) -> Option<Duration> {
-        let timeouts = [self.handler.next_timeout(), self.mqtt.next_timeout()];
+        let timeouts = [
+            self.handler.next_timeout(),
+            self.mqtt.next_timeout(),
+            self.outside.requests.next_timeout(),
+        ];
         timeouts.into_iter().flatten().min()
     }
 
@@ -253,6 +280,11 @@ impl Outside {
         let (index, account) = (self.index, self.account);
         self.router().set_remote(index, filter, b"", weight);
         announce(&mut self.announcements, index, account, filter, b"", weight);
+        // A consumer here may push to what is listened to here: a copy of another account's stream.
+        if is_literal_topic(filter) {
+            let own = &mut self.outgoing[usize::from(index)];
+            own.push_interest(index, account, filter, b"", weight);
+        }
     }
 
     fn router(&mut self) -> &mut Router {
@@ -292,6 +324,18 @@ impl Outside {
             self.post_frame(account, to, message);
         }
         for exit in exits.iter().filter(|_| bridges < BRIDGES_MAX) {
+            let is_question = to == message.topic && !message.reply.is_empty();
+            match exit.kind {
+                BridgeKind::Replies => {
+                    self.answer(account, to, message, bridges);
+                    continue;
+                }
+                BridgeKind::Service(terms) if is_question => {
+                    self.ask(account, (exit, terms), message, bridges);
+                    continue;
+                }
+                BridgeKind::Service(_) | BridgeKind::Stream => {}
+            }
             let message = Message {
                 topic: if to == message.topic {
                     &exit.topic
@@ -300,14 +344,12 @@ impl Outside {
                 },
                 reply: match exit.kind {
                     BridgeKind::Stream => message.reply,
-                    // What is said here is no question.
+                    // A record is no question.
                     BridgeKind::Service(_) | BridgeKind::Replies => b"",
                 },
                 ..*message
             };
-            if exit.kind != BridgeKind::Replies {
-                self.post(exit.account, &exit.topic, &message, bridges + 1);
-            }
+            self.post(exit.account, &exit.topic, &message, bridges + 1);
         }
     }
 
@@ -365,6 +407,12 @@ impl Outside {
                     && self.is_there(exit.account, &exit.topic, bridges + 1, is_such)
             })
     }
+}
+
+/// The topic that a reader is shown, if it is another than the one by which it is found.
+fn shown(head: &[u8]) -> &[u8] {
+    let shown = head.strip_prefix(b"HMSG ").unwrap_or_default();
+    shown.trim_ascii_end()
 }
 
 /// Appends `[reply ][header_bytes ]total_bytes\r\n`; returns how long that is.

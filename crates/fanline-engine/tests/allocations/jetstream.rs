@@ -165,6 +165,7 @@ fn a_publish_into_a_stream_allocates_nothing() {
                 reply: b"_INBOX.abcdefghijklmnop.1",
                 headers: headers[number % 2],
                 payload: &[b'x'; 128],
+                ..Message::default()
             };
             stream.publish(&message, now, &mut port);
             if number % 20 == 0 {

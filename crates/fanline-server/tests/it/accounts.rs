@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fanline_engine::access::{
     Access, AccessConfig, ClientLimits, Export, ExportKind, Import, ImportKind, Mapping,
@@ -421,7 +422,7 @@ async fn an_account_has_only_what_it_may_have() {
         let mut fourth = two.subscribe("y").await.expect("sent");
         two.publish("y", "x").await.expect("published");
         two.flush().await.expect("flushed");
-        let nothing = timeout(std::time::Duration::from_millis(50), fourth.next()).await;
+        let nothing = timeout(Duration::from_millis(50), fourth.next()).await;
         assert!(!matches!(nothing, Ok(Some(_))), "it was refused");
         drop(held);
         one.drain().await.expect("drained");
@@ -453,5 +454,60 @@ async fn topics_have_other_names() {
         let mut all = client.subscribe(">").await.expect("subscribed");
         client.publish("old.1.2", "x").await.expect("published");
         assert_eq!(next(&mut all).await.topic(), expected);
+    }
+}
+
+/// Asks until an answer holds a text.
+async fn until_told(client: &Client, topic: &str, wanted: &str) {
+    let asking = async {
+        while !ask(client, topic, "").await.contains(wanted) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let found = timeout(PATIENCE, asking).await;
+    assert!(found.is_ok(), "{topic} never tells of {wanted}");
+}
+
+#[tokio::test]
+async fn an_account_copies_the_stream_of_another() {
+    const RECORDS: usize = 500;
+    for shards in SHARD_COUNTS {
+        let mut config = three();
+        let a = config.account_mut("A");
+        a.jetstream = Some(AccountLimits::default());
+        a.exports.push(export(ExportKind::Stream, "copied.>"));
+        a.exports
+            .push(export(service(ResponseKind::Single), "$JS.FC.>"));
+        let b = config.account_mut("B");
+        b.jetstream = Some(AccountLimits::default());
+        b.imports.push(import(ImportKind::Stream, "copied.>", None));
+        b.imports.push(import(ASK, "$JS.FC.>", None));
+        let options = Options {
+            jetstream: Some(JetStreamOptions::default()),
+            ..options(shards)
+        };
+        let server = Running::with(config, options);
+        let (a, b) = (server.client("A").await, server.client("B").await);
+        let stream = STREAM.replace("file", "memory");
+        ask(&a, "$JS.API.STREAM.CREATE.S", &stream).await;
+        let origin = r#"{"name":"S","external":{"api":"A.API","deliver":"copied"}}"#;
+        let mirror = format!(r#"{{"name":"M","storage":"memory","mirror":{origin}}}"#);
+        let source = format!(r#"{{"name":"C","storage":"memory","sources":[{origin}]}}"#);
+        for (name, config) in [("M", &mirror), ("C", &source)] {
+            let made = ask(&b, &format!("$JS.API.STREAM.CREATE.{name}"), config).await;
+            assert!(made.contains("did_create"), "{made}");
+        }
+        for n in 0..RECORDS {
+            ask(&a, &format!("s.{n}"), "hi").await;
+        }
+        for name in ["M", "C"] {
+            let info = format!("$JS.API.STREAM.INFO.{name}");
+            until_told(&b, &info, &format!(r#""last_seq":{RECORDS},"#)).await;
+            let read = format!("$JS.API.STREAM.MSG.GET.{name}");
+            let last = ask(&b, &read, &format!(r#"{{"seq":{RECORDS}}}"#)).await;
+            let subject = format!(r#""subject":"s.{}""#, RECORDS - 1);
+            assert!(last.contains(&subject), "{last}");
+        }
+        server.stop().await;
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use fanline_server::access::{Access, AccessConfig, User};
 use fanline_server::client::{Client, ConnectOptions};
 use fanline_server::{
-    Auth, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser, Options,
+    Auth, JetStreamOptions, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser,
+    Options,
 };
 use serde_json::Value;
 
@@ -312,4 +313,98 @@ fn links_are_encrypted_when_the_hub_says_so() {
     let spoke = spoke("spoke", 1, vec![trusting]);
     check_link(&hub, &spoke);
     assert!(leafz(&doubting).is_empty());
+}
+
+/// Both ways: a stream of one side is copied by the other, over a link that is lost in between.
+#[test]
+fn streams_are_copied_across() {
+    const RECORDS: u64 = 300;
+    let with_domain = |options: Options, domain: &str| Options {
+        jetstream: Some(JetStreamOptions {
+            domain: Some(domain.into()),
+            ..JetStreamOptions::default()
+        }),
+        ..options
+    };
+    let hub = TestServer::with(with_domain(
+        Options {
+            leafnodes: LeafnodeOptions {
+                listener: Some(LeafnodeListener {
+                    port: 0,
+                    ..LeafnodeListener::default()
+                }),
+                ..LeafnodeOptions::default()
+            },
+            ..named("hub", 2)
+        },
+        "hub",
+    ));
+    let attached = with_domain(spoke_options("spoke", 2, vec![remote(&hub)]), "edge");
+    let apart = Options {
+        leafnodes: LeafnodeOptions {
+            remotes: Vec::new(),
+            ..attached.leafnodes.clone()
+        },
+        ..attached.clone()
+    };
+    let spoke = TestServer::with(attached.clone());
+    block_on(async {
+        let (above, below) = (client(&hub).await, client(&spoke).await);
+        let sides = [(&above, &below, "hub"), (&below, &above, "edge")];
+        for (here, there, domain) in sides {
+            let subject = format!("kept.{domain}");
+            add(here, "ORIGIN", &format!(r#""subjects":["{subject}"]"#)).await;
+            let external = format!(r#""external":{{"api":"$JS.{domain}.API","deliver":""}}"#);
+            let origin = format!(r#"{{"name":"ORIGIN",{external}}}"#);
+            add(there, "MIRROR", &format!(r#""mirror":{origin}"#)).await;
+            add(there, "SOURCED", &format!(r#""sources":[{origin}]"#)).await;
+            publish(here, &subject, RECORDS).await;
+            until_last(there, "MIRROR", RECORDS).await;
+            until_last(there, "SOURCED", RECORDS).await;
+        }
+        spoke.handle.reload(apart).expect("remotes may go");
+        for (here, _, domain) in sides {
+            publish(here, &format!("kept.{domain}"), RECORDS).await;
+        }
+        spoke.handle.reload(attached).expect("remotes may come");
+        for (_, there, _) in sides {
+            until_last(there, "MIRROR", RECORDS * 2).await;
+            until_last(there, "SOURCED", RECORDS * 2).await;
+        }
+    });
+}
+
+async fn ask(client: &Client, topic: &str, body: &str) -> Value {
+    let answer = client.request(topic, body.to_owned(), PATIENCE).await;
+    let answer = answer.unwrap_or_else(|error| panic!("{topic}: {error}"));
+    serde_json::from_slice(answer.payload()).expect("JSON")
+}
+
+async fn add(client: &Client, name: &str, fields: &str) {
+    let body = format!(r#"{{"name":"{name}","storage":"memory",{fields}}}"#);
+    let made = ask(client, &format!("$JS.API.STREAM.CREATE.{name}"), &body).await;
+    assert!(made.get("error").is_none(), "{made}");
+}
+
+async fn publish(client: &Client, subject: &str, count: u64) {
+    for number in 0..count {
+        let stored = ask(client, subject, &number.to_string()).await;
+        assert!(stored.get("error").is_none(), "{stored}");
+    }
+}
+
+/// Waits until a stream has so many records, and no more.
+async fn until_last(client: &Client, stream: &str, last: u64) {
+    let info = format!("$JS.API.STREAM.INFO.{stream}");
+    let waiting = async {
+        loop {
+            let found = ask(client, &info, "").await["state"]["last_seq"].as_u64();
+            if found >= Some(last) {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let found = tokio::time::timeout(PATIENCE, waiting).await;
+    assert_eq!(found.expect("it catches up"), Some(last), "{stream}");
 }

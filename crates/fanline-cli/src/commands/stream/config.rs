@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fanline_server::client::jetstream::{
-    Compression, Discard, Kept, Nanos, PersistMode, Placement, Republish, Retention, Storage,
-    StreamConfig, StreamSource, SubjectTransform, SyncMode,
+    Compression, Discard, External, Kept, Nanos, PersistMode, Placement, Republish, Retention,
+    Storage, StreamConfig, StreamSource, SubjectTransform, SyncMode,
 };
 
 use crate::failure::Failure;
@@ -79,6 +79,15 @@ pub(super) struct ConfigArgs {
     /// Take records of this stream in; may be repeated
     #[arg(long, value_name = "STREAM")]
     source: Vec<String>,
+    /// They are in this JetStream domain
+    #[arg(long, value_name = "DOMAIN", conflicts_with = "origin_api")]
+    origin_domain: Option<String>,
+    /// They are in another account, whose API is imported under this prefix
+    #[arg(long, value_name = "PREFIX")]
+    origin_api: Option<String>,
+    /// Their records are imported under this prefix
+    #[arg(long, value_name = "PREFIX", requires = "origin_api")]
+    origin_deliver: Option<String>,
     /// Sequence of the first record
     #[arg(long, value_name = "SEQUENCE")]
     first_sequence: Option<u64>,
@@ -233,8 +242,15 @@ impl ConfigArgs {
                 ..Default::default()
             });
         }
+        let domain = self.origin_domain.as_ref();
+        let api = domain.map(|domain| format!("$JS.{domain}.API"));
+        let external = api.or_else(|| self.origin_api.clone()).map(|api| External {
+            api,
+            deliver: self.origin_deliver.clone().unwrap_or_default(),
+        });
         let origin = |name: &String| StreamSource {
             name: name.clone(),
+            external: external.clone(),
             ..Default::default()
         };
         if let Some(mirror) = &self.mirror {

@@ -31,8 +31,16 @@ fn origin_text(origin: &OriginInfo) -> String {
         ..0 => "never".to_owned(),
         nanos => format!("{} ago", show::rounded(nanos)),
     };
-    let lag = show::count(origin.lag);
-    format!("{}, {lag} records behind, heard of {heard}", origin.name)
+    let (name, lag) = (&origin.name, show::count(origin.lag));
+    let place = match &origin.external {
+        Some(external) => format!(" by {}", external.api),
+        None => String::new(),
+    };
+    let error = match &origin.error {
+        Some(error) => format!(": {error}"),
+        None => String::new(),
+    };
+    format!("{name}{place}, {lag} records behind, heard of {heard}{error}")
 }
 
 fn configuration(details: &mut Details, config: &StreamConfig) {

@@ -20,12 +20,14 @@ pub(super) fn handle(
         Some(dot) => (&names[..dot], &names[dot + 1..]),
         None => (names, &b""[..]),
     };
-    let key = std::str::from_utf8(name)
-        .ok()
-        .and_then(|name| js.streams.find(name));
-    let stream = key.and_then(|key| js.streams.get_mut(key));
+    let name = std::str::from_utf8(name).unwrap_or_default();
+    let key = js.streams.find(name).filter(|key| {
+        let stream = js.streams.get(*key);
+        stream.is_some_and(|stream| stream.config().allow_direct)
+    });
     // A stream that does not allow it does not listen.
-    let Some(stream) = stream.filter(|stream| stream.config().allow_direct) else {
+    let key = key.or_else(|| js.streams.stand_in(name));
+    let Some(stream) = key.and_then(|key| js.streams.get_mut(key)) else {
         return no_responders(message, port);
     };
     if asks_too_much(message.headers) {

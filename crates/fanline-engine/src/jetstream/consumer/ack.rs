@@ -18,6 +18,10 @@ pub struct AckTopic<'a> {
     pub consumer_sequence: u64,
     /// How often the record had been delivered then.
     pub deliveries: u64,
+    /// When the record was stored: nanoseconds since 1970 UTC.
+    pub unix_nanos: i64,
+    /// How many records were still to be delivered then.
+    pub pending: u64,
 }
 
 impl<'a> AckTopic<'a> {
@@ -36,13 +40,15 @@ impl<'a> AckTopic<'a> {
         let (stream, consumer) = (tokens.next()?, tokens.next()?);
         let mut number = || tokens.next().and_then(write::parse_number);
         let (deliveries, stream_sequence, consumer_sequence) = (number()?, number()?, number()?);
-        let (_time, _pending) = (number()?, number()?);
+        let (unix_nanos, pending) = (number()?, number()?);
         Some(AckTopic {
             stream,
             consumer,
             stream_sequence,
             consumer_sequence,
             deliveries,
+            unix_nanos: i64::try_from(unix_nanos).ok()?,
+            pending,
         })
     }
 }
@@ -127,6 +133,8 @@ mod tests {
             stream_sequence: 7,
             consumer_sequence: 9,
             deliveries: 2,
+            unix_nanos: 1_795_300_481_173_765_211,
+            pending: 4,
         };
         let mut written = b"$JS.ACK.S.C.".to_vec();
         write_topic(&mut written, 2, 7, 9, 1_795_300_481_173_765_211, 4);

@@ -25,6 +25,8 @@ pub(super) enum Served {
     More,
     /// The next record makes a difference.
     WaitsForRecords,
+    /// What the disk says next makes a difference.
+    WaitsForDisk,
     /// Something else must happen first: an acknowledgement, a request, a point in time.
     Blocked,
 }
@@ -59,6 +61,8 @@ enum Next {
     Nowhere,
     /// It is still searched for.
     NotYet,
+    /// A crash might still take it back.
+    NotDurable,
 }
 
 /// Who gets it.
@@ -78,6 +82,8 @@ enum Step {
     Blocked,
     /// It takes longer to find the next record: others first.
     Searching,
+    /// The next record is not on the disk yet.
+    NotDurable,
 }
 
 impl Consumer {
@@ -107,6 +113,7 @@ impl Consumer {
                     return self.without_taker();
                 }
                 Ok(Step::Blocked) => return Served::Blocked,
+                Ok(Step::NotDurable) => return Served::WaitsForDisk,
                 Ok(Step::Searching) => {
                     work.round.shared.delivered_bytes += SEARCH_BYTES;
                     return Served::More;
@@ -203,6 +210,7 @@ impl Consumer {
             Next::At(sequence, from) => Ok(Candidate::New { sequence, from }),
             Next::Nowhere => Err(Step::CaughtUp),
             Next::NotYet => Err(Step::Searching),
+            Next::NotDurable => Err(Step::NotDurable),
         })
     }
 
@@ -212,7 +220,12 @@ impl Consumer {
             return Ok(Next::At(*sequence, From::List));
         }
         // What lies between does not concern it and need not be looked at again.
+        let durable = work.store.durable();
         let (next, found) = match work.store.search(&mut self.filters, self.next)? {
+            // A copy never knows more than its origin after a crash.
+            Search::Found(sequence) if self.config.direct && sequence > durable => {
+                (sequence, Next::NotDurable)
+            }
             Search::Found(sequence) => (sequence, Next::At(sequence, From::Stream)),
             Search::Nothing => (work.store.last_sequence() + 1, Next::Nowhere),
             Search::NotBelow(sequence) => (sequence, Next::NotYet),
@@ -243,6 +256,7 @@ impl Consumer {
                     continue;
                 }
                 Next::NotYet => return Ok(Err(Step::Searching)),
+                Next::NotDurable => return Ok(Err(Step::NotDurable)),
             };
             if let (Some(record), Some(lanes)) = (work.store.read(sequence)?, &mut self.lanes) {
                 lanes.push(sequence, record.subject);
@@ -405,6 +419,7 @@ impl Consumer {
                 reply: &scratch.reply,
                 headers,
                 payload,
+                ..Message::default()
             },
         );
     }

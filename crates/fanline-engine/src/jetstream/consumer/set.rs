@@ -53,6 +53,10 @@ pub struct Consumers {
     receivers: Vec<(Box<[u8]>, bool)>,
     /// Those that are to be served.
     ready: VecDeque<ConsumerId>,
+    /// Those that are given nothing more until the disk holds more than it did.
+    waiting_for_disk: Vec<ConsumerId>,
+    /// Up to where the log was durable when they were looked at last.
+    durable: u64,
     /// When each is to be looked at. It may be too early, never too late.
     timers: BTreeSet<(u64, ConsumerId)>,
     /// When the states that have changed are to be saved.
@@ -323,6 +327,15 @@ impl Consumers {
         });
     }
 
+    /// The log is durable up to here.
+    pub fn handle_durable(&mut self, durable: u64) {
+        if durable > std::mem::replace(&mut self.durable, durable) {
+            for id in std::mem::take(&mut self.waiting_for_disk) {
+                self.make_ready(id);
+            }
+        }
+    }
+
     /// A record went, by whatever cause.
     pub fn handle_removed(&mut self, sequence: u64, subject: &[u8]) {
         self.groups.remove(sequence, subject);
@@ -443,6 +456,7 @@ impl Consumers {
             match self.with(id, context, Consumer::serve) {
                 Some(Served::More) => self.make_ready(id),
                 Some(Served::WaitsForRecords) => self.wait(id),
+                Some(Served::WaitsForDisk) => self.waiting_for_disk.push(id),
                 Some(Served::Blocked) | None => {}
             }
             self.set_timer(id, context.now);

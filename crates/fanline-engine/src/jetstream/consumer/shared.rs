@@ -72,6 +72,7 @@ impl Round<'_> {
             reply,
             headers,
             payload: b"",
+            ..Message::default()
         });
     }
 

@@ -228,6 +228,7 @@ impl Stream {
             } else {
                 admitted.payload
             },
+            ..Message::default()
         });
     }
 }

@@ -260,6 +260,7 @@ impl Stream {
             reply: b"",
             headers,
             payload: record.payload,
+            ..Message::default()
         });
         let bytes = record.subject.len() + record.headers.len() + record.payload.len();
         self.edits.headers = buffer;

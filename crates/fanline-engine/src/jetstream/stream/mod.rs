@@ -72,6 +72,9 @@ pub struct Stream {
     done: Vec<u64>,
     /// Where it copies from: the mirror's origin, or its sources.
     sources: Vec<Source>,
+    /// An origin elsewhere was given up, so that its inlets are no more.
+    inlets_moved: bool,
+    sources_kept: source::Kept,
     /// When it was last called.
     clock: Now,
     /// When it last took a message that nobody was interested in.
@@ -135,6 +138,8 @@ impl Stream {
             consumers: Consumers::new(&config.name, place.account, config.retention),
             done: Vec::new(),
             sources: source::all(&config)?,
+            inlets_moved: false,
+            sources_kept: source::Kept::default(),
             clock: now,
             skipped_at: None,
             edits: Edits::default(),
@@ -213,7 +218,7 @@ impl Stream {
         self.transform = transform;
         self.republish = republish;
         self.config = config;
-        self.replace_sources(sources)
+        self.replace_sources(sources, port)
             .map_err(ApiError::stream_update)?;
         self.settle_removed(port);
         self.consumers.set_retention(self.config.retention);

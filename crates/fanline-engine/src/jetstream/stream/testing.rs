@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::jetstream::{Message, Port};
+use crate::topic::Filter;
 
 /// Remembers what was published, as `topic headers payload`, and what was delivered, as
 /// `to > topic reply headers payload`.
 #[derive(Default)]
 pub(crate) struct Recorder {
     published: Vec<String>,
-    /// Topics in which somebody is interested.
+    /// Filters in which somebody is interested.
     pub(crate) interest: BTreeSet<Vec<u8>>,
 }
 
@@ -39,7 +40,8 @@ impl Port for Recorder {
     }
 
     fn has_interest(&mut self, topic: &[u8]) -> bool {
-        self.interest.contains(topic)
+        let mut filters = self.interest.iter();
+        filters.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(topic)))
     }
 
     fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {

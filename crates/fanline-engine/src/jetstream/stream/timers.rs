@@ -26,6 +26,8 @@ impl Stream {
             self.atomic.next_timeout(),
             self.fast.next_timeout(),
             self.consumers.next_timeout(),
+            self.next_asking(),
+            self.next_keeping(),
         ]
         .into_iter()
         .flatten()
@@ -113,7 +115,9 @@ impl Stream {
 
     /// Answers the publishes of which it is known what has become of them.
     fn answer_waiting(&mut self, port: &mut dyn Port) {
-        self.acks.release(self.store.durable(), port);
+        let durable = self.store.durable();
+        self.acks.release(durable, port);
+        self.consumers.handle_durable(durable);
         if let Some(error) = self.store.failure() {
             self.acks.fail(&refused(error.into()), port);
         }

@@ -1,5 +1,6 @@
 //! Requests and what they are answered with, over an outside world that writes everything down.
 
+mod afar;
 mod restart;
 
 use std::time::Duration;
@@ -47,6 +48,7 @@ impl Account {
             reply: b"reply",
             headers: headers.as_bytes(),
             payload: payload.as_bytes(),
+            ..Message::default()
         };
         self.js.handle(&message, self.now, &mut self.port);
         self.js.settle(self.now, &mut self.port);

@@ -394,3 +394,28 @@ fn what_the_disk_does_not_take_is_not_confirmed() {
         "{told:?}"
     );
 }
+
+/// A copy may be emptied; then its log does not tell any more how far it had come.
+#[test]
+fn a_source_goes_on_though_nothing_of_it_is_left() {
+    let shelf = shelf(&["BIRDS", "COPY"]);
+    let mut account = start(&shelf);
+    create(&mut account, "BIRDS");
+    let body = r#"{"name":"COPY","sources":[{"name":"BIRDS"}]}"#;
+    assert_eq!(account.error("STREAM.CREATE.COPY", body), 0);
+    for bird in ["heron", "crane"] {
+        account.send(&format!("BIRDS.{bird}"), "", bird);
+    }
+    sync(&mut account, &shelf);
+    account.send("$JS.API.STREAM.PURGE.COPY", "", "");
+    sync(&mut account, &shelf);
+    account.wait(Duration::from_secs(1));
+    sync(&mut account, &shelf);
+    let mut account = start(&shelf);
+    account.send("BIRDS.owl", "", "owl");
+    sync(&mut account, &shelf);
+    account.port.taken();
+    let info = account.ask("STREAM.INFO.COPY", "");
+    assert!(info.contains(r#""messages":1,"#), "{info}");
+    assert!(info.contains(r#""seq":3,"#), "{info}");
+}

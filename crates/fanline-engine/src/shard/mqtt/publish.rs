@@ -462,6 +462,7 @@ impl Shard {
             reply,
             headers,
             payload,
+            ..Message::default()
         };
         let args_bytes = write_args(&mut tail, &message);
         for part in [headers, payload, b"\r\n"] {

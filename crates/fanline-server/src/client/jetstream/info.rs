@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
-use fanline_engine::jetstream::{ConsumerConfig, StreamConfig, Timestamp};
+use fanline_engine::jetstream::{ApiError, ConsumerConfig, External, StreamConfig, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -129,10 +129,16 @@ pub struct ClusterInfo {
 pub struct OriginInfo {
     /// The origin.
     pub name: String,
+    /// Where it is, if it is in another domain or account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<External>,
     /// Records that are still to come.
     pub lag: u64,
     /// Nanoseconds since it was last heard of; -1 for never.
     pub active: i64,
+    /// Why nothing comes, if the origin said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ApiError>,
     /// What else there is.
     #[serde(flatten)]
     pub other: Other,

@@ -314,6 +314,7 @@ impl Stream {
                 reply: b"",
                 headers: &part.headers,
                 payload: &part.payload,
+                ..Message::default()
             };
             let asked = Asked {
                 message: &message,

@@ -71,6 +71,7 @@ impl Bench {
             reply: reply.as_bytes(),
             headers: headers.as_bytes(),
             payload: payload.as_bytes(),
+            ..Message::default()
         };
         self.stream.publish(&message, self.now, &mut self.port);
         self.said()

@@ -1,0 +1,157 @@
+//! How an origin elsewhere is asked for its records, and what it answers.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::headers::find;
+use super::Source;
+use super::reader::Names;
+use crate::jetstream::{AckPolicy, ApiError, ConsumerConfig, DeliverPolicy, Message, Nanos};
+
+/// How often an origin that has nothing to say shows that it is there.
+const HEARTBEAT: Nanos = Nanos::from_secs(1);
+/// A consumer that nobody listens to any more goes after so long.
+const FORGOTTEN_AFTER: Nanos = Nanos::from_secs(10);
+
+const IDENTITY_HEADER: &[u8] = b"Nats-Stream-Identity";
+
+/// A request to the origin's API.
+pub(super) struct Question {
+    pub(super) topic: String,
+    pub(super) body: Vec<u8>,
+}
+
+/// What the origin tells when its records are about to come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Begun {
+    /// How many records it has to deliver.
+    pub(super) pending: u64,
+    /// The number of the last delivery that was confirmed: a consumer that lasts goes on counting there.
+    pub(super) confirmed: u64,
+    /// What tells it from others that have had its name, if it says so.
+    pub(super) identity: Option<String>,
+}
+
+impl Source {
+    /// How the origin is asked for all that comes next. A consumer that was made there beforehand knows
+    /// itself what that is; otherwise one is made.
+    pub(super) fn question(&self, api: &str, names: &Names) -> Question {
+        #[derive(Serialize)]
+        struct Request<'a> {
+            stream_name: &'a str,
+            config: ConsumerConfig,
+        }
+        let (origin, consumer) = (&self.config.name, &names.consumer);
+        if self.config.consumer.is_some() {
+            return Question {
+                topic: format!("{api}.CONSUMER.RESET.{origin}.{consumer}"),
+                body: Vec::new(),
+            };
+        }
+        let config = self.consumer(names);
+        let topic = match config.filter_subject.as_str() {
+            "" => format!("{api}.CONSUMER.CREATE.{origin}.{consumer}"),
+            filter => format!("{api}.CONSUMER.CREATE.{origin}.{consumer}.{filter}"),
+        };
+        let request = Request {
+            stream_name: origin,
+            config,
+        };
+        Question {
+            topic,
+            // Of strings and numbers only, it can be written.
+            body: serde_json::to_vec(&request).unwrap_or_default(),
+        }
+    }
+
+    /// The consumer that delivers what comes next, as nats-server makes it for its own copies.
+    fn consumer(&self, names: &Names) -> ConsumerConfig {
+        let (policy, sequence, time) = match (self.next, self.config.opt_start_seq) {
+            (Some(next), _) => (DeliverPolicy::ByStartSequence, next, None),
+            (None, 1..) => {
+                let sequence = self.config.opt_start_seq;
+                (DeliverPolicy::ByStartSequence, sequence, None)
+            }
+            (None, 0) => match self.config.opt_start_time {
+                Some(time) => (DeliverPolicy::ByStartTime, 0, Some(time)),
+                None => (DeliverPolicy::All, 0, None),
+            },
+        };
+        let (filter, filters) = self.wanted();
+        ConsumerConfig {
+            name: names.consumer.clone(),
+            deliver_policy: policy,
+            opt_start_seq: sequence,
+            opt_start_time: time,
+            ack_policy: AckPolicy::None,
+            max_deliver: 1,
+            filter_subject: filter,
+            filter_subjects: filters,
+            flow_control: true,
+            deliver_subject: names.deliver.clone(),
+            idle_heartbeat: HEARTBEAT,
+            inactive_threshold: FORGOTTEN_AFTER,
+            mem_storage: true,
+            direct: true,
+            ..ConsumerConfig::default()
+        }
+    }
+
+    /// The filter, or the filters, of what is taken; neither is everything.
+    fn wanted(&self) -> (String, Vec<String>) {
+        let filters = self.renames.iter().map(|rename| &*rename.filter);
+        let mut filters: Vec<String> = filters
+            .map(|filter| String::from_utf8_lossy(filter).into_owned())
+            .collect();
+        if filters.iter().any(|filter| filter == ">") {
+            return (String::new(), Vec::new());
+        }
+        match filters.len() {
+            1 => (filters.remove(0), Vec::new()),
+            _ => (String::new(), filters),
+        }
+    }
+}
+
+/// What the origin has answered.
+///
+/// # Errors
+/// Why it refuses, in its words; `None` when nobody was there to answer.
+pub(super) fn read_answer(message: &Message<'_>) -> Result<Begun, Option<ApiError>> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Answer {
+        error: Option<ApiError>,
+        num_pending: u64,
+        ack_floor: Floor,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Floor {
+        consumer_seq: u64,
+    }
+    if status(message).is_some() {
+        return Err(None);
+    }
+    let answer: Answer = serde_json::from_slice(message.payload)
+        .map_err(|error| Some(ApiError::invalid_json(error)))?;
+    if let Some(error) = answer.error {
+        return Err(Some(error));
+    }
+    let identity = find(message.headers, IDENTITY_HEADER);
+    let identity = identity.and_then(|name| std::str::from_utf8(name).ok());
+    Ok(Begun {
+        pending: answer.num_pending,
+        confirmed: answer.ack_floor.consumer_seq,
+        // It becomes one word of a header.
+        identity: identity
+            .filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+            .map(str::to_owned),
+    })
+}
+
+/// The number in the first line of a message that is no record.
+pub(super) fn status(message: &Message<'_>) -> Option<u16> {
+    const DIGITS: usize = 3;
+    let rest = message.headers.strip_prefix(b"NATS/1.0 ")?;
+    std::str::from_utf8(rest.get(..DIGITS)?).ok()?.parse().ok()
+}

@@ -1,0 +1,172 @@
+//! What becomes of a record that comes from an origin: it is kept under the origin's number, or under one of
+//! the stream's own with a header that says where it is from.
+
+use std::collections::BTreeMap;
+
+use num_bigint::BigInt;
+
+use super::super::append::{Admitted, Rollup};
+use super::super::duration::{Ttl, parse_ttl};
+use super::super::headers::{Block, find};
+use super::super::{Stream, counter};
+use super::{SOURCE_HEADER, Source};
+use crate::jetstream::{ApiError, Port};
+use crate::store::{NEVER, NewRecord, StoreError};
+
+const COUNTER_SOURCES_HEADER: &str = "Nats-Counter-Sources";
+
+/// A record on its way from origin to copy.
+pub(super) struct Copied {
+    pub(super) sequence: u64,
+    pub(super) unix_nanos: i64,
+    pub(super) expires_at: Option<i64>,
+    pub(super) subject: Vec<u8>,
+    pub(super) headers: Vec<u8>,
+    pub(super) payload: Vec<u8>,
+}
+
+impl Stream {
+    /// Keeps a copy; says its sequence here.
+    pub(super) fn store_copy(
+        &mut self,
+        source: &Source,
+        copy: Copied,
+        origin_subject: &[u8],
+        port: &mut dyn Port,
+    ) -> Result<u64, ApiError> {
+        match source.is_mirror {
+            true => self.store_mirrored(&copy, port),
+            false => self.store_sourced(source, copy, origin_subject, port),
+        }
+    }
+
+    fn store_mirrored(&mut self, copy: &Copied, port: &mut dyn Port) -> Result<u64, ApiError> {
+        let previous = self.previous_of(&copy.subject);
+        let record = NewRecord {
+            unix_nanos: copy.unix_nanos,
+            subject: &copy.subject,
+            headers: &copy.headers,
+            payload: &copy.payload,
+            expires_at: copy.expires_at,
+        };
+        match self.store.append_at(copy.sequence, &record) {
+            // It was copied before.
+            Err(StoreError::SequenceTaken { .. }) => return Ok(copy.sequence),
+            result => result.map_err(ApiError::stream_store_failed)?,
+        }
+        self.consumers.handle_append(copy.sequence, &copy.subject);
+        let admitted = Admitted {
+            subject: &copy.subject,
+            headers: &copy.headers,
+            payload: &copy.payload,
+            expires_at: copy.expires_at,
+            ..Admitted::default()
+        };
+        self.follow_up(&admitted, copy.sequence, previous, port);
+        Ok(copy.sequence)
+    }
+
+    fn store_sourced(
+        &mut self,
+        source: &Source,
+        mut copy: Copied,
+        origin_subject: &[u8],
+        port: &mut dyn Port,
+    ) -> Result<u64, ApiError> {
+        if self.config.allow_msg_counter {
+            self.add_up(source, &mut copy, origin_subject)?;
+        }
+        let (filters, destinations) = source.named();
+        let origin = format!(
+            "{} {} {filters} {destinations} ",
+            source.label, copy.sequence
+        );
+        let identity = source.identity.as_bytes();
+        let origin = [origin.as_bytes(), origin_subject, b" ", identity].concat();
+        let mut headers = Vec::new();
+        let headers = Block::filtered(&mut headers, &copy.headers, |n| {
+            n != SOURCE_HEADER.as_bytes()
+        })
+        .add(SOURCE_HEADER, &origin)
+        .end();
+        let rollup = find(&copy.headers, b"Nats-Rollup").filter(|_| self.config.allow_rollup_hdrs);
+        let admitted = Admitted {
+            subject: &copy.subject,
+            headers,
+            payload: &copy.payload,
+            expires_at: copy.expires_at.filter(|_| self.config.allow_msg_ttl),
+            rollup: rollup.map(|text| match text.eq_ignore_ascii_case(b"all") {
+                true => Rollup::All,
+                false => Rollup::Subject,
+            }),
+            ..Admitted::default()
+        };
+        Ok(self.append(&admitted, port)?.0)
+    }
+
+    /// A counter's copy adds what the origin's value has grown by since the last copy.
+    fn add_up(
+        &mut self,
+        source: &Source,
+        copy: &mut Copied,
+        origin_subject: &[u8],
+    ) -> Result<(), ApiError> {
+        type Counted = BTreeMap<String, BTreeMap<String, String>>;
+        let value = counter::value(&copy.payload)?;
+        let known = self.store.subject(&copy.subject).map(|known| known.last);
+        let record = match known {
+            Some(last) => self
+                .store
+                .read(last)
+                .map_err(ApiError::stream_store_failed)?,
+            None => None,
+        };
+        let mut sum = BigInt::default();
+        let mut counted = Counted::new();
+        if let Some(record) = record {
+            sum = counter::value(record.payload)?;
+            if let Some(header) = find(record.headers, COUNTER_SOURCES_HEADER.as_bytes()) {
+                counted =
+                    serde_json::from_slice(header).map_err(|_| ApiError::MESSAGE_COUNTER_BROKEN)?;
+            }
+        }
+        let subject = String::from_utf8_lossy(origin_subject).into_owned();
+        let before = counted.entry(source.label.clone()).or_default();
+        let before = before.insert(subject, value.to_string());
+        let before = before
+            .and_then(|text| BigInt::parse_bytes(text.as_bytes(), 10))
+            .unwrap_or_default();
+        let grown_by = value - before;
+        sum += &grown_by;
+        copy.payload = counter::payload(&sum).into_bytes();
+        let all = serde_json::to_vec(&counted).map_err(|_| ApiError::MESSAGE_COUNTER_BROKEN)?;
+        let mut headers = Vec::new();
+        let own = [COUNTER_SOURCES_HEADER.as_bytes(), b"Nats-Incr"];
+        Block::filtered(&mut headers, &copy.headers, |name| !own.contains(&name))
+            .add("Nats-Incr", grown_by.to_string().as_bytes())
+            .add(COUNTER_SOURCES_HEADER, &all)
+            .end();
+        copy.headers = headers;
+        Ok(())
+    }
+}
+
+/// A copy does not repeat what its origin's publisher expected.
+pub(super) fn without_conditions(headers: &[u8]) -> Vec<u8> {
+    if headers.is_empty() {
+        return Vec::new();
+    }
+    let mut kept = Vec::new();
+    let block = Block::filtered(&mut kept, headers, |name| {
+        !name.starts_with(b"Nats-Expected-")
+    });
+    block.end_or_empty().to_vec()
+}
+
+/// When a record goes by its own wish, which was stored at this time.
+pub(super) fn expiry(headers: &[u8], unix_nanos: i64) -> Option<i64> {
+    match parse_ttl(find(headers, b"Nats-TTL")?)? {
+        Ttl::Never => Some(NEVER),
+        Ttl::After(nanos) => Some(unix_nanos.saturating_add(nanos)),
+    }
+}

@@ -1,0 +1,284 @@
+//! Mirrors and sources: records that come from another stream.
+//!
+//! One of the same account is read straight from its log ([`near`]). One of another domain or account is read
+//! by a consumer that is made there, through whatever leads to its API ([`far`]).
+
+mod ask;
+mod far;
+mod keep;
+mod near;
+mod progress;
+mod reader;
+mod recover;
+
+use std::collections::VecDeque;
+
+use ring::digest::{SHA256, digest};
+use serde::Serialize;
+
+use super::Stream;
+use crate::jetstream::{
+    ApiError, External, Now, Port, StreamConfig, StreamSource, SubjectTransform,
+};
+use crate::store::{Filters, StoreError};
+use crate::topic::Filter;
+use crate::transform::Transform;
+use reader::Reader;
+
+pub(super) use progress::Kept;
+
+const SOURCE_HEADER: &str = "Nats-Stream-Source";
+
+/// What names that tell one stream from another are made of, and how long they are.
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const IDENTITY_CHARS: usize = 8;
+
+/// A stream to copy from.
+pub(super) struct Source {
+    config: StreamSource,
+    /// What the origin is called in the headers of copies: its name, and which of those of that name.
+    label: String,
+    is_mirror: bool,
+    /// Of the origin's records, those to take.
+    filters: Filters,
+    /// What becomes of their subjects: the first that matches.
+    renames: Vec<Rename>,
+    /// The origin's next sequence; `None` until the origin has been asked where to begin.
+    next: Option<u64>,
+    /// What tells the origin from others that have had its name.
+    identity: String,
+    /// The last one that was taken.
+    taken: u64,
+    lag: u64,
+    active: Option<i64>,
+    /// Records to be removed from the origin (the first) once the copy (the second) is durable.
+    to_remove: VecDeque<(u64, u64)>,
+    /// How it is read, if it is elsewhere.
+    reader: Option<Reader>,
+}
+
+struct Rename {
+    filter: Box<[u8]>,
+    transform: Option<Transform>,
+}
+
+/// How far a mirror or a source is, as `StreamInfo` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceStatus {
+    /// The origin's name.
+    pub name: String,
+    /// Where it is, if it is elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<External>,
+    /// How many of the origin's sequences are still to come.
+    pub lag: u64,
+    /// The origin's sequence that was taken last; a mirror's is its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+    /// Nanoseconds since it was last heard of; -1 for never.
+    pub active: i64,
+    /// Why nothing comes, if the origin said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ApiError>,
+    /// What is taken.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub filter_subject: String,
+    /// What is taken, and what becomes of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub subject_transforms: Vec<SubjectTransform>,
+}
+
+/// The mirror's origin, or the sources, of a configuration.
+pub(super) fn all(config: &StreamConfig) -> Result<Vec<Source>, ApiError> {
+    match &config.mirror {
+        Some(mirror) => Ok(vec![
+            Source::new(mirror, true).map_err(ApiError::mirror_invalid_transform_destination)?,
+        ]),
+        None => config
+            .sources
+            .iter()
+            .map(|source| {
+                Source::new(source, false).map_err(ApiError::source_invalid_transform_destination)
+            })
+            .collect(),
+    }
+}
+
+impl Source {
+    fn new(
+        config: &StreamSource,
+        is_mirror: bool,
+    ) -> Result<Self, crate::transform::TransformError> {
+        let mut renames = Vec::new();
+        for rename in &config.subject_transforms {
+            let transform = match rename.dest.is_empty() {
+                true => None,
+                false => Some(Transform::new(&rename.src, &rename.dest)?),
+            };
+            let filter = if rename.src.is_empty() {
+                ">"
+            } else {
+                &rename.src
+            };
+            renames.push(Rename {
+                filter: filter.as_bytes().into(),
+                transform,
+            });
+        }
+        if renames.is_empty() && !config.filter_subject.is_empty() {
+            let filter = config.filter_subject.as_bytes().into();
+            renames.push(Rename {
+                filter,
+                transform: None,
+            });
+        }
+        Ok(Source {
+            filters: Filters::new(renames.iter().map(|rename| &*rename.filter))?,
+            config: config.clone(),
+            label: label(config),
+            is_mirror,
+            renames,
+            next: None,
+            identity: String::new(),
+            taken: 0,
+            lag: 0,
+            active: None,
+            to_remove: VecDeque::new(),
+            reader: config
+                .external
+                .as_ref()
+                .map(|external| Reader::new(&config.name, external)),
+        })
+    }
+
+    /// The subject of a copy.
+    fn rename(&self, subject: &[u8], random: u32) -> Vec<u8> {
+        let matching = self.renames.iter().find(|rename| {
+            Filter::parse(&rename.filter).is_ok_and(|filter| filter.matches(subject))
+        });
+        let mut renamed = Vec::new();
+        match matching.and_then(|rename| rename.transform.as_ref()) {
+            Some(transform) if transform.apply(subject, random, &mut renamed) => renamed,
+            _ => subject.to_vec(),
+        }
+    }
+
+    /// The filters and what is made of them, as the header of a copy names them.
+    fn named(&self) -> (String, String) {
+        let filters: Vec<_> = self
+            .renames
+            .iter()
+            .map(|rename| String::from_utf8_lossy(&rename.filter).into_owned())
+            .collect();
+        let destinations: Vec<_> = self
+            .renames
+            .iter()
+            .map(|rename| {
+                rename
+                    .transform
+                    .as_ref()
+                    .map_or(&b">"[..], Transform::destination)
+            })
+            .map(|destination| String::from_utf8_lossy(destination).into_owned())
+            .collect();
+        let or_all = |names: Vec<String>| {
+            if names.is_empty() {
+                ">".to_owned()
+            } else {
+                // As nats-server does: a comma may be a part of a subject.
+                names.join("\x0c")
+            }
+        };
+        (or_all(filters), or_all(destinations))
+    }
+
+    /// Whether a copy's header says that it came this way; then the origin's sequence.
+    fn sequence_of(&self, header: &[u8]) -> Option<u64> {
+        let mut words = std::str::from_utf8(header).ok()?.split(' ');
+        let (name, sequence) = (words.next()?, words.next()?);
+        let (filters, destinations) = self.named();
+        let is_it = name == self.label
+            && words.next().is_none_or(|word| word == filters)
+            && words.next().is_none_or(|word| word == destinations);
+        if is_it { sequence.parse().ok() } else { None }
+    }
+}
+
+impl Stream {
+    /// The names of the streams of this server that it copies from.
+    pub fn origins(&self) -> impl Iterator<Item = &str> {
+        let local = self
+            .sources
+            .iter()
+            .filter(|source| source.config.external.is_none());
+        local.map(|source| source.config.name.as_str())
+    }
+
+    /// Eight characters that tell it from others that have had its name, before and after a restart.
+    pub fn identity(&self) -> String {
+        let mixed = self.config.name.bytes().fold(
+            self.created
+                .unsigned_abs()
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            |mixed, byte| (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3),
+        );
+        let mut rest = mixed ^ (mixed >> 32);
+        let mut digit = || {
+            let at = usize::try_from(rest % 62).unwrap_or(0);
+            rest /= 62;
+            char::from(DIGITS[at])
+        };
+        (0..IDENTITY_CHARS).map(|_| digit()).collect()
+    }
+
+    /// How far its mirror or sources are.
+    pub fn source_status(&self, now: Now) -> Vec<SourceStatus> {
+        let status = |source: &Source| SourceStatus {
+            name: source.config.name.clone(),
+            external: source.config.external.clone(),
+            lag: source.lag,
+            seq: Some(source.taken).filter(|seq| !source.is_mirror && *seq > 0),
+            active: source
+                .active
+                .map_or(-1, |at| now.unix_nanos.saturating_sub(at)),
+            error: source.reader.as_ref().and_then(Reader::error).cloned(),
+            filter_subject: source.config.filter_subject.clone(),
+            subject_transforms: source.config.subject_transforms.clone(),
+        };
+        self.sources.iter().map(status).collect()
+    }
+
+    /// Puts other sources in the place of those there are; what stays goes on where it is.
+    pub(super) fn replace_sources(
+        &mut self,
+        mut sources: Vec<Source>,
+        port: &mut dyn Port,
+    ) -> Result<(), StoreError> {
+        let mut before = std::mem::take(&mut self.sources);
+        for source in &mut sources {
+            if let Some(at) = before.iter().position(|old| old.config == source.config) {
+                std::mem::swap(source, &mut before[at]);
+            }
+        }
+        for reader in before.iter_mut().filter_map(|old| old.reader.as_mut()) {
+            reader.leave(port);
+            self.inlets_moved = true;
+        }
+        self.sources = sources;
+        self.recover_sources()
+    }
+}
+
+/// An origin elsewhere is told from others of its name by where it is, as nats-server tells them.
+fn label(config: &StreamSource) -> String {
+    let name = &config.name;
+    let Some(External { api, .. }) = &config.external else {
+        return name.clone();
+    };
+    let hash = digest(&SHA256, api.as_bytes());
+    let bytes = hash.as_ref().iter().take(IDENTITY_CHARS);
+    let tag: String = bytes
+        .map(|byte| char::from(DIGITS[usize::from(*byte) % DIGITS.len()]))
+        .collect();
+    format!("{name}:{tag}")
+}

@@ -1,0 +1,109 @@
+//! Origins that are streams of the same account: read straight from their log, what is durable of it, so that
+//! a copy never knows more than its origin after a crash.
+
+use super::super::Stream;
+use super::Source;
+use super::keep::{Copied, without_conditions};
+use crate::jetstream::{Now, Port, Retention};
+use crate::store::{Search, StoreError};
+
+/// So many records are copied before others get their turn.
+const PULL_MAX: usize = 1_000;
+
+impl Stream {
+    /// Copies what is new in an origin; true when there is more than fits one turn. To be called when the
+    /// origin has stored or synced something, and when this stream has synced something.
+    pub fn pull(&mut self, origin: &mut Stream, now: Now, port: &mut dyn Port) -> bool {
+        self.clock = now;
+        let mut has_more = false;
+        let mut sources = std::mem::take(&mut self.sources);
+        for source in &mut sources {
+            let is_it =
+                source.config.name == origin.config.name && source.config.external.is_none();
+            if is_it {
+                // A disk that cannot be read now is asked again next time.
+                has_more |= self.pull_source(source, origin, port).unwrap_or(false);
+                self.remove_taken(source, origin);
+            }
+        }
+        self.sources = sources;
+        has_more
+    }
+
+    fn pull_source(
+        &mut self,
+        source: &mut Source,
+        origin: &mut Stream,
+        port: &mut dyn Port,
+    ) -> Result<bool, StoreError> {
+        let mut next = match (source.next, &source.config.opt_start_time) {
+            (Some(next), _) => next,
+            (None, Some(time)) => origin.store.sequence_at(time.unix_nanos())?,
+            (None, None) => source.config.opt_start_seq.max(1),
+        };
+        source.active = Some(self.clock.unix_nanos);
+        if source.identity.is_empty() {
+            source.identity = origin.identity();
+        }
+        let durable = origin.store.durable();
+        let mut copied = 0;
+        let mut is_searching = false;
+        while copied < PULL_MAX {
+            let found = match origin.store.search(&mut source.filters, next)? {
+                Search::Found(sequence) => Some(sequence),
+                Search::Nothing => None,
+                Search::NotBelow(sequence) => {
+                    next = next.max(sequence);
+                    is_searching = true;
+                    break;
+                }
+            };
+            let Some(sequence) = found.filter(|sequence| *sequence <= durable) else {
+                next = next.max(durable + 1);
+                break;
+            };
+            match origin.store.read(sequence) {
+                Ok(Some(record)) => {
+                    let copy = Copied {
+                        sequence,
+                        unix_nanos: record.unix_nanos,
+                        expires_at: record.expires_at,
+                        subject: source.rename(record.subject, self.random()),
+                        headers: without_conditions(record.headers),
+                        payload: record.payload.to_vec(),
+                    };
+                    let origin_subject = record.subject.to_vec();
+                    let Ok(own) = self.store_copy(source, copy, &origin_subject, port) else {
+                        // There is no room, or a counter cannot be read: it is tried again.
+                        break;
+                    };
+                    source.to_remove.push_back((sequence, own));
+                    source.taken = sequence;
+                }
+                Ok(None) | Err(StoreError::Damaged(_)) => {}
+                Err(error) => return Err(error),
+            }
+            next = sequence + 1;
+            copied += 1;
+        }
+        source.next = Some(next);
+        source.lag = (origin.store.last_sequence() + 1).saturating_sub(next);
+        Ok(copied == PULL_MAX || is_searching)
+    }
+
+    /// An origin that keeps what nobody has taken yet gives up what is safe here.
+    fn remove_taken(&self, source: &mut Source, origin: &mut Stream) {
+        if origin.config.retention != Retention::WorkQueue {
+            source.to_remove.clear();
+            return;
+        }
+        let durable = self.store.durable();
+        while let Some((sequence, copy)) = source.to_remove.front().copied()
+            && copy <= durable
+        {
+            source.to_remove.pop_front();
+            // What cannot be removed now is copied once more after a restart, no worse.
+            let _ = origin.remove_record(sequence, false);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! How far sources had come, kept beside the log for when nothing of theirs is left in it: records that came
+//! from them may be acknowledged, purged or grown old.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::Stream;
+use super::Source;
+
+/// How long after it has changed it is written down.
+const KEPT_WITHIN: Duration = Duration::from_millis(250);
+
+/// What is kept of one source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Progress {
+    origin: String,
+    filters: String,
+    destinations: String,
+    /// The origin's sequence that was taken last.
+    taken: u64,
+}
+
+/// What is to be written down, and what was.
+#[derive(Default)]
+pub(in crate::jetstream::stream) struct Kept {
+    /// What is true once the own log is durable up to a sequence.
+    next: Option<(u64, Vec<Progress>)>,
+    due: Option<Duration>,
+    /// Changes with every record that is taken: the sum of what was taken last of each.
+    mark: u64,
+}
+
+impl Stream {
+    /// How far its sources are, if that is to be written down now: never more than the log holds.
+    pub(in crate::jetstream) fn sources_to_keep(
+        &mut self,
+        now: Duration,
+        is_last: bool,
+    ) -> Option<Vec<u8>> {
+        if self.config.sources.is_empty() {
+            return None;
+        }
+        let kept = &mut self.sources_kept;
+        let taken = self.sources.iter().map(|source| source.taken);
+        let mark = taken.fold(0, u64::wrapping_add);
+        if kept.next.is_none() && mark != kept.mark {
+            let progress = self.sources.iter().map(Progress::of).collect();
+            kept.next = Some((self.store.last_sequence(), progress));
+            kept.due = Some(now.saturating_add(KEPT_WITHIN));
+            kept.mark = mark;
+        }
+        let is_due = is_last || kept.due.is_some_and(|due| due <= now);
+        let durable = self.store.durable();
+        let (_, progress) = kept
+            .next
+            .take_if(|(until, _)| is_due && *until <= durable)?;
+        kept.due = None;
+        // Of strings and numbers only, it can be written.
+        serde_json::to_vec(&progress).ok()
+    }
+
+    /// When it is to be written down next.
+    pub(in crate::jetstream::stream) fn next_keeping(&self) -> Option<Duration> {
+        let kept = &self.sources_kept;
+        // Until the log is durable there is nothing to do, and a sync that ends is told.
+        let is_safe = |until: &u64| *until <= self.store.durable();
+        let is_waiting = kept.next.as_ref().is_some_and(|(until, _)| is_safe(until));
+        kept.due.filter(|_| is_waiting)
+    }
+
+    /// Takes back how far its sources had come. What cannot be read says nothing.
+    pub(in crate::jetstream) fn restore_sources(&mut self, json: &[u8]) {
+        let all: Vec<Progress> = serde_json::from_slice(json).unwrap_or_default();
+        for source in &mut self.sources {
+            let known = Progress::of(source);
+            let is_it = |kept: &&Progress| {
+                let names = (&kept.origin, &kept.filters, &kept.destinations);
+                names == (&known.origin, &known.filters, &known.destinations)
+            };
+            let taken = all.iter().find(is_it).map_or(0, |kept| kept.taken);
+            if taken > source.taken {
+                source.taken = taken;
+                source.next = Some(taken.saturating_add(1));
+            }
+        }
+    }
+}
+
+impl Progress {
+    fn of(source: &Source) -> Self {
+        let (filters, destinations) = source.named();
+        Progress {
+            origin: source.label.clone(),
+            filters,
+            destinations,
+            taken: source.taken,
+        }
+    }
+}

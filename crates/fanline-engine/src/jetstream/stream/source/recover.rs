@@ -1,0 +1,44 @@
+//! How far a copy had come, as its own log tells.
+
+use super::super::Stream;
+use super::super::headers::find;
+use super::SOURCE_HEADER;
+use crate::store::StoreError;
+
+impl Stream {
+    /// Finds out from the log how far it had come.
+    pub(in crate::jetstream::stream) fn recover_sources(&mut self) -> Result<(), StoreError> {
+        let last = self.store.last_sequence();
+        let mut missing = 0;
+        for source in &mut self.sources {
+            if source.is_mirror && last > 0 {
+                source.next.get_or_insert(last + 1);
+                source.taken = last;
+            }
+            missing += usize::from(source.next.is_none());
+        }
+        let mut sequence = last;
+        let first = self.store.first_sequence();
+        while missing > 0 && sequence >= first.max(1) {
+            match self.store.read(sequence) {
+                Ok(Some(record)) => {
+                    let header = find(record.headers, SOURCE_HEADER.as_bytes()).unwrap_or_default();
+                    let open = self
+                        .sources
+                        .iter_mut()
+                        .filter(|source| source.next.is_none());
+                    for source in open {
+                        if let Some(taken) = source.sequence_of(header) {
+                            (source.next, source.taken) = (Some(taken + 1), taken);
+                            missing -= 1;
+                        }
+                    }
+                }
+                Ok(None) | Err(StoreError::Damaged(_)) => {}
+                Err(error) => return Err(error),
+            }
+            sequence -= 1;
+        }
+        Ok(())
+    }
+}

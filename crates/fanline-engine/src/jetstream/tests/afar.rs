@@ -1,0 +1,588 @@
+//! Copies of streams of another domain: two accounts of two servers, and a link between them that may fail.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::topic::Filter;
+
+/// The origin's side and the copier's.
+const FAR: usize = 0;
+const NEAR: usize = 1;
+
+/// A message on its way, as the link carries it.
+#[derive(Clone, Debug, Default)]
+struct Packet {
+    topic: Vec<u8>,
+    reply: Vec<u8>,
+    headers: Vec<u8>,
+    payload: Vec<u8>,
+    shown: Vec<u8>,
+}
+
+/// What lies between the two.
+#[derive(Default)]
+struct Link {
+    /// How often each side has asked for each filter.
+    filters: [BTreeMap<Vec<u8>, usize>; 2],
+    /// Filters of a side that have come or gone.
+    news: VecDeque<(usize, Vec<u8>)>,
+    packets: VecDeque<(usize, Packet)>,
+    is_cut: bool,
+    /// So many of the messages that come next get lost.
+    loses: usize,
+    /// What clients of each side have been told.
+    told: [Vec<Packet>; 2],
+}
+
+impl Link {
+    fn is_wanted(&self, side: usize, topic: &[u8]) -> bool {
+        let mut filters = self.filters[side].keys();
+        filters.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(topic)))
+    }
+
+    /// The plain API is each side's own.
+    fn crosses(&self, topic: &[u8]) -> bool {
+        !self.is_cut && !topic.starts_with(b"$JS.API.")
+    }
+}
+
+/// What lies outside of one side.
+struct Outside {
+    link: Rc<RefCell<Link>>,
+    side: usize,
+}
+
+impl Outside {
+    fn send(&mut self, packet: Packet) {
+        self.link
+            .borrow_mut()
+            .packets
+            .push_back((self.side, packet));
+    }
+}
+
+impl Port for Outside {
+    fn publish(&mut self, message: &Message<'_>) {
+        self.send(Packet {
+            topic: message.topic.into(),
+            reply: message.reply.into(),
+            headers: message.headers.into(),
+            payload: message.payload.into(),
+            shown: Vec::new(),
+        });
+    }
+
+    fn deliver(&mut self, to: &[u8], message: &Message<'_>) {
+        self.send(Packet {
+            topic: to.into(),
+            reply: message.reply.into(),
+            headers: message.headers.into(),
+            payload: message.payload.into(),
+            shown: message.topic.into(),
+        });
+    }
+
+    fn has_interest(&mut self, topic: &[u8]) -> bool {
+        let link = self.link.borrow();
+        let beyond = 1 - self.side;
+        link.is_wanted(self.side, topic) || (link.crosses(topic) && link.is_wanted(beyond, topic))
+    }
+
+    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
+        group.is_empty() && self.has_interest(topic)
+    }
+
+    fn subscribe(&mut self, filter: &[u8]) {
+        let mut link = self.link.borrow_mut();
+        *link.filters[self.side].entry(filter.into()).or_default() += 1;
+        link.news.push_back((self.side, filter.into()));
+    }
+
+    fn unsubscribe(&mut self, filter: &[u8]) {
+        let mut link = self.link.borrow_mut();
+        let count = link.filters[self.side].get_mut(filter).unwrap();
+        *count -= 1;
+        if *count == 0 {
+            link.filters[self.side].remove(filter);
+        }
+        link.news.push_back((self.side, filter.into()));
+    }
+}
+
+struct World {
+    link: Rc<RefCell<Link>>,
+    sides: [(JetStream, Outside); 2],
+    now: Now,
+    published: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        let now = Now {
+            since_start: Duration::ZERO,
+            unix_nanos: 1_700_000_000_000_000_000,
+        };
+        let link = Rc::new(RefCell::new(Link::default()));
+        let side = |side: usize| {
+            let settings = Settings {
+                account: "$G".to_owned(),
+                domain: Some(["hub", "edge"][side].to_owned()),
+                ..Settings::default()
+            };
+            let mut port = Outside {
+                link: Rc::clone(&link),
+                side,
+            };
+            let seed = 7 + side as u64;
+            let js = JetStream::new(settings, None, seed, now, &mut port);
+            (js, port)
+        };
+        let sides = [side(FAR), side(NEAR)];
+        let mut world = World {
+            link,
+            sides,
+            now,
+            published: 0,
+        };
+        world.run();
+        world
+    }
+
+    fn handle(&mut self, side: usize, packet: &Packet) {
+        let message = Message {
+            topic: &packet.topic,
+            reply: &packet.reply,
+            headers: &packet.headers,
+            payload: &packet.payload,
+            shown: &packet.shown,
+        };
+        let (js, port) = &mut self.sides[side];
+        js.handle(&message, self.now, port);
+    }
+
+    /// Until nothing moves any more.
+    fn run(&mut self) {
+        loop {
+            for (js, port) in &mut self.sides {
+                js.settle(self.now, port);
+            }
+            let news = self.link.borrow_mut().news.pop_front();
+            if let Some((of, filter)) = news {
+                let is_cut = self.link.borrow().is_cut;
+                for (side, (js, port)) in self.sides.iter_mut().enumerate() {
+                    if side == of || !is_cut {
+                        js.handle_interest(&filter, self.now, port);
+                    }
+                }
+                continue;
+            }
+            let packet = self.link.borrow_mut().packets.pop_front();
+            let Some((from, packet)) = packet else {
+                return;
+            };
+            for side in [from, 1 - from] {
+                if self.arrives(from, side, &packet) {
+                    self.handle(side, &packet);
+                }
+            }
+        }
+    }
+
+    fn arrives(&self, from: usize, side: usize, packet: &Packet) -> bool {
+        let mut link = self.link.borrow_mut();
+        if from != side {
+            if !link.crosses(&packet.topic) {
+                return false;
+            }
+            if link.is_wanted(side, &packet.topic) && link.loses > 0 {
+                link.loses -= 1;
+                return false;
+            }
+        }
+        if packet.topic.starts_with(b"told.") {
+            link.told[side].push(packet.clone());
+        }
+        link.is_wanted(side, &packet.topic)
+    }
+
+    /// Lets time pass, with all timers that ring in it.
+    fn wait(&mut self, duration: Duration) {
+        let end = self.now.since_start + duration;
+        loop {
+            let timers = self.sides.iter().filter_map(|(js, _)| js.next_timeout());
+            let next = timers.min().filter(|next| *next <= end).unwrap_or(end);
+            let next = next.max(self.now.since_start);
+            let passed = next - self.now.since_start;
+            self.now.since_start = next;
+            self.now.unix_nanos += i64::try_from(passed.as_nanos()).unwrap();
+            for (js, port) in &mut self.sides {
+                js.handle_timeout(self.now, port);
+            }
+            self.run();
+            if next == end {
+                return;
+            }
+        }
+    }
+
+    /// What is answered to a request of a side's own API.
+    fn ask(&mut self, side: usize, path: &str, body: &str) -> serde_json::Value {
+        let packet = Packet {
+            topic: format!("$JS.API.{path}").into_bytes(),
+            reply: b"told.api".to_vec(),
+            payload: body.as_bytes().to_vec(),
+            ..Packet::default()
+        };
+        self.link.borrow_mut().told[side].clear();
+        self.handle(side, &packet);
+        self.run();
+        let told = self.link.borrow().told[side].clone();
+        serde_json::from_slice(&told[0].payload).unwrap()
+    }
+
+    fn add(&mut self, side: usize, name: &str, fields: &str) {
+        let body = format!(r#"{{"name":"{name}","storage":"memory",{fields}}}"#);
+        let made = self.ask(side, &format!("STREAM.CREATE.{name}"), &body);
+        assert!(made.get("error").is_none(), "{made}");
+    }
+
+    fn publish(&mut self, subject: &str, headers: &str, payload: &str) {
+        let packet = Packet {
+            topic: subject.as_bytes().to_vec(),
+            headers: headers.as_bytes().to_vec(),
+            payload: payload.as_bytes().to_vec(),
+            ..Packet::default()
+        };
+        self.handle(FAR, &packet);
+        self.run();
+    }
+
+    fn publish_some(&mut self, count: u64) {
+        for _ in 0..count {
+            self.published += 1;
+            let number = self.published;
+            self.publish(&format!("o.{}", number % 3), "", &number.to_string());
+        }
+    }
+
+    fn cut(&mut self) {
+        self.link.borrow_mut().is_cut = true;
+        self.tell_all();
+    }
+
+    fn mend(&mut self) {
+        self.link.borrow_mut().is_cut = false;
+        self.tell_all();
+    }
+
+    /// Each side hears what the other wants, or that it is gone.
+    fn tell_all(&mut self) {
+        for side in [FAR, NEAR] {
+            let filters: Vec<_> = self.link.borrow().filters[1 - side]
+                .keys()
+                .cloned()
+                .collect();
+            let (js, port) = &mut self.sides[side];
+            for filter in filters {
+                js.handle_interest(&filter, self.now, port);
+            }
+        }
+        self.run();
+    }
+
+    /// The records of a stream, as `sequence subject payload`.
+    fn records(&mut self, side: usize, stream: &str) -> Vec<String> {
+        let mut shown = Vec::new();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        self.sides[side].0.read(stream, &[], 1, &mut |record| {
+            let (subject, payload) = (text(record.subject), text(record.payload));
+            shown.push(format!("{} {subject} {payload}", record.sequence));
+            true
+        });
+        shown
+    }
+
+    fn origin_of(&mut self, stream: &str) -> serde_json::Value {
+        let info = self.ask(NEAR, &format!("STREAM.INFO.{stream}"), "");
+        match info.get("mirror") {
+            Some(mirror) => mirror.clone(),
+            None => info["sources"][0].clone(),
+        }
+    }
+}
+
+const EXTERNAL: &str = r#""external":{"api":"$JS.hub.API","deliver":""}"#;
+
+fn origin(world: &mut World) {
+    world.add(FAR, "O", r#""subjects":["o.>"],"allow_msg_ttl":true"#);
+}
+
+fn mirror(world: &mut World, name: &str, more: &str) {
+    world.add(
+        NEAR,
+        name,
+        &format!(r#""mirror":{{"name":"O",{EXTERNAL}{more}}},"allow_msg_ttl":true"#),
+    );
+}
+
+fn source(world: &mut World, name: &str, more: &str) {
+    world.add(
+        NEAR,
+        name,
+        &format!(r#""sources":[{{"name":"O",{EXTERNAL}{more}}}]"#),
+    );
+}
+
+#[test]
+fn what_is_taken_and_under_which_name() {
+    let mut world = World::new();
+    origin(&mut world);
+    world.publish_some(3);
+    for (more, expected) in [
+        ("", &["1 o.1 1", "2 o.2 2", "3 o.0 3", "4 o.1 4"][..]),
+        (r#","opt_start_seq":3"#, &["3 o.0 3", "4 o.1 4"]),
+        (r#","filter_subject":"o.1""#, &["1 o.1 1", "4 o.1 4"]),
+        (
+            r#","subject_transforms":[{"src":"o.1","dest":"one"},{"src":"o.2","dest":""}]"#,
+            &["1 one 1", "2 o.2 2", "4 one 4"],
+        ),
+        (r#","opt_start_time":"2123-01-01T00:00:00Z""#, &[]),
+    ] {
+        mirror(&mut world, "M", more);
+        world.wait(Duration::from_secs(2));
+        if world.published == 3 {
+            world.publish_some(1);
+        }
+        world.wait(Duration::from_secs(1));
+        assert_eq!(world.records(NEAR, "M"), expected, "{more}");
+        let deleted = world.ask(NEAR, "STREAM.DELETE.M", "");
+        assert_eq!(deleted["success"], true);
+    }
+    world.wait(Duration::from_secs(20));
+    let info = world.ask(FAR, "STREAM.INFO.O", "");
+    assert_eq!(info["state"]["consumer_count"], 0);
+    let link = world.link.borrow();
+    let mut left = link.filters[NEAR].keys();
+    assert!(!left.any(|filter| filter.starts_with(b"$JS.M.") || filter.starts_with(b"$JSC.")));
+}
+
+#[test]
+fn a_copy_says_where_it_is_from_and_lives_as_long() {
+    let mut world = World::new();
+    origin(&mut world);
+    let headers = "NATS/1.0\r\nNats-TTL: 30s\r\nNats-Expected-Stream: O\r\nA: b\r\n\r\n";
+    world.publish("o.x", headers, "short");
+    world.publish("o.y", "", "long");
+    mirror(&mut world, "M", "");
+    source(&mut world, "S", "");
+    world.wait(Duration::from_secs(1));
+    assert_eq!(world.records(NEAR, "M"), ["1 o.x short", "2 o.y long"]);
+    let mut headers = Vec::new();
+    world.sides[NEAR].0.read("S", &[], 1, &mut |record| {
+        headers.push(String::from_utf8_lossy(record.headers).into_owned());
+        true
+    });
+    let source = "Nats-Stream-Source: O:bTMUkJQk 2 > > o.y ";
+    assert!(headers[1].contains(source), "{}", headers[1]);
+    assert!(headers[0].contains("A: b"), "{}", headers[0]);
+    assert!(!headers[0].contains("Expected"), "{}", headers[0]);
+    world.wait(Duration::from_secs(30));
+    assert_eq!(world.records(NEAR, "M"), ["2 o.y long"]);
+    assert_eq!(world.records(FAR, "O"), ["2 o.y long"]);
+}
+
+/// An origin may be looked at from where its copy is: the copy answers for it.
+#[test]
+fn a_mirror_stands_in_for_its_origin() {
+    let mut world = World::new();
+    origin(&mut world);
+    world.publish_some(1);
+    for (is_direct, expected) in [("false", ""), ("true", "1")] {
+        world.add(
+            NEAR,
+            "M",
+            &format!(r#""mirror":{{"name":"O",{EXTERNAL}}},"mirror_direct":{is_direct}"#),
+        );
+        world.wait(Duration::from_secs(1));
+        world.link.borrow_mut().told[NEAR].clear();
+        world.handle(
+            NEAR,
+            &Packet {
+                topic: b"$JS.API.DIRECT.GET.O.o.1".to_vec(),
+                reply: b"told.direct".to_vec(),
+                ..Packet::default()
+            },
+        );
+        world.run();
+        let told = world.link.borrow().told[NEAR].clone();
+        assert_eq!(told[0].payload, expected.as_bytes(), "{is_direct}");
+        world.ask(NEAR, "STREAM.DELETE.M", "");
+    }
+}
+
+#[test]
+fn how_it_goes_is_shown() {
+    let mut world = World::new();
+    mirror(&mut world, "M", "");
+    world.wait(Duration::from_secs(1));
+    let status = world.origin_of("M");
+    assert_eq!(status["error"]["err_code"], 10059, "{status}");
+    assert_eq!(
+        (&status["lag"], &status["active"]),
+        (&0.into(), &(-1).into())
+    );
+    origin(&mut world);
+    world.publish_some(5);
+    world.wait(Duration::from_secs(12));
+    let status = world.origin_of("M");
+    assert!(status.get("error").is_none(), "{status}");
+    assert_eq!(status["lag"], 0);
+    assert!(
+        status["active"].as_i64().unwrap() <= 1_000_000_000,
+        "{status}"
+    );
+    world.cut();
+    world.publish_some(5);
+    // Hours later it still tries, and goes on within seconds of the link being back.
+    world.wait(Duration::from_secs(3 * 3_600));
+    assert_eq!(world.records(NEAR, "M").len(), 5);
+    world.mend();
+    world.wait(Duration::from_secs(2));
+    assert_eq!(world.records(NEAR, "M"), world.records(FAR, "O"));
+}
+
+#[test]
+fn a_mirror_becomes_a_stream_of_its_own() {
+    let mut world = World::new();
+    origin(&mut world);
+    world.publish_some(3);
+    mirror(&mut world, "M", "");
+    world.wait(Duration::from_secs(1));
+    let body = r#"{"name":"M","storage":"memory","subjects":["m"],"allow_msg_ttl":true}"#;
+    let updated = world.ask(NEAR, "STREAM.UPDATE.M", body);
+    assert!(updated.get("error").is_none(), "{updated}");
+    world.publish_some(3);
+    world.wait(Duration::from_secs(1));
+    assert_eq!(world.records(NEAR, "M").len(), 3);
+    let is_inlet = |filter: &Vec<u8>| filter.starts_with(b"$JS.M.");
+    assert!(!world.link.borrow().filters[NEAR].keys().any(is_inlet));
+    world.handle(
+        NEAR,
+        &Packet {
+            topic: b"m".to_vec(),
+            payload: b"own".to_vec(),
+            ..Packet::default()
+        },
+    );
+    world.run();
+    assert_eq!(world.records(NEAR, "M")[3], "4 m own");
+}
+
+/// A consumer that was made for it beforehand is read, and told what has been kept.
+#[test]
+fn a_work_queue_is_copied_by_a_consumer_of_its_own() {
+    let mut world = World::new();
+    world.add(FAR, "O", r#""subjects":["o.>"],"retention":"workqueue""#);
+    let consumer = r#"{"stream_name":"O","config":{"durable_name":"dur","ack_policy":"flow_control","deliver_subject":"to.me","flow_control":true,"idle_heartbeat":1000000000,"sourcing":true}}"#;
+    let made = world.ask(FAR, "CONSUMER.DURABLE.CREATE.O.dur", consumer);
+    assert!(made.get("error").is_none(), "{made}");
+    source(
+        &mut world,
+        "S",
+        r#","consumer":{"name":"dur","deliver_subject":"to.me"}"#,
+    );
+    for _ in 0..5 {
+        world.publish_some(20);
+        world.wait(Duration::from_secs(2));
+        world.cut();
+        world.publish_some(20);
+        world.wait(Duration::from_secs(20));
+        world.mend();
+        world.wait(Duration::from_secs(20));
+    }
+    let copied = world.records(NEAR, "S");
+    let payloads: Vec<_> = copied
+        .iter()
+        .map(|record| record.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+        .collect();
+    assert_eq!(payloads, (1..=world.published).collect::<Vec<_>>());
+    assert_eq!(world.records(FAR, "O").len(), 0);
+}
+
+/// What is purged or deleted at the origin stays in the copy, and makes no gap that is waited for.
+#[test]
+fn what_goes_at_the_origin_is_no_reason_to_wait() {
+    let mut world = World::new();
+    origin(&mut world);
+    world.publish_some(4);
+    mirror(&mut world, "M", "");
+    world.wait(Duration::from_secs(1));
+    world.cut();
+    world.publish_some(4);
+    world.ask(FAR, "STREAM.PURGE.O", r#"{"seq":7}"#);
+    world.mend();
+    world.wait(Duration::from_secs(30));
+    world.publish_some(1);
+    world.wait(Duration::from_secs(5));
+    let numbers: Vec<_> = world
+        .records(NEAR, "M")
+        .iter()
+        .map(|record| record.split(' ').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(numbers, ["1", "2", "3", "4", "7", "8", "9"]);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Publish(u64),
+    Cut,
+    Mend,
+    Lose(usize),
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1..40_u64).prop_map(Step::Publish),
+        1 => Just(Step::Cut),
+        2 => Just(Step::Mend),
+        1 => (1..5_usize).prop_map(Step::Lose),
+        3 => (1..15_000_u64).prop_map(Step::Wait),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_record_comes_once_whatever_the_link_does(
+        steps in prop::collection::vec(step(), 0..40),
+    ) {
+        let mut world = World::new();
+        origin(&mut world);
+        mirror(&mut world, "M", "");
+        source(&mut world, "S", r#","filter_subject":"o.1""#);
+        for step in steps {
+            match step {
+                Step::Publish(count) => world.publish_some(count),
+                Step::Cut => world.cut(),
+                Step::Mend => world.mend(),
+                Step::Lose(count) => world.link.borrow_mut().loses = count,
+                Step::Wait(millis) => world.wait(Duration::from_millis(millis)),
+            }
+        }
+        world.link.borrow_mut().loses = 0;
+        world.mend();
+        world.wait(Duration::from_secs(60));
+        prop_assert_eq!(world.records(NEAR, "M"), world.records(FAR, "O"));
+        let payloads = |records: Vec<String>| -> Vec<String> {
+            let parts = records.iter().map(|record| record.split_once(' ').unwrap().1.to_owned());
+            parts.filter(|part| part.starts_with("o.1 ")).collect()
+        };
+        prop_assert_eq!(payloads(world.records(NEAR, "S")), payloads(world.records(FAR, "O")));
+    }
+}

@@ -1,0 +1,170 @@
+"""Copies between a cluster and a leaf whose servers die, and between accounts of one server."""
+
+from harness.report import equal, server_under_test
+
+from .client import Client, api, settle, until
+from .cuts import FAR, NEAR, as_hub, as_spoke
+from .stage import Node, Stage, remote
+from .streams import add, caught_up, contents, each_once, fill, numbers, origin, same
+
+ROUNDS = 3
+PER_ROUND = 400
+
+
+class Cluster:
+    """Three nats-servers, and the server under test as their leaf."""
+
+    def __init__(self, stage: Stage):
+        self.nodes = stage.cluster(FAR)
+        self.leaf = stage.tested("leaf")
+        ports = [node.leaf_port for node in self.nodes]
+        self.leaf.write(self.leaf.jetstream(NEAR), self.leaf.leafnodes(remote(*ports)))
+        self.leaf.start()
+        self.settled()
+
+    def settled(self):
+        with self.nodes[0].client() as far, self.leaf.client() as near:
+            settle(near, far)
+            settle(far, near)
+
+    def leader(self, stream: str) -> Node:
+        """Who leads a stream, once somebody does."""
+
+        def named():
+            with self.nodes[0].client() as client:
+                info = client.ask(f"$JS.API.STREAM.INFO.{stream}").json()
+            return (info.get("cluster") or {}).get("leader")
+
+        name = until(named, f"nobody leads {stream}", 60)
+        return next(node for node in self.nodes if node.name == name)
+
+    def without_leader(self, stream: str, act):
+        """Does something while the one is dead that led a stream."""
+        leader = self.leader(stream)
+        other = next(node for node in self.nodes if node is not leader)
+        leader.stop()
+        act(other)
+        leader.start()
+        until(lambda: Stage.is_current(leader), "the killed server does not come back", 60)
+
+
+def publish(node: Node, subject: str, first: int, count: int):
+    with node.client() as client:
+        fill(client, subject, first, count)
+
+
+def copies_of_cluster():
+    """A stream with three replicas is copied by the leaf while its leader, and the leaf, are killed."""
+    with Stage() as stage:
+        cluster = Cluster(stage)
+        with cluster.nodes[0].client() as far, cluster.leaf.client() as near:
+            add(far, "ORIGIN", subjects=["origin"], num_replicas=3)
+            add(near, "MIRROR", mirror=origin("ORIGIN", FAR))
+            add(near, "SOURCED", sources=[origin("ORIGIN", FAR)])
+        for number in range(ROUNDS):
+            first = number * PER_ROUND
+            publish(cluster.nodes[number], "origin", first, 100)
+            cluster.without_leader("ORIGIN", lambda other, at=first + 100: publish(other, "origin", at, 200))
+            cluster.leaf.stop()
+            publish(cluster.nodes[number], "origin", first + 300, 100)
+            cluster.leaf.start()
+        cluster.settled()
+        with cluster.nodes[0].client() as far, cluster.leaf.client() as near:
+            compare(far, "ORIGIN", near, ROUNDS * PER_ROUND)
+
+
+def copies_in_cluster():
+    """A stream of the leaf is copied by three replicas while their leader, and the leaf, are killed."""
+    with Stage() as stage:
+        cluster = Cluster(stage)
+        with cluster.nodes[0].client() as far, cluster.leaf.client() as near:
+            add(near, "ORIGIN", subjects=["origin"])
+            add(far, "MIRROR", mirror=origin("ORIGIN", NEAR), num_replicas=3)
+            add(far, "SOURCED", sources=[origin("ORIGIN", NEAR)], num_replicas=3)
+        for number in range(ROUNDS):
+            first = number * PER_ROUND
+            publish(cluster.leaf, "origin", first, 100)
+            cluster.without_leader("MIRROR", lambda _, at=first + 100: publish(cluster.leaf, "origin", at, 200))
+            cluster.leaf.stop()
+            cluster.leaf.start()
+            publish(cluster.leaf, "origin", first + 300, 100)
+        cluster.settled()
+        with cluster.nodes[0].client() as far, cluster.leaf.client() as near:
+            compare(near, "ORIGIN", far, ROUNDS * PER_ROUND)
+
+
+def compare(here: Client, name: str, there: Client, count: int):
+    """A mirror and a source have every record once."""
+    records = contents(here, name)
+    each_once(records, numbers(0, count))
+    for copy in ("MIRROR", "SOURCED"):
+        caught_up(there, copy, count)
+    same(contents(there, "MIRROR"), records)
+    each_once(contents(there, "SOURCED"), numbers(0, count))
+
+
+ACCOUNTS = """
+accounts {
+  A {
+    jetstream: enabled
+    users: [ { user: a, password: a } ]
+    exports: [ { service: "$JS.API.CONSUMER.>" }, { service: "$JS.FC.>" }, { stream: "copied.>" } ]
+  }
+  B {
+    jetstream: enabled
+    users: [ { user: b, password: b } ]
+    imports: [
+      { service: { account: A, subject: "$JS.API.CONSUMER.>" }, to: "A.API.CONSUMER.>" }
+      { service: { account: A, subject: "$JS.FC.>" } }
+      { stream: { account: A, subject: "copied.>" } }
+    ]
+  }
+}
+"""
+
+
+def between_accounts(binary: str):
+    """One server, one of whose accounts lets the other copy."""
+    with Stage() as stage:
+        node = stage.node("one", binary)
+        node.write(node.jetstream(), ACCOUNTS)
+        node.start()
+        taken = {"name": "ORIGIN", "external": {"api": "A.API", "deliver": "copied"}}
+        with node.client("a", "a") as here, node.client("b", "b") as there:
+            add(here, "ORIGIN", subjects=["origin"])
+            fill(here, "origin", 0, 1_000)
+            add(there, "MIRROR", mirror=taken)
+            add(there, "SOURCED", sources=[taken])
+            fill(here, "origin", 1_000, 1_000)
+            caught_up(there, "MIRROR", 2_000)
+        node.stop()
+        node.start()
+        with node.client("a", "a") as here, node.client("b", "b") as there:
+            fill(here, "origin", 2_000, 100)
+            compare(here, "ORIGIN", there, 2_100)
+
+
+def of_what_is_not_there(make):
+    """That there is no such stream is said, until there is."""
+    with Stage() as stage:
+        copying = make(stage).copying(False)
+        copying.pair.settled()
+        with copying.source.client() as here, copying.copier.client() as there:
+            add(there, "MIRROR", mirror=origin("ORIGIN", copying.domain))
+
+            def error():
+                return api(there, "STREAM.INFO.MIRROR")["mirror"].get("error", {}).get("err_code")
+
+            until(lambda: error() == 10059, "it is not said that there is no such stream")
+            add(here, "ORIGIN", subjects=["origin"])
+            fill(here, "origin", 0, 50)
+            caught_up(there, "MIRROR", 50)
+            equal(error(), None, "the error, once it is there")
+
+
+def run(report):
+    report.run("a leaf copies a cluster, whose leader is killed", copies_of_cluster)
+    report.run("a cluster copies a leaf, and its leader is killed", copies_in_cluster)
+    report.run("one account copies another", between_accounts, server_under_test())
+    for role, make in (("spoke", as_spoke), ("hub", as_hub)):
+        report.run(f"{role}: a mirror of what is not there yet", of_what_is_not_there, make)
