@@ -237,13 +237,15 @@ mod models {
                 has_queued: AtomicBool::new(false),
                 emitted: SharedCell::new(Vec::new()),
             });
-            let hand_in =
-                |desk: Arc<Desk>, count| move || (0..count).for_each(|value| desk.hand_in(value));
-            let others: Vec<_> = counts[1..]
-                .iter()
-                .map(|count| thread::spawn(hand_in(desk.clone(), *count)))
+            let hand_in = |desk: Arc<Desk>, who: u32, count: u32| {
+                move || (0..count).for_each(|value| desk.hand_in(who * 10 + value))
+            };
+            let others: Vec<_> = (0..)
+                .zip(counts)
+                .skip(1)
+                .map(|(who, count)| thread::spawn(hand_in(desk.clone(), who, *count)))
                 .collect();
-            hand_in(desk.clone(), counts[0])();
+            hand_in(desk.clone(), 0, counts[0])();
             for other in others {
                 other.join().unwrap();
             }
