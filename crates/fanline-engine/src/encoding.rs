@@ -43,10 +43,8 @@ impl Encoding {
             Encoding::Gzip => {
                 let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
                 // Writing into memory cannot fail.
-                match packer.write_all(&body).and_then(|()| packer.finish()) {
-                    Ok(packed) => packed,
-                    Err(_) => Vec::new(),
-                }
+                let packed = packer.write_all(&body).and_then(|()| packer.finish());
+                packed.unwrap_or_default()
             }
         }
     }
