@@ -7,9 +7,12 @@ import { check, equal, runAll } from "../javascript/checks.mjs";
 import { portFree, Server } from "../javascript/server.mjs";
 import { accessible, figure, launch, quiet, until, visit } from "./browser.mjs";
 import { Client } from "./client.mjs";
+import { userKey } from "./keys.mjs";
 
 const VIEWS = ["overview", "connections", "subscriptions", "streams", "streams/$G/ORDERS", "live", "accounts", "mqtt"];
 const BYTES_MAX = 300 * 1024;
+
+const KEY = userKey();
 
 const folder = await mkdtemp(path.join(tmpdir(), "interop-dashboard-"));
 
@@ -28,6 +31,7 @@ const guarded = await start(
   "guarded",
   `accounts { A: { users: [{ user: ada, password: s3cret }] }, $SYS: { users: [{ user: root, password: r00t }] } }`,
 );
+const keyed = await start("keyed", `accounts { A: { users: [{ nkey: "${KEY.nkey}" }] } }`);
 const browser = await launch();
 
 /** A stream of orders, with a consumer that is behind. */
@@ -257,6 +261,23 @@ const CASES = {
     quiet(page, ["401"]);
     await end(page);
   },
+  async "a key signs in, and stays in the page"() {
+    const page = await visit(browser, keyed.address);
+    const sent = [];
+    page.on("request", (request) => sent.push(request.postData() ?? ""));
+    await page.getByRole("button", { name: "Use a key" }).click();
+    const seed = page.getByLabel("Seed, or content of a .creds file");
+    await seed.fill(KEY.seed.replace(/.$/, KEY.seed.endsWith("A") ? "B" : "A"));
+    await page.getByRole("button", { name: "Sign in", exact: true }).click();
+    await page.getByText("This is neither the seed of a user").waitFor();
+    await seed.fill(KEY.seed);
+    await page.getByRole("button", { name: "Sign in", exact: true }).click();
+    await page.getByRole("heading", { name: "Traffic" }).waitFor();
+    check(sent.some((body) => body.includes(KEY.nkey)), "it is shown who signs");
+    check(!sent.some((body) => body.includes(KEY.seed.slice(2, -4))), "the seed was sent");
+    quiet(page);
+    await end(page);
+  },
   async "the system account sees the whole server"() {
     const page = await visit(browser, guarded.address);
     await page.getByLabel("User").fill("root");
@@ -344,6 +365,6 @@ const filler = await fill();
 await runAll("dashboard", CASES, (run) => run(), async () => {
   await browser.close();
   await filler.close();
-  for (const server of [open, shown, guarded]) await server.kill();
+  for (const server of [open, shown, guarded, keyed]) await server.kill();
   await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 });

@@ -2,14 +2,17 @@
 
 A block of `console` in docs/guide holds commands, `$ ` before each, and below a command lines that it
 prints. Each page is a shell of its own, with an empty home. A command that ends with `&` stays until the
-end of its page; any other must end with 0 and print the lines below it. Links to files of the repository
-are followed too.
+end of its page; any other must end with 0 and print the lines below it. A usual port that a page names
+(PORTS) is another one here, which is free. Links to files of the repository are followed too.
 """
 
 import os
 import re
+import socket
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -19,6 +22,8 @@ from harness.server import port_free
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide" / "src"
 SECONDS_MAX = 30
+# Of monitoring and of MQTT. Clients' own port is told to the tools by the environment.
+PORTS = ["8222", "1883"]
 
 
 def commands(text):
@@ -56,13 +61,19 @@ def type_page(page, program):
         )
         environment.pop("XDG_DATA_HOME", None)
         background = []
+        text = page.read_text()
+        for usual in PORTS:
+            text = re.sub(rf"\b{usual}\b", str(port_free()), text)
         try:
-            for command, expected in commands(page.read_text()):
+            for command, expected in commands(text):
                 if command.endswith(" &"):
                     line = command.removesuffix(" &")
                     background.append(start(line, home, environment))
-                    # Until it listens, as a person would.
-                    time.sleep(1.5 if "serve" in line else 0.5)
+                    if "serve" in line:
+                        wait_for(port, background[-1])
+                    else:
+                        # Until it listens, as a person would.
+                        time.sleep(1)
                     continue
                 if command.startswith("wait "):
                     at = int(command.removeprefix("wait %")) - 1
@@ -77,8 +88,19 @@ def type_page(page, program):
     return wrong
 
 
+def wait_for(port, process):
+    """Until the server that was started takes connections."""
+    end = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+
+
 def start(line, home, environment):
-    return subprocess.Popen(
+    process = subprocess.Popen(
         ["bash", "-c", f"exec {line}"],
         cwd=home,
         env=environment,
@@ -86,6 +108,9 @@ def start(line, home, environment):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+    # One that ends is gone at once, as from a shell: a page may wait for that.
+    threading.Thread(target=process.wait, daemon=True).start()
+    return process
 
 
 def type_one(page, command, expected, home, environment):
@@ -130,7 +155,11 @@ def try_page(page, program):
 def main():
     program = Path(os.environ["FANLINE"]).resolve()
     report = Report("guide")
+    # Words on the command line pick pages by a part of their name.
+    words = sys.argv[1:]
     for page in sorted(GUIDE.rglob("*.md")):
+        if words and not any(word in page.name for word in words):
+            continue
         report.run(str(page.relative_to(GUIDE)), try_page, page, program)
     report.end()
 

@@ -3,6 +3,7 @@
 //! Each table is a run of this program of its own, so that no measurement inherits another one's memory
 //! or threads, and a run that was ended goes on with the next table.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +11,9 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
+use crate::report::command_line;
 use crate::report::machine::Machine;
+use crate::report::versions::built_with;
 
 /// What is measured, and where it goes.
 #[derive(Args)]
@@ -18,7 +21,7 @@ pub(crate) struct Arguments {
     /// Leave out tables that are there already
     #[arg(long)]
     resume: bool,
-    /// Fewer rounds and messages, where a table has such a form
+    /// In less than 15 minutes: fewer rounds, messages and rows
     #[arg(long)]
     quick: bool,
     /// Without RxJava, Pekko and the crates that hubs are compared with
@@ -30,6 +33,12 @@ pub(crate) struct Arguments {
     /// nats-server to measure, instead of the pinned version
     #[arg(long, value_name = "PATH")]
     nats_server: Option<PathBuf>,
+    /// Fanline to measure, instead of the one beside this program, which is built when missing
+    #[arg(long, value_name = "PATH")]
+    fanline: Option<PathBuf>,
+    /// Where the servers keep their files: not on a tmpfs, where syncing costs nothing
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<PathBuf>,
     /// Where tables and plots are kept
     #[arg(long, value_name = "FOLDER", default_value = "docs/bench")]
     folder: PathBuf,
@@ -46,60 +55,129 @@ struct Table {
     heading: &'static str,
     /// How it writes a plot, if it does.
     plot: Option<&'static str>,
-    has_quick: bool,
+    /// What makes it short.
+    quick: &'static [&'static str],
     has_rivals: bool,
-    has_nats_server: bool,
+    /// It starts servers: a nats-server and a Fanline.
+    has_servers: bool,
+    /// They keep files.
+    has_files: bool,
 }
 
 const TABLES: &[Table] = &[
-    Table::server("core", "Core NATS, beside nats-server"),
-    Table::server("jetstream", "JetStream, beside nats-server"),
-    Table::server("transports", "TLS and WebSocket, beside nats-server"),
+    Table::server("core", "Core NATS, beside nats-server", &["--quick"]),
     Table {
-        has_quick: true,
-        ..Table::new("bridge", "The bridge")
+        has_files: true,
+        ..Table::server(
+            "jetstream",
+            "JetStream, beside nats-server",
+            JETSTREAM_QUICK,
+        )
+    },
+    Table {
+        has_files: true,
+        ..Table::server(
+            "mqtt",
+            "MQTT, beside nats-server and mosquitto",
+            &["--quick"],
+        )
+    },
+    Table::server(
+        "transports",
+        "TLS and WebSocket, beside nats-server",
+        &["--quick"],
+    ),
+    Table {
+        has_files: true,
+        ..Table::server(
+            "leaf",
+            "A leaf link to a nats-server, beside a nats-server leaf",
+            LEAF_QUICK,
+        )
     },
     Table {
         plot: Some("--plot"),
-        has_quick: true,
+        ..Table::new("bridge", "The bridge", &["--quick"])
+    },
+    Table {
+        plot: Some("--plot"),
         has_rivals: true,
         ..Table::new(
             "replay",
             "Subjects and replay, beside limits written by hand",
+            &["--quick"],
         )
     },
     Table {
-        has_quick: true,
+        plot: Some("--plot"),
         has_rivals: true,
-        ..Table::new("schedulers", "Schedulers")
+        ..Table::new("schedulers", "Schedulers", &["--quick"])
     },
     Table {
         plot: Some("--plot"),
-        has_quick: true,
         has_rivals: true,
-        ..Table::new("hubs", "Hubs")
+        ..Table::new("hubs", "Hubs", &["--quick"])
     },
-    Table::new("micro", "The engine's parts, on one core"),
+    Table {
+        plot: Some("--plot"),
+        ..Table::new(
+            "micro",
+            "The engine's parts, on one core",
+            &["--samples", "5"],
+        )
+    },
+];
+
+/// One row of each kind: all of them take four minutes.
+#[rustfmt::skip]
+const JETSTREAM_QUICK: &[&str] = &[
+    "--quick",
+    "--row", "sync-memory",
+    "--row", "async-memory",
+    "--row", "async-file",
+    "--row", "async-file-always",
+    "--row", "ordered-pull",
+    "--row", "fetch-acks",
+    "--row", "kv-get",
+    "--row", "recover-killed",
+];
+
+#[rustfmt::skip]
+const LEAF_QUICK: &[&str] = &[
+    "--quick",
+    "--row", "up-128",
+    "--row", "down-128",
+    "--row", "request-128",
+    "--row", "interest-down",
+    "--row", "mirror",
 ];
 
 impl Table {
-    const fn new(name: &'static str, heading: &'static str) -> Self {
+    const fn new(
+        name: &'static str,
+        heading: &'static str,
+        quick: &'static [&'static str],
+    ) -> Self {
         Table {
             name,
             heading,
             plot: None,
-            has_quick: false,
+            quick,
             has_rivals: false,
-            has_nats_server: false,
+            has_servers: false,
+            has_files: false,
         }
     }
 
-    const fn server(name: &'static str, heading: &'static str) -> Self {
+    const fn server(
+        name: &'static str,
+        heading: &'static str,
+        quick: &'static [&'static str],
+    ) -> Self {
         Table {
             plot: Some("--svg"),
-            has_quick: true,
-            has_nats_server: true,
-            ..Table::new(name, heading)
+            has_servers: true,
+            ..Table::new(name, heading, quick)
         }
     }
 
@@ -108,23 +186,48 @@ impl Table {
     }
 
     /// The arguments that this program is run with for it.
-    fn arguments(&self, all: &Arguments) -> Vec<String> {
+    fn arguments(&self, all: &Arguments, with_rivals: bool) -> Vec<String> {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let mut arguments = vec![self.name.to_owned(), "--markdown".to_owned()];
         arguments.push(path(&self.file(&all.folder, "md")));
         if let Some(plot) = self.plot {
             arguments.extend([plot.to_owned(), path(&self.file(&all.folder, "svg"))]);
         }
-        if self.has_quick && all.quick {
-            arguments.push("--quick".to_owned());
+        if all.quick {
+            arguments.extend(self.quick.iter().map(|word| (*word).to_owned()));
         }
-        if self.has_rivals && !all.no_rivals {
+        if self.has_rivals && with_rivals {
             arguments.push("--rivals".to_owned());
         }
-        if let Some(server) = all.nats_server.as_deref().filter(|_| self.has_nats_server) {
-            arguments.extend(["--nats-server".to_owned(), path(server)]);
+        for (name, given, takes_it) in [
+            ("--nats-server", &all.nats_server, self.has_servers),
+            ("--fanline", &all.fanline, self.has_servers),
+            ("--dir", &all.dir, self.has_files),
+        ] {
+            if let Some(given) = given.as_deref().filter(|_| takes_it) {
+                arguments.extend([name.to_owned(), path(given)]);
+            }
         }
         arguments
+    }
+
+    /// Measures it; without rivals where they cannot be had. Says whether there is a table.
+    fn measure(&self, all: &Arguments) -> Result<bool> {
+        let with_rivals = !all.no_rivals;
+        if self.run(&self.arguments(all, with_rivals))? {
+            return Ok(true);
+        }
+        if !(self.has_rivals && with_rivals) {
+            return Ok(false);
+        }
+        eprintln!("== {}: once more, without rivals", self.name);
+        self.run(&self.arguments(all, false))
+    }
+
+    fn run(&self, arguments: &[String]) -> Result<bool> {
+        eprintln!("== {}", arguments.join(" "));
+        let mut command = Command::new(std::env::current_exe()?);
+        Ok(command.args(arguments).status()?.success())
     }
 }
 
@@ -138,11 +241,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         if arguments.no_runs || arguments.resume && file.exists() {
             continue;
         }
-        let run = table.arguments(arguments);
-        eprintln!("== {}", run.join(" "));
-        let status = Command::new(std::env::current_exe()?).args(&run).status()?;
         // The others are worth having all the same.
-        if !status.success() {
+        if !table.measure(arguments)? {
             failed.push(table.name);
         }
     }
@@ -165,17 +265,28 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Table>> {
     Ok(TABLES.iter().filter(is_chosen).collect())
 }
 
-/// All tables that are there, with their plots.
+/// All tables that are there, with their plots, behind what is to be seen at a glance.
 fn report(arguments: &Arguments) -> Result<String> {
     let Machine { cores, cpu, kernel } = Machine::read();
+    let versions = built_with(&["fanline", "tokio", "async-broadcast", "asyncband", "rxrust"]);
     let mut text = format!(
-        "# Benchmarks\n\nWritten by `cargo run --release -p fanline-bench -- all` on {cores} × {cpu}, Linux {kernel}. \
-         Each table says below it how it was taken; \
-         [how all of it is measured](crates/fanline-bench/README.md). A quick look at your own machine: \
-         `fanline bench`, and `fanline bench compare` beside a nats-server.\n"
+        "# Benchmarks\n\nWritten by `{}` on {cores} × {cpu}, Linux {kernel}; {versions}. The servers' versions, command \
+         lines, medians, spread, ratios, CPU and memory are with each table, and so is the command that takes it \
+         again; [how all of it is measured](crates/fanline-bench/README.md). Load and servers share the machine.\n",
+        command_line(),
     );
-    for table in TABLES {
-        let Ok(markdown) = fs::read_to_string(table.file(&arguments.folder, "md")) else {
+    let pages: Vec<(&Table, Option<String>)> = TABLES
+        .iter()
+        .map(|table| {
+            (
+                table,
+                fs::read_to_string(table.file(&arguments.folder, "md")).ok(),
+            )
+        })
+        .collect();
+    text += &glance(&pages);
+    for (table, page) in pages {
+        let Some(markdown) = page else {
             text += &format!("\n## {}\n\nNot measured.\n", table.heading);
             continue;
         };
@@ -187,6 +298,65 @@ fn report(arguments: &Arguments) -> Result<String> {
         text += &below(&markdown);
     }
     Ok(text)
+}
+
+/// How many bars each table meets, and all that was lost.
+fn glance(pages: &[(&Table, Option<String>)]) -> String {
+    let mut table = String::from("\n| table | bars |\n| --- | --- |\n");
+    let mut lost = String::new();
+    for (of, page) in pages {
+        let page = page.as_deref().unwrap_or_default();
+        let verdicts = verdicts(page).unwrap_or(match page {
+            "" => "not measured",
+            _ => "none is set",
+        });
+        // Writing to a string does not fail.
+        let _ = writeln!(table, "| {} | {verdicts} |", of.heading);
+        for line in losses(page) {
+            let _ = writeln!(lost, "- {}: {line}", of.heading);
+        }
+    }
+    if lost.is_empty() {
+        lost.push_str("- Nothing in these tables.\n");
+    }
+    format!(
+        "{table}\n## What is lost\n\nBars that are missed, rivals that are faster, runs that failed:\n\n{lost}"
+    )
+}
+
+/// What a page says of its bars, in short.
+fn verdicts(page: &str) -> Option<&str> {
+    let said = |line: &'_ str| line.starts_with("- Targets: ") || line.starts_with("- Bars: ");
+    let line = page.lines().find(|line| said(line))?;
+    let (_, verdicts) = line.split_once(": ")?;
+    Some(verdicts.trim_end_matches('.'))
+}
+
+/// The lines of a page's tables that miss a bar, and what it says of runs that failed and of rivals that
+/// are ahead.
+fn losses(page: &str) -> Vec<String> {
+    let (mut losses, mut title) = (Vec::new(), "");
+    for line in page.lines() {
+        if line.starts_with("- Behind ") || line.starts_with("- FAILED") {
+            losses.push(line.trim_start_matches("- ").to_owned());
+        }
+        let Some(row) = line.strip_prefix('|') else {
+            title = "";
+            continue;
+        };
+        let mut cells = row.trim_end_matches('|').split('|').map(str::trim);
+        // A row may leave out what the one above has said.
+        match cells.next() {
+            Some("") | None => {}
+            Some(first) => title = first,
+        }
+        if row.contains("MISSED") {
+            let words = [title].into_iter().chain(cells);
+            let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+            losses.push(words.join(" · "));
+        }
+    }
+    losses
 }
 
 /// A table's own page as part of another one: without its title, and with its headings one step down.
@@ -213,6 +383,23 @@ mod tests {
     fn a_page_becomes_a_part() {
         let page = "# Title\n\n| a |\n| --- |\n\n## Part\n\ntext\n";
         assert_eq!(below(page), "| a |\n| --- |\n\n### Part\n\ntext\n");
+    }
+
+    #[test]
+    fn what_is_lost_is_found() {
+        let page = "| shape | figure | Fanline | verdict |\n|---|---|---|---|\n\
+                    | 1 to 1 | rate | 7 M | met |\n|  | CPU | 9 ns | MISSED |\n\n\
+                    - Targets: 1 met, 1 missed, 0 unknown.\n- Behind nats-server: 1 to 1, CPU 1.1×.\n";
+        assert_eq!(verdicts(page), Some("1 met, 1 missed, 0 unknown"));
+        assert_eq!(
+            losses(page),
+            [
+                "1 to 1 · CPU · 9 ns · MISSED",
+                "Behind nats-server: 1 to 1, CPU 1.1×."
+            ]
+        );
+        assert_eq!(verdicts("no bars"), None);
+        assert!(losses("").is_empty());
     }
 
     #[test]

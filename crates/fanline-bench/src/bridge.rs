@@ -18,6 +18,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::report;
+use crate::report::lines::{Line, OTHER, OWN, Section, document};
 use crate::report::machine::Machine;
 use measure::Figure;
 
@@ -33,6 +34,9 @@ pub(crate) struct Arguments {
     /// Write the table as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Write a plot
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 }
 
 /// A figure, and what it should be as a share of another one, or at most.
@@ -102,7 +106,48 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let medians: Vec<[f64; 3]> = samples.into_iter().map(least_median_most).collect();
     let text = table(&medians, arguments.rounds);
     print!("{text}");
-    report::write_to(arguments.markdown.as_deref(), || text.clone())
+    report::write_to(arguments.markdown.as_deref(), || text.clone())?;
+    report::write_to(arguments.plot.as_deref(), || plot(&medians))
+}
+
+/// The medians, those that can be compared together.
+fn plot(medians: &[[f64; 3]]) -> String {
+    let all: Vec<_> = ROWS
+        .iter()
+        .zip(medians.iter().map(|median| median[1]))
+        .collect();
+    let sections = [
+        ("In process, messages a second", &all[..3]),
+        ("To the wire, messages a second", &all[3..6]),
+        ("There and back, nanoseconds: less is better", &all[6..]),
+    ];
+    let sections = sections.map(|(heading, rows)| {
+        let most = rows
+            .iter()
+            .map(|row| row.1)
+            .fold(f64::MIN_POSITIVE, f64::max);
+        let lines = rows.iter().map(|(row, value)| Line {
+            name: row.name.to_owned(),
+            share: value / most,
+            words: format!("{value:.0}"),
+            fill: match row.figure {
+                Figure::Bare | Figure::Core => OTHER,
+                _ => OWN,
+            },
+        });
+        Section {
+            heading: heading.to_owned(),
+            lines: lines.collect(),
+        }
+    });
+    let Machine { cores, cpu, kernel } = Machine::read();
+    let footer = format!("{cores} cores, {cpu}, Linux {kernel}; medians");
+    document(
+        "The bridge",
+        "each part drawn to its longest bar",
+        &sections,
+        &footer,
+    )
 }
 
 fn least_median_most(mut samples: Vec<f64>) -> [f64; 3] {
@@ -123,6 +168,7 @@ fn table(medians: &[[f64; 3]], rounds: u32) -> String {
         let at = ROWS.iter().position(|row| row.figure == figure);
         at.map_or(f64::NAN, |at| medians[at][1])
     };
+    let mut verdicts = Vec::new();
     for (row, [least, middle, most]) in ROWS.iter().zip(medians) {
         let (bar, is_met) = match row.bar {
             None => (String::new(), None),
@@ -134,6 +180,7 @@ fn table(medians: &[[f64; 3]], rounds: u32) -> String {
             }
         };
         let verdict = is_met.map_or("", |is_met| if is_met { "met" } else { "MISSED" });
+        verdicts.extend(is_met);
         let name = row.name;
         // Writing to a string does not fail.
         let _ = writeln!(
@@ -142,9 +189,12 @@ fn table(medians: &[[f64; 3]], rounds: u32) -> String {
         );
     }
     let Machine { cores, cpu, kernel } = machine;
+    let met = verdicts.iter().filter(|is_met| **is_met).count();
+    let missed = verdicts.len() - met;
+    let _ = writeln!(text, "\n- Bars: {met} met, {missed} missed.");
     let _ = writeln!(
         text,
-        "\n{rounds} rounds, on {cores} × {cpu}, Linux {kernel}. Server, publisher and subscriber share the machine \
+        "- {rounds} rounds, on {cores} × {cpu}, Linux {kernel}. Server, publisher and subscriber share the machine \
          and the process. Again: `cargo run --release -p fanline-bench -- bridge`"
     );
     text

@@ -20,9 +20,11 @@
 //!   broadcast, async-broadcast, asyncband and Pekko; joining, memory, slowness and latency; the merge
 //!   and the partition hub beside tokio's mpsc. A run that was ended goes on with `--resume`.
 //! - `bridge`: a subject that is bound to a server, beside one that is not, and a raw socket.
-//! - `all`: all of these, into one report.
 //! - `schedulers`: values onto another thread, beside floors written by hand (`schedulers/floors.rs`)
 //!   and RxJava, with what others have reported in columns of their own.
+//! - `all`: all of these, into one report.
+//! - `soak`: nothing is compared; the server is loaded with everything at once, stopped and killed, for as
+//!   long as one likes, and nothing may be lost, reordered or leaked.
 //!
 //! Rivals in Java are Maven projects in `rivals`, processes that answer one line for each turn (`jvm.rs`).
 //! RxJava has one for each kind of load (`rxjava.rs`). What is measured here is compiled ahead, what runs there is
@@ -46,6 +48,7 @@ mod report;
 mod rxjava;
 mod schedulers;
 mod servers;
+mod soak;
 mod transports;
 mod turns;
 
@@ -129,6 +132,13 @@ enum Command {
     /// run to the next on a shared machine: look at the floor of the same run. The floors are in
     /// src/schedulers/floors.rs, with what each leaves out.
     Schedulers(schedulers::Arguments),
+    /// Everything at once, for minutes or hours, with restarts and kills: nothing lost, nothing leaked
+    ///
+    /// A server is loaded with core messages, a stream, MQTT, 10,000 live connections, others that come and go, and
+    /// subscribers that do not read, and is stopped and killed meanwhile. Every message is numbered and
+    /// looked for. Then memory and open files are watched without restarts. Exits with 1 when anything
+    /// acknowledged is lost, anything is out of order, memory grows, or a descriptor stays open.
+    Soak(soak::Arguments),
     /// Keeps the cores awake until standard input ends; for the benchmark's own use
     #[command(hide = true, name = SPIN_COMMAND)]
     Spin,
@@ -163,6 +173,10 @@ fn main() -> Result<()> {
         Command::Micro(arguments) => micro::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Schedulers(arguments) => schedulers::run(&arguments),
+        Command::Soak(arguments) => {
+            servers::process::end_children_on_signals()?;
+            soak::run(&arguments)
+        }
         Command::Spin => generator::awake::spin(),
     }
 }

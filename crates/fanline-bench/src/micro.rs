@@ -3,6 +3,7 @@
 mod cases;
 mod matcher;
 mod parser;
+mod plot;
 mod sampling;
 mod shard;
 mod store;
@@ -35,6 +36,9 @@ pub(crate) struct Arguments {
     /// Write the table as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Write a plot
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 }
 
 /// Runs the subcommand.
@@ -56,7 +60,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     progress.finish_and_clear();
     let figures = table::Report::new(results, arguments.samples, length);
     print!("{}", figures.terminal());
-    report::write_to(arguments.markdown.as_deref(), || figures.markdown())
+    report::write_to(arguments.markdown.as_deref(), || figures.markdown())?;
+    report::write_to(arguments.plot.as_deref(), || figures.plot())
 }
 
 fn chosen(names: &[String]) -> Result<Vec<Case>> {

@@ -42,13 +42,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     let rows = choose(ROWS, &arguments.rows, |row| row.name)?;
+    let given = arguments.mosquitto.as_deref();
     let mosquitto = arguments
         .comparison
         .wants(System::Mosquitto)
-        .then(|| binaries::mosquitto(arguments.mosquitto.as_deref()))
-        .transpose()?;
-    let others = mosquitto.into_iter().collect();
+        .then(|| binaries::mosquitto(given));
+    let (others, missing) = match mosquitto {
+        Some(Ok(program)) => (vec![program], None),
+        // The other two are worth comparing without it, unless it was asked for by name.
+        Some(Err(error)) if given.is_none() && arguments.comparison.wants(System::Fanline) => {
+            (Vec::new(), Some(error))
+        }
+        Some(Err(error)) => return Err(error),
+        None => (Vec::new(), None),
+    };
     let mut run = arguments.comparison.begin_with(TITLE, rows.len(), others)?;
+    if let Some(missing) = missing {
+        run.remark(format!("Without mosquitto: {missing}."));
+    }
     for row in rows {
         let site = Site::new(&arguments.dir)?;
         run.measure_where(row.case(), |program, duration| {

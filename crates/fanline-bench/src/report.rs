@@ -2,6 +2,7 @@
 
 pub(crate) mod groups;
 pub(crate) mod json;
+pub(crate) mod lines;
 pub(crate) mod machine;
 pub(crate) mod metric;
 pub(crate) mod svg;

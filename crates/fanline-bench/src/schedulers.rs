@@ -6,6 +6,7 @@ mod floors;
 mod json;
 mod library;
 mod measure;
+mod plot;
 mod table;
 
 use std::path::PathBuf;
@@ -35,6 +36,9 @@ pub(crate) struct Arguments {
     /// Write the table as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Write a plot
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// Write every figure
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -45,6 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let report = measure::all(&plan(arguments), arguments.rivals)?;
     print!("{}", table::terminal(&report));
     report::write_to(arguments.markdown.as_deref(), || table::markdown(&report))?;
+    report::write_to(arguments.plot.as_deref(), || plot::svg(&report))?;
     report::write_to(arguments.json.as_deref(), || {
         format!("{:#}\n", json::value(&report))
     })

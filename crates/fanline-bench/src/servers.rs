@@ -2,6 +2,7 @@
 
 pub(crate) mod binaries;
 pub(crate) mod cpu;
+pub(crate) mod descriptors;
 pub(crate) mod process;
 
 use std::path::PathBuf;

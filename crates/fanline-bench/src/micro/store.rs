@@ -87,6 +87,12 @@ pub(super) const CASES: &[Case] = &[
         prepare: purge,
     },
     Case {
+        name: "store 1,000 appended and purged to 10,000, file, trimmed",
+        unit: "purges",
+        targets: &[],
+        prepare: purge_and_trim,
+    },
+    Case {
         name: "store start, 1,000,000 records, after a close",
         unit: "starts",
         targets: &[],
@@ -109,6 +115,8 @@ pub(super) const CASES: &[Case] = &[
 const BATCH: u64 = 1000;
 const SUBJECTS: u64 = 100_000;
 const STORED: u64 = 1_000_000;
+/// Records that a purge leaves.
+const PURGED_TO: u64 = 10_000;
 
 /// So that a long run does not fill memory or disk, and that what is dropped is measured too.
 fn bounded() -> StoreLimits {
@@ -222,6 +230,23 @@ fn purge() -> Box<Work> {
             let stored = store.append(&record(name, &payload));
             stored.expect("a benchmark's own record");
             std::hint::black_box(store.purge(name, None, 1)).expect("in memory");
+        }
+        operations
+    })
+}
+
+/// What is purged goes from the front, so whole segments are given back to the disk.
+fn purge_and_trim() -> Box<Work> {
+    let mut store = file(SyncMode::None);
+    let payload = [b'x'; 128];
+    Box::new(move |operations| {
+        for _ in 0..operations {
+            for _ in 0..BATCH {
+                let stored = store.append(&record(b"bench.orders.new", &payload));
+                stored.expect("a benchmark's own record");
+            }
+            std::hint::black_box(store.purge(b"", None, PURGED_TO)).expect("a working disk");
+            end_batch(&mut store);
         }
         operations
     })

@@ -6,6 +6,8 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, Table, TableStyle, presets};
 
 use super::cases::{Case, Result, Target};
+use super::plot;
+use crate::report::command_line;
 use crate::report::machine::Machine;
 use crate::report::metric::{Metric, three_digits};
 
@@ -47,6 +49,11 @@ impl Report {
             let _ = writeln!(text, "- {note}");
         }
         text
+    }
+
+    /// As a plot.
+    pub(super) fn plot(&self) -> String {
+        plot::svg(&self.results, &self.machine)
     }
 
     fn table(&self, style: TableStyle) -> Table {
@@ -93,6 +100,7 @@ impl Report {
                 self.samples,
                 self.length.as_millis()
             ),
+            format!("Command: `{}`", command_line()),
         ]
     }
 }

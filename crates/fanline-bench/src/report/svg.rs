@@ -8,7 +8,7 @@ use super::{Report, Row};
 use crate::servers::System;
 
 /// Of every plot.
-const WIDTH: f64 = 920.0;
+pub(crate) const WIDTH: f64 = 920.0;
 /// Where the bars begin, and how long the longest is.
 const BAR_LEFT: f64 = 300.0;
 const BAR_LENGTH: f64 = 430.0;
@@ -135,6 +135,16 @@ impl Canvas {
         let _ = writeln!(
             self.svg,
             "<rect x=\"{x}\" y=\"{y}\" width=\"{width:.1}\" height=\"{height}\" fill=\"{fill}\"/>"
+        );
+    }
+
+    /// Straight lines from point to point.
+    pub(crate) fn line(&mut self, points: &[(f64, f64)], stroke: &str) {
+        let points = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}"));
+        let points = points.collect::<Vec<_>>().join(" ");
+        let _ = writeln!(
+            self.svg,
+            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{stroke}\"/>"
         );
     }
 

@@ -161,5 +161,37 @@ fn notes(report: &Report) -> Vec<String> {
         missed.map(|target| format!("Missed: {}, {}.", row.case.title, describe(*target)))
     });
     lines.extend(missed);
+    lines.extend(behind(report));
     lines
+}
+
+/// Figures in which another server is better, and clearly so: no round of Fanline's was as good.
+fn behind(report: &Report) -> Vec<String> {
+    let columns = report.columns();
+    let mut lines = Vec::new();
+    let others = columns.iter().filter(|system| **system != System::Fanline);
+    for row in &report.rows {
+        for &other in others.clone() {
+            let figures = Metric::ALL.iter().copied();
+            // What the generator takes is told for both, and is neither's merit.
+            let figures = figures.filter(|metric| *metric != Metric::GeneratorCpu);
+            let lost = figures.filter(|metric| is_behind(row, other, *metric));
+            lines.extend(lost.filter_map(|metric| {
+                let ratio = three_digits(row.ratio_to(other, metric)?);
+                let (label, title) = (other.label(), row.case.title);
+                let figure = row.figure(metric);
+                Some(format!("Behind {label}: {title}, {figure} {ratio}×."))
+            }));
+        }
+    }
+    lines
+}
+
+fn is_behind(row: &Row, other: System, metric: Metric) -> bool {
+    let own = row.summary(System::Fanline, metric);
+    let both = own.zip(row.summary(other, metric));
+    both.is_some_and(|(own, other)| match metric {
+        Metric::Rate => own.max < other.min,
+        _ => own.min > other.max,
+    })
 }

@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::cpu::{CpuClock, Memory};
+use super::descriptors::Descriptors;
 use super::{Program, System};
 use crate::generator::connection::Connection;
 use crate::generator::mqtt;
@@ -51,11 +52,13 @@ pub(crate) fn end_children_on_signals() -> Result<()> {
 }
 
 /// Raises the limit on open files as far as it goes without privileges, for this process and the
-/// servers that it starts. A limit that stays too low shows as a failed row.
-pub(crate) fn raise_file_limit() {
+/// servers that it starts, and says where it is then; None where there is none. A limit that stays too low
+/// shows as a failed row.
+pub(crate) fn raise_file_limit() -> Option<u64> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     let _ = setrlimit(Resource::Nofile, limit);
+    getrlimit(Resource::Nofile).current
 }
 
 /// A child process that is ended when this is dropped.
@@ -130,6 +133,11 @@ impl Server {
     /// Memory now.
     pub(crate) fn memory(&self) -> Result<Memory> {
         Memory::read(self.process.child.id())
+    }
+
+    /// What it has open now.
+    pub(crate) fn descriptors(&self) -> Result<Descriptors> {
+        Descriptors::read(self.process.child.id())
     }
 
     /// Keeps all threads that it has now on `cores`, and with them those that they start.

@@ -1,5 +1,7 @@
-//! `fanline bench compare`: the same beside nats-server, in turns, and a report of it.
+//! `fanline bench compare`: every table of the product, where the program that measures them is; else the rows of
+//! `fanline bench` beside nats-server, in turns, and a report of them.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +12,7 @@ use clap::Args;
 use super::process::Program;
 use super::quick::{QuickArgs, Sample, sample, short};
 use super::rows::Row;
+use super::tables::Tables;
 use crate::failure::Failure;
 
 /// The version that Fanline is compared with elsewhere.
@@ -26,14 +29,29 @@ pub(super) struct CompareArgs {
     /// Install one with `go install`, if none is found
     #[arg(long)]
     install: bool,
-    /// Rounds; in each both servers are measured, each time in a fresh process
-    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=100))]
-    rounds: u32,
     /// Where the report is written
     #[arg(long, value_name = "FILE", default_value = "BENCHMARKS.md")]
     out: PathBuf,
+    /// All tables: in less than 15 minutes
+    #[arg(long)]
+    quick: bool,
+    /// All tables: go on where a run was ended
+    #[arg(long)]
+    resume: bool,
+    /// All tables: without RxJava, Pekko and the crates that hubs are compared with
+    #[arg(long)]
+    no_rivals: bool,
+    /// All tables: only this one; may be given several times
+    #[arg(long = "table", value_name = "NAME")]
+    tables: Vec<String>,
+    /// The rows of `fanline bench` alone; so do --rounds, --time and --row
+    #[arg(long, conflicts_with_all = ["quick", "resume", "no_rivals", "tables"])]
+    own: bool,
+    /// Own rows: rounds; in each both servers are measured, each time in a fresh process [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: Option<u32>,
     #[command(flatten)]
-    quick: QuickArgs,
+    rows: QuickArgs,
 }
 
 /// What was seen of one row: samples of the rival and of Fanline.
@@ -44,29 +62,89 @@ struct Measured {
 
 impl CompareArgs {
     pub(super) async fn run(self) -> Result<(), Failure> {
+        let is_own = self.own || self.rounds.is_some() || self.rows.is_chosen();
+        match Tables::find().filter(|_| !is_own) {
+            Some(tables) => self.run_tables(&tables),
+            None => self.run_own(is_own).await,
+        }
+    }
+
+    /// Every table, with the program that has them.
+    fn run_tables(&self, tables: &Tables) -> Result<(), Failure> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        let mut say = |name: &str, value: OsString| {
+            arguments.push(name.into());
+            arguments.push(value);
+        };
+        say("--out", self.out.clone().into());
+        if let Some(server) = self.given_or_found()? {
+            say("--nats-server", server.path.into());
+        }
+        if let Some(dir) = self.rows.given_folder() {
+            say("--dir", dir.into());
+        }
+        // What is asked about is this program; one that was not optimised would tell nothing.
+        if !cfg!(debug_assertions) {
+            say("--fanline", Program::own()?.path.into());
+        }
+        for table in &self.tables {
+            say("--table", table.into());
+        }
+        for (name, is_given) in [
+            ("--quick", self.quick),
+            ("--resume", self.resume),
+            ("--no-rivals", self.no_rivals),
+        ] {
+            if is_given {
+                arguments.push(name.into());
+            }
+        }
+        match tables.run(&arguments)?.success() {
+            true => Ok(()),
+            // It has said why.
+            false => Err(Failure::Error("not every table was measured".into())),
+        }
+    }
+
+    /// The rows that this program has, beside nats-server.
+    async fn run_own(self, is_own: bool) -> Result<(), Failure> {
         const TIME: Duration = Duration::from_secs(2);
-        let time = self.quick.time(TIME);
+        const ROUNDS: u32 = 3;
+        let wants_all = self.quick || self.resume || self.no_rivals || !self.tables.is_empty();
+        if wants_all {
+            return Err(Failure::Usage(
+                "--quick, --resume, --no-rivals and --table are for all tables, which need fanline-bench \
+                 beside this program, or the sources around the current folder; --own does without"
+                    .into(),
+            ));
+        }
+        if !is_own {
+            eprintln!(
+                "no fanline-bench beside this program, and no sources here: these are the rows of `fanline bench`"
+            );
+        }
+        let (time, rounds) = (self.rows.time(TIME), self.rounds.unwrap_or(ROUNDS));
         let programs = [self.find()?, Program::own()?];
-        let rows = self.quick.rows(|_| true)?;
-        let total = rows.len() * usize::try_from(self.rounds).unwrap_or(1) * programs.len();
-        let mut steps = self.quick.steps(total);
+        let rows = self.rows.rows(|_| true)?;
+        let total = rows.len() * usize::try_from(rounds).unwrap_or(1) * programs.len();
+        let mut steps = self.rows.steps(total);
         let mut all = Vec::new();
         for row in rows {
             let mut samples = [Vec::new(), Vec::new()];
-            for round in 0..self.rounds {
+            for round in 0..rounds {
                 // A B, then B A: neither always comes after the other.
                 let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
                 for at in order {
                     let program = &programs[at];
                     steps.begin(&format!("{}, {}", row.name, program.name));
-                    let folder = self.quick.folder();
+                    let folder = self.rows.folder();
                     samples[at].push(sample(program, row, &folder, time).await?);
                 }
             }
             all.push(Measured { row, samples });
         }
         drop(steps);
-        let report = report(&programs, &all, self.rounds, time);
+        let report = report(&programs, &all, rounds, time);
         std::fs::write(&self.out, &report)
             .map_err(|error| Failure::Error(format!("{}: {error}", self.out.display())))?;
         print!("{report}");
@@ -74,13 +152,18 @@ impl CompareArgs {
         Ok(())
     }
 
-    fn find(&self) -> Result<Program, Failure> {
+    /// The nats-server that was named, or one that is there.
+    fn given_or_found(&self) -> Result<Option<Program>, Failure> {
         if let Some(path) = &self.nats_server {
             let found = Program::nats_server(path);
             let wrong = || Failure::Usage(format!("{} is no nats-server", path.display()));
-            return found.ok_or_else(wrong);
+            return found.ok_or_else(wrong).map(Some);
         }
-        if let Some(found) = places().iter().find_map(|path| Program::nats_server(path)) {
+        Ok(places().iter().find_map(|path| Program::nats_server(path)))
+    }
+
+    fn find(&self) -> Result<Program, Failure> {
+        if let Some(found) = self.given_or_found()? {
             return Ok(found);
         }
         if !self.install {
@@ -165,7 +248,7 @@ fn report(programs: &[Program; 2], all: &[Measured], rounds: u32, time: Duration
         "\nBoth are started with `{usual}`, and where it says *synced* with `{synced}`. By default nats-server \
          acknowledges what the system has and syncs the disk every two minutes, while Fanline acknowledges \
          what is on the disk: compare the rows on disk with that in mind.\n\n\
-         Again: `fanline bench compare`. With a faster generator, more loads, the library, and rivals other than \
+         Again: `fanline bench compare --own`. With a faster generator, more loads, the library, and rivals other than \
          nats-server, from the sources: `cargo run --release -p fanline-bench -- all`.\n"
     );
     text

@@ -10,6 +10,7 @@ mod pubsub;
 mod quick;
 mod request;
 mod rows;
+mod tables;
 
 use clap::{Args, Subcommand};
 
@@ -23,7 +24,8 @@ use crate::values;
 #[command(after_help = "\
 Examples:
   fanline bench                         core, latency and JetStream, on a server of its own
-  fanline bench compare                 the same beside nats-server, and a report
+  fanline bench compare                 every table of the product beside its rivals, and a report
+  fanline bench compare --own           the rows of `fanline bench` beside nats-server, without the sources
   fanline bench pub demo --msgs 10M --size 128
   fanline bench pubsub demo --pub 1 --sub 4
   fanline bench request demo --msgs 10k
@@ -39,7 +41,11 @@ pub(crate) struct BenchArgs {
 /// What is measured.
 #[derive(Subcommand, Debug)]
 enum Shape {
-    /// Fanline beside nats-server, in turns; writes BENCHMARKS.md
+    /// Fanline beside its rivals, in turns; writes BENCHMARKS.md
+    ///
+    /// Measures every table of the product with fanline-bench, which is looked for beside this program, and built
+    /// where this is run within the sources. Without it, or with --own, what this program measures by itself: the
+    /// rows of `fanline bench`, beside nats-server.
     Compare(compare::CompareArgs),
     /// Publishers only
     Pub(Common),

@@ -38,6 +38,15 @@ impl QuickArgs {
         self.dir.clone().unwrap_or_else(std::env::temp_dir)
     }
 
+    pub(super) fn given_folder(&self) -> Option<PathBuf> {
+        self.dir.clone()
+    }
+
+    /// Whether something is asked for that only these rows have.
+    pub(super) fn is_chosen(&self) -> bool {
+        self.time.is_some() || self.row.is_some()
+    }
+
     /// The rows that are asked for, of those that `are_wanted`.
     pub(super) fn rows(
         &self,
@@ -168,6 +177,6 @@ pub(super) async fn run(args: &QuickArgs) -> Result<(), Failure> {
     println!(
         "\nGenerator and server share this machine. Streams on disk are synced before each acknowledgement."
     );
-    println!("With a nats-server beside it: fanline bench compare");
+    println!("Beside its rivals: fanline bench compare");
     Ok(())
 }

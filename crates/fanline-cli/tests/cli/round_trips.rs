@@ -144,6 +144,7 @@ fn a_machine_is_measured_alone_and_in_turns() {
     let none = seen(&run(&[
         "bench",
         "compare",
+        "--own",
         "--nats-server",
         "/nowhere",
         "--out",

@@ -1,8 +1,9 @@
 //! A bridge's connection to its server, and the thread that serves it.
 
+use std::cell::Cell;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::thread::ThreadId;
 use std::time::Duration;
 
 use fanline::{OnPanic, Subject};
@@ -24,6 +25,12 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 /// What may wait to be written of what observers publish on the bridge's own thread, which cannot wait.
 /// More: left out, and told as a fault.
 const BEYOND_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+thread_local! {
+    /// The bridge whose thread this is. Looked at for each message, where the thread's id would have to be
+    /// counted as used each time.
+    static SERVED: Cell<*const Inner> = const { Cell::new(ptr::null()) };
+}
 
 /// What keeps a bridge going: its handles, what is bound, and what is subscribed. With the last of
 /// them the connection is drained and its thread ends.
@@ -49,7 +56,6 @@ pub(super) struct Inner {
     /// The server has stopped, or has closed the connection.
     pub(super) is_over: AtomicBool,
     runtime: runtime::Handle,
-    thread: ThreadId,
     stop: Notify,
     /// There is something to be swept.
     has_receivers: Notify,
@@ -96,10 +102,10 @@ fn serve(server: Handle, options: &ConnectOptions, is_direct: bool, opened: &Ope
             interest,
             is_over: AtomicBool::new(false),
             runtime: runtime::Handle::current(),
-            thread: std::thread::current().id(),
             stop: Notify::new(),
             has_receivers: Notify::new(),
         });
+        SERVED.set(Arc::as_ptr(&inner));
         let events = inner.client.events();
         if opened.send(Ok(Arc::clone(&inner))).is_ok() {
             inner.run(events).await;
@@ -110,7 +116,7 @@ fn serve(server: Handle, options: &ConnectOptions, is_direct: bool, opened: &Ope
 impl Inner {
     /// Whether this is the thread that observers must not hold up.
     pub(super) fn is_own_thread(&self) -> bool {
-        std::thread::current().id() == self.thread
+        ptr::eq(SERVED.get(), self)
     }
 
     /// Has something done on the bridge's thread, and waits for what comes of it.

@@ -91,6 +91,8 @@ pub(super) struct Publisher<C> {
     memo: Memo,
     wanted: Wanted,
     info: Arc<ServerInfo>,
+    /// Which INFO of the connection's that is.
+    info_changes: u64,
     /// Encoded and not yet handed on, and how many messages that is.
     encoded: BytesMut,
     messages: u64,
@@ -134,8 +136,11 @@ impl<C> Publisher<C> {
         if let Some(reason) = client.disconnect() {
             return Err(ClientError::Disconnected(reason).into());
         }
+        // Counted first, so that one that comes in between is looked up again.
+        let info_changes = client.server_info_changes();
         Ok(Publisher {
             info: client.server_info(),
+            info_changes,
             bound_to: bound_to.to_owned(),
             is_literal,
             codec,
@@ -329,7 +334,11 @@ impl<C> Publisher<C> {
 
     fn begin(&mut self) {
         // A reload may have changed what is allowed.
-        self.info = self.inner().client.server_info();
+        let changes = self.inner().client.server_info_changes();
+        if self.info_changes != changes {
+            self.info_changes = changes;
+            self.info = self.inner().client.server_info();
+        }
     }
 
     /// Publishes what a stream yields, as soon as the server takes it; then the stream waits, and

@@ -368,6 +368,11 @@ impl Client {
         self.connection.shared.info()
     }
 
+    /// How often it has told that anew: as long as it is the same, so is [`server_info`](Client::server_info).
+    pub(crate) fn server_info_changes(&self) -> u64 {
+        self.connection.shared.info_changes()
+    }
+
     /// What happens from now on. A receiver that does not look misses the oldest
     /// ([`limits::EVENTS_MAX`]).
     pub fn events(&self) -> broadcast::Receiver<Event> {

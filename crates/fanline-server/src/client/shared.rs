@@ -14,7 +14,7 @@ use super::limits::{EVENTS_MAX, WRITE_BUFFER_BYTES_MAX};
 use super::lock;
 use super::message::Message;
 use super::queue::SubscriptionQueue;
-use crate::sync::Mutex;
+use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// Something that happened to a connection and that nobody asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub(super) struct Shared {
     room: Notify,
     routes: Mutex<Routes>,
     info: Mutex<Arc<ServerInfo>>,
+    /// Counts what the server has told of itself, so that who has looked knows whether to look again.
+    info_changes: AtomicU64,
     pub(super) events: broadcast::Sender<Event>,
 }
 
@@ -82,6 +84,7 @@ impl Shared {
             room: Notify::new(),
             routes: Mutex::default(),
             info: Mutex::new(Arc::new(info)),
+            info_changes: AtomicU64::new(0),
             events: broadcast::channel(EVENTS_MAX).0,
         }
     }
@@ -96,6 +99,14 @@ impl Shared {
             let _ = self.events.send(Event::LameDuck);
         }
         *lock(&self.info) = Arc::new(info);
+        // Release: who sees the count sees the INFO, though it takes the lock for it anyway.
+        self.info_changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often the server has told of itself anew.
+    pub(super) fn info_changes(&self) -> u64 {
+        // Acquire pairs with the Release of a change.
+        self.info_changes.load(Ordering::Acquire)
     }
 
     /// Lets `append` write to the buffer as soon as there is room in it.

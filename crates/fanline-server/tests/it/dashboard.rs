@@ -2,13 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fanline_server::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
 use fanline_server::access::{Access, AccessConfig, Permissions, SALT_BYTES, User, hash_password};
 use fanline_server::{Auth, Dashboard, JetStreamOptions, Options};
 use serde_json::{Value, json};
 
+use crate::operator;
 use crate::raw::{RawClient, Said, TestServer, options};
 use crate::transports::{Talker, connect};
 use crate::websocket::Page;
@@ -228,7 +233,8 @@ fn an_open_server_shows_itself_to_everybody() {
 fn nothing_is_shown_without_credentials_where_some_are_asked_for() {
     let server = with_ada(Dashboard::Writable);
     let visitor = Visitor::new(&server);
-    assert_eq!(visitor.get("session"), json!({"needs_credentials": true}));
+    let needs = json!({"needs_credentials": true, "ways": ["user", "token"]});
+    assert_eq!(visitor.get("session"), needs);
     for (method, name) in [
         ("GET", "overview"),
         ("GET", "connz"),
@@ -281,6 +287,81 @@ fn wrong_credentials_are_refused() {
     }
     let long = format!(r#"{{"user":"{}"}}"#, "x".repeat(100_000));
     assert_eq!(visitor.ask("POST", "session", &long).status, 400);
+}
+
+/// Signs in by a signature of a new nonce, as the page does. `change` has its way with what is sent.
+fn sign_in(
+    visitor: &Visitor,
+    key: &SecretKey,
+    credentials: Value,
+    change: impl FnOnce(&mut Value),
+) -> Reply {
+    let nonce = visitor.ask("POST", "nonce", "").json()["nonce"].clone();
+    let sig = key.sign(nonce.as_str().unwrap().as_bytes());
+    let mut shown = credentials;
+    shown["nonce"] = nonce;
+    shown["sig"] = URL_SAFE_NO_PAD.encode(sig).into();
+    change(&mut shown);
+    visitor.ask("POST", "session", &shown.to_string())
+}
+
+#[test]
+fn a_key_signs_in_without_being_shown() {
+    let key = SecretKey::new(KeyKind::User, [5; KEY_BYTES]);
+    let nkey = key.public().encode();
+    let mut config = AccessConfig::default();
+    config.account_mut("A").users = vec![User::nkey(&*nkey)];
+    let access = Access::new(config).unwrap();
+    let server = server(|options| options.auth = Auth::Directory(Arc::new(access)));
+    let visitor = Visitor::new(&server);
+    assert_eq!(
+        visitor.get("session")["ways"],
+        json!(["user", "key", "token"])
+    );
+    let mut used = Value::Null;
+    let reply = sign_in(&visitor, &key, json!({"nkey": nkey}), |shown| {
+        used = shown.clone();
+    });
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let mut signed_in = visitor.clone();
+    signed_in.session = reply.json()["session"].as_str().unwrap().into();
+    assert_eq!(signed_in.get("session")["user"], nkey.as_str());
+    assert_eq!(signed_in.ask("POST", "ticket", "").status, 200);
+    // A signature is good for one time, and for the nonce that it is of.
+    let again = visitor.ask("POST", "session", &used.to_string());
+    assert_eq!(again.status, 401);
+    let other = SecretKey::new(KeyKind::User, [6; KEY_BYTES]);
+    for (key, nonce) in [(&other, None), (&key, Some("made-up-by-page"))] {
+        let reply = sign_in(&visitor, key, json!({"nkey": nkey}), |shown| {
+            if let Some(nonce) = nonce {
+                shown["nonce"] = nonce.into();
+                shown["sig"] = URL_SAFE_NO_PAD.encode(key.sign(nonce.as_bytes())).into();
+            }
+        });
+        assert_eq!(reply.status, 401, "{nonce:?}");
+    }
+}
+
+#[test]
+fn a_token_and_its_key_sign_in_where_an_operator_says_who_there_is() {
+    let dir = std::env::temp_dir().join(format!("fanline-dashboard-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    // The server has to look for this account.
+    let file = dir.join(operator::public(KeyKind::Account, 3));
+    fs::write(file.with_extension("jwt"), operator::account(3, 1)).unwrap();
+    let server = TestServer::with(Options {
+        monitoring: Some(("127.0.0.1".into(), 0)),
+        ..operator::operated(&[operator::account(2, 1)], Some(dir.clone()))
+    });
+    let visitor = Visitor::new(&server);
+    assert_eq!(visitor.get("session")["ways"], json!(["key"]));
+    for (account, signer, status) in [(2, 9, 200), (2, 8, 401), (3, 9, 200), (4, 9, 401)] {
+        let token = operator::user(account, |_| {});
+        let key = operator::key(KeyKind::User, signer);
+        let reply = sign_in(&visitor, &key, json!({"jwt": token}), |_| {});
+        assert_eq!(reply.status, status, "{account} {signer}: {}", reply.body);
+    }
+    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]

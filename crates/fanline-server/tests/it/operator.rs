@@ -54,6 +54,11 @@ pub(crate) fn user(account: u8, change: impl FnOnce(&mut Value)) -> String {
 
 /// A server that trusts operator 1, is told of these accounts, and finds others in a folder.
 pub(crate) fn server(accounts: &[String], dir: Option<PathBuf>) -> TestServer {
+    TestServer::with(operated(accounts, dir))
+}
+
+/// The options of such a server.
+pub(crate) fn operated(accounts: &[String], dir: Option<PathBuf>) -> Options {
     let mut operators = Operators::default();
     operators.trust_key(&public(KeyKind::Operator, 1)).unwrap();
     let config = AccessConfig {
@@ -72,11 +77,11 @@ pub(crate) fn server(accounts: &[String], dir: Option<PathBuf>) -> TestServer {
             ..DirectoryOptions::default()
         })
     });
-    TestServer::with(Options {
+    Options {
         auth: Auth::Directory(access.into()),
         resolver: Some(folder.unwrap_or_default()),
         ..options(2)
-    })
+    }
 }
 
 /// Connects with a token, and the nonce signed by a user's key.

@@ -50,13 +50,17 @@ pub(super) async fn answer(
     if !request.headers().contains_key(PAGE_HEADER) {
         return refused(StatusCode::FORBIDDEN, "this is for the dashboard's page");
     }
-    if name == "session" && *request.method() == Method::POST {
-        return sign_in(monitor, request, address).await;
+    match (request.method(), name) {
+        (&Method::POST, "session") => return sign_in(monitor, request, address).await,
+        (&Method::POST, "nonce") => return nonce(monitor),
+        _ => {}
     }
-    let Some(visitor) = visitor(monitor, request.headers()).await else {
+    let Some(visitor) = visitor(monitor, request.headers(), address).await else {
         if name == "session" && *request.method() == Method::GET {
             // No error: this is how the page learns that it has to ask for credentials.
-            return reply(StatusCode::OK, &json!({ "needs_credentials": true }));
+            let ways = visitor::ways(&monitor.shared.access());
+            let needs = json!({ "needs_credentials": true, "ways": ways });
+            return reply(StatusCode::OK, &needs);
         }
         return refused(StatusCode::UNAUTHORIZED, "credentials are needed");
     };
@@ -81,7 +85,7 @@ pub(super) async fn answer(
 }
 
 /// Who asks: whose session it is, or what those may do who show nothing.
-async fn visitor(monitor: &Monitor, headers: &HeaderMap) -> Option<Visitor> {
+async fn visitor(monitor: &Monitor, headers: &HeaderMap, address: SocketAddr) -> Option<Visitor> {
     let access = monitor.shared.access();
     let grant = match session(headers) {
         Some(session) => {
@@ -92,7 +96,7 @@ async fn visitor(monitor: &Monitor, headers: &HeaderMap) -> Option<Visitor> {
     };
     let grant = match grant {
         Some(grant) => Some(grant),
-        None => visitor::admit(&monitor.shared, &Credentials::default()).await,
+        None => visitor::admit(&monitor.shared, &Credentials::default(), address, "").await,
     };
     grant.map(|grant| Visitor::new(&access, grant))
 }
@@ -102,21 +106,26 @@ fn session(headers: &HeaderMap) -> Option<&str> {
     value.strip_prefix("Bearer ")
 }
 
-/// What is typed into the form.
+/// What is typed into the form; of a key, what the page has made of it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Shown {
     user: String,
     password: String,
     token: String,
+    nkey: String,
+    jwt: String,
+    nonce: String,
+    sig: String,
 }
 
 impl Shown {
     /// What may be logged of it.
     fn who(&self) -> String {
-        match self.user.as_str() {
-            "" => "Token \"[REDACTED]\"".into(),
-            user => format!("User {user:?}"),
+        match (self.user.as_str(), self.nkey.as_str()) {
+            ("", "") => "Token \"[REDACTED]\"".into(),
+            ("", nkey) => format!("Nkey {nkey:?}"),
+            (user, _) => format!("User {user:?}"),
         }
     }
 }
@@ -137,9 +146,16 @@ async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: So
         user: &shown.user,
         pass: &shown.password,
         auth_token: &shown.token,
-        ..Credentials::default()
+        nkey: &shown.nkey,
+        jwt: &shown.jwt,
+        sig: &shown.sig,
     };
-    match visitor::admit(&monitor.shared, &credentials).await {
+    let was_given = {
+        let mut sessions = monitor.desk.sessions.borrow_mut();
+        sessions.take_nonce(&shown.nonce, monitor.now())
+    };
+    let nonce = if was_given { &*shown.nonce } else { "" };
+    match visitor::admit(&monitor.shared, &credentials, address, nonce).await {
         Some(grant) => begin_session(monitor, grant),
         None => {
             error!(
@@ -149,6 +165,15 @@ async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: So
             tokio::time::sleep(WRONG_TIME).await;
             refused(StatusCode::UNAUTHORIZED, "these credentials are not known")
         }
+    }
+}
+
+/// Something for the page to sign with a key that it keeps to itself.
+fn nonce(monitor: &Monitor) -> Reply {
+    let mut sessions = monitor.desk.sessions.borrow_mut();
+    match sessions.nonce(monitor.now()) {
+        Some(nonce) => reply(StatusCode::OK, &json!({ "nonce": nonce })),
+        None => refused(StatusCode::SERVICE_UNAVAILABLE, "there is no randomness"),
     }
 }
 
@@ -174,6 +199,7 @@ fn who(monitor: &Monitor, visitor: &Visitor) -> Reply {
         "user": &*visitor.grant.user,
         "account": visitor.account,
         "signed_in": visitor.grant.names_user(),
+        "ways": visitor::ways(&monitor.shared.access()),
         "sees_server": visitor.sees_server,
         "may_write": dashboard == Dashboard::Writable,
         "may_kick": visitor.may_kick(dashboard),

@@ -42,6 +42,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     built_in!("icon.svg", SVG),
     built_in!("app.js", JAVASCRIPT),
     built_in!("api.js", JAVASCRIPT),
+    built_in!("keys.js", JAVASCRIPT),
     built_in!("nats.js", JAVASCRIPT),
     built_in!("jetstream.js", JAVASCRIPT),
     built_in!("chart.js", JAVASCRIPT),

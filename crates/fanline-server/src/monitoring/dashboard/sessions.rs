@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanline_engine::access::{Access, ConnectionKind, Grant};
 
-use crate::identity::new_secret;
+use crate::identity::{new_nonce, new_secret};
 
 /// How long somebody stays signed in.
 const SESSION_TIME: Duration = Duration::from_secs(12 * 60 * 60);
@@ -16,15 +16,41 @@ const SESSIONS_MAX: usize = 1024;
 /// Tickets that are not used yet. The same.
 const TICKETS_MAX: usize = 256;
 
+/// How long a nonce lasts: the page signs it at once.
+const NONCE_TIME: Duration = Duration::from_secs(10);
+/// Nonces that are not signed yet. The one that ends first goes for a new one.
+const NONCES_MAX: usize = 256;
+
 /// Credentials are shown once; what is given for them is a secret that is kept here.
 #[derive(Default)]
 pub(super) struct Sessions {
     signed_in: Secrets,
     /// A ticket opens one WebSocket. It may stand in an address, where a session must not.
     tickets: Secrets,
+    /// What was given to be signed, and until when it may be.
+    nonces: HashMap<String, Duration>,
 }
 
 impl Sessions {
+    /// Something to be signed. `None` when there is no randomness.
+    pub(super) fn nonce(&mut self, now: Duration) -> Option<String> {
+        self.nonces.retain(|_, ends_at| now < *ends_at);
+        if self.nonces.len() >= NONCES_MAX {
+            let first = self.nonces.iter().min_by_key(|(_, ends_at)| **ends_at);
+            let first = first.map(|(nonce, _)| nonce.clone())?;
+            self.nonces.remove(&first);
+        }
+        let nonce = Some(new_nonce()).filter(|nonce| !nonce.is_empty())?;
+        self.nonces.insert(nonce.clone(), now + NONCE_TIME);
+        Some(nonce)
+    }
+
+    /// Whether a nonce was given, not long ago. It is no use a second time.
+    pub(super) fn take_nonce(&mut self, nonce: &str, now: Duration) -> bool {
+        let ends_at = self.nonces.remove(nonce);
+        ends_at.is_some_and(|ends_at| now < ends_at)
+    }
+
     /// Somebody has shown credentials. `None` when no secret can be made.
     pub(super) fn sign_in(&mut self, grant: Grant, now: Duration) -> Option<String> {
         let time = grant.expires_in.unwrap_or(SESSION_TIME).min(SESSION_TIME);
@@ -151,6 +177,21 @@ mod tests {
         assert!(sessions.redeem(&ticket, NOON).is_none());
         let ticket = sessions.ticket(ada(), NOON).expect("a secret");
         assert!(sessions.redeem(&ticket, NOON + TICKET_TIME).is_none());
+    }
+
+    #[test]
+    fn a_nonce_is_signed_once_and_soon() {
+        let mut sessions = Sessions::default();
+        let nonce = sessions.nonce(NOON).expect("a nonce");
+        assert!(sessions.take_nonce(&nonce, NOON));
+        assert!(!sessions.take_nonce(&nonce, NOON));
+        let nonce = sessions.nonce(NOON).expect("a nonce");
+        assert!(!sessions.take_nonce(&nonce, NOON + NONCE_TIME));
+        assert!(!sessions.take_nonce("", NOON));
+        for _ in 0..2 * NONCES_MAX {
+            sessions.nonce(NOON);
+        }
+        assert_eq!(sessions.nonces.len(), NONCES_MAX);
     }
 
     #[test]

@@ -10,8 +10,10 @@ use fanline_engine::access::{
 };
 use hyper::HeaderMap;
 use hyper::header::HOST;
+use tokio::sync::oneshot;
 
 use crate::options::Dashboard;
+use crate::resolver::AccountWanted;
 use crate::server::Shared;
 
 /// Requests of JetStream's that change nothing; all that a dashboard may publish which only shows.
@@ -99,20 +101,61 @@ fn names_this_host(headers: &HeaderMap) -> bool {
     is_address || name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Decides about credentials as a shard does about those of a WebSocket client.
-pub(super) async fn admit(shared: &Shared, shown: &Credentials<'_>) -> Option<Grant> {
+/// Decides about credentials as a shard does about those of a WebSocket client that was told this nonce.
+pub(super) async fn admit(
+    shared: &Shared,
+    shown: &Credentials<'_>,
+    address: SocketAddr,
+    nonce: &str,
+) -> Option<Grant> {
     let peer = Peer {
         kind: ConnectionKind::WebSocket,
+        ip: address.ip().to_canonical().to_string(),
+        nonce: nonce.to_owned(),
         ..Peer::default()
     };
-    let access = shared.access();
-    let grant = match access.admit(shown, &peer) {
+    let mut access = shared.access();
+    let mut decision = access.admit(shown, &peer);
+    if let Decision::Later(check) = &decision
+        && let Some(account) = check.account_needed()
+    {
+        look_for(shared, account).await;
+        access = shared.access();
+        decision = access.admit(shown, &peer);
+    }
+    let grant = match decision {
         Decision::Admitted(grant) => Some(grant),
         Decision::Refused => None,
         Decision::Later(check) => shared.common.checks.perform(check).await.ok().flatten(),
     };
     // Nobody's page comes through a proxy that signs.
     grant.filter(|grant| !access.needs_proxy(grant))
+}
+
+/// Has an account looked for, in operator mode. When this ends the server knows it, or it was not found.
+async fn look_for(shared: &Shared, account: &str) {
+    let Some(resolver) = shared.common.resolver.get() else {
+        return;
+    };
+    let (tell, told) = oneshot::channel();
+    let wanted = AccountWanted {
+        account: account.to_owned(),
+        // Any will do: what it is told, the rest of the server knows by then.
+        shard: 0,
+        tell,
+    };
+    resolver.look_for(wanted);
+    // One that does not answer has found nothing.
+    let _ = told.await;
+}
+
+/// How the page may ask who somebody is, the usual way first.
+pub(super) fn ways(access: &Access) -> &'static [&'static str] {
+    match (access.operators(), access.needs_nonce()) {
+        (Some(_), _) => &["key"],
+        (None, true) => &["user", "key", "token"],
+        (None, false) => &["user", "token"],
+    }
 }
 
 /// What a shard is told of the page's WebSocket.

@@ -43,16 +43,26 @@ export async function ask(name, { method = "GET", query = {}, body } = {}) {
   throw new Refused(response.status, answer.error ?? `The server answers with ${response.status}.`);
 }
 
+/** How one may sign in here, the usual way first. */
+let ways = ["user", "token"];
+export const waysToSignIn = () => ways;
+
 /** Who is looking; `null` when credentials are needed. */
 export async function whoAmI() {
   const who = await ask("session");
+  ways = who.ways ?? ways;
   if (!who.needs_credentials) return who;
   sessionStorage.removeItem(KEY);
   return null;
 }
 
-export async function signIn(credentials) {
+/** Signs in with what was typed: a user, a token, or a key, which does not leave the page. */
+export async function signIn({ key, ...credentials }) {
   sessionStorage.removeItem(KEY);
+  if (key) {
+    const { nonce } = await ask("nonce", { method: "POST" });
+    credentials = { nonce, ...(await (await import("./keys.js")).sign(key, nonce)) };
+  }
   const { session } = await ask("session", { method: "POST", body: credentials });
   sessionStorage.setItem(KEY, session);
 }

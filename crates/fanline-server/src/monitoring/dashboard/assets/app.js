@@ -1,7 +1,7 @@
 // The frame around the views: who is there, which view, theme, keys.
 
 import { html, render, useEffect, useState } from "./vendor/preact-htm.js";
-import { hasSession, onSignedOut, signIn, signOut, whoAmI } from "./api.js";
+import { hasSession, onSignedOut, signIn, signOut, waysToSignIn, whoAmI } from "./api.js";
 import { Accounts } from "./accounts.js";
 import { Connections } from "./connections.js";
 import { Live } from "./live.js";
@@ -96,8 +96,30 @@ function App() {
     </main>`;
 }
 
+const WAYS = { user: "Use a user", token: "Use a token", key: "Use a key" };
+
+function Credentials({ way }) {
+  const [key, setKey] = useState("");
+  const take = async (event) => setKey(await event.target.files[0]?.text() ?? "");
+  if (way === "token") {
+    return html`<label class="field"><span>Token</span><input name="token" type="password" required autocomplete="current-password" /></label>`;
+  }
+  if (way === "key") {
+    return html`
+      <label class="field"><span>Seed, or content of a .creds file</span>
+        <textarea name="key" rows="4" required autocomplete="off" autocapitalize="none" spellcheck=${false}
+          value=${key} onInput=${(event) => setKey(event.target.value)} /></label>
+      <label class="field"><span>From a file</span><input type="file" onChange=${take} /></label>
+      <p class="quiet">It signs in this page and is not sent.</p>`;
+  }
+  return html`
+    <label class="field"><span>User</span><input name="user" required autocomplete="username" autocapitalize="none" spellcheck=${false} /></label>
+    <label class="field"><span>Password</span><input name="password" type="password" required autocomplete="current-password" /></label>`;
+}
+
 function SignIn({ onDone }) {
-  const [isToken, setToken] = useState(false);
+  const ways = waysToSignIn();
+  const [way, setWay] = useState(ways[0]);
   const [state, setState] = useState({});
   const submit = async (event) => {
     event.preventDefault();
@@ -114,14 +136,11 @@ function SignIn({ onDone }) {
     <form class="sign-in panel" onSubmit=${submit} aria-labelledby="sign-in-title">
       <h2 id="sign-in-title">Sign in</h2>
       <p class="quiet">With the credentials of a client of this server.</p>
-      ${isToken
-        ? html`<label class="field"><span>Token</span><input name="token" type="password" required autocomplete="current-password" /></label>`
-        : html`
-            <label class="field"><span>User</span><input name="user" required autocomplete="username" autocapitalize="none" spellcheck=${false} /></label>
-            <label class="field"><span>Password</span><input name="password" type="password" required autocomplete="current-password" /></label>`}
+      <${Credentials} way=${way} key=${way} />
       <p class="buttons">
         <button class="primary" disabled=${state.isBusy}>Sign in</button>
-        <button type="button" onClick=${() => setToken(!isToken)}>${isToken ? "Use a user" : "Use a token"}</button>
+        ${ways.filter((other) => other !== way).map((other) => html`
+          <button type="button" key=${other} onClick=${() => (setWay(other), setState({}))}>${WAYS[other]}</button>`)}
       </p>
       <${Problem} error=${state.error} />
     </form>`;

@@ -1,0 +1,31 @@
+//! What a process has open, by `/proc`.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+
+/// Open descriptors of a process at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Descriptors {
+    pub(crate) sockets: u64,
+    /// Files, pipes, timers and so on.
+    pub(crate) others: u64,
+}
+
+impl Descriptors {
+    /// Those of process `pid`.
+    pub(crate) fn read(pid: u32) -> Result<Self> {
+        let mut open = Self::default();
+        for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
+            // One may be closed between the listing and the reading.
+            let Ok(target) = fs::read_link(entry.context("/proc")?.path()) else {
+                continue;
+            };
+            match target.to_string_lossy().starts_with("socket:") {
+                true => open.sockets += 1,
+                false => open.others += 1,
+            }
+        }
+        Ok(open)
+    }
+}

@@ -1,0 +1,48 @@
+//! Connections and subscriptions that come and go; half of them leave without a word.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::io::AsyncWriteExt;
+use tokio::time::sleep;
+
+use super::crowd;
+use super::stage::{Load, Stage, add};
+
+/// In one go.
+const BATCH: u64 = 8;
+/// At most 80 connections a second: each leaves an address that the system keeps busy for a minute.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Subscriptions of each.
+const SUBSCRIPTIONS: u64 = 10;
+
+#[derive(Default)]
+pub(super) struct Churn {
+    number: u64,
+}
+
+impl Load for Churn {
+    const NAME: &'static str = "connections that come and go";
+
+    async fn play(&mut self, stage: &Stage) -> Result<()> {
+        while !stage.is_ending() {
+            for _ in 0..BATCH {
+                self.number += 1;
+                let number = self.number;
+                let lines: String = (1..=SUBSCRIPTIONS)
+                    .map(|sid| format!("SUB soak.churn.{number}.{sid}.* {sid}\r\n"))
+                    .collect();
+                let mut stream = crowd::open(stage.nats, &lines).await?;
+                let own = format!("PUB soak.churn.{number}.1.a 2\r\nhi\r\n");
+                stream.write_all(own.as_bytes()).await?;
+                if number.is_multiple_of(2) {
+                    stream.write_all(b"UNSUB 1\r\n").await?;
+                    stream.shutdown().await?;
+                }
+            }
+            add(&stage.counts.came_and_went, BATCH);
+            sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! Core messages to subscribers of an exact subject and of a wildcard, and to a queue group.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use fanline_server::client::{Client, Subscription};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::number;
+use super::stage::{Load, PATIENCE, Stage, add, violation};
+
+/// Messages in one go: all of them must arrive before the next.
+const BATCH: u64 = 256;
+/// Between two batches.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Of the queue group.
+const MEMBERS: usize = 2;
+
+/// One publisher and those who hear it.
+pub(super) struct Core {
+    pub(super) index: usize,
+    /// Which connection this is: what an earlier one has sent may be lost, and must not arrive here.
+    pub(super) epoch: u64,
+}
+
+impl Load for Core {
+    const NAME: &'static str = "core";
+
+    async fn play(&mut self, stage: &Stage) -> Result<()> {
+        self.epoch += 1;
+        let publisher = stage.connect("soak core").await?;
+        let subject = format!("soak.core.{}", self.index);
+        let (plain, job) = (format!("{subject}.all"), format!("{subject}.job"));
+        let mut exact = Listener::open(stage, &plain).await?;
+        let mut wild = Listener::open(stage, &format!("soak.*.{}.all", self.index)).await?;
+        let mut group = Group::open(stage, &job).await?;
+        let mut first = 0;
+        while !stage.is_ending() {
+            let range = first..first + BATCH;
+            for number in range.clone() {
+                let payload = number::payload(self.epoch, number);
+                publisher.publish(&plain, payload.clone()).await?;
+                publisher.publish(&job, payload).await?;
+            }
+            for number in range.clone() {
+                exact.expect(self.epoch, number).await?;
+                wild.expect(self.epoch, number).await?;
+            }
+            group.expect(self.epoch, range).await?;
+            first += BATCH;
+            add(&stage.counts.core, 3 * BATCH);
+            add(&stage.counts.deliveries, 3 * BATCH);
+            sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+}
+
+/// A subscriber that gets every message, in order.
+struct Listener {
+    client: Client,
+    subscription: Subscription,
+}
+
+impl Listener {
+    async fn open(stage: &Stage, filter: &str) -> Result<Self> {
+        let client = stage.connect("soak listener").await?;
+        let subscription = client.subscribe(filter).await?;
+        client.flush().await?;
+        Ok(Self {
+            client,
+            subscription,
+        })
+    }
+
+    async fn expect(&mut self, epoch: u64, number: u64) -> Result<()> {
+        let message = timeout(PATIENCE, self.subscription.next()).await;
+        let message = message.with_context(|| format!("message {number} does not arrive"))?;
+        let Some(message) = message else {
+            bail!("a subscriber was closed: {}", self.client.closed().await);
+        };
+        match number::read(message.payload()) {
+            Some(read) if read == (epoch, number) => Ok(()),
+            read => Err(violation(format!(
+                "{}: {read:?} arrived instead of {:?}",
+                message.topic(),
+                (epoch, number)
+            ))),
+        }
+    }
+}
+
+/// Members of a queue group, of whom one gets each message.
+struct Group {
+    clients: Vec<Client>,
+    /// What arrives, and at which member.
+    arrivals: mpsc::UnboundedReceiver<(usize, Option<(u64, u64)>)>,
+}
+
+impl Group {
+    async fn open(stage: &Stage, filter: &str) -> Result<Self> {
+        // No more waits here than a batch.
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        let mut clients = Vec::new();
+        for member in 0..MEMBERS {
+            let client = stage.connect("soak member").await?;
+            let mut subscription = client.queue_subscribe(filter, "workers").await?;
+            client.flush().await?;
+            clients.push(client);
+            let sender = sender.clone();
+            tokio::spawn(async move {
+                while let Some(message) = subscription.next().await {
+                    let numbers = number::read(message.payload());
+                    // The load has ended when nobody receives.
+                    if sender.send((member, numbers)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        Ok(Self { clients, arrivals })
+    }
+
+    /// Each message of a batch once, and in order at each member.
+    async fn expect(&mut self, epoch: u64, range: std::ops::Range<u64>) -> Result<()> {
+        let mut last = [None; MEMBERS];
+        let mut missing: std::collections::BTreeSet<u64> = range.collect();
+        while !missing.is_empty() {
+            let arrival = timeout(PATIENCE, self.arrivals.recv()).await;
+            let arrival = arrival.with_context(|| format!("jobs {missing:?} do not arrive"))?;
+            let Some((member, numbers)) = arrival else {
+                bail!("a group was closed: {}", self.clients[0].closed().await);
+            };
+            match numbers {
+                Some((in_epoch, number)) if in_epoch == epoch && missing.remove(&number) => {
+                    if last[member].replace(number) > Some(number) {
+                        return Err(violation(format!("job {number} is out of order")));
+                    }
+                }
+                other => return Err(violation(format!("job {other:?} was not due"))),
+            }
+        }
+        Ok(())
+    }
+}

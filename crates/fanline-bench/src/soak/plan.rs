@@ -1,0 +1,100 @@
+//! What happens when.
+
+use std::time::Duration;
+
+/// Of `--quick`.
+pub(super) const QUICK_MINUTES: u64 = 2;
+/// Share of the run that has restarts.
+const TROUBLE_SHARE: f64 = 0.4;
+/// Between two restarts.
+const RESTART_INTERVAL_MAX: Duration = Duration::from_secs(600);
+/// Restarts that a short run has.
+const RESTARTS_MIN: u32 = 3;
+/// After the last restart, until caches and buffers are as large as they get.
+const SETTLING_MIN: Duration = Duration::from_secs(30);
+/// Share of the run that this takes in a long one.
+const SETTLING_SHARE: f64 = 0.1;
+/// Samples that a plot can show.
+const SAMPLES_MAX: u32 = 600;
+const SAMPLE_INTERVAL_MIN: Duration = Duration::from_secs(1);
+/// Descriptors that are left for other loads, files and the programs themselves.
+const DESCRIPTORS_RESERVED: u64 = 512;
+
+/// How long the run is and what it does when, counted from its start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) length: Duration,
+    /// Between two restarts, as long as there are any.
+    pub(super) restart_interval: Duration,
+    /// No restart after this.
+    pub(super) trouble_until: Duration,
+    /// Memory and descriptors are watched from here on.
+    pub(super) steady_from: Duration,
+    pub(super) sample_interval: Duration,
+    /// Connections that stay.
+    pub(super) connections: usize,
+    /// Those that were asked for.
+    wanted: usize,
+    descriptors_max: Option<u64>,
+}
+
+impl Plan {
+    pub(super) fn new(minutes: u64, wanted: usize, descriptors_max: Option<u64>) -> Self {
+        let length = Duration::from_secs(minutes * 60);
+        let trouble_until = length.mul_f64(TROUBLE_SHARE);
+        let room = descriptors_max.map(|max| max.saturating_sub(DESCRIPTORS_RESERVED));
+        let room = room.and_then(|room| usize::try_from(room).ok());
+        Self {
+            length,
+            restart_interval: (trouble_until / RESTARTS_MIN).min(RESTART_INTERVAL_MAX),
+            trouble_until,
+            steady_from: trouble_until + length.mul_f64(SETTLING_SHARE).max(SETTLING_MIN),
+            sample_interval: (length / SAMPLES_MAX).max(SAMPLE_INTERVAL_MIN),
+            connections: room.map_or(wanted, |room| wanted.min(room)),
+            wanted,
+            descriptors_max,
+        }
+    }
+
+    /// What is to be said where there are fewer connections than were asked for.
+    pub(super) fn shortfall(&self) -> Option<String> {
+        let max = self.descriptors_max?;
+        (self.connections < self.wanted).then(|| {
+            format!(
+                "{} live connections instead of {}: a process may have {max} descriptors (ulimit -Hn) here",
+                self.connections, self.wanted
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_run_has_its_restarts_and_a_steady_part() {
+        for minutes in [2, 3, 10, 60, 1440] {
+            let plan = Plan::new(minutes, 10, None);
+            assert!(plan.restart_interval * RESTARTS_MIN <= plan.trouble_until);
+            assert!(plan.trouble_until < plan.steady_from);
+            assert!(
+                plan.length - plan.steady_from >= plan.length / 4,
+                "{plan:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_limit_on_descriptors_is_minded_and_told() {
+        let check = |descriptors_max, connections| {
+            let plan = Plan::new(2, 10_000, descriptors_max);
+            assert_eq!(plan.connections, connections);
+            assert_eq!(plan.shortfall().is_some(), connections < 10_000);
+        };
+        check(None, 10_000);
+        check(Some(1 << 20), 10_000);
+        check(Some(4096), 4096 - 512);
+        check(Some(100), 0);
+    }
+}
