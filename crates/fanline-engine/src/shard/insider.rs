@@ -2,6 +2,7 @@
 
 use super::Shard;
 use super::session::SessionId;
+use super::verbs::parse_limits;
 use crate::access::AccountId;
 use crate::nats::error::CloseReason;
 
@@ -16,6 +17,8 @@ impl Shard {
         session.awaits_auth = false;
         // Who asks from another account is told in a header, whatever clients may have.
         session.takes_headers = true;
+        // And what it says may have some.
+        session.parse_limits = parse_limits(&self.config.limits, true);
         // Nor is it told that it was understood.
         session.options.verbose = false;
         let ping_at = session.ping_at;
