@@ -20,7 +20,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::report;
-use bars::{ALLOCATIONS_CONSUMERS, JOIN_PRESENT, LAW_BUFFERS};
+use bars::{ALLOCATIONS_CONSUMERS, GROWTH_THREADS, JOIN_PRESENT, LAW_BUFFERS};
 use load::{Cell, Load, Part};
 use measure::{Plan, Report};
 
@@ -57,7 +57,8 @@ pub(crate) struct Arguments {
     /// Rivals are not measured with more consumers of the broadcast: a run takes them seconds
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = count)]
     rivals_consumers_max: usize,
-    /// Three rounds of runs of 100 milliseconds at most, rivals with up to 2,000 consumers
+    /// Three rounds of runs of 100 milliseconds, or what ten thousand tasks and more take, rivals with up
+    /// to 2,000 consumers
     #[arg(long, conflicts_with_all = ["rounds", "run_millis", "rivals_consumers_max"])]
     quick: bool,
     /// List the bars, and measure nothing
@@ -198,7 +199,14 @@ fn law() -> Vec<Load> {
             })
         })
     });
-    cells.collect()
+    let grown = GROWTH_THREADS.into_iter().flat_map(bars::growth_cells);
+    let mut loads: Vec<Load> = cells.collect();
+    for load in grown.map(Load::Law) {
+        if !loads.contains(&load) {
+            loads.push(load);
+        }
+    }
+    loads
 }
 
 fn count(text: &str) -> Result<usize, String> {

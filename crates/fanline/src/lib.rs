@@ -104,7 +104,7 @@
 //! | | for each message |
 //! | --- | --- |
 //! | exclusive | no lock and no atomic read-modify-write: plain loads and stores |
-//! | shared | two read-modify-writes, however many observers there are |
+//! | shared | one read-modify-write, however many observers there are; two for a while after threads were in each other's way |
 //! | [`LocalSubject`] | no atomic read-modify-write |
 //!
 //! The exclusive form relies on a fence that the rare side, who subscribes or unsubscribes, makes for

@@ -78,6 +78,8 @@ const SEND_LEAST: f64 = 0.5;
 
 /// Costs that may grow so many times from this many consumers to that many.
 const GROWTH: (usize, usize, f64) = (1000, 100_000, 2.0);
+const GROWTH_BUFFER: usize = 256;
+pub(super) const GROWTH_THREADS: [usize; 2] = [1, 2];
 
 /// A consumer who comes and goes, with this many present.
 pub(super) const JOIN_PRESENT: usize = 10_000;
@@ -159,7 +161,7 @@ pub(super) fn lines(report: &Report) -> Vec<Line> {
     }
     lines.extend(BOTH.iter().map(|buffer| sending(report, *buffer)));
     lines.extend(LAW_BUFFERS.map(|buffer| cost(report, buffer)));
-    lines.extend([1, 2].map(|threads| growth(report, threads)));
+    lines.extend(GROWTH_THREADS.map(|threads| growth(report, threads)));
     let join_leave = Load::JoinLeave {
         present: JOIN_PRESENT,
     };
@@ -261,25 +263,29 @@ pub(super) fn delivery(report: &Report, cell: Cell, system: System) -> Option<f6
         .map(|elements| 1e9 / (elements * cell.consumers as f64))
 }
 
+/// What growth is told by, for so many threads.
+pub(super) fn growth_cells(threads: usize) -> [Cell; 2] {
+    let (few, many, _) = GROWTH;
+    [few, many].map(|consumers| Cell {
+        threads,
+        buffer: GROWTH_BUFFER,
+        consumers,
+    })
+}
+
 fn growth(report: &Report, count_of_threads: usize) -> Line {
     let (few, many, most) = GROWTH;
-    let nanos = |consumers| {
-        let cell = Cell {
-            threads: count_of_threads,
-            buffer: 256,
-            consumers,
-        };
-        delivery(report, cell, System::Stream)
-    };
+    let nanos = growth_cells(count_of_threads).map(|cell| delivery(report, cell, System::Stream));
+    let [of_few, of_many] = nanos;
     Line {
         what: format!(
-            "{}, {}, buffer 256, a delivery to {} to one to {}",
+            "{}, {}, buffer {GROWTH_BUFFER}, a delivery to {} to one to {}",
             System::Stream.name(),
             threads(count_of_threads),
             count(many),
             count(few)
         ),
-        figures: vec![nanos(many).zip(nanos(few)).map(|(many, few)| many / few)],
+        figures: vec![of_many.zip(of_few).map(|(many, few)| many / few)],
         cells: String::new(),
         bound: Bound::AtMost(most),
         unit: Unit::Times,

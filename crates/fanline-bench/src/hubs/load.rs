@@ -1,5 +1,7 @@
 //! What is measured, and who takes part in it.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -77,13 +79,24 @@ impl Load {
     pub(super) fn elements_min(self) -> Option<u64> {
         match self {
             // Making the tasks takes a microsecond each: so many rounds that deliveries are what is measured.
-            Self::Lockstep(cell) if cell.consumers > 10_000 => Some(16 * cell.buffer as u64),
+            Self::Lockstep(cell) | Self::Law(cell) if cell.consumers > 10_000 => {
+                Some(16 * cell.buffer as u64)
+            }
             Self::Lockstep(cell) | Self::Law(cell) => Some(2 * cell.buffer as u64),
             Self::Slow { .. } | Self::Merge { .. } | Self::Partition { .. } => Some(512),
             Self::JoinLeave { .. }
             | Self::Memory { .. }
             | Self::Allocations { .. }
             | Self::Latency { .. } => None,
+        }
+    }
+
+    /// How long a run may take at least, however short runs are to be. Making and ending a task takes a
+    /// microsecond or two, of which a law of deliveries should not consist.
+    pub(super) fn run_min(self) -> Duration {
+        match self {
+            Self::Law(cell) => TASK_RUN * u32::try_from(cell.consumers).unwrap_or(u32::MAX),
+            _ => Duration::ZERO,
         }
     }
 
@@ -113,6 +126,8 @@ impl Load {
     pub(super) fn systems(self, rivals_most: usize) -> Vec<System> {
         let own: &[System] = match self {
             Self::Lockstep(_) => &System::WAYS,
+            // The floor is made for one.
+            Self::Law(cell) if cell.threads > 1 => &[System::Stream],
             Self::Law(_) => &[System::Stream, System::Floor],
             Self::Slow { .. } => &[System::Stream],
             Self::Allocations { .. } => &[System::Stream, System::Send],
@@ -132,6 +147,9 @@ impl Load {
         [own, rivals].concat()
     }
 }
+
+/// What each consumer adds to a run of the cost law.
+const TASK_RUN: Duration = Duration::from_micros(30);
 
 /// Beyond, a run of Pekko takes minutes: leaving a bucket of its wheel costs a walk along it.
 const PEKKO_CONSUMERS_MAX: usize = 2000;

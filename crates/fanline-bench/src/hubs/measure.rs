@@ -200,7 +200,7 @@ impl Contest<'_> {
             least = least.max(PEKKO_ELEMENTS_MIN);
         }
         let most = (self.plan.elements * load.elements_factor()).max(least);
-        let budget = Duration::from_millis(self.plan.run_millis);
+        let budget = Duration::from_millis(self.plan.run_millis).max(load.run_min());
         let mut elements = least;
         for share in [4, 1] {
             let time = self.run(system, load, elements)?;

@@ -9,10 +9,15 @@
     reason = "store and list are reached by the rules of the gate"
 )]
 
+#[cfg(all(test, not(fanline_loom)))]
+mod between;
+mod control;
 mod departures;
+mod leaving;
 mod replaying;
 
 use std::any::Any;
+use std::hint::cold_path;
 use std::mem::needs_drop;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +29,7 @@ use super::gate::{Gate, Halted};
 use super::latch::Latch;
 #[cfg(all(test, fanline_loom))]
 use super::latch::Modelled as Latch;
-use super::list::{Entry, List, Place, Places, Vacant};
+use super::list::{Entry, Place};
 use super::log::GivenUp;
 use super::policy::Rules;
 use super::store::Store;
@@ -32,6 +37,7 @@ use crate::clock::Time;
 use crate::fence::Fences;
 use crate::guard::{Guard, Registry};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use control::Control;
 use departures::Departures;
 use replaying::Replaying;
 
@@ -57,7 +63,7 @@ impl<E> Clone for End<E> {
 }
 
 pub(super) struct Core<T, E, P, L> {
-    gate: Gate<Store<T>, List<L>>,
+    gate: Gate<Store<T>, L>,
     policy: P,
     /// Whether something happened while observers were called, so that the emitter has to tidy up.
     stirred: AtomicBool,
@@ -65,29 +71,6 @@ pub(super) struct Core<T, E, P, L> {
     observers: AtomicUsize,
     control: Latch<Control<E, L>>,
     departures: Departures,
-}
-
-/// What the lock protects.
-struct Control<E, L> {
-    /// Who subscribed and is not in the list yet.
-    waiting: List<L>,
-    places: Places,
-    /// Numbers of those in the list who have left while observers were called.
-    leaving: Vec<u32>,
-    end: Option<End<E>>,
-    /// Whether the emitter has to give up values when observers are not called any more.
-    to_give_up: bool,
-    /// What the first observer to panic threw, until the emission is over.
-    panic: Option<Panic>,
-    /// How many threads wait for an observer to have left.
-    waiters: usize,
-    /// See [`Gate::halt`].
-    fenced: bool,
-    /// How many references to the core guards have left behind, for guards to come: each spares two
-    /// read-modify-writes of the count of references.
-    spare: usize,
-    /// Whether nobody owns the core any more, so that no reference may be left behind.
-    abandoned: bool,
 }
 
 /// Has the code that follows begin a cache line. A loop of a few instructions around an indirect call
@@ -124,22 +107,11 @@ struct Cleared<T, E, L> {
 impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     pub(super) fn new(policy: P, fences: Fences) -> Arc<Self> {
         Arc::new(Self {
-            gate: Gate::new(Store::new(&policy), List::new(), fences),
+            gate: Gate::new(Store::new(&policy), fences),
             policy,
             stirred: AtomicBool::new(false),
             observers: AtomicUsize::new(0),
-            control: Latch::new(Control {
-                waiting: List::new(),
-                places: Places::new(),
-                leaving: Vec::new(),
-                end: None,
-                to_give_up: false,
-                panic: None,
-                waiters: 0,
-                fenced: false,
-                spare: 0,
-                abandoned: false,
-            }),
+            control: Latch::new(Control::new()),
             departures: Departures::new(),
         })
     }
@@ -166,6 +138,11 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.gate.is_signalled() && self.control.hold().end.is_some()
     }
 
+    /// Whether this thread is the one that calls observers, further up on its stack.
+    pub(super) fn is_calling_here(&self) -> bool {
+        self.gate.is_calling_here()
+    }
+
     // -- The emitter
 
     /// Emits a value. Only one thread at a time may emit; once the subject has ended nothing happens.
@@ -175,8 +152,12 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     #[inline(always)]
     pub(super) fn next(&self, value: T) -> Option<Panic> {
         let now = self.now();
-        if self.try_enter() {
-            self.pass_on(value, now)
+        // Written out for each case, as neither has need of the other's questions.
+        let alone = self.enter();
+        if alone.is_some() {
+            self.pass_on(value, now, alone)
+        } else if self.gate.may_go_on() {
+            self.pass_on(value, now, None)
         } else {
             self.next_slowly(value, now)
         }
@@ -185,15 +166,15 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     #[cold]
     fn next_slowly(&self, value: T, now: Time) -> Option<Panic> {
         // Dropped after the emission, being the user's.
-        let _debris = self.enter_slowly(Self::try_enter)?;
-        self.pass_on(value, now)
+        let _debris = self.enter_slowly(|core| core.enter())?;
+        self.pass_on(value, now, None)
     }
 
+    /// Having entered. `alone`: as the gate said.
     #[inline(always)]
-    fn pass_on(&self, value: T, now: Time) -> Option<Panic> {
+    fn pass_on(&self, value: T, now: Time, alone: Option<NonNull<L>>) -> Option<Panic> {
         if !P::STORES {
-            self.fan_out(|entry| entry.next(&value));
-            return self.leave();
+            return self.call_all(alone, |entry| entry.next(&value));
         }
         // SAFETY: the emitter is storing.
         let store = unsafe { &mut *self.gate.store() };
@@ -206,13 +187,14 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.gate.call();
         // SAFETY: the value stays where it is until the emitter has left: nobody gives up values while
         // observers are called.
-        self.fan_out(|entry| entry.next(unsafe { slot.as_ref() }));
+        let call = |entry: &mut L| entry.next(unsafe { slot.as_ref() });
         if P::COUNTED && needs_drop::<T>() && self.policy.count_max() == 0 {
             // It goes as soon as it has been passed on.
+            self.fan_out(call);
             self.control.hold().to_give_up = true;
             return self.leave_tidily();
         }
-        self.leave()
+        self.call_all(alone, call)
     }
 
     /// Emits values in order, in one go. `scratch` is empty, and is left so.
@@ -232,14 +214,14 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     }
 
     fn pass_on_slice(&self, values: &[T], scratch: &mut Vec<T>, now: Time) -> Option<Panic> {
-        let _debris = if self.try_enter() {
+        let alone = self.enter();
+        let _debris = if alone.is_some() || self.gate.may_go_on() {
             None
         } else {
-            Some(self.enter_slowly(Self::try_enter)?)
+            Some(self.enter_slowly(|core| core.enter())?)
         };
         if !P::STORES {
-            self.fan_out(|entry| entry.next_slice(values));
-            return self.leave();
+            return self.call_all(alone, |entry| entry.next_slice(values));
         }
         // SAFETY: the emitter is storing.
         let store = unsafe { &mut *self.gate.store() };
@@ -250,8 +232,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             return None;
         }
         self.gate.call();
-        self.fan_out(|entry| entry.next_slice(values));
-        self.leave()
+        self.call_all(alone, |entry| entry.next_slice(values))
     }
 
     /// Emits values that nobody else has.
@@ -267,7 +248,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     /// Ends the subject. Only one thread at a time may emit.
     pub(super) fn end(&self, end: End<E>) -> Option<Panic> {
         let now = self.policy.now_exact();
-        let _debris = self.enter_slowly(|core| core.gate.try_call())?;
+        let _debris = self.enter_slowly(|core| core.gate.enter_calling())?;
         let Some(last) = self.close(&end, now) else {
             return self.leave_tidily();
         };
@@ -327,20 +308,23 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
     }
 
-    /// Begins an emission, unless there is something to do before.
+    /// Begins an emission; see [`Gate::enter_storing`].
     #[inline(always)]
-    fn try_enter(&self) -> bool {
+    fn enter(&self) -> Option<NonNull<L>> {
         if P::STORES {
-            self.gate.try_store()
+            self.gate.enter_storing()
         } else {
-            self.gate.try_call()
+            self.gate.enter_calling()
         }
     }
 
     /// Begins an emission, after all that waits for it is done; none when the subject has ended. What
     /// fell off comes back, to be dropped after the emission.
     #[cold]
-    fn enter_slowly(&self, try_enter: impl Fn(&Self) -> bool) -> Option<Vec<Debris<T, L>>> {
+    fn enter_slowly(
+        &self,
+        enter: impl Fn(&Self) -> Option<NonNull<L>>,
+    ) -> Option<Vec<Debris<T, L>>> {
         let mut all = Vec::new();
         loop {
             let (debris, ended) = {
@@ -352,10 +336,45 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             if ended {
                 return None;
             }
-            if try_enter(self) {
+            enter(self);
+            if self.gate.may_go_on() {
                 return Some(all);
             }
         }
+    }
+
+    /// Calls all observers, and leaves.
+    #[inline(always)]
+    fn call_all(
+        &self,
+        alone: Option<NonNull<L>>,
+        call: impl FnMut(&mut L) -> bool,
+    ) -> Option<Panic> {
+        if let Some(alone) = alone {
+            return self.call_alone(alone.as_ptr(), call);
+        }
+        self.fan_out(call);
+        self.leave()
+    }
+
+    /// Calls the only observer, and leaves. Most of what the loop over many looks at needs no look here: there is
+    /// half as much to do.
+    #[inline(always)]
+    fn call_alone(&self, alone: *mut L, call: impl FnOnce(&mut L) -> bool) -> Option<Panic> {
+        // SAFETY: the only entry of the list, which is the emitter's own while it is calling; no other
+        // reference to it is alive.
+        match catch_unwind(AssertUnwindSafe(|| call(unsafe { &mut *alone }))) {
+            Ok(closed) if u8::from(closed) | self.gate.signal_byte() == 0 => {
+                self.gate.leave();
+                return None;
+            }
+            Ok(closed) => {
+                cold_path();
+                self.stir_at(alone, closed);
+            }
+            Err(panic) => self.stir_after(panic, alone),
+        }
+        self.leave_tidily()
     }
 
     /// Calls each observer that was there when it began, unless it has left meanwhile. One that says it
@@ -369,16 +388,6 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         // entries stay where they are.
         let Range { start, end } = unsafe { (*list).as_mut_ptr_range() };
         let mut entry = start;
-        if start.wrapping_add(1) == end {
-            // Without the loop there is half as much to do, which shows when there is one to call.
-            // SAFETY: the only entry, and no other reference to it is alive.
-            match catch_unwind(AssertUnwindSafe(|| call(unsafe { &mut *entry }))) {
-                Ok(closed) if u8::from(closed) | self.gate.signal_byte() == 0 => {}
-                Ok(closed) => self.stir_at(entry, closed),
-                Err(panic) => self.stir_after(panic, entry),
-            }
-            return;
-        }
         while entry != end {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 begin_on_a_cache_line();
@@ -473,6 +482,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     fn leave(&self) -> Option<Panic> {
         // Relaxed: the emitter's own.
         if self.stirred.load(Ordering::Relaxed) {
+            cold_path();
             return self.leave_tidily();
         }
         self.gate.leave();
@@ -537,23 +547,25 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             if let Some(End::Disposed) = control.end {
                 break;
             }
-            if P::STORES && !exact && self.may_expire(&mut control, now) {
-                drop(control);
-                // Without the lock: a clock is the user's code.
-                now = self.policy.now_exact();
-                exact = true;
-                continue;
-            }
-            exact = true;
-            if P::STORES
-                && let Some(values) = replay.advance(&mut control, now)
-            {
-                drop(control);
-                // SAFETY: pinned, so the values stay; nobody has a unique reference to one.
-                if entry.next_slice(unsafe { values.as_ref() }) {
-                    break;
+            let mut halted = Halted::Calling;
+            if P::STORES {
+                halted = self.gate.halt(&mut control.fenced);
+                if !exact && self.may_expire(now) {
+                    drop(control);
+                    // Without the lock: a clock is the user's code.
+                    now = self.policy.now_exact();
+                    exact = true;
+                    continue;
                 }
-                continue;
+                exact = true;
+                if let Some(values) = replay.advance(&mut control, halted, now) {
+                    drop(control);
+                    // SAFETY: pinned, so the values stay; nobody has a unique reference to one.
+                    if entry.next_slice(unsafe { values.as_ref() }) {
+                        break;
+                    }
+                    continue;
+                }
             }
             if let Some(end) = control.end.clone() {
                 drop(control);
@@ -564,12 +576,15 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 }
                 break;
             }
-            let (place, key) = control.places.reserve();
-            let index = control.waiting.push(entry, place);
-            control.places.set(place, Place::Waiting(index));
-            self.gate.signal();
+            let key = if halted == Halted::Idle {
+                // SAFETY: the emitter is idle and cannot begin.
+                control.join(unsafe { &mut *self.gate.list() }, entry)
+            } else {
+                self.gate.signal();
+                control.wait(entry)
+            };
             self.count(1);
-            let debris = replay.finish(&mut control);
+            let debris = replay.finish(&mut control, halted);
             let reference = self.reference(&mut control);
             drop(control);
             drop(debris);
@@ -578,12 +593,12 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         Guard::closed()
     }
 
-    /// Whether a reading that is late could keep a value that an exact one would let go.
-    fn may_expire(&self, control: &mut Control<E, L>, now: Time) -> bool {
-        self.gate.halt(&mut control.fenced);
+    /// Whether a reading that is late could keep a value that an exact one would let go. With the emitter
+    /// halted.
+    fn may_expire(&self, now: Time) -> bool {
         // SAFETY: halted, with the lock held.
         let store = unsafe { &*self.gate.store() };
-        store.has_expired(&self.policy, now + self.policy.late_max())
+        store.has_expired(&self.policy, now.plus_nanos(self.policy.late_nanos_max()))
     }
 
     /// Shows what is retained at this moment to `visit`, in order.
@@ -596,7 +611,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let now = self.policy.now_exact();
         loop {
             let mut control = self.control.hold();
-            let Some(values) = replay.advance(&mut control, now) else {
+            let halted = self.gate.halt(&mut control.fenced);
+            let Some(values) = replay.advance(&mut control, halted, now) else {
                 break;
             };
             // SAFETY: the lock is held and the emitter halted, by `advance`.
@@ -647,6 +663,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     /// Nobody emits or subscribes any more, and nobody will: all that is the user's goes.
     pub(super) fn abandon(self: &Arc<Self>) {
         let mut control = self.control.hold();
+        self.gate.signal();
         let fallen = self.clear(&mut control, Halted::Idle);
         control.abandoned = true;
         let spare = std::mem::take(&mut control.spare);
@@ -719,250 +736,5 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             return GivenUp::Nothing;
         }
         store.log.give_up()
-    }
-
-    /// Takes an observer out, if it is still in; whether that is left to the emitter.
-    fn take_out(&self, key: u64, control: &mut Control<E, L>, gone: &mut Gone<L>) -> bool {
-        let Some((place, at)) = control.places.find(key) else {
-            return false;
-        };
-        let mut left_over = false;
-        match at {
-            Place::Free => return false,
-            Place::Leaving(_) => return true,
-            Place::Waiting(index) => gone.who = Some(control.turn_away(place, index)),
-            Place::Listed(index) => match self.gate.halt(&mut control.fenced) {
-                Halted::Idle => {
-                    // SAFETY: the emitter is idle and cannot begin.
-                    let list = unsafe { &mut *self.gate.list() };
-                    // First, because closing up takes everybody in the list for subscribed.
-                    control.let_go(list, &mut gone.others);
-                    // Unless it went with everybody: the subject was disposed of.
-                    let still = control.places.find(key).is_some();
-                    gone.who = still.then(|| control.expel(list, place));
-                    control.close_up(list);
-                }
-                Halted::Calling => {
-                    control.places.set(place, Place::Leaving(index));
-                    control.leaving.push(place);
-                    left_over = true;
-                }
-            },
-        }
-        if control.end.is_none() {
-            self.count(-1);
-        }
-        left_over
-    }
-
-    /// Waits until the observer behind `key`, who is leaving, is not called any more.
-    fn wait_until_gone(&self, key: u64) {
-        let mut gone = Vec::new();
-        let mut control = self.control.hold();
-        control.waiters += 1;
-        while control.places.find(key).is_some() && !self.gate.is_calling_here() {
-            if self.gate.halt(&mut control.fenced) == Halted::Idle {
-                // The emission ended without looking at the signal again.
-                // SAFETY: the emitter is idle and cannot begin.
-                control.let_go(unsafe { &mut *self.gate.list() }, &mut gone);
-                break;
-            }
-            let so_far = self.departures.so_far();
-            drop(control);
-            self.departures.wait(so_far);
-            control = self.control.hold();
-        }
-        control.waiters -= 1;
-        drop(control);
-        drop(gone);
-    }
-}
-
-/// Who was taken out, to be dropped without the lock.
-struct Gone<L> {
-    who: Option<L>,
-    others: Vec<L>,
-}
-
-impl<L> Gone<L> {
-    const fn nobody() -> Self {
-        Self {
-            who: None,
-            others: Vec::new(),
-        }
-    }
-}
-
-impl<E, L: Vacant> Control<E, L> {
-    /// Takes those out of the list who have left; when the subject was disposed of, everybody.
-    #[inline]
-    fn let_go(&mut self, list: &mut List<L>, gone: &mut Vec<L>) {
-        while let Some(place) = self.leaving.pop() {
-            if matches!(self.places.get(place), Place::Leaving(_)) {
-                gone.push(self.expel(list, place));
-            }
-        }
-        if matches!(self.end, Some(End::Disposed)) {
-            for index in 0..list.len() {
-                if let Some(place) = list.place_at(index) {
-                    gone.push(self.expel(list, place));
-                }
-            }
-        }
-    }
-
-    /// Puts those into the list who wait.
-    fn admit(&mut self, list: &mut List<L>) {
-        for (entry, place) in self.waiting.take() {
-            let index = list.push(entry, place);
-            self.places.set(place, Place::Listed(index));
-        }
-    }
-
-    /// Takes one out of the list.
-    #[inline(always)]
-    fn expel(&mut self, list: &mut List<L>, place: u32) -> L {
-        let (Place::Listed(index) | Place::Leaving(index)) = self.places.get(place) else {
-            unreachable!("only those in the list are taken out of it");
-        };
-        self.places.release(place);
-        list.vacate(index)
-    }
-
-    /// Closes up the list, in which nobody may be left who has left.
-    fn close_up(&mut self, list: &mut List<L>) {
-        let places = &mut self.places;
-        list.compact(|place, index| places.set(place, Place::Listed(index)));
-    }
-
-    /// Takes one out of those who wait.
-    #[inline(always)]
-    fn turn_away(&mut self, place: u32, index: u32) -> L {
-        let entry = self.waiting.vacate(index);
-        self.places.release(place);
-        let places = &mut self.places;
-        self.waiting
-            .compact(|place, index| places.set(place, Place::Waiting(index)));
-        entry
-    }
-}
-
-impl<T, E, P, L> Registry for Core<T, E, P, L>
-where
-    T: Send + Sync,
-    E: Send + Sync,
-    P: Rules,
-    L: Entry<T, E>,
-{
-    fn remove(&self, key: u64) {
-        let mut gone = Gone::nobody();
-        self.take_out(key, &mut self.control.hold(), &mut gone);
-    }
-
-    fn remove_last(self: Arc<Self>, key: u64) {
-        let mut gone = Gone::nobody();
-        let this = Arc::into_raw(self);
-        // SAFETY: a reference that is still counted.
-        let core = unsafe { &*this };
-        let mut control = core.control.hold();
-        core.take_out(key, &mut control, &mut gone);
-        if control.abandoned {
-            drop(control);
-            // SAFETY: as above, and it is taken back once.
-            drop(unsafe { Arc::from_raw(this) });
-        } else {
-            control.spare += 1;
-            // The last that is done with the core: somebody may already drop the reference.
-            drop(control);
-        }
-    }
-
-    fn remove_and_wait(&self, key: u64) {
-        let mut gone = Gone::nobody();
-        let left_over = self.take_out(key, &mut self.control.hold(), &mut gone);
-        drop(gone);
-        if left_over {
-            self.wait_until_gone(key);
-        }
-    }
-
-    fn contains(&self, key: u64) -> bool {
-        matches!(
-            self.control.hold().places.find(key),
-            Some((_, Place::Waiting(_) | Place::Listed(_)))
-        )
-    }
-}
-
-#[cfg(all(test, not(fanline_loom)))]
-mod tests {
-    //! What happens in the moment between an emitter's last look at the signal and its leaving.
-    use std::convert::Infallible;
-    use std::sync::Mutex;
-
-    use super::super::list::Boxed;
-    use super::super::owner::Owner;
-    use super::super::policy::{Many, Publish};
-    use super::*;
-    use crate::{Replay, observer};
-
-    type Subject<P> = Owner<u32, Infallible, P, Boxed<u32, Infallible>>;
-
-    fn subscribe<P: Rules>(
-        core: &Arc<Core<u32, Infallible, P, Boxed<u32, Infallible>>>,
-        name: u32,
-        seen: &Arc<Mutex<Vec<u32>>>,
-    ) -> Guard {
-        let seen = seen.clone();
-        let record = move |_: &u32| seen.lock().expect("whole").push(name);
-        core.subscribe(Boxed::new(observer(record)))
-    }
-
-    /// The story: the one who left was subscribed again when the next one left.
-    #[test]
-    fn who_left_as_an_emission_ended_stays_away() {
-        let owner = Subject::new(Publish, Fences::detect());
-        let core = owner.core();
-        let seen = Arc::default();
-        let guards = [0, 1, 2].map(|name| subscribe(core, name, &seen));
-        core.next(0);
-        let [first, second, _third] = guards;
-        core.gate.call();
-        drop(second);
-        core.gate.leave();
-        drop(first);
-        assert_eq!(Arc::strong_count(&seen), 2);
-        seen.lock().expect("whole").clear();
-        core.next(0);
-        assert_eq!(*seen.lock().expect("whole"), [2]);
-        assert_eq!(core.observer_count(), 1);
-    }
-
-    /// The story: a disposal in that moment kept the observers, and an end overwrote it.
-    #[test]
-    fn disposed_as_an_emission_ended() {
-        let many: Many = Replay::many(2).flavour;
-        let owner = Subject::new(many, Fences::detect());
-        let core = owner.core();
-        let seen = Arc::default();
-        let guards = [0, 1, 2].map(|name| subscribe(core, name, &seen));
-        core.next(0);
-        core.gate.call();
-        core.dispose();
-        core.gate.leave();
-        let [first, ..] = guards;
-        drop(first);
-        assert_eq!(Arc::strong_count(&seen), 1);
-        let owner = Subject::new(many, Fences::detect());
-        let core = owner.core();
-        let guards = [0, 1, 2].map(|name| subscribe(core, name, &seen));
-        core.next(0);
-        core.gate.call();
-        core.dispose();
-        assert!(core.close(&End::Completed, Time::ZERO).is_none());
-        assert!(matches!(core.end_so_far(), Some(End::Disposed)));
-        let _ = core.leave_tidily();
-        assert_eq!(Arc::strong_count(&seen), 1);
-        drop(guards);
     }
 }

@@ -23,8 +23,11 @@
     reason = "cells that the phases share out between the emitter and the lock's holder"
 )]
 
+use std::ptr::{NonNull, null_mut};
+
+use super::list::{List, Vacant};
 use crate::fence::Fences;
-use crate::sync::{AtomicBool, AtomicU8, AtomicUsize, Ordering, SharedCell, thread};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering, SharedCell, thread};
 
 const IDLE: usize = 0;
 const STORING: usize = 1;
@@ -41,6 +44,10 @@ pub(super) enum Halted {
 
 pub(super) struct Gate<S, L> {
     phase: AtomicUsize,
+    /// The only observer in the list, when the signal is down and the fences are asymmetric; else null. Most
+    /// subjects have one observer, and this one word tells the emitter that there is nothing to look at
+    /// and whom to call.
+    alone: AtomicPtr<L>,
     /// 1 when somebody wants the emitter to take the lock, else 0; looked at between two observers. A
     /// byte, so that it is asked together with what the observer says in one instruction.
     signal: AtomicU8,
@@ -49,21 +56,22 @@ pub(super) struct Gate<S, L> {
     look: AtomicBool,
     fences: Fences,
     store: SharedCell<S>,
-    list: SharedCell<L>,
+    list: SharedCell<List<L>>,
 }
 
 // SAFETY: the cells are handed out by the rules above, to one thread at a time.
 unsafe impl<S: Send, L: Send> Sync for Gate<S, L> {}
 
-impl<S, L> Gate<S, L> {
-    pub(super) fn new(store: S, list: L, fences: Fences) -> Self {
+impl<S, L: Vacant> Gate<S, L> {
+    pub(super) fn new(store: S, fences: Fences) -> Self {
         Self {
             phase: AtomicUsize::new(IDLE),
+            alone: AtomicPtr::new(null_mut()),
             signal: AtomicU8::new(0),
             look: AtomicBool::new(fences == Fences::Symmetric),
             fences,
             store: SharedCell::new(store),
-            list: SharedCell::new(list),
+            list: SharedCell::new(List::new()),
         }
     }
 
@@ -76,35 +84,44 @@ impl<S, L> Gate<S, L> {
     /// The list: for the emitter while storing or calling, and for the lock's holder when it found the
     /// emitter idle.
     #[inline(always)]
-    pub(super) fn list(&self) -> *mut L {
+    pub(super) fn list(&self) -> *mut List<L> {
         self.list.get()
     }
 
-    /// The emitter goes from idle to storing, unless the signal is up; then it is idle still.
+    /// The emitter goes from idle to storing. Whom it is to call, when that is one observer and there is nothing
+    /// else to look at; else none, and it has to ask whether it [`may_go_on`](Self::may_go_on).
     #[inline(always)]
-    pub(super) fn try_store(&self) -> bool {
-        self.try_enter(STORING)
+    pub(super) fn enter_storing(&self) -> Option<NonNull<L>> {
+        self.enter(STORING)
     }
 
-    /// The emitter goes from idle to calling, unless the signal is up; then it is idle still.
+    /// The same, from idle to calling.
     #[inline(always)]
-    pub(super) fn try_call(&self) -> bool {
-        self.try_enter(thread_token())
+    pub(super) fn enter_calling(&self) -> Option<NonNull<L>> {
+        self.enter(thread_token())
     }
 
     #[inline(always)]
-    fn try_enter(&self, phase: usize) -> bool {
-        // Relaxed: what orders it before the load of the signal is the fence, and nothing was written
+    fn enter(&self, phase: usize) -> Option<NonNull<L>> {
+        // Relaxed: what orders it before the loads that follow is the fence, and nothing was written
         // yet that a reader of this value would have to see.
         self.phase.store(phase, Ordering::Relaxed);
-        Fences::Asymmetric.light();
+        self.fences.light_if_asymmetric();
+        // Relaxed: unless it is null the signal is down, and all that others did was done before the
+        // emitter lowered it.
+        NonNull::new(self.alone.load(Ordering::Relaxed))
+    }
+
+    /// Whether the emitter, having entered, finds the signal down. Else it is idle again.
+    #[inline(always)]
+    pub(super) fn may_go_on(&self) -> bool {
         // Relaxed: when the signal is down, all that others did was done before the emitter lowered
         // it, with the lock held, which orders it.
-        !self.look.load(Ordering::Relaxed) || self.enter_fenced()
+        !self.look.load(Ordering::Relaxed) || self.may_go_on_fenced()
     }
 
     #[cold]
-    fn enter_fenced(&self) -> bool {
+    fn may_go_on_fenced(&self) -> bool {
         self.fences.light();
         if !self.is_signalled() {
             return true;
@@ -148,13 +165,18 @@ impl<S, L> Gate<S, L> {
         // before, as far as anybody can tell.
         self.signal.store(1, Ordering::Relaxed);
         self.look.store(true, Ordering::Relaxed);
+        self.alone.store(null_mut(), Ordering::Relaxed);
     }
 
     /// Lowers the signal. Only for the emitter, with the lock held. `fenced` is behind the lock.
     pub(super) fn lower_signal(&self, fenced: &mut bool) {
         self.signal.store(0, Ordering::Relaxed);
-        self.look
-            .store(self.fences == Fences::Symmetric, Ordering::Relaxed);
+        if self.fences == Fences::Asymmetric {
+            self.look.store(false, Ordering::Relaxed);
+            // SAFETY: the emitter is storing, calling or between the two, so the list is its own.
+            let alone = unsafe { (*self.list.get()).only() };
+            self.alone.store(alone, Ordering::Relaxed);
+        }
         *fenced = false;
     }
 

@@ -84,11 +84,11 @@ macro_rules! handle {
         $(#[$doc])*
         ///
         /// A handle: clones are the same subject, and when the last is dropped before the end the
-        /// subject is disposed of. Emission takes two atomic read-modify-writes. A value emitted from
-        /// another thread, or by an observer, while one is being emitted is queued and passed on by
-        /// whoever emits, after that one: all observers see the same order, and nobody waits. So
-        /// `next` may return before its value has reached anybody, and may also pass on values of
-        /// others. After the end nothing happens.
+        /// subject is disposed of. Emission takes one atomic read-modify-write; two for a while after
+        /// threads were in each other's way. A value emitted from another thread, or by an observer,
+        /// while one is being emitted is queued and passed on by whoever emits, after that one: all
+        /// observers see the same order, and nobody waits. So `next` may return before its value has
+        /// reached anybody, and may also pass on values of others. After the end nothing happens.
         ///
         /// An observer that panics is removed and costs nobody else a value; see [`OnPanic`].
         pub struct $name<T, E = Infallible>

@@ -223,9 +223,23 @@ impl<L: Vacant> List<L> {
         self.entries.len()
     }
 
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     #[inline(always)]
     pub(super) fn as_mut_ptr_range(&mut self) -> Range<*mut L> {
         self.entries.as_mut_ptr_range()
+    }
+
+    /// The address of the only entry, or null when there is none or another. Good until one joins, or the list
+    /// is closed up.
+    pub(super) fn only(&mut self) -> *mut L {
+        match &mut self.entries[..] {
+            [only] => only,
+            _ => std::ptr::null_mut(),
+        }
     }
 
     pub(super) fn get_mut(&mut self, index: usize) -> &mut L {
@@ -257,19 +271,36 @@ impl<L: Vacant> List<L> {
         std::mem::replace(&mut self.entries[index], L::vacant())
     }
 
-    /// Closes up vacancies if they are many. `moved` is told each place whose index changes.
-    #[inline]
+    /// Closes up vacancies if they are many, or the list short. `moved` is told each place whose index
+    /// changes.
     pub(super) fn compact(&mut self, moved: impl FnMut(u32, u32)) {
+        self.drop_last_vacancies();
+        if self.vacancies > 0 && (self.are_many() || self.entries.len() <= COMPACT_ALWAYS_MAX) {
+            self.close_up(moved);
+        }
+    }
+
+    /// Closes up vacancies if they are many, so that each who leaves has O(1) of the work.
+    #[inline(always)]
+    pub(super) fn compact_if_many(&mut self, moved: impl FnMut(u32, u32)) {
+        self.drop_last_vacancies();
+        if self.are_many() {
+            self.close_up(moved);
+        }
+    }
+
+    #[inline(always)]
+    fn drop_last_vacancies(&mut self) {
         while self.places.last() == Some(&NOBODY) {
             self.places.pop();
             self.entries.pop();
             self.vacancies -= 1;
         }
-        let few = self.vacancies * 2 <= self.entries.len();
-        if self.vacancies == 0 || (few && self.entries.len() > COMPACT_ALWAYS_MAX) {
-            return;
-        }
-        self.close_up(moved);
+    }
+
+    #[inline(always)]
+    fn are_many(&self) -> bool {
+        self.vacancies * 2 > self.entries.len()
     }
 
     #[cold]
@@ -290,6 +321,20 @@ impl<L: Vacant> List<L> {
         self.entries.truncate(kept);
         self.places.truncate(kept);
         self.vacancies = 0;
+    }
+
+    /// Moves everybody to the end of `other`. `moved` is told each place with its index there.
+    pub(super) fn move_to(&mut self, other: &mut Self, mut moved: impl FnMut(u32, u32)) {
+        for (entry, place) in self.entries.drain(..).zip(self.places.drain(..)) {
+            if place != NOBODY {
+                moved(place, other.push(entry, place));
+            }
+        }
+        self.vacancies = 0;
+        // Kept for those who come next, unless it is more than everybody needs.
+        if self.entries.capacity() > other.entries.capacity() {
+            *self = Self::new();
+        }
     }
 
     /// Takes everybody, with their places.
@@ -410,6 +455,8 @@ mod tests {
         Leave(usize),
         LeaveMany(usize),
         Compact,
+        CompactIfMany,
+        MoveTo,
         Take,
     }
 
@@ -419,6 +466,8 @@ mod tests {
             6 => (0usize..100).prop_map(Op::Leave),
             1 => (2usize..5).prop_map(Op::LeaveMany),
             4 => Just(Op::Compact),
+            4 => Just(Op::CompactIfMany),
+            1 => Just(Op::MoveTo),
             1 => Just(Op::Take),
         ]
     }
@@ -466,6 +515,24 @@ mod tests {
                         .compact(|place, index| places.set(place, Place::Listed(index)));
                     let most = (2 * self.twin.len()).max(COMPACT_ALWAYS_MAX);
                     assert!(self.list.len() <= most, "vacancies that stay");
+                }
+                Op::CompactIfMany => {
+                    let places = &mut self.places;
+                    self.list
+                        .compact_if_many(|place, index| places.set(place, Place::Listed(index)));
+                    assert!(
+                        self.list.len() <= 2 * self.twin.len(),
+                        "vacancies that stay"
+                    );
+                }
+                Op::MoveTo => {
+                    let mut other = List::new();
+                    let places = &mut self.places;
+                    self.list.move_to(&mut other, |place, index| {
+                        places.set(place, Place::Listed(index))
+                    });
+                    assert!(self.list.is_empty());
+                    self.list = other;
                 }
                 Op::Take => {
                     let taken = self.list.take().map(|(named, _)| named.0);

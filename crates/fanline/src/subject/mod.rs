@@ -16,6 +16,7 @@ mod producer;
 mod shared;
 mod source;
 mod store;
+mod turn;
 
 pub use handles::{AsyncSubject, BehaviorSubject, NoValue, ReplaySubject, Subject};
 pub(crate) use list::Entry;

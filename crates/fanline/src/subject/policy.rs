@@ -41,9 +41,14 @@ pub trait Rules: Send + Sync + 'static {
         Time::ZERO
     }
 
+    /// The same in nanoseconds: what is compared for each who subscribes, without a division.
+    fn keep_nanos(&self) -> u64 {
+        u64::MAX
+    }
+
     /// How much later than [`now`](Self::now) it is at most.
-    fn late_max(&self) -> Duration {
-        Duration::ZERO
+    fn late_nanos_max(&self) -> u64 {
+        0
     }
 
     /// The time at which a window is looked at.
@@ -148,8 +153,12 @@ impl<C: Clock> Rules for Within<C> {
         self.window.clock.now()
     }
 
-    fn late_max(&self) -> Duration {
-        LATE_MAX.max(self.window.keep.saturating_sub(self.window.length))
+    fn keep_nanos(&self) -> u64 {
+        self.window.keep_nanos
+    }
+
+    fn late_nanos_max(&self) -> u64 {
+        self.window.late_nanos_max
     }
 
     fn now_exact(&self) -> Time {
@@ -184,8 +193,12 @@ impl<C: Clock> Rules for ManyWithin<C> {
         self.window.clock.now()
     }
 
-    fn late_max(&self) -> Duration {
-        LATE_MAX.max(self.window.keep.saturating_sub(self.window.length))
+    fn keep_nanos(&self) -> u64 {
+        self.window.keep_nanos
+    }
+
+    fn late_nanos_max(&self) -> u64 {
+        self.window.late_nanos_max
     }
 
     fn now_exact(&self) -> Time {
@@ -202,16 +215,21 @@ struct Window<C> {
     length: Duration,
     /// The length, and how late the clock may be. Asked for once, as it is the user's code that tells.
     keep: Duration,
+    keep_nanos: u64,
+    late_nanos_max: u64,
     clock: C,
     freezes: bool,
 }
 
-impl Window<Coarse> {
-    fn new(length: Duration) -> Self {
-        let clock = Coarse::new();
+impl<C: Clock> Window<C> {
+    fn new(length: Duration, clock: C) -> Self {
+        let late = clock.granularity();
+        let keep = length.saturating_add(late);
         Self {
             length,
-            keep: length.saturating_add(clock.granularity()),
+            keep,
+            keep_nanos: nanos(keep),
+            late_nanos_max: nanos(LATE_MAX.max(late)),
             clock,
             freezes: false,
         }
@@ -221,12 +239,15 @@ impl Window<Coarse> {
 impl<C> Window<C> {
     fn on<D: Clock>(self, clock: D) -> Window<D> {
         Window {
-            length: self.length,
-            keep: self.length.saturating_add(clock.granularity()),
-            clock,
             freezes: self.freezes,
+            ..Window::new(self.length, clock)
         }
     }
+}
+
+/// A window longer than can be told is one without an end.
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What a replay subject retains, chosen when it is made:
@@ -316,7 +337,7 @@ impl Replay<Within<Coarse>> {
     pub fn within(window: Duration) -> Self {
         Self {
             flavour: Within {
-                window: Window::new(window),
+                window: Window::new(window, Coarse::new()),
             },
         }
     }
@@ -329,7 +350,7 @@ impl Replay<ManyWithin<Coarse>> {
         Self {
             flavour: ManyWithin {
                 count,
-                window: Window::new(window),
+                window: Window::new(window, Coarse::new()),
             },
         }
     }

@@ -13,21 +13,19 @@ use super::owner::Owner;
 use super::policy::Rules;
 use super::producer::OnPanic;
 use super::source::Live;
+use super::turn::Turn;
 use crate::fence::Fences;
-use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
-
-const FREE: usize = 0;
-/// Somebody emits.
-const TAKEN: usize = 1;
-/// Somebody emits, and there is something in the queue.
-const QUEUED: usize = 2;
+use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
 /// A subject that can be emitted from by reference. Dropping it disposes of the subject.
 pub(super) struct Shared<T, E, P: Rules> {
     core: Arc<Core<T, E, P, Boxed<T, E>>>,
     owner: Arc<Owner<T, E, P, Boxed<T, E>>>,
-    turn: AtomicUsize,
+    turn: Turn,
     queue: Mutex<Vec<Emission<T, E>>>,
+    /// Whether something is in the queue; written under its lock. The turn may be free for a moment all the
+    /// same (see [`Turn`]), and nobody may overtake what he has queued himself.
+    has_queued: AtomicBool,
     /// Empty between slices, kept for its memory.
     scratch: Mutex<Vec<T>>,
     /// Looked at when an observer has panicked.
@@ -56,8 +54,9 @@ where
         Self {
             core: owner.core().clone(),
             owner,
-            turn: AtomicUsize::new(FREE),
+            turn: Turn::new(fences),
             queue: Mutex::new(Vec::new()),
+            has_queued: AtomicBool::new(false),
             scratch: Mutex::new(Vec::new()),
             on_panic: Mutex::new(OnPanic::default()),
         }
@@ -92,11 +91,12 @@ where
     pub(super) fn next(&self, value: T) {
         // Read before the turn is taken: what is read after that waits for it.
         let core = &*self.core;
-        if self.take_turn() {
+        let ours = self.turn.take();
+        if ours && self.is_next() {
             let panic = guarded(|| core.next(value));
             self.pass_turn(panic);
         } else {
-            self.queue(Emission::Next(value));
+            self.queue(Emission::Next(value), ours);
         }
     }
 
@@ -104,7 +104,8 @@ where
     where
         T: Clone,
     {
-        if self.take_turn() {
+        let ours = self.turn.take();
+        if ours && self.is_next() {
             let panic = guarded(|| {
                 let mut scratch = std::mem::take(&mut *lock(&self.scratch));
                 let panic = self.core.next_slice(values, &mut scratch);
@@ -113,35 +114,36 @@ where
             });
             self.pass_turn(panic);
         } else {
-            self.queue(Emission::Slice(values.to_vec()));
+            // The user's code, which must not keep the turn.
+            match catch_unwind(AssertUnwindSafe(|| values.to_vec())) {
+                Ok(values) => self.queue(Emission::Slice(values), ours),
+                Err(panic) => self.pass_turn_slowly(!ours, Some(panic)),
+            }
         }
     }
 
     pub(super) fn end(&self, end: End<E>) {
-        if self.take_turn() {
+        let ours = self.turn.take();
+        if ours && self.is_next() {
             let panic = guarded(|| self.core.end(end));
             self.pass_turn(panic);
         } else {
-            self.queue(Emission::End(end));
+            self.queue(Emission::End(end), ours);
         }
     }
 
+    /// Whether nothing is in the queue that would be overtaken.
     #[inline(always)]
-    fn take_turn(&self) -> bool {
-        // Acquire: after whoever emitted before.
-        self.turn
-            .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
+    fn is_next(&self) -> bool {
+        // Relaxed: who has queued something, or has heard of it from who has, sees that, or what came
+        // of it.
+        !self.has_queued.load(Ordering::Relaxed)
     }
 
     /// Gives the turn back, after what was queued meanwhile.
     #[inline(always)]
     fn pass_turn(&self, panic: Option<Panic>) {
-        // Release: before whoever emits next.
-        let free = self
-            .turn
-            .compare_exchange(TAKEN, FREE, Ordering::Release, Ordering::Relaxed)
-            .is_ok();
+        let free = self.turn.give_back();
         if !free || panic.is_some() {
             self.pass_turn_slowly(free, panic);
         }
@@ -161,9 +163,12 @@ where
         let mut panic = None;
         let mut batch = Vec::new();
         loop {
-            // Acquire: who queued has written the queue before; in the lock, too.
-            self.turn.swap(TAKEN, Ordering::Acquire);
-            std::mem::swap(&mut *lock(&self.queue), &mut batch);
+            self.turn.begin_round();
+            {
+                let mut queue = lock(&self.queue);
+                std::mem::swap(&mut *queue, &mut batch);
+                self.has_queued.store(false, Ordering::Relaxed);
+            }
             for emission in batch.drain(..) {
                 let thrown = guarded(|| match emission {
                     Emission::Next(value) => self.core.next(value),
@@ -173,37 +178,25 @@ where
                 });
                 panic = panic.or(thrown);
             }
-            // Release: before whoever emits next.
-            let free =
-                self.turn
-                    .compare_exchange(TAKEN, FREE, Ordering::Release, Ordering::Relaxed);
-            if free.is_ok() {
+            if self.turn.give_back_unless_queued() {
                 return panic;
             }
         }
     }
 
-    /// Leaves an emission to whoever has the turn; or takes it, when it is free by then.
+    /// Leaves an emission to whoever has the turn; or takes the turn, unless it is `ours`, and emits all.
     #[cold]
-    fn queue(&self, emission: Emission<T, E>) {
-        lock(&self.queue).push(emission);
-        // Relaxed: a first guess.
-        let mut turn = self.turn.load(Ordering::Relaxed);
-        loop {
-            let wanted = if turn == FREE { TAKEN } else { QUEUED };
-            // Acquire when it takes the turn, release for who finds it queued.
-            match self
-                .turn
-                .compare_exchange_weak(turn, wanted, Ordering::AcqRel, Ordering::Relaxed)
-            {
-                Ok(FREE) => {
-                    let panic = self.drain();
-                    self.settle(panic);
-                    return;
-                }
-                Ok(_) => return,
-                Err(now) => turn = now,
-            }
+    fn queue(&self, emission: Emission<T, E>, ours: bool) {
+        {
+            let mut queue = lock(&self.queue);
+            queue.push(emission);
+            self.has_queued.store(true, Ordering::Relaxed);
+        }
+        if !ours && self.core.is_calling_here() {
+            self.turn.announce_own();
+        } else if ours || self.turn.announce() {
+            let panic = self.drain();
+            self.settle(panic);
         }
     }
 }

@@ -49,7 +49,11 @@ impl<T> Store<T> {
     ) -> (NonNull<T>, GivenUp<T>) {
         let mut given_up = GivenUp::Nothing;
         if P::TIMED && (now > self.stamped || self.begins_run) {
-            given_up = self.turn_to(policy, now);
+            let fallen = self.turn_to(policy, now);
+            // Without a destructor nothing ever is, which the compiler cannot know.
+            if needs_drop::<T>() {
+                given_up = fallen;
+            }
         }
         if P::COUNTED && !needs_drop::<T>() && self.log.is_full() {
             self.reuse_chunks(policy);
@@ -110,7 +114,7 @@ impl<T> Store<T> {
     /// Whether a value would be too old at `now`.
     pub(super) fn has_expired<P: Rules>(&self, policy: &P, now: Time) -> bool {
         let oldest = self.runs.front();
-        oldest.is_some_and(|run| now.since(run.time) > policy.keep())
+        oldest.is_some_and(|run| now.nanos_since(run.time) > policy.keep_nanos())
     }
 
     /// Lets go of everything.
@@ -149,13 +153,13 @@ impl<T> Store<T> {
 
     /// Drops runs that are too old, or whose values are gone by number.
     fn expire<P: Rules>(&mut self, policy: &P) {
-        let keep = policy.keep();
+        let keep = policy.keep_nanos();
         while let Some(run) = self.runs.front() {
             let until = match self.runs.get(1) {
                 Some(next) => next.from,
                 None => self.log.end(),
             };
-            let expired = self.latest.since(run.time) > keep;
+            let expired = self.latest.nanos_since(run.time) > keep;
             if !expired && until > self.log.first() {
                 break;
             }

@@ -52,8 +52,8 @@
 //! # What it costs
 //!
 //! For each delivery the read, a clone, a store to the consumer's own cell and two loads of what hardly
-//! ever changes; for each batch that a consumer gets, one push on the list, one wake-up and one poll. Joining and leaving take the lock for
-//! a moment, whatever the number of consumers.
+//! ever changes; for each batch that a consumer gets, one push on the list, one wake-up and one poll. Joining and leaving
+//! take the lock for a moment, whatever the number of consumers.
 
 mod feed;
 mod handle;

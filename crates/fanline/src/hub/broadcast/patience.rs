@@ -1,4 +1,6 @@
-//! Whether a consumer that has run out of elements asks for another turn before it waits.
+//! Whether one that cannot go on asks for another turn before it waits.
+//!
+//! A consumer that has run out of elements:
 //!
 //! While a producer on another thread sends one element after the other, a consumer that waits at once
 //! is woken for each, and so are all the others: waking takes all the time, and nobody ever finds a
@@ -8,6 +10,10 @@
 //!
 //! Where elements are few that turn is for nothing. So it is asked for only where wake-ups come from
 //! another thread, and by those for whom it has paid lately; the others try it now and then.
+//!
+//! A producer that has run out of room: on several threads the slowest consumer is somebody else each
+//! time it looks, so waiting for each of them in turn is a heavy fence and a wake-up for a few places.
+//! After another turn all those who ran meanwhile have moved on.
 
 /// Turns in a row that may be for nothing.
 const FAILURES_MAX: u8 = 3;
@@ -32,7 +38,7 @@ impl Patience {
         }
     }
 
-    /// There are elements.
+    /// There is something.
     pub(super) fn found(&mut self) {
         if self.asked {
             self.asked = false;
@@ -40,7 +46,7 @@ impl Patience {
         }
     }
 
-    /// There are none: whether to ask for another turn. `likely` says that it may be worth it at all.
+    /// There is nothing: whether to ask for another turn. `likely` says that it may be worth it at all.
     pub(super) fn asks(&mut self, likely: bool) -> bool {
         if self.asked {
             self.asked = false;
@@ -68,7 +74,7 @@ impl Patience {
 mod tests {
     use super::*;
 
-    /// Runs out of elements so many times; whether each time another turn was asked for, which was in
+    /// Runs out so many times; whether each time another turn was asked for, which was in
     /// vain.
     fn in_vain(patience: &mut Patience, times: usize) -> Vec<bool> {
         (0..times)

@@ -14,6 +14,7 @@ use futures_core::Stream;
 use futures_sink::Sink;
 
 use super::options::SlowConsumer;
+use super::patience::Patience;
 use super::shared::{Room, Shared};
 use crate::hub::blocking::block_on;
 use crate::hub::{BoxError, Closed, Ended, HubError, SendError, TrySendError};
@@ -46,6 +47,7 @@ pub struct BroadcastSender<T, E = BoxError> {
     dropped_to: usize,
     /// Elements before other tasks have their turn.
     run: usize,
+    patience: Patience,
     /// Since it waits for room: when it has waited for long enough, and what wakes it then.
     stall: Option<(Time, Guard)>,
 }
@@ -59,6 +61,7 @@ impl<T, E> BroadcastSender<T, E> {
             flushed: origin,
             dropped_to: origin,
             run: shared.rules.capacity.max(RUN_MIN),
+            patience: Patience::new(),
             stall: None,
             shared,
         }
@@ -263,12 +266,17 @@ impl<T, E> BroadcastSender<T, E> {
         }
         loop {
             let mut waker = Some(context.waker().clone());
-            match self.shared.room(self.tail, &mut waker) {
+            let room = self.shared.room(self.tail, &mut waker, &mut self.patience);
+            match room {
                 Room::Closed => return Poll::Ready(Err(Closed)),
                 Room::From(head) => {
                     self.limit = head.wrapping_add(self.shared.rules.capacity);
                     self.stall = None;
                     return Poll::Ready(Ok(()));
+                }
+                Room::Soon => {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
                 }
                 Room::Wait => {
                     if !self.stop_waiting(context) {

@@ -11,6 +11,7 @@ use std::task::{Poll, Waker};
 
 use super::options::{NobodyListens, Rules, Start};
 use super::parked::{Member, Parked};
+use super::patience::Patience;
 use super::ring::{Lap, Ring};
 use super::roster::Roster;
 use crate::fence::Fences;
@@ -95,6 +96,8 @@ pub(super) enum Room {
     From(usize),
     /// The waker is kept, and woken when it is worth looking again.
     Wait,
+    /// None yet, and worth another turn before waiting.
+    Soon,
     /// Nobody takes elements any more.
     Closed,
 }
@@ -205,7 +208,12 @@ impl<T, E> Shared<T, E> {
 
     /// Looks for room for one more element, and has the producer woken if there is none. `waker` was
     /// cloned before, as that is user code; what is not needed is handed back through it.
-    pub(super) fn room(&self, tail: usize, waker: &mut Option<Waker>) -> Room {
+    pub(super) fn room(
+        &self,
+        tail: usize,
+        waker: &mut Option<Waker>,
+        patience: &mut Patience,
+    ) -> Room {
         let mut core = self.lock();
         loop {
             if core.end.is_some() {
@@ -217,6 +225,7 @@ impl<T, E> Shared<T, E> {
             }
             let laggard = core.make_room(tail, &self.rules);
             if tail.wrapping_sub(core.head) < self.rules.capacity {
+                patience.found();
                 return Room::From(core.head);
             }
             if self.rules.overwrites() && self.cut_off_slowest(&mut core) {
@@ -227,6 +236,9 @@ impl<T, E> Shared<T, E> {
                 std::mem::swap(&mut core.producer, waker);
                 return Room::Wait;
             };
+            if patience.asks(true) {
+                return Room::Soon;
+            }
             // Announce, fence, look again (hazard 1): a consumer that moves on after this sees that it
             // is watched, and comes for the lock, under which the waker is there.
             self.signals.watch.store(laggard.id, Ordering::Relaxed);

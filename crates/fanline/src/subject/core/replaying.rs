@@ -3,7 +3,8 @@
 
 use std::ptr::NonNull;
 
-use super::{Control, Core, End};
+use super::control::Control;
+use super::{Core, End};
 use crate::clock::Time;
 use crate::subject::gate::Halted;
 use crate::subject::list::Entry;
@@ -32,14 +33,15 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
     }
 
     /// The values that come next, as far as they lie together; none when there are no more. They stay
-    /// where they are until the replay is over. What is too old at `now` is left out when it begins.
+    /// where they are until the replay is over. What is too old at `now` is left out when it begins. With the
+    /// emitter halted, as `halted` says.
     pub(super) fn advance(
         &mut self,
         control: &mut Control<E, L>,
+        halted: Halted,
         now: Time,
     ) -> Option<NonNull<[T]>> {
         let core = self.core;
-        let halted = core.gate.halt(&mut control.fenced);
         let replays = match control.end {
             None => P::REPLAYS_LIVE,
             Some(End::Completed) => P::REPLAYS_COMPLETED,
@@ -85,12 +87,12 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         Some(store.log.slice_from(store.log.end() - 1).cast())
     }
 
-    /// The replay is over; what nobody else reads and nobody retains falls off.
-    pub(super) fn finish(&mut self, control: &mut Control<E, L>) -> GivenUp<T> {
+    /// The replay is over; what nobody else reads and nobody retains falls off. With the emitter halted, as
+    /// `halted` says.
+    pub(super) fn finish(&mut self, control: &mut Control<E, L>, halted: Halted) -> GivenUp<T> {
         if !std::mem::take(&mut self.open) {
             return GivenUp::Nothing;
         }
-        let halted = self.core.gate.halt(&mut control.fenced);
         // SAFETY: halted, with the lock held.
         let store = unsafe { &mut *self.core.gate.store() };
         if std::mem::take(&mut self.pinned) {
@@ -109,7 +111,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Drop for Replaying<'_, T, E, P, L> {
     fn drop(&mut self) {
         if self.open {
             let mut control = self.core.control.hold();
-            let values = self.finish(&mut control);
+            let halted = self.core.gate.halt(&mut control.fenced);
+            let values = self.finish(&mut control, halted);
             drop(control);
             drop(values);
         }

@@ -244,6 +244,31 @@ fn who_waits_is_woken_once_by_the_waker_of_its_last_poll() {
     assert_eq!(wakes(&old), 0);
 }
 
+/// A producer that was often held up asks for another turn before it waits: once, and not on and on.
+#[test]
+fn a_producer_without_room_does_not_spin() {
+    let (mut tx, hub) = broadcast::<u64>(1);
+    let mut rx = hub.subscribe();
+    let counter = on_wake(|| {});
+    let waker = Waker::from(counter.clone());
+    let mut context = Context::from_waker(&waker);
+    tx.try_send(0).unwrap();
+    for value in 1..200 {
+        let mut send = Box::pin(tx.send(value));
+        assert!(send.as_mut().poll(&mut context).is_pending());
+        let asked = wakes(&counter);
+        assert!(asked <= 1, "{value}");
+        if asked == 1 {
+            assert!(send.as_mut().poll(&mut context).is_pending());
+            assert_eq!(wakes(&counter), 1, "{value}");
+        }
+        assert_eq!(rx.try_recv().unwrap(), value - 1);
+        assert_eq!(wakes(&counter), asked + 1, "told when there is room");
+        assert!(send.as_mut().poll(&mut context).is_ready());
+        counter.count.store(0, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_batch_costs_each_consumer_one_wake_up() {
     block_on(async {

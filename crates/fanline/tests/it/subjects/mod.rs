@@ -3,6 +3,7 @@
 mod drops;
 mod faces;
 mod model;
+mod owners;
 mod random;
 mod rig;
 mod script;

@@ -1,0 +1,368 @@
+//! Cases of Pekko's `HubSpec` for merge and partition hubs that the other files do not have; `hub.rs` has
+//! the whole list.
+
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use fanline::hub::{
+    BoxError, CAPACITY_MAX, HubError, MergeHub, MergeOptions, MergeReceiver, PartitionOptions,
+    PartitionReceiver, Partitioner, SendError, TrySendError, broadcast, merge, partition,
+    partition_stateful, partition_with, try_broadcast_with, try_merge_with, try_partition_with,
+};
+use futures::executor::block_on;
+use futures::future::{join, join3, poll_fn};
+use futures::{FutureExt, StreamExt, poll};
+
+/// Gives way so many times.
+async fn rest(turns: usize) {
+    for _ in 0..turns {
+        let mut rested = false;
+        poll_fn(|context| {
+            if std::mem::replace(&mut rested, true) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+fn numbers(range: std::ops::Range<u64>) -> Vec<u64> {
+    range.collect()
+}
+
+// ---- Merge.
+
+/// Two producers with so many elements each, who and whose consumer rest before each.
+fn check_merge(per_producer: usize, count: u64, producer_rests: usize, consumer_rests: usize) {
+    let (hub, mut rx) = merge::<u64>(per_producer);
+    let producers = [0, count].map(|first| {
+        let mut tx = hub.producer();
+        async move {
+            for value in first..first + count {
+                rest(producer_rests).await;
+                tx.send(value).await.unwrap();
+            }
+        }
+    });
+    drop(hub);
+    let consumer = async {
+        let mut received = Vec::new();
+        while let Some(value) = rx.next().await {
+            assert!(rx.lag() <= 2 * per_producer);
+            received.push(value);
+            rest(consumer_rests).await;
+        }
+        received
+    };
+    let [one, other] = producers;
+    let (received, (), ()) = block_on(join3(consumer, one, other));
+    let (low, high): (Vec<_>, Vec<_>) = received.into_iter().partition(|value| *value < count);
+    assert_eq!(low, numbers(0..count));
+    assert_eq!(high, numbers(count..2 * count));
+}
+
+#[test]
+fn merge_takes_long_streams_of_any_speed() {
+    check_merge(16, 20_000, 0, 0);
+    check_merge(1, 10_000, 0, 0);
+    check_merge(16, 1_000, 0, 7);
+    check_merge(16, 1_000, 7, 0);
+}
+
+#[test]
+fn merge_takes_producers_that_are_apart_in_time() {
+    block_on(async {
+        let (hub, mut rx) = merge::<u64>(16);
+        for round in 0..3 {
+            let source = futures::stream::iter(round * 10..round * 10 + 5);
+            hub.producer().attach(source).await.unwrap();
+            assert_eq!(hub.producer_count(), 0);
+            for value in round * 10..round * 10 + 5 {
+                assert_eq!(rx.next().await, Some(value));
+            }
+            assert!(poll!(Box::pin(rx.next())).is_pending(), "it goes on");
+        }
+    });
+}
+
+#[test]
+fn merge_tells_producers_here_and_to_come_when_the_consumer_has_enough() {
+    block_on(async {
+        let (hub, rx) = merge::<u64>(16);
+        let mut endless = Box::pin(hub.producer().attach(futures::stream::iter(0..)));
+        let taken = rx.take(5).collect::<Vec<_>>();
+        let (sent, taken) = join(&mut endless, taken).await;
+        assert_eq!(taken, numbers(0..5));
+        assert!(sent.is_err());
+        assert!(matches!(hub.producer().send(9).await, Err(SendError(9))));
+    });
+}
+
+/// As many as are taken can follow, and no more.
+#[test]
+fn merge_gives_back_as_much_room_as_was_taken() {
+    let (hub, mut rx): (MergeHub<u64>, MergeReceiver<u64>) = merge(3);
+    let mut tx = hub.producer();
+    let mut sent = 0;
+    let mut fill = |room: u64| {
+        for _ in 0..room {
+            tx.try_send(sent).unwrap();
+            sent += 1;
+        }
+        assert_eq!(tx.try_send(99), Err(TrySendError::Full(99)));
+    };
+    fill(3);
+    assert_eq!((rx.try_recv().unwrap(), rx.try_recv().unwrap()), (0, 1));
+    fill(2);
+    assert_eq!(rx.try_recv().unwrap(), 2);
+    fill(1);
+}
+
+/// That it ends is nobody's failure.
+#[test]
+fn merge_says_nothing_of_a_producer_whose_runtime_is_shut_down() {
+    let (hub, mut rx) = merge::<u64>(16);
+    let mut tx = hub.producer();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .build()
+        .unwrap();
+    runtime.spawn(async move {
+        tx.send(1).await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    assert_eq!(rx.blocking_recv(), Some(1));
+    runtime.shutdown_timeout(Duration::from_secs(60));
+    assert_eq!(hub.producer_count(), 0);
+    assert!(hub.last_failure().is_none());
+    hub.producer().try_send(2).unwrap();
+    assert_eq!(rx.blocking_recv(), Some(2));
+}
+
+// ---- Partition.
+
+fn modulo(count: usize, value: &u64) -> i64 {
+    i64::try_from(*value % count as u64).expect("small")
+}
+
+async fn all_of(mut rx: PartitionReceiver<u64>, rests: usize) -> Vec<u64> {
+    let mut received = Vec::new();
+    while let Some(value) = rx.next().await {
+        received.push(value);
+        rest(rests).await;
+    }
+    received
+}
+
+#[test]
+fn partition_is_a_queue_where_there_is_one_consumer() {
+    let (tx, hub) = partition::<u64>(8, |_, _| 0);
+    let rx = hub.subscribe();
+    let sent = tx.attach(futures::stream::iter(0..1_000));
+    let (sent, received) = block_on(join(sent, all_of(rx, 0)));
+    sent.unwrap();
+    assert_eq!(received, numbers(0..1_000));
+}
+
+#[test]
+fn partition_may_be_even_or_uneven() {
+    let check = |choose: fn(u64) -> i64, expected: [Vec<u64>; 2]| {
+        let (tx, hub) = partition::<u64>(8, move |_, value| choose(*value));
+        let [one, other] = [hub.subscribe(), hub.subscribe()].map(|rx| all_of(rx, 0));
+        let sent = tx.attach(futures::stream::iter(0..40));
+        let (sent, one, other) = block_on(join3(sent, one, other));
+        sent.unwrap();
+        assert_eq!([one, other], expected);
+    };
+    let split = |is_first: fn(&u64) -> bool| -> [Vec<u64>; 2] {
+        let (one, other) = numbers(0..40).into_iter().partition(is_first);
+        [one, other]
+    };
+    check(
+        |value| i64::try_from(value % 2).unwrap(),
+        split(|value| value % 2 == 0),
+    );
+    check(
+        |value| i64::from(value % 10 == 9),
+        split(|value| value % 10 != 9),
+    );
+    check(|_| 1, split(|_| false));
+}
+
+#[test]
+fn partition_holds_the_producer_with_four_elements() {
+    block_on(async {
+        let (mut tx, hub) = partition(4, modulo);
+        let (mut even, odd) = (hub.subscribe(), hub.subscribe());
+        for value in 0..4 {
+            tx.send(value).await.unwrap();
+        }
+        let mut send = Box::pin(tx.send(4));
+        assert!(poll!(&mut send).is_pending());
+        assert_eq!(even.next().await, Some(0));
+        assert!(poll!(&mut send).is_ready());
+        drop(send);
+        assert_eq!(hub.len(), 4);
+        assert_eq!((even.lag(), odd.lag()), (2, 2));
+    });
+}
+
+#[test]
+fn partition_goes_as_fast_as_the_slower_one_where_there_is_room_for_one() {
+    let (tx, hub) = partition(1, modulo);
+    let (even, odd) = (all_of(hub.subscribe(), 5), all_of(hub.subscribe(), 0));
+    let sent = tx.attach(futures::stream::iter(0..200));
+    let (sent, even, odd) = block_on(join3(sent, even, odd));
+    sent.unwrap();
+    assert_eq!(even, Vec::from_iter((0..200).step_by(2)));
+    assert_eq!(odd, Vec::from_iter((1..200).step_by(2)));
+}
+
+#[test]
+fn partition_fails_for_all_and_at_once() {
+    block_on(async {
+        let (mut tx, hub) = partition(8, modulo);
+        let (mut reads, mut waits) = (hub.subscribe(), hub.subscribe());
+        for value in [0, 2, 4] {
+            tx.send(value).await.unwrap();
+        }
+        assert_eq!(reads.next().await, Some(0));
+        let mut next = Box::pin(waits.next());
+        assert!(poll!(&mut next).is_pending());
+        tx.fail("broken");
+        assert_eq!(next.await, None);
+        assert_eq!(reads.next().await, None, "2 and 4 are overtaken");
+        for rx in [&reads, &waits] {
+            assert_eq!(
+                rx.error().unwrap().to_string(),
+                "the producer failed: broken"
+            );
+        }
+        assert!(hub.is_empty());
+    });
+}
+
+#[test]
+fn partition_tells_consumers_when_the_runtime_of_the_producer_is_shut_down() {
+    let (mut tx, hub) = partition_stateful::<u64>(4, |consumers, _| consumers.id_at(0));
+    let mut rx = hub.subscribe();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .build()
+        .unwrap();
+    runtime.spawn(async move {
+        tx.send(1).await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    assert_eq!(rx.blocking_recv(), Some(1));
+    let consumer = std::thread::spawn(move || rx.blocking_recv());
+    runtime.shutdown_timeout(Duration::from_secs(60));
+    assert_eq!(consumer.join().unwrap(), None);
+    assert!(hub.is_closed());
+}
+
+/// A consumer that stalls keeps its own share of the room, and no more, for as long as others are chosen.
+#[test]
+fn partition_goes_on_beside_one_that_stalls() {
+    let options = PartitionOptions {
+        capacity: 8,
+        per_consumer: Some(2),
+        full_consumer: fanline::hub::FullConsumer::Reroute,
+        ..PartitionOptions::default()
+    };
+    let (mut tx, hub) = partition_with(options, Partitioner::round_robin());
+    let (stalls, mut works) = (hub.subscribe(), hub.subscribe());
+    for value in 0..100 {
+        tx.try_send(value).unwrap();
+        while works.try_recv().is_ok() {}
+    }
+    assert_eq!(stalls.lag(), 2);
+}
+
+// ---- All of them.
+
+/// Whatever its errors are, a subject can stand at the end.
+#[test]
+fn a_hub_feeds_a_subject() {
+    let (mut tx, hub) = broadcast::<u64>(8);
+    let (subject, source) = fanline::subject_with_error::<u64, HubError>();
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (values, failure) = (seen.clone(), seen.clone());
+    let observer = fanline::observer(move |value: &u64| {
+        values.lock().unwrap().push(value.to_string());
+    })
+    .on_error(move |error: &HubError| failure.lock().unwrap().push(error.to_string()));
+    let guard = source.subscribe_with(observer);
+    let attached = hub.subscribe().attach(subject);
+    tx.try_send(1).unwrap();
+    tx.try_send(2).unwrap();
+    let mut attached = Box::pin(attached);
+    assert!(attached.as_mut().now_or_never().is_none());
+    tx.fail("broken");
+    attached.now_or_never().expect("ended");
+    assert_eq!(
+        *seen.lock().unwrap(),
+        ["1", "2", "the producer failed: broken"]
+    );
+    drop(guard);
+}
+
+#[test]
+fn what_is_too_large_is_named_with_the_most() {
+    let most = CAPACITY_MAX;
+    let too_many = CAPACITY_MAX + 1;
+    let merge = |options| try_merge_with::<u64, BoxError>(options).err();
+    let partition =
+        |options| try_partition_with::<u64, BoxError>(options, Partitioner::round_robin()).err();
+    let merge_default = MergeOptions::default;
+    let default = PartitionOptions::default;
+    let errors = [
+        (
+            "per_producer",
+            merge(MergeOptions {
+                per_producer: too_many,
+                ..merge_default()
+            }),
+        ),
+        (
+            "total",
+            merge(MergeOptions {
+                total: Some(too_many),
+                ..merge_default()
+            }),
+        ),
+        (
+            "capacity",
+            partition(PartitionOptions {
+                capacity: too_many,
+                ..default()
+            }),
+        ),
+        (
+            "per_consumer",
+            partition(PartitionOptions {
+                per_consumer: Some(too_many),
+                ..default()
+            }),
+        ),
+        (
+            "capacity",
+            try_broadcast_with::<u64, BoxError>(fanline::hub::BroadcastOptions {
+                capacity: too_many,
+                ..fanline::hub::BroadcastOptions::default()
+            })
+            .err(),
+        ),
+    ];
+    for (option, error) in errors {
+        let error = error.expect(option);
+        assert_eq!(error.option(), option);
+        assert_eq!(
+            error.to_string(),
+            format!("`{option}` must be at most {most}")
+        );
+    }
+}
