@@ -31,8 +31,12 @@ class Cluster:
         """Who leads a stream, once somebody does."""
 
         def named():
-            with self.nodes[0].client() as client:
-                info = client.ask(f"$JS.API.STREAM.INFO.{stream}").json()
+            try:
+                with self.nodes[0].client() as client:
+                    info = client.ask(f"$JS.API.STREAM.INFO.{stream}", seconds=2).json()
+            except TimeoutError:
+                # A stream that nobody leads is not told of.
+                return None
             return (info.get("cluster") or {}).get("leader")
 
         name = until(named, f"nobody leads {stream}", 60)
