@@ -310,6 +310,8 @@ fn what_is_asked_is_sealed_for_the_service() {
                 .publish(request.reply().unwrap(), response)
                 .await
                 .unwrap();
+            // What follows blocks this thread, and whatever writes for the service with it.
+            service.flush().await.unwrap();
             match is_admitted {
                 true => assert_eq!(ada.line(), "PONG", "{how}"),
                 false => assert_eq!(ada.lines_to_end(), [REFUSAL], "{how}"),

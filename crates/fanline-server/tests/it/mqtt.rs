@@ -765,10 +765,10 @@ fn the_domain_of_mqtt_is_this_servers_own() {
         options
     };
     let server = TestServer::with(with(Some("hub"), "hub"));
-    let mut device = client(&server, V5, "device");
-    assert_eq!(device.subscribe(&[("a", 1)]), [1]);
-    device.publish("a", "kept", 1);
-    assert_eq!(device.take(), triple("a", "kept", 1));
+    let mut reader = client(&server, V5, "reader");
+    assert_eq!(reader.subscribe(&[("a", 1)]), [1]);
+    client(&server, V5, "device").publish("a", "kept", 2);
+    assert_eq!(reader.take(), triple("a", "kept", 1));
     for own in [None, Some("hub")] {
         let error = Server::start(with(own, "other"))
             .err()
