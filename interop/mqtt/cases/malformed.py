@@ -163,7 +163,7 @@ def websocket(broker) -> Peer:
     return peer
 
 
-@case(GROUP, *BOTH, differs=differs(nats="takes text as well"))
+@case(GROUP, *BOTH, differs=differs(nats="takes text as well", mosquitto="never answers text, nor a packet in pieces"))
 def text_frames_end_their_connection(broker, version):
     """MQTT-6.0.0-1; and binary ones may be cut anywhere, MQTT-6.0.0-2."""
     connect = packets.connect(version, fresh("c"))

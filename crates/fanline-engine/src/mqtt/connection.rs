@@ -214,9 +214,12 @@ impl Connection {
             _ => 0,
         };
         self.outgoing.set_max(self.settings.in_flight_max);
+        // What is wrong with one is told in a packet that may not be larger than another one says.
+        let mut noted = Ok(());
         for property in connect.properties.iter() {
-            self.note_connect_property(&property)?;
+            noted = noted.and(self.note_connect_property(&property));
         }
+        noted?;
         let is_nameless = connect.client_id.is_empty();
         // 3.1.1 MQTT-3.1.3-8.
         if self.version == Version::V4 && is_nameless && !connect.clean_start {
