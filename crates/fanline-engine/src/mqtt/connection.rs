@@ -215,11 +215,15 @@ impl Connection {
         };
         self.outgoing.set_max(self.settings.in_flight_max);
         // What is wrong with one is told in a packet that may not be larger than another one says.
-        let mut noted = Ok(());
+        let mut refused = None;
         for property in connect.properties.iter() {
-            noted = noted.and(self.note_connect_property(&property));
+            if let Err(wrong) = self.note_connect_property(&property) {
+                refused.get_or_insert(wrong);
+            }
         }
-        noted?;
+        if let Some(wrong) = refused {
+            return Err(wrong);
+        }
         let is_nameless = connect.client_id.is_empty();
         // 3.1.1 MQTT-3.1.3-8.
         if self.version == Version::V4 && is_nameless && !connect.clean_start {
