@@ -312,8 +312,10 @@ const CASES = {
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.keyboard.press("t");
-    equal(await page.evaluate(() => document.documentElement.dataset.theme), "light", "the theme");
+    // It is drawn before it is put on.
+    await page.waitForFunction(() => document.documentElement.dataset.theme === "light");
     await page.keyboard.press("t");
+    await page.waitForFunction(() => document.documentElement.dataset.theme === "dark");
     await page.reload();
     await page.locator("main .panel").first().waitFor();
     equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark", "the theme that was chosen");
