@@ -55,15 +55,14 @@ impl Restriction {
 
     /// Whether a topic may be published to, answers aside.
     pub(super) fn may_publish(&self, topic: &[u8]) -> bool {
-        self.rights.may_publish(topic) && self.within.as_ref().is_none_or(|w| w.may_publish(topic))
+        may_publish(&self.rights, self.within.as_deref(), topic)
     }
 
     /// The same for a client that publishes to it time and again.
     fn may_publish_again(&mut self, topic: &[u8]) -> bool {
-        let (rights, within) = (&self.rights, &self.within);
-        self.verdicts.allow(topic, || {
-            rights.may_publish(topic) && within.as_ref().is_none_or(|w| w.may_publish(topic))
-        })
+        let (rights, within) = (&self.rights, self.within.as_deref());
+        self.verdicts
+            .allow(topic, || may_publish(rights, within, topic))
     }
 
     fn may_subscribe(&self, filter: &[u8], queue: &[u8]) -> bool {
@@ -90,6 +89,10 @@ impl Restriction {
         self.rights.may_receive(topic, queue)
             && (self.within.as_ref()).is_none_or(|within| within.may_receive(topic, queue))
     }
+}
+
+fn may_publish(rights: &Rights, within: Option<&Rights>, topic: &[u8]) -> bool {
+    rights.may_publish(topic) && within.is_none_or(|within| within.may_publish(topic))
 }
 
 impl Shard {

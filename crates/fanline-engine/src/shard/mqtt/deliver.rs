@@ -10,7 +10,7 @@ use super::groups::{is_shared, member_place};
 use super::kept::{Answers, UNKEPT};
 use super::names;
 use super::note::{Recalled, Retained};
-use super::session::{Mqtt, REPLY_SID, Waiting, place_in};
+use super::session::{Mqtt, REPLY_SID, Waiting, is_own_of_mqtt, place_in};
 use crate::access::AccountId;
 use crate::jetstream::consumer::AckTopic;
 use crate::mqtt::{
@@ -49,13 +49,6 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// When it was stored, which its acknowledgement's subject says.
-    pub(super) fn stored_at(&self, now: i64) -> i64 {
-        let text = self.reply.rsplit(|b| *b == b'.').nth(1);
-        let stored_at = text.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-        stored_at.unwrap_or(now)
-    }
-
     /// Whether it has properties for a client of 5.0.
     fn has_more(&self) -> bool {
         !self.headers.is_empty() || !self.reply.is_empty()
@@ -79,11 +72,7 @@ impl FanOut<'_> {
         };
         let subject = head.strip_prefix(b"HMSG ").unwrap_or_default();
         let subject = subject.strip_suffix(b" ").unwrap_or_default();
-        // Digits stand for one of the client's own.
-        if !matches!(
-            sub.sid(),
-            [b'0'..=b'9', .., b'0'..=b'9' | b'p'] | [b'0'..=b'9']
-        ) {
+        if is_own_of_mqtt(sub.sid()) {
             return self.deliver_from_keeper(id, subject, message);
         }
         self.pending.lend_buffer(session);
@@ -267,7 +256,7 @@ impl Mqtt {
         };
         // What was sent is sent again, whatever its age (MQTT-4.3.3-7).
         let was_sent = self.is_resumed && ack.deliveries > 1;
-        let life = life_left(parts.headers, parts.stored_at(unix_nanos), unix_nanos);
+        let life = life_left(parts.headers, ack.unix_nanos, unix_nanos);
         let life = life.or_else(|| was_sent.then_some(Life::Seconds(0)));
         let wanted = self.wanted(subject, parts.headers);
         let topic = answers.topic(subject);

@@ -127,7 +127,7 @@ impl Mqtt {
             return Taken::PassedOn;
         };
         let is_hidden = sub.is_open && subject.first() == Some(&b'$');
-        let life = life_left(parts.headers, parts.stored_at(unix_nanos), unix_nanos);
+        let life = life_left(parts.headers, ack.unix_nanos, unix_nanos);
         let (Some(life), Some(topic), false) = (life, answers.topic(subject), is_hidden) else {
             return Taken::Dropped;
         };
