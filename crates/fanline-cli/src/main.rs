@@ -14,6 +14,7 @@ mod log;
 mod monitor;
 mod notify;
 mod output;
+mod panics;
 mod payload;
 mod record;
 mod serve;

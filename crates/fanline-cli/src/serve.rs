@@ -17,6 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::dump;
 use crate::log::{self, LogFormat, LogSettings};
 use crate::notify::{self, State};
+use crate::panics;
 use crate::tls::TlsFlags;
 use crate::values;
 
@@ -306,6 +307,7 @@ pub(crate) fn run(job: Job) -> ExitCode {
         eprintln!("{problem}");
         return ExitCode::FAILURE;
     }
+    panics::end_the_process();
     for warning in &job.warnings {
         tracing::warn!("{warning}");
     }

@@ -4,6 +4,8 @@
 mod auth;
 #[path = "cli/configuration.rs"]
 mod configuration;
+#[path = "cli/folder.rs"]
+mod folder;
 #[path = "cli/front_end.rs"]
 mod front_end;
 #[path = "cli/jetstream.rs"]

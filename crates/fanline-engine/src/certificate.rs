@@ -9,6 +9,8 @@ const SET: u8 = 0x31;
 const OBJECT_ID: u8 = 0x06;
 const OCTETS: u8 = 0x04;
 const BOOLEAN: u8 = 0x01;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 /// 2.5.29.17, subjectAltName.
@@ -37,16 +39,8 @@ pub struct CertificateNames {
 
 /// Reads a certificate in DER; `None` when it is not one.
 pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
-    let (certificate, _) = take(der, SEQUENCE)?;
-    let (mut rest, _) = take(certificate, SEQUENCE)?;
-    if let Some((_, after)) = take(rest, VERSION) {
-        rest = after;
-    }
-    // Serial number, signature algorithm, issuer, validity.
-    for _ in 0..4 {
-        (_, _, rest) = element(rest)?;
-    }
-    let (subject, after) = take(rest, SEQUENCE)?;
+    let (_, after) = take(from_validity(der)?, SEQUENCE)?;
+    let (subject, after) = take(after, SEQUENCE)?;
     let key_at = der.len() - trailing(der, after)?;
     let (_, after_key) = take(after, SEQUENCE)?;
     let key_end = der.len() - trailing(der, after_key)?;
@@ -64,6 +58,34 @@ pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
         rest = after;
     }
     Some(names)
+}
+
+/// Until when a certificate in DER holds, as RFC 3339 writes it; `None` when it cannot be read.
+pub fn not_after(der: &[u8]) -> Option<String> {
+    let (validity, _) = take(from_validity(der)?, SEQUENCE)?;
+    let (_, _, until) = element(validity)?;
+    let (tag, time, _) = element(until)?;
+    let time = std::str::from_utf8(time).ok()?.strip_suffix('Z')?;
+    // RFC 5280, 4.1.2.5: two digits of the year are those of 1950 to 2049.
+    let time = match tag {
+        UTC_TIME if time < "50" => format!("20{time}"),
+        UTC_TIME => format!("19{time}"),
+        GENERALIZED_TIME => time.to_owned(),
+        _ => return None,
+    };
+    if time.len() != 14 || !time.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let (date, clock) = time.split_at(8);
+    Some(format!(
+        "{}-{}-{}T{}:{}:{}Z",
+        &date[..4],
+        &date[4..6],
+        &date[6..],
+        &clock[..2],
+        &clock[2..4],
+        &clock[4..]
+    ))
 }
 
 /// Whether what a certificate says of its use, if it says anything, has room for a client: its extended key
@@ -112,6 +134,19 @@ fn names_clients(mut purposes: &[u8]) -> Option<bool> {
         purposes = after;
     }
     Some(false)
+}
+
+/// A certificate from its validity on: behind serial number, signature algorithm and issuer.
+fn from_validity(der: &[u8]) -> Option<&[u8]> {
+    let (certificate, _) = take(der, SEQUENCE)?;
+    let (mut rest, _) = take(certificate, SEQUENCE)?;
+    if let Some((_, after)) = take(rest, VERSION) {
+        rest = after;
+    }
+    for _ in 0..3 {
+        (_, _, rest) = element(rest)?;
+    }
+    Some(rest)
 }
 
 /// How many bytes of the whole follow the start of this part of it.
@@ -291,6 +326,11 @@ mod tests {
     }
 
     fn certificate(key: &[u8]) -> Vec<u8> {
+        certificate_until(key, &der(UTC_TIME, &[b"261222170138Z"]))
+    }
+
+    fn certificate_until(key: &[u8], until: &[u8]) -> Vec<u8> {
+        let validity = der(SEQUENCE, &[&der(UTC_TIME, &[b"200101000000Z"]), until]);
         let any = der(SEQUENCE, &[]);
         let subject = der(
             SEQUENCE,
@@ -323,7 +363,7 @@ mod tests {
                 &[2, 1, 7],
                 &any,
                 &any,
-                &any,
+                &validity,
                 &subject,
                 &der(SEQUENCE, &[key]),
                 &der(EXTENSIONS, &[&der(SEQUENCE, &[&extension])]),
@@ -344,6 +384,26 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_validity_is_found() {
+        for (tag, text, expected) in [
+            (UTC_TIME, "261222170138Z", Some("2026-12-22T17:01:38Z")),
+            (UTC_TIME, "991231235959Z", Some("1999-12-31T23:59:59Z")),
+            (
+                GENERALIZED_TIME,
+                "40960101000000Z",
+                Some("4096-01-01T00:00:00Z"),
+            ),
+            (GENERALIZED_TIME, "261222170138Z", None),
+            (UTC_TIME, "2612221701é8Z", None),
+            (UTC_TIME, "261222170138", None),
+            (OCTETS, "261222170138Z", None),
+        ] {
+            let bytes = certificate_until(&[9; 20], &der(tag, &[text.as_bytes()]));
+            assert_eq!(not_after(&bytes).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn ids_are_written_in_numbers() {
         assert_eq!(
             dotted(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 1]),
@@ -358,7 +418,7 @@ mod tests {
             let mut bytes = certificate(&[9; 20]);
             let at = at.index(bytes.len());
             bytes[at] = byte;
-            let _ = certificate_names(&bytes);
+            let _ = (certificate_names(&bytes), not_after(&bytes));
             let _ = certificate_names(&bytes[..end.index(bytes.len())]);
         }
     }

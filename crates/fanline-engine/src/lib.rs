@@ -50,4 +50,4 @@ pub use shard::{
     SubscriptionStatus, TlsPeer,
 };
 pub use topic::{Filter, FilterError, is_literal_topic};
-pub use trie::{NodeId, Trie, Vacant};
+pub use trie::{NodeId, OutOfSteps, Trie, Vacant};

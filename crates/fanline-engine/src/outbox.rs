@@ -215,9 +215,13 @@ impl Outbox {
     }
 
     /// Notes that the peer takes no more for now. What waits at this moment has to be written
-    /// within the write deadline; returns since when the oldest such batch has been waiting.
-    pub(crate) fn block(&mut self, now: Duration) -> Duration {
-        let pending = self.pending_bytes() as u64;
+    /// within the write deadline, or if it is a patient one, anything of it; returns since when the oldest such
+    /// batch has been waiting.
+    pub(crate) fn block(&mut self, now: Duration, is_patient: bool) -> Duration {
+        let pending = match is_patient {
+            true => 1,
+            false => self.pending_bytes() as u64,
+        };
         match self.blocked {
             Some(blocked) if self.queued_total < blocked.until_written => blocked.since,
             _ => {
@@ -321,7 +325,7 @@ mod tests {
                     // Only what is not empty can be blocked.
                     Step::Block => {
                         if !outbox.is_empty() {
-                            outbox.block(Duration::ZERO);
+                            outbox.block(Duration::ZERO, false);
                         }
                     }
                 }
@@ -338,21 +342,34 @@ mod tests {
         let at = Duration::from_secs;
         let mut outbox = Outbox::default();
         outbox.append(&[0; 100]);
-        assert_eq!(outbox.block(at(1)), at(1));
+        assert_eq!(outbox.block(at(1), false), at(1));
         outbox.append(&[0; 100]);
         outbox.advance(99);
         assert_eq!(
-            outbox.block(at(5)),
+            outbox.block(at(5), false),
             at(1),
             "the first hundred are not all written"
         );
         outbox.advance(1);
         assert_eq!(
-            outbox.block(at(6)),
+            outbox.block(at(6), false),
             at(6),
             "the second hundred have their own time"
         );
         outbox.advance(100);
+        assert_eq!(outbox.blocked_since(), None);
+    }
+
+    #[test]
+    fn a_patient_deadline_runs_from_the_last_byte() {
+        let at = Duration::from_secs;
+        let mut outbox = Outbox::default();
+        outbox.append(&[0; 100]);
+        assert_eq!(outbox.block(at(1), true), at(1));
+        assert_eq!(outbox.block(at(5), true), at(1), "nothing was written");
+        outbox.advance(1);
+        assert_eq!(outbox.block(at(6), true), at(6));
+        outbox.advance(99);
         assert_eq!(outbox.blocked_since(), None);
     }
 }

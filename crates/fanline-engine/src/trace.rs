@@ -3,7 +3,7 @@
 //!
 //! Each shard tells what it has done itself. To whoever reads it, the shards of a server look like servers
 //! of a cluster, with routes between them: what leads to another shard is an egress with a hop, and what
-//! comes from there has that hop.
+//! comes from there has that hop. Other servers that are attached as leafs are told their hop in a header.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,22 @@ use serde::Serialize;
 use crate::access::TraceTo;
 use crate::encoding::{ACCEPT_ENCODING, CONTENT_ENCODING, Encoding};
 use crate::jetstream::Timestamp;
+use crate::router::LEAFS;
 use crate::topic::is_literal_topic;
 
 const DESTINATION: &str = "Nats-Trace-Dest";
 const ONLY: &str = "Nats-Trace-Only";
 /// W3C's, in any case.
 const PARENT: &str = "traceparent";
-/// The header that tells over how many routes a message came, in what is told of it.
-const HOP: &str = "Nats-Trace-Hop";
+/// The header that tells over which hops a message came, in what is told of it and to other servers.
+pub(crate) const HOP: &str = "Nats-Trace-Hop";
+/// A hop that is longer was made up.
+const HOP_BYTES_MAX: usize = 256;
 
 /// Kinds of connections, as nats-server counts them.
 pub(crate) const CLIENT: u8 = 0;
 pub(crate) const ROUTER: u8 = 1;
-
-/// The hop over which the shard of this index is reached.
-pub(crate) fn hop_to(index: u16) -> String {
-    (u32::from(index) + 1).to_string()
-}
+pub(crate) const LEAF: u8 = 4;
 
 /// Whether headers may ask for a trace. Most do not, and are not looked at any further.
 #[inline]
@@ -176,6 +175,31 @@ impl Trace {
             asked,
             message_bytes,
             events: vec![came_in],
+        }
+    }
+
+    /// The hop over which the shard of this index is reached.
+    pub(crate) fn hop_to(&self, index: u16) -> String {
+        self.hop(usize::from(index) + 1)
+    }
+
+    /// The hop over which one more leaf is reached. The shards have the numbers below.
+    pub(crate) fn next_leaf_hop(&self) -> String {
+        let is_hop = |event: &&Event| event.kind == Some(LEAF) && event.hop.is_some();
+        let leafs = self.events.iter().filter(is_hop).count();
+        self.hop(usize::from(LEAFS) + 1 + leafs)
+    }
+
+    /// The hop of this number behind those over which the message came.
+    fn hop(&self, number: usize) -> String {
+        let came = self.asked.headers.get(HOP).and_then(|hops| hops.first());
+        let is_hop = |hop: &&String| {
+            let is_part = |c: char| c.is_ascii_digit() || c == '.';
+            hop.len() <= HOP_BYTES_MAX && hop.chars().all(is_part)
+        };
+        match came.filter(is_hop) {
+            Some(before) => format!("{before}.{number}"),
+            None => number.to_string(),
         }
     }
 

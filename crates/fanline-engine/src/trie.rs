@@ -18,6 +18,10 @@ pub trait Vacant: Default {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeId(u32);
 
+/// Two sets of filters are too many, with too many wildcards, to be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfSteps;
+
 const NONE: NodeId = NodeId(u32::MAX);
 const ROOT: NodeId = NodeId(0);
 
@@ -161,53 +165,134 @@ impl<V: Vacant> Trie<V> {
         if topic.is_empty() || has_empty_token(topic) {
             return;
         }
-        self.walk_filters(ROOT, topic, found);
+        self.walk_filters(topic, found);
     }
 
     /// Whether filters that name a last token are among those that could match this topic with another
     /// one: if not, all topics that differ in it match the same filters. One with an empty token matches
     /// nothing, unlike others.
     pub fn decides_on_last_token(&self, topic: &[u8]) -> bool {
-        topic.is_empty() || has_empty_token(topic) || self.walk_to_last(ROOT, topic)
+        topic.is_empty() || has_empty_token(topic) || self.walk_to_last(topic)
     }
 
     /// Calls `found` with each stored path that `filter` matches, wildcards in the stored path
     /// being plain characters.
     pub fn topics_matching(&self, filter: Filter<'_>, found: &mut impl FnMut(NodeId, &V)) {
-        self.walk_topics(ROOT, filter.as_bytes(), found);
-    }
-
-    fn walk_filters<'a>(&'a self, at: NodeId, rest: &[u8], found: &mut impl FnMut(&'a V)) {
-        let node = self.node(at);
-        if node.full != NONE {
-            found(&self.node(node.full).value);
-        }
-        let (token, rest) = split_token(rest);
-        // A topic may hold `*` or `>` as plain characters; the nodes of these names are wildcards.
-        let literal = self
-            .child(at, token)
-            .filter(|c| *c != node.star && *c != node.full);
-        for child in [literal, some(node.star)].into_iter().flatten() {
-            match rest {
-                Some(rest) => self.walk_filters(child, rest, found),
-                None => found(&self.node(child).value),
+        let mut steps = vec![(ROOT, Some(filter.as_bytes()))];
+        while let Some((at, rest)) = steps.pop() {
+            let Some(rest) = rest else {
+                found(at, &self.node(at).value);
+                continue;
+            };
+            let (token, below) = split_token(rest);
+            match token {
+                b">" => self.each_child(at, &mut |child| self.walk_subtree(child, found)),
+                b"*" => self.each_child(at, &mut |child| steps.push((child, below))),
+                _ => steps.extend(self.child(at, token).map(|child| (child, below))),
             }
         }
     }
 
-    fn walk_to_last(&self, at: NodeId, rest: &[u8]) -> bool {
-        let node = self.node(at);
-        let is_literal = |child: &NodeId| *child != node.star && *child != node.full;
-        let (token, rest) = split_token(rest);
-        match rest {
-            None => self.children(at).any(|child| is_literal(&child)),
-            Some(rest) => {
-                let literal = self.child(at, token).filter(is_literal);
-                let steps = [literal, some(node.star)];
-                steps
-                    .into_iter()
-                    .flatten()
-                    .any(|child| self.walk_to_last(child, rest))
+    /// A stored filter that some topic matches along with `filter`, and whose value is wanted. Takes one of
+    /// `steps` for each node that it looks at: wildcards on both sides meet more often than there are filters.
+    ///
+    /// # Errors
+    /// There were not steps enough to tell.
+    pub fn overlapping(
+        &self,
+        filter: Filter<'_>,
+        steps: &mut usize,
+        is_wanted: impl Fn(&V) -> bool,
+    ) -> Result<Option<&V>, OutOfSteps> {
+        let mut later = vec![(ROOT, filter.as_bytes())];
+        while let Some((at, rest)) = later.pop() {
+            let node = self.node(at);
+            let (token, below) = split_token(rest);
+            // What `>` stands for may go on.
+            let below = if token == b">" { Some(rest) } else { below };
+            let mut all;
+            let mut named;
+            let ways: &mut dyn Iterator<Item = NodeId> = match token {
+                b"*" | b">" => {
+                    all = self.children(at);
+                    &mut all
+                }
+                _ => {
+                    let literal = self.child(at, token);
+                    named = [literal, some(node.star), some(node.full)]
+                        .into_iter()
+                        .flatten();
+                    &mut named
+                }
+            };
+            for child in ways {
+                *steps = steps.checked_sub(1).ok_or(OutOfSteps)?;
+                let ends = below.is_none() || token == b">" || child == node.full;
+                let value = &self.node(child).value;
+                if ends && !value.is_vacant() && is_wanted(value) {
+                    return Ok(Some(value));
+                }
+                if let Some(below) = below
+                    && child != node.full
+                {
+                    later.push((child, below));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    // Walks keep their own stack: a topic of MQTT may have 65,536 levels, and a call for each of them would be
+    // more than a thread's stack holds. It is empty, and costs nothing, where no two ways part.
+
+    fn walk_filters<'a>(&'a self, topic: &[u8], found: &mut impl FnMut(&'a V)) {
+        let mut later = Vec::new();
+        let (mut at, mut rest) = (ROOT, topic);
+        loop {
+            let node = self.node(at);
+            if node.full != NONE {
+                found(&self.node(node.full).value);
+            }
+            let (token, below) = split_token(rest);
+            // A topic may hold `*` or `>` as plain characters; the nodes of these names are wildcards.
+            let literal = self
+                .child(at, token)
+                .filter(|c| *c != node.star && *c != node.full);
+            let star = some(node.star);
+            let next = match below {
+                Some(below) => fork(literal, star, below, &mut later),
+                None => {
+                    for child in [literal, star].into_iter().flatten() {
+                        found(&self.node(child).value);
+                    }
+                    None
+                }
+            };
+            match next.or_else(|| later.pop()) {
+                Some(next) => (at, rest) = next,
+                None => return,
+            }
+        }
+    }
+
+    fn walk_to_last(&self, topic: &[u8]) -> bool {
+        let mut later = Vec::new();
+        let (mut at, mut rest) = (ROOT, topic);
+        loop {
+            let node = self.node(at);
+            let is_literal = |child: &NodeId| *child != node.star && *child != node.full;
+            let (token, below) = split_token(rest);
+            let next = match below {
+                None if self.children(at).any(|child| is_literal(&child)) => return true,
+                None => None,
+                Some(below) => {
+                    let literal = self.child(at, token).filter(is_literal);
+                    fork(literal, some(node.star), below, &mut later)
+                }
+            };
+            match next.or_else(|| later.pop()) {
+                Some(next) => (at, rest) = next,
+                None => return false,
             }
         }
     }
@@ -217,28 +302,7 @@ impl<V: Vacant> Trie<V> {
         std::iter::successors(first, |child| some(self.node(*child).next_sibling))
     }
 
-    fn walk_topics(&self, at: NodeId, rest: &[u8], found: &mut impl FnMut(NodeId, &V)) {
-        let (token, rest) = split_token(rest);
-        match token {
-            b">" => self.each_child(at, &mut |child| self.walk_subtree(child, found)),
-            b"*" => self.each_child(at, &mut |child| self.step_topics(child, rest, found)),
-            _ => {
-                if let Some(child) = self.child(at, token) {
-                    self.step_topics(child, rest, found);
-                }
-            }
-        }
-    }
-
-    fn step_topics(&self, at: NodeId, rest: Option<&[u8]>, found: &mut impl FnMut(NodeId, &V)) {
-        match rest {
-            Some(rest) => self.walk_topics(at, rest, found),
-            None => found(at, &self.node(at).value),
-        }
-    }
-
     fn walk_subtree(&self, at: NodeId, found: &mut impl FnMut(NodeId, &V)) {
-        // A stack of its own: a topic may have as many tokens as a control line has bytes.
         let mut stack = vec![at];
         while let Some(at) = stack.pop() {
             found(at, &self.node(at).value);
@@ -329,6 +393,21 @@ fn hash_edge(builder: &DefaultHashBuilder, parent: NodeId, token: &[u8]) -> u64 
     hasher.finish()
 }
 
+/// One of two ways down, with what is left of a topic behind it; where there are both, the second is kept for later.
+fn fork<'t>(
+    literal: Option<NodeId>,
+    star: Option<NodeId>,
+    rest: &'t [u8],
+    later: &mut Vec<(NodeId, &'t [u8])>,
+) -> Option<(NodeId, &'t [u8])> {
+    if literal.is_some()
+        && let Some(star) = star
+    {
+        later.push((star, rest));
+    }
+    literal.or(star).map(|child| (child, rest))
+}
+
 fn some(id: NodeId) -> Option<NodeId> {
     (id != NONE).then_some(id)
 }
@@ -351,6 +430,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::access::overlap;
 
     #[derive(Default)]
     struct Held(Option<Vec<u8>>);
@@ -377,6 +457,50 @@ mod tests {
         let token = prop::sample::select(vec!["a", "b", "c", "*", "aa"]);
         let end = prop::sample::select(vec!["", ".>"]);
         (prop::collection::vec(token, 1..5), end).prop_map(|(t, end)| t.join(".") + end)
+    }
+
+    /// Devices choose how many levels their topics have, up to 65,536: a match that calls itself for each of them
+    /// overflows the stack, and takes the whole server with it.
+    #[test]
+    fn paths_may_be_deep() {
+        const TOKENS: usize = 200_000;
+        let (topic, stars) = (vec!["a"; TOKENS].join("."), vec!["*"; TOKENS].join("."));
+        let mut trie = Trie::<Held>::default();
+        put(&mut trie, &topic);
+        put(&mut trie, &stars);
+        let mut found = 0;
+        trie.filters_matching(topic.as_bytes(), &mut |v: &Held| {
+            found += usize::from(v.0.is_some());
+        });
+        assert_eq!(found, 2);
+        assert!(trie.decides_on_last_token(topic.as_bytes()));
+        let mut found = 0;
+        let filter = Filter::parse(stars.as_bytes()).unwrap();
+        trie.topics_matching(filter, &mut |_, v| found += usize::from(v.0.is_some()));
+        assert_eq!(found, 2);
+        take(&mut trie, &topic);
+        take(&mut trie, &stars);
+        assert!(trie.is_empty());
+    }
+
+    /// Twice ten thousand filters of which none overlaps: each of one half meets the first token of all of the other.
+    #[test]
+    fn a_comparison_ends() {
+        let mut trie = Trie::<Held>::default();
+        for n in 0..10_000 {
+            put(&mut trie, &format!("a{n}.x"));
+        }
+        let mut steps = 25_000;
+        let mut ask = |filter: &str| {
+            let filter = Filter::parse(filter.as_bytes()).unwrap();
+            let found = trie.overlapping(filter, &mut steps, |_| true);
+            found.map(|found| found.is_some())
+        };
+        assert_eq!(ask("*.y"), Ok(false));
+        assert_eq!(ask("a7.*"), Ok(true));
+        assert_eq!(ask("a7.y"), Ok(false));
+        assert_eq!(ask("*.y"), Ok(false));
+        assert_eq!(ask("*.y"), Err(OutOfSteps));
     }
 
     proptest! {
@@ -408,6 +532,16 @@ mod tests {
                 let expected: BTreeSet<_> = model.iter().map(|p| p.as_bytes().to_vec())
                     .filter(|p| filter.matches(p)).collect();
                 prop_assert_eq!(found, expected);
+
+                // A topic that both match has a token of its own for each wildcard of both.
+                let mut steps = 10_000;
+                let is_wanted = |v: &Held| v.0.as_ref().is_some_and(|p| p.len() > 2);
+                let found = trie.overlapping(filter, &mut steps, is_wanted).unwrap();
+                let expected = model.iter().any(|p| p.len() > 2 && overlap(p, question));
+                prop_assert_eq!(found.is_some(), expected);
+                if let Some(Held(Some(p))) = found {
+                    prop_assert!(overlap(std::str::from_utf8(p).unwrap(), question));
+                }
             }
             for p in &model { take(&mut trie, p); }
             prop_assert!(trie.is_empty());

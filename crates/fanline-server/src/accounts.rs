@@ -1,6 +1,6 @@
 //! In operator mode, the accounts that a server knows, and how it comes to know others.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fanline_engine::Access;
 use fanline_engine::access::OperatorError;
@@ -18,8 +18,7 @@ impl Shared {
         if subject != account {
             return Err(OperatorError::Other(subject.clone(), account.into()));
         }
-        let current = self.access.lock();
-        let mut current = current.unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.lock_access();
         let next = current.with_account(token, unix_seconds())?;
         self.go_by(&mut current, next);
         Ok(())
@@ -27,15 +26,14 @@ impl Shared {
 
     /// Has the server know accounts no more: whoever is of one of them is sent away.
     pub(crate) fn forget_accounts(&self, accounts: &[String]) -> Result<(), OperatorError> {
-        let current = self.access.lock();
-        let mut current = current.unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.lock_access();
         let next = current.without_accounts(accounts, unix_seconds())?;
         self.go_by(&mut current, next);
         Ok(())
     }
 
     /// Has all go by other accounts: under the lock, so that they hear of several in the same order.
-    fn go_by(&self, current: &mut Arc<Access>, next: Access) {
+    pub(crate) fn go_by(&self, current: &mut Arc<Access>, next: Access) {
         let next = Arc::new(next);
         *current = Arc::clone(&next);
         self.tell_keeper(&next);

@@ -35,6 +35,7 @@
 
 mod accounts;
 pub mod bridge;
+mod broken;
 mod callout;
 mod checks;
 pub mod client;
@@ -58,10 +59,11 @@ mod tls;
 pub use fanline_engine::access;
 pub use keeper::StoreKeyError;
 pub use options::{
-    Addresses, Auth, Certificate, Cipher, ClientCertificates, CompressionLevel, Dashboard,
-    Encryption, JetStreamOptions, LEAFNODE_PORT, LeafCompression, LeafnodeListener,
-    LeafnodeOptions, LeafnodeRemote, LeafnodeUser, Limits, MqttOptions, Options, Origin,
-    ResolverOptions, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
+    Addresses, AssetLimits, Auth, BatchLimits, Certificate, Cipher, ClientCertificates,
+    CompressionLevel, Dashboard, Encryption, JetStreamOptions, LEAFNODE_PORT, LeafCompression,
+    LeafnodeListener, LeafnodeOptions, LeafnodeProxy, LeafnodeRemote, LeafnodeUser, Limits,
+    MqttOptions, Options, Origin, ResolverOptions, Secret, SyncMode, TlsHandshake, TlsOptions,
+    TlsVersion, WebSocketOptions,
 };
 pub use reloads::{ReloadRequest, ReloadRequests};
 pub use resolver::{Directory, DirectoryOptions, StoreError, Stored};

@@ -44,8 +44,14 @@ pub(super) struct CompareArgs {
     /// All tables: only this one; may be given several times
     #[arg(long = "table", value_name = "NAME")]
     tables: Vec<String>,
-    /// The rows of `fanline bench` alone; so do --rounds, --time and --row
+    /// All tables: measure nothing, and write the report of those that are there
     #[arg(long, conflicts_with_all = ["quick", "resume", "no_rivals", "tables"])]
+    no_runs: bool,
+    /// All tables: where they and their plots are kept [default: docs/bench]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// The rows of `fanline bench` alone; so do --rounds, --time and --row
+    #[arg(long, conflicts_with_all = ["quick", "resume", "no_rivals", "tables", "no_runs", "folder"])]
     own: bool,
     /// Own rows: rounds; in each both servers are measured, each time in a fresh process [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -83,6 +89,9 @@ impl CompareArgs {
         if let Some(dir) = self.rows.given_folder() {
             say("--dir", dir.into());
         }
+        if let Some(folder) = &self.folder {
+            say("--folder", folder.into());
+        }
         // What is asked about is this program; one that was not optimised would tell nothing.
         if !cfg!(debug_assertions) {
             say("--fanline", Program::own()?.path.into());
@@ -94,6 +103,7 @@ impl CompareArgs {
             ("--quick", self.quick),
             ("--resume", self.resume),
             ("--no-rivals", self.no_rivals),
+            ("--no-runs", self.no_runs),
         ] {
             if is_given {
                 arguments.push(name.into());
@@ -110,11 +120,10 @@ impl CompareArgs {
     async fn run_own(self, is_own: bool) -> Result<(), Failure> {
         const TIME: Duration = Duration::from_secs(2);
         const ROUNDS: u32 = 3;
-        let wants_all = self.quick || self.resume || self.no_rivals || !self.tables.is_empty();
-        if wants_all {
+        if self.wants_tables() {
             return Err(Failure::Usage(
-                "--quick, --resume, --no-rivals and --table are for all tables, which need fanline-bench \
-                 beside this program, or the sources around the current folder; --own does without"
+                "--quick, --resume, --no-rivals, --no-runs, --folder and --table are for all tables, which need \
+                 fanline-bench beside this program, or the sources around the current folder; --own does without"
                     .into(),
             ));
         }
@@ -150,6 +159,12 @@ impl CompareArgs {
         print!("{report}");
         eprintln!("written to {}", self.out.display());
         Ok(())
+    }
+
+    /// Whether something is asked for that only all tables have.
+    fn wants_tables(&self) -> bool {
+        let switches = [self.quick, self.resume, self.no_rivals, self.no_runs];
+        switches.contains(&true) || !self.tables.is_empty() || self.folder.is_some()
     }
 
     /// The nats-server that was named, or one that is there.

@@ -79,6 +79,9 @@ impl ConfigCommand {
 
 /// Says that a file is in order, and what it should rather say.
 pub(crate) fn report(loaded: &Loaded) -> ExitCode {
+    if let Err(error) = loaded.check_files() {
+        return Failure::Error(error.to_string()).report("fanline");
+    }
     for warning in loaded.warnings() {
         eprintln!("warning: {warning}");
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use fanline_server::config::{self, Loaded};
-use fanline_server::{COMPATIBLE_VERSION, Options, VERSION};
+use fanline_server::{COMPATIBLE_VERSION, Limits, Options, VERSION};
 
 use flags::{Flag, Given};
 
@@ -106,6 +106,9 @@ fn test(program: &str, path: &Path) -> ExitCode {
         Ok(loaded) => loaded,
         Err(error) => return refuse(program, &error.to_string()),
     };
+    if let Err(error) = loaded.check_files() {
+        return refuse(program, &error.to_string());
+    }
     if !loaded.deprecated.is_empty() {
         let lines: Vec<String> = loaded.deprecated.iter().map(ToString::to_string).collect();
         return refuse(program, &lines.join("\n"));
@@ -233,7 +236,6 @@ fn refuse_unsupported(given: &[Given]) -> Result<(), Refusal> {
         }
         let what = match flag {
             Flag::Cluster => "clustering",
-            Flag::TracedPayloadMax => "a limit for traced payloads",
             Flag::Profile => "profiling over HTTP",
             _ => continue,
         };
@@ -297,6 +299,10 @@ impl Setup {
             Flag::LogSizeLimit => {
                 log.file_bytes_max = u64::try_from(value.number()).unwrap_or(0);
             }
+            Flag::TracedPayloadMax => {
+                let most = usize::try_from(value.number()).ok();
+                options.limits.traced_bytes_max = most.filter(|most| *most > 0);
+            }
             Flag::Syslog => log.syslog = value.is_on(),
             Flag::RemoteSyslog => log.remote_syslog = value.text(),
             Flag::LogFormat => log.json = is_json(value)?,
@@ -318,7 +324,7 @@ impl Setup {
             Flag::TlsAuthorities => self.tls.ca_file = value.text().map(Into::into),
             // Answered or refused before.
             Flag::Help | Flag::HelpTls | Flag::Version | Flag::Signal | Flag::Config => {}
-            Flag::TestConfig | Flag::Cluster | Flag::TracedPayloadMax | Flag::Profile => {}
+            Flag::TestConfig | Flag::Cluster | Flag::Profile => {}
         }
         Ok(())
     }
@@ -334,7 +340,14 @@ impl Setup {
             return Err(Refusal::Other("server name cannot contain spaces".into()));
         }
         let missing = |why: &str| Refusal::Other(why.into());
+        let had_tls = options.tls.is_some();
         self.tls.apply(&mut options.tls).map_err(missing)?;
+        let auth_timeout = &mut options.limits.auth_timeout;
+        if let Some(tls) = options.tls.as_ref().filter(|_| !had_tls)
+            && *auth_timeout == Limits::default().auth_timeout
+        {
+            *auth_timeout = tls.auth_timeout();
+        }
         apply_monitor(options, self.monitor, self.monitor_tls)?;
         options.trace_protocol = loaded.log.trace;
         if self
@@ -536,7 +549,6 @@ mod tests {
             ("--routes nats://h:1", "clustering"),
             ("--log_format=xml", "expected text or json"),
             ("--profile 1", "profiling"),
-            ("--max_traced_msg_len 5", "traced"),
             ("-p 65536", "not a port"),
             ("-m -5", "not a port"),
             ("--max_payload=-1", "invalid value \"-1\""),

@@ -62,6 +62,7 @@ Logging options:
     -VV                              As -V
     -DV, -DVV                        Debug and trace
         --log_size_limit <bytes>     Put the log file aside when it is as large
+        --max_traced_msg_len <bytes> What a trace shows of each message; 0 is all
         --log_format <format>        text (default) or json
     -s, --syslog                     Log to syslog
     -r, --remote_syslog <url>        Log to another machine's syslog: udp://host:514
@@ -92,6 +93,6 @@ Common options:
     -v, --version                    Show the version
 
 Known to nats-server, not supported yet:
-    --max_traced_msg_len, --routes, --cluster*, --no_advertise, --connect_retries, --profile
+    --routes, --cluster*, --no_advertise, --connect_retries, --profile
                                                      are refused with exit code 1
 ";

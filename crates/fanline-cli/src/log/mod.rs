@@ -149,6 +149,16 @@ pub(crate) fn fatal(text: &str) {
     }
 }
 
+/// As [`fatal`], from whichever thread broke, and whatever it was at: never waits.
+pub(crate) fn last_words(text: &str) {
+    let log = LOG.try_read().ok().and_then(|log| log.clone());
+    if let Some(log) = log
+        && let Ok(mut state) = log.state.try_lock()
+    {
+        log.write(&mut state, Tag::Fatal, &Told::words(text));
+    }
+}
+
 /// Opens the file again, after it was moved away.
 pub(crate) fn reopen() {
     let Some(log) = current() else { return };

@@ -1,5 +1,7 @@
-//! `fanline auth`: keys and hashes, made and recognised.
+//! `fanline auth`: keys, hashes and tokens, made and recognised.
 
+use crate::folder::Folder;
+use crate::server::Server;
 use crate::{run, run_with_input, seen};
 
 #[test]
@@ -14,12 +16,11 @@ fn a_key_pair_is_made_and_its_public_half_found_again() {
         seed.starts_with("SU") && public.starts_with('U'),
         "{stdout}"
     );
-    let file = std::env::temp_dir().join(format!("fanline-nkey-{}", std::process::id()));
-    std::fs::write(&file, seed).expect("a file");
-    let path = file.to_str().expect("text");
-    let (code, again, stderr) = seen(&run(&["auth", "nkey", "--public-of", path]));
+    let folder = Folder::new("nkey");
+    let path = folder.path("seed");
+    std::fs::write(&path, seed).expect("a file");
+    let (code, again, stderr) = seen(&run(&["auth", "nkey", "--public-of", &path]));
     assert_eq!((code, again.trim()), (Some(0), public), "{stderr}");
-    std::fs::remove_file(file).expect("the file");
 }
 
 #[test]
@@ -34,4 +35,83 @@ fn passwords_are_hashed_and_recognised() {
         assert_eq!(code, expected, "{password:?} {stderr}");
         assert!(!stderr.contains("s3cret"));
     }
+}
+
+impl Folder {
+    /// What a command prints, kept under this name too.
+    fn keep(&self, name: &str, arguments: &[&str]) -> String {
+        let (code, stdout, stderr) = seen(&run(arguments));
+        assert_eq!(code, Some(0), "{arguments:?} {stderr}");
+        std::fs::write(self.path(name), &stdout).expect("a file");
+        stdout.trim().to_owned()
+    }
+
+    /// A key of this kind: the path of its seed, and its public half.
+    fn key(&self, name: &str, kind: &str) -> (String, String) {
+        let lines = self.keep(name, &["auth", "nkey", "--kind", kind]);
+        let public = lines.lines().last().expect("two lines");
+        (self.path(name), public.to_owned())
+    }
+}
+
+/// All that operator mode takes, made by `fanline auth` alone.
+#[test]
+fn an_operators_users_are_let_in() {
+    let folder = Folder::new("auth");
+    let (operator, _) = folder.key("operator.nk", "operator");
+    let (shop, shop_key) = folder.key("shop.nk", "account");
+    let (signer, signer_key) = folder.key("signer.nk", "account");
+    let (stranger, _) = folder.key("stranger.nk", "account");
+    folder.keep(
+        "operator.jwt",
+        &["auth", "operator", &operator, "--name", "acme"],
+    );
+    let of_shop = [
+        "auth",
+        "account",
+        &shop_key,
+        "--operator",
+        &operator,
+        "--name",
+        "shop",
+    ];
+    let account = folder.keep(
+        "shop.jwt",
+        &[&of_shop[..], &["--signing-key", &signer_key]].concat(),
+    );
+    let config = format!(
+        "operator: {:?}\nresolver: MEMORY\nresolver_preload {{ {shop_key}: {account} }}\n",
+        folder.path("operator.jwt")
+    );
+    std::fs::write(folder.path("server.conf"), config).expect("a file");
+    let server = Server::start(&["-c", &folder.path("server.conf")]);
+    let by = |name: &str, seed: &str, more: &[&str]| {
+        let creds = ["auth", "creds", "--account", seed, "--name", "ada"];
+        folder.keep(name, &[&creds[..], more].concat());
+        let path = folder.path(name);
+        let ask = ["rtt", "--server", &server.address, "--creds", &path];
+        run(&ask).status.code()
+    };
+    assert_eq!(by("ada.creds", &shop, &[]), Some(0));
+    let limited = [
+        "--allow-pub",
+        "a.>",
+        "--deny-sub",
+        "b",
+        "--allow-responses",
+        "1",
+        "--expires",
+        "1d",
+    ];
+    assert_eq!(by("limited.creds", &shop, &limited), Some(0));
+    let signed = ["--issuer-account", &shop_key];
+    assert_eq!(by("signed.creds", &signer, &signed), Some(0));
+    assert_ne!(by("unsaid.creds", &signer, &[]), Some(0));
+    assert_ne!(by("stranger.creds", &stranger, &[]), Some(0));
+    let elsewhere = ["--source", "203.0.113.0/24"];
+    assert_ne!(by("elsewhere.creds", &shop, &elsewhere), Some(0));
+    let wrong = ["auth", "creds", "--account", &operator, "--name", "ada"];
+    let (code, _, stderr) = seen(&run(&wrong));
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("not the seed of an account"), "{stderr}");
 }

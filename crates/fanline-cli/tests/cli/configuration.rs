@@ -70,6 +70,36 @@ fn a_file_is_checked() {
     );
 }
 
+/// What `-t` lets pass, a server starts with: it reads what the file names, too.
+#[test]
+fn files_of_tls_are_read_by_the_check() {
+    let missing = "cert_file: nowhere.pem, key_file: nowhere.key";
+    for (text, expected) in [
+        (format!("tls {{ {missing} }}"), "tls: nowhere.pem: "),
+        (
+            format!("websocket {{ port: -1, tls {{ {missing} }} }}"),
+            "websocket tls: nowhere.pem: ",
+        ),
+        ("tls { ca_file: nowhere.pem }".into(), "tls: nowhere.pem: "),
+        ("tls { cipher_suites: [x] }".into(), "unrecognized cipher x"),
+        ("tls { cipher_suites: [] }".into(), "cannot be empty"),
+        (
+            format!("tls {{ certs: [ {{ {missing} }} ], {missing} }}"),
+            "cannot combine 'cert_file' option with 'certs' option",
+        ),
+    ] {
+        let config = Config::new(&text);
+        for arguments in [
+            ["-t", "-c", config.path()].as_slice(),
+            &["config", "check", config.path()],
+        ] {
+            let (code, stdout, stderr) = seen(&run(arguments));
+            assert_eq!((code, stdout.as_str()), (Some(1), ""), "{arguments:?}");
+            assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+        }
+    }
+}
+
 #[test]
 fn settings_are_shown_without_secrets() {
     let config = Config::new("max_payload: 2KB\nauthorization { user: ada, password: s3cret }");

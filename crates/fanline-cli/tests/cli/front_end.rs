@@ -1,7 +1,9 @@
 //! What needs no server: help, versions, flags that are refused, completions.
 
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 
+use crate::folder::Folder;
 use crate::{fanline, run, seen};
 
 /// Runs and looks for a piece of stdout and a piece of stderr.
@@ -170,12 +172,10 @@ fn completions() {
 #[test]
 fn the_manual() {
     check(&["man"], 0, ".TH fanline 1", "");
-    let name = format!("fanline-man-{}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    let place = folder.display().to_string();
+    let folder = Folder::new("man");
+    let place = folder.path("pages");
     check(&["man", "--folder", &place], 0, "", "");
     for page in ["fanline.1", "fanline-serve.1", "fanline-check-stream.1"] {
-        assert!(folder.join(page).is_file(), "{page}");
+        assert!(Path::new(&place).join(page).is_file(), "{page}");
     }
-    std::fs::remove_dir_all(&folder).expect("removed");
 }

@@ -1,26 +1,23 @@
 //! The tools for streams, consumers, buckets and objects, against a server of the same program.
 
-use std::path::PathBuf;
 use std::process::Stdio;
 
 use serde_json::Value;
 
+use crate::folder::Folder;
 use crate::server::Server;
 use crate::{run_with_input, seen};
 
 /// A server with streams, and a folder that goes with it.
 struct Fixture {
     server: Server,
-    folder: PathBuf,
+    folder: Folder,
 }
 
 impl Fixture {
     fn new(name: &str) -> Fixture {
-        let folder =
-            std::env::temp_dir().join(format!("fanline-cli-{name}-{}", std::process::id()));
-        let store = folder.join("store");
-        std::fs::create_dir_all(&store).expect("a folder");
-        let server = Server::start(&["-js", "-sd", store.to_str().expect("text")]);
+        let folder = Folder::new(name);
+        let server = Server::start(&["-js", "-sd", &folder.path("store")]);
         Fixture { server, folder }
     }
 
@@ -49,14 +46,7 @@ impl Fixture {
     }
 
     fn path(&self, name: &str) -> String {
-        self.folder.join(name).to_str().expect("text").to_owned()
-    }
-}
-
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        // Left behind, it does no harm.
-        let _ = std::fs::remove_dir_all(&self.folder);
+        self.folder.path(name)
     }
 }
 
@@ -98,6 +88,10 @@ fn streams_are_made_changed_and_removed() {
     at.ok("stream seal ORDERS --force");
     assert!(at.fails(1, "stream purge ORDERS --force").contains("10109"));
     at.ok("stream rm ORDERS --force");
+    // Nobody would answer to these.
+    for line in ["stream add a.b", "stream info a>", "consumer info S c.d"] {
+        assert!(at.fails(2, line).contains("invalid "), "{line}");
+    }
     assert_eq!(at.json("stream ls --json"), Value::Array(Vec::new()));
 }
 
@@ -175,6 +169,8 @@ fn consumers_are_made_and_asked() {
         at.fails(1, "consumer next S pushed")
             .contains("pushes to there")
     );
+    assert_eq!(at.ok("consumer sub S pushed --raw --count 2"), "0\n1\n");
+    assert!(at.fails(1, "consumer sub S odd").contains("is pulled from"));
     assert_eq!(at.ok("consumer ls S --names"), "odd\npushed\n");
     at.ok("consumer rm S odd --force");
     assert!(
@@ -258,6 +254,22 @@ fn origins_elsewhere_are_named() {
             at.ok("stream rm COPY --force");
         }
     }
+}
+
+#[test]
+fn a_mirror_becomes_a_stream_of_its_own() {
+    let at = Fixture::new("promoted");
+    at.ok("stream add ORDERS --subjects orders.>");
+    at.ok("pub orders.new --jetstream --quiet tea");
+    at.ok("stream add COPY --mirror ORDERS");
+    while at.json("stream state COPY --json")["messages"] != 1 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    at.ok("stream rm ORDERS --force");
+    at.fails(1, "stream edit COPY --subjects orders.> --force");
+    at.ok("stream edit COPY --no-mirror --subjects orders.> --force");
+    let told = at.ok("pub orders.new --jetstream --quiet cake");
+    assert_eq!(told, "Stored in stream COPY as 2\n");
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Where the server's log goes, and in which form.
 
 use std::net::UdpSocket;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::fanline;
+use crate::folder::Folder;
 use crate::server::Server;
 
 /// A server that logs elsewhere than to stderr.
@@ -38,14 +39,6 @@ impl Drop for Quiet {
     }
 }
 
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("fanline-{name}-{}", std::process::id()));
-    // What a test that was killed has left.
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    folder
-}
-
 /// Waits until a file says this.
 fn wait_for(path: &Path, text: &str) {
     while !std::fs::read_to_string(path).is_ok_and(|log| log.contains(text)) {
@@ -70,35 +63,31 @@ fn json_lines() {
 
 #[test]
 fn a_moved_file_is_opened_again() {
-    let folder = folder("reopen");
-    let path = folder.join("x.log");
+    let folder = Folder::new("reopen");
+    let path = folder.0.join("x.log");
     let server = Quiet::start(&["-l", &path.display().to_string()]);
     wait_for(&path, "Server is ready");
-    let moved = folder.join("moved.log");
+    let moved = folder.0.join("moved.log");
     std::fs::rename(&path, &moved).expect("moved");
     server.signal("reopen");
     wait_for(&path, "File log re-opened");
-    drop(server);
-    std::fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]
 fn a_full_file_is_put_aside() {
-    let folder = folder("rotate");
-    let path = folder.join("x.log");
+    let folder = Folder::new("rotate");
+    let path = folder.0.join("x.log");
     let file = path.display().to_string();
-    let server = Quiet::start(&["-D", "-l", &file, "--log_size_limit", "150"]);
+    let _server = Quiet::start(&["-D", "-l", &file, "--log_size_limit", "150"]);
     let is_backup = |name: &str| name.starts_with("x.log.2");
     loop {
-        let entries = std::fs::read_dir(&folder).expect("a folder");
+        let entries = std::fs::read_dir(&folder.0).expect("a folder");
         let mut names = entries.map(|entry| entry.expect("an entry").file_name());
         if names.any(|name| is_backup(&name.to_string_lossy())) {
             break;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    drop(server);
-    std::fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]

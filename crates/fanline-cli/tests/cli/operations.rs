@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::folder::Folder;
 use crate::server::Server;
 use crate::{fanline, seen};
 
@@ -81,9 +82,8 @@ const CHECKS: &[(&str, i32, &str)] = &[
 
 #[test]
 fn checks_have_the_exit_codes_of_nagios() {
-    let folder = std::env::temp_dir().join(format!("fanline-check-{}", std::process::id()));
-    let store = folder.display().to_string();
-    let server = Server::start(&["-m", "-1", "-js", "-sd", &store]);
+    let folder = Folder::new("check");
+    let server = Server::start(&["-m", "-1", "-js", "-sd", &folder.path("store")]);
     let tool = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         server.tool(&words)
@@ -105,8 +105,6 @@ fn checks_have_the_exit_codes_of_nagios() {
         );
         check(tool(&line), *code, text);
     }
-    drop(server);
-    std::fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]
@@ -136,7 +134,8 @@ fn top_looks_once() {
 
 #[test]
 fn the_service_manager_is_told() {
-    let path = std::env::temp_dir().join(format!("fanline-manager-{}", std::process::id()));
+    let folder = Folder::new("manager");
+    let path = folder.path("socket");
     let manager = UnixDatagram::bind(&path).expect("free");
     let mut command = fanline();
     command
@@ -155,7 +154,6 @@ fn the_service_manager_is_told() {
     assert!(status.expect("the program runs").success());
     assert!(told().starts_with("STOPPING=1"));
     assert!(server.wait().expect("a child").success());
-    std::fs::remove_file(path).expect("removed");
 }
 
 /// As Go's runtime does for nats-server: what runs where, and the exit code 2.

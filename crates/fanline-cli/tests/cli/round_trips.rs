@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
+use crate::folder::Folder;
 use crate::server::Server;
 use crate::{run, run_with_input, seen};
 
@@ -100,9 +101,7 @@ fn numbers_are_measured() {
 
 #[test]
 fn a_machine_is_measured_alone_and_in_turns() {
-    let folder = std::env::temp_dir().join(format!("fanline-bench-test-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let folder = Folder::new("bench");
     let quick = [
         "--time",
         "50ms",
@@ -110,7 +109,7 @@ fn a_machine_is_measured_alone_and_in_turns() {
         "1 to 1",
         "--no-progress",
         "--dir",
-        &path(""),
+        &folder.path(""),
     ];
     let (code, stdout, stderr) = seen(&run(&[&["bench"], &quick[..]].concat()));
     assert_eq!(code, Some(0), "{stdout}{stderr}");
@@ -118,9 +117,9 @@ fn a_machine_is_measured_alone_and_in_turns() {
     assert!(stdout.contains("deliveries/s"), "{stdout}");
 
     // It compares with whatever says that it is a nats-server.
-    let rival = path("nats-server");
+    let rival = folder.path("nats-server");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fanline"), &rival).expect("a link");
-    let report = path("report.md");
+    let report = folder.path("report.md");
     let compare = [
         "bench",
         "compare",
@@ -151,7 +150,6 @@ fn a_machine_is_measured_alone_and_in_turns() {
         &report,
     ]));
     assert_eq!(none.0, Some(2), "{none:?}");
-    std::fs::remove_dir_all(&folder).expect("the folder is there");
 }
 
 #[test]

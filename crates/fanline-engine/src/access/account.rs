@@ -87,6 +87,12 @@ impl Account {
             ..Account::default()
         }
     }
+
+    /// What people call it: in operator mode what its token says, else its name.
+    pub fn tag(&self) -> &str {
+        let tag = self.authority.as_ref().map(|authority| authority.tag());
+        tag.filter(|tag| !tag.is_empty()).unwrap_or(&self.name)
+    }
 }
 
 /// What the clients of an account may use together; `None` is no limit.

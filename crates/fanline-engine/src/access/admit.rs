@@ -25,6 +25,10 @@ pub struct Credentials<'a> {
     pub nkey: &'a str,
     pub sig: &'a str,
     pub jwt: &'a str,
+    // Not secret, and asked by nobody but a service that decides (auth callout).
+    pub name: &'a str,
+    pub lang: &'a str,
+    pub version: &'a str,
 }
 
 /// What becomes of a client that wants to connect.
@@ -61,6 +65,25 @@ impl Grant {
     pub fn names_user(&self) -> bool {
         self.key.is_some()
     }
+
+    /// In operator mode, what his token calls the user, who is known by his key.
+    pub(crate) fn tag(&self) -> Option<&str> {
+        match &self.key {
+            Some(Key::Jwt(key)) => Some(key.name()).filter(|name| !name.is_empty()),
+            _ => None,
+        }
+    }
+}
+
+/// Why a client that was let in has to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dismissal {
+    /// What it showed is not enough any more.
+    Refused,
+    /// Its account has taken back what it was let in by.
+    Revoked,
+    /// Its account is gone.
+    AccountGone,
 }
 
 /// By what a client was let in, to see at a reload whether that still holds.
@@ -123,12 +146,18 @@ impl Access {
         }
         if let Some(identity) = peer.tls.as_ref().and_then(|tls| tls.names.as_ref()) {
             let found = self.find_by_certificate(identity);
-            return match found.filter(|place| self.user_at(*place).takes(peer)) {
-                Some(place) => Decision::Admitted(self.grant(place)),
-                None => Decision::Refused,
+            let found = found.filter(|place| self.user_at(*place).takes(peer));
+            let password = found.and_then(|place| self.user_at(place).password());
+            return match (found, password) {
+                // A user that has a password shows it as well; one that has none shows none.
+                (Some(place), Some(password)) => {
+                    decide_by_password(password, shown.pass, Some(self.grant(place)))
+                }
+                _ => Decision::Refused,
             };
         }
-        let shows_nothing = [shown.user, shown.pass, shown.auth_token, shown.jwt];
+        // A token (JWT) says nothing without an operator; nats-server does not count it either.
+        let shows_nothing = [shown.user, shown.pass, shown.auth_token];
         if let Some(place) = no_auth_user
             && shows_nothing.iter().all(|text| text.is_empty())
         {
@@ -214,6 +243,19 @@ impl Access {
                 user.identity.clone(),
                 user.connection_kinds.clone(),
             )),
+        }
+    }
+
+    /// Why a client has to go for whom [`renew`](Access::renew) gives nothing.
+    pub fn dismissal(&self, grant: &Grant) -> Dismissal {
+        let Some(Key::Jwt(key)) = &grant.key else {
+            return Dismissal::Refused;
+        };
+        let account = self.account(grant.account);
+        match account.and_then(|account| account.authority.as_ref()) {
+            None => Dismissal::AccountGone,
+            Some(authority) if authority.has_taken_back(key) => Dismissal::Revoked,
+            Some(_) => Dismissal::Refused,
         }
     }
 

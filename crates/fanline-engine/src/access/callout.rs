@@ -16,6 +16,7 @@ use super::nkey::{PublicKey, SecretKey};
 use super::operator::{Authority, JwtProof, limits, permissions, stay};
 use super::permissions::{Pattern, Permissions};
 use super::rights::Rights;
+use super::user::ConnectionKind;
 use crate::shard::Peer;
 
 /// Where requests go.
@@ -90,7 +91,7 @@ pub(super) fn deny_asking(permissions: &mut Permissions) {
 pub struct Caller {
     peer: Peer,
     /// In the order of [`Credentials`].
-    shown: [String; 6],
+    shown: [String; 9],
     /// In operator mode, the token by which he comes, of the account whose service is asked.
     token: Option<Box<JwtProof>>,
 }
@@ -115,6 +116,9 @@ impl Caller {
             shown.nkey,
             shown.sig,
             shown.jwt,
+            shown.name,
+            shown.lang,
+            shown.version,
         ];
         Check {
             proof: Proof::Callout(Arc::new(Caller {
@@ -140,7 +144,7 @@ impl Caller {
 
     /// What it shows.
     pub fn shown(&self) -> Credentials<'_> {
-        let [user, pass, auth_token, nkey, sig, jwt] = &self.shown;
+        let [user, pass, auth_token, nkey, sig, jwt, name, lang, version] = &self.shown;
         Credentials {
             user,
             pass,
@@ -148,6 +152,9 @@ impl Caller {
             nkey,
             sig,
             jwt,
+            name,
+            lang,
+            version,
         }
     }
 }
@@ -226,6 +233,9 @@ impl Question<'_> {
             ("auth_token", shown.auth_token),
             ("user", shown.user),
             ("pass", shown.pass),
+            ("name", shown.name),
+            ("lang", shown.lang),
+            ("version", shown.version),
         ];
         for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
             options[name] = text.into();
@@ -244,8 +254,9 @@ impl Question<'_> {
                 "host": peer.ip,
                 "id": self.cid,
                 "user": shown.user,
+                "name": shown.name,
                 "kind": "Client",
-                "type": "nats",
+                "type": client_type(peer.kind),
                 "nonce": peer.nonce,
             },
             "connect_opts": options,
@@ -264,6 +275,15 @@ impl Question<'_> {
             "nats": nats,
         });
         jwt::sign(claims, key)
+    }
+}
+
+/// What nats-server calls a client that comes this way.
+fn client_type(kind: ConnectionKind) -> &'static str {
+    match kind {
+        ConnectionKind::WebSocket => "websocket",
+        kind if kind.is_mqtt() => "mqtt",
+        _ => "nats",
     }
 }
 
@@ -456,7 +476,7 @@ fn granted(access: &Access, key: CalloutKey) -> Result<Grant, CalloutError> {
 mod tests {
     use super::*;
     use crate::access::nkey::{KEY_BYTES, KeyKind};
-    use crate::access::{AccessConfig, Account, ConnectionKind, User};
+    use crate::access::{AccessConfig, Account, User};
 
     const NOW: i64 = 1_700_000_000;
 
@@ -663,6 +683,9 @@ mod tests {
         let shown = Credentials {
             user: "ada",
             pass: "pw",
+            name: "till",
+            lang: "rust",
+            version: "1.2",
             ..Credentials::default()
         };
         let request = question.request(&shown, &Peer::default(), &server);
@@ -675,8 +698,11 @@ mod tests {
         let said = &claims.body.0;
         assert_eq!(
             said["connect_opts"],
-            json!({"protocol": 1, "user": "ada", "pass": "pw"})
+            json!({"protocol": 1, "user": "ada", "pass": "pw", "name": "till", "lang": "rust",
+                "version": "1.2"})
         );
+        assert_eq!(said["client_info"]["name"], "till");
+        assert_eq!(said["client_info"]["type"], "nats");
         assert_eq!(said["server_id"]["id"], id);
     }
 }

@@ -33,7 +33,7 @@ pub use account::{
     Account, AccountId, ClientLimits, Destination, Export, ExportKind, GLOBAL_ACCOUNT, Import,
     ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling, TraceTo,
 };
-pub use admit::{Credentials, Decision, Grant};
+pub use admit::{Credentials, Decision, Dismissal, Grant};
 pub use auth::Auth;
 pub use callout::Callout;
 pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::{Value, json};
+
 use super::imports::{covers, overlap};
 use super::permissions::{AllowResponses, Allowed, Pattern, Permissions};
 use crate::topic::Filter;
@@ -41,6 +43,25 @@ impl Rights {
             allow: rules.allow.as_ref().map_or_else(Vec::new, Patterns::texts),
             deny: rules.deny.texts(),
         })
+    }
+
+    /// The same as nats-server shows it: what has no limit is -1, and times are in nanoseconds.
+    pub(crate) fn shown(&self) -> Value {
+        let mut shown = json!({});
+        for (name, lists) in ["publish", "subscribe"].into_iter().zip(self.told()) {
+            for (kind, list) in [("allow", lists.allow), ("deny", lists.deny)] {
+                if !list.is_empty() {
+                    shown[name][kind] = list.into();
+                }
+            }
+        }
+        if let Some(responses) = self.responses {
+            let number = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
+            let max = responses.max.map_or(-1, |max| number(max.into()));
+            let ttl = responses.expires.map_or(-1, |ttl| number(ttl.as_nanos()));
+            shown["responses"] = json!({ "max": max, "ttl": ttl });
+        }
+        shown
     }
 
     /// Whether it may publish to replies of what it received.

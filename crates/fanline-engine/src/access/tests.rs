@@ -1,6 +1,8 @@
 //! What a server may and may not be told.
 
 use super::*;
+use crate::certificate::CertificateNames;
+use crate::shard::{Peer, TlsPeer};
 
 fn export(kind: ExportKind, subject: &str, accounts: Option<&[&str]>) -> Export {
     Export {
@@ -208,4 +210,72 @@ fn filters_cover_and_overlap() {
         assert_eq!(overlap(a, b), overlapping, "{a} overlaps {b}");
         assert_eq!(overlap(b, a), overlapping, "{b} overlaps {a}");
     }
+}
+
+/// A certificate says who it is; a password that the configuration has beside it counts, too.
+#[test]
+fn who_is_named_by_a_certificate_shows_the_password_as_well() {
+    let access = Access::new(config(|config| {
+        let account = config.account_mut("A");
+        account.users = vec![
+            User::new("ada@example.org", "pw"),
+            User::new("bob.example.org", ""),
+            User::new("cat", "pw"),
+        ];
+    }))
+    .unwrap();
+    let check = |name: &str, user: &str, pass: &str, expected: bool| {
+        let names = CertificateNames {
+            emails: vec![name.into()],
+            ..CertificateNames::default()
+        };
+        let peer = Peer {
+            tls: Some(Box::new(TlsPeer {
+                names: Some(names),
+                ..TlsPeer::default()
+            })),
+            ..Peer::default()
+        };
+        let shown = Credentials {
+            user,
+            pass,
+            ..Credentials::default()
+        };
+        let decision = access.admit(&shown, &peer);
+        let is_admitted = matches!(&decision, Decision::Admitted(grant) if *grant.user == *name);
+        assert_eq!(is_admitted, expected, "{name} {user} {pass}");
+    };
+    check("ada@example.org", "", "pw", true);
+    // The name is the certificate's, whatever is shown.
+    check("ada@example.org", "cat", "pw", true);
+    check("ada@example.org", "ada@example.org", "wrong", false);
+    check("ada@example.org", "", "", false);
+    check("bob.example.org", "", "", true);
+    check("bob.example.org", "", "pw", false);
+    check("nobody@example.org", "cat", "pw", false);
+}
+
+/// Clients that always send a token are let in by a server that knows nothing of tokens.
+#[test]
+fn a_token_without_an_operator_is_nothing_shown() {
+    let access = Access::new(config(|config| {
+        config.account_mut("A").users.push(User::new("ada", "pw"));
+        config.no_auth_user = Some("ada".into());
+    }))
+    .unwrap();
+    let check = |shown: Credentials<'_>, expected: bool| {
+        let decision = access.admit(&shown, &Peer::default());
+        assert_eq!(matches!(decision, Decision::Admitted(_)), expected);
+    };
+    check(Credentials::default(), true);
+    let jwt = Credentials {
+        jwt: "eyJ",
+        ..Credentials::default()
+    };
+    check(jwt, true);
+    let token = Credentials {
+        auth_token: "t",
+        ..Credentials::default()
+    };
+    check(token, false);
 }

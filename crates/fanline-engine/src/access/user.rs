@@ -22,7 +22,8 @@ pub struct User {
 /// How a user is known, and what proves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// By name. Behind TLS with `verify_and_map` the name is the certificate's, and proves itself.
+    /// By name. Behind TLS with `verify_and_map` the name is the certificate's, and a password is only
+    /// asked for where there is one.
     Name(String, Password),
     /// By a public key (`U…`), proved by a signature of the server's nonce.
     Nkey(String),

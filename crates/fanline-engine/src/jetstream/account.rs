@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::advisory::Advisories;
+use super::asset_limits::AssetLimits;
 use super::consumer::AckTopic;
 use super::folders::Folders;
 use super::info::ApiStats;
@@ -47,6 +48,8 @@ pub struct Settings {
     pub limits: AccountLimits,
     /// What all accounts together may use.
     pub server_limits: ServerLimits,
+    /// What each stream and each consumer may have.
+    pub asset_limits: AssetLimits,
     /// When records are brought to the disk, if their stream does not say.
     pub sync: SyncMode,
     /// What everything on disk is sealed with.
@@ -163,13 +166,17 @@ impl JetStream {
             && let Some(stream) = self.streams.touch(key)
         {
             let storage = stream.config().storage;
-            if let Err(error) = self.usage.check(storage, &self.settings) {
+            let bytes = stream.bytes_of(message);
+            if let Err(error) = self.usage.check(storage, bytes, &self.settings) {
                 return stream.refuse(message, &error, port);
             }
             let elsewhere = self.batches.without(stream.open_batches());
             stream.set_batches_elsewhere(elsewhere);
             stream.publish(message, now, port);
             self.batches = elsewhere.and(stream.open_batches());
+            if self.settings.limits.bounds(storage) {
+                self.usage.set(key, storage, stream.bytes());
+            }
         }
     }
 
@@ -297,9 +304,8 @@ impl JetStream {
         }
         let failure = result.err().or_else(|| stream.failure());
         self.note_disk(key, failure, now.since_start);
-        match failure {
-            Some(error) => self.fail_held(key, error, port),
-            None => self.release_held(key, port),
+        if let Some(error) = failure {
+            self.fail_held(key, error, port);
         }
     }
 
@@ -367,11 +373,16 @@ impl JetStream {
             return;
         };
         let readers = self.streams.readers(&stream.config().name);
+        let copies = self.copies_of(&stream.config().name);
         let mut pairs: Vec<(Key, Key)> = readers.iter().map(|reader| (*reader, key)).collect();
         let origins = stream
             .origins()
             .filter_map(|origin| self.streams.find(origin));
         pairs.extend(origins.map(|origin| (key, origin)));
+        if let Some(stream) = self.streams.get_mut(key) {
+            // What cannot be removed now goes with the next consumer that goes.
+            let _ = stream.keep_for_copies(&copies);
+        }
         for (reader, origin) in pairs {
             let Some((into, from)) = self.streams.pair(reader, origin) else {
                 continue;
@@ -382,6 +393,13 @@ impl JetStream {
                 self.streams.touch(reader);
             }
         }
+    }
+
+    /// The names of the streams that copy from one of this name.
+    pub(super) fn copies_of(&self, origin: &str) -> Vec<String> {
+        let readers = self.streams.readers(origin).iter();
+        let copies = readers.filter_map(|reader| self.streams.get(*reader));
+        copies.map(|copy| copy.config().name.clone()).collect()
     }
 
     fn remove_unused(&mut self, key: Key, now: Now, port: &mut dyn Port) {
@@ -458,6 +476,8 @@ impl JetStream {
         });
         match failure {
             Some(error) => self.fail_held(key, error, port),
+            // First the disk has something to do.
+            None if sync.is_some() => {}
             None => self.release_held(key, port),
         }
         // While a disk that has failed is tried again, nobody knows whether it works.

@@ -93,7 +93,8 @@ impl JetStream {
             account: &self.settings.account,
             domain: self.settings.domain.as_deref(),
         };
-        let stream = Stream::new(config, home.store, created, &place, now)?;
+        let mut stream = Stream::new(config, home.store, created, &place, now)?;
+        stream.set_batch_limits(self.settings.asset_limits.batches);
         for subject in &stream.config().subjects {
             port.subscribe(subject.as_bytes());
         }
@@ -223,12 +224,19 @@ impl JetStream {
         let consumer = stream.consumers().get(id);
         let created = consumer.map_or(now.unix_nanos, |consumer| consumer.created());
         keep_consumer(documents, created, &config)?;
+        let filters_change =
+            consumer.is_some_and(|consumer| !consumer.config().filters().eq(config.filters()));
         stream.with_consumers(now, port, |consumers, context| {
             let until = config.pause_until.map(|until| until.unix_nanos());
             let updated = consumers.update(id, config, context);
             consumers.pause(id, until, context);
             updated.map_err(ApiError::consumer_create)
-        })
+        })?;
+        if filters_change {
+            // What the disk cannot remove now goes with the next consumer that goes.
+            let _ = stream.remove_unneeded();
+        }
+        Ok(())
     }
 
     /// Pauses a consumer until a time, or resumes it.

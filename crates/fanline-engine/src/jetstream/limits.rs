@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::streams::Key;
 use super::{ApiError, Settings, Storage, StreamConfig};
 
-/// What an account may use; -1 is no limit.
+/// What an account may use; -1 is no limit. 0 is none either, but for bytes of all streams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AccountLimits {
     /// Bytes of all streams in memory.
@@ -66,9 +66,10 @@ impl ServerLimits {
                 ApiError::STORAGE_RESOURCES_EXCEEDED,
             ),
         };
-        let wanted = reserved.saturating_add(config.max_bytes.max(0));
+        // What names no size wants room, too: where all is set aside there is none.
+        let wanted = reserved.saturating_add(config.max_bytes.max(1));
         let is_exceeded = |max| u64::try_from(wanted).is_ok_and(|wanted| wanted > max);
-        match config.max_bytes > 0 && max.is_some_and(is_exceeded) {
+        match max.is_some_and(is_exceeded) {
             true => Err(exceeded),
             false => Ok(()),
         }
@@ -76,7 +77,7 @@ impl ServerLimits {
 }
 
 /// How many bytes each stream has, and all of them together. It is brought up to date once a round, so
-/// a limit may be exceeded by what one round holds.
+/// the server's limit may be exceeded by what one round holds; the account's own is kept for each message.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
     streams: HashMap<Key, (Storage, u64)>,
@@ -134,8 +135,13 @@ impl Usage {
         self.take(before);
     }
 
-    /// Whether there is room for more, in the account and in the server.
-    pub(super) fn check(&self, storage: Storage, settings: &Settings) -> Result<(), ApiError> {
+    /// Whether there is room for so many bytes more in the account, and for any in the server.
+    pub(super) fn check(
+        &self,
+        storage: Storage,
+        bytes: u64,
+        settings: &Settings,
+    ) -> Result<(), ApiError> {
         let (limits, server) = (&settings.limits, settings.server_limits);
         let (used, elsewhere, granted, max) = match storage {
             Storage::Memory => (
@@ -152,7 +158,7 @@ impl Usage {
             ),
         };
         // A negative number is no limit.
-        if u64::try_from(granted).is_ok_and(|granted| used >= granted) {
+        if u64::try_from(granted).is_ok_and(|granted| used.saturating_add(bytes) > granted) {
             return Err(ApiError::ACCOUNT_RESOURCES_EXCEEDED);
         }
         match max.is_some_and(|max| used.saturating_add(elsewhere) > max) {
@@ -222,16 +228,25 @@ impl AccountLimits {
         if each > 0 && config.max_bytes > each {
             return Err(ApiError::STREAM_MAX_STREAM_BYTES_EXCEEDED);
         }
-        if all >= 0 && reserved.saturating_add(config.max_bytes.max(0)) > all {
+        if all >= 0 && reserved.saturating_add(config.max_bytes.max(1)) > all {
             return Err(exceeded);
         }
         Ok(())
     }
 
-    /// The most consumers that a stream may have.
-    pub(super) fn consumers_max(&self, config: &StreamConfig) -> usize {
+    /// Whether bytes of this kind are counted message by message.
+    pub(super) fn bounds(&self, storage: Storage) -> bool {
+        match storage {
+            Storage::Memory => self.max_memory >= 0,
+            Storage::File => self.max_storage >= 0,
+        }
+    }
+
+    /// The most consumers that a stream may have; `otherwise` holds where nobody says.
+    pub(super) fn consumers_max(&self, config: &StreamConfig, otherwise: Option<i64>) -> usize {
         let limits = [config.max_consumers, self.max_consumers];
         let lowest = limits.into_iter().filter(|limit| *limit > 0).min();
+        let lowest = lowest.or(otherwise);
         lowest.map_or(usize::MAX, |limit| {
             usize::try_from(limit).unwrap_or(usize::MAX)
         })
@@ -269,6 +284,17 @@ mod tests {
             };
             assert_eq!(limits.check(&config, others), expected, "{max_bytes}");
         }
+        let all = Reserved {
+            memory: 1_000,
+            storage: 0,
+        };
+        let unbounded = StreamConfig {
+            storage: Storage::Memory,
+            max_bytes: -1,
+            ..StreamConfig::default()
+        };
+        let full = Err(ApiError::MEMORY_RESOURCES_EXCEEDED);
+        assert_eq!(limits.check(&unbounded, all), full);
     }
 
     #[test]
@@ -284,20 +310,23 @@ mod tests {
         usage.set(1, Storage::Memory, 60);
         usage.set(2, Storage::Memory, 40);
         usage.set(3, Storage::File, 1 << 40);
-        assert_eq!(usage.check(Storage::Memory, &settings), Ok(()));
+        assert_eq!(usage.check(Storage::Memory, 1, &settings), Ok(()));
         usage.set(1, Storage::Memory, 61);
         let full = Err(ApiError::INSUFFICIENT_RESOURCES);
-        assert_eq!(usage.check(Storage::Memory, &settings), full);
-        assert_eq!(usage.check(Storage::File, &settings), Ok(()));
+        assert_eq!(usage.check(Storage::Memory, 1, &settings), full);
+        assert_eq!(usage.check(Storage::File, 1, &settings), Ok(()));
         usage.remove(2);
-        assert_eq!(usage.check(Storage::Memory, &settings), Ok(()));
+        assert_eq!(usage.check(Storage::Memory, 1, &settings), Ok(()));
         usage.set_elsewhere(Used {
             memory: 40,
             storage: 0,
         });
-        assert_eq!(usage.check(Storage::Memory, &settings), full);
+        assert_eq!(usage.check(Storage::Memory, 1, &settings), full);
         settings.limits.max_storage = 1 << 40;
         let full = Err(ApiError::ACCOUNT_RESOURCES_EXCEEDED);
-        assert_eq!(usage.check(Storage::File, &settings), full);
+        assert_eq!(usage.check(Storage::File, 1, &settings), full);
+        settings.limits.max_storage += 10;
+        assert_eq!(usage.check(Storage::File, 10, &settings), Ok(()));
+        assert_eq!(usage.check(Storage::File, 11, &settings), full);
     }
 }

@@ -7,6 +7,7 @@ mod account;
 mod accounts;
 mod advisory;
 mod api;
+mod asset_limits;
 mod config;
 pub mod consumer;
 mod error;
@@ -35,6 +36,7 @@ use crate::store::Record;
 
 pub use account::{JetStream, Settings, StreamSync};
 pub use accounts::{AccountFolders, AccountOverview, AccountSync, JetStreams};
+pub use asset_limits::{AssetLimits, BatchLimits};
 pub use config::*;
 pub use error::ApiError;
 pub use folders::Folders;
@@ -80,8 +82,8 @@ pub trait Port {
     /// Whether anybody is subscribed to this topic now.
     fn has_interest(&mut self, topic: &[u8]) -> bool;
 
-    /// Whether anybody is subscribed to this topic now as a member of a queue group; without one, as
-    /// no member of any.
+    /// Whether anybody is subscribed to just this topic now as a member of a queue group; without one,
+    /// as no member of any. Who listens to more than it, as to watch, is not who records are meant for.
     fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool;
 
     /// Whether anybody is subscribed to just this filter: to a topic itself, not to a wildcard that matches.

@@ -28,6 +28,27 @@ impl JetStream {
                 self.broken.insert(name, error.description.into_owned());
             }
         }
+        self.remove_unneeded();
+    }
+
+    /// Removes what nobody needs any more. Who copies from a stream is known only once all are back.
+    fn remove_unneeded(&mut self) {
+        let all = self.streams.iter();
+        let all: Vec<_> = all
+            .map(|(key, stream)| (key, stream.config().name.clone()))
+            .collect();
+        for (key, name) in all {
+            let copies = self.copies_of(&name);
+            let Some(stream) = self.streams.get_mut(key) else {
+                continue;
+            };
+            let kept = stream.keep_for_copies(&copies);
+            if let Err(error) = kept.and_then(|()| stream.remove_unneeded()) {
+                self.report(format!(
+                    "stream {name}: what nobody needs is not removed: {error}"
+                ));
+            }
+        }
     }
 
     fn recover_stream(
@@ -67,9 +88,6 @@ impl JetStream {
                 }
             }
         });
-        if let Err(error) = stream.remove_unneeded() {
-            problems.push(format!("what nobody needs is not removed: {error}"));
-        }
         for problem in problems {
             self.report(format!("stream {name}: {problem}"));
         }

@@ -8,6 +8,7 @@ use slab::Slab;
 
 use super::held::Held;
 use super::stream::Stream;
+use super::{ApiError, OVERLAP_STEPS_MAX, too_many_filters};
 use crate::store::DiskError;
 use crate::store::documents::Documents;
 use crate::topic::Filter;
@@ -243,12 +244,24 @@ impl Streams {
         }
     }
 
-    /// Whether another stream than this one holds a topic that the filter matches.
-    pub(super) fn is_held(&self, filter: &str, but: Option<Key>) -> bool {
-        // Filters are compared pair by pair: this happens when a stream is made, not when it is used.
-        let others = self.iter().filter(|(key, _)| Some(*key) != but);
-        let mut subjects = others.flat_map(|(_, stream)| &stream.config().subjects);
-        subjects.any(|held| super::overlap(held, filter))
+    /// Whether another stream than this one holds a topic that one of the filters matches.
+    pub(super) fn is_any_held(
+        &self,
+        filters: &[String],
+        but: Option<Key>,
+    ) -> Result<bool, ApiError> {
+        let mut steps = OVERLAP_STEPS_MAX;
+        for filter in filters {
+            let Ok(filter) = Filter::parse(filter.as_bytes()) else {
+                continue;
+            };
+            let is_other = |holder: &Holder| holder.0 != but;
+            let held = self.by_subject.overlapping(filter, &mut steps, is_other);
+            if held.map_err(too_many_filters)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Those that something has happened to.

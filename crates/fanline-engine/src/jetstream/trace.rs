@@ -1,7 +1,7 @@
 //! Where a message that is traced goes in JetStream; see [`crate::trace`].
 
 use super::{JetStream, Message, Now, Port, Timestamp};
-use crate::trace::{Asked, Event, ROUTER, Teller, Trace, hop_to};
+use crate::trace::{Asked, Event, ROUTER, Teller, Trace};
 
 impl JetStream {
     /// Tells which stream stores a message that is traced.
@@ -27,7 +27,8 @@ impl JetStream {
         };
         let bytes = message.headers.len() + message.payload.len();
         let mut trace = Trace::new(asked, bytes, came_in);
-        trace.set_hop(hop_to(index));
+        let hop = trace.hop_to(index);
+        trace.set_hop(hop);
         let holder = self.streams.find_holder(message.topic);
         let stream = holder.and_then(|key| self.streams.get(key));
         trace.events.extend(stream.map(|stream| Event {

@@ -39,6 +39,7 @@ impl LeafCompression {
             "off" | "disabled" => LeafCompression::Off,
             "accept" => LeafCompression::Accept,
             "auto" | "on" | "enabled" => LeafCompression::default(),
+            "uncompressed" => LeafCompression::Always(Level::Uncompressed),
             "fast" => LeafCompression::Always(Level::Fast),
             "better" => LeafCompression::Always(Level::Better),
             "best" => LeafCompression::Always(Level::Best),
@@ -128,6 +129,8 @@ mod tests {
             ("s2_auto", "accept", Some("s2_auto")),
             ("s2_fast", "s2_best", Some("s2_fast")),
             ("s2_better", "s2_auto", Some("s2_better")),
+            ("s2_uncompressed", "s2_fast", Some("s2_uncompressed")),
+            ("accept", "s2_uncompressed", Some("s2_uncompressed")),
             ("s2_fast", "off", None),
             ("s2_fast", "not supported", None),
         ] {
@@ -135,7 +138,6 @@ mod tests {
             assert_eq!(agreed.map(|by| by.name()), expected, "{ours} and {told}");
         }
         assert_eq!(LeafCompression::parse("zstd"), None);
-        assert_eq!(LeafCompression::parse("s2_uncompressed"), None);
     }
 
     #[test]

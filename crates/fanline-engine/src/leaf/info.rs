@@ -14,6 +14,7 @@ pub struct LeafInfo {
     pub server_id: String,
     pub server_name: String,
     pub version: String,
+    pub proto: u64,
     pub headers: bool,
     pub max_payload: i64,
     pub tls_required: bool,

@@ -57,6 +57,8 @@ pub(crate) struct Leaf {
     pub(crate) remote_account: String,
     /// It is not told what other leafs want.
     pub(crate) isolates: bool,
+    /// It tells of messages that are traced, and leaves alone those that are only for that.
+    pub(crate) takes_traces: bool,
     /// It calls itself the hub of this link, though it has dialled.
     pub(crate) is_remote_hub: bool,
     /// For which message it was last picked, and where it is among those picked.
@@ -89,6 +91,7 @@ impl Leaf {
             cluster: String::new(),
             remote_account: String::new(),
             isolates: false,
+            takes_traces: false,
             is_remote_hub: false,
             picked_for: 0,
             picked_at: 0,
@@ -105,6 +108,11 @@ impl Leaf {
     /// Whether nothing crosses it because it closes a circle.
     pub(crate) fn is_held(&self) -> bool {
         !self.circling.is_empty()
+    }
+
+    /// Whether the other sides of both are servers of one cluster: those hear each other without this one.
+    pub(crate) fn is_beside(&self, other: &Leaf) -> bool {
+        !self.cluster.is_empty() && self.cluster == other.cluster
     }
 
     /// By what it is known again when it comes back: of a remote it is no matter which of its servers it is.

@@ -1,10 +1,12 @@
 //! Properties of a message as NATS headers, and back; the table is in `docs/formats/mqtt.md`.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::property::Property;
-use super::topic::subject_to_topic;
+use super::property::{Properties, Property};
+use super::topic::{has_subject, subject_to_topic};
 use super::{Publish, Qos, TEXT_BYTES_MAX};
 
 const FIRST_LINE: &[u8] = b"NATS/1.0\r\n";
@@ -14,7 +16,11 @@ const CORRELATION_DATA: &str = "Mqtt-Correlation-Data";
 const USER_PROPERTY: &str = "Mqtt-User-Property";
 const RETAIN: &str = "Mqtt-Retain";
 const QOS: &str = "Nmqtt-Pub";
+/// Seconds that a message lives. Not a TTL, which streams that know none refuse.
+const EXPIRY: &str = "Mqtt-Message-Expiry";
 const TTL: &str = "Nats-TTL";
+/// A property that no header can carry, as it is on the wire.
+const PROPERTY: &str = "Mqtt-Property";
 /// The id hash of the publisher, where it has a subscription that asks for No Local.
 const CLIENT: &str = "Nmqtt-Client";
 /// Where an answer goes, for messages that are kept: what is kept has no reply subject.
@@ -93,24 +99,40 @@ pub fn client_of(block: &[u8]) -> Option<&[u8]> {
     value_of(block, CLIENT)
 }
 
+/// The headers of a message for the log, which removes it when its life is over.
+pub fn with_ttl(block: &[u8]) -> Cow<'_, [u8]> {
+    let seconds = value_of(block, EXPIRY).and_then(|value| std::str::from_utf8(value).ok());
+    let Some(seconds) = seconds else {
+        return Cow::Borrowed(block);
+    };
+    let mut kept = block[..block.len().saturating_sub(2)].to_vec();
+    line(&mut kept, TTL, seconds);
+    kept.extend_from_slice(b"\r\n");
+    Cow::Owned(kept)
+}
+
 /// How many seconds it lives from when it was published.
 pub fn ttl_of(block: &[u8]) -> Option<u32> {
-    let value = std::str::from_utf8(value_of(block, TTL)?).ok()?;
+    let value = value_of(block, EXPIRY).or_else(|| value_of(block, TTL))?;
+    let value = std::str::from_utf8(value).ok()?;
     value.strip_suffix('s').unwrap_or(value).parse().ok()
 }
 
 fn write_header(property: &Property<'_>, is_kept: bool, out: &mut Vec<u8>) {
     match *property {
         Property::ContentType(value) if is_value(value) => line(out, CONTENT_TYPE, value),
+        Property::ContentType(_) => line_encoded(property, out),
         Property::PayloadFormat(true) => line(out, PAYLOAD_FORMAT, "1"),
         Property::CorrelationData(data) => line(out, CORRELATION_DATA, &STANDARD.encode(data)),
         // A TTL of nothing is refused by streams; what is over at once is a second old at the most.
         Property::MessageExpiry(seconds) => {
-            line(out, TTL, itoa::Buffer::new().format(seconds.max(1)));
+            line(out, EXPIRY, itoa::Buffer::new().format(seconds.max(1)));
         }
-        Property::ResponseTopic(topic) if is_kept && is_value(topic) => {
-            line(out, RESPONSE_TOPIC, topic);
-        }
+        // Else the reply subject says it.
+        Property::ResponseTopic(topic) if is_kept || !has_subject(topic) => match is_value(topic) {
+            true => line(out, RESPONSE_TOPIC, topic),
+            false => line_encoded(property, out),
+        },
         Property::User(name, value) if is_name(name) && is_value(value) => line(out, name, value),
         Property::User(name, value) => {
             let both = [STANDARD.encode(name), STANDARD.encode(value)];
@@ -118,6 +140,12 @@ fn write_header(property: &Property<'_>, is_kept: bool, out: &mut Vec<u8>) {
         }
         _ => {}
     }
+}
+
+fn line_encoded(property: &Property<'_>, out: &mut Vec<u8>) {
+    let mut bytes = Vec::new();
+    property.write(&mut bytes);
+    line(out, PROPERTY, &STANDARD.encode(bytes));
 }
 
 fn line(out: &mut Vec<u8>, name: &str, value: &str) {
@@ -212,12 +240,27 @@ pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &m
                 }
             }
             (USER_PROPERTY, _) => write_encoded(encoded, out),
-            (RESPONSE_TOPIC, Some(topic)) if !has_response && !topic.contains(['+', '#']) => {
+            (PROPERTY, _) => {
+                let bytes = STANDARD.decode(encoded).unwrap_or_default();
+                match Properties::written(&bytes).iter().next() {
+                    Some(Property::ContentType(value)) if !has_content_type => {
+                        has_content_type = true;
+                        Property::ContentType(value).write(out);
+                    }
+                    Some(Property::ResponseTopic(topic)) if !has_response && is_name_of(topic) => {
+                        has_response = true;
+                        Property::ResponseTopic(topic).write(out);
+                    }
+                    _ => {}
+                }
+            }
+            (RESPONSE_TOPIC, Some(topic)) if !has_response && is_name_of(topic) => {
                 has_response = true;
                 Property::ResponseTopic(topic).write(out);
             }
             (RESPONSE_TOPIC, _) => {}
-            (PAYLOAD_FORMAT | CORRELATION_DATA | RETAIN | QOS | TTL | CLIENT, _) | (_, None) => {}
+            (PAYLOAD_FORMAT | CORRELATION_DATA | RETAIN | QOS | EXPIRY | TTL | CLIENT, _)
+            | (_, None) => {}
             (name, Some(value)) => Property::User(name, value).write(out),
         }
     }
@@ -226,6 +269,11 @@ pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &m
     if Headers::new(block).any(says_text) {
         Property::PayloadFormat(true).write(out);
     }
+}
+
+/// Whether a topic is a name (MQTT-3.3.2-14).
+fn is_name_of(topic: &str) -> bool {
+    !topic.is_empty() && !topic.contains(['+', '#'])
 }
 
 fn write_encoded(value: &str, out: &mut Vec<u8>) {
@@ -249,7 +297,6 @@ fn text(bytes: &[u8]) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mqtt::Properties;
 
     fn publish(properties: &[u8]) -> Publish<'_> {
         Publish {
@@ -296,9 +343,19 @@ mod tests {
         publish.retain = true;
         let mut out = Vec::new();
         write_headers(&publish, &mut out);
-        let wanted = "NATS/1.0\r\nNmqtt-Pub: 1\r\nMqtt-Retain: 1\r\na: b\r\nNats-TTL: 1\r\n\
-                      Mqtt-User-Property: TmF0cy1Sb2xsdXA=.YWxs\r\n\r\n";
+        let wanted = "NATS/1.0\r\nNmqtt-Pub: 1\r\nMqtt-Retain: 1\r\na: b\r\n\
+                      Mqtt-Message-Expiry: 1\r\nMqtt-User-Property: TmF0cy1Sb2xsdXA=.YWxs\r\n\r\n";
         assert_eq!(String::from_utf8(out), Ok(wanted.to_owned()));
+        // A stream with a subject of theirs must not refuse them for a TTL; the log is told one.
+        let kept = with_ttl(wanted.as_bytes()).into_owned();
+        let ends = "YWxs\r\nNats-TTL: 1\r\n\r\n";
+        assert!(String::from_utf8(kept).is_ok_and(|kept| kept.ends_with(ends)));
+        let plain = b"NATS/1.0\r\nNats-TTL: 7s\r\n\r\n";
+        assert_eq!(with_ttl(plain), Cow::Borrowed(&plain[..]));
+        assert_eq!(
+            (ttl_of(wanted.as_bytes()), ttl_of(plain)),
+            (Some(1), Some(7))
+        );
     }
 
     #[test]
@@ -321,6 +378,27 @@ mod tests {
         write_properties(&headers, b"", None, &mut back);
         let read: Vec<_> = Properties::written(&back).iter().collect();
         assert_eq!(read, told);
+    }
+
+    #[test]
+    fn what_no_header_can_carry_comes_back() {
+        for (told, header) in [
+            (Property::ContentType(" a\r\nb"), "Mqtt-Property: "),
+            (Property::ResponseTopic("to\r\nme"), "Mqtt-Property: "),
+            (
+                Property::ResponseTopic("to me"),
+                "Mqtt-Response-Topic: to me\r\n",
+            ),
+        ] {
+            let block = block_of(&[told]);
+            let mut headers = Vec::new();
+            write_headers(&publish(&block), &mut headers);
+            let text = String::from_utf8_lossy(&headers).into_owned();
+            assert!(text.contains(header), "{text}");
+            let mut back = Vec::new();
+            write_properties(&headers, b"", None, &mut back);
+            assert_eq!(back, block, "{text}");
+        }
     }
 
     #[test]

@@ -88,6 +88,12 @@ fn has_no_subject(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0C | 0x7F | 0)
 }
 
+/// Whether a topic name reads as a subject.
+pub(super) fn has_subject(topic: &str) -> bool {
+    let is_wrong = |b: u8| matches!(b, b'+' | b'#') || has_no_subject(b);
+    (1..=TEXT_BYTES_MAX).contains(&topic.len()) && !topic.bytes().any(is_wrong)
+}
+
 /// Appends the subject of a topic name.
 ///
 /// # Errors
@@ -226,6 +232,7 @@ mod tests {
             ("\u{e9}/\u{fc}", "\u{e9}.\u{fc}"),
         ] {
             assert_eq!(subject_of(topic).as_deref(), Ok(subject));
+            assert!(has_subject(topic));
             assert_eq!(topic_of(subject).as_deref(), Ok(topic));
         }
         for (topic, why) in [
@@ -238,6 +245,7 @@ mod tests {
             ("a#", NameError::Wildcard),
         ] {
             assert_eq!(subject_of(topic), Err(why), "{topic:?}");
+            assert!(!has_subject(topic), "{topic:?}");
         }
         assert_eq!(topic_of("a.+"), Err(NameError::Character));
         assert_eq!(

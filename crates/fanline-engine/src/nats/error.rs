@@ -16,6 +16,12 @@ pub enum ClientError {
     /// What a user was let in by does not hold any more: closed.
     #[error("User Authentication Expired")]
     AuthenticationExpired,
+    /// A user's account has taken back what it was let in by: closed.
+    #[error("User Authentication Revoked")]
+    AuthenticationRevoked,
+    /// The account of a user is gone: closed.
+    #[error("Account Authentication Expired")]
+    AccountAuthenticationExpired,
     /// The server is full: closed.
     #[error("maximum connections exceeded")]
     ConnectionsExceeded,
@@ -55,6 +61,9 @@ pub enum ClientError {
     /// The same with a queue group: the connection stays.
     #[error("Permissions Violation for Subscription to \"{0}\" using queue \"{1}\"")]
     QueueSubscriptionDenied(String, String),
+    /// A filter has more tokens than it may have: the connection stays.
+    #[error("Permissions Violation for Subscription to \"{0}\", too many tokens")]
+    TooManyTokens(String),
     /// A subscription is not allowed any more: it is gone, the connection stays.
     #[error("{0} (sid \"{1}\")")]
     SubscriptionDropped(String, String),
@@ -76,6 +85,8 @@ pub enum CloseReason {
     AuthenticationExpired,
     #[error("Authentication Failure")]
     AuthenticationFailure,
+    #[error("Credentials Revoked")]
+    CredentialsRevoked,
     #[error("Proxy Required")]
     ProxyRequired,
     #[error("Proxy Not Trusted")]

@@ -147,6 +147,16 @@ impl Interest {
         remote.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
     }
 
+    /// Whether other shards or leafs want something here, with a queue or none.
+    pub(super) fn is_wanted_elsewhere(&self, queue: &[u8]) -> bool {
+        match queue {
+            [] => !self.plain_remote.is_empty(),
+            queue => self
+                .find_group(queue)
+                .is_some_and(|group| !group.remote.is_empty()),
+        }
+    }
+
     /// How much leafs want here.
     pub(super) fn leafs_weight(&self, queue: &[u8]) -> u32 {
         if queue.is_empty() {

@@ -193,6 +193,13 @@ impl Router {
         })
     }
 
+    /// Whether others than this shard want just this filter, as members of a queue group or, without
+    /// one, of none.
+    pub(crate) fn is_wanted_elsewhere(&self, filter: &[u8], queue: &[u8]) -> bool {
+        let node = self.filters.find(filter);
+        node.is_some_and(|node| self.filters.value(node).is_wanted_elsewhere(queue))
+    }
+
     /// How much leafs want under a filter.
     pub(crate) fn leafs_weight(&self, filter: &[u8], queue: &[u8]) -> u32 {
         let node = self.filters.find(filter);

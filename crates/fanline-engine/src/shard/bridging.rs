@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Shard;
 use super::deliver::{Message, Origin};
@@ -13,6 +14,7 @@ use super::mappings::Mappings;
 use super::requests::{Request, Requests};
 use super::verbs::Intake;
 use crate::access::{Access, AccountId};
+use crate::nats::args::write_sizes;
 use crate::nats::parse::Publish;
 use crate::router::{BridgeKind, Exit, RouteMemo, Terms, bridges, has_services, replies_of};
 
@@ -284,9 +286,15 @@ impl Shard {
         }
         let reply_bytes = frame.len();
         let (headers, payload) = message.body.split_at(message.header_bytes);
-        let info = self.request_info(importer, terms.share, origin);
+        let mut info = self.request_info(importer, terms.share, origin);
+        if exporter == AccountId::SYSTEM && terms.share {
+            info = info.and_then(|info| self.with_rights(&info, origin));
+        }
         let headers = with_info(headers, info.as_deref());
-        write_args(&mut frame, headers.len(), payload.len() - 2);
+        if !frame.is_empty() {
+            frame.push(b' ');
+        }
+        write_sizes(&mut frame, headers.len(), headers.len() + payload.len() - 2);
         let args_bytes = frame.len();
         frame.extend_from_slice(&headers);
         frame.extend_from_slice(payload);
@@ -379,6 +387,24 @@ impl Shard {
         serde_json::to_string(&info).ok()
     }
 
+    /// The same with what concerns the server alone, which tells it to nobody else: what he who asks may do,
+    /// for how long, and how his token calls him.
+    fn with_rights(&self, info: &str, origin: Origin<'_>) -> Option<String> {
+        let session = self.sessions.get(origin.session? as usize)?;
+        let mut info: Value = serde_json::from_str(info).ok()?;
+        if let Some(tag) = session.grant.tag() {
+            info["user_name"] = tag.into();
+        }
+        if let Some(rights) = &session.grant.rights {
+            info["permissions"] = rights.shown();
+        }
+        if let Some(at) = session.expires_at {
+            let left = at.saturating_sub(self.pending.now).as_nanos();
+            info["expires"] = u64::try_from(left).unwrap_or(u64::MAX).into();
+        }
+        Some(info.to_string())
+    }
+
     /// Forgets the requests whose time is over.
     pub(super) fn expire_requests(&mut self, now: Duration) {
         let Shard {
@@ -449,19 +475,6 @@ fn with_info(headers: &[u8], info: Option<&str>) -> Vec<u8> {
     made.extend_from_slice(info.as_bytes());
     made.extend_from_slice(b"\r\n\r\n");
     made
-}
-
-/// Completes the arguments after a reply: `[ ][header_bytes ]total_bytes\r\n`.
-fn write_args(frame: &mut Vec<u8>, header_bytes: usize, payload_bytes: usize) {
-    if !frame.is_empty() {
-        frame.push(b' ');
-    }
-    let total = header_bytes + payload_bytes;
-    let sizes = match header_bytes {
-        0 => format!("{total}\r\n"),
-        _ => format!("{header_bytes} {total}\r\n"),
-    };
-    frame.extend_from_slice(sizes.as_bytes());
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::time::Duration;
 use super::Shard;
 use super::permit::Restriction;
 use super::session::SessionId;
+use super::timers::auth_timeout;
 use super::verbs::parse_limits;
-use crate::access::{Access, Check, Credentials, Decision, Grant};
+use crate::access::{Access, Check, Credentials, Decision, Dismissal, Grant};
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::{ClientError, CloseReason};
 use crate::router::RouteMemo;
@@ -214,6 +215,22 @@ impl Shard {
         self.refuse(id, error, CloseReason::AuthenticationFailure);
     }
 
+    /// Ends the connection of a client that was let in and would not be any more.
+    fn dismiss(&mut self, id: SessionId) {
+        let (error, reason) = match self.access.dismissal(&self.sessions[id.index()].grant) {
+            Dismissal::Refused => return self.refuse_credentials(id),
+            Dismissal::Revoked => (
+                ClientError::AuthenticationRevoked,
+                CloseReason::CredentialsRevoked,
+            ),
+            Dismissal::AccountGone => (
+                ClientError::AccountAuthenticationExpired,
+                CloseReason::AuthenticationExpired,
+            ),
+        };
+        self.refuse(id, Some(error), reason);
+    }
+
     /// Puts another directory in the place of the one before. Who would not be let in by it is sent
     /// away, the others keep their connections with the rights that they have now; subscriptions that
     /// these do not allow are dropped.
@@ -234,7 +251,7 @@ impl Shard {
                 let is_required = access.is_required_of(session.peer.kind);
                 let awaited = std::mem::replace(&mut session.awaits_auth, is_required);
                 if session.awaits_auth && !awaited {
-                    let deadline = now + self.config.limits.auth_timeout;
+                    let deadline = now + auth_timeout(&self.config.limits, &session.peer);
                     self.arm_before(id, deadline);
                 } else if !is_required {
                     self.count_connection(id);
@@ -247,7 +264,7 @@ impl Shard {
                     self.settle_in(id, grant);
                     self.drop_denied_subscriptions(id);
                 }
-                None => self.refuse_credentials(id),
+                None => self.dismiss(id),
             }
         }
         self.renew_leafs();
@@ -263,5 +280,8 @@ fn credentials(options: &ConnectOptions) -> Credentials<'_> {
         nkey: &options.nkey,
         sig: &options.sig,
         jwt: &options.jwt,
+        name: &options.name,
+        lang: &options.lang,
+        version: &options.version,
     }
 }

@@ -372,7 +372,7 @@ impl Shard {
             delivered |= fan_out.deliver_to_groups(route, message, random, crossings, is_served);
             let hops = fan_out.first_hop(account, crossings);
             delivered |= crossings.post(outgoing, account, topic, message, hops);
-            if crossings.has_leafs() && !pending.is_held() {
+            if crossings.has_leafs() {
                 delivered |= self.give_to_leafs(account, topic, message, origin.session);
             }
         }
@@ -418,7 +418,7 @@ impl Shard {
         let mut delivered = fan_out.deliver_to_groups(route, message, random, crossings, is_served);
         let hops = fan_out.first_hop(account, crossings);
         delivered |= crossings.post(outgoing, account, topic, message, hops);
-        if crossings.has_leafs() && !pending.is_held() {
+        if crossings.has_leafs() {
             delivered |= self.give_to_leafs(account, topic, message, origin.session);
         }
         if !self.routers.is_dead_end(account, memo) {
@@ -525,10 +525,16 @@ impl Shard {
     }
 
     fn end_overflowed(&mut self) {
-        let limit = self.config.limits.pending_bytes_max;
-        let over: Vec<SessionId> = (self.pending.dirty.iter().copied())
-            .filter(|id| self.sessions[id.index()].out.pending_bytes() > limit)
-            .collect();
+        let limits = &self.config.limits;
+        let has_too_much = |id: &SessionId| {
+            // One that was written to may have gone since.
+            self.sessions.get(id.index()).is_some_and(|session| {
+                let most = limits.pending_bytes_max_of(session.leaf.is_some());
+                session.out.pending_bytes() > most
+            })
+        };
+        let dirty = self.pending.dirty.iter().copied();
+        let over: Vec<SessionId> = dirty.filter(has_too_much).collect();
         for id in over {
             self.end(id, crate::CloseReason::SlowConsumerPendingBytes);
         }
@@ -592,6 +598,11 @@ impl RemoteTargets {
     #[inline]
     pub(super) fn has_leafs(&self) -> bool {
         self.for_leafs.is_some()
+    }
+
+    /// Whether the leafs are served here.
+    pub(super) fn serves_leafs(&self) -> bool {
+        self.serves_leafs
     }
 
     /// Another shard says that the message is for leafs.

@@ -3,7 +3,6 @@
 
 mod asking;
 
-use std::io::Write;
 use std::time::Duration;
 
 use hashbrown::HashMap;
@@ -17,9 +16,10 @@ use super::requests::Requests;
 use super::{Random, Receipt, SHARDS_MAX, ShardConfig, announce};
 use crate::access::{Access, AccountId, overlap};
 use crate::jetstream::{Handler, Message, Now, Port, Ports};
+use crate::nats::args;
 use crate::router::{
-    BridgeKind, Listening, Member, Route, RouteMemo, Router, Routers, bridges, has_services,
-    listening, replies_of,
+    BridgeKind, Listening, Member, RouteMemo, Router, Routers, bridges, has_services, listening,
+    replies_of,
 };
 use crate::topic::is_literal_topic;
 
@@ -368,7 +368,8 @@ impl Outside {
             }
         }
         let head_bytes = frame.len();
-        let args_bytes = write_args(frame, message);
+        write_args(frame, message);
+        let args_bytes = frame.len() - head_bytes;
         for part in [message.headers, message.payload, b"\r\n"] {
             frame.extend_from_slice(part);
         }
@@ -387,19 +388,19 @@ impl Outside {
         crossings.post(outgoing, account, to, &framed, 0);
     }
 
-    /// Whether there is such a route where a topic leads, in this account and in those that import it.
+    /// Whether there is such interest where a topic leads, in this account and in those that import it.
     fn is_there(
         &mut self,
         account: AccountId,
         topic: &[u8],
         bridges: u8,
-        is_such: &dyn Fn(&Route) -> bool,
+        is_such: &dyn Fn(&mut Router, &[u8]) -> bool,
     ) -> bool {
         let router = self.routers.of(account);
-        let route = router.route(topic, &mut RouteMemo::default());
-        if is_such(route) {
+        if is_such(router, topic) {
             return true;
         }
+        let route = router.route(topic, &mut RouteMemo::default());
         let exits = route.exits().to_vec();
         bridges < BRIDGES_MAX
             && exits.iter().any(|exit| {
@@ -415,21 +416,11 @@ fn shown(head: &[u8]) -> &[u8] {
     shown.trim_ascii_end()
 }
 
-/// Appends `[reply ][header_bytes ]total_bytes\r\n`; returns how long that is.
-pub(super) fn write_args(frame: &mut Vec<u8>, message: &Message<'_>) -> usize {
-    let before = frame.len();
-    if !message.reply.is_empty() {
-        frame.extend_from_slice(message.reply);
-        frame.push(b' ');
-    }
+/// Appends what follows the topic in a message's first line.
+pub(super) fn write_args(frame: &mut Vec<u8>, message: &Message<'_>) {
     let header_bytes = message.headers.len();
-    let total = header_bytes + message.payload.len();
-    // Writing to a vector does not fail.
-    let _ = match header_bytes {
-        0 => write!(frame, "{total}\r\n"),
-        _ => write!(frame, "{header_bytes} {total}\r\n"),
-    };
-    frame.len() - before
+    let total_bytes = header_bytes + message.payload.len();
+    args::write_args(frame, message.reply, header_bytes, total_bytes);
 }
 
 impl Ports for Outside {
@@ -464,17 +455,24 @@ impl Port for Outside {
     }
 
     fn has_interest(&mut self, topic: &[u8]) -> bool {
-        let is_wanted = |route: &Route| !route.plain_remote.is_empty() || route.has_groups();
-        self.is_there(self.account, topic, 0, &is_wanted)
+        self.is_there(
+            self.account,
+            topic,
+            0,
+            &|router: &mut Router, topic: &[u8]| {
+                let route = router.route(topic, &mut RouteMemo::default());
+                !route.plain_remote.is_empty() || route.has_groups()
+            },
+        )
     }
 
     fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
-        self.is_there(self.account, topic, 0, &|route: &Route| match group {
-            b"" => !route.plain_remote.is_empty(),
-            group => route
-                .groups()
-                .any(|(found, _)| found.name.as_slice() == group),
-        })
+        self.is_there(
+            self.account,
+            topic,
+            0,
+            &|router: &mut Router, topic: &[u8]| router.is_wanted_elsewhere(topic, group),
+        )
     }
 
     fn is_subscribed(&mut self, filter: &[u8]) -> bool {

@@ -386,8 +386,10 @@ impl Shard {
             return;
         }
         session.out.settle();
-        let since = session.out.block(now);
-        let deadline = since + self.config.limits.write_deadline;
+        let limits = &self.config.limits;
+        let is_leaf = session.leaf.is_some();
+        let is_patient = is_leaf && !limits.leafs_close_at_deadline;
+        let deadline = session.out.block(now, is_patient) + limits.write_deadline_of(is_leaf);
         self.arm_before(id, deadline);
     }
 
@@ -514,7 +516,8 @@ impl Shard {
         let pending_bytes = session.out.pending_bytes();
         if pending_bytes > self.pending.congested_bytes {
             self.pending.note_congested(id.0, pending_bytes);
-            if std::mem::take(&mut self.pending.overflowed) {
+            let most = (self.config.limits).pending_bytes_max_of(session.leaf.is_some());
+            if pending_bytes > most && std::mem::take(&mut self.pending.overflowed) {
                 self.end(id, CloseReason::SlowConsumerPendingBytes);
             }
         }

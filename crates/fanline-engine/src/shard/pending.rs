@@ -45,6 +45,10 @@ pub(super) struct Pending {
     pub(super) produced_bytes: usize,
     /// Whether each line is told.
     pub(super) traces: bool,
+    /// Bytes that are told of a message; `None` is all.
+    traced_bytes_max: Option<usize>,
+    /// Whether its headers alone are told.
+    traces_headers_only: bool,
     /// The message at hand, if its way is told.
     pub(super) traced: Option<Box<Traced>>,
     /// Whether there is anything to be told of a delivery.
@@ -71,6 +75,8 @@ impl Pending {
         self.congested_bytes = CONGESTED_BYTES.min(limits.pending_bytes_max / 2);
         self.overflow_bytes = limits.pending_bytes_max;
         self.traces = traces;
+        self.traced_bytes_max = limits.traced_bytes_max;
+        self.traces_headers_only = limits.traces_headers_only;
         self.watches = traces;
     }
 
@@ -161,20 +167,44 @@ impl Pending {
         takes_headers: bool,
     ) {
         let whole = &message.body[..message.payload_bytes()];
-        let (head, args, payload) = match message.header_bytes {
-            0 => (message.msg_head(route), Cow::from(message.args), whole),
-            _ if takes_headers => (message.hmsg_head(route), message.args.into(), whole),
+        let (head, args, body, header_bytes) = match message.header_bytes {
+            0 => (message.msg_head(route), Cow::from(message.args), whole, 0),
+            n if takes_headers => (message.hmsg_head(route), message.args.into(), whole, n),
             n => (
                 message.msg_head(route),
                 message.stripped_args().into(),
                 &whole[n..],
+                0,
             ),
         };
         let line = [head, to.sid_and_space(), &args].concat();
         let id = SessionId(to.session());
         self.trace_sent(id, &line);
+        self.trace_message(id, "->>", body, header_bytes);
+    }
+
+    /// Headers and payload of a message, as far as they are told.
+    #[cold]
+    pub(super) fn trace_message(
+        &mut self,
+        id: SessionId,
+        direction: &str,
+        body: &[u8],
+        header_bytes: usize,
+    ) {
+        if self.traces_headers_only && header_bytes == 0 {
+            return;
+        }
+        let told = match self.traces_headers_only {
+            true => &body[..header_bytes],
+            false => body,
+        };
+        let told = match self.traced_bytes_max {
+            Some(max) if told.len() > max => text(&told[..max]) + "...",
+            _ => text(told),
+        };
         self.trace_lines
-            .push((id, format!("->> MSG_PAYLOAD: [{:?}]", text(payload))));
+            .push((id, format!("{direction} MSG_PAYLOAD: [{told:?}]")));
     }
 
     /// The first line of something that a client is sent.

@@ -196,6 +196,60 @@ fn a_trace_shows_both_directions_and_no_secrets() {
 }
 
 #[test]
+fn a_trace_shows_as_much_of_messages_as_is_wanted() {
+    for (traced_bytes_max, traces_headers_only, expected) in [
+        (None, false, vec!["NATS/1.0\\r\\n\\r\\nhello", "world"]),
+        (Some(5), false, vec!["NATS/...", "world"]),
+        (Some(4), false, vec!["NATS...", "worl..."]),
+        (None, true, vec!["NATS/1.0\\r\\n\\r\\n"]),
+        (Some(5), true, vec!["NATS/..."]),
+    ] {
+        let mut world = World::new(1);
+        let client = world.client(0);
+        let limits = Limits {
+            traced_bytes_max,
+            traces_headers_only,
+            ..Limits::default()
+        };
+        world.shards[0].pending.set_limits(&limits, true);
+        world.say(
+            client,
+            "SUB a 1\r\nHPUB a 12 17\r\nNATS/1.0\r\n\r\nhello\r\nPUB a 5\r\nworld\r\n",
+        );
+        let lines = world.shards[0].take_traces();
+        let lines = lines.into_iter().map(|(_, line)| line);
+        let told: Vec<String> = lines.filter(|line| line.contains("MSG_PAYLOAD")).collect();
+        let wanted = expected.iter().flat_map(|text| {
+            ["<<-", "->>"].map(|direction| format!("{direction} MSG_PAYLOAD: [\"{text}\"]"))
+        });
+        assert_eq!(told, wanted.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_filter_has_so_many_tokens_at_most() {
+    let limits = Limits {
+        subscription_tokens_max: Some(3),
+        ..Limits::default()
+    };
+    let mut world = World::with(1, limits, Auth::Open);
+    let client = world.client(0);
+    let refusal = |filter: &str| {
+        format!(
+            "-ERR 'Permissions Violation for Subscription to \"{filter}\", too many tokens'\r\n"
+        )
+    };
+    world.say(
+        client,
+        "SUB a.b.c.d 1\r\nSUB a.*.>.d q 1\r\nSUB a.b.c 2\r\nPUB a.b.c 0\r\n\r\n",
+    );
+    let said = world.read(client);
+    assert!(said.contains(&refusal("a.b.c.d")), "{said}");
+    assert!(said.contains(&refusal("a.*.>.d")), "{said}");
+    assert!(said.ends_with("MSG a.b.c 2 0\r\n\r\n"), "{said}");
+}
+
+#[test]
 fn a_subscription_ends_when_it_was_told_to() {
     let publish = "PUB a 1\r\nx\r\n".repeat(3);
     let message = "MSG a 1 1\r\nx\r\n";

@@ -21,6 +21,16 @@ pub(super) fn ping_interval(limits: &Limits, peer: &Peer) -> Duration {
     own.unwrap_or(limits.ping_interval)
 }
 
+/// How long this peer may take to authenticate.
+pub(super) fn auth_timeout(limits: &Limits, peer: &Peer) -> Duration {
+    let own = match peer.kind {
+        ConnectionKind::WebSocket => limits.websocket_auth_timeout,
+        kind if kind.is_mqtt() => limits.mqtt.auth_timeout,
+        _ => None,
+    };
+    own.unwrap_or_else(|| limits.auth_timeout_of(peer.kind.is_leaf()))
+}
+
 impl Shard {
     /// When [`handle_timeout`](Shard::handle_timeout) is wanted next.
     pub fn next_timeout(&self) -> Option<Duration> {
@@ -55,7 +65,7 @@ impl Shard {
             };
             next = at;
         } else if session.awaits_auth {
-            next = session.opened_at + limits.auth_timeout;
+            next = session.opened_at + auth_timeout(&limits, &session.peer);
             if now >= next {
                 let error = Some(ClientError::AuthenticationTimeout);
                 return self.refuse(id, error, CloseReason::AuthenticationTimeout);
@@ -80,7 +90,8 @@ impl Shard {
             next = next.min(at);
         }
         if let Some(since) = self.sessions[id.index()].out.blocked_since() {
-            let deadline = since + limits.write_deadline;
+            let is_leaf = self.sessions[id.index()].leaf.is_some();
+            let deadline = since + limits.write_deadline_of(is_leaf);
             if now >= deadline {
                 return self.end(id, CloseReason::SlowConsumerWriteDeadline);
             }

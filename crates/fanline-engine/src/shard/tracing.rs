@@ -5,15 +5,16 @@
 
 use super::crossing::{Crossing, TRACED};
 use super::deliver::{FanOut, Message, Origin, RemoteTargets};
-use super::session::SessionId;
+use super::session::{Session, SessionId};
 use super::verbs::{Intake, text};
 use super::{Pending, Shard};
 use crate::access::{AccountId, ExportKind, ImportKind};
+use crate::leaf::LEAF_SHARD;
 use crate::nats::error::ClientError;
 use crate::nats::parse::Publish;
-use crate::router::{Exit, Route, RouteMemo, SubId};
+use crate::router::{Exit, LEAFS, Route, RouteMemo, SubId};
 use crate::topic::Filter;
-use crate::trace::{Asked, CLIENT, Event, ROUTER, Teller, Trace, hop_to};
+use crate::trace::{Asked, CLIENT, Event, LEAF, ROUTER, Teller, Trace};
 
 /// The message at hand, as long as it is traced.
 pub(super) struct Traced {
@@ -32,6 +33,14 @@ impl Traced {
             self.trace.events.push(event);
         }
     }
+}
+
+/// How a message goes on to another server.
+pub(super) enum Onward {
+    AsItCame,
+    /// It is told over which hop it comes, and tells in turn.
+    Over(String),
+    Not,
 }
 
 impl Pending {
@@ -60,16 +69,50 @@ impl Pending {
             return 0;
         }
         for shard in crossings.shards() {
+            let shard = match shard {
+                // Each link is told of by itself, once it is known which of them get the message.
+                LEAFS if crossings.serves_leafs() => continue,
+                LEAFS => LEAF_SHARD,
+                shard => shard,
+            };
+            let hop = traced.trace.hop_to(shard);
             traced.push(Event {
                 r#type: "eg",
                 kind: Some(ROUTER),
                 cid: Some(0),
                 name: shard_name(shard),
-                hop: Some(hop_to(shard)),
+                hop: Some(hop),
                 ..Event::default()
             });
         }
         TRACED
+    }
+
+    /// Takes note of another server that is about to get the message at hand.
+    #[cold]
+    pub(super) fn watch_leaf(&mut self, session: &Session) -> Onward {
+        let is_held = self.is_held();
+        let (Some(traced), Some(leaf)) = (&mut self.traced, &session.leaf) else {
+            return Onward::AsItCame;
+        };
+        let is_told = traced.account == session.account && traced.hidden == 0;
+        match is_told && leaf.takes_traces && session.takes_headers {
+            true => {
+                let hop = traced.trace.next_leaf_hop();
+                traced.push(Event {
+                    r#type: "eg",
+                    kind: Some(LEAF),
+                    cid: Some(session.cid),
+                    name: leaf.name.clone(),
+                    hop: Some(hop.clone()),
+                    ..Event::default()
+                });
+                Onward::Over(hop)
+            }
+            // There, nobody would know that it is to go nowhere.
+            false if is_held => Onward::Not,
+            false => Onward::AsItCame,
+        }
     }
 
     /// A publish was refused.
@@ -197,7 +240,8 @@ impl Shard {
                 ..Event::default()
             };
             let mut trace = Trace::new(asked, message.payload_bytes(), came_in);
-            trace.set_hop(hop_to(self.index));
+            let hop = trace.hop_to(self.index);
+            trace.set_hop(hop);
             self.begin_trace(trace, account);
         }
         self.fan_out_crossing(
@@ -208,6 +252,40 @@ impl Shard {
             memo,
         );
         self.end_trace();
+    }
+
+    /// A message has come from another server: has it told of here if it asks for that. Whether it is; `None` when
+    /// it is to go nowhere, and may not be told of either.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn begin_trace_of_leaf(
+        &mut self,
+        id: SessionId,
+        topic: &[u8],
+        headers: &[u8],
+        payload_bytes: usize,
+    ) -> Option<bool> {
+        // Whether it is one of a sample was decided where it came from.
+        let Some(asked) = Asked::read(headers, None, 0) else {
+            return Some(false);
+        };
+        let session = &self.sessions[id.index()];
+        let leaf = session.leaf.as_ref()?;
+        if leaf.rules.may_take(asked.to.as_bytes()) != Ok(true) {
+            return (!asked.is_only).then_some(false);
+        }
+        let account = session.account;
+        let came_in = Event {
+            r#type: "in",
+            kind: Some(LEAF),
+            cid: Some(session.cid),
+            name: leaf.name.clone(),
+            acc: self.account_name(account),
+            subj: text(topic),
+            ..Event::default()
+        };
+        self.begin_trace(Trace::new(asked, payload_bytes, came_in), account);
+        Some(true)
     }
 
     /// A topic has got another name.
@@ -330,7 +408,7 @@ impl Shard {
     }
 
     /// Tells what has become of a message.
-    fn end_trace(&mut self) {
+    pub(super) fn end_trace(&mut self) {
         self.name_traced();
         let traced = self.pending.traced.take();
         self.pending.set_traced(None);

@@ -6,11 +6,12 @@ use super::deliver::{Message, Origin};
 use super::mqtt::Mqtt;
 use super::permit::{Permit, Restriction};
 use super::session::{Peer, Session, SessionId};
-use super::timers::ping_interval;
+use super::timers::{auth_timeout, ping_interval};
 use super::{Shard, announce};
 use crate::access::{AccountId, Grant};
 use crate::limits::Limits;
 use crate::mqtt::{CONNECT_BYTES_MAX, Settings};
+use crate::nats::args;
 use crate::nats::connect::ConnectOptions;
 use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::Audience;
@@ -57,10 +58,8 @@ impl Shard {
         let limits = &self.config.limits;
         let is_mqtt = peer.kind.is_mqtt();
         let ping_at = now + FIRST_PING.min(ping_interval(limits, &peer)) + jitter;
-        let deadline = if is_mqtt {
-            now + limits.mqtt.auth_timeout.unwrap_or(limits.auth_timeout)
-        } else if awaits_auth {
-            now + limits.auth_timeout
+        let deadline = if is_mqtt || awaits_auth {
+            now + auth_timeout(limits, &peer)
         } else {
             ping_at
         };
@@ -188,6 +187,9 @@ impl Shard {
             let error = ClientError::QueueSubscriptionDenied(text(filter), text(queue));
             return self.send_error(id, &error);
         }
+        if self.has_too_many_tokens(id, filter) {
+            return self.send_error(id, &ClientError::TooManyTokens(text(filter)));
+        }
         if !self.permit_subscribe(id, filter, queue, sid) {
             return;
         }
@@ -198,6 +200,13 @@ impl Shard {
             return self.send_error(id, &ClientError::InvalidSubject);
         }
         self.acknowledge(id);
+    }
+
+    fn has_too_many_tokens(&self, id: SessionId, filter: &[u8]) -> bool {
+        let max = self.config.limits.subscription_tokens_max;
+        let is_longer = |max| filter.split(|byte| *byte == b'.').count() > usize::from(max);
+        // What the server itself wants does not depend on what clients may have.
+        max.is_some_and(is_longer) && !self.sessions[id.index()].is_insider
     }
 
     /// Whether a client may have one more subscription.
@@ -518,8 +527,7 @@ impl Shard {
             .trace_lines
             .push((id, format!("<<- [{}]", first_line(input))));
         self.pending
-            .trace_lines
-            .push((id, format!("<<- MSG_PAYLOAD: [{:?}]", text(body))));
+            .trace_message(id, "<<-", body, publish.header_bytes);
     }
 }
 
@@ -533,7 +541,7 @@ pub(super) struct Intake<'a> {
     pub(super) memo: RouteMemo,
     pub(super) is_admitted: bool,
     /// Not everything may be published.
-    is_restricted: bool,
+    pub(super) is_restricted: bool,
     /// Verbose and pedantic clients are told about their publishes.
     is_answered: bool,
     /// Nothing has to be said or traced for each single publish.
@@ -581,23 +589,19 @@ fn is_reserved(publish: &Publish<'_>) -> bool {
 
 /// Apart, so that the path of messages without headers stays short.
 #[inline(never)]
-fn asks_for_trace(chunk: &Chunk, publish: &Publish<'_>, from: usize) -> bool {
+pub(super) fn asks_for_trace(chunk: &Chunk, publish: &Publish<'_>, from: usize) -> bool {
     let start = from + publish.body.start;
     may_be_asked_for(&chunk[start..start + publish.header_bytes])
 }
 
 /// The arguments after the topic, as every receiver understands them.
-pub(super) fn write_args(args: &mut Vec<u8>, publish: &Publish<'_>) {
-    if !publish.reply.is_empty() {
-        args.extend_from_slice(publish.reply);
-        args.push(b' ');
-    }
-    let total = publish.payload_bytes();
-    let sizes = match publish.header_bytes {
-        0 => format!("{total}\r\n"),
-        headers => format!("{headers} {total}\r\n"),
-    };
-    args.extend_from_slice(sizes.as_bytes());
+pub(super) fn write_args(out: &mut Vec<u8>, publish: &Publish<'_>) {
+    args::write_args(
+        out,
+        publish.reply,
+        publish.header_bytes,
+        publish.payload_bytes(),
+    );
 }
 
 /// A line as it may stand in a log: what a peer sends must not steer a terminal.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::disk::{Disk, DiskError, FileId};
+use super::log::SEQUENCE_MAX;
 use super::packing::Packing;
 use super::record::{self, Head, Stamp};
 use super::sync::{SyncId, SyncMode, SyncRequest};
@@ -89,14 +90,15 @@ impl SegmentHead {
                 && copy[4..6] == VERSION.to_le_bytes()
         })?;
         let number = |at: usize| Some(u32::from_le_bytes(sound[at..at + 4].try_into().ok()?));
-        Some(SegmentHead {
+        let head = SegmentHead {
             number: number(8)?,
             generation: number(12)?,
             through: number(16)?,
             salt: number(20)?,
             first: u64::from_le_bytes(sound[24..32].try_into().ok()?),
             key_check: u64::from_le_bytes(sound[32..40].try_into().ok()?),
-        })
+        };
+        (head.first <= SEQUENCE_MAX + 1).then_some(head)
     }
 }
 

@@ -1,20 +1,69 @@
 //! A set of filters, with what it remembers between questions.
 
+use std::fmt;
+use std::sync::Arc;
+
+use hashbrown::HashSet;
+
 use super::segment::hash_name;
 use super::subjects::{Subject, SubjectId, Subjects};
 use crate::topic::{Filter, FilterError};
+use crate::trie::{Trie, Vacant};
 
 /// Above this many matching subjects the log is read on in order instead of subject by subject.
 const SUBJECTS_MAX: usize = 8192;
-/// So many subjects are looked at for it.
-const VISITS_MAX: usize = 8 * SUBJECTS_MAX;
+/// So many must have been added until that is looked at again.
+const ADDED_MAX: usize = 8 * SUBJECTS_MAX;
 
 /// A set of filters, asked of one store again and again: it remembers which subjects it matches.
 /// An empty set matches everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filters {
     filters: Vec<Box<[u8]>>,
+    /// Where there are many.
+    index: Option<Index>,
     known: Known,
+}
+
+/// So many filters are compared one by one with a subject.
+const UNINDEXED_MAX: usize = 16;
+
+/// Many filters, compared with a subject in one walk.
+#[derive(Clone)]
+struct Index(Arc<Trie<Ends>>);
+
+/// Whether a filter ends there.
+#[derive(Default)]
+struct Ends(bool);
+
+impl Vacant for Ends {
+    fn is_vacant(&self) -> bool {
+        !self.0
+    }
+}
+
+impl Index {
+    fn new(filters: &[Box<[u8]>]) -> Self {
+        let mut trie = Trie::default();
+        for filter in filters {
+            let node = trie.insert(filter);
+            *trie.value_mut(node) = Ends(true);
+        }
+        Index(Arc::new(trie))
+    }
+
+    fn matches(&self, subject: &[u8]) -> bool {
+        let mut is_match = false;
+        self.0
+            .filters_matching(subject, &mut |ends: &Ends| is_match |= ends.0);
+        is_match
+    }
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Index").field(&self.0.len()).finish()
+    }
 }
 
 /// The subjects that match, as of so many additions.
@@ -131,8 +180,10 @@ impl Filters {
         if kept.iter().any(|filter| **filter == *b">") {
             kept.clear();
         }
+        let index = (kept.len() > UNINDEXED_MAX).then(|| Index::new(&kept));
         Ok(Filters {
             filters: kept,
+            index,
             known: Known::Nothing,
         })
     }
@@ -149,19 +200,32 @@ impl Filters {
 
     /// Whether a subject matches.
     pub fn matches(&self, subject: &[u8]) -> bool {
-        self.matches_all() || self.iter().any(|filter| filter.matches(subject))
+        match &self.index {
+            Some(index) => index.matches(subject),
+            None => self.matches_all() || self.iter().any(|filter| filter.matches(subject)),
+        }
     }
 
-    /// Calls `visit` with each matching subject once.
+    /// Calls `visit` with each matching subject once, until it says `false`. Costs no more than to look at all
+    /// subjects, however many filters there are.
     pub(super) fn each_subject(
         &self,
         subjects: &Subjects,
         visit: &mut dyn FnMut(SubjectId) -> bool,
     ) {
-        for (number, filter) in self.iter().enumerate() {
+        let is_one = self.filters.len() == 1;
+        let cost: usize = self.iter().map(|filter| subjects.cost(filter)).sum();
+        if self.matches_all() || (!is_one && cost > subjects.len()) {
+            let mut matching = subjects.iter().filter(|(_, s)| self.matches(s.name()));
+            // To the end, or until it says `false`.
+            let _ = matching.all(|(id, _)| visit(id));
+            return;
+        }
+        let mut seen = HashSet::new();
+        for filter in self.iter() {
             let mut goes_on = true;
-            subjects.each_matching(filter, &mut |id, subject| {
-                let is_new = !self.iter().take(number).any(|f| f.matches(subject.name()));
+            subjects.each_matching(filter, &mut |id, _| {
+                let is_new = is_one || seen.insert(id);
                 goes_on = !is_new || visit(id);
                 goes_on
             });
@@ -184,7 +248,7 @@ impl Filters {
         let mut known = std::mem::take(&mut self.known);
         let is_right = match &mut known {
             Known::Nothing => false,
-            Known::Many { as_of } => subjects.added() - *as_of < VISITS_MAX as u64,
+            Known::Many { as_of } => subjects.added() - *as_of < ADDED_MAX as u64,
             Known::Few { few, as_of } => match subjects.added_since(*as_of) {
                 None => false,
                 Some(added) => {
@@ -208,24 +272,62 @@ impl Filters {
     fn resolve(&self, subjects: &Subjects) -> Known {
         let as_of = subjects.added();
         let mut ids = Vec::new();
-        let mut visits = 0;
-        for filter in self.iter() {
-            let mut matching = 0;
-            let mut are_few = true;
-            subjects.each_matching(filter, &mut |id, _| {
-                visits += 1;
-                matching += 1;
-                ids.push(id);
-                are_few = matching <= SUBJECTS_MAX && visits <= VISITS_MAX;
-                are_few
-            });
-            ids.sort_unstable();
-            ids.dedup();
-            if !are_few || ids.len() > SUBJECTS_MAX {
-                return Known::Many { as_of };
-            }
+        self.each_subject(subjects, &mut |id| {
+            ids.push(id);
+            ids.len() <= SUBJECTS_MAX
+        });
+        if ids.len() > SUBJECTS_MAX {
+            return Known::Many { as_of };
         }
+        ids.sort_unstable();
         let few = Few::new(ids, subjects);
         Known::Few { few, as_of }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request that named a thousand subjects, and all of them again thousands of times, took minutes: each
+    /// filter was compared with all before it.
+    #[test]
+    fn many_filters_match_what_each_of_them_does() {
+        let mut subjects = Subjects::default();
+        for n in 0..2_000 {
+            let id = subjects.find_or_add(format!("a.{}.{n}", n % 50).as_bytes());
+            subjects.get_mut(id).messages = 1;
+        }
+        let few = ["a.3.*", "a.*.7", "a.3.>"].map(str::to_owned).to_vec();
+        // Their first tokens are told apart, or not.
+        let narrow = (0..30).map(|n| format!("a.{n}.*"));
+        let wide = (0..60).map(|n| format!("*.*.{n}"));
+        let literal = (0..3_000).map(|n| format!("a.{}.{n}", n % 50));
+        for texts in [few, narrow.collect(), wide.collect(), literal.collect()] {
+            let each: Vec<_> = texts
+                .iter()
+                .map(|t| Filter::parse(t.as_bytes()).unwrap())
+                .collect();
+            let matching = |name: &[u8]| each.iter().any(|filter| filter.matches(name));
+            let mut filters = Filters::new(texts.iter().map(|text| text.as_bytes())).unwrap();
+            let mut expected: Vec<_> = subjects
+                .iter()
+                .filter(|(_, subject)| matching(subject.name()))
+                .map(|(id, _)| id)
+                .collect();
+            expected.sort_unstable();
+            let mut found = Vec::new();
+            filters.each_subject(&subjects, &mut |id| {
+                found.push(id);
+                true
+            });
+            found.sort_unstable();
+            assert_eq!(found, expected, "{texts:?}");
+            for (_, subject) in subjects.iter() {
+                assert_eq!(filters.matches(subject.name()), matching(subject.name()));
+            }
+            let known = filters.few(&subjects).map(|few| few.ids.clone());
+            assert_eq!(known, Some(expected));
+        }
     }
 }

@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
         segment.holds = (!holds.is_empty()).then(|| Holds::from_words(holds));
         // Not more room than there are bytes, whatever the number says.
         segment.marks = (0..marks).map(|_| mark(rest)).collect::<Option<_>>()?;
-        Some((segment, file))
+        segment.is_possible().then_some((segment, file))
     }
 
     /// How many subjects there can be in what is left.
@@ -274,4 +274,42 @@ fn words(rest: &mut &[u8], count: u32) -> Option<Vec<u64>> {
     words
         .map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An index whose sums are right may still say what cannot be: room was made for as many records as it claimed.
+    #[test]
+    fn what_a_file_cannot_hold_is_not_believed() {
+        for (first, last, records, bytes, is_possible) in [
+            (1, 0, 0, 80, true),
+            (1, 3, 3, 3 * 32, true),
+            (1, 9, 3, 3 * 32, true),
+            (1, 3, 3, 3 * 32 - 1, false),
+            (1, 2, 3, 3 * 32, false),
+            (5, 3, 0, 80, false),
+            (1, 1 << 40, u32::MAX, 1 << 40, false),
+            (1, 1 << 40, u32::MAX, 1 << 30, false),
+            (u64::MAX, u64::MAX, 1, 80, false),
+        ] {
+            let file = SegmentFile {
+                number: 1,
+                generation: 0,
+                file: None,
+                bytes,
+            };
+            let mut writer = Writer::new(&Totals::default(), 1, 0, 0);
+            writer.segment(&Segment::unloaded(first, last, records, file));
+            writer.finish();
+            let mut reader = Reader::new(writer.bytes()).unwrap();
+            let segment = reader.segment();
+            assert_eq!(
+                segment.is_some(),
+                is_possible,
+                "{first} {last} {records} {bytes}"
+            );
+        }
+    }
 }

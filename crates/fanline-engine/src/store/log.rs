@@ -10,7 +10,7 @@ use super::types::{NewRecord, Record, Removed, StoreError};
 use super::{Cause, DiskError, Store};
 
 /// No record has a higher sequence than this, whoever asks for it.
-pub(super) const SEQUENCE_MAX: u64 = 1 << 62;
+pub(crate) const SEQUENCE_MAX: u64 = 1 << 62;
 /// The subject of a record that is not packed ends here at the latest.
 const SUBJECT_END_MAX: usize = record::SUBJECT_FROM_MAX + u16::MAX as usize;
 

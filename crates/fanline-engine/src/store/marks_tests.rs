@@ -109,6 +109,35 @@ fn reading_on_reads_everything_about_once() {
     assert!(bytes < all + all / 2, "{bytes} of {all}");
 }
 
+/// What a consumer with filters asks when it is made: how much there is for it, and what comes first.
+#[test]
+fn beginning_with_filters_does_not_go_over_the_log() {
+    let disk = Faulty::new();
+    let mut store = reopened(&disk, &FileOptions::default(), 40_000);
+    assert!(store.segments.len() > 2);
+    let all = disk.used_bytes();
+    // One subject, some, and more than are remembered.
+    for count in [1, 1_000, 9_000] {
+        let names: Vec<Vec<u8>> = (20_000..20_000 + count).map(subject).collect();
+        let mut filters = Filters::new(names.iter().map(Vec::as_slice)).unwrap();
+        assert_eq!(store.count_matching(&mut filters, 1), Ok(count));
+        assert_eq!(store.count_matching(&mut filters, 40_001), Ok(0));
+        assert_eq!(disk.take_read_bytes(), 0, "{count}");
+    }
+    let mut filters = Filters::new([&b"orders.*"[..]]).unwrap();
+    assert_eq!(store.count_matching(&mut filters, 1), Ok(40_000));
+    assert_eq!(disk.take_read_bytes(), 0);
+
+    let names: Vec<Vec<u8>> = (20_000..21_000).map(subject).collect();
+    let mut filters = Filters::new(names.iter().map(Vec::as_slice)).unwrap();
+    assert_eq!(store.next_matching(&mut filters, 1), Ok(Some(20_000)));
+    let bytes = disk.take_read_bytes();
+    assert!(
+        2 * bytes < all,
+        "{bytes} of {all}: more than the one segment"
+    );
+}
+
 #[test]
 fn an_index_without_marks_is_read_as_before() {
     let disk = Faulty::new();

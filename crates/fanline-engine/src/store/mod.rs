@@ -61,6 +61,7 @@ use std::collections::VecDeque;
 pub use cipher::{Algorithm, Key};
 pub use disk::{Disk, DiskError, FileId};
 pub use filters::Filters;
+pub(crate) use log::SEQUENCE_MAX;
 pub use packing::Compression;
 pub use query::Search;
 pub use recovery::{Damage, FileOptions, Recovery};

@@ -117,6 +117,24 @@ impl Store {
         });
     }
 
+    /// Hands `found` all subjects that one of the filters matches, each once and in no order, until it says `false`.
+    /// Costs no more than to look at all subjects.
+    pub fn subjects_matching(
+        &self,
+        filters: &Filters,
+        found: &mut dyn FnMut(&[u8], SubjectState) -> bool,
+    ) {
+        filters.each_subject(&self.subjects, &mut |id| {
+            self.subjects.get(id).is_none_or(|subject| {
+                let state = SubjectState {
+                    messages: subject.messages,
+                    last: subject.last,
+                };
+                found(subject.name(), state)
+            })
+        });
+    }
+
     /// The newest live record that a filter matches; empty is all.
     ///
     /// # Errors

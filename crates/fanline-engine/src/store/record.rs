@@ -1,6 +1,7 @@
 //! A record as bytes; the layout is in `docs/formats/log.md`.
 
 use super::cipher::SEAL_BYTES;
+use super::log::SEQUENCE_MAX;
 use super::types::{NewRecord, Record};
 
 /// Bytes of the part that every record has.
@@ -110,6 +111,10 @@ impl Head {
             _ => PACKED_HEAD_BYTES + SEAL_BYTES,
         };
         let bytes = usize::try_from(head.bytes).ok()?;
+        // A purge may be of everything, whatever its sequence will be.
+        if head.kind != Kind::Purge && head.sequence > SEQUENCE_MAX + 1 {
+            return None;
+        }
         (flags & !FLAGS == 0 && (least..=RECORD_BYTES_MAX).contains(&bytes)).then_some(head)
     }
 

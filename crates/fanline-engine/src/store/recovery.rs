@@ -6,6 +6,7 @@ use super::cipher::{self, Cipher, Closed, Key, Purpose};
 use super::disk::Disk;
 use super::files::{Files, SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead, read_whole};
 use super::index::{self, Reader};
+use super::log::SEQUENCE_MAX;
 use super::packing::{Compression, Packing};
 use super::record::{self, Head, Kind, Parts};
 use super::scan::{Found, Scanner};
@@ -516,6 +517,9 @@ fn restore_from(store: &mut Store, bytes: &[u8]) -> Option<Covered> {
         store.expiry.insert(expires_at, sequence);
     }
     let totals = &reader.totals;
+    if totals.last > SEQUENCE_MAX || totals.first > totals.last + 1 {
+        return None;
+    }
     store.first = totals.first;
     store.last = totals.last;
     store.last_unix_nanos = totals.last_unix_nanos;

@@ -3,9 +3,14 @@
 use std::sync::Arc;
 
 use super::files::SegmentFile;
+use super::log::SEQUENCE_MAX;
 use super::marks::Mark;
+use super::record::HEAD_BYTES;
 use super::slots::{Slot, Slots};
 use super::subjects::SubjectId;
+
+/// No file is longer: where a record is in it has 32 bits.
+const FILE_BYTES_MAX: u64 = 1 << 32;
 
 /// A run of records in the order of their sequences.
 pub(super) struct Segment {
@@ -78,6 +83,20 @@ impl Segment {
         segment.last = last;
         segment.records = records;
         segment
+    }
+
+    /// Whether a file can hold what an index says of it: nobody makes room for records that cannot be there.
+    pub(super) fn is_possible(&self) -> bool {
+        let Body::File(file) = &self.body else {
+            return false;
+        };
+        let records = u64::from(self.records);
+        self.last <= SEQUENCE_MAX
+            && self.first <= self.last + 1
+            && records <= self.last + 1 - self.first
+            && file.bytes <= FILE_BYTES_MAX
+            && records * HEAD_BYTES as u64 <= file.bytes
+            && self.dead.count <= self.records
     }
 
     /// As it is now, without its slots; one in memory without its bytes.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Store;
 use super::disk::DiskError;
 use super::files::{SEGMENT_HEAD_BYTES, SegmentHead};
-use super::record::{self, Kind};
+use super::record::{self, HEAD_BYTES, Kind};
 use super::scan::{Found, Scanner};
 use super::segment::{Body, Holds, Segment};
 use super::slots::{Slot, Slots};
@@ -200,7 +200,8 @@ impl Store {
         files.read_all(file, &mut bytes)?;
         bytes.truncate(usize::try_from(file.bytes).unwrap_or(usize::MAX));
         let mut scanner = Scanner::new(&bytes, SEGMENT_HEAD_BYTES, files.salt, false);
-        let mut found: Vec<FoundSlot> = Vec::with_capacity(segment.records as usize);
+        let records_max = (segment.records as usize).min(bytes.len() / HEAD_BYTES);
+        let mut found: Vec<FoundSlot> = Vec::with_capacity(records_max);
         let mut holes = Vec::new();
         while let Some((offset, what)) = scanner.next() {
             let head = match what {

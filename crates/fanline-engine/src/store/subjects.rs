@@ -247,6 +247,17 @@ impl Subjects {
         }
     }
 
+    /// How many subjects are looked at for a filter.
+    pub(super) fn cost(&self, filter: Filter<'_>) -> usize {
+        if filter.is_literal() {
+            return 1;
+        }
+        let prefix = literal_prefix(filter.as_bytes());
+        let from = self.sorted.partition_point(|id| self.name(*id) < prefix);
+        let in_range = self.sorted[from..].partition_point(|id| self.name(*id).starts_with(prefix));
+        in_range + self.unsorted.len()
+    }
+
     /// The ids in order of names, those that were added lately and some that are gone besides.
     pub(super) fn sorted(&self) -> &[SubjectId] {
         &self.sorted

@@ -12,6 +12,7 @@ pub fn close_code(reason: CloseReason) -> u16 {
         CloseReason::ClientClosed => 1000,
         CloseReason::AuthenticationTimeout
         | CloseReason::AuthenticationFailure
+        | CloseReason::CredentialsRevoked
         | CloseReason::ProxyRequired
         | CloseReason::ProxyNotTrusted
         | CloseReason::SlowConsumerPendingBytes

@@ -33,7 +33,7 @@ pub struct UpgradeRules {
     pub cookies: CookieNames,
     /// Lines of the response, each with its end.
     pub extra_headers: String,
-    /// A path that ends with `/mqtt` is for MQTT clients.
+    /// A path that ends with `/mqtt`, or the subprotocol `mqtt`, is for MQTT clients.
     pub mqtt: bool,
     /// One that ends with `/leafnode` is for leaf nodes.
     pub leafnodes: bool,
@@ -192,8 +192,10 @@ fn agree(
     rules: &UpgradeRules,
 ) -> Result<Upgrade, Refusal> {
     let path = path.split('?').next().unwrap_or_default();
-    let is_mqtt = path.ends_with("/mqtt");
     let is_leaf = path.ends_with("/leafnode");
+    let says_mqtt = headers.has("Sec-WebSocket-Protocol", "mqtt");
+    // MQTT-6.0.0-3 has clients name it; nats-server looks at the path alone.
+    let is_mqtt = path.ends_with("/mqtt") || says_mqtt && !is_leaf;
     if is_mqtt && !rules.mqtt || is_leaf && !rules.leafnodes {
         return Err(Refusal {
             status: "404 Not Found",
@@ -225,7 +227,7 @@ fn agree(
     let is_masked = !headers.has("Nats-No-Masking", "true");
     let mut extra = rules.extra_headers.clone();
     // MQTT-6.0.0-4.
-    if is_mqtt && headers.has("Sec-WebSocket-Protocol", "mqtt") {
+    if is_mqtt && says_mqtt {
         extra.push_str("Sec-WebSocket-Protocol: mqtt\r\n");
     }
     Ok(Upgrade {
@@ -434,6 +436,34 @@ mod tests {
         }
         let broken = upgrade(b"\x16\x03\x01 hello\r\n\r\n", &UpgradeRules::default());
         assert!(matches!(broken, Asked::Refused(BAD_REQUEST)), "{broken:?}");
+    }
+
+    #[test]
+    fn who_speaks_mqtt_says_so() {
+        let rules = UpgradeRules {
+            mqtt: true,
+            ..UpgradeRules::default()
+        };
+        let says = [("Sec-WebSocket-Protocol", "mqtt")];
+        let old = [("Sec-WebSocket-Protocol", "mqttv3.1")];
+        for (start, changes, is_mqtt) in [
+            ("GET /a/mqtt?b", &says[..], true),
+            ("GET /mqtt", &[][..], true),
+            ("GET /mqtt", &old[..], true),
+            ("GET /", &says[..], true),
+            ("GET /", &old[..], false),
+            ("GET /mqtt/", &[][..], false),
+        ] {
+            let granted = ask(start, changes, &rules).unwrap();
+            assert_eq!(granted.is_mqtt, is_mqtt, "{start} {changes:?}");
+            // MQTT-6.0.0-4.
+            let is_told = granted
+                .response
+                .contains("\r\nSec-WebSocket-Protocol: mqtt\r\n");
+            assert_eq!(is_told, changes == says, "{start} {changes:?}");
+        }
+        let off = ask("GET /", &says, &UpgradeRules::default()).err();
+        assert_eq!(off.as_deref(), Some("404"));
     }
 
     #[test]

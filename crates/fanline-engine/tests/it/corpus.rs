@@ -71,6 +71,11 @@ fn s2() {
 }
 
 #[test]
+fn jetstream() {
+    replay("jetstream", checks::jetstream::check);
+}
+
+#[test]
 fn mqtt() {
     replay("mqtt", checks::mqtt::check);
 }

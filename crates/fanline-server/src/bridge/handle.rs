@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, PoisonError, Weak};
 
+use bytes::Bytes;
 use fanline::{IntoObservable, Source};
+use futures_core::Stream;
 
 use super::codec::{Decode, Encode};
 use super::fault::BridgeError;
 use super::line::{self, Line};
-use super::{Binding, Bridge, BridgedStream};
+use super::{Binding, Bridge, BridgedStream, Messages};
 use crate::Handle;
 use crate::client::{ConnectOptions, Message};
 use crate::sync::Mutex;
@@ -65,6 +67,57 @@ impl Handle {
         self.bridge()?.publish_from(subject, source, codec)
     }
 
+    /// [`Bridge::publish_stream`] of the bridge without credentials.
+    ///
+    /// ```
+    /// use fanline_server::bridge::Json;
+    /// use fanline_server::client::Message;
+    /// use fanline_server::{Options, Server};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Server::start(Options { port: 0, ..Options::default() })?;
+    ///
+    /// // A broadcast hub of this program, for everybody else too.
+    /// let (mut prices, hub) = fanline::hub::broadcast::<f64>(64);
+    /// let binding = server.publish_stream("prices.mug", hub.subscribe(), Json)?;
+    ///
+    /// // The other way: what anybody publishes, for each consumer of a hub.
+    /// let (seen, desks) = fanline::hub::broadcast::<Message>(64);
+    /// let mut desk = desks.subscribe();
+    /// let guard = seen.attach_source(server.observe("prices.*")?);
+    ///
+    /// prices.blocking_send(9.5)?;
+    /// assert_eq!(desk.blocking_recv().ok_or("the hub has ended")?.payload(), b"9.5");
+    /// # drop((binding, guard));
+    /// # server.shutdown();
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As there, and those of [`bridge`](Self::bridge).
+    pub fn publish_stream<S, C>(
+        &self,
+        subject: &str,
+        stream: S,
+        codec: C,
+    ) -> Result<Binding, BridgeError>
+    where
+        S: Stream + Send + 'static,
+        S::Item: Send + Sync + 'static,
+        C: Encode<S::Item>,
+    {
+        self.bridge()?.publish_stream(subject, stream, codec)
+    }
+
+    /// [`Bridge::publish`] of the bridge without credentials. The bridge is closed again if nothing else uses
+    /// it: who publishes much keeps a [`bridge`](Self::bridge).
+    ///
+    /// # Errors
+    /// As there, and those of [`bridge`](Self::bridge).
+    pub fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<(), BridgeError> {
+        self.bridge()?.publish(topic, payload)
+    }
+
     /// [`Bridge::observe`] of the bridge without credentials.
     ///
     /// # Errors
@@ -83,6 +136,14 @@ impl Handle {
         C: Decode<T>,
     {
         self.bridge()?.observe_as(filter, codec)
+    }
+
+    /// [`Bridge::messages`] of the bridge without credentials.
+    ///
+    /// # Errors
+    /// As there, and those of [`bridge`](Self::bridge).
+    pub fn messages(&self, filter: &str) -> Result<Messages, BridgeError> {
+        self.bridge()?.messages(filter)
     }
 
     /// [`Bridge::stream`] of the bridge without credentials. What is wrong with that, `replay` and

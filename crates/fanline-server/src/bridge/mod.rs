@@ -45,7 +45,7 @@
 //! | a stream's log | a `Stream` to be pulled: what is not taken stays in the log | [`stream`](Bridge::stream), then [`records`](BridgedStream::records) |
 //!
 //! All of these are methods of a [`Bridge`], and of a server's [`Handle`](crate::Handle), where they use
-//! a bridge without credentials. A server that asks for some takes
+//! one bridge without credentials, which all of them share. A server that asks for some takes
 //! [`Handle::bridge_with`](crate::Handle::bridge_with): a bridge may do what its user may do.
 //!
 //! # How it works, and what it costs

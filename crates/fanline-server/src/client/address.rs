@@ -4,6 +4,8 @@ use super::error::ClientError;
 
 /// The port when an address names none.
 const PORT_DEFAULT: u16 = 4222;
+/// The port of a proxy when nobody says.
+const HTTP_PORT: u16 = 80;
 
 /// Where one server is, and who to be there.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -53,6 +55,11 @@ pub(crate) fn parse_leaf_address(text: &str) -> Result<ServerAddress, ClientErro
         Some(rest) => parse_with_port(rest, crate::LEAFNODE_PORT),
         None => parse_with_port(text, crate::LEAFNODE_PORT),
     }
+}
+
+/// The address of an HTTP proxy, without its scheme.
+pub(crate) fn parse_proxy_address(place: &str) -> Result<ServerAddress, ClientError> {
+    parse_with_port(place, HTTP_PORT)
 }
 
 fn parse(text: &str) -> Result<ServerAddress, ClientError> {

@@ -61,7 +61,7 @@ pub use shared::Event;
 pub(crate) use subscription::Inlet;
 pub use subscription::Subscription;
 
-pub(crate) use address::{ServerAddress, parse_leaf_address};
+pub(crate) use address::{ServerAddress, parse_leaf_address, parse_proxy_address};
 use codec::Decoder;
 use driver::Driver;
 use queue::SubscriptionQueue;

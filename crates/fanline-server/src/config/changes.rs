@@ -57,6 +57,11 @@ fn field(key: &str) -> String {
         .collect()
 }
 
+/// Whether there is such a block, which is all that counts when it comes or goes.
+fn on_or_off(value: &Json) -> Json {
+    if value.is_null() { "off" } else { "on" }.into()
+}
+
 /// A value without quotes; nothing for what is not set.
 fn plain(value: &Json) -> String {
     match value {
@@ -79,6 +84,15 @@ impl Loaded {
             };
             if before == after {
                 continue;
+            }
+            // Whether clients speak TLS at all is not changed while they do.
+            let is_switched = entry.key == "tls" && (before.is_null() || after.is_null());
+            if is_switched {
+                return Err(NotReloadable {
+                    key: entry.key,
+                    old: on_or_off(&before),
+                    new: on_or_off(&after),
+                });
             }
             if !entry.reloads {
                 return Err(NotReloadable {

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, User};
 
 use super::error::Fault;
 use super::read::{Given, Read};
 use super::{JetStreamOptions, Loaded, access};
-use crate::{Auth, Cipher, Encryption, Secret, WebSocketOptions};
+use crate::{Auth, Cipher, Encryption, Secret, TlsOptions};
 
 /// Settings that become options only together.
 pub(super) struct Draft {
@@ -24,6 +25,7 @@ pub(super) struct Draft {
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
     pub(super) token: Option<String>,
+    pub(super) auth_timeout: Option<Duration>,
 }
 
 impl Draft {
@@ -40,23 +42,40 @@ impl Draft {
             user: None,
             password: None,
             token: None,
+            auth_timeout: None,
             loaded: base,
         }
     }
 
     /// A duration; a bare number is taken as seconds, which nats-server deprecates.
-    pub(super) fn duration(&mut self, given: &Given<'_>) -> Read<std::time::Duration> {
+    pub(super) fn duration(&mut self, given: &Given<'_>) -> Read<Duration> {
         let duration = given.duration()?;
-        if given.is_number() {
-            let key = given.key;
-            self.loaded.deprecated.push(Fault {
-                place: Some(given.node.place.clone()),
-                reason: format!(
-                    "invalid use of field \"{key}\": {key} should be converted to a duration"
-                ),
-            });
-        }
+        self.note_number(given);
         Ok(duration)
+    }
+
+    /// The same for these durations of a block that is read as a whole.
+    pub(super) fn note_numbers(&mut self, block: &Given<'_>, durations: &[&str]) -> Read<()> {
+        for field in block.fields()? {
+            let mut known = durations.iter();
+            if known.any(|key| key.eq_ignore_ascii_case(field.key)) {
+                self.note_number(&field);
+            }
+        }
+        Ok(())
+    }
+
+    fn note_number(&mut self, given: &Given<'_>) {
+        if !given.is_number() {
+            return;
+        }
+        let key = given.key;
+        self.loaded.deprecated.push(Fault {
+            place: Some(given.node.place.clone()),
+            reason: format!(
+                "invalid use of field \"{key}\": {key} should be converted to a duration"
+            ),
+        });
     }
 
     /// Puts together what depends on each other.
@@ -90,6 +109,10 @@ impl Draft {
         options.jetstream = self.has_jetstream.then(|| self.jetstream.clone());
         self.loaded.jetstream = self.jetstream;
         options.trace_protocol = self.loaded.log.trace;
+        let of_tls = options.tls.as_ref().map(TlsOptions::auth_timeout);
+        if let Some(timeout) = self.auth_timeout.or(of_tls) {
+            options.limits.auth_timeout = timeout;
+        }
         if faults.is_empty() {
             Ok(self.loaded)
         } else {
@@ -130,9 +153,26 @@ impl Draft {
 
     /// Who may connect: one token, one user, or users and accounts.
     fn finish_access(&mut self, faults: &mut Vec<Fault>) {
-        let access = &mut self.loaded.access;
+        let mut done = self.check_ways_in();
+        if done.is_ok() {
+            self.take_way_in();
+            if self.loaded.operator.is_on() {
+                return self.finish_operator(faults);
+            }
+            done = self.finish_directory();
+        }
+        if let Err(reason) = done {
+            faults.push(Fault {
+                place: None,
+                reason,
+            });
+        }
+    }
+
+    /// Whether there is one way to come in, and not several that exclude each other.
+    fn check_ways_in(&self) -> Result<(), String> {
         let is_single = self.user.is_some() || self.password.is_some();
-        let has_users = access::has_users(access);
+        let has_users = access::has_users(&self.loaded.access);
         let websocket = self.loaded.options.websocket.as_ref();
         let reason = match (&self.token, is_single, has_users) {
             (Some(_), true, _) => "Cannot have a user/pass and token",
@@ -145,59 +185,44 @@ impl Draft {
                 Some(_) => {
                     "websocket authentication username not compatible with presence of users/nkeys"
                 }
-                None => "",
+                None => return Ok(()),
             },
-            _ => "",
+            _ => return Ok(()),
         };
-        if !reason.is_empty() {
-            let reason = reason.into();
-            return faults.push(Fault {
-                place: None,
-                reason,
-            });
-        }
+        Err(reason.into())
+    }
+
+    /// Puts the one token or the one user where users are.
+    fn take_way_in(&mut self) {
+        let access = &mut self.loaded.access;
         if let Some(token) = self.token.take() {
             access.token = Some(token.into());
-        } else if is_single {
+        } else if self.user.is_some() || self.password.is_some() {
             let name = self.user.take().unwrap_or_default();
             let user = User::new(name, self.password.take().unwrap_or_default());
             access.account_mut(GLOBAL_ACCOUNT).users.push(user);
         }
-        if self.loaded.operator.is_on() {
-            return self.finish_operator(faults);
+    }
+
+    /// Users and accounts of the configuration itself.
+    fn finish_directory(&mut self) -> Result<(), String> {
+        let websocket = self.loaded.options.websocket.as_ref();
+        if let Some(cookie) = websocket.and_then(|websocket| websocket.jwt_cookie.as_ref()) {
+            return Err(format!(
+                "trusted operators or trusted keys configuration is required for JWT authentication via cookie {cookie:?}"
+            ));
         }
         if self.loaded.operator.resolver.is_some() {
-            return faults.push(Fault {
-                place: None,
-                reason: "a resolver needs an operator or trusted keys".into(),
-            });
+            return Err("a resolver needs an operator or trusted keys".into());
         }
-        let mut config = access.clone();
-        match self
-            .loaded
-            .options
-            .websocket
-            .as_ref()
-            .map(WebSocketOptions::access)
-        {
-            None => {}
-            Some(Ok(websocket)) => config.websocket = websocket,
-            Some(Err(reason)) => {
-                return faults.push(Fault {
-                    place: None,
-                    reason,
-                });
-            }
+        let mut config = self.loaded.access.clone();
+        if let Some(websocket) = websocket {
+            config.websocket = websocket.access()?;
         }
-        if config == AccessConfig::default() {
-            return;
+        if config != AccessConfig::default() {
+            let access = Access::new(config).map_err(|error| error.to_string())?;
+            self.loaded.options.auth = Auth::Directory(Arc::new(access));
         }
-        match Access::new(config) {
-            Ok(access) => self.loaded.options.auth = Auth::Directory(Arc::new(access)),
-            Err(error) => faults.push(Fault {
-                place: None,
-                reason: error.to_string(),
-            }),
-        }
+        Ok(())
     }
 }

@@ -19,6 +19,7 @@ mod changes;
 mod digest;
 mod draft;
 mod error;
+mod files;
 mod lexer;
 mod operator;
 mod options;

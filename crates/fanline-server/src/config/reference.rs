@@ -21,7 +21,7 @@ pub fn reference() -> String {
     for block in blocks {
         let title = match block {
             "" => "Options outside of blocks".into(),
-            block => format!("`{}`", block.replace('*', "NAME")),
+            block => format!("`{}`", shown(block)),
         };
         // Writing to a String does not fail.
         let _ = write!(page, "\n## {title}\n\n{TABLE_HEAD}");
@@ -30,6 +30,11 @@ pub fn reference() -> String {
         }
     }
     page
+}
+
+/// A path of options, with a word where people put a name of their own.
+fn shown(path: &str) -> String {
+    path.replace('*', "NAME")
 }
 
 const TABLE_HEAD: &str = "\
@@ -48,7 +53,10 @@ fn row(entry: &Entry) -> String {
         Standing::Refused(sentence) => format!("{} **Refused**: {sentence}.", entry.help),
     };
     if let Some(like) = entry.like {
-        let _ = write!(help, " As [`{like}`](#{like}).");
+        let like = shown(like);
+        // Anchors of headings are in lower case and have no dots.
+        let anchor = like.to_lowercase().replace('.', "");
+        let _ = write!(help, " As [`{like}`](#{anchor}).");
     }
     let flags: Vec<String> = entry
         .flags

@@ -10,7 +10,7 @@ use super::table::{self, Entry, Standing};
 /// What is shown of a secret.
 pub(super) const MASK: &str = "********";
 /// Keys within values whose text is a secret.
-const SECRET_KEYS: &[&str] = &["password", "token"];
+const SECRET_KEYS: &[&str] = &["password", "token", "seed"];
 
 /// An option with its value in effect.
 #[derive(Clone, Debug, PartialEq)]

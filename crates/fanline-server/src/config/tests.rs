@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
+use fanline_engine::jetstream::Nanos;
 use proptest::prelude::*;
 
 use super::{ConfigError, Loaded, Map, Source, Value, load_over, parse, reference};
+use crate::{AssetLimits, BatchLimits};
 
 /// Files and an environment that exist in the test only; the first file is the one that is read.
 struct Files(HashMap<String, String>);
@@ -286,6 +289,47 @@ fn check_faults(text: &str, expected: &str) {
 }
 
 #[test]
+fn leaf_nodes_have_deadlines_and_proxies_of_their_own() {
+    let text = "write_deadline: 3s\nleafnodes {\n  port: 7422\n  compression: s2_best\n  \
+                write_deadline: 20s\n  write_timeout: close\n  authorization { timeout: 5 }\n  remotes: [ {\n    \
+                url: \"ws://hub:1\"\n    dial_timeout: 4s\n    \
+                proxy { url: \"http://squid:3128\", username: ada, password: secret, timeout: 9s }\n  } ]\n}";
+    let options = loaded(text).expect("it is taken").options;
+    let seconds = Duration::from_secs;
+    assert_eq!(options.limits.write_deadline_of(false), seconds(3));
+    assert_eq!(options.limits.write_deadline_of(true), seconds(20));
+    assert!(options.limits.leafs_close_at_deadline);
+    let listener = options.leafnodes.listener.expect("it listens");
+    assert_eq!(listener.auth_timeout, Some(seconds(5)));
+    assert_eq!(listener.compression.name(), "s2_best");
+    let remote = &options.leafnodes.remotes[0];
+    assert_eq!(remote.dial_timeout, Some(seconds(4)));
+    let proxy = remote.proxy.as_ref().expect("a proxy");
+    assert_eq!(proxy.timeout, Some(seconds(9)));
+    assert_eq!(proxy.username.as_deref(), Some("ada"));
+    for (remote, expected) in [
+        (
+            "deny_exports: [a..b]",
+            "subject \"a..b\" is not a valid subject",
+        ),
+        (
+            "proxy { url: \"https://squid\" }",
+            "proxy: Fanline reaches proxies in clear, by an http:// URL",
+        ),
+        (
+            "proxy { url: \"http://squid\", username: ada }",
+            "proxy username and password must both be specified or both be empty",
+        ),
+    ] {
+        let text = format!("leafnodes {{ remotes: [ {{ url: \"hub\", {remote} }} ] }}");
+        match loaded(&text) {
+            Ok(_) => panic!("{text:?} is taken"),
+            Err(error) => assert!(error.to_string().contains(expected), "{error}"),
+        }
+    }
+}
+
+#[test]
 fn wrong_values_are_told_with_their_place() {
     check_faults(
         "prot: 1",
@@ -353,6 +397,85 @@ fn proxies_are_named_by_their_keys() {
     );
 }
 
+/// Secrets are masked where settings are told, and yet compared: a reload must not pass over a new one.
+#[test]
+fn other_secrets_of_leaf_nodes_are_other_settings() {
+    let with = |secret: &str, listener: &str| {
+        let text = format!(
+            "accounts {{ A {{}} }}\nleafnodes {{ port: -1, authorization {{ user: l, password: {listener} }}
+             remotes: [ {{ url: 'nats://u:{secret}@h:7422', account: A }} ] }}"
+        );
+        loaded(&text).expect(&text)
+    };
+    let before = with("s3cret", "s3cret");
+    let told = format!("{:?}", before.settings());
+    assert!(
+        told.contains(super::show::MASK) && !told.contains("s3cret"),
+        "{told}"
+    );
+    let changes = before
+        .changes(&with("other", "s3cret"))
+        .expect("it reloads");
+    let keys: Vec<&str> = changes.iter().map(|change| change.key).collect();
+    assert_eq!(keys, ["leafnodes.remotes"]);
+    let refused = before.changes(&with("s3cret", "other"));
+    let refused = refused.expect_err("it takes a restart").to_string();
+    assert!(!refused.contains("s3cret"), "{refused}");
+    for proxy in [
+        "url: 'http://squid:3128', username: p, password: SECRET",
+        "url: 'http://p:SECRET@squid:3128'",
+    ] {
+        let with = |secret: &str| {
+            let proxy = proxy.replace("SECRET", secret);
+            let text = format!("leafnodes {{ remotes: [ {{ url: h, proxy {{ {proxy} }} }} ] }}");
+            loaded(&text).expect(&text)
+        };
+        let before = with("s3cret");
+        let told = format!("{:?}", before.settings());
+        assert!(!told.contains("s3cret"), "{told}");
+        let changes = before.changes(&with("other")).expect("it reloads");
+        assert_eq!(changes.len(), 1, "{proxy}");
+    }
+}
+
+#[test]
+fn tls_is_changed_by_a_reload_and_not_turned_on_or_off() {
+    let with = |tls: &str| loaded(tls).expect(tls);
+    let plain = with("port: 1");
+    let tls = with("port: 1, tls { cert_file: c.pem, key_file: k.pem }");
+    let newest = with("port: 1, tls { cert_file: c.pem, key_file: k.pem, min_version: '1.3' }");
+    let changes = tls.changes(&newest).expect("it reloads");
+    assert_eq!(changes.len(), 1);
+    assert_eq!(changes[0].to_string(), "tls");
+    for (before, after) in [(&plain, &tls), (&tls, &plain)] {
+        assert!(before.changes(after).is_err());
+    }
+}
+
+#[test]
+fn what_monitoring_and_traces_tell_is_set() {
+    let text = "
+        server_tags: [ ' Ab ', ab, c ], server_metadata { rack: '7' }, http_base_path: 'x/y/'
+        max_closed_clients: 5, max_sub_tokens: 4, max_traced_msg_len: 9, trace_headers: true";
+    let options = loaded(text).expect(text).options;
+    assert_eq!(options.server_tags, ["ab", "c"]);
+    assert_eq!(options.server_metadata["rack"], "7");
+    assert_eq!(options.monitoring_base_path, "/x/y");
+    assert_eq!(options.closed_clients_max, 5);
+    assert_eq!(options.limits.subscription_tokens_max, Some(4));
+    assert_eq!(options.limits.traced_bytes_max, Some(9));
+    assert!(options.limits.traces_headers_only && options.trace_protocol);
+    for text in [
+        "max_sub_tokens: 0",
+        "max_sub_tokens: 256",
+        "server_tags: 5",
+        "server_metadata: x",
+        "server_metadata { a: 1 }",
+    ] {
+        assert!(loaded(text).is_err(), "{text}");
+    }
+}
+
 #[test]
 fn what_deployments_carry_starts_with_a_warning() {
     let text = "
@@ -367,12 +490,47 @@ fn what_deployments_carry_starts_with_a_warning() {
         .warnings()
         .filter_map(|fault| fault.reason.split(' ').next())
         .collect();
-    assert_eq!(blocks, ["server_tags", "cluster", "jetstream.limits"]);
+    assert_eq!(blocks, ["cluster"]);
     let jetstream = loaded.options.jetstream.expect("JetStream is on");
     assert_eq!(jetstream.memory_bytes_max, Some(1_000_000_000));
     assert_eq!(jetstream.file_bytes_max, Some(10 << 30));
     assert_eq!(jetstream.store_dir, Some("/s".into()));
+    assert_eq!(jetstream.asset_limits.ack_pending_max, Some(5));
     assert_eq!(loaded.options.monitoring, Some(("127.0.0.1".into(), 0)));
+}
+
+#[test]
+fn limits_of_streams_and_consumers() {
+    let text = "jetstream { limits { max_ack_pending: 500, max_ha_assets: 3, max_request_batch: 50
+                duplicate_window: '30s', default_max_consumers: -1
+                batch { max_inflight_per_stream: 1, max_inflight_total: 2, max_msgs: 3, timeout: '1m' } } }";
+    let limits = loaded(text).expect(text).jetstream.asset_limits;
+    let expected = AssetLimits {
+        ack_pending_max: Some(500),
+        request_batch_max: Some(50),
+        duplicate_window_max: Some(Nanos::from_secs(30)),
+        consumers_default: None,
+        batches: BatchLimits {
+            open_per_stream_max: Some(1),
+            open_max: Some(2),
+            messages_max: Some(3),
+            idle_max: Some(Duration::from_secs(60)),
+        },
+    };
+    assert_eq!(limits, expected);
+    for wrong in [
+        "max_ack_pending: x",
+        "duplicate_window: 5",
+        "duplicate_window: x",
+        "batch: 3",
+        "batch { timeout: 5 }",
+        "batch { more: 1 }",
+        "more: 1",
+        "max_ha_assets: x",
+    ] {
+        let text = format!("jetstream {{ limits {{ {wrong} }} }}");
+        assert!(loaded(&text).is_err(), "{text}");
+    }
 }
 
 #[test]
@@ -417,6 +575,9 @@ fn a_reload_is_all_or_nothing() {
         changes("debug: no", "debug: yes\nserver_name: x"),
         ["config reload not supported for ServerName: old=, new=x"]
     );
+    let tls = "tls {cert_file: a.pem, key_file: a.key}";
+    let refused = "config reload not supported for Tls: old=off, new=on";
+    assert_eq!(changes("debug: no", tls), [refused]);
     assert_eq!(
         changes(
             "authorization {user: a, password: b}",
@@ -491,17 +652,169 @@ proptest! {
     }
 }
 
-/// What would keep somebody out is not taken without effect.
+/// What would keep somebody out is taken with all it says, and told without its secrets.
 #[test]
-fn restrictions_that_are_not_there_are_refused() {
-    for text in [
-        "websocket {port: 1, no_tls: true, authorization {user: a, password: b}}",
-        "websocket {port: 1, no_tls: true, no_auth_user: a}",
+fn listeners_ask_for_credentials_of_their_own() {
+    for (block, key) in [
+        ("websocket {port: 1, no_tls: true, ", "websocket"),
+        ("mqtt {port: 1, ", "mqtt"),
     ] {
-        let error = loaded(text).expect_err(text).to_string();
-        assert!(
-            error.contains("not supported by Fanline yet"),
-            "{text}: {error}"
+        let with = |what: &str| loaded(&format!("{block}authorization {{{what}}}}}")).expect(what);
+        let told = |loaded: &Loaded| {
+            let settings = loaded.settings();
+            let setting = settings.into_iter().find(|setting| setting.key == key);
+            setting.expect(key).value["authorization"].to_string()
+        };
+        let user = with("user: ada, password: s3cret, timeout: 0.5");
+        assert_eq!(
+            told(&user),
+            r#"{"password":"********","timeout":"500ms","user":"ada"}"#
         );
+        assert_eq!(
+            told(&with("token: s3cret")),
+            r#"{"timeout":null,"token":"********"}"#
+        );
+        // Another secret is another setting, though both are shown alike.
+        let other = with("user: ada, password: other, timeout: 0.5");
+        let refused = user.changes(&other).expect_err("it takes a restart");
+        assert_eq!(refused.key, key);
+        assert!(!refused.to_string().contains("s3cret"), "{refused}");
     }
+    let open = loaded("websocket {port: 1, no_tls: true, no_auth_user: a}");
+    let error = open.expect_err("there is no such user").to_string();
+    assert!(error.contains("not present as user"), "{error}");
+    let users = "authorization {users: [{user: a, password: b}]}\n";
+    let guest = loaded(&format!(
+        "{users}websocket {{port: 1, no_tls: true, no_auth_user: a}}"
+    ));
+    let websocket = guest
+        .expect("a user")
+        .options
+        .websocket
+        .expect("a listener");
+    assert_eq!(websocket.no_auth_user.as_deref(), Some("a"));
+}
+
+/// nats-server leaves a client a second after its handshake, unless it is told how long.
+#[test]
+fn the_time_to_say_who_one_is_follows_that_of_tls() {
+    let tls = "cert_file: a.pem, key_file: a.key";
+    let check = |text: &str, clients_ms: u128, leafs_ms: u128| {
+        let leafs = format!("{text}\nleafnodes {{port: -1}}");
+        let options = loaded(&leafs).expect(&leafs).options;
+        assert_eq!(
+            options.limits.auth_timeout.as_millis(),
+            clients_ms,
+            "{text}"
+        );
+        let listener = options.leafnodes.listener.expect("a listener");
+        let timeout = listener.auth_timeout.expect("a time");
+        assert_eq!(timeout.as_millis(), leafs_ms, "{text}");
+    };
+    check("debug: false", 2_000, 2_000);
+    check(&format!("tls {{{tls}}}"), 3_000, 2_000);
+    check(&format!("tls {{{tls}, timeout: 1.5}}"), 2_500, 2_000);
+    check(
+        &format!("tls {{{tls}, timeout: 5}}\nauthorization {{timeout: 0.5}}"),
+        500,
+        2_000,
+    );
+    check(
+        &format!("tls {{{tls}}}\nauthorization {{timeout: 0}}"),
+        3_000,
+        2_000,
+    );
+    let leafs = format!("leafnodes {{port: -1, tls {{{tls}, timeout: 4}}}}");
+    let listener = loaded(&leafs).expect(&leafs).options.leafnodes.listener;
+    let timeout = listener.and_then(|listener| listener.auth_timeout);
+    assert_eq!(timeout.map(|time| time.as_secs()), Some(5));
+}
+
+#[test]
+fn numbers_for_durations_within_blocks_are_deprecated() {
+    let check = |text: &str, expected: Option<&str>| {
+        let noted = loaded(text).expect(text).deprecated;
+        let noted: Vec<String> = noted.iter().map(ToString::to_string).collect();
+        assert_eq!(noted.len(), usize::from(expected.is_some()), "{noted:?}");
+        let key = expected.unwrap_or_default();
+        let says = |line: &String| line.contains(&format!("{key} should be converted"));
+        assert!(noted.iter().all(says), "{noted:?}");
+    };
+    check("leafnodes {reconnect: 5}", Some("reconnect"));
+    check("leafnodes {reconnect: '5s'}", None);
+    check("leafnodes {dial_timeout: 5}", Some("dial_timeout"));
+    let remote = "leafnodes {remotes: [{url: 'nats://h:1', first_info_timeout: 4}]}";
+    check(remote, Some("first_info_timeout"));
+    check("mqtt {ack_wait: 5}", Some("ack_wait"));
+    check("websocket {ping_interval: 5}", Some("ping_interval"));
+    // nats-server says nothing of this one.
+    check("websocket {handshake_timeout: 5}", None);
+}
+
+#[test]
+fn tokens_in_cookies_need_an_operator() {
+    let error = loaded("websocket {port: 1, no_tls: true, jwt_cookie: j}");
+    let error = error.expect_err("nobody could be believed").to_string();
+    assert!(error.contains("via cookie \"j\""), "{error}");
+    // The block is off.
+    loaded("websocket {jwt_cookie: j}").expect("it says nothing");
+}
+
+#[test]
+fn flags_that_change_nothing_are_taken() {
+    for text in [
+        "feature_flags {js_ack_fc_v2: false, js_raft_delete_range: true}",
+        "feature_flags {JS_API_REPLY_V2: no}",
+        "feature_flags {}",
+    ] {
+        assert!(loaded(text).is_ok(), "{text}");
+    }
+    for text in [
+        "feature_flags {js_ack_fc_v2: true}",
+        "feature_flags {JS_API_REPLY_V2: on}",
+        "feature_flags {js_ack_fc_v2: 5}",
+    ] {
+        assert!(loaded(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn failures_to_reach_others_are_logged_as_told() {
+    let check = |text: &str, expected: [Option<u64>; 2]| {
+        let leafnodes = loaded(text).expect(text).options.leafnodes;
+        let told = [
+            leafnodes.connect_error_reports,
+            leafnodes.reconnect_error_reports,
+        ];
+        assert_eq!(told, expected, "{text}");
+    };
+    check("connect_error_reports: 5", [Some(5), None]);
+    check("reconnect_error_reports: 1", [None, Some(1)]);
+    check("connect_error_reports: 0", [None, None]);
+}
+
+/// What stops a server at its start is found by `-t`.
+#[test]
+fn remotes_are_checked_with_the_files() {
+    let check = |text: &str, expected: &str| {
+        let outcome = loaded(text).expect(text).check_files();
+        let said = outcome.err().map(|error| error.to_string());
+        let said = said.unwrap_or_default();
+        let is_expected = said.contains(expected) && said.is_empty() == expected.is_empty();
+        assert!(is_expected, "{text}: {said}");
+    };
+    let remotes = |remotes: &str| format!("leafnodes {{remotes: [{remotes}]}}");
+    check(&remotes("{url: 'nats://h:1'}"), "");
+    check(
+        &remotes("{url: 'nats://h:1', account: A}"),
+        "cannot find local account \"A\"",
+    );
+    check(
+        &remotes("{url: 'nats://h:1', credentials: nowhere.creds}"),
+        "nowhere.creds",
+    );
+    check(
+        &remotes("{url: 'nats://h:1'}, {url: 'nats://h:1'}"),
+        "duplicate remote",
+    );
 }

@@ -77,6 +77,7 @@ fn settings(options: &JetStreamOptions, limits: ServerLimits, info: &ServerInfo)
         },
         limits: AccountLimits::default(),
         server_limits: limits,
+        asset_limits: options.asset_limits,
         sync: options.sync,
         key: None,
     }

@@ -133,6 +133,7 @@ async fn run<W: Work + 'static>(
         files,
         syncer,
         done,
+        was_synced: false,
         sleeps_until: None,
         common: Arc::clone(&common),
     };
@@ -173,6 +174,8 @@ struct Thread<W> {
     syncer: Syncer,
     /// Where syncs are reported.
     done: UnboundedSender<Synced>,
+    /// Whether one was, and what follows has not been done.
+    was_synced: bool,
     /// When its thread will look at it again by itself.
     sleeps_until: Option<Duration>,
 }
@@ -184,6 +187,7 @@ async fn work<W: Work>(
     mut synced: UnboundedReceiver<Synced>,
 ) {
     let common = Arc::clone(&shared.lock().common);
+    let _watch = common.stop_on_panic();
     loop {
         let pause = shared.lock().pause();
         tokio::select! {
@@ -203,6 +207,7 @@ async fn work<W: Work>(
             while let Ok(done) = synced.try_recv() {
                 thread.note_synced(done);
             }
+            thread.go_on();
             thread.round();
         }
         wait_for_room(&common, &commands).await;
@@ -227,9 +232,8 @@ async fn wait(common: &Common, pause: Pause) {
     match pause {
         Pause::None => tokio::task::yield_now().await,
         Pause::Until(at) => {
-            let at = common.started + at;
             // It makes no difference which of them it was.
-            let _ = tokio::time::timeout_at(at.into(), mail).await;
+            let _ = tokio::time::timeout_at(common.instant(at), mail).await;
         }
         Pause::Endless => mail.await,
     }
@@ -433,7 +437,16 @@ impl<W: Work> Thread<W> {
         })
     }
 
+    /// Gives the disk that has become free what has waited for it, and tells what is there now, before
+    /// more is taken in.
+    fn go_on(&mut self) {
+        if std::mem::take(&mut self.was_synced) {
+            self.end_round();
+        }
+    }
+
     fn note_synced(&mut self, done: Synced) {
+        self.was_synced = true;
         let now = self.now();
         let Synced { whose, id, result } = done;
         self.keeper

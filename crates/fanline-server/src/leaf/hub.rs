@@ -15,6 +15,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::LeafAddress;
+use super::proxy::Proxy;
 use crate::access::nkey::SecretKey;
 use crate::client::{ConnectOptions, ServerAddress};
 use crate::options::{LeafnodeRemote, TlsHandshake, TlsOptions};
@@ -39,6 +40,8 @@ pub(crate) struct Hub {
     pub(crate) remote: Arc<LeafRemote>,
     pub(crate) addresses: Vec<LeafAddress>,
     pub(crate) options: LeafnodeRemote,
+    /// By which it is reached, if not at once.
+    pub(crate) proxy: Option<Proxy>,
     tls: OnceLock<Arc<ClientConfig>>,
 }
 
@@ -70,6 +73,7 @@ impl Hub {
             }),
             addresses: addresses?,
             options: options.clone(),
+            proxy: options.proxy.as_ref().map(Proxy::new).transpose()?,
             tls: OnceLock::new(),
         };
         let over_websocket = |address: &LeafAddress| address.websocket_path.is_some();

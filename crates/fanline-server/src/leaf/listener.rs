@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT};
 use fanline_engine::leaf::LeafListener;
-use fanline_engine::{Filter, TlsTold};
+use fanline_engine::{Filter, ServerInfo, TlsTold};
 
 use super::Hub;
 use crate::listen::reachable_urls;
-use crate::options::{LeafnodeListener, Options};
+use crate::options::{LeafnodeListener, LeafnodeOptions, LeafnodeRemote, Options};
 
 /// The oldest version that can be asked for: those before did not know of it.
 const OLDEST_VERSION: [u32; 3] = [2, 8, 0];
@@ -26,7 +26,17 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
             "cannot find local account {account:?} specified in leafnode authorization"
         )),
     };
-    for remote in &options.leafnodes.remotes {
+    let remotes = &options.leafnodes.remotes;
+    for (at, remote) in remotes.iter().enumerate() {
+        let is_same = |other: &LeafnodeRemote| {
+            (&other.urls, &other.account) == (&remote.urls, &remote.account)
+        };
+        if remotes[..at].iter().any(is_same) {
+            let (urls, account) = (remote.shown_urls(), &remote.account);
+            return Err(format!(
+                "duplicate remote urls={urls:?}, account={account:?}"
+            ));
+        }
         known(&remote.account)?;
         let denied = remote.deny_imports.iter().chain(&remote.deny_exports);
         for subject in denied {
@@ -45,19 +55,28 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
         known(account)?;
     }
     if let Some(version) = &listener.min_version {
-        let numbers: Result<Vec<u32>, _> = version
-            .trim_start_matches('v')
-            .split('.')
-            .map(str::parse)
-            .collect();
-        let is_known = |numbers: &Vec<u32>| numbers.len() == 3 && numbers[..] >= OLDEST_VERSION[..];
-        if !numbers.as_ref().is_ok_and(is_known) {
-            return Err(format!(
-                "invalid leafnode minimum version {version:?}: it is 2.8.0 or later"
-            ));
-        }
+        check_version(version)?;
     }
     own_access(listener).map(drop)
+}
+
+/// Whether leaf nodes may be asked for this version.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub(crate) fn check_version(version: &str) -> Result<(), String> {
+    let numbers: Result<Vec<u32>, _> = version
+        .trim_start_matches('v')
+        .split('.')
+        .map(str::parse)
+        .collect();
+    let is_known = |numbers: &Vec<u32>| numbers.len() == 3 && numbers[..] >= OLDEST_VERSION[..];
+    match numbers.as_ref().is_ok_and(is_known) {
+        true => Ok(()),
+        false => Err(format!(
+            "invalid leafnode minimum version {version:?}: it is 2.8.0 or later"
+        )),
+    }
 }
 
 /// What the engine has to know of a listener.
@@ -89,6 +108,32 @@ pub(crate) fn listener_info(
         isolates: listener.isolates,
         compression: listener.compression.clone(),
     })
+}
+
+/// A listener after a reload, which does not move it.
+pub(crate) fn listener_reloaded(
+    before: &LeafnodeOptions,
+    new: Option<LeafnodeListener>,
+) -> Option<LeafnodeListener> {
+    let before = before.listener.clone()?;
+    let compression = new.map_or_else(|| before.compression.clone(), |new| new.compression);
+    Some(LeafnodeListener {
+        compression,
+        ..before
+    })
+}
+
+/// What the engine has to know of it then.
+pub(crate) fn listener_info_reloaded(
+    before: &ServerInfo,
+    options: &LeafnodeOptions,
+) -> Option<Arc<LeafListener>> {
+    let before = before.leafs.as_deref()?;
+    let listener = options.listener.as_ref()?;
+    Some(Arc::new(LeafListener {
+        compression: listener.compression.clone(),
+        ..before.clone()
+    }))
 }
 
 /// The users who may come as leaf nodes, if they are others than may come as clients.

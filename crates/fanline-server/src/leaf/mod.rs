@@ -4,9 +4,13 @@
 mod address;
 mod hub;
 mod listener;
+mod proxy;
 mod remotes;
 
 pub(crate) use address::LeafAddress;
 pub(crate) use hub::{Dialled, Hub, identify, shake_hands};
-pub(crate) use listener::{check, listener_info};
+pub(crate) use listener::{
+    check, check_version, listener_info, listener_info_reloaded, listener_reloaded,
+};
+pub(crate) use proxy::Proxy;
 pub(crate) use remotes::keep_remotes;

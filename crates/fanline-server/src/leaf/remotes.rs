@@ -77,6 +77,7 @@ pub(crate) async fn keep_remotes(shared: Arc<Shared>) {
 
 async fn dial_again_and_again(shared: Arc<Shared>, hub: Arc<Hub>) {
     let mut attempts = 0;
+    let mut was_reached = false;
     let mut discovered: Vec<LeafAddress> = Vec::new();
     loop {
         let mut ended = LeafEnded::default();
@@ -87,11 +88,21 @@ async fn dial_again_and_again(shared: Arc<Shared>, hub: Arc<Hub>) {
                     ended = outcome;
                     break;
                 }
-                Err(error) => log_failure(&address, attempts, &error),
+                Err(error) => {
+                    let options = shared.options();
+                    let every = match was_reached {
+                        true => options.leafnodes.reconnect_error_reports,
+                        false => options.leafnodes.connect_error_reports,
+                    };
+                    if is_logged(attempts, every) {
+                        log_failure(&address, attempts, &error);
+                    }
+                }
             }
         }
         if ended.was_ready {
             attempts = 0;
+            was_reached = true;
         }
         if !hub.options.ignore_discovered_servers {
             note_discovered(&mut discovered, &hub, &ended.urls);
@@ -116,13 +127,10 @@ async fn dial_again_and_again(shared: Arc<Shared>, hub: Arc<Hub>) {
 /// Connects, has the link served, and waits until it has ended.
 async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<LeafEnded, String> {
     let proof = hub.proof()?;
-    let place = (address.server.host.as_str(), address.server.port);
-    let time = shared.options().leafnodes.dial_timeout;
-    let stream = timeout(time, TcpStream::connect(place)).await;
-    let stream = stream
-        .map_err(|_| "i/o timeout".to_owned())?
-        .and_then(TcpStream::into_std)
-        .map_err(|error| crate::server::plain(&error))?;
+    let usual = shared.options().leafnodes.dial_timeout;
+    let time = hub.options.dial_timeout.unwrap_or(usual);
+    let stream = connect(hub, &address.server, time).await?.into_std();
+    let stream = stream.map_err(|error| crate::server::plain(&error))?;
     let (done, is_done) = oneshot::channel();
     shared.serve_dialled(Dialled {
         stream,
@@ -135,13 +143,35 @@ async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<
     Ok(is_done.await.unwrap_or_default())
 }
 
-fn log_failure(address: &LeafAddress, attempt: u64, error: &str) {
-    if attempt <= LOGGED_ONE_BY_ONE || attempt.is_multiple_of(LOGGED_ONE_IN) {
-        let place = address.server.host_and_port();
-        error!(
-            "Error trying to connect as leafnode to remote server {place:?} (attempt {attempt}): {error}"
-        );
+/// Connects to a hub, or to the proxy that leads there.
+async fn connect(hub: &Hub, server: &ServerAddress, time: Duration) -> Result<TcpStream, String> {
+    let late = "i/o timeout";
+    let Some(proxy) = &hub.proxy else {
+        let stream = timeout(
+            time,
+            TcpStream::connect((server.host.as_str(), server.port)),
+        )
+        .await;
+        let stream = stream.map_err(|_| late.to_owned())?;
+        return stream.map_err(|error| crate::server::plain(&error));
+    };
+    let stream = timeout(proxy.timeout.unwrap_or(time), proxy.connect(server)).await;
+    stream.map_err(|_| format!("proxy: {late}"))?
+}
+
+/// Whether a failure is logged, of which one in so many is to be.
+fn is_logged(attempt: u64, every: Option<u64>) -> bool {
+    match every {
+        Some(every) => attempt == 1 || attempt.is_multiple_of(every),
+        None => attempt <= LOGGED_ONE_BY_ONE || attempt.is_multiple_of(LOGGED_ONE_IN),
     }
+}
+
+fn log_failure(address: &LeafAddress, attempt: u64, error: &str) {
+    let place = address.server.host_and_port();
+    error!(
+        "Error trying to connect as leafnode to remote server {place:?} (attempt {attempt}): {error}"
+    );
 }
 
 /// The addresses as they are tried in this round.
@@ -187,4 +217,22 @@ fn note_discovered(discovered: &mut Vec<LeafAddress>, hub: &Hub, urls: &[String]
 fn below(most: Duration) -> Duration {
     let most = u64::try_from(most.as_millis()).unwrap_or(0);
     Duration::from_millis(random_u64() % most.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_failures_some_are_logged() {
+        let check = |every: Option<u64>, expected: &[u64]| {
+            let logged: Vec<u64> = (1..=61).filter(|at| is_logged(*at, every)).collect();
+            assert_eq!(logged, expected, "{every:?}");
+        };
+        check(None, &[1, 2, 3, 60]);
+        check(Some(3600), &[1]);
+        check(Some(30), &[1, 30, 60]);
+        check(Some(0), &[1]);
+        assert!((1..9).all(|at| is_logged(at, Some(1))));
+    }
 }

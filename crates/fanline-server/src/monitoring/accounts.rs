@@ -1,11 +1,12 @@
 //! `/accountz` and `/accstatz`: the accounts, what they have from each other, and what each of them does.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
 use fanline_engine::access::{
-    Account, AccountId, Export, ExportKind, Import, ImportKind, ResponseKind,
+    Account, AccountId, Export, ExportKind, Import, ImportKind, Mapping, ResponseKind,
 };
 use serde::Serialize;
 
@@ -41,6 +42,8 @@ struct Detail<'a> {
     exports: Vec<ExportRow<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     imports: Vec<ImportRow<'a>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    mappings: BTreeMap<&'a str, Vec<MappedRow<'a>>>,
     name_tag: &'a str,
     sublist_stats: Matching,
 }
@@ -112,6 +115,28 @@ impl<'a> ImportRow<'a> {
     }
 }
 
+/// One of the names that a mapping gives.
+#[derive(Serialize)]
+struct MappedRow<'a> {
+    subject: Cow<'a, str>,
+    weight: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<&'a str>,
+}
+
+impl<'a> MappedRow<'a> {
+    fn all(mapping: &'a Mapping) -> Vec<Self> {
+        let destinations = mapping.destinations().iter();
+        destinations
+            .map(|destination| MappedRow {
+                subject: String::from_utf8_lossy(destination.transform.destination()),
+                weight: destination.weight,
+                cluster: destination.cluster.as_deref(),
+            })
+            .collect()
+    }
+}
+
 pub(super) async fn accountz(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
     let access = monitor.shared.access();
     let system = access.account(AccountId::SYSTEM);
@@ -162,7 +187,10 @@ fn detail<'a>(
         subscriptions: counts.subscriptions,
         exports: account.exports.iter().map(ExportRow::of).collect(),
         imports: Vec::new(),
-        name_tag: &account.name,
+        mappings: (account.mappings.iter())
+            .map(|mapping| (mapping.source(), MappedRow::all(mapping)))
+            .collect(),
+        name_tag: account.tag(),
         sublist_stats: Matching::of(counts),
     }
 }
@@ -262,6 +290,13 @@ impl Monitor {
         let access = self.shared.access();
         let account = access.account(id);
         account.map_or_else(String::new, |account| account.name.clone())
+    }
+
+    /// What people call an account.
+    pub(super) fn account_tag(&self, id: AccountId) -> String {
+        let access = self.shared.access();
+        let account = access.account(id);
+        account.map_or_else(String::new, |account| account.tag().to_owned())
     }
 
     /// Accounts that somebody is connected to.

@@ -403,6 +403,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
     );
     let account = access.account(found.status.account);
     let account = account.filter(|_| options.auth && is_admitted);
+    let name_tag = account.map(|account| account.tag().to_owned());
     let account = account.map(|account| account.name.clone());
     let (uptime, idle) = (found.uptime(now), found.idle(now));
     let until = found.until(now);
@@ -453,8 +454,8 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
         },
         subscriptions_list: subjects,
         subscriptions_list_detail: details,
-        account: account.clone().filter(|name| name != GLOBAL_ACCOUNT),
-        name_tag: account,
+        account: account.filter(|name| name != GLOBAL_ACCOUNT),
+        name_tag,
         mqtt_client: status.mqtt_client,
         mqtt_session: status.mqtt.as_deref().map(MqttSession::of),
         proxy: status.proxy.map(ProxyKey::from),

@@ -36,10 +36,14 @@ code { color: #777 }
 </html>
 "#;
 
-pub(super) fn answer() -> Answer {
+/// The page, with links below `base`.
+pub(super) fn answer(base: &str) -> Answer {
     Answer {
         status: StatusCode::OK,
         content_type: "text/html; charset=utf-8",
-        body: PAGE.into(),
+        body: match base {
+            "" => PAGE.into(),
+            base => PAGE.replace("\"./", &format!("\"{base}/")),
+        },
     }
 }

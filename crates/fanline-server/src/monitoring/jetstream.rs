@@ -1,6 +1,6 @@
 //! What `/varz` and `/jsz` both tell of JetStream.
 
-use fanline_engine::jetstream::{AccountOverview, ApiStats, Overview};
+use fanline_engine::jetstream::{AccountOverview, ApiStats, Nanos, Overview};
 use fanline_engine::store::SyncMode;
 use serde::Serialize;
 
@@ -38,9 +38,43 @@ pub(super) struct Stats {
     api: ApiStats,
 }
 
-/// Bounds that a server sets for all accounts: none here.
+/// What the server grants to each stream and consumer; durations are in nanoseconds.
 #[derive(Serialize)]
-pub(super) struct Limits {}
+pub(super) struct Limits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_request_batch: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_ack_pending: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_duplicate_window: Option<Nanos>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_batch_inflight_per_stream: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_batch_inflight_total: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_batch_size: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_batch_timeout: Option<u128>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default_max_consumers: Option<i64>,
+}
+
+impl Limits {
+    pub(super) fn of(options: &JetStreamOptions) -> Self {
+        let limits = &options.asset_limits;
+        let batches = &limits.batches;
+        Limits {
+            max_request_batch: limits.request_batch_max,
+            max_ack_pending: limits.ack_pending_max,
+            max_duplicate_window: limits.duplicate_window_max,
+            max_batch_inflight_per_stream: batches.open_per_stream_max,
+            max_batch_inflight_total: batches.open_max,
+            max_batch_size: batches.messages_max,
+            max_batch_timeout: batches.idle_max.map(|timeout| timeout.as_nanos()),
+            default_max_consumers: limits.consumers_default,
+        }
+    }
+}
 
 impl Config {
     pub(super) fn of(options: &JetStreamOptions, overview: &Overview) -> Self {

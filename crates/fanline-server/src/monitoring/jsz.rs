@@ -91,7 +91,7 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     let jsz = match (options, accounts) {
         (Some(options), Some(accounts)) => {
             let config = Config::of(options, &Overview::sum(&accounts));
-            enabled(monitor, &asked, config, accounts)
+            enabled(monitor, &asked, (config, Limits::of(options)), accounts)
         }
         _ => disabled(monitor),
     };
@@ -120,7 +120,7 @@ fn disabled(monitor: &Monitor) -> Jsz<'_> {
 fn enabled<'a>(
     monitor: &'a Monitor,
     asked: &Asked<'_>,
-    config: Config,
+    (config, limits): (Config, Limits),
     mut accounts: Vec<AccountOverview>,
 ) -> Jsz<'a> {
     let overview = Overview::sum(&accounts);
@@ -131,7 +131,7 @@ fn enabled<'a>(
         now: now_text(),
         disabled: false,
         config,
-        limits: Some(Limits {}),
+        limits: Some(limits),
         streams,
         streams_leader: asked.leaders.then_some(streams),
         consumers,

@@ -135,47 +135,47 @@ fn add_totals(page: &mut Page, totals: &ShardStatus) {
 /// The links to other servers, each by itself.
 fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
     page.gauge("leafnodes", "Links to other servers", leafs.len());
-    type Value = fn(&LeafStatus) -> f64;
+    type Value = fn(&LeafStatus) -> Option<f64>;
     #[expect(clippy::cast_precision_loss, reason = "Prometheus counts in floats")]
     const METRICS: [(&str, &str, &str, Value); 7] = [
         (
             "in_msgs_total",
             "counter",
             "Messages from a leaf node",
-            |l| l.in_msgs as f64,
+            |l| Some(l.in_msgs as f64),
         ),
         (
             "in_bytes_total",
             "counter",
             "Payload bytes from a leaf node",
-            |l| l.in_bytes as f64,
+            |l| Some(l.in_bytes as f64),
         ),
         (
             "out_msgs_total",
             "counter",
             "Messages to a leaf node",
-            |l| l.out_msgs as f64,
+            |l| Some(l.out_msgs as f64),
         ),
         (
             "out_bytes_total",
             "counter",
             "Payload bytes to a leaf node",
-            |l| l.out_bytes as f64,
+            |l| Some(l.out_bytes as f64),
         ),
         (
             "subscriptions",
             "gauge",
             "Filters that a leaf node wants",
-            |l| l.subscriptions as f64,
+            |l| Some(l.subscriptions as f64),
         ),
         ("rtt_seconds", "gauge", "Round trip to a leaf node", |l| {
-            l.rtt.unwrap_or_default().as_secs_f64()
+            l.rtt.map(|rtt| rtt.as_secs_f64())
         }),
         (
             "reconnects_total",
             "counter",
             "Times that a leaf node had been there before",
-            |l| l.reconnects as f64,
+            |l| Some(l.reconnects as f64),
         ),
     ];
     for (name, kind, help, value) in METRICS {
@@ -185,7 +185,10 @@ fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
             let (id, remote, account) =
                 (leaf.id, label_value(&leaf.name), label_value(&leaf.account));
             let labels = format!("{{id=\"{id}\",name=\"{remote}\",account=\"{account}\"}}");
-            page.line(&format!("{name}{labels}"), value(leaf));
+            // The round trip of a link that has just come is not known yet.
+            if let Some(value) = value(leaf) {
+                page.line(&format!("{name}{labels}"), value);
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ mod index;
 mod jetstream;
 mod jsz;
 mod leafz;
+mod listeners;
 mod metrics;
 mod process;
 mod query;
@@ -81,11 +82,13 @@ enum Endpoint {
     Jsz,
     Raftz,
     Ipqueuesz,
+    Stacksz,
+    Expvars,
     Metrics,
 }
 
 /// Where each is found, and under which name it is counted in `http_req_stats`.
-const ENDPOINTS: [(&str, &str, Endpoint); 15] = [
+const ENDPOINTS: [(&str, &str, Endpoint); 17] = [
     ("/", "/", Endpoint::Index),
     ("/varz", "/varz", Endpoint::Varz),
     ("/connz", "/connz", Endpoint::Connz),
@@ -100,6 +103,8 @@ const ENDPOINTS: [(&str, &str, Endpoint); 15] = [
     ("/jsz", "/jsz", Endpoint::Jsz),
     ("/raftz", "/raftz", Endpoint::Raftz),
     ("/ipqueuesz", "/ipqueuesz", Endpoint::Ipqueuesz),
+    ("/stacksz", "/stacksz", Endpoint::Stacksz),
+    ("/debug/vars", "/debug/vars", Endpoint::Expvars),
     ("/metrics", "/metrics", Endpoint::Metrics),
 ];
 
@@ -197,7 +202,11 @@ impl Monitor {
     /// The method is not looked at, as in nats-server: nothing of this changes anything.
     async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let query = Query::parse(request.uri().query().unwrap_or_default());
-        let answer = self.answer_path(request.uri().path(), &query).await;
+        let options = self.shared.options();
+        let answer = match below(&options.monitoring_base_path, request.uri().path()) {
+            Some(path) => self.answer_path(path, &query).await,
+            None => Err(Refusal::NotFound),
+        };
         answer.unwrap_or_else(Answer::from).into()
     }
 
@@ -214,7 +223,7 @@ impl Monitor {
 
     async fn tell(&self, endpoint: &Endpoint, query: &Query) -> Result<Answer, Refusal> {
         match endpoint {
-            Endpoint::Index => Ok(index::answer()),
+            Endpoint::Index => Ok(index::answer(&self.shared.options().monitoring_base_path)),
             Endpoint::Varz => varz::answer(self).await,
             Endpoint::Connz => connz::answer(self, query).await,
             Endpoint::Subsz => subsz::answer(self, query).await,
@@ -227,6 +236,8 @@ impl Monitor {
             Endpoint::Jsz => jsz::answer(self, query).await,
             Endpoint::Raftz => Ok(unsupported::raftz()),
             Endpoint::Ipqueuesz => Ok(unsupported::ipqueuesz()),
+            Endpoint::Stacksz => Ok(unsupported::stacksz()),
+            Endpoint::Expvars => Ok(unsupported::expvars()),
             Endpoint::Metrics => metrics::answer(self).await,
         }
     }
@@ -243,6 +254,14 @@ impl Monitor {
     /// A moment of the engine's time as text.
     fn date(&self, at: Duration) -> String {
         time::rfc3339(self.shared.started_at + at)
+    }
+}
+
+/// A path without what all of them begin with; `None` when it does not.
+fn below<'a>(base: &str, path: &'a str) -> Option<&'a str> {
+    match path.strip_prefix(base)? {
+        "" => Some("/"),
+        rest => rest.starts_with('/').then_some(rest),
     }
 }
 

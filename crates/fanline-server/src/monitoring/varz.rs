@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::answer::{Answer, Number, Refusal};
 use super::connz::ProxyKey;
+use super::listeners::{WebSocket, not_after, tls_timeout};
 use super::{Monitor, collect, jetstream, now_text, process, time};
 use crate::Options;
 use crate::server::{COMPATIBLE_VERSION, VERSION};
@@ -28,6 +29,10 @@ struct Varz<'a> {
     http_req_stats: BTreeMap<&'static str, u64>,
     config_load_time: String,
     config_digest: String,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    tags: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metadata: &'a BTreeMap<String, String>,
     feature_flags: Empty,
     system_account: String,
     slow_consumer_stats: ByKind,
@@ -35,6 +40,8 @@ struct Varz<'a> {
     disk_io_wait_stats: DiskWaits,
     #[serde(skip_serializing_if = "Option::is_none")]
     proxies: Option<Proxies>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_cert_not_after: Option<String>,
 }
 
 /// Proxies that are trusted.
@@ -64,6 +71,10 @@ struct Who<'a> {
     port: u16,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     auth_required: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tls_required: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tls_verify: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     ip: Option<&'a str>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -78,8 +89,16 @@ struct Leaf {
     port: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     auth_timeout: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_timeout: Option<Number>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tls_required: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tls_verify: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remotes: Vec<Remote>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_cert_not_after: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -114,7 +133,7 @@ struct Settings {
     ping_max: u32,
     http_host: String,
     http_port: u16,
-    http_base_path: &'static str,
+    http_base_path: String,
     https_port: u16,
     auth_timeout: Number,
     max_control_line: usize,
@@ -124,9 +143,9 @@ struct Settings {
     gateway: Empty,
     leaf: Leaf,
     mqtt: Mqtt,
-    websocket: Empty,
+    websocket: WebSocket,
     jetstream: JetStream,
-    tls_timeout: u8,
+    tls_timeout: Number,
     write_deadline: u128,
 }
 
@@ -147,6 +166,8 @@ struct Mqtt {
     ack_wait: Option<u128>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_ack_pending: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_cert_not_after: Option<String>,
 }
 
 /// Empty where JetStream is off.
@@ -216,6 +237,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     let accounts = collect::jetstream(&monitor.shared, OverviewWanted::default()).await?;
     let overview = accounts.as_deref().map(Overview::sum);
     let jetstream = jetstream(monitor, overview.as_ref());
+    let options = monitor.shared.options();
     let by_clients = |clients| ByKind {
         clients,
         ..ByKind::default()
@@ -227,14 +249,17 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         traffic: traffic(&totals),
         http_req_stats: monitor.requests.borrow().clone(),
         config_load_time: monitor.date(Duration::ZERO),
-        config_digest: (monitor.shared.options().origin.as_ref())
+        config_digest: (options.origin.as_ref())
             .map_or_else(String::new, |origin| origin.digest.clone()),
+        tags: &options.server_tags,
+        metadata: &options.server_metadata,
         feature_flags: Empty {},
         system_account: monitor.account_name(AccountId::SYSTEM),
         slow_consumer_stats: by_clients(totals.slow_consumers),
         stale_connection_stats: by_clients(totals.stale_connections),
         disk_io_wait_stats: DiskWaits::default(),
         proxies: Proxies::of(&monitor.shared.access()),
+        tls_cert_not_after: not_after(monitor.shared.common.listeners.tls.as_ref()),
     }))
 }
 
@@ -243,7 +268,7 @@ pub(super) fn jetstream(monitor: &Monitor, overview: Option<&Overview>) -> JetSt
         (Some(options), Some(overview)) => JetStream {
             config: Some(jetstream::Config::of(options, overview)),
             stats: Some(jetstream::Stats::of(overview)),
-            limits: Some(jetstream::Limits {}),
+            limits: Some(jetstream::Limits::of(options)),
         },
         _ => JetStream::default(),
     }
@@ -251,6 +276,8 @@ pub(super) fn jetstream(monitor: &Monitor, overview: Option<&Overview>) -> JetSt
 
 fn who(monitor: &Monitor) -> Who<'_> {
     let info = &monitor.shared.info;
+    let options = monitor.shared.options();
+    let tls = options.tls.as_ref();
     Who {
         server_id: &info.server_id,
         server_name: &info.server_name,
@@ -260,7 +287,9 @@ fn who(monitor: &Monitor) -> Who<'_> {
         fanline: VERSION,
         host: &info.host,
         port: info.port,
-        auth_required: info.auth_required,
+        auth_required: monitor.shared.access().is_required(),
+        tls_required: tls.is_some() && !options.allow_non_tls,
+        tls_verify: tls.is_some_and(|tls| tls.client_certificates.is_required()),
         ip: info.ip.as_deref(),
         connect_urls: &info.connect_urls,
     }
@@ -284,7 +313,7 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
             .as_ref()
             .map_or_else(String::new, |(host, _)| host.clone()),
         http_port: if options.monitoring_tls { 0 } else { port },
-        http_base_path: "",
+        http_base_path: options.monitoring_base_path.clone(),
         https_port: if options.monitoring_tls { port } else { 0 },
         auth_timeout: Number(limits.auth_timeout.as_secs_f64()),
         max_control_line: limits.control_line_bytes_max,
@@ -294,15 +323,16 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
         gateway: Empty {},
         leaf: leaf(monitor, &options),
         mqtt: mqtt(monitor, &options),
-        websocket: Empty {},
+        websocket: WebSocket::of(monitor, &options),
         jetstream,
-        tls_timeout: 2,
+        tls_timeout: tls_timeout(options.tls.as_ref()),
         write_deadline: limits.write_deadline.as_nanos(),
     }
 }
 
 fn leaf(monitor: &Monitor, options: &Options) -> Leaf {
     let listener = options.leafnodes.listener.as_ref();
+    let tls = listener.and_then(|listener| listener.tls.as_ref());
     let remotes = options.leafnodes.remotes.iter().map(|remote| Remote {
         local_account: remote.account.clone(),
         urls: remote.shown_urls().iter().map(|url| place(url)).collect(),
@@ -318,8 +348,15 @@ fn leaf(monitor: &Monitor, options: &Options) -> Leaf {
             .addresses
             .leafnodes
             .map(|address| address.port()),
-        auth_timeout: listener.map(|_| Number(options.limits.auth_timeout.as_secs_f64())),
+        auth_timeout: listener.map(|listener| {
+            let usual = options.limits.auth_timeout;
+            Number(listener.auth_timeout.unwrap_or(usual).as_secs_f64())
+        }),
+        tls_timeout: listener.map(|_| tls_timeout(tls)),
+        tls_required: tls.is_some(),
+        tls_verify: tls.is_some_and(|tls| tls.client_certificates.is_required()),
         remotes: remotes.collect(),
+        tls_cert_not_after: not_after(monitor.shared.common.listeners.leafs_tls.as_ref()),
     }
 }
 
@@ -335,15 +372,16 @@ fn mqtt(monitor: &Monitor, options: &Options) -> Mqtt {
         return Mqtt::default();
     };
     let address = monitor.shared.addresses.mqtt;
-    let tls = mqtt.tls.as_ref();
+    let listener = monitor.shared.common.listeners.mqtt.as_ref();
     Mqtt {
         host: Some(mqtt.host.clone()),
         port: address.map(|address| address.port()),
         no_auth_user: mqtt.no_auth_user.clone(),
         auth_timeout: mqtt.auth_timeout.map(|time| Number(time.as_secs_f64())),
-        tls_timeout: tls.map(|tls| Number(tls.timeout.as_secs_f64())),
+        tls_timeout: Some(tls_timeout(mqtt.tls.as_ref())),
         ack_wait: Some(mqtt.ack_wait.as_nanos()),
         max_ack_pending: Some(mqtt.max_ack_pending),
+        tls_cert_not_after: not_after(listener.and_then(|listener| listener.tls.as_ref())),
     }
 }
 

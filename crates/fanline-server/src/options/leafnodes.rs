@@ -38,6 +38,11 @@ pub struct LeafnodeOptions {
     pub reconnect: Duration,
     /// How long dialling may take.
     pub dial_timeout: Duration,
+    /// Of how many attempts in a row to reach a remote one is logged, the first one always; `None` is
+    /// the first few, and then one in a minute or so.
+    pub connect_error_reports: Option<u64>,
+    /// The same for a remote that was reached before.
+    pub reconnect_error_reports: Option<u64>,
 }
 
 impl Default for LeafnodeOptions {
@@ -47,6 +52,8 @@ impl Default for LeafnodeOptions {
             remotes: Vec::new(),
             reconnect: Duration::from_secs(1),
             dial_timeout: Duration::from_secs(1),
+            connect_error_reports: None,
+            reconnect_error_reports: None,
         }
     }
 }
@@ -68,6 +75,8 @@ pub struct LeafnodeListener {
     pub users: Vec<LeafnodeUser>,
     /// The account of those who need not say who they are; `$G` when `None`.
     pub account: Option<String>,
+    /// How long it may take to say who it is; as long as clients when `None`.
+    pub auth_timeout: Option<Duration>,
     /// The oldest version that may come.
     pub min_version: Option<String>,
     /// What one leaf node wants is not told to others.
@@ -86,6 +95,7 @@ impl Default for LeafnodeListener {
             no_advertise: false,
             users: Vec::new(),
             account: None,
+            auth_timeout: None,
             min_version: None,
             isolates: false,
             compression: LeafCompression::default(),
@@ -126,6 +136,8 @@ pub struct LeafnodeRemote {
     pub no_randomize: bool,
     /// How long the other server's first word may take.
     pub first_info_timeout: Duration,
+    /// How long dialling may take; as of all remotes when `None`.
+    pub dial_timeout: Option<Duration>,
     /// What other leaf nodes want is not told to it.
     pub isolates: bool,
     /// It is asked not to tell what its other leaf nodes want.
@@ -140,6 +152,42 @@ pub struct LeafnodeRemote {
     pub websocket_compression: bool,
     /// Over WebSocket, it is asked whether what is sent may go unmasked.
     pub websocket_no_masking: bool,
+    /// The proxy by which it is reached; at once when `None`.
+    pub proxy: Option<LeafnodeProxy>,
+}
+
+/// An HTTP proxy that is asked to connect to other servers (`CONNECT`).
+#[derive(Clone, PartialEq, Eq)]
+pub struct LeafnodeProxy {
+    /// `http://host:port`.
+    pub url: String,
+    /// Who asks; with a password, or nobody.
+    pub username: Option<String>,
+    /// The password of `username`.
+    pub password: Option<String>,
+    /// How long it may take until the other server is reached; as long as dialling when `None`.
+    pub timeout: Option<Duration>,
+}
+
+impl LeafnodeProxy {
+    /// A proxy that asks nobody who it is.
+    pub fn new(url: impl Into<String>) -> Self {
+        LeafnodeProxy {
+            url: url.into(),
+            username: None,
+            password: None,
+            timeout: None,
+        }
+    }
+}
+
+// It has a password, and secrets never reach a log.
+impl fmt::Debug for LeafnodeProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeafnodeProxy")
+            .field("username", &self.username)
+            .finish_non_exhaustive()
+    }
 }
 
 impl LeafnodeRemote {
@@ -156,6 +204,7 @@ impl LeafnodeRemote {
             deny_exports: Vec::new(),
             no_randomize: false,
             first_info_timeout: Duration::from_secs(1),
+            dial_timeout: None,
             isolates: false,
             requests_isolation: false,
             is_disabled: false,
@@ -163,6 +212,7 @@ impl LeafnodeRemote {
             compression: LeafCompression::default(),
             websocket_compression: false,
             websocket_no_masking: false,
+            proxy: None,
         }
     }
 }

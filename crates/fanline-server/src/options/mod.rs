@@ -3,10 +3,12 @@
 mod dashboard;
 mod encryption;
 mod leafnodes;
+mod listener;
 mod mqtt;
 mod tls;
 mod websocket;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -14,11 +16,12 @@ use std::time::Duration;
 
 pub use dashboard::Dashboard;
 pub use encryption::{Cipher, Encryption, Secret};
+pub use fanline_engine::jetstream::{AssetLimits, BatchLimits};
 pub use fanline_engine::store::SyncMode;
 pub use fanline_engine::{Auth, Limits};
 pub use leafnodes::{
     CompressionLevel, LEAFNODE_PORT, LeafCompression, LeafnodeListener, LeafnodeOptions,
-    LeafnodeRemote, LeafnodeUser,
+    LeafnodeProxy, LeafnodeRemote, LeafnodeUser,
 };
 pub use mqtt::MqttOptions;
 pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
@@ -46,8 +49,14 @@ pub struct Options {
     pub program_name: String,
     /// `server_name` in INFO; the server's id when `None`.
     pub server_name: Option<String>,
+    /// Tags that monitoring and events of the system account tell of, in lower case.
+    pub server_tags: Vec<String>,
+    /// More that is told with them.
+    pub server_metadata: BTreeMap<String, String>,
     /// Where to serve monitoring over HTTP, as host and port; port 0 lets the system choose.
     pub monitoring: Option<(String, u16)>,
+    /// What the paths of monitoring begin with, as `/nats`; nothing when empty.
+    pub monitoring_base_path: String,
     /// Serve monitoring over HTTPS, with the certificates of [`Options::tls`] (`https_port`).
     pub monitoring_tls: bool,
     /// What the dashboard at the monitoring port may do.
@@ -73,6 +82,8 @@ pub struct Options {
     pub auth: Auth,
     /// What clients are granted.
     pub limits: Limits,
+    /// Closed clients that are remembered for monitoring; the oldest is forgotten first.
+    pub closed_clients_max: usize,
     /// Over how long the clients are closed in lame duck mode.
     pub lame_duck_duration: Duration,
     /// How long lame duck mode waits before it closes the first client.
@@ -113,7 +124,10 @@ impl Default for Options {
             port: 4222,
             program_name: "Fanline".into(),
             server_name: None,
+            server_tags: Vec::new(),
+            server_metadata: BTreeMap::new(),
             monitoring: None,
+            monitoring_base_path: String::new(),
             monitoring_tls: false,
             dashboard: Dashboard::default(),
             tls: None,
@@ -126,6 +140,7 @@ impl Default for Options {
             shards: None,
             auth: Auth::Open,
             limits: Limits::default(),
+            closed_clients_max: 10_000,
             lame_duck_duration: Duration::from_secs(120),
             lame_duck_grace_period: Duration::from_secs(10),
             client_advertise: None,
@@ -177,6 +192,8 @@ pub struct JetStreamOptions {
     pub domain: Option<String>,
     /// Refuse requests with fields that nobody knows, as nats-server does.
     pub strict: bool,
+    /// What each stream and each consumer may have.
+    pub asset_limits: AssetLimits,
     /// How streams on disk are encrypted; not at all when `None`.
     pub encryption: Option<Encryption>,
 }
@@ -190,6 +207,7 @@ impl Default for JetStreamOptions {
             sync: SyncMode::default(),
             domain: None,
             strict: true,
+            asset_limits: AssetLimits::default(),
             encryption: None,
         }
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use fanline_engine::access::{ListenerAccess, Password};
+use fanline_engine::access::ListenerAccess;
 use fanline_engine::mqtt::Settings;
 
-use super::{Auth, TlsOptions};
+use super::{Auth, TlsOptions, listener};
 
 /// A listener for MQTT clients, 3.1.1 and 5.0. It needs [`Options::jetstream`](super::Options::jetstream), where
 /// sessions, retained messages and those of QoS 1 and 2 are kept.
@@ -75,20 +75,7 @@ impl Default for MqttOptions {
 impl MqttOptions {
     /// What its clients show in place of what others do, or which option makes no sense.
     pub(crate) fn access(&self) -> Result<ListenerAccess, String> {
-        let (token, user) = match &self.auth {
-            None | Some(Auth::Open) => (None, None),
-            Some(Auth::Token(token)) => (Some(Password::from(token.as_str())), None),
-            Some(Auth::User { name, password }) => (
-                None,
-                Some((name.clone(), Password::from(password.as_str()))),
-            ),
-            Some(_) => return Err("mqtt: users and accounts are those of the server".into()),
-        };
-        Ok(ListenerAccess {
-            token,
-            user,
-            no_auth_user: self.no_auth_user.clone(),
-        })
+        listener::access("mqtt", self.auth.as_ref(), self.no_auth_user.clone())
     }
 
     /// What the engine grants; `in_memory` when there is no folder for streams.

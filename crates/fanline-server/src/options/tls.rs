@@ -63,6 +63,16 @@ impl Default for TlsOptions {
     }
 }
 
+/// What a client has after its handshake to say who it is.
+const AUTH_AFTER_HANDSHAKE: Duration = Duration::from_secs(1);
+
+impl TlsOptions {
+    /// How long a client of such a listener has to say who it is, handshake included, when nobody says.
+    pub fn auth_timeout(&self) -> Duration {
+        self.timeout.saturating_add(AUTH_AFTER_HANDSHAKE)
+    }
+}
+
 /// A chain of certificates and the key of its first one, as PEM files. Keys are PKCS#8, SEC1 or
 /// PKCS#1.
 #[derive(Clone, Debug, PartialEq, Eq)]

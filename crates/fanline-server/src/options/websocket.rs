@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use fanline_engine::access::{ListenerAccess, Password};
+use fanline_engine::access::ListenerAccess;
 use fanline_engine::websocket::{CookieNames, Origin, UpgradeRules};
 
-use super::{Auth, TlsOptions};
+use super::{Auth, TlsOptions, listener};
 
 /// A listener for WebSocket connections.
 ///
@@ -42,6 +42,9 @@ pub struct WebSocketOptions {
     /// User of WebSocket clients that show no credentials, in place of the server's. Without `auth` the
     /// server's users and accounts count for them too.
     pub no_auth_user: Option<String>,
+    /// How long a client may take to show it, once it has been upgraded, instead of
+    /// [`Limits::auth_timeout`](super::Limits::auth_timeout).
+    pub auth_timeout: Option<Duration>,
     /// Cookie with a user's JWT, for clients whose CONNECT has none.
     pub jwt_cookie: Option<String>,
     /// The same with a user's name.
@@ -70,6 +73,7 @@ impl Default for WebSocketOptions {
             compression: false,
             auth: None,
             no_auth_user: None,
+            auth_timeout: None,
             jwt_cookie: None,
             user_cookie: None,
             pass_cookie: None,
@@ -83,22 +87,7 @@ impl Default for WebSocketOptions {
 impl WebSocketOptions {
     /// What its clients show in place of what others do, or which option makes no sense.
     pub(crate) fn access(&self) -> Result<ListenerAccess, String> {
-        let (token, user) = match &self.auth {
-            None | Some(Auth::Open) => (None, None),
-            Some(Auth::Token(token)) => (Some(Password::from(token.as_str())), None),
-            Some(Auth::User { name, password }) => (
-                None,
-                Some((name.clone(), Password::from(password.as_str()))),
-            ),
-            Some(_) => {
-                return Err("websocket: users and accounts are those of the server".into());
-            }
-        };
-        Ok(ListenerAccess {
-            token,
-            user,
-            no_auth_user: self.no_auth_user.clone(),
-        })
+        listener::access("websocket", self.auth.as_ref(), self.no_auth_user.clone())
     }
 
     /// What is asked of those who want to be upgraded, or which option makes no sense.

@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use fanline_engine::{CloseReason, ConnectionStatus, Ended};
 
-/// How many closed connections a server remembers, shared out among its shards; the oldest of a
-/// shard is forgotten first (nats-server's `max_closed_clients`).
-const CLOSED_MAX: usize = 10_000;
 /// What a closed client said of itself is cut off here: ten thousand of them may come to brag.
 const TEXT_BYTES_MAX: usize = 256;
 
@@ -27,10 +24,11 @@ pub(super) struct ClosedRing {
 }
 
 impl ClosedRing {
-    pub(super) fn new(shards: usize) -> Self {
+    /// `most` is what the shards of a server remember together; the oldest of a shard is forgotten first.
+    pub(super) fn new(most: usize, shards: usize) -> Self {
         ClosedRing {
             kept: VecDeque::new(),
-            kept_max: CLOSED_MAX.div_ceil(shards.max(1)),
+            kept_max: most.max(1).div_ceil(shards.max(1)),
         }
     }
 

@@ -20,6 +20,7 @@ use super::chunks::new_chunk;
 use super::link::{Link, Writer, Wrote};
 use super::wire::{self, Input, Opened, WireReader, close_reason};
 use super::{BEHIND, Incoming, Listener, Shell, Transport, farewell};
+use crate::broken::at_the_door;
 use crate::callout;
 use crate::leaf::{Dialled, identify};
 use crate::monitoring::ConnectionEvent;
@@ -123,13 +124,13 @@ async fn serve_wire(
     cid: u64,
     is_full: bool,
 ) {
-    match wire::open(shell, stream, listener, cid, is_full).await {
-        Ok(Opened {
+    match at_the_door(wire::open(shell, stream, listener, cid, is_full)).await {
+        Some(Ok(Opened {
             wire,
             peer,
             name,
             agreed,
-        }) => {
+        })) => {
             let wire = Rc::new(wire);
             let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
             if peer.kind.is_leaf() {
@@ -139,7 +140,8 @@ async fn serve_wire(
                 serve(shell, WireReader(wire), link, peer, cid, is_full).await;
             }
         }
-        Err(error) => debug!("cid:{cid} - was not opened: {error}"),
+        Some(Err(error)) => debug!("cid:{cid} - was not opened: {error}"),
+        None => error!("cid:{cid} - was not opened: a fault of this server's"),
     }
 }
 

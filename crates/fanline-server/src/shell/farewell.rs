@@ -9,14 +9,17 @@ use tracing::{debug, info, warn};
 /// the one question that everybody has then is which program it was, and what it did not read.
 pub(super) fn log(name: &str, ended: &Ended, limits: &Limits, now: Duration) {
     let Ended { status, reason, .. } = ended;
+    let is_leaf = ended.leaf.is_some();
     let exceeded = match reason {
         CloseReason::SlowConsumerPendingBytes => {
-            format!("MaxPending of {} Exceeded", limits.pending_bytes_max)
+            let most = limits.pending_bytes_max_of(is_leaf);
+            format!("MaxPending of {most} Exceeded")
         }
         CloseReason::SlowConsumerWriteDeadline => {
-            format!("WriteDeadline of {:?} exceeded", limits.write_deadline)
+            let deadline = limits.write_deadline_of(is_leaf);
+            format!("WriteDeadline of {deadline:?} exceeded")
         }
-        _ if ended.leaf.is_some() => {
+        _ if is_leaf => {
             info!("{name} - Leafnode connection closed: {reason}");
             return;
         }

@@ -30,8 +30,10 @@ use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{error, info, trace};
 
+use crate::broken::StopOnPanic;
 use crate::callout;
 use crate::checks::Checks;
+use crate::control::Order;
 use crate::keeper::{Helped, SyncTimes};
 use crate::leaf::Dialled;
 use crate::monitoring::ConnectionEvent;
@@ -45,6 +47,10 @@ use link::{Link, Wrote};
 pub(crate) use mailbox::Mailbox;
 pub(crate) use wire::Handed;
 use wire::SharedRoom;
+
+/// Nothing sleeps longer without a look at what is due. Deadlines come from clients and from files, and need not be
+/// times that a clock can show.
+const SLEEP_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What the control thread asks of a shard.
 pub(crate) enum Command {
@@ -214,9 +220,25 @@ pub(crate) struct Common {
     pub(crate) listeners: Listeners,
     /// Open connections, counted from accept to close, of each shard.
     pub(crate) connections: Vec<AtomicUsize>,
+    /// Closed clients that are remembered by all shards together.
+    pub(crate) closed_clients_max: usize,
+    /// Where the server is told to stop, once it has started.
+    pub(crate) orders: Arc<OnceLock<mpsc::WeakUnboundedSender<Order>>>,
 }
 
 impl Common {
+    /// A time since the start as the runtime counts it. What is further ahead than that can be comes earlier: then
+    /// nothing is due, and it is looked at again.
+    pub(crate) fn instant(&self, since_start: Duration) -> tokio::time::Instant {
+        let at_most = self.started.elapsed() + SLEEP_MAX;
+        (self.started + since_start.min(at_most)).into()
+    }
+
+    /// To be held by every task of a shard's own and of the keeper.
+    pub(crate) fn stop_on_panic(&self) -> StopOnPanic {
+        StopOnPanic::new(&self.orders)
+    }
+
     /// Gives a batch to another shard. What the keeper would do with it is done here and now, if that
     /// is little and the keeper has nothing else to do: waking it, to be woken by it, takes longer.
     pub(crate) fn post(&self, to: usize, batch: &mut Batch) {
@@ -290,9 +312,10 @@ pub(crate) async fn run(
     common: Arc<Common>,
     commands: mpsc::UnboundedReceiver<Command>,
 ) {
+    let _watch = common.stop_on_panic();
     let seed = crate::identity::random_u64();
     let shard = u16::try_from(index).expect("at most SHARDS_MAX shards");
-    let closed = ClosedRing::new(common.connections.len());
+    let closed = ClosedRing::new(common.closed_clients_max, common.connections.len());
     let shell = Rc::new(Shell {
         index,
         engine: RefCell::new(Shard::new(shard, Arc::clone(&common.config), info, seed)),
@@ -390,6 +413,7 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
 /// Writes when all connections that were ready have been read, so that what several of them have
 /// for one subscriber leaves in one write.
 async fn flush_when_wanted(shell: Rc<Shell>) {
+    let _watch = shell.common.stop_on_panic();
     loop {
         shell.flush_wanted.notified().await;
         shell.flush();
@@ -397,12 +421,13 @@ async fn flush_when_wanted(shell: Rc<Shell>) {
 }
 
 async fn keep_time(shell: Rc<Shell>) {
+    let _watch = shell.common.stop_on_panic();
     loop {
         let next = shell.engine.borrow().next_timeout();
         shell.sleeps_until.set(next.unwrap_or(Duration::MAX));
         let sleep = async {
             match next {
-                Some(at) => tokio::time::sleep_until((shell.common.started + at).into()).await,
+                Some(at) => tokio::time::sleep_until(shell.common.instant(at)).await,
                 None => std::future::pending().await,
             }
         };
@@ -418,6 +443,7 @@ async fn keep_time(shell: Rc<Shell>) {
 }
 
 async fn read_mail(shell: Rc<Shell>) {
+    let _watch = shell.common.stop_on_panic();
     loop {
         shell.common.mailboxes[shell.index].wait().await;
         shell.take_mail();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fanline_engine::certificate::certificate_names;
+use fanline_engine::certificate::{certificate_names, not_after};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -34,6 +34,12 @@ impl Certificates {
             )),
             shown => Ok(Certificates(shown)),
         }
+    }
+
+    /// Until when the first of them holds.
+    pub(super) fn not_after(&self) -> Option<String> {
+        let first = self.0.first()?;
+        not_after(first.key.cert.first()?)
     }
 }
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanline_engine::TlsPeer;
 use fanline_engine::certificate::{CertificateNames, certificate_names};
+use fanline_engine::{TlsPeer, TlsTold};
 use ring::digest::{SHA256, digest};
 use rustls::crypto::{CryptoProvider, ring as provider};
 use rustls::pki_types::CertificateDer;
@@ -40,9 +40,17 @@ pub(crate) enum TlsError {
 /// The TLS of one listener. What connections begin with from now on may be replaced.
 #[derive(Debug)]
 pub(crate) struct Tls {
-    options: TlsOptions,
-    current: Mutex<Arc<ServerConfig>>,
+    current: Mutex<Ready>,
     begun: Mutex<Begun>,
+}
+
+/// What connections begin with.
+#[derive(Clone, Debug)]
+pub(crate) struct Ready {
+    options: Arc<TlsOptions>,
+    config: Arc<ServerConfig>,
+    /// Until when the certificate holds.
+    not_after: Option<String>,
 }
 
 /// Handshakes of the second that is running.
@@ -60,33 +68,40 @@ impl Tls {
             count: 0,
         };
         Ok(Tls {
-            current: Mutex::new(Arc::new(server_config(options)?)),
-            options: options.clone(),
+            current: Mutex::new(server_config(options)?),
             begun: Mutex::new(begun),
         })
     }
 
-    pub(crate) fn options(&self) -> &TlsOptions {
-        &self.options
+    pub(crate) fn options(&self) -> Arc<TlsOptions> {
+        Arc::clone(&lock(&self.current).options)
     }
 
-    /// Reads the files again, and says what they make of it.
-    pub(crate) fn read_again(&self) -> Result<Arc<ServerConfig>, TlsError> {
-        server_config(&self.options).map(Arc::new)
+    /// Reads the files of these options, or those that it has again, and says what they make of it.
+    pub(crate) fn read(&self, options: Option<&TlsOptions>) -> Result<Ready, TlsError> {
+        match options {
+            Some(options) => server_config(options),
+            None => server_config(&self.options()),
+        }
     }
 
     /// Has connections begin with this from now on.
-    pub(crate) fn replace(&self, config: Arc<ServerConfig>) {
-        *lock(&self.current) = config;
+    pub(crate) fn replace(&self, ready: Ready) {
+        *lock(&self.current) = ready;
     }
 
     pub(crate) fn current(&self) -> Arc<ServerConfig> {
-        Arc::clone(&lock(&self.current))
+        Arc::clone(&lock(&self.current).config)
+    }
+
+    /// Until when the first certificate holds, as RFC 3339 writes it.
+    pub(crate) fn not_after(&self) -> Option<String> {
+        lock(&self.current).not_after.clone()
     }
 
     /// Whether one more handshake may begin in this second.
     pub(crate) fn may_begin(&self) -> bool {
-        let Some(most) = self.options.connection_rate_limit else {
+        let Some(most) = self.options().connection_rate_limit else {
             return true;
         };
         let mut begun = lock(&self.begun);
@@ -105,8 +120,9 @@ impl Tls {
     ) -> Result<TlsPeer, &'static str> {
         let certificate = session.peer_certificates().and_then(<[_]>::first);
         let names = certificate.and_then(|certificate| certificate_names(certificate));
-        self.check_pin(certificate, names.as_ref())?;
-        let is_mapped = self.options.client_certificates == ClientCertificates::RequiredAndMapped;
+        let options = self.options();
+        check_pin(&options, certificate, names.as_ref())?;
+        let is_mapped = options.client_certificates == ClientCertificates::RequiredAndMapped;
         Ok(TlsPeer {
             version: match session.protocol_version() {
                 Some(rustls::ProtocolVersion::TLSv1_3) => "1.3",
@@ -119,27 +135,27 @@ impl Tls {
             names: names.filter(|_| is_mapped),
         })
     }
+}
 
-    fn check_pin(
-        &self,
-        certificate: Option<&CertificateDer<'_>>,
-        names: Option<&CertificateNames>,
-    ) -> Result<(), &'static str> {
-        if self.options.pinned_certs.is_empty() {
-            return Ok(());
-        }
-        let key = certificate
-            .zip(names)
-            .and_then(|(certificate, names)| certificate.get(names.public_key.clone()));
-        let is_pinned = key.is_some_and(|key| {
-            let hash = digest(&SHA256, key);
-            let pins = self.options.pinned_certs.iter();
-            pins.into_iter().any(|pin| pin == hash.as_ref())
-        });
-        match is_pinned {
-            true => Ok(()),
-            false => Err("certificate not pinned"),
-        }
+fn check_pin(
+    options: &TlsOptions,
+    certificate: Option<&CertificateDer<'_>>,
+    names: Option<&CertificateNames>,
+) -> Result<(), &'static str> {
+    if options.pinned_certs.is_empty() {
+        return Ok(());
+    }
+    let key = certificate
+        .zip(names)
+        .and_then(|(certificate, names)| certificate.get(names.public_key.clone()));
+    let is_pinned = key.is_some_and(|key| {
+        let hash = digest(&SHA256, key);
+        let pins = options.pinned_certs.iter();
+        pins.into_iter().any(|pin| pin == hash.as_ref())
+    });
+    match is_pinned {
+        true => Ok(()),
+        false => Err("certificate not pinned"),
     }
 }
 
@@ -150,9 +166,10 @@ fn lock<T>(mutex: &Mutex<T>) -> crate::sync::MutexGuard<'_, T> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn server_config(options: &TlsOptions) -> Result<ServerConfig, TlsError> {
+fn server_config(options: &TlsOptions) -> Result<Ready, TlsError> {
     let provider = Arc::new(crypto(options)?);
     let certificates = Certificates::read(&options.certificates, &provider)?;
+    let not_after = certificates.not_after();
     let versions: &[&SupportedProtocolVersion] = match options.min_version {
         TlsVersion::V1_2 => &[&version::TLS13, &version::TLS12],
         TlsVersion::V1_3 => &[&version::TLS13],
@@ -182,7 +199,32 @@ fn server_config(options: &TlsOptions) -> Result<ServerConfig, TlsError> {
     config.ignore_client_order = !options.cipher_suites.is_empty();
     // Clients of NATS hardly ever resume; one ticket is there for browsers.
     config.send_tls13_tickets = 1;
-    Ok(config)
+    Ok(Ready {
+        options: Arc::new(options.clone()),
+        config: Arc::new(config),
+        not_after,
+    })
+}
+
+/// What clients are told of it in INFO.
+pub(crate) fn told(tls: Option<&TlsOptions>, allow_non_tls: bool) -> TlsTold {
+    tls.map_or_else(TlsTold::default, |tls| TlsTold {
+        required: !allow_non_tls,
+        available: allow_non_tls,
+        verify: tls.client_certificates.is_required(),
+    })
+}
+
+/// Reads all that a listener's TLS is made of, and forgets it.
+pub(crate) fn check(options: &TlsOptions) -> Result<(), TlsError> {
+    if let Some(path) = &options.ca_file {
+        authorities(Some(path))?;
+    }
+    match options.certificates.is_empty() {
+        // Whether it can do without is for its listener to say.
+        true => crypto(options).map(drop),
+        false => server_config(options).map(drop),
+    }
 }
 
 /// What this side begins TLS with, when it is the one that has connected.

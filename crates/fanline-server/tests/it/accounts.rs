@@ -1,6 +1,5 @@
 //! Accounts over real sockets: what is one's own, and what comes over an import.
 
-use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use fanline_server::{Auth, Handle, JetStreamOptions, Options, Server};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use crate::folder::TempFolder;
 use crate::raw::{PATIENCE, SHARD_COUNTS, options};
 
 /// A server that ends with its test.
@@ -241,14 +241,13 @@ const STREAM: &str = r#"{"name":"S","subjects":["s.>"],"storage":"file"}"#;
 
 #[tokio::test]
 async fn each_account_has_streams_of_its_own() {
-    let folder = std::env::temp_dir().join(format!("fanline-accounts-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&folder);
+    let folder = TempFolder::new("accounts");
     let start = |shards| {
         let mut config = three();
         with_jetstream(&mut config);
         let options = Options {
             jetstream: Some(JetStreamOptions {
-                store_dir: Some(folder.clone()),
+                store_dir: Some(folder.0.clone()),
                 ..JetStreamOptions::default()
             }),
             ..options(shards)
@@ -270,6 +269,8 @@ async fn each_account_has_streams_of_its_own() {
     assert!(ask(&b, "s.x", "from b").await.contains(r#""seq":1"#));
     let refused = ask(&c, "$JS.API.INFO", "").await;
     assert!(refused.contains(r#""err_code":10039"#), "{refused}");
+    let refused = ask(&c, "$JS.API.STREAM.NAMES", "").await;
+    assert!(refused.ends_with(r#","streams":null}"#), "{refused}");
     let another = STREAM.replace(r#""S""#, r#""T""#).replace("s.>", "t");
     let refused = ask(&b, "$JS.API.STREAM.CREATE.T", &another).await;
     assert!(refused.contains(r#""err_code":10027"#), "{refused}");
@@ -303,10 +304,9 @@ async fn each_account_has_streams_of_its_own() {
         );
     }
     server.stop().await;
-    let streams = folder.join("fanline/streams");
+    let streams = folder.0.join("fanline/streams");
     assert!(streams.join("A/S").is_dir() && streams.join("B/S").is_dir());
     assert!(!streams.join("C").exists());
-    let _ = fs::remove_dir_all(&folder);
 }
 
 #[tokio::test]

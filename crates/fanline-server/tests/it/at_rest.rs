@@ -10,7 +10,8 @@ use fanline_server::{
     StoreKeyError,
 };
 
-use crate::jetstream::{TempFolder, ask, stop};
+use crate::folder::TempFolder;
+use crate::jetstream::{ask, stop};
 use crate::raw::options;
 
 const RECORDS: usize = 20;

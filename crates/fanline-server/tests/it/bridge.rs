@@ -495,6 +495,33 @@ fn a_hub_waits_for_the_server_and_records_for_a_hub() {
 }
 
 #[test]
+fn a_server_binds_hubs_without_being_asked_for_a_bridge() {
+    let server = TestServer::start(1);
+    let handle = &server.handle;
+    // Out of it: what anybody publishes, for each consumer of a hub.
+    let (seen, desks) = fanline::hub::broadcast::<Message>(16);
+    let mut desk = desks.subscribe();
+    let guard = seen.attach_source(handle.observe("orders.*").expect("observed"));
+    // Into it: what a hub of the program gives its consumers.
+    let (mut orders, hub) = fanline::hub::broadcast::<String>(16);
+    let binding = handle
+        .publish_stream("orders.new", hub.subscribe(), Raw)
+        .expect("bound");
+    orders
+        .blocking_send("one coffee".to_owned())
+        .expect("the hub is open");
+    let order = desk.blocking_recv().expect("an order");
+    assert_eq!(text(&order), ("orders.new".into(), "one coffee".into()));
+    let mut messages = handle.messages("orders.*").expect("subscribed");
+    handle.publish("orders.old", "two teas").expect("published");
+    let order = messages.blocking_next().expect("an order");
+    assert_eq!(text(&order), ("orders.old".into(), "two teas".into()));
+    let order = desk.blocking_recv().expect("the same");
+    assert_eq!(text(&order), ("orders.old".into(), "two teas".into()));
+    drop((guard, binding));
+}
+
+#[test]
 fn messages_can_be_pulled() {
     let server = TestServer::start(1);
     let bridge = server.handle.bridge().expect("a bridge");

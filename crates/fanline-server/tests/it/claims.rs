@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use std::path::PathBuf;
-
 use fanline_server::access::jwt::sign;
 use fanline_server::access::nkey::KeyKind;
 use fanline_server::access::{Access, AccessConfig, Operators};
 use fanline_server::{Auth, DirectoryOptions, Options, ResolverOptions};
 use serde_json::{Value, json};
 
+use crate::folder::TempFolder;
 use crate::operator::{account, account_with, connect, key, now, public, user};
 use crate::raw::{RawClient, TestServer, options};
 
@@ -20,21 +19,6 @@ const DELETE: &str = "$SYS.REQ.CLAIMS.DELETE";
 
 /// Account 5 is the system account; 2 is known from the start too.
 const SYSTEM: u8 = 5;
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let name = format!("fanline-claims-{name}-{}", std::process::id());
-        Folder(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn name(number: u8) -> String {
     public(KeyKind::Account, number)
@@ -60,7 +44,7 @@ fn server(resolver: ResolverOptions) -> TestServer {
     })
 }
 
-fn in_folder(folder: &Folder, change: impl FnOnce(&mut DirectoryOptions)) -> TestServer {
+fn in_folder(folder: &TempFolder, change: impl FnOnce(&mut DirectoryOptions)) -> TestServer {
     let mut options = DirectoryOptions {
         dir: folder.0.clone(),
         ..DirectoryOptions::default()
@@ -129,7 +113,7 @@ fn failed(account: Option<&str>, problem: &str) -> Value {
 
 #[test]
 fn a_folder_is_told_of_accounts_and_tells_of_them() {
-    let folder = Folder::new("told");
+    let folder = TempFolder::new("claims-told");
     let server = in_folder(&folder, |_| {});
     let mut system = admitted(&server, SYSTEM);
     assert_eq!(list(&mut system), sorted(&[2, SYSTEM]));
@@ -147,7 +131,10 @@ fn a_folder_is_told_of_accounts_and_tells_of_them() {
     });
     let subject = format!("$SYS.REQ.ACCOUNT.{}.CLAIMS.UPDATE", name(3));
     assert_eq!(ask_json(&mut system, &subject, &less), updated(3));
-    assert_eq!(inside.lines_to_end(), ["-ERR 'Authorization Violation'"]);
+    assert_eq!(
+        inside.lines_to_end(),
+        ["-ERR 'User Authentication Revoked'"]
+    );
     // Once for each account, and nothing at the end.
     send(&mut system, PACK, b"");
     let mut packed: Vec<String> = (0..3)
@@ -168,13 +155,13 @@ fn a_folder_is_told_of_accounts_and_tells_of_them() {
     assert!(system.message().payload.is_empty());
 }
 
-fn account_of(folder: &Folder, number: u8) -> Vec<u8> {
+fn account_of(folder: &TempFolder, number: u8) -> Vec<u8> {
     std::fs::read(folder.0.join(name(number)).with_extension("jwt")).unwrap()
 }
 
 #[test]
 fn what_is_wrong_is_refused_with_a_reason() {
-    let folder = Folder::new("wrong");
+    let folder = TempFolder::new("claims-wrong");
     let server = in_folder(&folder, |_| {});
     let mut system = admitted(&server, SYSTEM);
     let of_2 = format!("$SYS.REQ.ACCOUNT.{}.CLAIMS.UPDATE", name(2));
@@ -229,7 +216,7 @@ fn what_is_wrong_is_refused_with_a_reason() {
 
 #[test]
 fn accounts_are_deleted_where_that_is_allowed() {
-    let folder = Folder::new("deleted");
+    let folder = TempFolder::new("claims-deleted");
     let server = in_folder(&folder, |options| options.allow_delete = true);
     let mut system = admitted(&server, SYSTEM);
     let mut inside = admitted(&server, 2);
@@ -257,7 +244,10 @@ fn accounts_are_deleted_where_that_is_allowed() {
         done["data"],
         json!({"code": 200, "message": "deleted 2 accounts"})
     );
-    assert_eq!(inside.lines_to_end(), ["-ERR 'Authorization Violation'"]);
+    assert_eq!(
+        inside.lines_to_end(),
+        ["-ERR 'Account Authentication Expired'"]
+    );
     assert_eq!(list(&mut system), sorted(&[SYSTEM]));
     let mut gone = connect(&server, &user(2, |_| {}), 9);
     assert_eq!(gone.lines_to_end(), ["-ERR 'Authorization Violation'"]);
@@ -277,12 +267,15 @@ fn without_a_folder_known_accounts_are_told_anew() {
     let skipped = ask_json(&mut system, &of(3), &account(3, 1));
     assert_eq!(skipped["data"]["message"], "jwt update skipped");
     assert_eq!(ask_json(&mut system, &of(2), &less), updated(2));
-    assert_eq!(inside.lines_to_end(), ["-ERR 'Authorization Violation'"]);
+    assert_eq!(
+        inside.lines_to_end(),
+        ["-ERR 'User Authentication Revoked'"]
+    );
 }
 
 #[test]
 fn a_newer_token_in_the_folder_counts_after_a_restart() {
-    let folder = Folder::new("restart");
+    let folder = TempFolder::new("claims-restart");
     let revoked = account_with(2, 1, |claims| {
         claims["iat"] = (now() + 5).into();
         claims["nats"]["revocations"] = json!({"*": now() + 10});
@@ -295,4 +288,37 @@ fn a_newer_token_in_the_folder_counts_after_a_restart() {
     let server = in_folder(&folder, |_| {});
     let mut refused = connect(&server, &user(2, |_| {}), 9);
     assert_eq!(refused.lines_to_end(), ["-ERR 'Authorization Violation'"]);
+}
+
+/// `nats account info` shows a user what his token lets him do, and until when.
+#[test]
+fn users_of_tokens_are_told_who_they_are() {
+    const INFO: &str = "$SYS.REQ.USER.INFO";
+    let server = server(ResolverOptions::Memory);
+    let token = user(2, |claims| {
+        claims["name"] = "ada".into();
+        claims["exp"] = (now() + 600).into();
+        claims["nats"]["pub"] = json!({"allow": [INFO], "deny": ["b"]});
+        claims["nats"]["resp"] = json!({"max": 2, "ttl": 1_000_000_000});
+    });
+    let mut client = connect(&server, &token, 9);
+    assert_eq!(client.line(), "PONG");
+    client.subscribe("inbox", "1");
+    let told = &ask_json(&mut client, INFO, "")["data"];
+    assert_eq!(told["user"], public(KeyKind::User, 9).as_str());
+    assert_eq!(told["user_name"], "ada");
+    assert_eq!(told["account"], name(2).as_str());
+    let permissions = json!({
+        "publish": {"allow": [INFO], "deny": ["b"]},
+        "responses": {"max": 2, "ttl": 1_000_000_000},
+    });
+    assert_eq!(told["permissions"], permissions);
+    let left = told["expires"].as_u64().expect("a time");
+    assert!((1..=600_000_000_000).contains(&left), "{left}");
+    // Who may do everything is told of no bounds.
+    let told = &ask_json(&mut admitted(&server, 2), INFO, "")["data"];
+    assert!(
+        told["permissions"].is_null() && told["expires"].is_null(),
+        "{told}"
+    );
 }

@@ -13,6 +13,7 @@ use fanline_server::access::{Access, AccessConfig, Permissions, SALT_BYTES, User
 use fanline_server::{Auth, Dashboard, JetStreamOptions, Options};
 use serde_json::{Value, json};
 
+use crate::folder::TempFolder;
 use crate::operator;
 use crate::raw::{RawClient, Said, TestServer, options};
 use crate::transports::{Talker, connect};
@@ -344,14 +345,13 @@ fn a_key_signs_in_without_being_shown() {
 
 #[test]
 fn a_token_and_its_key_sign_in_where_an_operator_says_who_there_is() {
-    let dir = std::env::temp_dir().join(format!("fanline-dashboard-{}", std::process::id()));
-    fs::create_dir_all(&dir).unwrap();
+    let folder = TempFolder::new("dashboard");
     // The server has to look for this account.
-    let file = dir.join(operator::public(KeyKind::Account, 3));
+    let file = folder.0.join(operator::public(KeyKind::Account, 3));
     fs::write(file.with_extension("jwt"), operator::account(3, 1)).unwrap();
     let server = TestServer::with(Options {
         monitoring: Some(("127.0.0.1".into(), 0)),
-        ..operator::operated(&[operator::account(2, 1)], Some(dir.clone()))
+        ..operator::operated(&[operator::account(2, 1)], Some(folder.0.clone()))
     });
     let visitor = Visitor::new(&server);
     assert_eq!(visitor.get("session")["ways"], json!(["key"]));
@@ -361,7 +361,6 @@ fn a_token_and_its_key_sign_in_where_an_operator_says_who_there_is() {
         let reply = sign_in(&visitor, &key, json!({"jwt": token}), |_| {});
         assert_eq!(reply.status, status, "{account} {signer}: {}", reply.body);
     }
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]

@@ -1,32 +1,13 @@
 //! Streams, reached by a client.
 
 use std::fs;
-use std::path::PathBuf;
 
 use fanline_server::client::{Client, Message, OutgoingMessage};
 use fanline_server::{Handle, JetStreamOptions, Options, Server};
 use tokio::time::timeout;
 
+use crate::folder::TempFolder;
 use crate::raw::{PATIENCE, SHARD_COUNTS, options};
-
-/// A folder that is gone when the test is.
-pub(crate) struct TempFolder(pub(crate) PathBuf);
-
-impl TempFolder {
-    pub(crate) fn new(name: &str) -> Self {
-        let name = format!("fanline-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        // What an earlier process of this number left.
-        let _ = fs::remove_dir_all(&path);
-        TempFolder(path)
-    }
-}
-
-impl Drop for TempFolder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn with_store(shards: usize, folder: &TempFolder) -> Options {
     Options {
@@ -254,6 +235,41 @@ async fn streams_and_consumers_are_there_again() {
             assert_eq!(next.payload(), expected.as_bytes());
             ask(&client, next.reply().expect("an address"), "+ACK").await;
         }
+        stop(&server).await;
+    }
+}
+
+/// Whether a push consumer has somebody to push to.
+async fn is_bound(client: &Client) -> bool {
+    let info = ask(client, "$JS.API.CONSUMER.INFO.S.d", "").await;
+    assert!(!info.contains("error"), "{info}");
+    info.contains(r#""push_bound":true"#)
+}
+
+/// Somebody who watches everything must not have a consumer deliver, and perhaps be done with, what is meant for
+/// a receiver that is not there.
+#[tokio::test]
+async fn who_watches_is_no_receiver() {
+    for shards in SHARD_COUNTS {
+        let folder = TempFolder::new(&format!("watched-{shards}"));
+        let server = Server::start(with_store(shards, &folder)).expect("the server starts");
+        let client = server.client().await.expect("connected");
+        ask(
+            &client,
+            "$JS.API.STREAM.CREATE.S",
+            r#"{"name":"S","subjects":["s"],"storage":"memory"}"#,
+        )
+        .await;
+        let _watching = client.subscribe("d.>").await.expect("subscribed");
+        let consumer = r#"{"stream_name":"S","config":{"durable_name":"d","deliver_subject":"d.x","ack_policy":"none"}}"#;
+        let made = ask(&client, "$JS.API.CONSUMER.DURABLE.CREATE.S.d", consumer).await;
+        assert!(!made.contains("error"), "{made}");
+        ask(&client, "s", "tea").await;
+        assert!(!is_bound(&client).await);
+        let mut receiver = client.subscribe("d.x").await.expect("subscribed");
+        let record = timeout(PATIENCE, receiver.next()).await.expect("in time");
+        assert_eq!(record.expect("a record").payload(), b"tea");
+        assert!(is_bound(&client).await);
         stop(&server).await;
     }
 }

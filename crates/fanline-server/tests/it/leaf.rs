@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use fanline_server::access::{Access, AccessConfig, User};
+use fanline_server::client::jetstream::{BucketConfig, JetStream, Storage};
 use fanline_server::client::{Client, ConnectOptions};
 use fanline_server::{
     Auth, JetStreamOptions, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser,
@@ -361,6 +362,7 @@ fn streams_are_copied_across() {
             publish(here, &subject, RECORDS).await;
             until_last(there, "MIRROR", RECORDS).await;
             until_last(there, "SOURCED", RECORDS).await;
+            check_bucket(there, domain).await;
         }
         spoke.handle.reload(apart).expect("remotes may go");
         for (here, _, domain) in sides {
@@ -372,6 +374,31 @@ fn streams_are_copied_across() {
             until_last(there, "SOURCED", RECORDS * 2).await;
         }
     });
+}
+
+/// A bucket of another domain is written and read from here, and the one at home has its name, too.
+async fn check_bucket(client: &Client, domain: &str) {
+    let home = JetStream::new(client);
+    let there = home.clone().domain(domain);
+    for (jetstream, value) in [(&home, "home"), (&there, "there")] {
+        let config = BucketConfig {
+            bucket: "PRICES".into(),
+            storage: Storage::Memory,
+            ..BucketConfig::default()
+        };
+        let made = jetstream.create_bucket(&config).await;
+        let written = made.expect("a bucket").put("tea", value).await;
+        assert_eq!(written.expect("it takes it"), 1, "{value}");
+    }
+    for (jetstream, value) in [(&home, "home"), (&there, "there")] {
+        let bucket = jetstream.bucket("PRICES").await.expect("it is there");
+        let found = bucket.get("tea").await.expect("an answer");
+        assert_eq!(found.expect("an entry").value, value);
+        jetstream
+            .delete_bucket("PRICES")
+            .await
+            .expect("it may be deleted");
+    }
 }
 
 async fn ask(client: &Client, topic: &str, body: &str) -> Value {

@@ -1,14 +1,14 @@
 //! How the bytes of a leaf link are carried: compressed, over WebSocket, both; and what is told of links.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use fanline_server::access::{Access, AccessConfig, User};
 use fanline_server::client::{Client, ConnectOptions, Subscription};
 use fanline_server::{
-    Auth, CompressionLevel, LeafCompression, LeafnodeListener, LeafnodeOptions, LeafnodeRemote,
-    LeafnodeUser, Options, TlsOptions, WebSocketOptions,
+    Auth, CompressionLevel, LeafCompression, LeafnodeListener, LeafnodeOptions, LeafnodeProxy,
+    LeafnodeRemote, LeafnodeUser, Options, TlsOptions, WebSocketOptions,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -183,6 +183,111 @@ fn links_go_over_websocket_and_tls() {
     let spoke = spoke("spoke", 1, vec![trusting]);
     check_link(&hub, &spoke);
     assert!(leafz(&doubting).is_empty());
+}
+
+/// An HTTP proxy that connects whoever knows its password to where he wants, as often as it is asked.
+fn proxy() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            std::thread::spawn(move || tunnel(&client));
+        }
+    });
+    address
+}
+
+fn tunnel(client: &TcpStream) -> Option<()> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    let mut reader = client;
+    while !head.ends_with(b"\r\n\r\n") {
+        reader.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).ok()?;
+    let mut writer = client;
+    if !head.contains("\r\nProxy-Authorization: Basic YWRhOnNlY3JldA==\r\n") {
+        let refusal = b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n";
+        writer.write_all(refusal).ok()?;
+        return None;
+    }
+    let place = head.strip_prefix("CONNECT ")?.split(' ').next()?;
+    let hub = TcpStream::connect(place).ok()?;
+    writer
+        .write_all(b"HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n")
+        .ok()?;
+    std::thread::scope(|scope| {
+        scope.spawn(|| carry(client, &hub));
+        carry(&hub, client);
+    });
+    Some(())
+}
+
+/// Passes on what comes until one of them ends; then both do.
+fn carry(mut from: &TcpStream, mut to: &TcpStream) {
+    // How it ends is the business of those at its ends.
+    let _ = std::io::copy(&mut from, &mut to);
+    for end in [from, to] {
+        let _ = end.shutdown(Shutdown::Both);
+    }
+}
+
+#[test]
+fn links_go_through_a_proxy() {
+    let proxy = proxy();
+    let hub = websocket_hub(1, false, None);
+    let port = websocket_port(&hub);
+    let through = |password: &str| LeafnodeProxy {
+        username: Some("ada".into()),
+        password: Some(password.into()),
+        timeout: Some(PATIENCE),
+        ..LeafnodeProxy::new(format!("http://{proxy}"))
+    };
+    for url in [
+        leaf_port(&hub).to_string(),
+        format!("ws://127.0.0.1:{port}"),
+    ] {
+        let at = |password| LeafnodeRemote {
+            proxy: Some(through(password)),
+            ..LeafnodeRemote::new(url.clone())
+        };
+        let unknown = spoke("unknown", 1, vec![at("wrong")]);
+        let spoke = spoke("spoke", 1, vec![at("secret")]);
+        check_link(&hub, &spoke);
+        check_payloads(&hub, &spoke);
+        assert!(leafz(&unknown).is_empty());
+    }
+}
+
+#[test]
+fn links_that_come_after_a_reload_are_compressed_as_it_says() {
+    let with = |compression: LeafCompression| Options {
+        leafnodes: LeafnodeOptions {
+            listener: Some(LeafnodeListener {
+                port: 0,
+                compression,
+                ..LeafnodeListener::default()
+            }),
+            ..LeafnodeOptions::default()
+        },
+        ..named("hub", 1)
+    };
+    let hub = TestServer::with(with(LeafCompression::Off));
+    let remote = || LeafnodeRemote {
+        compression: LeafCompression::Accept,
+        ..remote(&hub)
+    };
+    let before = spoke("before", 1, vec![remote()]);
+    check_link(&hub, &before);
+    let best = LeafCompression::Always(CompressionLevel::Best);
+    hub.handle.reload(with(best)).expect("it may change");
+    let after = spoke("after", 1, vec![remote()]);
+    until("both are there", || {
+        leafz(&hub).len() == 2 && leafz(&after).len() == 1
+    });
+    assert_eq!(leafz(&before)[0]["compression"], "off");
+    assert_eq!(leafz(&after)[0]["compression"], "s2_best");
 }
 
 /// A connection to the leaf port that has said that it wants compression.

@@ -13,6 +13,7 @@ mod configuration;
 mod dashboard;
 mod embedding;
 mod errors;
+mod folder;
 mod jetstream;
 mod leaf;
 mod leaf_carried;

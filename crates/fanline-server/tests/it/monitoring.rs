@@ -5,8 +5,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use fanline_server::{Auth, Handle, JetStreamOptions, Limits, Options, Server};
+use fanline_server::{Auth, Handle, JetStreamOptions, Limits, Options, Server, WebSocketOptions};
 use serde_json::Value;
+
+use crate::transports::Authority;
 
 /// Nothing here takes anywhere near as long, unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -152,6 +154,90 @@ fn varz_tells_of_the_server_in_the_known_order() {
         ("http_req_stats", serde_json::json!({"/varz": 2})),
     ] {
         assert_eq!(varz[key], value, "{key}");
+    }
+}
+
+/// `fanline check server --tls-required` goes by what is told here.
+#[test]
+fn varz_tells_of_listeners_and_their_tls() {
+    let authority = Authority::new();
+    let tls = || authority.tls();
+    let server = Running::start_with(Options {
+        tls: Some(tls()),
+        websocket: Some(WebSocketOptions {
+            tls: Some(tls()),
+            allowed_origins: vec!["https://a.example".into()],
+            compression: true,
+            auth_timeout: Some(Duration::from_millis(500)),
+            handshake_timeout: Duration::from_secs(3),
+            ..WebSocketOptions::default()
+        }),
+        ..Options::default()
+    });
+    let varz = server.json("/varz");
+    assert_eq!(varz["tls_required"], true);
+    assert_eq!(varz["tls_verify"], Value::Null);
+    assert_eq!(varz["tls_timeout"], tls().timeout.as_secs());
+    let until = varz["tls_cert_not_after"].as_str().expect("an end");
+    assert!(until.ends_with('Z') && until.contains('T'), "{until}");
+    let websocket = &varz["websocket"];
+    let port = server.0.addresses().websocket.expect("a listener").port();
+    for (key, value) in [
+        ("host", Value::from("127.0.0.1")),
+        ("port", port.into()),
+        ("handshake_timeout", 3_000_000_000_u64.into()),
+        ("auth_timeout", 0.5.into()),
+        ("no_tls", Value::Null),
+        ("allowed_origins", serde_json::json!(["https://a.example"])),
+        ("compression", true.into()),
+        ("tls_cert_not_after", until.into()),
+    ] {
+        assert_eq!(websocket[key], value, "{key}");
+    }
+    let open = Running::start_with(Options {
+        websocket: Some(WebSocketOptions::default()),
+        ..Options::default()
+    });
+    let varz = open.json("/varz");
+    assert_eq!(varz["tls_required"], Value::Null);
+    assert_eq!(varz["websocket"]["no_tls"], true);
+}
+
+#[test]
+fn varz_follows_a_reload() {
+    let server = Running::start(Auth::Open);
+    assert_eq!(server.json("/varz")["auth_required"], Value::Null);
+    let options = Options {
+        auth: Auth::Token("s3cret".into()),
+        ..Options::default()
+    };
+    server.0.reload(options).expect("it may change");
+    assert_eq!(server.json("/varz")["auth_required"], true);
+}
+
+#[test]
+fn paths_may_begin_with_another() {
+    let server = Running::start_with(Options {
+        server_tags: vec!["ssd".into()],
+        server_metadata: [("rack".to_owned(), "7".to_owned())].into(),
+        monitoring_base_path: "/nats".into(),
+        ..Options::default()
+    });
+    let varz = server.json("/nats/varz");
+    for (key, value) in [
+        ("http_base_path", Value::from("/nats")),
+        ("tags", serde_json::json!(["ssd"])),
+        ("metadata", serde_json::json!({"rack": "7"})),
+    ] {
+        assert_eq!(varz[key], value, "{key}");
+    }
+    for path in ["/varz", "/natsvarz", "/nats/nats/varz"] {
+        assert_eq!(server.get(path).status, 404, "{path}");
+    }
+    for path in ["/nats", "/nats/"] {
+        let reply = server.get(path);
+        assert_eq!(reply.status, 200, "{path}");
+        assert!(reply.body.contains("\"/nats/varz\""), "{path}");
     }
 }
 
@@ -309,6 +395,8 @@ fn every_path_answers_as_it_should() {
         ("/gatewayz", 200, r#""inbound_gateways": {}"#),
         ("/raftz", 404, "No Raft nodes registered"),
         ("/ipqueuesz", 200, "{}"),
+        ("/stacksz", 404, "no goroutines"),
+        ("/debug/vars", 404, "see /varz and /metrics"),
         ("/accountz", 200, r#""$G""#),
         ("/accountz?acc=$G", 200, r#""client_connections": 0"#),
         ("/accountz?acc=x", 400, "Account x does not exist"),

@@ -1,6 +1,7 @@
-//! MQTT over real sockets: both versions, all QoS, sessions, and NATS clients beside them.
+//! MQTT over real sockets: both versions, all QoS, and NATS clients beside them.
 
 mod client;
+mod kept;
 
 use std::net::SocketAddr;
 
@@ -9,7 +10,7 @@ use fanline_server::access::{
 };
 use fanline_server::{Auth, JetStreamOptions, MqttOptions, Options, Server, WebSocketOptions};
 
-use crate::jetstream::TempFolder;
+use crate::folder::TempFolder;
 use crate::raw::{SHARD_COUNTS, TestServer, options};
 use client::{Hello, MqttClient, Published, V4, V5, push_text, user};
 
@@ -151,193 +152,6 @@ fn a_window_of_messages_is_under_way_at_once() {
     for n in 3..10 {
         assert_eq!(subscriber.take().1, n.to_string());
     }
-}
-
-#[test]
-fn retained_messages_are_for_those_who_come_later() {
-    let folder = TempFolder::new("mqtt-retained-messages-are-for-those-who-come-later");
-    {
-        let server = TestServer::with(on_disk(&folder, 2));
-        let mut publisher = client(&server, V4, "publisher");
-        publisher.publish("r/1", "first", 1);
-        publisher.publish("r/1", "one", 3);
-        publisher.publish("r/2", "two", 5);
-        publisher.publish("r/3", "three", 3);
-        publisher.publish("r/3", "", 3);
-        publisher.publish("r", "parent", 3);
-        server.handle.shutdown();
-        server.wait();
-    }
-    let server = TestServer::with(on_disk(&folder, 2));
-    for version in BOTH {
-        let mut late = client(&server, version, "late");
-        late.subscribe(&[("r/#", 1)]);
-        let mut came: Vec<_> = (0..3).map(|_| late.message()).collect();
-        for message in &came {
-            assert!(message.retain, "{message:?}");
-            if message.qos > 0 {
-                late.send_packet(0x40, &message.id.to_be_bytes());
-            }
-        }
-        came.sort_by(|a, b| a.topic.cmp(&b.topic));
-        let came: Vec<_> = came
-            .iter()
-            .map(|m| (m.topic.as_str(), &*m.payload, m.qos))
-            .collect();
-        let wanted = [
-            ("r", &b"parent"[..], 1),
-            ("r/1", &b"one"[..], 1),
-            ("r/2", &b"two"[..], 1),
-        ];
-        assert_eq!(came, wanted);
-        // To those who were there it is a message like others.
-        let mut publisher = client(&server, version, "publisher");
-        publisher.publish("r/2", "two", 5);
-        assert!(!late.message().retain);
-    }
-}
-
-#[test]
-fn a_thousand_retained_messages() {
-    let folder = TempFolder::new("mqtt-a-thousand-retained-messages");
-    let server = TestServer::with(on_disk(&folder, 2));
-    let mut publisher = client(&server, V4, "publisher");
-    for n in 0..1000 {
-        publisher.send_publish(&format!("many/{n}"), n.to_string().as_bytes(), 3);
-    }
-    for _ in 0..1000 {
-        publisher.until(0x40);
-    }
-    let mut late = client(&server, V4, "late");
-    late.subscribe(&[("many/+", 0)]);
-    let mut came: Vec<u32> = (0..1000)
-        .map(|_| late.take().1.parse().expect("a number"))
-        .collect();
-    came.sort_unstable();
-    assert!(came.into_iter().eq(0..1000));
-}
-
-#[test]
-fn a_will_is_sent_unless_its_client_takes_leave() {
-    let server = TestServer::with(in_memory(2));
-    let mut watcher = client(&server, V4, "watcher");
-    watcher.subscribe(&[("gone/+", 1)]);
-    for version in BOTH {
-        let with_will = |id, topic| Hello {
-            will: Some((topic, "bye", 1, true, Vec::new())),
-            ..Hello::new(id)
-        };
-        let polite = MqttClient::connect(address(&server), version, &with_will("p", "gone/p")).0;
-        polite.disconnect();
-        let (crashed, _) =
-            MqttClient::connect(address(&server), version, &with_will("c", "gone/c"));
-        drop(crashed);
-        assert_eq!(watcher.take(), triple("gone/c", "bye", 1));
-        let mut wrong = MqttClient::connect(address(&server), version, &with_will("w", "gone/w")).0;
-        wrong.send_packet(0x00, b"no such packet");
-        assert_eq!(watcher.take(), triple("gone/w", "bye", 1));
-    }
-    let mut late = client(&server, V4, "late");
-    late.subscribe(&[("gone/+", 0)]);
-    assert_eq!([late.take().0, late.take().0].len(), 2);
-}
-
-#[test]
-fn a_session_outlives_its_connection_and_the_server() {
-    for version in BOTH {
-        let folder = TempFolder::new(&format!("mqtt-session-{version}"));
-        let id = if version == V4 { "four" } else { "five" };
-        let unfinished = {
-            let server = TestServer::with(on_disk(&folder, 2));
-            let hello = Hello::kept(id, version);
-            let (mut subscriber, present) = MqttClient::connect(address(&server), version, &hello);
-            assert!(!present);
-            subscriber.subscribe(&[("s/#", 2), ("zero", 0)]);
-            let mut publisher = client(&server, version, "publisher");
-            publisher.publish("s/1", "taken", 2);
-            assert_eq!(subscriber.take(), triple("s/1", "taken", 1));
-            publisher.publish("s/1", "not acknowledged", 4);
-            let unfinished = subscriber.message();
-            drop(subscriber);
-            publisher.publish("s/2", "while away", 2);
-            server.handle.shutdown();
-            server.wait();
-            unfinished
-        };
-        let server = TestServer::with(on_disk(&folder, 2));
-        let mut publisher = client(&server, version, "publisher");
-        publisher.publish("s/3", "after the restart", 4);
-        let hello = Hello::kept(id, version);
-        let (mut subscriber, present) = MqttClient::connect(address(&server), version, &hello);
-        assert!(present);
-        let again = subscriber.message();
-        assert_eq!(
-            (again.id, again.payload),
-            (unfinished.id, unfinished.payload)
-        );
-        let id = again.id.to_be_bytes();
-        subscriber.send_packet(0x50, &id);
-        let mut came = Vec::new();
-        // That of the first message, and that of `s/3`.
-        let mut released = 0;
-        while came.len() < 2 || released < 2 {
-            let packet = subscriber.packet().expect("a packet");
-            match packet.first & 0xF0 {
-                0x60 => {
-                    released += 1;
-                    subscriber.send_packet(0x70, &packet.body[..2]);
-                }
-                _ => {
-                    let at = 2 + usize::from(packet.body[1]);
-                    let packet_id = packet.body[at..at + 2].to_vec();
-                    came.push(String::from_utf8_lossy(&packet.body[2..at]).into_owned());
-                    let first = if packet.first & 4 != 0 { 0x50 } else { 0x40 };
-                    subscriber.send_packet(first, &packet_id);
-                }
-            }
-        }
-        assert_eq!(came, ["s/2", "s/3"]);
-        let mut other = MqttClient::connect(address(&server), version, &Hello::new("x")).0;
-        other.publish("zero", "still subscribed", 0);
-        assert_eq!(subscriber.take(), triple("zero", "still subscribed", 0));
-        subscriber.disconnect();
-        // A clean start is a new session.
-        let clean = Hello {
-            keeps: false,
-            ..Hello::kept(if version == V4 { "four" } else { "five" }, version)
-        };
-        let (subscriber, present) = MqttClient::connect(address(&server), version, &clean);
-        assert!(!present);
-        subscriber.disconnect();
-    }
-}
-
-#[test]
-fn what_was_held_is_released_after_a_restart() {
-    let folder = TempFolder::new("mqtt-what-was-held-is-released-after-a-restart");
-    let id = {
-        let server = TestServer::with(on_disk(&folder, 1));
-        let hello = Hello::kept("holder", V4);
-        let (mut publisher, _) = MqttClient::connect(address(&server), V4, &hello);
-        let id = publisher.send_publish("h", b"once", 4).to_be_bytes();
-        assert_eq!(publisher.until(0x50).body, id);
-        drop(publisher);
-        server.handle.shutdown();
-        server.wait();
-        id
-    };
-    let server = TestServer::with(on_disk(&folder, 1));
-    let mut subscriber = client(&server, V4, "subscriber");
-    subscriber.subscribe(&[("h", 2)]);
-    let hello = Hello::kept("holder", V4);
-    let (mut publisher, present) = MqttClient::connect(address(&server), V4, &hello);
-    assert!(present);
-    for _ in 0..2 {
-        publisher.send_packet(0x62, &id);
-        assert_eq!(publisher.until(0x70).body, id);
-    }
-    assert_eq!(subscriber.take(), triple("h", "once", 2));
-    subscriber.settle();
 }
 
 #[test]
@@ -603,33 +417,6 @@ fn over_websocket() {
 }
 
 #[test]
-fn a_delayed_will_is_for_those_who_stay_away() {
-    let server = TestServer::with(in_memory(2));
-    let mut watcher = client(&server, V4, "watcher");
-    watcher.subscribe(&[("late/+", 0)]);
-    // A session of an hour, and a will with a delay of that or of nothing at all.
-    let hello = |id, topic, delay: u8| Hello {
-        will: Some((topic, "bye", 0, false, vec![0x18, 0, 0, 0, delay])),
-        ..Hello::kept(id, V5)
-    };
-    let (waits, _) = MqttClient::connect(address(&server), V5, &hello("waits", "late/w", 250));
-    drop(waits);
-    let (gone, _) = MqttClient::connect(address(&server), V5, &hello("gone", "late/g", 0));
-    drop(gone);
-    assert_eq!(watcher.take(), triple("late/g", "bye", 0));
-    // One who begins anew has ended the session, and so the will is due.
-    let clean = Hello {
-        keeps: false,
-        ..hello("waits", "late/w", 250)
-    };
-    let (again, present) = MqttClient::connect(address(&server), V5, &clean);
-    assert!(!present);
-    assert_eq!(watcher.take(), triple("late/w", "bye", 0));
-    again.disconnect();
-    watcher.settle();
-}
-
-#[test]
 fn monitoring_tells_of_clients() {
     use std::io::{Read, Write};
     let server = TestServer::with(Options {
@@ -775,5 +562,48 @@ fn the_domain_of_mqtt_is_this_servers_own() {
             .map(|error| error.to_string());
         let error = error.expect("it is not there");
         assert!(error.contains("js_domain \"other\""), "{error}");
+    }
+}
+
+/// One that is called as those who are assigned an id is told of none: it is its own (MQTT-3.2.2-16).
+#[test]
+fn an_id_is_assigned_to_the_nameless_alone() {
+    let server = TestServer::with(in_memory(1));
+    let mut named = MqttClient::open(address(&server), V5);
+    let told = named.greet(&Hello::new("fanline-1"));
+    assert_eq!(told[1], 0);
+    assert!(!told.windows(8).any(|part| part == b"fanline-"));
+}
+
+/// As many levels as fit, and as long a name: matching must not take a thread's stack for each of them.
+#[test]
+fn topics_may_be_as_long_as_they_can_be() {
+    let folder = TempFolder::new("mqtt-topics-may-be-as-long-as-they-can-be");
+    let server = TestServer::with(on_disk(&folder, 2));
+    let levels = vec!["a"; 32_768].join("/");
+    for topic in [levels, "x".repeat(65_535), ".".repeat(65_535)] {
+        for version in BOTH {
+            let mut subscriber = client(&server, version, "subscriber");
+            let any = topic.replace('a', "+");
+            subscriber.subscribe(&[(&topic, 0)]);
+            let mut publisher = client(&server, version, "publisher");
+            publisher.publish(&topic, "far down", 0);
+            assert_eq!(subscriber.take(), triple(&topic, "far down", 0));
+            subscriber.unsubscribe(&topic);
+            subscriber.subscribe(&[(&any, 1)]);
+            publisher.publish(&topic, "any", 0);
+            assert_eq!(subscriber.take(), triple(&topic, "any", 0));
+            // The log has a name of its own for what it keeps, for which there is no room: nobody is told that it is
+            // kept.
+            for (flags, answer) in [(2, 0x40), (4, 0x50)] {
+                let mut publisher = client(&server, version, "sure");
+                publisher.send_publish(&topic, b"", flags);
+                match version {
+                    V5 => assert_eq!(publisher.until(answer).body.get(2), Some(&0x90)),
+                    _ => assert_eq!(publisher.packet(), None),
+                }
+            }
+            subscriber.settle();
+        }
     }
 }

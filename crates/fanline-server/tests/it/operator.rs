@@ -14,6 +14,7 @@ use fanline_server::access::{Access, AccessConfig, Operators};
 use fanline_server::{Auth, DirectoryOptions, Options, ResolverOptions};
 use serde_json::{Value, json};
 
+use crate::folder::TempFolder;
 use crate::raw::{RawClient, TestServer, options};
 
 const REFUSAL: &str = "-ERR 'Authorization Violation'";
@@ -125,12 +126,12 @@ fn users_of_known_accounts_come_in() {
 
 #[test]
 fn unknown_accounts_are_looked_for() {
-    let dir = std::env::temp_dir().join(format!("fanline-operator-{}", std::process::id()));
-    let server = server(&[], Some(dir.clone()));
+    let folder = TempFolder::new("operator");
+    let server = server(&[], Some(folder.0.clone()));
     check(&server, &user(2, |_| {}), 9, false);
     let file = |number| {
-        dir.join(public(KeyKind::Account, number))
-            .with_extension("jwt")
+        let name = public(KeyKind::Account, number);
+        folder.0.join(name).with_extension("jwt")
     };
     fs::write(file(2), account(2, 1)).unwrap();
     // By another operator, and in the place of another account.
@@ -139,7 +140,6 @@ fn unknown_accounts_are_looked_for() {
     check(&server, &user(2, |_| {}), 9, true);
     check(&server, &user(3, |_| {}), 9, false);
     check(&server, &user(4, |_| {}), 9, false);
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]

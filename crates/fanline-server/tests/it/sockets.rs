@@ -5,13 +5,14 @@ use std::os::unix::net::UnixStream;
 
 use fanline_server::{Options, WebSocketOptions};
 
+use crate::folder::TempFolder;
 use crate::raw::{TestServer, options};
-use crate::transports::{Authority, Folder, Talker, TlsClient, connect};
+use crate::transports::{Authority, Talker, TlsClient, connect};
 
 #[cfg(unix)]
 #[test]
 fn a_unix_socket_is_a_way_in() {
-    let folder = Folder::new();
+    let folder = TempFolder::new("sockets");
     let path = folder.path("nats.sock");
     let start = || {
         TestServer::with(Options {
@@ -69,6 +70,11 @@ fn a_proxy_tells_whose_connection_it_is() {
         assert!(info.contains(&format!("\"client_ip\":\"{ip}\"")), "{info}");
         client.connect();
     }
+    // A client that comes without a proxy waits for INFO before it says anything.
+    let mut direct = Talker::new(connect(server.address()));
+    let info = direct.until("\r\n");
+    assert!(info.contains("\"client_ip\":\"127.0.0.1\""), "{info}");
+    direct.connect();
     let mut wrong = Talker::new(connect(server.address()));
     wrong.say("PROXY TCP4 nobody\r\n");
     assert_eq!(wrong.rest(), "");

@@ -294,6 +294,40 @@ fn new_certificates_are_for_new_connections() {
 }
 
 #[test]
+fn a_reload_says_what_is_asked_of_new_clients() {
+    let authority = Authority::new();
+    let ca = authority.ca();
+    let tls = TlsOptions {
+        handshake: TlsHandshake::First,
+        ..authority.tls()
+    };
+    let server = server(tls.clone());
+    let mut before = Talker::new(TlsClient::new(&ca).over(connect(server.address())));
+    before.greet();
+    let stricter = Options {
+        tls: Some(TlsOptions {
+            client_certificates: ClientCertificates::Required,
+            ca_file: Some(ca.clone()),
+            ..tls
+        }),
+        ..options(2)
+    };
+    server.handle.reload(stricter).expect("it makes sense");
+    let mut nobody = Talker::new(TlsClient::new(&ca).over(connect(server.address())));
+    assert_eq!(nobody.first_line(), "");
+    let (ada, _) = authority.user("ada");
+    let mut client = TlsClient::new(&ca);
+    client.certificate = Some(&ada);
+    Talker::new(client.over(connect(server.address()))).greet();
+    before.say("PING\r\n");
+    before.until("PONG\r\n");
+    // TLS is not turned off.
+    server.handle.reload(options(2)).expect("it makes sense");
+    let mut nobody = Talker::new(TlsClient::new(&ca).over(connect(server.address())));
+    assert_eq!(nobody.first_line(), "");
+}
+
+#[test]
 fn a_thousand_half_open_handshakes_end_and_others_are_served() {
     let authority = Authority::new();
     let server = server(TlsOptions {

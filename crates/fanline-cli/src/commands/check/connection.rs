@@ -46,7 +46,7 @@ impl ConnectionCheck {
 
     async fn check(&self, report: &mut Report) -> Result<(), Failure> {
         let bounds = |warning: Duration, critical: Duration| {
-            Bounds::new(Some(warning.as_secs_f64()), Some(critical.as_secs_f64()))
+            Bounds::rising(warning.as_secs_f64(), critical.as_secs_f64())
         };
         let start = Instant::now();
         let client = self.connection.connect().await?;

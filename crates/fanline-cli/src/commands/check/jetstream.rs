@@ -51,8 +51,8 @@ impl JetStreamCheck {
         let account = jetstream.account().await?;
         report.found(Level::Ok, "JetStream answers");
         let limits = &account.limits;
-        let storage = Bounds::new(Some(self.store_warn), Some(self.store_critical));
-        let memory = Bounds::new(Some(self.mem_warn), Some(self.mem_critical));
+        let storage = Bounds::rising(self.store_warn, self.store_critical);
+        let memory = Bounds::rising(self.mem_warn, self.mem_critical);
         let streams = Bounds::new(self.streams_warn, self.streams_critical);
         let consumers = Bounds::new(self.consumers_warn, self.consumers_critical);
         for (name, percent, used, limit, bounds) in [

@@ -58,6 +58,12 @@ impl Bounds {
         Bounds { warning, critical }
     }
 
+    /// Of what is never worse for being less: one bound may be given and the other be a default, so a warning
+    /// above what is critical does not turn them round.
+    pub(super) fn rising(warning: f64, critical: f64) -> Self {
+        Bounds::new(Some(warning.min(critical)), Some(critical))
+    }
+
     fn level(self, value: f64) -> Level {
         let less_is_worse = matches!(
             (self.warning, self.critical),
@@ -277,6 +283,14 @@ mod tests {
         check(Some(10.0), Some(5.0), 11.0, Level::Ok);
         check(Some(10.0), Some(5.0), 10.0, Level::Warning);
         check(Some(10.0), Some(5.0), 5.0, Level::Critical);
+        // A default warning stands above the critical bound that was given.
+        for (value, expected) in [(4.0, Level::Ok), (5.0, Level::Critical)] {
+            assert_eq!(Bounds::rising(10.0, 5.0).level(value), expected, "{value}");
+        }
+        assert_eq!(
+            Bounds::rising(5.0, 10.0),
+            Bounds::new(Some(5.0), Some(10.0))
+        );
     }
 
     #[test]

@@ -10,10 +10,12 @@ mod info;
 mod ls;
 mod next;
 mod pause;
+mod receive;
 mod report;
 mod reset;
 mod resume;
 mod rm;
+mod sub;
 mod unpin;
 
 use clap::Subcommand;
@@ -32,6 +34,7 @@ pub(crate) enum ConsumerCommand {
     Info(info::InfoArgs),
     Report(report::ReportArgs),
     Next(next::NextArgs),
+    Sub(sub::SubArgs),
     #[command(visible_alias = "cp")]
     Copy(Box<copy::CopyArgs>),
     #[command(visible_alias = "update")]
@@ -53,6 +56,7 @@ impl ConsumerCommand {
             ConsumerCommand::Info(args) => args.run().await,
             ConsumerCommand::Report(args) => args.run().await,
             ConsumerCommand::Next(args) => args.run().await,
+            ConsumerCommand::Sub(args) => args.run().await,
             ConsumerCommand::Copy(args) => args.run().await,
             ConsumerCommand::Edit(args) => args.run().await,
             ConsumerCommand::Pause(args) => args.run().await,

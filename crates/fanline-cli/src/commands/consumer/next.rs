@@ -1,16 +1,14 @@
 //! `fanline consumer next`: ask a consumer for records.
 
-use std::io::{Write, stdout};
 use std::time::Duration;
 
 use clap::Args;
-use fanline_server::client::jetstream::{
-    AckPolicy, Acknowledgement, Delivery, JetStream, Nanos, PullRequest, StoredMessage,
-};
+use fanline_server::client::jetstream::{AckPolicy, Nanos, PullRequest};
 
+use super::receive::ReceiveArgs;
 use crate::failure::Failure;
-use crate::jetstream::{JetStreamArgs, JsonArgs};
-use crate::{record, values};
+use crate::jetstream::JetStreamArgs;
+use crate::values;
 
 /// Ask a pull consumer for records, and acknowledge them.
 #[derive(Args, Debug)]
@@ -32,18 +30,6 @@ pub(crate) struct NextArgs {
     /// How long to wait for them
     #[arg(short, long, value_name = "DURATION", default_value = "5s", value_parser = values::duration)]
     wait: Duration,
-    /// Do not acknowledge
-    #[arg(long, conflicts_with_all = ["nak", "term"])]
-    no_ack: bool,
-    /// Acknowledge, which is the default
-    #[arg(long, hide = true, conflicts_with_all = ["nak", "term", "no_ack"])]
-    ack: bool,
-    /// Ask for another delivery
-    #[arg(long)]
-    nak: bool,
-    /// Ask for no other delivery, without having dealt with it
-    #[arg(long, conflicts_with = "nak")]
-    term: bool,
     /// Priority group to ask in
     #[arg(
         long,
@@ -52,11 +38,8 @@ pub(crate) struct NextArgs {
         hide_default_value = true
     )]
     group: String,
-    /// Print payloads alone
-    #[arg(long, conflicts_with = "json")]
-    raw: bool,
     #[command(flatten)]
-    json: JsonArgs,
+    receive: ReceiveArgs,
     #[command(flatten)]
     jetstream: JetStreamArgs,
 }
@@ -70,8 +53,8 @@ impl NextArgs {
             .await?;
         if info.config.is_push() {
             return Err(Failure::Error(format!(
-                "consumer {} pushes to {}: subscribe there",
-                self.consumer, info.config.deliver_subject
+                "consumer {0} pushes to {1}: `fanline consumer sub {2} {0}`",
+                self.consumer, info.config.deliver_subject, self.stream
             )));
         }
         let expects_ack = info.config.ack_policy != AckPolicy::None;
@@ -86,9 +69,11 @@ impl NextArgs {
             .await?;
         let mut printed = 0;
         while let Some(delivery) = pull.next().await? {
-            self.print(&delivery)?;
+            self.receive.print(&delivery)?;
             if expects_ack {
-                self.acknowledge(&jetstream, &delivery).await?;
+                self.receive
+                    .acknowledge(&jetstream, &delivery, &self.jetstream)
+                    .await?;
             }
             printed += 1;
         }
@@ -96,35 +81,5 @@ impl NextArgs {
             0 => Err(Failure::NoAnswer("no message within the time".to_owned())),
             _ => Ok(()),
         }
-    }
-
-    async fn acknowledge(&self, jetstream: &JetStream, delivery: &Delivery) -> Result<(), Failure> {
-        let how = match (self.no_ack, self.nak, self.term) {
-            (true, _, _) => return Ok(()),
-            (_, true, _) => Acknowledgement::Nak,
-            (_, _, true) => Acknowledgement::Term,
-            _ => Acknowledgement::Ack,
-        };
-        delivery
-            .acknowledge(jetstream.client(), how, self.jetstream.timeout)
-            .await?;
-        Ok(())
-    }
-
-    fn print(&self, delivery: &Delivery) -> Result<(), Failure> {
-        let message = StoredMessage::from(delivery);
-        if self.json.json {
-            let mut value = record::to_json(&message);
-            value["delivered"] = delivery.delivered.into();
-            value["consumer_seq"] = delivery.consumer_sequence.into();
-            value["pending"] = delivery.pending.into();
-            writeln!(stdout(), "{value}")?;
-            return Ok(());
-        }
-        record::print(&message, self.raw)?;
-        if !self.raw && delivery.delivered > 1 {
-            eprintln!("Delivered {} times", delivery.delivered);
-        }
-        Ok(())
     }
 }

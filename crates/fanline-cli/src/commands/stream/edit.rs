@@ -12,7 +12,8 @@ use crate::jetstream::{ForceArgs, JetStreamArgs, JsonArgs, print_json};
 #[command(after_help = "\
 Examples:
   fanline stream edit ORDERS --max-age 30d --force
-  fanline stream edit ORDERS --subjects 'orders.>' --subjects 'returns.>' --dry-run")]
+  fanline stream edit ORDERS --subjects 'orders.>' --subjects 'returns.>' --dry-run
+  fanline stream edit COPY --no-mirror --subjects 'orders.>' --force")]
 pub(crate) struct EditArgs {
     /// The stream
     stream: String,
@@ -20,6 +21,9 @@ pub(crate) struct EditArgs {
     file: ConfigFile,
     #[command(flatten)]
     config: ConfigArgs,
+    /// Copy no other stream any more: what it has stays, and it may have subjects of its own
+    #[arg(long, conflicts_with = "mirror")]
+    no_mirror: bool,
     /// Show what it would be, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -38,6 +42,10 @@ impl EditArgs {
         let mut config = self.file.read()?.unwrap_or_else(|| before.clone());
         config.name.clone_from(&self.stream);
         self.config.apply(&mut config)?;
+        if self.no_mirror {
+            config.mirror = None;
+            config.mirror_direct = false;
+        }
         if config == before {
             eprintln!("Nothing changes");
             return Ok(());

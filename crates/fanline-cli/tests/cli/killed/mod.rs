@@ -7,13 +7,13 @@
 mod deletes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanline_server::client::{Client, ConnectOptions, Message, OutgoingMessage, Subscription};
 use tokio::time::timeout;
 
+use crate::folder::Folder;
 use crate::server::Server;
 
 const KILLS_DEFAULT: u64 = 200;
@@ -41,19 +41,6 @@ impl Dice {
 fn setting(name: &str, default: u64) -> u64 {
     let value = std::env::var(name).ok();
     value.map_or(default, |value| value.parse().expect("a number"))
-}
-
-/// A folder that is gone when the test has passed.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("the store is left in {}", self.0.display());
-        } else {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
 }
 
 /// What a publisher sends as its `number`th: nobody else sends the same.
@@ -338,9 +325,9 @@ fn what_was_acknowledged_survives_kills() {
         setting("FANLINE_SEED", 1),
     );
     println!("FANLINE_SEED={seed}");
-    let folder =
-        Folder(std::env::temp_dir().join(format!("fanline-killed-{}", std::process::id())));
-    let flags = ["-js", "-sd", folder.0.to_str().expect("plain")];
+    let folder = Folder::new("killed");
+    let store = folder.path("store");
+    let flags = ["-js", "-sd", &store];
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let promises = Shared::default();
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);

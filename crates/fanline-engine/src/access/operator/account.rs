@@ -198,6 +198,11 @@ impl Authority {
         service.is_some_and(|service| service.users.iter().all(|known| known != user))
     }
 
+    /// What its token calls the account.
+    pub(in crate::access) fn tag(&self) -> &str {
+        &self.claims.name
+    }
+
     /// The account's key.
     pub(in crate::access) fn account_key(&self) -> &str {
         &self.claims.subject

@@ -50,6 +50,13 @@ impl std::fmt::Debug for JwtKey {
     }
 }
 
+impl JwtKey {
+    /// What the token calls the user.
+    pub(in crate::access) fn name(&self) -> &str {
+        &self.claims.name
+    }
+}
+
 impl JwtProof {
     /// Whether the bearer may come in at `now`, in seconds since 1970, and with what.
     pub(in crate::access) fn perform(&self, now: i64) -> Option<Grant> {
@@ -169,6 +176,11 @@ impl Authority {
             needs_proxy: key.terms.proxy_required,
             key: Some(Key::Jwt(Arc::new(key))),
         })
+    }
+
+    /// Whether somebody who was let in by this is not to be, because it was taken back.
+    pub(in crate::access) fn has_taken_back(&self, key: &JwtKey) -> bool {
+        self.has_revoked(&key.claims.subject, key.claims.issued_at)
     }
 
     /// What somebody has now who was let in before; `None` when he would not be let in any more.

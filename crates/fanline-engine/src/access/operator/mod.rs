@@ -249,12 +249,12 @@ impl Access {
             "" => peer.cookies.jwt.as_str(),
             jwt => jwt,
         };
-        let texts = [jwt, shown.nkey, shown.user, shown.pass, shown.auth_token];
-        let token = match &operators.sentinel {
-            Some(sentinel) if texts.iter().all(|text| text.is_empty()) => sentinel.as_str(),
+        // Whatever else is shown: it is for the service that the sentinel's account may ask.
+        let jwt = match &operators.sentinel {
+            Some(sentinel) if jwt.is_empty() => sentinel.as_str(),
             _ => jwt,
         };
-        let Ok(token) = Unverified::<UserClaims>::read(token) else {
+        let Ok(token) = Unverified::<UserClaims>::read(jwt) else {
             return Decision::Refused;
         };
         let claims = token.peek();
@@ -280,7 +280,13 @@ impl Access {
                     signature: shown.sig.into(),
                 });
                 Decision::Later(match is_asked {
-                    true => Caller::check(shown, peer, Some(proof)),
+                    true => {
+                        let shown = Credentials {
+                            jwt,
+                            ..shown.clone()
+                        };
+                        Caller::check(&shown, peer, Some(proof))
+                    }
                     false => Check {
                         proof: Proof::Token(proof),
                         grant: None,

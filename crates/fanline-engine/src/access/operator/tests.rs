@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::access::nkey::{KEY_BYTES, SecretKey};
-use crate::access::{AccessConfig, ConnectionKind, Grant};
+use crate::access::{AccessConfig, ConnectionKind, Dismissal, Grant};
 
 const NOW: i64 = 1_700_000_000;
 const NONCE: &str = "abcdefghijklmno";
@@ -331,12 +331,30 @@ fn scoped_keys_grant_what_their_template_says() {
 }
 
 #[test]
+fn accounts_are_called_what_their_tokens_say() {
+    let access = access(&[account(2, json!({}))]);
+    let found = access.account_id(&public(KeyKind::Account, 2));
+    let found = found.and_then(|id| access.account(id)).unwrap();
+    assert_eq!(
+        (found.tag(), &found.name),
+        ("n", &public(KeyKind::Account, 2))
+    );
+    let global = access.account(AccountId::GLOBAL).unwrap();
+    assert_eq!(global.tag(), "$G");
+}
+
+#[test]
 fn what_is_taken_back_holds_no_more() {
     let before = access(&[account(2, json!({}))]);
     let grant = admit(&before, &user(2, free(), |_| {}), &peer()).unwrap();
     let everybody = account(2, json!({"revocations": {"*": NOW}}));
     let after = before.with_account(&everybody, NOW).unwrap();
     assert!(after.renew(&grant, ConnectionKind::Standard).is_none());
+    assert_eq!(after.dismissal(&grant), Dismissal::Revoked);
+    let gone = before.without_accounts(&[public(KeyKind::Account, 2)], NOW);
+    let gone = gone.unwrap();
+    assert!(gone.renew(&grant, ConnectionKind::Standard).is_none());
+    assert_eq!(gone.dismissal(&grant), Dismissal::AccountGone);
     let unchanged = before.with_account(&account(4, json!({})), NOW).unwrap();
     assert!(unchanged.renew(&grant, ConnectionKind::Standard).is_some());
 }
@@ -495,7 +513,7 @@ fn others_have_nothing_to_say_in_operator_mode() {
 }
 
 #[test]
-fn those_who_show_nothing_are_the_sentinel() {
+fn those_who_show_no_token_are_the_sentinel() {
     let bearer = json!({"subs": -1, "data": -1, "payload": -1, "bearer_token": true});
     let mut operators = operators();
     assert!(operators.set_sentinel("x").is_err());
@@ -513,8 +531,14 @@ fn those_who_show_nothing_are_the_sentinel() {
         _ => false,
     };
     assert!(decide(&Credentials::default()));
-    assert!(!decide(&Credentials {
+    // With auth callout, what else is shown is for the service.
+    assert!(decide(&Credentials {
         user: "ada",
+        pass: "pw",
+        ..Credentials::default()
+    }));
+    assert!(!decide(&Credentials {
+        jwt: "x",
         ..Credentials::default()
     }));
     let standard = Peer {

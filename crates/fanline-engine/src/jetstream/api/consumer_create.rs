@@ -5,10 +5,10 @@ use serde::Deserialize;
 use super::{Answer, Call, json};
 use crate::jetstream::account::JetStream;
 use crate::jetstream::advisory::Action;
-use crate::jetstream::consumer::ConsumerId;
+use crate::jetstream::consumer::{Consumer, ConsumerId};
 use crate::jetstream::streams::Key;
 use crate::jetstream::{
-    ApiError, ConsumerConfig, Pedantry, Retention, check_consumer_name, overlap, stored_metadata,
+    ApiError, ConsumerConfig, Overlaps, Pedantry, Retention, check_consumer_name, stored_metadata,
 };
 
 #[derive(Debug, Default, Deserialize)]
@@ -92,8 +92,14 @@ fn create(call: &mut Call<'_>, request: Request) -> Result<Answer, ApiError> {
         true => Pedantry::Pedantic,
         false => Pedantry::Lax,
     };
-    let stream = call.stream(key)?;
-    let config = request.config.checked(stream.config(), pedantry)?;
+    let JetStream {
+        settings, streams, ..
+    } = &mut *call.js;
+    let stream = streams.touch(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+    let mut config = request.config;
+    let asset_limits = &settings.asset_limits;
+    asset_limits.fill_consumer(&mut config, stream.config(), &settings.limits, pedantry)?;
+    let config = config.checked(stream.config(), pedantry)?;
     let existing = stream.consumers().find(&config.name);
     let id = match (existing, request.action) {
         (None, Wish::Update) => return Err(ApiError::CONSUMER_DOES_NOT_EXIST),
@@ -145,6 +151,11 @@ fn change(
         return Err(ApiError::CONSUMER_ALREADY_EXISTS);
     }
     is.check_update(&config)?;
+    // Whoever is there is not to be deprived of the records by somebody who takes the same name.
+    let moves = is.deliver_subject != config.deliver_subject;
+    if moves && consumer.is_some_and(Consumer::is_bound) {
+        return Err(ApiError::CONSUMER_NAME_EXIST);
+    }
     check_beside_others(call.js, key, &config, Some(id))?;
     stored_metadata_of(&mut config);
     call.js
@@ -172,6 +183,8 @@ fn check_beside_others(
         ));
     }
     let stream = js.streams.get(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+    let consumers_max =
+        limits.consumers_max(stream.config(), js.settings.asset_limits.consumers_default);
     let others = stream
         .consumers()
         .iter()
@@ -179,11 +192,11 @@ fn check_beside_others(
     let others = others.map(|(_, consumer)| consumer.config());
     if stream.config().retention == Retention::WorkQueue && !config.direct {
         return check_work_queue(config, others)
-            .and_then(|()| check_count(limits.consumers_max(stream.config()), stream, but));
+            .and_then(|()| check_count(consumers_max, stream, but));
     }
     match config.direct {
         true => Ok(()),
-        false => check_count(limits.consumers_max(stream.config()), stream, but),
+        false => check_count(consumers_max, stream, but),
     }
 }
 
@@ -209,15 +222,20 @@ fn check_work_queue<'a>(
     others: impl Iterator<Item = &'a ConsumerConfig>,
 ) -> Result<(), ApiError> {
     let is_filtered = config.filters().next().is_some();
+    let mut own = Overlaps::default();
+    for filter in config.filters() {
+        own.add(filter)?;
+    }
     for other in others {
         if !is_filtered {
             return Err(ApiError::CONSUMER_WQ_MULTIPLE_UNFILTERED);
         }
         let is_open = other.filters().next().is_none();
-        let mut pairs = other
-            .filters()
-            .flat_map(|o| config.filters().map(move |f| (o, f)));
-        if is_open || pairs.any(|(other, filter)| overlap(other, filter)) {
+        let mut is_shared = is_open;
+        for filter in other.filters() {
+            is_shared |= own.find(filter)?.is_some();
+        }
+        if is_shared {
             return Err(ApiError::CONSUMER_WQ_CONSUMER_NOT_UNIQUE);
         }
     }

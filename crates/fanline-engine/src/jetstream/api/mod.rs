@@ -112,7 +112,7 @@ pub(super) fn refuse(path: &[u8], message: &Message<'_>, error: &ApiError, port:
     if let Some(endpoint) = endpoint.filter(|_| !message.reply.is_empty()) {
         port.publish(&Message {
             topic: message.reply,
-            payload: &failed_reply(endpoint.kind, error),
+            payload: &refusal(endpoint, error),
             ..Message::default()
         });
     }

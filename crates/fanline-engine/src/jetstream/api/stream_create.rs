@@ -1,5 +1,7 @@
 //! `STREAM.CREATE`.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use super::{Answer, Call, json, stream_info};
@@ -11,8 +13,8 @@ use crate::jetstream::{
     stored_metadata,
 };
 
-/// How many origins of origins are looked at in search of a circle.
-const ORIGINS_MAX: usize = 10_000;
+/// How many origins of origins are looked at in search of a circle. Where there are more, the stream is refused.
+const ORIGINS_MAX: usize = 100_000;
 
 #[derive(Serialize)]
 struct Reply {
@@ -23,11 +25,13 @@ struct Reply {
 }
 
 pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
-    let (config, pedantry) = asked(call)?;
+    let (mut config, pedantry) = asked(call)?;
     if config.name != call.name(0) {
         return Err(ApiError::STREAM_MISMATCH);
     }
     let (now, js) = (call.now, &mut *call.js);
+    let asset_limits = js.settings.asset_limits;
+    asset_limits.fill_stream(&mut config, pedantry)?;
     let mut config = config.checked_new(pedantry)?;
     follow_origin(js, &mut config);
     stored_metadata_of(&mut config);
@@ -107,18 +111,15 @@ pub(super) fn check_beside_others(
     config: &StreamConfig,
     but: Option<Key>,
 ) -> Result<(), ApiError> {
+    js.settings.asset_limits.check_stream(config)?;
     let streams = &js.streams;
-    if config
-        .subjects
-        .iter()
-        .any(|subject| streams.is_held(subject, but))
-    {
+    if streams.is_any_held(&config.subjects, but)? {
         return Err(ApiError::STREAM_SUBJECT_OVERLAP);
     }
     check_origins(js, config)?;
     let limits = &js.settings.limits;
     let count = i64::try_from(streams.len()).unwrap_or(i64::MAX);
-    if but.is_none() && limits.max_streams >= 0 && count >= limits.max_streams {
+    if but.is_none() && limits.max_streams > 0 && count >= limits.max_streams {
         return Err(ApiError::MAXIMUM_STREAMS_LIMIT);
     }
     let mut others = js.reserved(but);
@@ -132,7 +133,9 @@ fn check_origins(js: &JetStream, config: &StreamConfig) -> Result<(), ApiError> 
         Some(_) => ApiError::MIRROR_MAX_MESSAGE_SIZE_TOO_BIG,
         None => ApiError::SOURCE_MAX_MESSAGE_SIZE_TOO_BIG,
     };
-    let mut next: Vec<&str> = local_origins(config).collect();
+    let mut seen = HashSet::new();
+    let mut next = Vec::new();
+    next.extend(local_origins(config).filter(|name| seen.insert(*name)));
     for name in &next {
         let origin = js.streams.find(name).and_then(|key| js.streams.get(key));
         let size = origin.map_or(-1, |origin| origin.config().max_msg_size);
@@ -140,17 +143,19 @@ fn check_origins(js: &JetStream, config: &StreamConfig) -> Result<(), ApiError> 
             return Err(too_big);
         }
     }
-    let mut seen = Vec::new();
+    let mut looked_at = 0;
     while let Some(name) = next.pop() {
         if name == config.name {
             return Err(ApiError::stream_invalid_config("detected cycle"));
         }
-        if seen.contains(&name) || seen.len() > ORIGINS_MAX {
-            continue;
-        }
-        seen.push(name);
         if let Some(origin) = js.streams.find(name).and_then(|key| js.streams.get(key)) {
-            next.extend(local_origins(origin.config()));
+            looked_at += 1;
+            next.extend(local_origins(origin.config()).filter(|name| seen.insert(*name)));
+        }
+        if looked_at > ORIGINS_MAX {
+            return Err(ApiError::stream_invalid_config(
+                "too many origins to rule out a cycle",
+            ));
         }
     }
     Ok(())

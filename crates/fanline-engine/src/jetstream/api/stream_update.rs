@@ -17,6 +17,8 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let key = call.stream_key()?;
     let (now, js) = (call.now, &mut *call.js);
     let stream = js.streams.get(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+    let asset_limits = js.settings.asset_limits;
+    asset_limits.fill_stream(&mut wanted, pedantry)?;
     let mut config = stream.config().updated(wanted, pedantry)?;
     stored_metadata_of(&mut config);
     check_beside_others(js, &config, Some(key))?;

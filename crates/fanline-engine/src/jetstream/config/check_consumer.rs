@@ -6,6 +6,7 @@ use super::check_stream::{
     DESCRIPTION_BYTES_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, Pedantry, is_name, overlap,
 };
 use super::consumer::{AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy};
+use super::overlaps::Overlaps;
 use super::stream::{Retention, StreamConfig};
 use super::values::Nanos;
 use crate::jetstream::error::ApiError;
@@ -23,6 +24,9 @@ pub const INACTIVE_THRESHOLD_DEFAULT: Nanos = Nanos::from_secs(5);
 pub const PINNED_TIMEOUT_DEFAULT: Nanos = Nanos::from_secs(120);
 /// Longest name of a priority group.
 pub const GROUP_BYTES_MAX: usize = 16;
+
+/// One of Fanline's own options as a label, for clients that send only the fields that they know.
+const PER_SUBJECT_LABEL: &str = "fanline.max_ack_pending_per_subject";
 
 const HEARTBEAT_MIN: Nanos = Nanos::from_millis(100);
 const HEARTBEAT_OF_FLOW_CONTROL: Nanos = Nanos::from_secs(1);
@@ -107,6 +111,25 @@ impl ConsumerConfig {
         }
     }
 
+    /// How many records of one subject may wait for an acknowledgement, by the field or by its label; 0 and
+    /// less is no limit.
+    ///
+    /// # Errors
+    /// `10094` when the label is no number.
+    pub fn pending_per_subject(&self) -> Result<i64, ApiError> {
+        match (
+            self.max_ack_pending_per_subject,
+            self.metadata.get(PER_SUBJECT_LABEL),
+        ) {
+            (0, Some(label)) => label.parse().map_err(|_| {
+                ApiError::consumer_invalid_policy(format_args!(
+                    "{PER_SUBJECT_LABEL} is to be a number, not {label:?}"
+                ))
+            }),
+            (limit, _) => Ok(limit),
+        }
+    }
+
     fn fill_acks(&mut self, stream: &StreamConfig, pedantry: Pedantry) -> Result<(), ApiError> {
         if self.ack_wait.0 < 0 {
             return Err(ApiError::CONSUMER_ACK_WAIT_NEGATIVE);
@@ -156,7 +179,12 @@ impl ConsumerConfig {
         pedantry: Pedantry,
     ) -> Result<(), ApiError> {
         let limit = stream.consumer_limits.max_ack_pending;
-        if self.is_push() && self.ack_policy == AckPolicy::None && self.max_ack_pending > 0 {
+        let acks = self.ack_policy != AckPolicy::None;
+        if self.is_push() && !acks && self.max_ack_pending > 0 {
+            return Err(ApiError::CONSUMER_MAX_PENDING_ACK_POLICY_REQUIRED);
+        }
+        // Without acknowledgements nothing of a subject ever waits: the order would not be kept.
+        if self.pending_per_subject()? > 0 && !acks {
             return Err(ApiError::CONSUMER_MAX_PENDING_ACK_POLICY_REQUIRED);
         }
         let unset = self.max_ack_pending == 0;
@@ -286,11 +314,11 @@ impl ConsumerConfig {
         {
             return Err(ApiError::stream_invalid_config("invalid subject"));
         }
-        let overlapping = |(nth, filter): (usize, &String)| {
-            several[..nth].iter().any(|other| overlap(other, filter))
-        };
-        if several.iter().enumerate().any(overlapping) {
-            return Err(ApiError::CONSUMER_OVERLAPPING_SUBJECT_FILTERS);
+        let mut overlaps = Overlaps::default();
+        for filter in several {
+            if overlaps.add(filter)?.is_some() {
+                return Err(ApiError::CONSUMER_OVERLAPPING_SUBJECT_FILTERS);
+            }
         }
         Ok(())
     }

@@ -1,6 +1,10 @@
 //! Where a mirror and a source may take their records from.
 
+use std::collections::HashSet;
+use std::hash::Hash;
+
 use super::check_stream::{check_filter, invalid, is_name, overlap};
+use super::overlaps::Overlaps;
 use super::stream::{External, StreamConfig, StreamSource};
 use crate::jetstream::error::ApiError;
 use crate::topic::is_literal_topic;
@@ -58,12 +62,10 @@ pub(super) fn check_sources(config: &StreamConfig) -> Result<(), ApiError> {
         transform_source: |detail| ApiError::source_invalid_subject_filter(detail),
         transform: |detail| ApiError::source_invalid_transform_destination(detail),
     };
-    for (nth, source) in config.sources.iter().enumerate() {
+    let mut origins = HashSet::new();
+    for source in &config.sources {
         check_origin(&config.name, source, &words)?;
-        if config.sources[..nth]
-            .iter()
-            .any(|other| same_origin(other, source))
-        {
+        if !origins.insert(origin(source)) {
             return Err(ApiError::SOURCE_DUPLICATE_DETECTED);
         }
     }
@@ -114,16 +116,19 @@ fn check_transforms(source: &StreamSource, words: &Words) -> Result<(), ApiError
     if !transforms.is_empty() && !source.filter_subject.is_empty() {
         return Err(words.filter_and_transforms.clone());
     }
-    for (nth, transform) in transforms.iter().enumerate() {
+    let mut overlaps = Overlaps::default();
+    let mut has_empty = false;
+    for transform in transforms {
         check_filter(&transform.src).map_err(words.transform_source)?;
         if !transform.dest.is_empty() {
             Transform::new(&transform.src, &transform.dest)
                 .map_err(|error| (words.transform)(error.to_string()))?;
         }
-        if transforms[..nth]
-            .iter()
-            .any(|other| overlap(&other.src, &transform.src))
-        {
+        let is_second = match transform.src.as_str() {
+            "" => std::mem::replace(&mut has_empty, true),
+            filter => overlaps.add(filter)?.is_some(),
+        };
+        if is_second {
             return Err(words.overlapping_filters.clone());
         }
     }
@@ -144,9 +149,11 @@ fn check_origin_consumer(source: &StreamSource, words: &Words) -> Result<(), Api
     Ok(())
 }
 
-fn same_origin(one: &StreamSource, other: &StreamSource) -> bool {
-    one.name == other.name
-        && one.filter_subject == other.filter_subject
-        && one.subject_transforms == other.subject_transforms
-        && one.external == other.external
+/// What two sources may not have in common.
+fn origin(source: &StreamSource) -> impl Eq + Hash {
+    let transforms = source.subject_transforms.iter();
+    let transforms: Vec<_> = transforms.map(|t| (&*t.src, &*t.dest)).collect();
+    let external = source.external.as_ref();
+    let external = external.map(|external| (&*external.api, &*external.deliver));
+    (&*source.name, &*source.filter_subject, transforms, external)
 }

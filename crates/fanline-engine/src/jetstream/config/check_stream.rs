@@ -2,9 +2,11 @@
 
 use super::check_source::{check_mirror, check_sources};
 use super::level::metadata_bytes;
+use super::overlaps::Overlaps;
 use super::stream::{Discard, PersistMode, Placement, Republish, Retention, Storage, StreamConfig};
 use super::values::Nanos;
 use crate::jetstream::error::ApiError;
+use crate::store::SEQUENCE_MAX;
 use crate::topic::Filter;
 use crate::transform::Transform;
 
@@ -34,7 +36,7 @@ pub enum Pedantry {
 }
 
 impl Pedantry {
-    pub(super) fn refuses(self, why: &str, ambiguous: bool) -> Result<(), ApiError> {
+    pub(in crate::jetstream) fn refuses(self, why: &str, ambiguous: bool) -> Result<(), ApiError> {
         if ambiguous && self == Pedantry::Pedantic {
             return Err(ApiError::pedantic(why));
         }
@@ -53,6 +55,11 @@ impl StreamConfig {
         }
         if self.mirror.is_none() && self.mirror_direct {
             return Err(invalid("stream has no mirror but does have mirror direct"));
+        }
+        if self.first_seq > SEQUENCE_MAX {
+            return Err(invalid(format_args!(
+                "first sequence is too high, maximum allowed is {SEQUENCE_MAX}"
+            )));
         }
         self.checked(pedantry)
     }
@@ -270,10 +277,10 @@ impl StreamConfig {
         if self.subjects.is_empty() && self.mirror.is_none() && self.sources.is_empty() {
             self.subjects.push(self.name.clone());
         }
-        for (nth, subject) in self.subjects.iter().enumerate() {
+        let mut overlaps = Overlaps::default();
+        for subject in &self.subjects {
             check_stream_subject(subject, self.no_ack)?;
-            let earlier = &self.subjects[..nth];
-            if let Some(other) = earlier.iter().find(|other| overlap(other, subject)) {
+            if let Some(other) = overlaps.add(subject)? {
                 return Err(invalid(format_args!(
                     "subject \"{other}\" overlaps with \"{subject}\""
                 )));

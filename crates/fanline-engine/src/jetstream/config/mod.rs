@@ -6,6 +6,7 @@ mod check_stream;
 mod consumer;
 mod decode;
 mod level;
+mod overlaps;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub use check_stream::{
 pub use consumer::{AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy, ReplayPolicy};
 pub use decode::{Strictness, decode, decode_with_flag};
 pub use level::{API_LEVEL, own_metadata, shown_metadata, stored_metadata};
+pub(in crate::jetstream) use overlaps::{OVERLAP_STEPS_MAX, Overlaps, too_many_filters};
 pub use stream::{
     Compression, ConsumerLimits, Discard, External, PersistMode, Placement, Republish, Retention,
     SourceConsumer, Storage, StreamConfig, StreamSource, SubjectTransform, SyncMode,

@@ -60,6 +60,8 @@ const NEW_STREAMS: &[(&str, u16)] = &[
     (r#""persist_mode":"async","storage":"memory""#, 10052),
     (r#""persist_mode":"async","allow_atomic":true"#, 10052),
     (r#""first_seq":-1"#, 10025),
+    (r#""first_seq":4611686018427387904"#, 0),
+    (r#""first_seq":4611686018427387905"#, 10052),
     (r#""metadata":{"a":1}"#, 10025),
     (r#""foo":1"#, 10025),
     (r#""placement":{"preferred":"x"}"#, 10052),
@@ -374,6 +376,18 @@ fn pushing_consumers() {
         (r#""deliver_subject":"d","idle_heartbeat":1"#, 10083),
         (r#""deliver_subject":"d","flow_control":true"#, 10108),
         (r#""deliver_subject":"d","max_ack_pending":1"#, 10082),
+        (
+            r#""deliver_subject":"d","max_ack_pending_per_subject":1"#,
+            10082,
+        ),
+        (
+            r#""deliver_subject":"d","metadata":{"fanline.max_ack_pending_per_subject":"1"}"#,
+            10082,
+        ),
+        (
+            r#""deliver_subject":"d","metadata":{"fanline.max_ack_pending_per_subject":"x"}"#,
+            10094,
+        ),
         (
             r#""deliver_subject":"d","direct":true,"durable_name":"x""#,
             10091,

@@ -66,10 +66,8 @@ impl Consumer {
     }
 
     fn expire_requests(&mut self, round: &mut Round<'_>) {
-        let (consumer_sequence, stream_sequence) = (
-            self.delivered.consumer_sequence,
-            self.delivered.stream_sequence,
-        );
+        let (consumer_sequence, stream_sequence) =
+            (self.delivered.consumer_sequence, self.looked_at());
         let used = &mut self.used;
         self.requests.each_due(round.at, &mut |due, request| {
             *used = round.at;

@@ -106,7 +106,7 @@ impl Consumer {
             num_redelivered: self.pending.redelivered() as u64,
             num_waiting: self.requests.len() as u64,
             num_pending: self.backlog.count(),
-            push_bound: self.push.as_ref().is_some_and(|push| push.is_active()),
+            push_bound: self.is_bound(),
             paused: paused_until.is_some(),
             pause_remaining: paused_until.map(|until| until - now),
             ts: Timestamp::from_unix_nanos(now),

@@ -143,6 +143,11 @@ impl Consumer {
         &self.config
     }
 
+    /// Whether somebody is there whom it pushes to.
+    pub fn is_bound(&self) -> bool {
+        self.push.as_ref().is_some_and(|push| push.is_active())
+    }
+
     /// When it was made: nanoseconds since 1970 UTC.
     pub fn created(&self) -> i64 {
         self.created
@@ -200,22 +205,24 @@ impl Consumer {
         if self.filters.matches_all() {
             return store.last_matching(b">");
         }
-        let mut last = None;
-        for filter in self.filters.iter() {
-            last = last.max(store.last_matching(filter.as_bytes())?);
+        let mut filters = self.filters.iter();
+        if let (Some(only), None) = (filters.next(), filters.next()) {
+            return store.last_matching(only.as_bytes());
         }
+        let mut last = None;
+        store.subjects_matching(&self.filters, &mut |_, subject| {
+            last = last.max(Some(subject.last));
+            true
+        });
         Ok(last)
     }
 
     fn list_last(&mut self, store: &mut Store) {
         let mut found = Vec::new();
-        let mut add = |_: &[u8], state: crate::store::SubjectState| found.push(state.last);
-        if self.filters.matches_all() {
-            store.subjects(b">", &mut add);
-        }
-        for filter in self.filters.iter() {
-            store.subjects(filter.as_bytes(), &mut add);
-        }
+        store.subjects_matching(&self.filters, &mut |_, subject| {
+            found.push(subject.last);
+            true
+        });
         found.sort_unstable();
         found.dedup();
         self.listed = found.into();
@@ -296,6 +303,16 @@ impl Consumer {
                 .lanes
                 .as_ref()
                 .is_some_and(|lanes| lanes.contains(sequence))
+    }
+
+    /// The last stream sequence that it has looked at, whether it wanted the record or not.
+    pub(super) fn looked_at(&self) -> u64 {
+        let delivered = self.delivered.stream_sequence;
+        match self.listed.is_empty() {
+            true => delivered.max(self.next.saturating_sub(1)),
+            // What is listed comes before what was looked at.
+            false => delivered,
+        }
     }
 
     /// Takes something out of what waits for acknowledgement.

@@ -61,6 +61,11 @@ impl Consumer {
             Some(pinned) if pinned != request.id => return Some(Status::PinIdMismatch),
             Some(_) => {}
         }
+        // There is nothing for those who do not wait, however much there is for later.
+        let is_paused = self.is_paused(round.now.unix_nanos);
+        if request.no_wait && request.expires == 0 && is_paused {
+            return Some(Status::NoMessages);
+        }
         if request.no_wait {
             let available = self.backlog.count() + self.pending.queued() as u64;
             if available == 0 && request.expires == 0 {

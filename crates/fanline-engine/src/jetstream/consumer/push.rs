@@ -203,6 +203,7 @@ impl Consumer {
         if self.rules.ack_policy == AckPolicy::FlowControl && !self.pending.is_empty() {
             self.ask_flow_control_if(round, |_| true);
         }
+        let stream_sequence = self.looked_at();
         let Some(push) = &mut self.push else {
             return;
         };
@@ -210,7 +211,7 @@ impl Consumer {
         let asked = push.flow.as_ref().filter(|flow| flow.is_stalled());
         let status = Status::IdleHeartbeat {
             consumer_sequence: self.delivered.consumer_sequence,
-            stream_sequence: self.delivered.stream_sequence,
+            stream_sequence,
             stalled: asked
                 .and_then(|flow| flow.asked.as_ref())
                 .map(|asked| asked.topic.as_slice()),

@@ -9,8 +9,7 @@ const PRIORITY_TIMEOUT_NANOS: u64 = 120_000_000_000;
 /// How long an acknowledgement may take, unless configured.
 const ACK_WAIT_NANOS: u64 = 30_000_000_000;
 
-/// Fanline's own options, as labels: for clients that send only the fields that they know.
-const PER_SUBJECT_LABEL: &str = "fanline.max_ack_pending_per_subject";
+/// One of Fanline's own options as a label, for clients that send only the fields that they know.
 const FAIR_LABEL: &str = "fanline.fair_subjects";
 
 /// What a consumer goes by. `None` and 0 of a limit both mean that there is none.
@@ -63,7 +62,10 @@ impl Rules {
             } else {
                 0
             }),
-            pending_per_subject_max: limit(if needs_acks { per_subject(config) } else { 0 }),
+            pending_per_subject_max: limit(match needs_acks {
+                true => config.pending_per_subject().unwrap_or(0),
+                false => 0,
+            }),
             fair_subjects: config.fair_subjects || label(config, FAIR_LABEL) == Some("true"),
             replay_original: config.replay_policy == ReplayPolicy::Original,
             headers_only: config.headers_only,
@@ -113,13 +115,6 @@ impl Rules {
 
 fn label<'a>(config: &'a ConsumerConfig, name: &str) -> Option<&'a str> {
     config.metadata.get(name).map(String::as_str)
-}
-
-fn per_subject(config: &ConsumerConfig) -> i64 {
-    match config.max_ack_pending_per_subject {
-        0 => label(config, PER_SUBJECT_LABEL).map_or(0, |value| value.parse().unwrap_or(0)),
-        limit => limit,
-    }
 }
 
 fn positive(nanos: Nanos) -> Option<u64> {

@@ -61,6 +61,7 @@ impl Stream {
         admitted: &Admitted<'_>,
     ) -> Result<Option<u64>, ApiError> {
         let is_wanted = self.config.retention != Retention::Interest
+            || self.is_to_be_copied(self.store.last_sequence() + 1)
             || self.consumers.wants_subject(admitted.subject);
         if !is_wanted {
             self.skipped_at = Some(self.clock.unix_nanos);

@@ -7,6 +7,7 @@ use super::headers::Block;
 use super::messages::Wanted;
 use crate::jetstream::{Message, Now, Port, Strictness, Timestamp, decode};
 use crate::store::{Filters, StoreError};
+use crate::topic::Filter;
 
 /// Most records that a request for the last ones of many subjects finds.
 const LAST_MAX: usize = 1_024;
@@ -193,16 +194,23 @@ impl Stream {
     fn last_up_to(&mut self, request: &DirectGet, up_to: u64) -> Result<Vec<u64>, Nothing> {
         let mut found = Vec::new();
         let mut later = Vec::new();
-        for filter in &request.multi_last {
-            self.store
-                .subjects(filter.as_bytes(), &mut |subject, known| {
-                    if known.last <= up_to {
-                        found.push(known.last);
-                    } else if later.len() <= LAST_MAX {
-                        later.push(subject.to_vec());
-                    }
-                });
+        // What is no filter matches nothing; none at all would stand for all subjects.
+        let asked = request.multi_last.iter().map(String::as_bytes);
+        let mut asked = asked
+            .filter(|filter| Filter::parse(filter).is_ok())
+            .peekable();
+        if asked.peek().is_none() {
+            return Ok(found);
         }
+        let filters = Filters::new(asked).map_err(|_| Nothing::BadRequest)?;
+        self.store
+            .subjects_matching(&filters, &mut |subject, known| {
+                match known.last <= up_to {
+                    true => found.push(known.last),
+                    false => later.push(subject.to_vec()),
+                }
+                found.len() + later.len() <= LAST_MAX
+            });
         if found.len() + later.len() > LAST_MAX {
             return Err(Nothing::TooMany);
         }
@@ -319,21 +327,18 @@ impl DirectGet {
 }
 
 fn request(subject: &[u8], body: &[u8]) -> Result<DirectGet, Nothing> {
+    let mut request = match body {
+        [] if subject.is_empty() => return Err(Nothing::EmptyRequest),
+        [] => DirectGet::default(),
+        body => decode(body, Strictness::Lenient).map_err(|_| Nothing::MalformedRequest)?,
+    };
     if !subject.is_empty() {
-        if !body.is_empty() {
+        if !request.last_by_subj.is_empty() {
             return Err(Nothing::BadRequest);
         }
         let subject = std::str::from_utf8(subject).map_err(|_| Nothing::BadRequest)?;
-        return Ok(DirectGet {
-            last_by_subj: subject.to_owned(),
-            ..DirectGet::default()
-        });
+        request.last_by_subj = subject.to_owned();
     }
-    if body.is_empty() {
-        return Err(Nothing::EmptyRequest);
-    }
-    let request: DirectGet =
-        decode(body, Strictness::Lenient).map_err(|_| Nothing::MalformedRequest)?;
     request.check()?;
     Ok(request)
 }

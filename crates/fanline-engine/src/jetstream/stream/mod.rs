@@ -3,9 +3,9 @@
 //! # In which order it is called
 //!
 //! [`publish`](Stream::publish) for each message that has come, and the methods of the API. Then, once
-//! for all of them, [`settle`](Stream::settle), in which consumers are served, [`next_sync`](Stream::next_sync), whose answer comes back by
-//! [`handle_synced`](Stream::handle_synced), and [`next_timeout`](Stream::next_timeout), at which
-//! [`handle_timeout`](Stream::handle_timeout) is due.
+//! for all of them, [`settle`](Stream::settle), in which consumers are served, [`next_sync`](Stream::next_sync),
+//! whose answer comes back by [`handle_synced`](Stream::handle_synced), and
+//! [`next_timeout`](Stream::next_timeout), at which [`handle_timeout`](Stream::handle_timeout) is due.
 
 mod acks;
 mod append;
@@ -28,7 +28,7 @@ pub(crate) mod testing;
 mod tests;
 mod timers;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 pub use batch::OpenBatches;
 pub use direct::DirectGet;
@@ -45,8 +45,8 @@ use schedule::Schedules;
 use source::Source;
 
 use super::consumer::Consumers;
-use super::{ApiError, Discard, Now, Port, Republish, StreamConfig};
-use crate::store::{Discard as StoreDiscard, Store, StoreLimits, StoreState};
+use super::{ApiError, BatchLimits, Discard, Message, Now, Port, Republish, StreamConfig};
+use crate::store::{Discard as StoreDiscard, NewRecord, Store, StoreLimits, StoreState};
 use crate::topic::Filter;
 use crate::transform::Transform;
 
@@ -67,9 +67,12 @@ pub struct Stream {
     atomic: AtomicBatches,
     fast: FastBatches,
     batches_elsewhere: OpenBatches,
+    batch_limits: BatchLimits,
     consumers: Consumers,
     /// Records that a consumer is done with; empty between calls.
     done: Vec<u64>,
+    /// The streams of the account that copy from it, and from which sequence on each still needs its records.
+    copies: BTreeMap<Box<str>, u64>,
     /// Where it copies from: the mirror's origin, or its sources.
     sources: Vec<Source>,
     /// An origin elsewhere was given up, so that its inlets are no more.
@@ -135,8 +138,10 @@ impl Stream {
             atomic: AtomicBatches::default(),
             fast: FastBatches::default(),
             batches_elsewhere: OpenBatches::default(),
+            batch_limits: BatchLimits::default(),
             consumers: Consumers::new(&config.name, place.account, config.retention),
             done: Vec::new(),
+            copies: BTreeMap::new(),
             sources: source::all(&config)?,
             inlets_moved: false,
             sources_kept: source::Kept::default(),
@@ -179,6 +184,16 @@ impl Stream {
     /// How many bytes it holds.
     pub fn bytes(&self) -> u64 {
         self.store.total_bytes()
+    }
+
+    /// How many a message would count for.
+    pub fn bytes_of(&self, message: &Message<'_>) -> u64 {
+        self.store.record_bytes(&NewRecord {
+            subject: message.topic,
+            headers: message.headers,
+            payload: message.payload,
+            ..NewRecord::default()
+        })
     }
 
     /// Its log, to look things up in.

@@ -67,6 +67,54 @@ impl Stream {
         Ok(())
     }
 
+    /// Takes note of the streams that copy from this one, of which there are no others: until they have taken a
+    /// record, it is needed.
+    ///
+    /// # Errors
+    /// As of [`remove_unneeded`](Stream::remove_unneeded).
+    pub fn keep_for_copies(&mut self, copies: &[String]) -> Result<(), StoreError> {
+        if self.config.retention != Retention::Interest {
+            return Ok(());
+        }
+        for copy in copies {
+            self.copies.entry(copy.as_str().into()).or_insert(0);
+        }
+        if self.copies.len() == copies.len() {
+            return Ok(());
+        }
+        self.copies
+            .retain(|known, _| copies.iter().any(|copy| **copy == **known));
+        self.remove_unneeded()
+    }
+
+    /// Whether a stream that copies from this one may still take this record.
+    pub(super) fn is_to_be_copied(&self, sequence: u64) -> bool {
+        self.copies.values().any(|from| *from <= sequence)
+    }
+
+    /// A stream that copies from this one has what lies before a sequence: that goes if nobody else needs it.
+    pub(super) fn note_copied(&mut self, copy: &str, until: u64) -> Result<(), StoreError> {
+        let from = match self.copies.get_mut(copy) {
+            Some(known) => std::mem::replace(known, until),
+            None => {
+                self.copies.insert(copy.into(), until);
+                0
+            }
+        };
+        if self.config.retention != Retention::Interest {
+            return Ok(());
+        }
+        let mut everything = Filters::default();
+        let mut next = from;
+        while let Some(sequence) = self.store.next_matching(&mut everything, next)?
+            && sequence < until
+        {
+            self.drop_record(sequence, false)?;
+            next = sequence + 1;
+        }
+        Ok(())
+    }
+
     /// Removes a record, whoever needs it or only if nobody does; says whether it was there and went.
     fn drop_record(&mut self, sequence: u64, needed_or_not: bool) -> Result<bool, StoreError> {
         let Some(record) = self.store.read(sequence)? else {
@@ -74,7 +122,8 @@ impl Stream {
         };
         let subject = std::mem::take(&mut self.edits.subject);
         let subject = copied(subject, record.subject);
-        let goes = needed_or_not || !self.consumers.needs(sequence, &subject);
+        let goes = needed_or_not
+            || !(self.is_to_be_copied(sequence) || self.consumers.needs(sequence, &subject));
         let removed = match goes {
             true => self.store.remove(sequence, false),
             false => Ok(false),

@@ -34,7 +34,8 @@ impl Stream {
         .min()
     }
 
-    /// Does what is due: expiry, schedules, batches that are given up, consumers. Then [`settle`](Stream::settle) is due.
+    /// Does what is due: expiry, schedules, batches that are given up, consumers. Then [`settle`](Stream::settle)
+    /// is due.
     pub fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
         self.clock = now;
         // What cannot be read now is expired next time.
@@ -57,8 +58,8 @@ impl Stream {
         self.store.next_sync_at()
     }
 
-    /// What is to be brought to the disk now, so that what waits can be acknowledged. What has waited only
-    /// for the system to take it is acknowledged here.
+    /// What is to be brought to the disk now, so that what waits can be acknowledged; to be asked until
+    /// there is nothing. Only then is acknowledged what has come true, while the disk is busy already.
     pub fn next_sync(&mut self, now: Duration, port: &mut dyn Port) -> Option<SyncRequest> {
         let request = self.store.next_sync(now);
         match &request {
@@ -66,7 +67,9 @@ impl Stream {
             None if self.store.failure().is_none() => self.barrier.note_idle(),
             None => {}
         }
-        self.answer_waiting(port);
+        if request.is_none() {
+            self.answer_waiting(port);
+        }
         request
     }
 
@@ -101,7 +104,8 @@ impl Stream {
         closed
     }
 
-    /// The disk has done, or failed to do, what was asked for.
+    /// The disk has done, or failed to do, what was asked for. What has come true is told by
+    /// [`next_sync`](Self::next_sync), which is to be asked after this.
     pub fn handle_synced(
         &mut self,
         id: SyncId,
@@ -110,7 +114,9 @@ impl Stream {
     ) {
         self.store.synced(id, result);
         self.barrier.note_synced(id, result.is_ok());
-        self.answer_waiting(port);
+        if result.is_err() {
+            self.answer_waiting(port);
+        }
     }
 
     /// Answers the publishes of which it is known what has become of them.

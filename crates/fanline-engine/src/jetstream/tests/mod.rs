@@ -81,6 +81,13 @@ impl Account {
         );
     }
 
+    /// How many messages a stream has.
+    fn messages(&mut self, stream: &str) -> u64 {
+        let info = self.ask(&format!("STREAM.INFO.{stream}"), "");
+        let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+        info["state"]["messages"].as_u64().unwrap()
+    }
+
     fn wait(&mut self, duration: Duration) {
         self.now.since_start += duration;
         self.now.unix_nanos += i64::try_from(duration.as_nanos()).unwrap();
@@ -120,6 +127,64 @@ fn a_stream_is_made_shown_and_deleted() {
         r#"{"type":"io.nats.jetstream.api.v1.stream_info_response","error":{"code":404,"err_code":10059,"description":"stream not found"},"total":0,"offset":0,"limit":0}"#
     );
     assert!(!account.port.interest.contains(&b"birds.*"[..]));
+}
+
+#[test]
+fn what_a_changed_consumer_wants_no_more_goes() {
+    let mut account = Account::new();
+    account.add("BIRDS", &format!(r#"{BIRDS},"retention":"interest""#));
+    let path = "CONSUMER.DURABLE.CREATE.BIRDS.d";
+    let consumer = |filters: &str| {
+        format!(
+            r#"{{"stream_name":"BIRDS","config":{{"durable_name":"d","ack_policy":"explicit","filter_subjects":[{filters}]}}}}"#
+        )
+    };
+    let both = consumer(r#""birds.heron","birds.finch""#);
+    assert_eq!(account.error(path, &both), 0);
+    for bird in ["heron", "finch", "swift"] {
+        account.send(&format!("birds.{bird}"), "", "x");
+    }
+    assert_eq!(account.messages("BIRDS"), 2);
+    assert_eq!(account.error(path, &consumer(r#""birds.finch""#)), 0);
+    assert_eq!(account.messages("BIRDS"), 1);
+}
+
+/// A copy is an interest, too: without a consumer beside it, it would get nothing.
+#[test]
+fn what_is_copied_is_of_interest() {
+    let mut account = Account::new();
+    account.add("BIRDS", &format!(r#"{BIRDS},"retention":"interest""#));
+    account.add("COPY", r#""sources":[{"name":"BIRDS"}]"#);
+    account.send("birds.heron", "", "x");
+    account.wait(Duration::from_secs(1));
+    assert_eq!(account.messages("COPY"), 1);
+    assert_eq!(account.messages("BIRDS"), 0);
+    // Once the copy is gone nobody is interested.
+    assert_eq!(account.error("STREAM.DELETE.COPY", ""), 0);
+    account.send("birds.finch", "", "x");
+    account.wait(Duration::from_secs(1));
+    assert_eq!(account.messages("BIRDS"), 0);
+}
+
+#[test]
+fn who_is_pushed_to_is_not_supplanted() {
+    let mut account = Account::new();
+    account.add("BIRDS", BIRDS);
+    let push_to = |account: &mut Account, subject: &str| {
+        let config = format!(
+            r#"{{"stream_name":"BIRDS","config":{{"durable_name":"d","deliver_subject":"{subject}"}}}}"#
+        );
+        account.error("CONSUMER.DURABLE.CREATE.BIRDS.d", &config)
+    };
+    assert_eq!(push_to(&mut account, "nest.a"), 0);
+    assert_eq!(push_to(&mut account, "nest.b"), 0);
+    account.port.interest.insert(b"nest.b".to_vec());
+    let now = account.now;
+    account
+        .js
+        .handle_interest(b"nest.b", now, &mut account.port);
+    assert_eq!(push_to(&mut account, "nest.b"), 0);
+    assert_eq!(push_to(&mut account, "nest.c"), 10013);
 }
 
 #[test]
@@ -473,6 +538,102 @@ fn limits_of_the_account() {
             "{body}"
         );
     }
+}
+
+/// Each message must have room, within one round too; and where all is set aside nothing else may be.
+#[test]
+fn bytes_of_the_account() {
+    let mut account = Account::with(Settings {
+        limits: AccountLimits {
+            max_memory: 100,
+            // As many as are made.
+            max_streams: 0,
+            max_consumers: 0,
+            ..AccountLimits::default()
+        },
+        ..Settings::default()
+    });
+    account.add("A", "");
+    // 16 and its subject each.
+    for (payload, expected) in [
+        ("x".repeat(50), true),
+        ("x".repeat(17), false),
+        ("x".repeat(16), true),
+    ] {
+        let answers = account.send("A", "", &payload);
+        assert_eq!(!answers[0].contains("10002"), expected, "{answers:?}");
+    }
+    assert_eq!(account.error("STREAM.DELETE.A", ""), 0);
+    let body =
+        |name: &str, fields: &str| format!(r#"{{"name":"{name}","storage":"memory"{fields}}}"#);
+    for (name, fields, expected) in [
+        ("B", r#","max_bytes":101"#, 10028),
+        ("B", r#","max_bytes":100"#, 0),
+        ("C", "", 10028),
+    ] {
+        let path = format!("STREAM.CREATE.{name}");
+        assert_eq!(
+            account.error(&path, &body(name, fields)),
+            expected,
+            "{name}{fields}"
+        );
+    }
+}
+
+#[test]
+fn limits_of_the_server() {
+    let mut account = Account::with(Settings {
+        asset_limits: AssetLimits {
+            ack_pending_max: Some(500),
+            request_batch_max: Some(50),
+            duplicate_window_max: Some(Nanos::from_secs(30)),
+            consumers_default: Some(2),
+            ..AssetLimits::default()
+        },
+        limits: AccountLimits {
+            max_ack_pending: 100,
+            ..AccountLimits::default()
+        },
+        ..Settings::default()
+    });
+    let window = "duplicate_window";
+    for (name, fields, expected) in [
+        ("A", format!(r#""{window}":60000000000"#), 10052),
+        ("A", r#""pedantic":true"#.to_owned(), 10157),
+        ("A", r#""max_age":0"#.to_owned(), 0),
+        ("B", r#""max_consumers":3"#.to_owned(), 0),
+    ] {
+        let body = format!(r#"{{"name":"{name}","storage":"memory",{fields}}}"#);
+        let path = format!("STREAM.CREATE.{name}");
+        assert_eq!(account.error(&path, &body), expected, "{body}");
+    }
+    assert!(
+        account
+            .ask("STREAM.INFO.A", "")
+            .contains(r#""duplicate_window":30000000000"#)
+    );
+    for (path, fields, expected) in [
+        ("A.1", r#""ack_policy":"explicit""#, 0),
+        ("A.2", r#""max_ack_pending":101"#, 10121),
+        ("A.2", r#""max_batch":51"#, 10125),
+        ("A.2", r#""ack_policy":"none""#, 0),
+        ("A.3", r#""ack_policy":"none""#, 10026),
+        ("B.1", r#""ack_policy":"none""#, 0),
+        ("B.2", r#""ack_policy":"none""#, 0),
+        ("B.3", r#""ack_policy":"none""#, 0),
+        ("B.4", r#""ack_policy":"none""#, 10026),
+    ] {
+        let (stream, name) = path.split_once('.').unwrap();
+        let config = format!(r#""config":{{"name":"{name}",{fields}}}"#);
+        let body = format!(r#"{{"stream_name":"{stream}",{config}}}"#);
+        let path = format!("CONSUMER.CREATE.{path}");
+        assert_eq!(account.error(&path, &body), expected, "{body}");
+    }
+    let info = account.ask("CONSUMER.INFO.A.1", "");
+    assert!(
+        info.contains(r#""max_ack_pending":100,"max_batch":50"#),
+        "{info}"
+    );
 }
 
 #[test]

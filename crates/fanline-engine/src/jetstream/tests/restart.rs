@@ -155,7 +155,7 @@ fn a_flipped_bit_costs_one_record_at_most() {
     }
 }
 
-/// A folder whose documents are gone once stopped the server, with all other streams in it.
+/// A folder whose documents are gone costs its own stream alone: the server starts with all others.
 #[test]
 fn a_broken_folder_does_not_stop_the_others() {
     let shelf = shelf(&["BIRDS", "FISH"]);
@@ -236,7 +236,7 @@ fn a_full_disk_refuses_what_is_new_and_nothing_else() {
     assert_eq!(messages(&kept), messages(&left));
 }
 
-/// A sync that failed was once asked for again at once, for as long as it failed.
+/// A sync that fails is not asked for again at once: that would be all the server does, for as long as it fails.
 #[test]
 fn a_disk_that_fails_is_left_alone_for_a_while() {
     let shelf = shelf(&["BIRDS"]);
@@ -353,7 +353,7 @@ const DEEDS: [(&str, &str, [&str; 2]); 6] = [
     ),
 ];
 
-/// Deletions and confirmed acknowledgements were once answered before they were on the disk.
+/// Deletions and confirmed acknowledgements are no exception: what is answered is on the disk.
 #[test]
 fn what_was_done_is_answered_once_it_survives_a_crash() {
     for seed in 0..50 {

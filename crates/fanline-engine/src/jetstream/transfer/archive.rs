@@ -3,6 +3,8 @@
 use super::framing::Unframer;
 use crate::store::{NewRecord, Record};
 
+/// What the archives of nats-server 2.15 begin with.
+const FOREIGN: &[u8] = b"NATSARC";
 const MAGIC: &[u8; 8] = b"FLBackup";
 const VERSION: u16 = 1;
 const HEAD_BYTES: usize = MAGIC.len() + 2;
@@ -34,6 +36,10 @@ pub(super) enum Frame<'a> {
 pub(super) enum ArchiveError {
     #[error("this is no backup of a stream")]
     Unknown,
+    #[error(
+        "this is a backup of nats-server, which is not read here; a mirror takes the stream over"
+    )]
+    Foreign,
     #[error("the backup is damaged")]
     Damaged,
 }
@@ -124,6 +130,9 @@ impl Reader {
             let Some(head) = self.bytes.get(..HEAD_BYTES) else {
                 return Ok(None);
             };
+            if head.starts_with(FOREIGN) {
+                return Err(ArchiveError::Foreign);
+            }
             if head[..MAGIC.len()] != MAGIC[..] || head[MAGIC.len()..] != VERSION.to_le_bytes() {
                 return Err(ArchiveError::Unknown);
             }
@@ -242,6 +251,14 @@ mod tests {
             let pieces = archive.chunks(size).map(<[u8]>::to_vec);
             assert_eq!(read(pieces).unwrap(), expected, "pieces of {size}");
         }
+    }
+
+    #[test]
+    fn a_backup_of_nats_server_is_known_as_such() {
+        let mut framed = Vec::new();
+        framing::begin(&mut framed);
+        framing::write(&mut framed, b"NATSARC1\n and what it holds");
+        assert_eq!(read(std::iter::once(framed)), Err(ArchiveError::Foreign));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::jetstream::stores::Home;
 use crate::jetstream::streams::Key;
 use crate::jetstream::{
     ApiError, ConsumerConfig, Message, Now, Port, StreamConfig, api::created_reply,
+    check_consumer_name,
 };
 
 /// A backup of which some has come.
@@ -136,6 +137,13 @@ impl JetStream {
         self.streams.touch(key);
         let found = self.streams.with_documents(key);
         let (stream, mut documents) = found.ok_or(ApiError::STREAM_NOT_FOUND)?;
+        // The backup is somebody's bytes: two of one name would be one in the folder.
+        check_consumer_name(&config.name)?;
+        if config.name.is_empty() || stream.consumers().find(&config.name).is_some() {
+            return Err(ApiError::stream_restore(
+                "a consumer has no name of its own",
+            ));
+        }
         keep_consumer(documents.as_deref_mut(), created, &config)?;
         if let Some(documents) = documents {
             documents.put(&format!("{STATE}{}", config.name), state.to_vec());

@@ -4,12 +4,14 @@ use slab::Slab;
 
 use super::super::deliver::Message;
 use super::super::session::{Session, SessionId};
+use super::super::tracing::Onward;
 use super::super::{Pending, Random, Shard};
 use super::{Leafs, Picked};
 use crate::access::AccountId;
 use crate::leaf::write_head;
 use crate::outbox::Outbox;
 use crate::router::{Member, Route, Subscription};
+use crate::trace::HOP;
 
 impl Shard {
     /// Gives the message at hand to the leafs that the crossings were set for, but not to the one that it
@@ -97,17 +99,33 @@ fn queue(
         groups,
     } = picked;
     let session = &mut sessions[*id as usize];
+    let onward = match pending.watches {
+        true => pending.watch_leaf(session),
+        false => Onward::AsItCame,
+    };
+    if matches!(onward, Onward::Not) {
+        return;
+    }
     pending.mark_dirty(*id, session);
     let before = session.out.pending_bytes();
     let takes_headers = session.takes_headers;
-    write(
-        &mut session.out,
-        route,
-        message,
-        groups,
-        takes_headers,
-        line,
-    );
+    let out = &mut session.out;
+    match onward {
+        Onward::AsItCame | Onward::Not => {
+            write(out, route, message, groups, takes_headers, line);
+        }
+        Onward::Over(hop) => {
+            let (body, header_bytes) = with_hop(message, &hop);
+            let message = Message {
+                header_bytes,
+                body: &body,
+                tail: &[],
+                shared: None,
+                ..*message
+            };
+            write_anew(out, route, &message, groups, takes_headers, line);
+        }
+    }
     session.out_msgs += 1;
     session.out_bytes += message.payload_bytes() as u64;
     pending.count_produced(*id, session, before);
@@ -142,10 +160,13 @@ fn reaches(
 ) -> bool {
     let session = &sessions[id as usize];
     let leaf = session.leaf.as_ref();
+    let origin = from.and_then(|from| sessions.get(from as usize)?.leaf.as_ref());
     from != Some(id)
         && session.ending.is_none()
         && leaf.is_some_and(|leaf| {
-            !leaf.is_held() && (leaf.rules.is_empty() || leaf.rules.may_give(topic, queue))
+            !leaf.is_held()
+                && origin.is_none_or(|origin| !origin.is_beside(leaf))
+                && (leaf.rules.is_empty() || leaf.rules.may_give(topic, queue))
         })
 }
 
@@ -176,7 +197,6 @@ fn write(
     let is_usual = message.head.is_empty()
         && groups.is_empty()
         && (takes_headers || message.header_bytes == 0);
-    line.clear();
     if is_usual {
         match message.header_bytes {
             0 => {
@@ -187,6 +207,19 @@ fn write(
         }
         return;
     }
+    write_anew(out, route, message, groups, takes_headers, line);
+}
+
+/// The same for one that does not go on in the form in which it came.
+fn write_anew(
+    out: &mut Outbox,
+    route: &Route,
+    message: &Message<'_>,
+    groups: &[u8],
+    takes_headers: bool,
+    line: &mut Vec<u8>,
+) {
+    line.clear();
     let mut reply = message.args[..message.reply_bytes].to_vec();
     let shown = message.head.strip_prefix(b"HMSG ").unwrap_or_default();
     if !shown.is_empty() && !reply.is_empty() {
@@ -207,4 +240,23 @@ fn write(
         Some((chunk, range)) => out.refer(chunk, range.start + skipped..range.end),
         None => out.append(&message.body[skipped..]),
     }
+}
+
+/// The headers of a message, with the hop over which it goes, and what follows them; how long the headers are.
+fn with_hop(message: &Message<'_>, hop: &str) -> (Vec<u8>, usize) {
+    let (headers, rest) = message.body.split_at(message.header_bytes);
+    let mut body = Vec::with_capacity(message.body.len() + HOP.len() + hop.len() + 4);
+    for (at, line) in headers.split_inclusive(|b| *b == b'\n').enumerate() {
+        let value = line.strip_prefix(HOP.as_bytes());
+        // The new hop begins with that over which it came.
+        if !value.is_some_and(|value| value.starts_with(b":")) {
+            body.extend_from_slice(line);
+        }
+        if at == 0 {
+            body.extend_from_slice(format!("{HOP}: {hop}\r\n").as_bytes());
+        }
+    }
+    let header_bytes = body.len();
+    body.extend_from_slice(rest);
+    (body, header_bytes)
 }

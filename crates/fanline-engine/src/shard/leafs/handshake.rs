@@ -177,6 +177,7 @@ impl Shard {
         let remote = Arc::clone(&dialled.remote);
         let (name, cluster) = (hub.server_name.clone(), hub.cluster.clone());
         session.takes_headers &= hub.headers;
+        let takes_traces = hub.proto >= u64::from(PROTOCOL);
         let mut rules = crate::leaf::Rules::default();
         rules.deny(&remote.deny_imports, &remote.deny_exports);
         if has_jetstream && hub.jetstream {
@@ -193,6 +194,7 @@ impl Shard {
             leaf.urls.clone_from(&hub.leafnode_urls);
         }
         (leaf.name, leaf.cluster) = (name, cluster);
+        leaf.takes_traces = takes_traces;
         leaf.isolates = remote.isolates;
         leaf.rules = rules;
         self.leaf_is_ready(id);
@@ -229,6 +231,7 @@ impl Shard {
         leaf.name = connect.name;
         leaf.cluster = connect.cluster;
         leaf.remote_account = connect.remote_account;
+        leaf.takes_traces = connect.protocol >= PROTOCOL;
         leaf.is_remote_hub = connect.is_hub;
         leaf.isolates = connect.isolate || listener.isolates;
         leaf.rules.deny(&[], &connect.deny_pub);

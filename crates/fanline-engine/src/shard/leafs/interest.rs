@@ -185,7 +185,8 @@ impl Shard {
             let session = self.subs.get(**sub).session();
             let other = self.sessions[session as usize].leaf.as_ref();
             let is_between_hubs = || leaf.is_spoke() && other.is_some_and(|other| other.is_spoke());
-            session != id.0 && (is_loop || !(leaf.isolates || is_between_hubs()))
+            let is_beside = || other.is_some_and(|other| other.is_beside(leaf));
+            session != id.0 && !is_beside() && (is_loop || !(leaf.isolates || is_between_hubs()))
         };
         let members = self.leafs.routers.get(account);
         let members = members.map_or(&[][..], |router| router.members(filter, queue));

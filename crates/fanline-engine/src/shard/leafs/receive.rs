@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::super::bridging::Mapped;
 use super::super::deliver::{Message, Origin};
 use super::super::session::SessionId;
-use super::super::verbs::{text, write_args};
+use super::super::verbs::{asks_for_trace, text, write_args};
 use super::super::{PRODUCED_BYTES_MAX, Receipt, Shard};
 use crate::leaf::parse::{LeafMessage, LeafParsed, LeafVerb, parse_leaf};
 use crate::leaf::{LeafError, RETRY_AFTER_CLASH, Side};
@@ -195,6 +195,18 @@ impl Shard {
         origin: Origin<'_>,
         from: usize,
     ) {
+        let headers = from + publish.body.start..from + publish.body.start + publish.header_bytes;
+        let may_be_traced = publish.header_bytes > 0 && asks_for_trace(chunk, publish, from);
+        let is_traced = may_be_traced
+            && match self.begin_trace_of_leaf(
+                id,
+                publish.topic,
+                &chunk[headers],
+                publish.payload_bytes(),
+            ) {
+                Some(is_traced) => is_traced,
+                None => return,
+            };
         let (reply, shown) = split_shown(publish.reply);
         let mut head = Vec::new();
         if !shown.is_empty() {
@@ -235,6 +247,9 @@ impl Shard {
         }
         if let Some(session) = self.sessions.get_mut(id.index()) {
             session.memo = memo;
+        }
+        if is_traced {
+            self.end_trace();
         }
     }
 }

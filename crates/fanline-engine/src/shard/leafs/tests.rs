@@ -12,11 +12,16 @@ use crate::nats::error::CloseReason;
 
 /// A leaf that is driven by hand, at the first shard of a world.
 fn leaf(world: &mut World, name: &str) -> Client {
+    leaf_of(world, name, name)
+}
+
+/// The same of a cluster.
+fn leaf_of(world: &mut World, name: &str, cluster: &str) -> Client {
     let id = world.open_leaf(None);
     let leaf = Client { shard: 0, id };
     assert!(world.read(leaf).contains("\"info_on_connect\":true"));
     let connect = format!(
-        "CONNECT {{\"name\":\"{name}\",\"cluster\":\"{name}\",\"headers\":true,\"protocol\":3}}\r\n"
+        "CONNECT {{\"name\":\"{name}\",\"cluster\":\"{cluster}\",\"headers\":true,\"protocol\":3}}\r\n"
     );
     world.say(leaf, &connect);
     leaf
@@ -212,6 +217,114 @@ fn what_one_leaf_wants_another_is_told() {
     world.read(one);
     world.say(one, "LS+ a\r\nLS+ $LDS.x\r\n");
     assert_eq!(world.read(two), "LS+ $LDS.x\r\n");
+}
+
+/// The servers of a cluster attach one by one, and pass on among themselves what each has: by way of their hub
+/// it would come twice.
+#[test]
+fn servers_of_one_cluster_hear_each_other_without_their_hub() {
+    for shards in [1, 2] {
+        let mut world = World::new(shards);
+        let one = leaf_of(&mut world, "one", "edge");
+        let two = leaf_of(&mut world, "two", "edge");
+        let other = leaf_of(&mut world, "other", "elsewhere");
+        let client = world.client(shards - 1);
+        world.say(one, "LS+ a\r\nLS+ g q 1\r\n");
+        for (leaf, is_told) in [(two, false), (other, true)] {
+            let said = world.read(leaf);
+            assert_eq!(said.contains("LS+ a\r\n"), is_told, "{said}");
+            assert_eq!(said.contains("LS+ g q 1\r\n"), is_told, "{said}");
+        }
+        world.read(one);
+        world.say(two, "LMSG a 1\r\n.\r\nLMSG g | q 1\r\n.\r\n");
+        assert_eq!(world.read(one), "");
+        for from in [other, client] {
+            let said = match from == client {
+                true => "PUB a 1\r\n.\r\n",
+                false => "LMSG a 1\r\n.\r\n",
+            };
+            world.say(from, said);
+            assert_eq!(world.read(one), "LMSG a 1\r\n.\r\n");
+        }
+    }
+}
+
+fn ending(world: &World, leaf: Client) -> Option<CloseReason> {
+    world.shards[leaf.shard].sessions[leaf.id.index()].ending
+}
+
+#[test]
+fn a_link_is_not_dropped_for_how_much_is_wanted_here() {
+    let limits = Limits {
+        pending_bytes_max: 10_000,
+        ..Limits::default()
+    };
+    let mut world = World::with(1, limits, Auth::Open);
+    let client = world.client(0);
+    for number in 0..1000 {
+        world.say(client, &format!("SUB some.{number} {number}\r\n"));
+    }
+    let leaf = leaf(&mut world, "edge");
+    world.say(client, "PUB other 1\r\n.\r\n");
+    assert_eq!(ending(&world, leaf), None);
+    assert_eq!(world.read(leaf).matches("LS+ some.").count(), 1000);
+}
+
+#[test]
+fn a_link_has_time_as_long_as_the_other_side_takes_anything() {
+    let at = Duration::from_secs;
+    for is_strict in [false, true] {
+        let limits = Limits {
+            leafs_close_at_deadline: is_strict,
+            ..Limits::default()
+        };
+        let mut world = World::with(1, limits, Auth::Open);
+        let leaf = quiet_leaf(&mut world, "edge");
+        world.say(leaf, "PING\r\nPING\r\n");
+        world.shards[0].written(leaf.id, at(1));
+        world.shards[0].outbox(leaf.id).advance(1);
+        world.shards[0].written(leaf.id, at(9));
+        world.shards[0].handle_timeout(at(11));
+        let reason = CloseReason::SlowConsumerWriteDeadline;
+        assert_eq!(ending(&world, leaf), is_strict.then_some(reason));
+        world.shards[0].handle_timeout(at(19));
+        assert_eq!(ending(&world, leaf), Some(reason));
+    }
+}
+
+/// Messages that are traced: what is told names the link, and what crosses it names the hop.
+#[test]
+fn a_trace_goes_on_at_the_other_side() {
+    for (shards, hop) in [(1, "64"), (2, "1.64")] {
+        let mut world = World::new(shards);
+        let leaf = quiet_leaf(&mut world, "edge");
+        let client = world.client(shards - 1);
+        world.say(leaf, "LS+ a\r\n");
+        world.say(client, "SUB t 1\r\nSUB b 2\r\n");
+        world.read(leaf);
+        for only in ["", "Nats-Trace-Only: true\r\n"] {
+            let headers = format!("NATS/1.0\r\nNats-Trace-Dest: t\r\n{only}\r\n");
+            let bytes = headers.len();
+            let sizes = format!("{bytes} {}", bytes + 2);
+            world.say(client, &format!("HPUB a {sizes}\r\n{headers}hi\r\n"));
+            let told = headers.replacen("\r\n", &format!("\r\nNats-Trace-Hop: {hop}\r\n"), 1);
+            let bytes = told.len();
+            assert_eq!(
+                world.read(leaf),
+                format!("HMSG a {bytes} {}\r\n{told}hi\r\n", bytes + 2)
+            );
+            let said = world.read(client);
+            let egress = format!("\"name\":\"edge\",\"hop\":\"{hop}\"");
+            assert!(said.contains(&egress), "{said}");
+            // And what comes from there.
+            world.say(leaf, &format!("HMSG b {sizes}\r\n{headers}hi\r\n"));
+            let said = world.read(client);
+            assert_eq!(said.contains("HMSG b 2 "), only.is_empty(), "{said}");
+            assert!(said.contains("\"type\":\"in\""), "{said}");
+            let ingress = "\"name\":\"edge\",\"acc\":\"$G\",\"subj\":\"b\"";
+            assert!(said.contains(ingress), "{said}");
+        }
+    }
 }
 
 #[test]

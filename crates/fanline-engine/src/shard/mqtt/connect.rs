@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::super::Shard;
+use super::super::bridging::Mapped;
 use super::super::session::SessionId;
+use super::super::timers::auth_timeout;
 use super::groups::SHARED;
 use super::kept::Operation;
 use super::names;
@@ -46,6 +48,7 @@ impl Shard {
         options.complete(&session.peer.cookies);
         if let Some(mqtt) = &mut session.mqtt {
             mqtt.clean_start = connect.clean_start;
+            mqtt.is_id_assigned = !assigned.is_empty();
             mqtt.client_id = match assigned.as_str() {
                 "" => connect.client_id.into(),
                 assigned => assigned.into(),
@@ -148,11 +151,13 @@ impl Shard {
         };
         mqtt.started_unix_nanos = opened.started_unix_nanos;
         let session_present = opened.record.is_some();
+        let mut acks: Vec<&[u8]> = Vec::new();
         if let Some(record) = &opened.record {
             mqtt.is_kept = true;
             mqtt.is_resumed = true;
             let owned = opened.owned.iter();
             for (packet_id, kept) in owned {
+                acks.extend(Waiting::ack_in(kept));
                 mqtt.shared_token = mqtt.shared_token.wrapping_add(1);
                 let token = SHARED | mqtt.shared_token;
                 mqtt.waiting
@@ -176,6 +181,11 @@ impl Shard {
                 mqtt.releases.insert(*packet_id, release);
             }
             self.resume_subscriptions(id, record);
+        }
+        // What is its own comes from no consumer any more.
+        let account = self.sessions[id.index()].account;
+        for ack in acks {
+            self.publish_own(account, ack, b"", b"", b"");
         }
         self.keep_begun(id, session_present);
     }
@@ -224,10 +234,9 @@ impl Shard {
             return;
         };
         let before = session.out.pending_bytes();
-        let assigned = mqtt.client_id.starts_with("fanline-");
         let accepted = Accepted {
             session_present,
-            assigned_client_id: assigned.then_some(&*mqtt.client_id),
+            assigned_client_id: mqtt.is_id_assigned.then_some(&*mqtt.client_id),
         };
         let ended = mqtt.link.accept(&accepted, now, &mut session.out);
         if let Some(ended) = ended {
@@ -347,6 +356,7 @@ impl Shard {
         if let Some(will) = will.take_if(|will| will.delay.is_zero()) {
             self.publish_for(account, &will.publish(), Some(&*client));
         }
+        self.keep_begun_messages(id);
         self.keep_ended_record(id, will.as_deref());
         let Some(mqtt) = &self.sessions[id.index()].mqtt else {
             return;
@@ -369,14 +379,26 @@ impl Shard {
     }
 
     /// Whether a client may publish its will, by what it was granted.
-    fn may_leave(&self, id: SessionId, will: &Will) -> bool {
+    fn may_leave(&mut self, id: SessionId, will: &Will) -> bool {
         let mut subject = Vec::new();
-        if topic_to_subject(&will.topic, &mut subject).is_err() {
+        let has_subject = topic_to_subject(&will.topic, &mut subject).is_ok();
+        if !has_subject || subject.starts_with(names::OWN_PREFIX) {
             return false;
         }
+        let session = &self.sessions[id.index()];
+        if session.restriction.is_none() {
+            return true;
+        }
+        // By its other name, as all that is published.
+        let account = session.account;
+        let mut renamed = Vec::new();
+        let subject = match self.rename(account, &subject, &mut renamed) {
+            Mapped::Renamed => renamed,
+            Mapped::Unchanged => subject,
+            Mapped::Lost => return false,
+        };
         let restriction = self.sessions[id.index()].restriction.as_ref();
-        let is_own = subject.starts_with(names::OWN_PREFIX);
-        !is_own && restriction.is_none_or(|restriction| restriction.may_publish(&subject))
+        restriction.is_none_or(|restriction| restriction.may_publish(&subject))
     }
 
     fn keep_ended_record(&mut self, id: SessionId, will: Option<&Will>) {
@@ -406,9 +428,8 @@ impl Shard {
         id: SessionId,
         now: Duration,
     ) -> Option<Duration> {
-        let limits = &self.config.limits;
-        let auth_timeout = limits.mqtt.auth_timeout.unwrap_or(limits.auth_timeout);
         let session = &mut self.sessions[id.index()];
+        let auth_timeout = auth_timeout(&self.config.limits, &session.peer);
         let before = session.out.pending_bytes();
         let mqtt = session.mqtt.as_mut()?;
         if !session.has_connected {
@@ -439,9 +460,9 @@ impl Shard {
 pub(in crate::shard) fn told_reason(reason: CloseReason) -> Reason {
     match reason {
         CloseReason::ServerShutdown => Reason::SERVER_SHUTTING_DOWN,
-        CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout => {
-            Reason::NOT_AUTHORIZED
-        }
+        CloseReason::AuthenticationFailure
+        | CloseReason::AuthenticationTimeout
+        | CloseReason::CredentialsRevoked => Reason::NOT_AUTHORIZED,
         CloseReason::MaximumConnectionsExceeded
         | CloseReason::MaximumAccountConnectionsExceeded => Reason::QUOTA_EXCEEDED,
         CloseReason::Kicked => Reason::ADMINISTRATIVE_ACTION,

@@ -1,5 +1,7 @@
 //! What MQTT clients are given.
 
+use std::time::Duration;
+
 use super::super::Shard;
 use super::super::crossing::FROM_DEVICE;
 use super::super::deliver::{FanOut, Message};
@@ -14,8 +16,8 @@ use super::session::{Mqtt, REPLY_SID, Waiting, is_own_of_mqtt, place_in};
 use crate::access::AccountId;
 use crate::jetstream::consumer::AckTopic;
 use crate::mqtt::{
-    Delivery, Properties, Qos, Refused, Version, client_of, kept_id, qos_of, ttl_of, was_retained,
-    write_properties,
+    Delivery, Properties, Qos, Refused, Version, client_of, kept_id, qos_of, response_topic_of,
+    topic_to_subject, ttl_of, was_retained, write_properties,
 };
 use crate::outbox::{Chunk, Outbox};
 use crate::router::{Route, SubId};
@@ -91,6 +93,12 @@ impl FanOut<'_> {
             self.pending.reclaim(session);
             return false;
         };
+        if message.reply_bytes > 0
+            && mqtt.link.version() == Version::V5
+            && let Some(restriction) = &mut session.restriction
+        {
+            restriction.note_reply(&message.args[..message.reply_bytes], self.pending.now);
+        }
         self.note_delivered(id, before, bytes);
         true
     }
@@ -120,6 +128,11 @@ impl FanOut<'_> {
             answers.acknowledge(session.account, parts.reply);
             self.pending.reclaim(session);
             return true;
+        }
+        if mqtt.link.version() == Version::V5
+            && let Some(restriction) = &mut session.restriction
+        {
+            note_response(restriction, parts.headers, self.pending.now);
         }
         let now = i64::try_from(self.pending.now.as_nanos()).unwrap_or(i64::MAX);
         let unix_nanos = mqtt.started_unix_nanos.saturating_add(now);
@@ -279,7 +292,7 @@ impl Mqtt {
             token: sequence,
             packet_id: Some(kept_id(sequence)),
             ack: parts.reply.into(),
-            ends_at: life.ends_at(unix_nanos).filter(|_| !was_sent),
+            ends_at: life.ends_at(unix_nanos),
             is_owned: false,
         };
         let is_there = |other: &Waiting| other.token == sequence;
@@ -333,8 +346,18 @@ impl Mqtt {
         out.append(&message.payload);
         if message.is_owned {
             self.owned.insert(message.token, packet_id);
-        } else if !message.ack.is_empty() && packet_id != 0 {
-            self.acks.insert(message.token, message.ack.clone());
+        } else if packet_id != 0 {
+            if !message.ack.is_empty() {
+                self.acks.insert(message.token, message.ack.clone());
+            }
+            if message.may_be_gone() && self.is_persistent() {
+                let packet_id = Some(packet_id);
+                let begun = Waiting {
+                    packet_id,
+                    ..message.clone()
+                };
+                self.begun.insert(message.token, begun);
+            }
         }
         Ok(())
     }
@@ -372,11 +395,19 @@ impl Waiting {
         }
     }
 
-    /// Says how much of its life is left after it has waited (MQTT-3.3.2-6); false when nothing is (MQTT-3.3.2-5).
+    /// Whether the log may not have it when its client comes back.
+    fn may_be_gone(&self) -> bool {
+        let is_unkept = self.token & UNKEPT != 0;
+        is_unkept || self.ends_at.is_some() && !is_shared(self.token)
+    }
+
+    /// Says how much of its life is left after it has waited (MQTT-3.3.2-6); false when nothing is (MQTT-3.3.2-5). What
+    /// was sent is sent again, whatever its age (MQTT-4.3.3-7).
     fn age(&mut self, now: i64) -> bool {
         /// Message Expiry Interval, which is written before all others.
         const EXPIRY: u8 = 2;
-        let Some(ends_at) = self.ends_at else {
+        let was_sent = self.dup && !is_shared(self.token);
+        let Some(ends_at) = self.ends_at.filter(|_| !was_sent) else {
             return true;
         };
         let left = ends_at.saturating_sub(now);
@@ -388,6 +419,17 @@ impl Waiting {
             interval.copy_from_slice(&seconds.to_be_bytes());
         }
         left > 0
+    }
+}
+
+/// Takes note of where a message that was kept may be answered (`allow_responses`).
+#[cold]
+fn note_response(restriction: &mut Restriction, headers: &[u8], now: Duration) {
+    let mut subject = Vec::new();
+    if let Some(topic) = response_topic_of(headers)
+        && topic_to_subject(topic, &mut subject).is_ok()
+    {
+        restriction.note_reply(&subject, now);
     }
 }
 

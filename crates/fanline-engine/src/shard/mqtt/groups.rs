@@ -336,6 +336,22 @@ impl Shard {
         self.publish_own(account, topic.as_bytes(), reply, b"", body.as_bytes())
     }
 
+    /// A connection is gone: what was begun and may be gone when its client is back is kept for it (MQTT-4.4.0-1).
+    pub(super) fn keep_begun_messages(&mut self, id: SessionId) {
+        let session = &mut self.sessions[id.index()];
+        let account = session.account;
+        let Some(mqtt) = session.mqtt.as_mut().filter(|mqtt| mqtt.is_persistent()) else {
+            return;
+        };
+        let hash = mqtt.hash.clone();
+        for message in std::mem::take(&mut mqtt.begun).into_values() {
+            if let Some(packet_id) = message.packet_id {
+                let topic = names::owned(&hash, packet_id);
+                self.publish_own(account, topic.as_bytes(), b"", b"", &message.encode());
+            }
+        }
+    }
+
     /// A connection is gone: what it had of groups and was not sent for good goes to other members.
     pub(super) fn leave_groups(&mut self, id: SessionId) {
         let session = &mut self.sessions[id.index()];
@@ -354,12 +370,13 @@ impl Shard {
 }
 
 impl Waiting {
-    /// As it is kept: version 1, RETAIN, the identifier of its subscription, the lengths of acknowledgement, topic and
-    /// properties, and these with the payload.
+    /// As it is kept: version 1, RETAIN and whether it has QoS 1, the identifier of its subscription, the lengths of
+    /// acknowledgement, topic and properties, and these with the payload.
     pub(super) fn encode(&self) -> Vec<u8> {
         let bytes = |part: &[u8]| u32::try_from(part.len()).unwrap_or(u32::MAX).to_le_bytes();
         let identifier = self.identifiers.first().copied().unwrap_or(0);
-        let mut kept = vec![1, u8::from(self.retain)];
+        let flags = u8::from(self.retain) | u8::from(self.qos == Qos::AtLeastOnce) << 1;
+        let mut kept = vec![1, flags];
         kept.extend_from_slice(&identifier.to_le_bytes());
         let parts = [&self.ack, self.topic.as_bytes(), &self.properties];
         for part in parts {
@@ -386,7 +403,10 @@ impl Waiting {
         let identifier = Some(number(2)?).filter(|identifier| *identifier != 0);
         (head[0] == 1).then_some(Waiting {
             topic: std::str::from_utf8(topic).ok()?.into(),
-            qos: Qos::ExactlyOnce,
+            qos: match head[1] & 2 != 0 {
+                true => Qos::AtLeastOnce,
+                false => Qos::ExactlyOnce,
+            },
             retain: head[1] & 1 != 0,
             dup: true,
             properties: properties.into(),
@@ -401,7 +421,7 @@ impl Waiting {
         })
     }
 
-    /// How the consumer of its group is told that it is a member's own.
+    /// How the consumer that delivered it is told that it is a session's own.
     pub(super) fn ack_in(kept: &[u8]) -> Option<&[u8]> {
         let length = kept.get(6..10)?.try_into().ok().map(u32::from_le_bytes)?;
         let (_, rest) = kept.split_at_checked(18)?;
@@ -439,6 +459,12 @@ mod tests {
         let back = Waiting::decode(&kept, SHARED | 1, 60_000);
         assert_eq!(back, Some(owned(true, b"", true)));
         assert_eq!(Waiting::ack_in(&kept), Some(ACK));
+        let once = |dup: bool, ack: &'static [u8], is_owned: bool| Waiting {
+            qos: Qos::AtLeastOnce,
+            ..owned(dup, ack, is_owned)
+        };
+        let back = Waiting::decode(&once(false, ACK, false).encode(), SHARED | 1, 60_000);
+        assert_eq!(back, Some(once(true, b"", true)));
         let head_bytes = 18 + ACK.len() + 3 + 2;
         for end in 0..head_bytes {
             assert_eq!(Waiting::decode(&kept[..end], SHARED, 1), None, "{end}");

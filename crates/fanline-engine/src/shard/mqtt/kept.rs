@@ -265,7 +265,7 @@ impl Shard {
             ..
         } = answer;
         if matches!(kind, RECORD | CONSUMER) {
-            return match reason.is_failure() && !self.may_fail(id, kind, number) {
+            return match reason.is_failure() && !self.may_fail(id, kind, number, reason) {
                 true => self.fail_operation(id, number, reason),
                 false => self.end_part(id, number),
             };
@@ -324,6 +324,11 @@ impl Shard {
     }
 
     fn answer_stored(&mut self, id: SessionId, kind: u8, packet_id: u16, reason: Reason) {
+        if kind == RELEASE && reason.is_failure() {
+            // PUBCOMP has no word for it. Without one the client says PUBREL again when it is back, and the message
+            // is still held if its session is kept.
+            return self.end_because(id, reason, "a message could not be kept");
+        }
         let session = &mut self.sessions[id.index()];
         let before = session.out.pending_bytes();
         let Some(mqtt) = &mut session.mqtt else {
@@ -380,6 +385,7 @@ impl Shard {
         let Some(mqtt) = &mut session.mqtt else {
             return false;
         };
+        mqtt.begun.remove(&token);
         if let Some(packet_id) = mqtt.owned.remove(&token) {
             return self.disown(id, packet_id, reply);
         }
@@ -394,6 +400,8 @@ impl Shard {
         let Some(mqtt) = &mut session.mqtt else {
             return;
         };
+        // Its client has it: PUBLISH is not sent again.
+        mqtt.begun.remove(&token);
         if !mqtt.is_persistent() {
             self.send_release(id, packet_id);
             self.acknowledge_kept(id, token, b"");
@@ -496,12 +504,16 @@ impl Shard {
         }
     }
 
-    /// A session's consumer was there when the session was kept. One that does not change stays as it is.
-    fn may_fail(&self, id: SessionId, kind: u8, number: u32) -> bool {
-        let mqtt = self.sessions[id.index()].mqtt.as_ref();
-        let operation = mqtt.and_then(|mqtt| mqtt.operations.get(&number));
+    /// A session's consumer was there when the session was kept. One that does not change stays as it is. On a disk
+    /// that is full so does its record: else nobody could come back to take what fills it.
+    fn may_fail(&self, id: SessionId, kind: u8, number: u32, reason: Reason) -> bool {
+        let Some(mqtt) = &self.sessions[id.index()].mqtt else {
+            return false;
+        };
+        let operation = mqtt.operations.get(&number);
         let is_accept = |operation: &Operation| matches!(operation.what, What::Accept { .. });
-        kind == CONSUMER && operation.is_some_and(is_accept)
+        let stays = kind == CONSUMER || mqtt.is_resumed && reason == Reason::QUOTA_EXCEEDED;
+        stays && operation.is_some_and(is_accept)
     }
 
     /// A part of an operation will not be on the disk.

@@ -1,5 +1,7 @@
 //! Under which names the state of sessions is kept; the table is in `docs/formats/mqtt.md`.
 
+use crate::mqtt::TEXT_BYTES_MAX;
+
 /// Messages of QoS 1 and 2, for as long as a session wants them.
 pub(super) const MESSAGES: &str = "$MQTT_msgs";
 pub(super) const MESSAGES_PREFIX: &str = "$MQTT.msgs.";
@@ -28,6 +30,9 @@ pub(super) const DELIVER_PREFIX: &str = "$MQTT.sub.";
 pub(super) const REPLY_PREFIX: &str = "$MQTT.rply.";
 /// What MQTT clients may neither publish nor subscribe to.
 pub(super) const OWN_PREFIX: &[u8] = b"$MQTT.";
+
+/// The longest subject of which the log can keep a message under both of its names.
+pub(super) const KEPT_SUBJECT_BYTES_MAX: usize = TEXT_BYTES_MAX - RETAINED_PREFIX.len();
 
 /// The request that removes a consumer of messages.
 pub(super) fn delete_consumer(hash: &str) -> String {

@@ -108,7 +108,7 @@ pub(in crate::shard) struct Opened {
     pub(in crate::shard) held: Vec<(u16, u64, Box<[u8]>)>,
     /// PUBRELs that are not complete: packet identifier and the message's place.
     pub(in crate::shard) releases: Vec<(u16, u64)>,
-    /// Messages of groups that are its own: packet identifier and the record.
+    /// Messages that are its own, of groups and such as were begun: packet identifier and the record.
     pub(in crate::shard) owned: Vec<(u16, Box<[u8]>)>,
     /// Nanoseconds since 1970 UTC when the server started.
     pub(in crate::shard) started_unix_nanos: i64,

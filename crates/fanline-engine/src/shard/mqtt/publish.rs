@@ -17,7 +17,7 @@ use super::session::Held;
 use crate::access::AccountId;
 use crate::jetstream::Message;
 use crate::mqtt::{
-    Names, Property, Publish, Qos, Reason, Version, response_topic_of, topic_to_subject,
+    Names, Property, Publish, Qos, Reason, Version, response_topic_of, topic_to_subject, with_ttl,
     write_headers, write_headers_of,
 };
 use crate::nats::parse::Publish as NatsPublish;
@@ -26,6 +26,8 @@ use crate::router::RouteMemo;
 
 /// Messages are gathered in a block of this size, or one of their own.
 const GATHERED_BYTES: usize = 64 * 1024;
+/// Headers that a stream takes, but for the line by which a message of QoS 2 is known again.
+const KEPT_HEADER_BYTES_MAX: usize = 64 * 1024 - 1 - 128;
 
 /// What is about to be published.
 #[derive(Default)]
@@ -211,6 +213,13 @@ impl Shard {
         let chunk = Chunk::clone(&self.mqtt.chunk);
         let mut intake = self.begin_intake(id, &chunk);
         intake.is_mapped &= !self.mqtt.is_mapped;
+        // What has its other name was permitted, perhaps this once as an answer: nothing else is by that.
+        let memo = intake.memo;
+        let was_permitted = self.mqtt.is_mapped && intake.is_restricted;
+        if was_permitted {
+            intake.is_restricted = false;
+            intake.memo = RouteMemo::default();
+        }
         for frame in &frames {
             let from = frame.topic.start;
             let publish = NatsPublish {
@@ -223,6 +232,9 @@ impl Shard {
             self.publish(&mut intake, &publish, from);
         }
         self.end_run(&intake);
+        if was_permitted {
+            intake.memo = memo;
+        }
         self.end_intake(&intake);
         drop(chunk);
         frames.clear();
@@ -271,7 +283,7 @@ impl Shard {
     /// Takes a message above QoS 0 or one that is retained: it goes to whoever wants it now, and is kept for those
     /// who are to get it surely.
     pub(super) fn publish_kept(&mut self, id: SessionId, publish: &Publish<'_>) {
-        if !self.translate_for(id, publish) || !self.permit_translated(id, publish, PUBLISH) {
+        if !self.translate_for(id, publish) {
             return;
         }
         let account = self.sessions[id.index()].account;
@@ -280,6 +292,12 @@ impl Shard {
                 self.stored(id, PUBLISH, publish.packet_id, Reason::SUCCESS);
             }
             return;
+        }
+        if !self.permit_translated(id, publish, PUBLISH) {
+            return;
+        }
+        if let Some(reason) = self.unkeepable().filter(|_| publish.packet_id != 0) {
+            return self.stored(id, PUBLISH, publish.packet_id, reason);
         }
         let subject = std::mem::take(&mut self.mqtt.subject);
         let headers = std::mem::take(&mut self.mqtt.headers);
@@ -314,8 +332,17 @@ impl Shard {
         }
     }
 
-    /// Whether a client may publish what was translated; answers when not. 3.1.1 has no word for it, so that
-    /// there the message is acknowledged and lost (its 3.3.5).
+    /// Why the log could not keep what was translated. What is held of QoS 2 is looked at before it is held: when it is
+    /// released there is no word for a failure.
+    fn unkeepable(&self) -> Option<Reason> {
+        if self.mqtt.subject.len() > names::KEPT_SUBJECT_BYTES_MAX {
+            return Some(Reason::TOPIC_NAME_INVALID);
+        }
+        (self.mqtt.headers.len() > KEPT_HEADER_BYTES_MAX).then_some(Reason::QUOTA_EXCEEDED)
+    }
+
+    /// Whether a client may publish what was translated, by its other name if it has one; answers when not. 3.1.1 has
+    /// no word for it, so that there the message is acknowledged and lost (its 3.3.5).
     fn permit_translated(&mut self, id: SessionId, publish: &Publish<'_>, kind: u8) -> bool {
         if self.sessions[id.index()].restriction.is_none() {
             return true;
@@ -350,12 +377,18 @@ impl Shard {
 
     /// Takes a message of QoS 2, which is held until it is released.
     pub(super) fn hold_message(&mut self, id: SessionId, publish: &Publish<'_>) {
-        if !self.translate_for(id, publish) || !self.permit_translated(id, publish, HOLD) {
+        if !self.translate_for(id, publish) {
             return;
         }
         let account = self.sessions[id.index()].account;
         if !self.map_translated(account) {
             return self.stored(id, HOLD, publish.packet_id, Reason::SUCCESS);
+        }
+        if !self.permit_translated(id, publish, HOLD) {
+            return;
+        }
+        if let Some(reason) = self.unkeepable() {
+            return self.stored(id, HOLD, publish.packet_id, reason);
         }
         let held = Held {
             sequence: 0,
@@ -451,7 +484,8 @@ impl Shard {
         let account = self.sessions[id.index()].account;
         let reply = self.reply_topic(id, kind, packet_id);
         let topic = [names::MESSAGES_PREFIX.as_bytes(), subject].concat();
-        if !self.publish_own(account, &topic, reply.as_bytes(), headers, payload) {
+        let headers = with_ttl(headers);
+        if !self.publish_own(account, &topic, reply.as_bytes(), &headers, payload) {
             self.stored(id, kind, packet_id, Reason::IMPLEMENTATION_SPECIFIC_ERROR);
         }
     }
@@ -467,7 +501,7 @@ impl Shard {
     ) -> bool {
         let topic = [names::RETAINED_PREFIX.as_bytes(), subject].concat();
         if !payload.is_empty() {
-            return self.publish_own(account, &topic, reply, headers, payload);
+            return self.publish_own(account, &topic, reply, &with_ttl(headers), payload);
         }
         let (topic, body) = names::purge(names::RETAINED, &String::from_utf8_lossy(&topic));
         self.publish_own(account, topic.as_bytes(), reply, b"", body.as_bytes())
@@ -496,7 +530,7 @@ impl Shard {
         self.end_as_device();
         if publish.qos != Qos::AtMostOnce {
             let topic = [names::MESSAGES_PREFIX.as_bytes(), &subject].concat();
-            self.publish_own(account, &topic, b"", &headers, publish.payload);
+            self.publish_own(account, &topic, b"", &with_ttl(&headers), publish.payload);
         }
         if publish.retain {
             self.retain(account, &subject, b"", &headers, publish.payload);
@@ -521,7 +555,8 @@ impl Shard {
             payload,
             ..Message::default()
         };
-        let args_bytes = write_args(&mut tail, &message);
+        write_args(&mut tail, &message);
+        let args_bytes = tail.len();
         for part in [headers, payload, b"\r\n"] {
             tail.extend_from_slice(part);
         }

@@ -1,6 +1,6 @@
 //! What an MQTT session has beside others.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use hashbrown::HashMap;
@@ -25,6 +25,8 @@ pub(in crate::shard) struct Mqtt {
     pub(super) client_id: Box<str>,
     /// What it is called in subjects.
     pub(super) hash: Box<str>,
+    /// The client came without an id, and is told this one.
+    pub(super) is_id_assigned: bool,
     pub(super) clean_start: bool,
     /// The keeper was asked for its session, and is to be told when the connection is gone.
     pub(super) is_registered: bool,
@@ -48,6 +50,9 @@ pub(in crate::shard) struct Mqtt {
     pub(super) held: HashMap<u16, Held>,
     /// How to acknowledge what is under way to the client, by token.
     pub(super) acks: HashMap<u64, Box<[u8]>>,
+    /// Messages under way, by token, which the log may not have any more when the client of a session that is kept comes
+    /// back: those that expire, and retained ones.
+    pub(super) begun: BTreeMap<u64, Waiting>,
     /// PUBRELs that are kept.
     pub(super) releases: HashMap<u16, Release>,
     /// Messages above QoS 0 for which there is no room yet; its consumer hands out no more than it may.
@@ -121,7 +126,7 @@ pub(super) struct Release {
 }
 
 /// A message for which there is no room yet.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub(super) topic: Box<str>,
     pub(super) qos: Qos,
@@ -136,7 +141,7 @@ pub(super) struct Waiting {
     pub(super) ack: Box<[u8]>,
     /// When its life is over, in nanoseconds since 1970 UTC, if it ends.
     pub(super) ends_at: Option<i64>,
-    /// It is kept that it is this member's of a group, and nobody else's.
+    /// It is kept that it is this session's, and nobody else's.
     pub(super) is_owned: bool,
 }
 
@@ -146,6 +151,7 @@ impl Mqtt {
             link: Connection::new(settings, now),
             client_id: Box::default(),
             hash: Box::default(),
+            is_id_assigned: false,
             clean_start: true,
             is_registered: false,
             is_kept: false,
@@ -159,6 +165,7 @@ impl Mqtt {
             storing: HashMap::new(),
             held: HashMap::new(),
             acks: HashMap::new(),
+            begun: BTreeMap::new(),
             releases: HashMap::new(),
             waiting: VecDeque::new(),
             shared_token: 0,

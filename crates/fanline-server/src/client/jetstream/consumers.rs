@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::info::{ConsumerInfo, Kept};
+use super::names::endpoint;
 use super::{JetStream, JetStreamError};
 
 /// What [`create_consumer`](JetStream::create_consumer) does when there is one of the name.
@@ -67,16 +68,19 @@ impl JetStream {
         let filter = Some(config.filter_subject.as_str()).filter(|filter| {
             !name.is_empty() && !filter.is_empty() && !filter.contains(['*', '>'])
         });
-        let tokens = ["CONSUMER.CREATE", stream, name]
-            .into_iter()
-            .chain(filter)
-            .filter(|token| !token.is_empty());
+        let endpoint = match name.is_empty() {
+            true => endpoint("CONSUMER.CREATE", [stream])?,
+            false => endpoint("CONSUMER.CREATE", [stream, name.as_str()])?,
+        };
+        let endpoint = match filter {
+            Some(filter) => format!("{endpoint}.{filter}"),
+            None => endpoint,
+        };
         let request = CreateRequest {
             stream_name: stream,
             config,
             action,
         };
-        let endpoint = tokens.collect::<Vec<_>>().join(".");
         self.call_with(&endpoint, &request).await
     }
 
@@ -90,7 +94,7 @@ impl JetStream {
         stream: &str,
         consumer: &str,
     ) -> Result<ConsumerInfo, JetStreamError> {
-        self.call(&format!("CONSUMER.INFO.{stream}.{consumer}"))
+        self.call(&endpoint("CONSUMER.INFO", [stream, consumer])?)
             .await
     }
 
@@ -100,7 +104,7 @@ impl JetStream {
     ///
     /// The API's, when the stream is not there; those of a request.
     pub async fn consumers(&self, stream: &str) -> Result<Vec<ConsumerInfo>, JetStreamError> {
-        let endpoint = format!("CONSUMER.LIST.{stream}");
+        let endpoint = endpoint("CONSUMER.LIST", [stream])?;
         let mut all = Vec::new();
         loop {
             let body = json!({ "offset": all.len() });
@@ -125,7 +129,7 @@ impl JetStream {
         consumer: &str,
     ) -> Result<(), JetStreamError> {
         let _: Value = self
-            .call(&format!("CONSUMER.DELETE.{stream}.{consumer}"))
+            .call(&endpoint("CONSUMER.DELETE", [stream, consumer])?)
             .await?;
         Ok(())
     }
@@ -141,7 +145,7 @@ impl JetStream {
         consumer: &str,
         until: Option<Timestamp>,
     ) -> Result<PauseInfo, JetStreamError> {
-        let endpoint = format!("CONSUMER.PAUSE.{stream}.{consumer}");
+        let endpoint = endpoint("CONSUMER.PAUSE", [stream, consumer])?;
         match until {
             Some(until) => {
                 let body = json!({ "pause_until": until });
@@ -162,7 +166,7 @@ impl JetStream {
         consumer: &str,
         sequence: Option<u64>,
     ) -> Result<ConsumerInfo, JetStreamError> {
-        let endpoint = format!("CONSUMER.RESET.{stream}.{consumer}");
+        let endpoint = endpoint("CONSUMER.RESET", [stream, consumer])?;
         match sequence {
             Some(seq) => self.call_with(&endpoint, &json!({ "seq": seq })).await,
             None => self.call(&endpoint).await,
@@ -180,7 +184,7 @@ impl JetStream {
         consumer: &str,
         group: &str,
     ) -> Result<(), JetStreamError> {
-        let endpoint = format!("CONSUMER.UNPIN.{stream}.{consumer}");
+        let endpoint = endpoint("CONSUMER.UNPIN", [stream, consumer])?;
         let _: Value = self
             .call_with(&endpoint, &json!({ "group": group }))
             .await?;

@@ -29,7 +29,7 @@ pub enum JetStreamError {
     /// Nothing answers to this subject, which no stream keeps.
     #[error("no stream keeps the subject")]
     NoStream,
-    /// A bucket or a key has a name that cannot be used.
+    /// A stream, a consumer, a bucket or a key has a name that cannot be used.
     #[error("invalid {what} {name:?}: {reason}")]
     InvalidName {
         /// Of what it was to be the name.
@@ -77,6 +77,15 @@ const MESSAGE_NOT_FOUND: u16 = 10_037;
 const WRONG_LAST_SEQUENCE: [u16; 2] = [10_071, 10_164];
 
 impl JetStreamError {
+    /// A name that cannot be that of `what`.
+    pub(super) fn invalid_name(what: &'static str, name: &str, reason: &'static str) -> Self {
+        JetStreamError::InvalidName {
+            what,
+            name: name.to_owned(),
+            reason,
+        }
+    }
+
     /// The number of the API's error, if it is one.
     pub fn err_code(&self) -> Option<u16> {
         match self {

@@ -7,6 +7,7 @@ use fanline_engine::jetstream::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::names::endpoint;
 use super::{Delivery, JetStream, JetStreamError, json as to_json};
 use crate::client::headers::{self, Headers};
 use crate::client::message::Message;
@@ -79,7 +80,7 @@ impl JetStream {
         stream: &str,
         wanted: &Wanted,
     ) -> Result<StoredMessage, JetStreamError> {
-        let endpoint = format!("STREAM.MSG.GET.{stream}");
+        let endpoint = endpoint("STREAM.MSG.GET", [stream])?;
         let reply: GetReply = self.call_with(&endpoint, wanted).await?;
         let message = reply.message;
         let decode = |text: &str| STANDARD.decode(text).map_err(JetStreamError::unexpected);
@@ -106,11 +107,12 @@ impl JetStream {
         let reply = match wanted {
             // The subject is part of the request's, so that permissions can be given by it.
             Wanted::Last(subject) => {
-                let endpoint = format!("DIRECT.GET.{stream}.{subject}");
-                self.ask(&endpoint, Bytes::new()).await?
+                let endpoint = endpoint("DIRECT.GET", [stream])?;
+                self.ask(&format!("{endpoint}.{subject}"), Bytes::new())
+                    .await?
             }
             wanted => {
-                let endpoint = format!("DIRECT.GET.{stream}");
+                let endpoint = endpoint("DIRECT.GET", [stream])?;
                 self.ask(&endpoint, to_json(wanted)?).await?
             }
         };
@@ -128,7 +130,7 @@ impl JetStream {
         sequence: u64,
         erase: bool,
     ) -> Result<(), JetStreamError> {
-        let endpoint = format!("STREAM.MSG.DELETE.{stream}");
+        let endpoint = endpoint("STREAM.MSG.DELETE", [stream])?;
         let body = json!({ "seq": sequence, "no_erase": !erase });
         let _: Value = self.call_with(&endpoint, &body).await?;
         Ok(())

@@ -28,6 +28,7 @@ mod error;
 mod info;
 mod kv;
 mod messages;
+mod names;
 mod object;
 mod ordered;
 mod publish;
@@ -147,6 +148,15 @@ impl JetStream {
             // Nobody serves the API.
             Err(ClientError::NoResponders) => Err(JetStreamError::NotEnabled),
             answer => Ok(answer?),
+        }
+    }
+
+    /// By which topic something is written that is kept by this one: `$KV.` is everybody's own, and those of a domain
+    /// are reached through its API.
+    fn written_by(&self, topic: &str) -> String {
+        match self.prefix == API_PREFIX {
+            true => topic.to_owned(),
+            false => format!("{}.{topic}", self.prefix),
         }
     }
 

@@ -6,6 +6,7 @@ use fanline_engine::jetstream::{Nanos, Timestamp};
 use serde::Serialize;
 use tokio::time::timeout;
 
+use super::names::endpoint;
 use super::{JetStream, JetStreamError, json};
 use crate::client::{Client, ClientError, Message, OutgoingMessage, Subscription};
 
@@ -180,7 +181,7 @@ impl JetStream {
         let inbox = self.client.new_inbox();
         let answers = self.client.subscribe(&inbox).await?;
         let message = OutgoingMessage {
-            topic: self.endpoint(&format!("CONSUMER.MSG.NEXT.{stream}.{consumer}")),
+            topic: self.endpoint(&endpoint("CONSUMER.MSG.NEXT", [stream, consumer])?),
             reply: Some(inbox),
             payload: json(request)?,
             ..Default::default()

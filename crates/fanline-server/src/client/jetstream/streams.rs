@@ -6,6 +6,7 @@ use fanline_engine::jetstream::StreamConfig;
 use serde::{Deserialize, Serialize};
 
 use super::info::{Kept, StreamInfo};
+use super::names::endpoint;
 use super::{JetStream, JetStreamError};
 
 /// Which records a purge removes; all by default.
@@ -62,7 +63,7 @@ impl JetStream {
         &self,
         config: &Kept<StreamConfig>,
     ) -> Result<StreamInfo, JetStreamError> {
-        let endpoint = format!("STREAM.CREATE.{}", config.name);
+        let endpoint = endpoint("STREAM.CREATE", [config.name.as_str()])?;
         self.call_with(&endpoint, config).await
     }
 
@@ -75,7 +76,7 @@ impl JetStream {
         &self,
         config: &Kept<StreamConfig>,
     ) -> Result<StreamInfo, JetStreamError> {
-        let endpoint = format!("STREAM.UPDATE.{}", config.name);
+        let endpoint = endpoint("STREAM.UPDATE", [config.name.as_str()])?;
         self.call_with(&endpoint, config).await
     }
 
@@ -85,7 +86,7 @@ impl JetStream {
     ///
     /// [Not found](JetStreamError::is_stream_not_found); those of a request.
     pub async fn stream_info(&self, stream: &str) -> Result<StreamInfo, JetStreamError> {
-        self.call(&format!("STREAM.INFO.{stream}")).await
+        self.call(&endpoint("STREAM.INFO", [stream])?).await
     }
 
     /// How many records each subject has that matches the filter.
@@ -98,7 +99,7 @@ impl JetStream {
         stream: &str,
         filter: &str,
     ) -> Result<BTreeMap<String, u64>, JetStreamError> {
-        let endpoint = format!("STREAM.INFO.{stream}");
+        let endpoint = endpoint("STREAM.INFO", [stream])?;
         let mut all = BTreeMap::new();
         loop {
             let page = SubjectsPage {
@@ -123,7 +124,7 @@ impl JetStream {
     ///
     /// As [`stream_info`](JetStream::stream_info).
     pub async fn stream_deleted(&self, stream: &str) -> Result<Vec<u64>, JetStreamError> {
-        let endpoint = format!("STREAM.INFO.{stream}");
+        let endpoint = endpoint("STREAM.INFO", [stream])?;
         let body = serde_json::json!({ "deleted_details": true });
         let mut info: StreamInfo = self.call_with(&endpoint, &body).await?;
         let deleted = info.state.other.remove("deleted").unwrap_or_default();
@@ -182,7 +183,7 @@ impl JetStream {
     ///
     /// The API's, for instance that the stream cannot be purged; those of a request.
     pub async fn purge_stream(&self, stream: &str, purge: &Purge) -> Result<u64, JetStreamError> {
-        let endpoint = format!("STREAM.PURGE.{stream}");
+        let endpoint = endpoint("STREAM.PURGE", [stream])?;
         let purged: Purged = self.call_with(&endpoint, purge).await?;
         Ok(purged.purged)
     }
@@ -193,7 +194,7 @@ impl JetStream {
     ///
     /// [Not found](JetStreamError::is_stream_not_found); those of a request.
     pub async fn delete_stream(&self, stream: &str) -> Result<(), JetStreamError> {
-        let _: serde_json::Value = self.call(&format!("STREAM.DELETE.{stream}")).await?;
+        let _: serde_json::Value = self.call(&endpoint("STREAM.DELETE", [stream])?).await?;
         Ok(())
     }
 }

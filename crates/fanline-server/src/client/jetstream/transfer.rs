@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::names::endpoint;
 use super::{JetStream, JetStreamError, StreamInfo, StreamState, read};
 use crate::client::{ClientError, Subscription};
 
@@ -64,7 +65,7 @@ impl JetStream {
             chunk_size: CHUNK_BYTES,
             jsck: check,
         };
-        let endpoint = format!("STREAM.SNAPSHOT.{stream}");
+        let endpoint = endpoint("STREAM.SNAPSHOT", [stream])?;
         let reply: Value = self.call_with(&endpoint, &request).await?;
         let description = json!({ "config": reply.get("config"), "state": reply.get("state") });
         let begun: Begun = serde_json::from_value(reply).map_err(JetStreamError::unexpected)?;
@@ -86,7 +87,7 @@ impl JetStream {
         stream: &str,
         description: &Value,
     ) -> Result<Restore, JetStreamError> {
-        let endpoint = format!("STREAM.RESTORE.{stream}");
+        let endpoint = endpoint("STREAM.RESTORE", [stream])?;
         let reply: RestoreReply = self.call_with(&endpoint, description).await?;
         Ok(Restore {
             jetstream: self.clone(),

@@ -16,7 +16,7 @@ pub(super) use callout::callout;
 pub(super) use mappings::mappings;
 pub(super) use permissions::permissions;
 pub(super) use proxies::proxies;
-pub(super) use show::show;
+pub(super) use show::{show, show_user};
 pub(super) use users::users;
 
 use super::error::Fault;

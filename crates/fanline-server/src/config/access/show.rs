@@ -71,7 +71,8 @@ fn show_account(account: &Account) -> Json {
     })
 }
 
-fn show_user(user: &User) -> Json {
+/// Shows a user with its password.
+pub(in crate::config) fn show_user(user: &User) -> Json {
     let (name, password, nkey) = match &user.identity {
         Identity::Name(name, password) => (Some(name), Some(show_password(password)), None),
         Identity::Nkey(nkey) => (None, None, Some(nkey)),

@@ -22,7 +22,7 @@ fn user(given: &Given<'_>) -> Read<User> {
             "permissions" | "permission" | "authorization" => {
                 user.permissions = Some(permissions(&field)?);
             }
-            "allowed_connection_types" | "connection_types" | "allowed_connections" => {
+            "allowed_connection_types" | "connection_types" | "clients" => {
                 for kind in field.texts()? {
                     let kind = ConnectionKind::parse(&kind).map_err(|e| fault(&field, e))?;
                     user.connection_kinds.push(kind);

@@ -62,12 +62,13 @@ pub(super) const OPTIONS: &[Entry] = &[
         "authorization.timeout",
         Any,
         |draft, given| {
-            draft.loaded.options.limits.auth_timeout = super::tls::timeout(given)?;
+            // None at all is the default, as in nats-server.
+            draft.auth_timeout = Some(super::tls::timeout(given)?).filter(|time| !time.is_zero());
             Ok(())
         },
         |loaded| duration_text(loaded.options.limits.auth_timeout),
     )
-    .default("2s")
+    .default("2s; with TLS `tls.timeout` and a second")
     .reloads()
     .help("How long a client may take to say who it is: seconds or a duration."),
     works(
@@ -94,7 +95,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         .like("authorization.default_permissions")
         .help("What the user may do."),
     within("authorization.users.allowed_connection_types", Texts)
-        .alias(&["connection_types"])
+        .alias(&["connection_types", "clients"])
         .limit("STANDARD, WEBSOCKET, LEAFNODE, LEAFNODE_WS, MQTT, MQTT_WS, IN_PROCESS")
         .default("all")
         .help("How the user may connect."),

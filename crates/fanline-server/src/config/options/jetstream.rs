@@ -6,13 +6,10 @@ use super::text_or_null;
 use crate::config::Loaded;
 use crate::config::draft::Draft;
 use crate::config::read::{Given, Read};
-use crate::config::table::Kind::{Any, Block, Bool, Integer, Path, Size, Text};
-use crate::config::table::{Entry, refused, warned, within, works};
+use crate::config::table::Kind::{Block, Bool, Integer, Path, Size, Text};
+use crate::config::table::{Entry, refused, works};
 use crate::config::value::Value;
 use crate::{Cipher, SyncMode};
-
-const NO_LIMITS: &str =
-    "jetstream.limits is not supported by Fanline yet: nothing in it has effect";
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -22,8 +19,8 @@ pub(super) const OPTIONS: &[Entry] = &[
             draft.has_jetstream = match &given.node.value {
                 Value::Map(_) => true,
                 Value::Bool(is_on) => *is_on,
-                Value::Text(text) if text.eq_ignore_ascii_case("enabled") => true,
-                Value::Text(text) if text.eq_ignore_ascii_case("disabled") => false,
+                Value::Text(text) if is_one_of(text, ["enabled", "enable"]) => true,
+                Value::Text(text) if is_one_of(text, ["disabled", "disable"]) => false,
                 Value::Text(text) => {
                     return Err(given.fault(format!(
                         "Expected 'enabled' or 'disabled' for string value, got '{text}'"
@@ -134,17 +131,6 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .default("true")
     .help("Requests with fields that nobody knows are refused."),
-    warned("jetstream.limits", Block, NO_LIMITS).help("Limits for all streams and consumers."),
-    within("jetstream.limits.max_ack_pending", Integer),
-    within("jetstream.limits.max_ha_assets", Integer),
-    within("jetstream.limits.max_request_batch", Integer),
-    within("jetstream.limits.duplicate_window", Any),
-    within("jetstream.limits.default_max_consumers", Integer),
-    within("jetstream.limits.batch", Block),
-    within("jetstream.limits.batch.max_inflight_per_stream", Integer),
-    within("jetstream.limits.batch.max_inflight_total", Integer),
-    within("jetstream.limits.batch.max_msgs", Integer),
-    within("jetstream.limits.batch.timeout", Any),
     works(
         "jetstream.key",
         Text,
@@ -153,7 +139,10 @@ pub(super) const OPTIONS: &[Entry] = &[
             draft.store_key = given.some_text()?.filter(|key| !key.is_empty());
             Ok(())
         },
-        |loaded| json!(loaded.jetstream.encryption.is_some()),
+        |loaded| {
+            let encryption = loaded.jetstream.encryption.as_ref();
+            encryption.map_or(Json::Null, |_| json!(true))
+        },
     )
     .alias(&["ek", "encryption_key"])
     .secret()
@@ -167,7 +156,8 @@ pub(super) const OPTIONS: &[Entry] = &[
         },
         |loaded| {
             let encryption = loaded.jetstream.encryption.as_ref();
-            json!(encryption.is_some_and(|known| known.previous_secret.is_some()))
+            let previous = encryption.and_then(|known| known.previous_secret.as_ref());
+            previous.map_or(Json::Null, |_| json!(true))
         },
     )
     .alias(&["prev_ek", "prev_encryption_key"])
@@ -204,7 +194,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     refused(
         "jetstream.extension_hint",
         Text,
-        "leaf nodes are not supported by Fanline yet",
+        "it is about clusters, and this server runs alone",
     )
     .help("Whether a leaf node extends the domain."),
     refused(
@@ -268,6 +258,10 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .help("Reads and writes of the disk at a time."),
 ];
+
+fn is_one_of(text: &str, words: [&str; 2]) -> bool {
+    words.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
 
 fn set_store_dir(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
     if draft.store_dir.is_some() {

@@ -1,25 +1,41 @@
 //! Leaf nodes.
 
-use fanline_engine::access::{Identity, User};
+use fanline_engine::Filter;
+use fanline_engine::access::User;
 use serde_json::{Value as Json, json};
 
 use super::{duration_text, text_or_null, tls};
 use crate::config::access;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{
-    Address, Any, Block, Blocks, Bool, Duration, Path, Port, Text, Texts,
+    Address, Any, Block, Blocks, Bool, Duration, Integer, Path, Port, Text, Texts,
 };
 use crate::config::table::{Entry, within, works};
 use crate::config::value::Value;
-use crate::{LeafCompression, LeafnodeListener, LeafnodeRemote, LeafnodeUser};
+use crate::leaf;
+use crate::{
+    LeafCompression, LeafnodeListener, LeafnodeProxy, LeafnodeRemote, LeafnodeUser, Limits,
+    TlsOptions,
+};
 
-const COMPRESSIONS: &str = "`off`, `accept`, `s2_auto`, `s2_fast`, `s2_better`, `s2_best`";
+const COMPRESSIONS: &str =
+    "`off`, `accept`, `s2_auto`, `s2_uncompressed`, `s2_fast`, `s2_better`, `s2_best`";
+
+/// The durations of the block and of a remote.
+const DURATIONS: &[&str] = &[
+    "reconnect",
+    "reconnect_delay",
+    "reconnect_interval",
+    "dial_timeout",
+];
+const DURATIONS_OF_REMOTE: &[&str] = &["first_info_timeout", "dial_timeout"];
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
         "leafnodes",
         Block,
         |draft, given| {
+            draft.note_numbers(given, DURATIONS)?;
             let host = draft.loaded.options.host.clone();
             let leafnodes = &mut draft.loaded.options.leafnodes;
             let mut listener = LeafnodeListener {
@@ -33,10 +49,15 @@ pub(super) const OPTIONS: &[Entry] = &[
                         leafnodes.reconnect = field.duration()?;
                     }
                     "dial_timeout" => leafnodes.dial_timeout = field.duration()?,
-                    "remotes" => {}
+                    // They can be reloaded, and have entries of their own.
+                    "remotes" | "compression" | "write_deadline" | "write_timeout" => {}
                     _ => read_listener(&mut listener, &mut port, &field)?,
                 }
             }
+            // Not that of clients: what they have depends on their own TLS.
+            let of_tls = listener.tls.as_ref().map(TlsOptions::auth_timeout);
+            let usual = of_tls.unwrap_or_else(|| Limits::default().auth_timeout);
+            listener.auth_timeout.get_or_insert(usual);
             leafnodes.listener = port.map(|port| LeafnodeListener { port, ..listener });
             Ok(())
         },
@@ -64,7 +85,9 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("leafnodes.authorization.users", Blocks).help("Several users, each with its `account`."),
     within("leafnodes.authorization.users.*", Any).help("As of clients."),
     within("leafnodes.authorization.account", Text).help("The account of the one user, or of everybody."),
-    within("leafnodes.authorization.timeout", Any).help("How long it may take: as for clients."),
+    within("leafnodes.authorization.timeout", Any)
+        .default("as for clients")
+        .help("How long a leaf node may take to say who it is."),
     within("leafnodes.authorization.proxy_required", Bool).help("Not supported."),
     within("leafnodes.tls", Block)
         .like("tls")
@@ -74,10 +97,25 @@ pub(super) const OPTIONS: &[Entry] = &[
         .default("false")
         .help("They are told none."),
     within("leafnodes.min_version", Text).help("The oldest version that may come."),
-    within("leafnodes.compression", Any)
-        .default("s2_auto")
-        .limit(COMPRESSIONS)
-        .help("Whether links are compressed, or `{ mode, rtt_thresholds }`: for `s2_auto` the round trips up to which not at all, fast, better. `accept` does as the other side wants."),
+    works(
+        "leafnodes.compression",
+        Any,
+        |draft, given| {
+            let compression = compression(given)?;
+            if let Some(listener) = &mut draft.loaded.options.leafnodes.listener {
+                listener.compression = compression;
+            }
+            Ok(())
+        },
+        |loaded| {
+            let listener = loaded.options.leafnodes.listener.as_ref();
+            listener.map_or(Json::Null, |listener| show_compression(&listener.compression))
+        },
+    )
+    .default("s2_auto")
+    .limit(COMPRESSIONS)
+    .reloads()
+    .help("Whether links are compressed, or `{ mode, rtt_thresholds }`: for `s2_auto` the round trips up to which not at all, fast, better. `accept` does as the other side wants. A reload is for links that come later."),
     within("leafnodes.compression.mode", Text).limit(COMPRESSIONS).help("The same."),
     within("leafnodes.compression.rtt_thresholds", Texts)
         .alias(&["thresholds", "rtts"])
@@ -94,12 +132,79 @@ pub(super) const OPTIONS: &[Entry] = &[
         .alias(&["isolate"])
         .default("false")
         .help("What one leaf node wants is not told to others."),
-    within("leafnodes.write_deadline", Duration).help("Not supported: the server's holds."),
-    within("leafnodes.write_timeout", Text).help("Not supported."),
+    works(
+        "leafnodes.write_deadline",
+        Duration,
+        |draft, given| {
+            let deadline = draft.duration(given)?;
+            let is_given = !deadline.is_zero();
+            draft.loaded.options.limits.leaf_write_deadline = is_given.then_some(deadline);
+            Ok(())
+        },
+        |loaded| {
+            let deadline = loaded.options.limits.leaf_write_deadline;
+            deadline.map_or(Json::Null, duration_text)
+        },
+    )
+    .default("the server's")
+    .reloads()
+    .help("How long a write may wait for the other server, also for one that was dialled."),
+    works(
+        "leafnodes.write_timeout",
+        Text,
+        |draft, given| {
+            draft.loaded.options.limits.leafs_close_at_deadline = match given.text()? {
+                "default" | "retry" => false,
+                "close" => true,
+                _ => {
+                    return Err(given.fault("write_timeout must be 'default', 'close' or 'retry'"));
+                }
+            };
+            Ok(())
+        },
+        |loaded| match loaded.options.limits.leafs_close_at_deadline {
+            true => json!("close"),
+            false => json!("retry"),
+        },
+    )
+    .default("retry")
+    .limit("`default`, `retry`, `close`")
+    .reloads()
+    .help("What happens to a link at its write deadline: with `retry` it is closed only if the other server has taken nothing at all meanwhile."),
+    works(
+        "connect_error_reports",
+        Integer,
+        |draft, given| {
+            draft.loaded.options.leafnodes.connect_error_reports = reports(given)?;
+            Ok(())
+        },
+        |loaded| json!(loaded.options.leafnodes.connect_error_reports),
+    )
+    .default("3, then one in 60")
+    .reloads()
+    .help("Of how many attempts in a row to reach a remote leaf node one is logged, the first one always."),
+    works(
+        "reconnect_error_reports",
+        Integer,
+        |draft, given| {
+            draft.loaded.options.leafnodes.reconnect_error_reports = reports(given)?;
+            Ok(())
+        },
+        |loaded| json!(loaded.options.leafnodes.reconnect_error_reports),
+    )
+    .default("3, then one in 60")
+    .reloads()
+    .help("The same for a remote that was reached before."),
     works(
         "leafnodes.remotes",
         Blocks,
         |draft, given| {
+            for remote in given.items()? {
+                draft.note_numbers(&remote, DURATIONS_OF_REMOTE)?;
+                for proxy in remote.fields()?.iter().filter(|field| field.key == "proxy") {
+                    draft.note_numbers(proxy, &["timeout"])?;
+                }
+            }
             let remotes: Read<Vec<_>> = given.items()?.iter().map(read_remote).collect();
             draft.loaded.options.leafnodes.remotes = remotes?;
             Ok(())
@@ -158,7 +263,9 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("leafnodes.remotes.first_info_timeout", Duration)
         .default("1s")
         .help("How long the other server's first word may take."),
-    within("leafnodes.remotes.dial_timeout", Duration).help("Not supported: that of the block holds."),
+    within("leafnodes.remotes.dial_timeout", Duration)
+        .default("that of the block")
+        .help("How long dialling it may take."),
     within("leafnodes.remotes.jetstream_cluster_migrate", Any)
         .alias(&["js_cluster_migrate"])
         .help("There is nothing to migrate on a server that runs alone."),
@@ -175,8 +282,18 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("leafnodes.remotes.ignore_discovered_servers", Bool)
         .default("false")
         .help("Only these addresses are dialled, not those that the other server tells."),
-    within("leafnodes.remotes.proxy", Block).help("Not supported."),
-    within("leafnodes.remotes.proxy.*", Any).help("Not supported."),
+    within("leafnodes.remotes.proxy", Block).help("An HTTP proxy that is asked to connect to it (`CONNECT`)."),
+    within("leafnodes.remotes.proxy.url", Text).help("`http://host:3128`; `https://` is not supported."),
+    within("leafnodes.remotes.proxy.username", Text).help("Who the proxy is told that this is; with a `password`."),
+    within("leafnodes.remotes.proxy.password", Text)
+        .secret()
+        .help("The password of `username`."),
+    within("leafnodes.remotes.proxy.timeout", Duration)
+        .default("`dial_timeout`")
+        .help("How long it may take until the other server is reached."),
+    within("leafnodes.remotes.proxy.tls", Block)
+        .like("tls")
+        .help("Not supported: proxies are reached in clear."),
 ];
 
 fn read_listener(
@@ -202,10 +319,13 @@ fn read_listener(
         "tls" => listener.tls = Some(tls::read(field)?),
         "advertise" => listener.advertise = field.some_text()?,
         "no_advertise" => listener.no_advertise = field.boolean()?,
-        "min_version" => listener.min_version = field.some_text()?,
-        "compression" => listener.compression = compression(field)?,
+        "min_version" => {
+            listener.min_version = field.some_text()?;
+            if let Some(version) = &listener.min_version {
+                leaf::check_version(version).map_err(|reason| field.fault(reason))?;
+            }
+        }
         "isolate_leafnode_interest" | "isolate" => listener.isolates = field.boolean()?,
-        key @ ("write_deadline" | "write_timeout") => return Err(unsupported(field, key)),
         _ => {}
     }
     Ok(())
@@ -275,6 +395,12 @@ fn show_compression(compression: &LeafCompression) -> Json {
     }
 }
 
+/// One in how many; nothing and less is what holds when nobody says.
+fn reports(given: &Given<'_>) -> Read<Option<u64>> {
+    let every = u64::try_from(given.integer()?).ok();
+    Ok(every.filter(|every| *every > 0))
+}
+
 fn read_authorization(listener: &mut LeafnodeListener, given: &Given<'_>) -> Read<()> {
     let (mut name, mut password, mut nkey, mut account) = (None, None, None, None);
     let mut users = Vec::new();
@@ -284,6 +410,7 @@ fn read_authorization(listener: &mut LeafnodeListener, given: &Given<'_>) -> Rea
             "password" | "pass" => password = field.some_text()?,
             "nkey" => nkey = field.some_text()?,
             "account" => account = field.some_text()?,
+            "timeout" => listener.auth_timeout = Some(tls::timeout(&field)?),
             "users" => {
                 for (user, item) in access::users(&field)?.into_iter().zip(field.items()?) {
                     let own = item.fields()?;
@@ -331,10 +458,10 @@ fn read_remote(given: &Given<'_>) -> Read<LeafnodeRemote> {
             }
             "credentials" | "creds" => remote.credentials = field.path()?,
             "nkey" | "seed" => remote.nkey = field.some_text()?,
-            "tls" => remote.tls = Some(tls::read(&field)?),
+            "tls" => remote.tls = Some(remote_tls(&field)?),
             "hub" => remote.is_hub = field.boolean()?,
-            "deny_imports" | "deny_import" => remote.deny_imports = field.texts()?,
-            "deny_exports" | "deny_export" => remote.deny_exports = field.texts()?,
+            "deny_imports" | "deny_import" => remote.deny_imports = subjects(&field)?,
+            "deny_exports" | "deny_export" => remote.deny_exports = subjects(&field)?,
             "no_randomize" => remote.no_randomize = field.boolean()?,
             "compression" => remote.compression = compression(&field)?,
             "ws_compression" | "websocket_compression" => {
@@ -344,12 +471,14 @@ fn read_remote(given: &Given<'_>) -> Read<LeafnodeRemote> {
                 remote.websocket_no_masking = field.boolean()?;
             }
             "first_info_timeout" => remote.first_info_timeout = field.duration()?,
+            "dial_timeout" => remote.dial_timeout = Some(field.duration()?),
             "isolate_leafnode_interest" | "isolate" => remote.isolates = field.boolean()?,
             "request_isolation" => remote.requests_isolation = field.boolean()?,
             "disabled" => remote.is_disabled = field.boolean()?,
             "ignore_discovered_servers" => {
                 remote.ignore_discovered_servers = field.boolean()?;
             }
+            "proxy" => remote.proxy = Some(read_proxy(&field)?),
             // A server that runs alone has nothing to migrate.
             "jetstream_cluster_migrate" | "js_cluster_migrate" => {}
             key if field.boolean().unwrap_or(true) => return Err(unsupported(&field, key)),
@@ -365,17 +494,68 @@ fn read_remote(given: &Given<'_>) -> Read<LeafnodeRemote> {
     }
 }
 
+/// Reads a block `tls` of a remote. What it leaves unchecked would be believed.
+fn remote_tls(given: &Given<'_>) -> Read<TlsOptions> {
+    for field in given.fields()? {
+        if field.key.eq_ignore_ascii_case("insecure") && field.boolean()? {
+            return Err(field.fault(
+                "insecure: Fanline checks the certificates of servers that it attaches to; name \
+                 their authority in ca_file",
+            ));
+        }
+    }
+    tls::read(given)
+}
+
+fn subjects(given: &Given<'_>) -> Read<Vec<String>> {
+    let subjects = given.texts()?;
+    let is_none = |subject: &&String| Filter::parse(subject.as_bytes()).is_err();
+    match subjects.iter().find(is_none) {
+        Some(subject) => Err(given.fault(format!("subject {subject:?} is not a valid subject"))),
+        None => Ok(subjects),
+    }
+}
+
+fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
+    let mut proxy = LeafnodeProxy::new("");
+    for field in given.fields()? {
+        match field.key.to_ascii_lowercase().as_str() {
+            "url" => proxy.url = field.text()?.to_owned(),
+            "username" => proxy.username = field.some_text()?,
+            "password" => proxy.password = field.some_text()?,
+            "timeout" => proxy.timeout = Some(field.duration()?),
+            "tls" => return Err(unsupported(&field, "tls towards a proxy")),
+            _ => {}
+        }
+    }
+    match leaf::Proxy::new(&proxy) {
+        Ok(_) => Ok(proxy),
+        Err(why) => Err(given.fault(why)),
+    }
+}
+
+fn show_proxy(proxy: &LeafnodeProxy) -> Json {
+    // It may hold a password, too.
+    let place = proxy.url.rsplit_once('@');
+    let own = proxy.password.as_ref();
+    json!({
+        "url": place.map_or_else(|| proxy.url.clone(), |(_, place)| format!("http://{place}")),
+        "username": proxy.username,
+        // Masked where it is told, so that another one is seen to be another.
+        "password": own.or_else(|| place.map(|_| &proxy.url)),
+        "timeout": proxy.timeout.map(duration_text),
+    })
+}
+
 fn show(leafnodes: &crate::LeafnodeOptions) -> Json {
     let Some(listener) = &leafnodes.listener else {
         return Json::Null;
     };
     let users: Vec<Json> = (listener.users.iter())
         .map(|user| {
-            let kind = match user.user.identity {
-                Identity::Name(..) => "user",
-                Identity::Nkey(_) => "nkey",
-            };
-            json!({ kind: user.user.name(), "account": user.account })
+            let mut shown = access::show_user(&user.user);
+            shown["account"] = json!(user.account);
+            shown
         })
         .collect();
     json!({
@@ -384,10 +564,13 @@ fn show(leafnodes: &crate::LeafnodeOptions) -> Json {
         "tls": listener.tls.as_ref().map(tls::show),
         "advertise": listener.advertise,
         "no_advertise": listener.no_advertise,
-        "authorization": { "users": users, "account": listener.account },
+        "authorization": {
+            "users": users,
+            "account": listener.account,
+            "timeout": listener.auth_timeout.map(duration_text),
+        },
         "min_version": listener.min_version,
         "isolate_leafnode_interest": listener.isolates,
-        "compression": show_compression(&listener.compression),
         "reconnect": duration_text(leafnodes.reconnect),
         "dial_timeout": duration_text(leafnodes.dial_timeout),
     })
@@ -396,15 +579,18 @@ fn show(leafnodes: &crate::LeafnodeOptions) -> Json {
 fn show_remote(remote: &LeafnodeRemote) -> Json {
     json!({
         "urls": remote.shown_urls(),
+        // Masked where it is told, so that another one is seen to be another.
+        "password": remote.urls.iter().any(|url| url.contains('@')).then_some(&remote.urls),
         "account": remote.account,
         "credentials": text_or_null(remote.credentials.as_deref()),
-        "nkey": remote.nkey.as_ref().map(|_| "[REDACTED]"),
+        "seed": remote.nkey,
         "tls": remote.tls.as_ref().map(tls::show),
         "hub": remote.is_hub,
         "deny_imports": remote.deny_imports,
         "deny_exports": remote.deny_exports,
         "no_randomize": remote.no_randomize,
         "first_info_timeout": duration_text(remote.first_info_timeout),
+        "dial_timeout": remote.dial_timeout.map(duration_text),
         "isolate_leafnode_interest": remote.isolates,
         "request_isolation": remote.requests_isolation,
         "disabled": remote.is_disabled,
@@ -412,5 +598,6 @@ fn show_remote(remote: &LeafnodeRemote) -> Json {
         "compression": show_compression(&remote.compression),
         "ws_compression": remote.websocket_compression,
         "ws_no_masking": remote.websocket_no_masking,
+        "proxy": remote.proxy.as_ref().map(show_proxy),
     })
 }

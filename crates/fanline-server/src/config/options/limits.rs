@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::duration_text;
-use crate::Limits;
 use crate::config::table::Kind::{Bool, Duration, Integer, Size, Text};
 use crate::config::table::{Entry, works};
+use crate::{Limits, Options};
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -45,6 +45,36 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("0")
     .limit("0 is any number")
     .help("Subscriptions of one connection. One more gets `maximum subscriptions exceeded`."),
+    works(
+        "max_subscription_tokens",
+        Integer,
+        |draft, given| {
+            draft.loaded.options.limits.subscription_tokens_max = match given.count::<u8>()? {
+                0 => return Err(given.fault(format!("{} value can not be zero", given.key))),
+                most => Some(most),
+            };
+            Ok(())
+        },
+        |loaded| json!(loaded.options.limits.subscription_tokens_max),
+    )
+    .alias(&["max_sub_tokens"])
+    .default("any number")
+    .limit("1 to 255")
+    .help("Tokens of what is subscribed to. More: `Permissions Violation … too many tokens`."),
+    works(
+        "max_closed_clients",
+        Integer,
+        |draft, given| {
+            draft.loaded.options.closed_clients_max = match given.count::<usize>()? {
+                0 => Options::default().closed_clients_max,
+                most => most,
+            };
+            Ok(())
+        },
+        |loaded| json!(loaded.options.closed_clients_max),
+    )
+    .default("10000")
+    .help("Closed clients that `/connz?state=closed` tells of."),
     works(
         "max_control_line",
         Size,

@@ -47,6 +47,35 @@ pub(super) const OPTIONS: &[Entry] = &[
     .reloads()
     .help("As `trace`."),
     works(
+        "trace_headers",
+        Bool,
+        |draft, given| {
+            let is_on = given.boolean()?;
+            draft.loaded.log.trace |= is_on;
+            draft.loaded.options.limits.traces_headers_only = is_on;
+            Ok(())
+        },
+        |loaded| json!(loaded.options.limits.traces_headers_only),
+    )
+    .default("false")
+    .reloads()
+    .help("As `trace`, with the headers of messages and without their payloads."),
+    works(
+        "max_traced_msg_len",
+        Integer,
+        |draft, given| {
+            let most = usize::try_from(given.integer()?).ok();
+            draft.loaded.options.limits.traced_bytes_max = most.filter(|most| *most > 0);
+            Ok(())
+        },
+        |loaded| json!(loaded.options.limits.traced_bytes_max.unwrap_or(0)),
+    )
+    .flags("--max_traced_msg_len")
+    .default("0")
+    .limit("0 is all")
+    .reloads()
+    .help("Bytes that `trace` shows of each message."),
+    works(
         "logtime",
         Bool,
         |draft, given| {

@@ -2,8 +2,10 @@
 
 mod authorization;
 mod jetstream;
+mod jetstream_limits;
 mod leafnodes;
 mod limits;
+mod listener;
 mod logging;
 mod mqtt;
 mod network;
@@ -25,6 +27,7 @@ pub(super) const ALL: &[&[Entry]] = &[
     mqtt::OPTIONS,
     leafnodes::OPTIONS,
     jetstream::OPTIONS,
+    jetstream_limits::OPTIONS,
     logging::OPTIONS,
     unsupported::OPTIONS,
 ];

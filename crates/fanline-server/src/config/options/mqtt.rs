@@ -2,17 +2,18 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{duration_text, tls};
+use super::{duration_text, listener, tls};
+use crate::MqttOptions;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Address, Any, Block, Bool, Duration, Integer, Port, Text};
 use crate::config::table::{Entry, within, works};
-use crate::{Auth, MqttOptions};
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
         "mqtt",
         Block,
         |draft, given| {
+            draft.note_numbers(given, &["ack_wait", "ackwait"])?;
             let host = draft.loaded.options.host.clone();
             let (mqtt, is_on) = read(given, host)?;
             draft.loaded.options.mqtt = is_on.then_some(mqtt);
@@ -93,7 +94,10 @@ fn read(given: &Given<'_>, host: String) -> Read<(MqttOptions, bool)> {
             "host" | "net" => options.host = field.some_text()?.unwrap_or(options.host),
             "port" => port = field.port()?,
             "tls" => options.tls = Some(tls::read(&field)?),
-            "authorization" | "authentication" => read_authorization(&field, &mut options)?,
+            "authorization" | "authentication" => {
+                let own = listener::read(&field)?;
+                (options.auth, options.auth_timeout) = (own.auth, own.timeout);
+            }
             "no_auth_user" => options.no_auth_user = field.some_text()?,
             "js_domain" => options.js_domain = field.some_text()?,
             "ack_wait" | "ackwait" => options.ack_wait = field.duration()?,
@@ -117,34 +121,12 @@ fn read(given: &Given<'_>, host: String) -> Read<(MqttOptions, bool)> {
     Ok((options, port.is_some()))
 }
 
-fn read_authorization(given: &Given<'_>, options: &mut MqttOptions) -> Read<()> {
-    let (mut user, mut password, mut token) = (None, None, None);
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "user" | "username" => user = field.some_text()?,
-            "pass" | "password" => password = field.some_text()?,
-            "token" => token = field.some_text()?,
-            "timeout" => options.auth_timeout = Some(field.duration()?),
-            _ => {}
-        }
-    }
-    options.auth = match (user, password, token) {
-        (None, None, token) => token.map(Auth::Token),
-        (user, password, None) => Some(Auth::User {
-            name: user.unwrap_or_default(),
-            password: password.unwrap_or_default(),
-        }),
-        _ => return Err(given.fault("Cannot have a user/pass and token")),
-    };
-    Ok(())
-}
-
 fn show(mqtt: &MqttOptions) -> Json {
     json!({
         "host": mqtt.host,
         "port": mqtt.port,
         "tls": mqtt.tls.as_ref().map(tls::show),
-        "authorization": mqtt.auth.as_ref().map(|auth| format!("{auth:?}")),
+        "authorization": listener::show(mqtt.auth.as_ref(), mqtt.auth_timeout),
         "no_auth_user": mqtt.no_auth_user,
         "ack_wait": duration_text(mqtt.ack_wait),
         "max_ack_pending": mqtt.max_ack_pending,

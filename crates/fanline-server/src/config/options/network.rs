@@ -1,13 +1,16 @@
 //! Where the server listens, who it is, and what it leaves behind for others to find it.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 use serde_json::{Value as Json, json};
 
 use super::{duration_text, text_or_null};
 use crate::Dashboard;
-use crate::config::table::Kind::{Address, Bool, Duration, Integer, Path, Port, Text};
-use crate::config::table::{Entry, works};
+use crate::config::table::Kind::{
+    Address, Block, Bool, Duration, Integer, Path, Port, Text, Texts,
+};
+use crate::config::table::{Entry, within, works};
 
 /// The port when none is given, or 0.
 const PORT_DEFAULT: u16 = 4222;
@@ -75,6 +78,39 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("the server's id")
     .limit("no spaces")
     .help("The server's name, as clients and monitoring see it."),
+    works(
+        "server_tags",
+        Texts,
+        |draft, given| {
+            draft.loaded.options.server_tags = Vec::new();
+            for tag in given.texts()? {
+                let tag = tag.trim().to_lowercase();
+                if !draft.loaded.options.server_tags.contains(&tag) {
+                    draft.loaded.options.server_tags.push(tag);
+                }
+            }
+            Ok(())
+        },
+        |loaded| json!(loaded.options.server_tags),
+    )
+    .reloads()
+    .help("Tags that monitoring and events tell of, and by which servers are asked."),
+    works(
+        "server_metadata",
+        Block,
+        |draft, given| {
+            draft.loaded.options.server_metadata = BTreeMap::new();
+            for field in given.fields()? {
+                let (key, text) = (field.key.to_owned(), field.text()?.to_owned());
+                draft.loaded.options.server_metadata.insert(key, text);
+            }
+            Ok(())
+        },
+        |loaded| json!(loaded.options.server_metadata),
+    )
+    .reloads()
+    .help("More about the server, told where its tags are."),
+    within("server_metadata.*", Text).help("One thing about it."),
     works(
         "client_advertise",
         Text,
@@ -165,6 +201,21 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("off")
     .limit("-1 to 65535")
     .help("The port of monitoring over HTTPS."),
+    works(
+        "http_base_path",
+        Text,
+        |draft, given| {
+            let path = given.text()?.trim_matches('/');
+            draft.loaded.options.monitoring_base_path = match path {
+                "" => String::new(),
+                path => format!("/{path}"),
+            };
+            Ok(())
+        },
+        |loaded| json!(loaded.options.monitoring_base_path),
+    )
+    .default("/")
+    .help("What the paths of monitoring begin with. The dashboard is where it is without."),
     works(
         "dashboard",
         Text,

@@ -26,7 +26,8 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .flags("--tls, --tlscert, --tlskey, --tlscacert, --tlsverify")
     .default("off")
-    .help("TLS for NATS clients. A reload reads its files again."),
+    .reloads()
+    .help("TLS for NATS clients. A reload reads its files again; it cannot turn TLS on or off."),
     works(
         "allow_non_tls",
         Bool,
@@ -70,7 +71,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("tls.connection_rate_limit", Integer).help("Handshakes in a second, at most."),
     within("tls.insecure", Bool)
         .default("false")
-        .help("For connections that the server makes; Fanline makes none."),
+        .help("For connections that the server makes: refused in `leafnodes.remotes`, without effect elsewhere."),
     refused(
         "tls.allow_insecure_cipher_suites",
         Bool,
@@ -127,8 +128,8 @@ pub(super) fn read(given: &Given<'_>) -> Read<TlsOptions> {
                     }
                 }
             }
-            "cipher_suites" => tls.cipher_suites = field.texts()?,
-            "curve_preferences" => tls.curve_preferences = field.texts()?,
+            "cipher_suites" => tls.cipher_suites = names(&field)?,
+            "curve_preferences" => tls.curve_preferences = names(&field)?,
             "pinned_certs" => {
                 for item in field.items()? {
                     tls.pinned_certs.insert(pin(&item)?);
@@ -142,19 +143,36 @@ pub(super) fn read(given: &Given<'_>) -> Read<TlsOptions> {
             _ => {}
         }
     }
+    if cert_file.is_some() && !tls.certificates.is_empty() {
+        let reason =
+            "error parsing tls config, cannot combine 'cert_file' option with 'certs' option";
+        return Err(given.fault(reason));
+    }
     match (cert_file, key_file) {
         (Some(cert_file), Some(key_file)) => {
             let first = Certificate {
                 cert_file,
                 key_file,
             };
-            tls.certificates.insert(0, first);
+            tls.certificates.push(first);
         }
         (None, None) => {}
         (None, Some(_)) => return Err(given.fault("missing 'cert_file' in TLS configuration")),
         (Some(_), None) => return Err(given.fault("missing 'key_file' in TLS configuration")),
     }
     Ok(tls)
+}
+
+/// Names of which there is at least one: an empty list would allow nothing.
+fn names(field: &Given<'_>) -> Read<Vec<String>> {
+    let names = field.texts()?;
+    match names.is_empty() {
+        false => Ok(names),
+        true => {
+            let reason = format!("error parsing tls config, '{}' cannot be empty", field.key);
+            Err(field.fault(reason))
+        }
+    }
 }
 
 fn certificate(pair: &Given<'_>) -> Read<Certificate> {

@@ -1,24 +1,17 @@
-//! Options of nats-server that Fanline does not have, or not yet.
+//! Options of nats-server that Fanline does not have, or not yet, and those that say nothing here.
 
+use serde_json::Value as Json;
+
+use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{
-    Address, Any, Block, Blocks, Bool, Duration, Integer, Path, Port, Text, Texts,
+    Address, Any, Block, Blocks, Bool, Duration, Integer, Port, Text, Texts,
 };
-use crate::config::table::{Entry, refused, warned, within};
+use crate::config::table::{Entry, refused, warned, within, works};
 
 const CLUSTER: &str = "cluster is not supported by Fanline yet: this server runs alone";
-const TAGS: &str = "server_tags is not supported by Fanline yet: nobody is told of them";
 const GATEWAY: &str = "gateways are not supported by Fanline";
-const ALONE: &str = "it is about routes, and Fanline does not make any yet";
 
 pub(super) const OPTIONS: &[Entry] = &[
-    warned("server_tags", Texts, TAGS).help("Tags by which streams are placed."),
-    warned(
-        "server_metadata",
-        Block,
-        "server_metadata is not supported by Fanline yet: nobody is told of it",
-    )
-    .help("More about the server."),
-    within("server_metadata.*", Text).help("One thing about it."),
     warned("cluster", Block, CLUSTER).help("Servers that work as one."),
     within("cluster.name", Text),
     within("cluster.listen", Address),
@@ -72,39 +65,12 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .help("Domains by account."),
     refused(
-        "http_base_path",
-        Path,
-        "monitoring is served at / only so far",
-    )
-    .help("Where monitoring begins."),
-    refused(
-        "max_subscription_tokens",
-        Integer,
-        "Fanline takes topics of any number of tokens",
-    )
-    .alias(&["max_sub_tokens"])
-    .help("Tokens of a filter."),
-    refused(
-        "max_closed_clients",
-        Integer,
-        "Fanline remembers a fixed number of closed clients",
-    )
-    .help("Closed clients that monitoring tells of."),
-    refused(
         "disable_sublist_cache",
         Bool,
         "Fanline's cache has no switch",
     )
     .alias(&["no_sublist_cache"])
     .help("Match without a cache."),
-    refused("trace_headers", Bool, "`trace` logs headers with the rest").help("Log headers only."),
-    refused(
-        "max_traced_msg_len",
-        Integer,
-        "a limit for traced payloads is not supported by Fanline yet",
-    )
-    .flags("--max_traced_msg_len")
-    .help("Bytes of a payload that are traced."),
     refused(
         "prof_port",
         Port,
@@ -118,11 +84,25 @@ pub(super) const OPTIONS: &[Entry] = &[
         "profiling over HTTP is not supported by Fanline",
     )
     .help("How much is profiled."),
-    refused("connect_error_reports", Integer, ALONE).help("How often failed routes are logged."),
-    refused("reconnect_error_reports", Integer, ALONE).help("The same for routes that were lost."),
     refused("ocsp", Any, "OCSP is not supported by Fanline").help("OCSP stapling."),
     refused("ocsp_cache", Any, "OCSP is not supported by Fanline").help("What it keeps."),
-    refused("feature_flags", Block, "Fanline has no feature flags")
-        .help("nats-server's switches for what is new."),
+    works("feature_flags", Block, |_, given| flags(given), |_| Json::Null)
+        .help("nats-server's switches for what is new. None changes anything: those that would are refused."),
     within("feature_flags.*", Bool).help("One of them."),
 ];
+
+/// Flags of nats-server that are off there by default, and change what it does when they are on.
+const FLAGS: &[&str] = &["js_ack_fc_v2", "js_api_reply_v2", "js_snapshot_sources"];
+
+/// Takes those that ask for what Fanline does anyway: nats-server takes any name.
+fn flags(given: &Given<'_>) -> Read<()> {
+    for field in given.fields()? {
+        let is_on = field.boolean()?;
+        let mut known = FLAGS.iter();
+        if is_on && known.any(|flag| flag.eq_ignore_ascii_case(field.key)) {
+            let key = field.key;
+            return Err(field.fault(format!("{key}: Fanline does not have what it switches on")));
+        }
+    }
+    Ok(())
+}

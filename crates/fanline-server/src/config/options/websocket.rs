@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{duration_text, tls};
+use super::{duration_text, listener, tls};
 use crate::WebSocketOptions;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Address, Any, Block, Bool, Duration, Port, Text, Texts};
@@ -13,6 +13,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "websocket",
         Block,
         |draft, given| {
+            draft.note_numbers(given, &["ping_interval"])?;
             let host = draft.loaded.options.host.clone();
             let (websocket, is_on) = read(given, host)?;
             draft.loaded.options.websocket = is_on.then_some(websocket);
@@ -57,7 +58,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         .help("Offer permessage-deflate."),
     within("websocket.authorization", Block)
         .alias(&["authentication"])
-        .help("What these clients must show instead."),
+        .help("What these clients must show instead: one user or one token."),
     within("websocket.authorization.user", Text)
         .alias(&["username"])
         .help("A user."),
@@ -103,14 +104,11 @@ fn read(given: &Given<'_>, host: String) -> Read<(WebSocketOptions, bool)> {
             | "origin" => options.allowed_origins = field.texts()?,
             "handshake_timeout" => options.handshake_timeout = field.duration()?,
             "compression" => options.compression = field.boolean()?,
-            // Taken without effect, it would let in whom it is to keep out.
-            "authorization" | "authentication" | "no_auth_user" => {
-                return Err(field.fault(format!(
-                    "{}: credentials of their own for WebSocket clients are not supported by \
-                     Fanline yet; without it, the server's apply to them",
-                    field.key
-                )));
+            "authorization" | "authentication" => {
+                let own = listener::read(&field)?;
+                (options.auth, options.auth_timeout) = (own.auth, own.timeout);
             }
+            "no_auth_user" => options.no_auth_user = field.some_text()?,
             "jwt_cookie" => options.jwt_cookie = field.some_text()?,
             "user_cookie" => options.user_cookie = field.some_text()?,
             "pass_cookie" => options.pass_cookie = field.some_text()?,
@@ -143,7 +141,7 @@ fn show(websocket: &WebSocketOptions) -> Json {
         "allowed_origins": websocket.allowed_origins,
         "handshake_timeout": duration_text(websocket.handshake_timeout),
         "compression": websocket.compression,
-        "authorization": websocket.auth.as_ref().map(|auth| format!("{auth:?}")),
+        "authorization": listener::show(websocket.auth.as_ref(), websocket.auth_timeout),
         "no_auth_user": websocket.no_auth_user,
         "jwt_cookie": websocket.jwt_cookie,
         "user_cookie": websocket.user_cookie,

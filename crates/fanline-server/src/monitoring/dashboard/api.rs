@@ -149,6 +149,7 @@ async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: So
         nkey: &shown.nkey,
         jwt: &shown.jwt,
         sig: &shown.sig,
+        ..Credentials::default()
     };
     let was_given = {
         let mut sessions = monitor.desk.sessions.borrow_mut();

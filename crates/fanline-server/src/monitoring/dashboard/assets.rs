@@ -167,6 +167,18 @@ mod tests {
         }
     }
 
+    /// All scripts are asked for at once, and none waits until another one names it.
+    #[test]
+    fn every_script_is_named_by_the_page() {
+        let page = FILES.iter().find(|(at, ..)| at.is_empty());
+        let (_, _, page) = page.expect("the page");
+        let page = std::str::from_utf8(page).expect("text");
+        let scripts = FILES.iter().filter(|(_, kind, _)| *kind == JAVASCRIPT);
+        for (at, ..) in scripts {
+            assert!(page.contains(&format!("\"dashboard/{at}\"")), "{at}");
+        }
+    }
+
     #[test]
     fn what_is_known_is_not_sent_again() {
         let mut asked = HeaderMap::new();

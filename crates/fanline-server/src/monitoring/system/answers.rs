@@ -55,7 +55,7 @@ impl System {
 
     async fn find(&self, request: &Message, asked: Asked) -> Result<Value, Refused> {
         let body = Body::parse(request.payload()).map_err(|problem| Some((400, problem)))?;
-        if !body.is_for(&self.myself()) {
+        if !self.is_asked(&body) {
             return Err(None);
         }
         let account = account_of(request.topic());
@@ -88,14 +88,16 @@ impl System {
         Ok(self.envelope.answer(&self.monitor, data))
     }
 
-    fn myself(&self) -> Myself<'_> {
+    /// Whether a request with this body is for this server too.
+    fn is_asked(&self, body: &Body) -> bool {
         let info = &self.monitor.shared.info;
-        Myself {
+        let options = self.monitor.shared.options();
+        body.is_for(&Myself {
             name: &info.server_name,
             host: &info.host,
             domain: info.domain.as_deref(),
-            tags: &[],
-        }
+            tags: &options.server_tags,
+        })
     }
 
     fn identity(&self) -> Value {

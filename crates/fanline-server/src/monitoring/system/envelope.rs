@@ -37,6 +37,13 @@ impl Envelope {
         if let Some(domain) = &info.domain {
             server["domain"] = domain.as_str().into();
         }
+        let options = monitor.shared.options();
+        if !options.server_tags.is_empty() {
+            server["tags"] = json!(options.server_tags);
+        }
+        if !options.server_metadata.is_empty() {
+            server["metadata"] = json!(options.server_metadata);
+        }
         server
     }
 

@@ -60,7 +60,7 @@ fn client(monitor: &Monitor, status: &ConnectionStatus) -> Value {
         "host": status.ip,
         "id": status.cid,
         "acc": account,
-        "name_tag": account,
+        "name_tag": monitor.account_tag(status.account),
         "kind": kind_name(status.kind),
     });
     if !status.kind.is_leaf() {

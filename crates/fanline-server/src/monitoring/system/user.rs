@@ -1,6 +1,6 @@
 //! `$SYS.REQ.USER.INFO`: who one is, and what one may do.
 
-use fanline_engine::access::{Access, Allowed, Pattern, Permissions};
+use fanline_engine::access::{Access, Account, Allowed, Pattern, Permissions};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,6 +14,12 @@ const REQUEST_INFO: &str = "Nats-Request-Info";
 struct Asker {
     acc: Option<String>,
     user: String,
+    /// What his token calls him.
+    user_name: Option<String>,
+    /// What he may do, as he is told it.
+    permissions: Option<Value>,
+    /// In nanoseconds from now.
+    expires: Option<u64>,
 }
 
 impl Asker {
@@ -31,10 +37,21 @@ pub(super) fn account_of_asker(headers: Option<&Headers>) -> Option<String> {
 
 /// What a user of an account is told of himself.
 pub(super) fn info(access: &Access, account: &str, headers: Option<&Headers>) -> Value {
-    let Asker { user, .. } = Asker::read(headers);
-    let mut info = json!({ "user": user, "account": account, "account_name": account });
-    if let Some(permissions) = permissions_of(access, account, &user) {
-        info["permissions"] = show(permissions);
+    let asker = Asker::read(headers);
+    let user = asker.user;
+    let known = access.account_id(account).and_then(|id| access.account(id));
+    let tag = known.map_or(account, Account::tag);
+    let mut info = json!({ "user": user, "account": account, "account_name": tag });
+    // What is configured is shown as it stands there; who came by a token has his rights from that.
+    let configured = permissions_of(access, account, &user).map(show);
+    if let Some(permissions) = configured.or(asker.permissions) {
+        info["permissions"] = permissions;
+    }
+    if let Some(name) = asker.user_name {
+        info["user_name"] = name.into();
+    }
+    if let Some(left) = asker.expires {
+        info["expires"] = left.into();
     }
     info
 }

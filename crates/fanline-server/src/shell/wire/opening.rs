@@ -29,6 +29,8 @@ use crate::tls::Tls;
 
 /// How long a header of the PROXY protocol may take to come.
 const PROXY_TIME_MAX: Duration = Duration::from_secs(5);
+/// Proxies send it at once. Who says nothing for so long has come without one, and waits to be greeted.
+const PROXY_SILENCE_MAX: Duration = Duration::from_secs(1);
 /// The first byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
 
@@ -245,7 +247,7 @@ impl Opening<'_> {
         let greeted_at = self.shell.now();
         self.agreed.greeted_at = Some(greeted_at);
         let mut said = Vec::new();
-        let time = self.shell.config().limits.auth_timeout;
+        let time = self.shell.config().limits.auth_timeout_of(true);
         let line_bytes = timeout(time, self.read_wish(&mut said)).await;
         let line_bytes = line_bytes.unwrap_or(Ok(None))?.unwrap_or(0);
         let wish = said[..line_bytes].strip_prefix(WISH);
@@ -316,7 +318,16 @@ impl Opening<'_> {
                 }
             }
             let wanted = PROXY_BYTES_MAX.saturating_sub(bytes.len());
-            if !self.wire.socket.read_more(&mut bytes, wanted).await? {
+            let is_silent = bytes.is_empty();
+            let more = self.wire.socket.read_more(&mut bytes, wanted);
+            let is_open = match is_silent {
+                true => match timeout(PROXY_SILENCE_MAX, more).await {
+                    Ok(read) => read?,
+                    Err(_) => break,
+                },
+                false => more.await?,
+            };
+            if !is_open {
                 return Err(NotOpened::Refused("closed before it began"));
             }
         }

@@ -166,11 +166,14 @@ impl Records {
         Ok(())
     }
 
-    /// What there is to say about a fault of the peer's.
+    /// What there is to say about a fault of the peer's. Asked for only while there is something: asked
+    /// for more, the session would look for the rest of the fault in bytes that are gone, and panic.
     fn collect_alert(&mut self) {
-        while let Ok(ConnectionState::EncodeTlsData(data)) =
-            self.session.process_tls_records(&mut []).state
-        {
+        while self.session.wants_write() {
+            let status = self.session.process_tls_records(&mut []);
+            let Ok(ConnectionState::EncodeTlsData(data)) = status.state else {
+                return;
+            };
             if encode(data, &mut self.outgoing).is_err() {
                 return;
             }

@@ -51,6 +51,22 @@ fn heartbeats_of_a_request_that_waits() {
     world.hears(&["i 408 Request Timeout Pending-Messages=1 Pending-Bytes=0"]);
 }
 
+/// They say up to where the stream was looked at, not only what was delivered of it.
+#[test]
+fn heartbeats_of_a_request_with_a_filter() {
+    let mut world = World::with(
+        &["s.a=one", "s.b=two", "s.b=three"],
+        r#"{"filter_subject":"s.a"}"#,
+    );
+    world.pull(
+        "i",
+        r#"{"batch":2,"expires":1000000000,"idle_heartbeat":400000000}"#,
+    );
+    world.hears(&["i s.a=one x1 #1 +0"]);
+    world.pass_millis(400);
+    world.hears(&["i 100 Idle Heartbeat Last-Consumer=1 Last-Stream=3"]);
+}
+
 #[test]
 fn not_waiting() {
     let mut world = World::with(&THREE, "{}");
@@ -72,6 +88,24 @@ fn not_waiting() {
     world.pull("i", r#"{"batch":5,"no_wait":true,"expires":1000000000}"#);
     world.pass_millis(1000);
     world.hears(&["i 408 Request Timeout Pending-Messages=5 Pending-Bytes=0"]);
+}
+
+#[test]
+fn not_waiting_for_the_end_of_a_pause() {
+    let mut world = World::with(&THREE, "{}");
+    world.port.listening.clear();
+    let id = world.id("C");
+    let later = world.now.unix_nanos + 3_600_000_000_000;
+    world.call(|consumers, context| consumers.pause(id, Some(later), context));
+    world.pull("i", r#"{"batch":5,"no_wait":true}"#);
+    world.hears(&["i 404 No Messages"]);
+    world.pull("i", r#"{"batch":5,"no_wait":true,"expires":1000000000}"#);
+    world.hears(&[]);
+    world.pass_millis(1000);
+    world.hears(&["i 408 Request Timeout Pending-Messages=5 Pending-Bytes=0"]);
+    world.pull("i", "2");
+    world.call(|consumers, context| consumers.pause(id, None, context));
+    world.hears(&["i s.a=one x1 #1 +2", "i s.b=two x1 #2 +1"]);
 }
 
 #[test]

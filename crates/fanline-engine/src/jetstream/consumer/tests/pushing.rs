@@ -17,7 +17,10 @@ fn only_to_somebody_who_listens() {
     world.listen("d", false);
     world.append(&["s.a=four"]);
     world.hears(&[]);
+    // Who watches everything is not who the records are meant for.
     world.listen("*", true);
+    world.hears(&[]);
+    world.listen("d", true);
     world.hears(&["d s.a=four x1 #4 +0"]);
     world.append(&["s.a=five"]);
     world.hears(&["d s.a=five x1 #5 +0"]);

@@ -115,7 +115,7 @@ impl Port for Recorder {
     /// A member of a group is written as `topic group`.
     fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
         match group {
-            b"" => self.has_interest(topic),
+            b"" => self.listening.contains(&text(topic)),
             group => self
                 .listening
                 .contains(&format!("{} {}", text(topic), text(group))),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{ID_BYTES_MAX, IDLE_MAX, batch_members};
+use super::{ID_BYTES_MAX, batch_members};
 use crate::jetstream::stream::Stream;
 use crate::jetstream::stream::acks::{Ack, Says};
 use crate::jetstream::stream::append::{Admitted, Rollup};
@@ -14,9 +14,9 @@ use crate::jetstream::stream::headers::{Block, PublishHeaders, find};
 use crate::jetstream::{ApiError, Discard, Message, Port, Timestamp};
 use crate::store::StoreError;
 
-/// Most messages of one batch.
+/// Most messages of one batch, if the server does not say.
 const MESSAGES_MAX: usize = 1_000;
-/// Most batches of a stream at a time.
+/// Most batches of a stream at a time, if the server does not say.
 const OPEN_MAX: usize = 50;
 /// Most bytes that the open batches of a stream hold.
 const BYTES_MAX: usize = 128 * 1024 * 1024;
@@ -221,9 +221,11 @@ impl Stream {
             Some(b"eob") => Commit::WithoutIt,
             Some(_) => return Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_COMMIT.into()),
         };
-        if sequence > MESSAGES_MAX + usize::from(commit == Commit::WithoutIt) {
+        let messages_max = self.batch_limits.messages_max.unwrap_or(MESSAGES_MAX);
+        let room = messages_max.saturating_add(usize::from(commit == Commit::WithoutIt));
+        if sequence > room {
             return Err(Refused {
-                error: ApiError::atomic_publish_too_large_batch(MESSAGES_MAX),
+                error: ApiError::atomic_publish_too_large_batch(messages_max),
                 abandoned: earlier.map(|_| "large"),
             });
         }
@@ -263,13 +265,14 @@ impl Stream {
                 abandoned: Some("large"),
             });
         }
-        batch.given_up_at = self.clock.since_start + IDLE_MAX;
+        batch.given_up_at = self.batch_given_up_at();
         self.atomic.put(id, batch);
         Ok(None)
     }
 
     fn begin(&self) -> Result<Gathered, ApiError> {
-        if self.atomic.len() >= OPEN_MAX || !self.has_room_for_atomic() {
+        let open_max = self.batch_limits.open_per_stream_max.unwrap_or(OPEN_MAX);
+        if self.atomic.len() >= open_max || !self.has_room_for_atomic() {
             return Err(ApiError::ATOMIC_PUBLISH_TOO_MANY_INFLIGHT);
         }
         Ok(Gathered::default())

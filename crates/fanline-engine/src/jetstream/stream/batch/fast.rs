@@ -5,13 +5,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::{ID_BYTES_MAX, IDLE_MAX, batch_members};
+use super::{ID_BYTES_MAX, batch_members};
 use crate::jetstream::stream::Stream;
 use crate::jetstream::stream::acks::{Ack, Says, write_error};
 use crate::jetstream::stream::headers::PublishHeaders;
 use crate::jetstream::{ApiError, Message, Port};
 
-/// Most batches of a stream at a time.
+/// Most batches of a stream at a time, if the server does not say.
 const OPEN_MAX: usize = 1_000;
 /// Most messages between two acknowledgements, shared by the batches of a stream.
 const FLOW_MAX: u64 = 500;
@@ -141,7 +141,7 @@ impl Stream {
                 let goes_on = self.step(message, asked, &reply, step, &mut batch, port);
                 match goes_on {
                     true => {
-                        batch.given_up_at = self.clock.since_start + IDLE_MAX;
+                        batch.given_up_at = self.batch_given_up_at();
                         self.fast.open.insert(reply.id.to_vec(), batch);
                     }
                     false => self.end_batch(message, reply.id, &batch, port),
@@ -167,7 +167,8 @@ impl Stream {
         if !begins {
             return Err(ApiError::BATCH_PUBLISH_UNKNOWN_BATCH_ID);
         }
-        if self.fast.len() >= OPEN_MAX || !self.has_room_for_fast() {
+        let open_max = self.batch_limits.open_per_stream_max.unwrap_or(OPEN_MAX);
+        if self.fast.len() >= open_max || !self.has_room_for_fast() {
             return Err(ApiError::BATCH_PUBLISH_TOO_MANY_INFLIGHT);
         }
         // Alone it may have what it wishes; beside others it begins slowly.

@@ -3,14 +3,17 @@
 mod atomic;
 mod fast;
 
+use std::time::Duration;
+
 use super::Stream;
+use crate::jetstream::BatchLimits;
 
 pub(super) use atomic::AtomicBatches;
 pub(super) use fast::{FastBatches, FastReply};
 
-/// Most batches of all streams at a time that are stored all or none.
+/// Most batches of all streams at a time that are stored all or none, if the server does not say.
 const ATOMIC_MAX: usize = 1_000;
-/// Most batches of all streams at a time that are acknowledged many at a time.
+/// Most batches of all streams at a time that are acknowledged many at a time, if the server does not say.
 const FAST_MAX: usize = 50_000;
 
 /// How many batches are open, of one stream or of several.
@@ -54,20 +57,33 @@ impl Stream {
         self.batches_elsewhere = others;
     }
 
+    /// Says what the server grants; what it does not say is as it was made.
+    pub fn set_batch_limits(&mut self, limits: BatchLimits) {
+        self.batch_limits = limits;
+    }
+
     fn has_room_for_atomic(&self) -> bool {
-        self.batches_elsewhere.and(self.open_batches()).atomic < ATOMIC_MAX
+        let max = self.batch_limits.open_max.unwrap_or(ATOMIC_MAX);
+        self.batches_elsewhere.and(self.open_batches()).atomic < max
     }
 
     fn has_room_for_fast(&self) -> bool {
-        self.batches_elsewhere.and(self.open_batches()).fast < FAST_MAX
+        let max = self.batch_limits.open_max.unwrap_or(FAST_MAX);
+        self.batches_elsewhere.and(self.open_batches()).fast < max
+    }
+
+    /// When a batch is given up that has just got a message.
+    fn batch_given_up_at(&self) -> Duration {
+        let idle_max = self.batch_limits.idle_max.unwrap_or(IDLE_MAX);
+        self.clock.since_start.saturating_add(idle_max)
     }
 }
 
 /// How long the name of a batch may be.
 const ID_BYTES_MAX: usize = 64;
 
-/// After which time without a message a batch is given up, in nanoseconds since the server started.
-const IDLE_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+/// After which time without a message a batch is given up, if the server does not say.
+const IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// What an acknowledgement of a batch says besides its sequence.
 fn batch_members(id: &[u8], count: u64) -> Vec<u8> {

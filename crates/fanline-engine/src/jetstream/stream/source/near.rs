@@ -17,6 +17,7 @@ impl Stream {
         self.clock = now;
         let mut has_more = false;
         let mut sources = std::mem::take(&mut self.sources);
+        let mut safe_until = None;
         for source in &mut sources {
             let is_it =
                 source.config.name == origin.config.name && source.config.external.is_none();
@@ -24,9 +25,15 @@ impl Stream {
                 // A disk that cannot be read now is asked again next time.
                 has_more |= self.pull_source(source, origin, port).unwrap_or(false);
                 self.remove_taken(source, origin);
+                let until = source.safe_until();
+                safe_until = Some(safe_until.map_or(until, |other: u64| other.min(until)));
             }
         }
         self.sources = sources;
+        if let Some(until) = safe_until {
+            // What cannot be removed now goes with the next restart.
+            let _ = origin.note_copied(&self.config.name, until);
+        }
         has_more
     }
 
@@ -93,7 +100,7 @@ impl Stream {
 
     /// An origin that keeps what nobody has taken yet gives up what is safe here.
     fn remove_taken(&self, source: &mut Source, origin: &mut Stream) {
-        if origin.config.retention != Retention::WorkQueue {
+        if origin.config.retention == Retention::Limits {
             source.to_remove.clear();
             return;
         }
@@ -102,8 +109,18 @@ impl Stream {
             && copy <= durable
         {
             source.to_remove.pop_front();
-            // What cannot be removed now is copied once more after a restart, no worse.
-            let _ = origin.remove_record(sequence, false);
+            if origin.config.retention == Retention::WorkQueue {
+                // What cannot be removed now is copied once more after a restart, no worse.
+                let _ = origin.remove_record(sequence, false);
+            }
         }
+    }
+}
+
+impl Source {
+    /// The first sequence of the origin that is not safe here yet.
+    fn safe_until(&self) -> u64 {
+        let next = self.next.unwrap_or(0);
+        self.to_remove.front().map_or(next, |(taken, _)| *taken)
     }
 }

@@ -1,4 +1,7 @@
+use std::time::Duration;
+
 use super::Bench;
+use crate::jetstream::BatchLimits;
 
 fn batch(bench: &mut Bench, text: &str) -> String {
     // `id sequence extra-headers subject payload`
@@ -130,6 +133,39 @@ fn too_many_and_too_large_and_too_slow() {
     let refused = batch(&mut bench, "y 1001 Nats-Batch-Commit=1 a.1");
     assert_eq!(refused, "!10199 atomic publish batch is too large: 1000");
     assert_eq!(bench.records(), Vec::<String>::new());
+}
+
+#[test]
+fn what_the_server_grants_to_batches() {
+    let mut bench = Bench::new(r#""subjects":["a.>"],"allow_atomic":true,"allow_batched":true"#);
+    bench.stream.set_batch_limits(BatchLimits {
+        open_per_stream_max: Some(1),
+        open_max: None,
+        messages_max: Some(3),
+        idle_max: Some(Duration::from_secs(2)),
+    });
+    for (text, expected) in [
+        ("b 1 - a.1", "r"),
+        ("c 1 - a.1", "!10210 atomic publish too many inflight"),
+        ("b 2 - a.1", "r"),
+        ("b 3 - a.1", "r"),
+        ("b 4 - a.1", "!10199 atomic publish batch is too large: 3"),
+        ("d 1 - a.1", "r"),
+    ] {
+        assert_eq!(batch(&mut bench, text), expected, "{text}");
+    }
+    let fast = |bench: &mut Bench, reply: &str| {
+        let reply = format!("i.{reply}.$FI");
+        let said = bench.publish_to(&reply, "a.1");
+        super::shortened(&said.replace(&format!("{reply} "), ""))
+    };
+    assert_eq!(fast(&mut bench, "f.3.ok.1.0"), flow(0, 3));
+    let too_many = "!10211 batch publish too many inflight";
+    assert_eq!(fast(&mut bench, "g.3.ok.1.0"), too_many);
+    bench.wait(2_000);
+    assert_eq!(batch(&mut bench, "d 2 - a.1"), INCOMPLETE);
+    let unknown = "!10208 batch publish ID unknown";
+    assert_eq!(fast(&mut bench, "f.3.ok.2.1"), unknown);
 }
 
 #[test]

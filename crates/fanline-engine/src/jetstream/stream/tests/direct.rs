@@ -69,6 +69,10 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("", r#"{"foo":1}"#, "408 Empty Request"),
     ("r.a", "", "5 yyy"),
     ("r.zz", "", NOT_FOUND),
+    ("r.a", "{}", "5 yyy"),
+    ("r.a", "{", "408 Malformed Request"),
+    ("r.a", r#"{"batch":2}"#, "408 Bad Request"),
+    ("r.a", r#"{"last_by_subj":"r.q"}"#, "408 Bad Request"),
     ("r.a", r#"{"seq":1}"#, "408 Bad Request"),
     ("", r#"{"seq":1,"last_by_subj":"r.a"}"#, "408 Bad Request"),
     ("", r#"{"next_by_subj":"r.*"}"#, "1 xxx"),
@@ -103,7 +107,14 @@ const REQUESTS: &[(&str, &str, &str)] = &[
         r#"{"multi_last":["r.a","r.q"]}"#,
         "3@1,0 x / 5@0,3 yyy / end@0,5,5",
     ),
+    (
+        "",
+        r#"{"multi_last":["r.q","r.*","r.a","r.a","r..a"]}"#,
+        "3@2,0 x / 4@1,3 x / 5@0,4 yyy / end@0,5,5",
+    ),
     ("", r#"{"multi_last":["r.zz"]}"#, "404 No Results"),
+    ("", r#"{"multi_last":["r..a"]}"#, "404 No Results"),
+    ("", r#"{"multi_last":[""]}"#, "404 No Results"),
     (
         "",
         r#"{"multi_last":["r.>"],"batch":1}"#,
@@ -159,6 +170,22 @@ fn requests() {
             "{subject} {body}"
         );
     }
+}
+
+/// Each filter matched every subject, and all that was found was listed before it was counted: a request of a
+/// hundred kilobytes took as many megabytes.
+#[test]
+fn the_last_of_many_subjects_by_many_filters() {
+    let mut bench = Bench::new(r#""subjects":["r.>"],"allow_direct":true"#);
+    for n in 0..1_024 {
+        bench.publish(&format!("r.{n} x"));
+    }
+    let filters = vec![r#""r.*""#; 20_000].join(",");
+    let body = format!(r#"{{"multi_last":[{filters}]}}"#);
+    let answers = get(&mut bench, "", &body);
+    assert_eq!(answers.split(" / ").count(), 1_024 + 1);
+    bench.publish("r.more x");
+    assert_eq!(get(&mut bench, "", &body), "413 Too Many Results");
 }
 
 #[test]

@@ -7,7 +7,7 @@ pub(in crate::client::jetstream) fn check_bucket(name: &str) -> Result<(), JetSt
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     match !name.is_empty() && name.bytes().all(is_fine) {
         true => Ok(()),
-        false => Err(invalid(
+        false => Err(JetStreamError::invalid_name(
             "bucket",
             name,
             "letters, digits, _ and - are allowed",
@@ -33,23 +33,19 @@ fn is_key_byte(byte: u8) -> bool {
 
 fn check_tokens(name: &str, is_fine: impl Fn(u8) -> bool) -> Result<(), JetStreamError> {
     if name.split('.').any(str::is_empty) {
-        return Err(invalid("key", name, "a part of it is empty"));
+        return Err(JetStreamError::invalid_name(
+            "key",
+            name,
+            "a part of it is empty",
+        ));
     }
     match name.bytes().all(|byte| byte == b'.' || is_fine(byte)) {
         true => Ok(()),
-        false => Err(invalid(
+        false => Err(JetStreamError::invalid_name(
             "key",
             name,
             "letters, digits and -/_=. are allowed",
         )),
-    }
-}
-
-fn invalid(what: &'static str, name: &str, reason: &'static str) -> JetStreamError {
-    JetStreamError::InvalidName {
-        what,
-        name: name.to_owned(),
-        reason,
     }
 }
 

@@ -60,14 +60,14 @@ impl KeyValue {
 
     fn of(jetstream: &JetStream, bucket: &str, info: &StreamInfo) -> Self {
         let mut prefix = format!("$KV.{bucket}.");
-        let mut write_prefix = prefix.clone();
+        let mut write_prefix = jetstream.written_by(&prefix);
         if let Some(mirror) = &info.config.mirror {
             let origin = mirror.name.strip_prefix(STREAM_PREFIX);
             let origin = format!("$KV.{}.", origin.unwrap_or(&mirror.name));
             // The records of a mirror keep the origin's subjects; another domain is reached through its API.
             write_prefix = match mirror.external.as_ref().filter(|e| !e.api.is_empty()) {
                 Some(external) => format!("{}.{origin}", external.api),
-                None => origin.clone(),
+                None => jetstream.written_by(&origin),
             };
             prefix = origin;
         }

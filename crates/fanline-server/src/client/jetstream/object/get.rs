@@ -58,11 +58,8 @@ impl ObjectStore {
             return self.read(info).await;
         };
         if link.name.is_empty() {
-            return Err(JetStreamError::InvalidName {
-                what: "object",
-                name: name.to_owned(),
-                reason: "it stands for a whole store",
-            });
+            let reason = "it stands for a whole store";
+            return Err(JetStreamError::invalid_name("object", name, reason));
         }
         let store = self.jetstream.object_store(&link.bucket).await?;
         let target = store.info(&link.name).await?;

@@ -20,7 +20,11 @@ impl ObjectStore {
     ) -> Result<ObjectInfo, JetStreamError> {
         let target = store.info(object).await?;
         if target.link().is_some() {
-            return Err(invalid(object, "it is a link"));
+            return Err(JetStreamError::invalid_name(
+                "object",
+                object,
+                "it is a link",
+            ));
         }
         let link = ObjectLink {
             bucket: store.bucket.clone(),
@@ -48,11 +52,15 @@ impl ObjectStore {
 
     async fn put_link(&self, name: &str, link: ObjectLink) -> Result<ObjectInfo, JetStreamError> {
         if name.is_empty() {
-            return Err(invalid(name, "it is empty"));
+            return Err(JetStreamError::invalid_name("object", name, "it is empty"));
         }
         let before = self.info_or_none(name).await?;
         if before.is_some_and(|before| !before.deleted && before.link().is_none()) {
-            return Err(invalid(name, "an object has it"));
+            return Err(JetStreamError::invalid_name(
+                "object",
+                name,
+                "an object has it",
+            ));
         }
         let mut info = ObjectInfo {
             bucket: self.bucket.clone(),
@@ -69,13 +77,5 @@ impl ObjectStore {
         };
         self.describe(&mut info).await?;
         Ok(info)
-    }
-}
-
-fn invalid(name: &str, reason: &'static str) -> JetStreamError {
-    JetStreamError::InvalidName {
-        what: "object",
-        name: name.to_owned(),
-        reason,
     }
 }

@@ -29,11 +29,7 @@ impl ObjectStore {
         source: &mut (impl AsyncRead + Unpin),
     ) -> Result<ObjectInfo, JetStreamError> {
         if meta.name.is_empty() {
-            return Err(JetStreamError::InvalidName {
-                what: "object",
-                name: meta.name,
-                reason: "it is empty",
-            });
+            return Err(JetStreamError::invalid_name("object", "", "it is empty"));
         }
         let before = self.info_or_none(&meta.name).await?;
         let mut info = ObjectInfo {

@@ -12,8 +12,8 @@ const LIMIT = 500;
 /** Columns, with the server's word for sorting by them. */
 const COLUMNS = [
   { key: "cid", label: "Id", isNumber: true, value: (c) => c.cid },
-  { key: "name", label: "Name", isFixed: true, cell: (c) => c.name || html`<span class="quiet">–</span>` },
-  { key: "address", label: "Address", isFixed: true, cell: (c) => (c.ip ? `${c.ip}:${c.port}` : "this process") },
+  { key: "name", label: "Name", isFixed: true, cell: (c) => c.name || c.mqtt_client || html`<span class="quiet">–</span>` },
+  { key: "address", label: "Address", isFixed: true, isWhole: true, cell: (c) => (c.ip ? `${c.ip}:${c.port}` : "this process") },
   { key: "kind", label: "Kind", isFixed: true, cell: (c) => [c.type, c.lang].filter(Boolean).join(" · ") },
   { key: "user", label: "User", isFixed: true, cell: (c) => [c.authorized_user, c.account].filter(Boolean).join(" @ ") || "–" },
   { key: "subs", label: "Subscriptions", isNumber: true, cell: (c) => exact(c.subscriptions) },
@@ -22,7 +22,7 @@ const COLUMNS = [
   { key: "msgs_to", label: "Msgs out", isNumber: true, cell: (c) => count(c.out_msgs) },
   { key: "bytes_from", label: "Bytes in", isNumber: true, cell: (c) => bytes(c.in_bytes) },
   { key: "bytes_to", label: "Bytes out", isNumber: true, cell: (c) => bytes(c.out_bytes) },
-  { key: "rtt", label: "Round trip", isNumber: true, cell: (c) => c.rtt ?? "–" },
+  { key: "rtt", label: "Round trip", isNumber: true, cell: (c) => c.rtt?.replace(/(\.\d)\d+/, "$1") ?? "–" },
   { key: "uptime", label: "Up for", isNumber: true, cell: (c) => c.uptime },
   { key: "idle", label: "Idle for", isNumber: true, cell: (c) => c.idle },
 ];
@@ -52,12 +52,12 @@ export function Connections({ who }) {
     again();
   };
   const rows = (told?.connections ?? []).filter((c) =>
-    passes(filter, c.cid, c.name, c.ip, c.type, c.lang, c.authorized_user, c.account, c.reason),
+    passes(filter, c.cid, c.name, c.mqtt_client, c.ip, c.type, c.lang, c.authorized_user, c.account, c.reason),
   );
   const columns = state === "closed" ? [...CLOSED, ...COLUMNS.slice(0, 10)] : [...COLUMNS];
   if (state === "open" && who.may_kick) {
     const cell = (c) => html`<button class="danger small" onClick=${() => setLeaving(c)} aria-label="Close connection ${c.cid}">Close</button>`;
-    columns.push({ key: "kick", label: "Close", isFixed: true, cell });
+    columns.push({ key: "kick", label: "Close", isFixed: true, isWhole: true, cell });
   }
   return html`
     <${Panel} title="Connections" id="connections-title" aside=${html`<span class="quiet">${shown(told, rows)}</span>`}>

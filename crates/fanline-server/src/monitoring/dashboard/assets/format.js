@@ -64,5 +64,6 @@ export function moment(text) {
 /** How long ago, in few words. */
 export function ago(text) {
   const passed = (Date.now() - new Date(text).getTime()) / 1000;
-  return Number.isNaN(passed) ? "–" : `${seconds(Math.max(0, Math.floor(passed)))} ago`;
+  if (Number.isNaN(passed)) return "–";
+  return passed < 1 ? "just now" : `${seconds(Math.floor(passed))} ago`;
 }

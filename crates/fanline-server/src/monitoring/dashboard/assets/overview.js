@@ -125,7 +125,7 @@ function Process({ moments }) {
     <${Panel} title="Process" id="process">
       <div class="figures">
         <${Figure} id="cpu" label="Processor" value=${percent(load.at(-1))}
-          note="of one core; there are ${process.cores}, and ${process.shards} carry messages">
+          note="of one core; there are ${process.cores}, and ${process.shards} ${process.shards === 1 ? "carries" : "carry"} messages">
           <${Chart} series=${[{ name: "load", values: load }]} most=${MOMENTS} label="Processor load" format=${percent} />
         <//>
         <${Figure} id="memory" label="Memory" value=${bytes(process.memory_bytes)} note="resident">

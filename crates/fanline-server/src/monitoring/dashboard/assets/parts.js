@@ -86,9 +86,13 @@ export function passes(filter, ...texts) {
   return filter.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
+/** A table of more columns is set closer. */
+const COLUMNS_USUAL = 11;
+
 /**
- * A table. Columns are `{ key, label, value, cell, isNumber, isSorted }`: `value` is what is sorted by
- * and, without `cell`, shown. Where `sort` is given, somebody else sorts.
+ * A table. Columns are `{ key, label, value, cell, isNumber, isWhole, isFixed }`: `value` is what is sorted by
+ * and, without `cell`, shown; one that is whole stays in one line, and by one that is fixed nobody sorts. Where
+ * `sort` is given, somebody else sorts.
  */
 export function Table({ caption, columns, rows, rowKey, sort, onSort, onOpen, opened, detail, rowClass }) {
   const [own, setOwn] = useState(undefined);
@@ -104,7 +108,7 @@ export function Table({ caption, columns, rows, rowKey, sort, onSort, onOpen, op
   };
   return html`
     <div class="scroll" role="region" aria-label="${caption}, table" tabindex="0">
-      <table>
+      <table class=${columns.length > COLUMNS_USUAL ? "many" : undefined}>
         <caption class="unseen">${caption}</caption>
         <thead><tr>
           ${onOpen && html`<th scope="col"><span class="unseen">Details</span></th>`}
@@ -126,7 +130,7 @@ export function Table({ caption, columns, rows, rowKey, sort, onSort, onOpen, op
                 ${onOpen && html`<td class="opener"><button class="plain" aria-expanded=${isOpen ? "true" : "false"}
                     aria-label="Details of ${key}" onClick=${() => onOpen(isOpen ? undefined : key)}>${isOpen ? "▾" : "▸"}</button></td>`}
                 ${columns.map((column) => html`
-                  <td class=${column.isNumber ? "number" : undefined} data-label=${column.label}>
+                  <td class=${column.isNumber ? "number" : column.isWhole ? "whole" : undefined} data-label=${column.label}>
                     ${column.cell ? column.cell(row) : column.value(row)}
                   </td>`)}
               </tr>

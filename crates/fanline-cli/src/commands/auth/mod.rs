@@ -1,4 +1,6 @@
-//! `fanline auth`: keys and hashes for those who may connect. None of it talks to a server.
+//! `fanline auth`: keys, hashes and tokens for those who may connect. None of it talks to a server.
+
+mod tokens;
 
 use std::io::{IsTerminal, Read, Write};
 
@@ -8,6 +10,7 @@ use fanline_server::access::{SALT_BYTES, hash_password, is_hash_of};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::failure::Failure;
+use tokens::{AccountArgs, CredsArgs, OperatorArgs};
 
 /// Longest password that is read from standard input.
 const PASSWORD_BYTES_MAX: u64 = 64 * 1024;
@@ -25,6 +28,27 @@ pub(crate) enum AuthCommand {
     /// Say whether a password is that of a bcrypt hash
     #[command(after_help = "Example:\n  printf s3cret | fanline auth check '$2a$11$…'")]
     Check(CheckArgs),
+    /// Make an operator's token: whose accounts a server takes (operator mode)
+    #[command(after_help = "\
+Example:
+  fanline auth nkey --kind operator > acme.nk
+  fanline auth operator acme.nk --name Acme > acme.jwt   # `operator: acme.jwt` for the server")]
+    Operator(OperatorArgs),
+    /// Make an account's token, signed by the operator
+    #[command(after_help = "\
+Example:
+  fanline auth nkey --kind account > shop.nk
+  fanline auth account $(fanline auth nkey --public-of shop.nk) --operator acme.nk --name shop
+
+The server is told of it: `resolver: MEMORY` and `resolver_preload { <key>: <token> }`, or in the folder of a
+resolver as `<key>.jwt`.")]
+    Account(AccountArgs),
+    /// Make a user's credentials, signed by the account: what clients read with --creds
+    #[command(after_help = "\
+Examples:
+  fanline auth creds --account shop.nk --name ada > ada.creds
+  fanline auth creds --account shop.nk --name till --allow-pub 'orders.>' --expires 30d > till.creds")]
+    Creds(CredsArgs),
 }
 
 #[derive(Args, Debug)]
@@ -81,6 +105,9 @@ impl AuthCommand {
                 true => writeln!(out, "the password fits")?,
                 false => return Err(Failure::Error("the password does not fit".into())),
             },
+            AuthCommand::Operator(args) => writeln!(out, "{}", args.make()?)?,
+            AuthCommand::Account(args) => writeln!(out, "{}", args.make()?)?,
+            AuthCommand::Creds(args) => writeln!(out, "{}", args.make()?)?,
         }
         Ok(())
     }

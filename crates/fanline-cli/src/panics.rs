@@ -1,0 +1,82 @@
+//! What becomes of a server in which something is broken: it ends, and says so.
+
+use std::panic::{self, PanicHookInfo};
+use std::{process, thread};
+
+use crate::log;
+
+/// From now on a panic of the keeper ends the process: without it the server would still accept, and serve half.
+/// A supervisor could not tell. What was acknowledged is on the disk.
+pub(crate) fn end_the_process() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        // With the way there, if `RUST_BACKTRACE` asks for it.
+        usual(info);
+        // A panic of a connection costs that connection, one of a shard's own work stops the server in order.
+        if thread::current().name() != Some("keeper") {
+            return;
+        }
+        log::last_words(&told(info));
+        process::abort();
+    }));
+}
+
+fn told(info: &PanicHookInfo<'_>) -> String {
+    let payload = info.payload();
+    let message = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let at = info.location().map(ToString::to_string);
+    let thread = thread::current();
+    format!(
+        "The server is broken and ends: thread '{}' panicked at {}: {}",
+        thread.name().unwrap_or("unnamed"),
+        at.as_deref().unwrap_or("an unknown place"),
+        message.unwrap_or("without a word"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use super::*;
+    use crate::log::LogSettings;
+
+    const SIGABRT: i32 = 6;
+
+    /// Run by the test below, in a process of its own.
+    #[test]
+    #[ignore = "ends the process"]
+    fn breaks() {
+        log::install(&LogSettings::default()).unwrap();
+        end_the_process();
+        let shard = thread::Builder::new().name("keeper".into());
+        let _ = shard.spawn(break_a_rule).unwrap().join();
+    }
+
+    fn break_a_rule() {
+        panic!("a rule is broken");
+    }
+
+    #[test]
+    fn a_panic_of_the_keeper_ends_the_process() {
+        let itself = std::env::current_exe().unwrap();
+        let ended = Command::new(itself)
+            .args([
+                "--exact",
+                "panics::tests::breaks",
+                "--ignored",
+                "--nocapture",
+            ])
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.signal(), Some(SIGABRT), "{told}");
+        for part in ["[FTL]", "thread 'keeper' panicked at", ": a rule is broken"] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Folders that go with their tests.
+
+use std::path::PathBuf;
+
+/// A folder of a test's own: gone when the test has passed, and left to be looked at when it has not.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let name = format!("fanline-cli-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        // What an earlier process of this number has left.
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+
+    /// Something in it, as an argument.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("text").to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the folder of the test is left: {}", self.0.display());
+        } else {
+            // It is in the temporary folder anyway.
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+}

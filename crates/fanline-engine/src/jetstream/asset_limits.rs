@@ -1,0 +1,210 @@
+//! What a server grants to each stream and to each consumer, in whatever account they are.
+
+use std::time::Duration;
+
+use super::{
+    ACK_PENDING_DEFAULT, AccountLimits, AckPolicy, ApiError, ConsumerConfig,
+    DUPLICATE_WINDOW_DEFAULT, Nanos, Pedantry, StreamConfig,
+};
+
+/// What a server grants to each stream and to each consumer; `None` is what holds without it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AssetLimits {
+    /// Records of one consumer that wait for an acknowledgement.
+    pub ack_pending_max: Option<i64>,
+    /// Records that one pull request asks for.
+    pub request_batch_max: Option<i64>,
+    /// How long a stream remembers the ids of messages.
+    pub duplicate_window_max: Option<Nanos>,
+    /// Consumers of one stream, where neither the stream nor its account says.
+    pub consumers_default: Option<i64>,
+    /// Batches.
+    pub batches: BatchLimits,
+}
+
+/// What a server grants to batches of publishes; `None` is what holds without it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchLimits {
+    /// Batches of a stream at a time; as many of those that are stored all or none as of the others.
+    pub open_per_stream_max: Option<usize>,
+    /// The same of all streams of an account.
+    pub open_max: Option<usize>,
+    /// Messages of a batch that is stored all or none.
+    pub messages_max: Option<usize>,
+    /// After which time without a message a batch is given up.
+    pub idle_max: Option<Duration>,
+}
+
+impl AssetLimits {
+    /// Fills in what a stream leaves open and the server has a lower limit for.
+    pub(super) fn fill_stream(
+        &self,
+        config: &mut StreamConfig,
+        pedantry: Pedantry,
+    ) -> Result<(), ApiError> {
+        let copies = config.mirror.is_some() || !config.sources.is_empty();
+        let Some(max) = self.duplicate_window_max else {
+            return Ok(());
+        };
+        if !config.duplicate_window.is_zero() || copies || max >= DUPLICATE_WINDOW_DEFAULT {
+            return Ok(());
+        }
+        pedantry.refuses(
+            "duplicate window limits are higher than current limits",
+            true,
+        )?;
+        config.duplicate_window = match config.max_age {
+            age if age > Nanos::ZERO => max.min(age),
+            _ => max,
+        };
+        Ok(())
+    }
+
+    /// Whether a stream of this configuration may be.
+    pub(super) fn check_stream(&self, config: &StreamConfig) -> Result<(), ApiError> {
+        match self.duplicate_window_max {
+            Some(max) if config.duplicate_window > max => Err(ApiError::stream_invalid_config(
+                format_args!("duplicates window can not be larger then server limit of {max}"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fills in what a consumer leaves open and the server or the account has a lower limit for, and checks
+    /// the server's: they come before the stream's own.
+    pub(super) fn fill_consumer(
+        &self,
+        config: &mut ConsumerConfig,
+        stream: &StreamConfig,
+        account: &AccountLimits,
+        pedantry: Pedantry,
+    ) -> Result<(), ApiError> {
+        self.fill_request_batch(config, pedantry)?;
+        let own = stream.consumer_limits.max_ack_pending;
+        let account = Some(account.max_ack_pending).filter(|max| *max > 0);
+        let granted = self.ack_pending_max.into_iter().chain(account).min();
+        let is_open = config.max_ack_pending == 0 && own <= 0;
+        if is_open && config.ack_policy != AckPolicy::None {
+            config.max_ack_pending = granted.map_or(0, |granted| granted.min(ACK_PENDING_DEFAULT));
+        }
+        let wanted = match config.max_ack_pending {
+            0 => own,
+            wanted => wanted,
+        };
+        match self.ack_pending_max {
+            Some(max) if wanted > max => Err(ApiError::consumer_max_pending_ack_excess(max)),
+            _ => Ok(()),
+        }
+    }
+
+    fn fill_request_batch(
+        &self,
+        config: &mut ConsumerConfig,
+        pedantry: Pedantry,
+    ) -> Result<(), ApiError> {
+        let Some(max) = self.request_batch_max.filter(|_| !config.is_push()) else {
+            return Ok(());
+        };
+        if config.max_batch > max {
+            return Err(ApiError::consumer_max_request_batch_exceeded(max));
+        }
+        if config.max_batch <= 0 {
+            let why = "max_request_batch must be set if it's JetStream limits are set";
+            pedantry.refuses(why, true)?;
+            config.max_batch = max;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> AssetLimits {
+        AssetLimits {
+            ack_pending_max: Some(500),
+            request_batch_max: Some(50),
+            duplicate_window_max: Some(Nanos::from_secs(30)),
+            ..AssetLimits::default()
+        }
+    }
+
+    /// The window asked for, the age in seconds, and the window that comes of it or the error.
+    #[test]
+    fn windows_of_streams() {
+        for (window, age, expected) in [
+            (0, 0, Ok(30)),
+            (0, 10, Ok(10)),
+            (0, 40, Ok(30)),
+            (20, 0, Ok(20)),
+            (60, 0, Err(10052)),
+        ] {
+            let mut config = StreamConfig {
+                duplicate_window: Nanos::from_secs(window),
+                max_age: Nanos::from_secs(age),
+                ..StreamConfig::default()
+            };
+            let pedantic = limits().fill_stream(&mut config.clone(), Pedantry::Pedantic);
+            assert_eq!(pedantic.is_err(), window == 0, "{window}");
+            limits().fill_stream(&mut config, Pedantry::Lax).unwrap();
+            let checked = limits().check_stream(&config);
+            let got = checked.map(|()| config.duplicate_window);
+            assert_eq!(
+                got.map_err(|error| error.err_code),
+                expected.map(Nanos::from_secs),
+                "{window} {age}"
+            );
+        }
+    }
+
+    /// What is asked for, what the stream and the account grant, and what comes of it or the error.
+    #[test]
+    fn acknowledgements_of_consumers() {
+        for (wanted, stream, account, expected) in [
+            (0, 0, -1, Ok(500)),
+            (0, 0, 100, Ok(100)),
+            (0, 200, 100, Ok(0)),
+            (0, 600, -1, Err(10121)),
+            (500, 0, -1, Ok(500)),
+            (501, 0, -1, Err(10121)),
+            (-1, 0, 100, Ok(-1)),
+        ] {
+            let mut config = ConsumerConfig {
+                ack_policy: AckPolicy::Explicit,
+                max_ack_pending: wanted,
+                ..ConsumerConfig::default()
+            };
+            let mut of = StreamConfig::default();
+            of.consumer_limits.max_ack_pending = stream;
+            let account = AccountLimits {
+                max_ack_pending: account,
+                ..AccountLimits::default()
+            };
+            let filled = limits().fill_consumer(&mut config, &of, &account, Pedantry::Lax);
+            let got = filled.map(|()| config.max_ack_pending);
+            assert_eq!(got.map_err(|error| error.err_code), expected, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn batches_of_requests() {
+        for (wanted, push, expected) in [
+            (0, "", Ok(50)),
+            (-3, "", Ok(50)),
+            (10, "", Ok(10)),
+            (51, "", Err(10125)),
+            (51, "to.me", Ok(51)),
+            (0, "to.me", Ok(0)),
+        ] {
+            let mut config = ConsumerConfig {
+                max_batch: wanted,
+                deliver_subject: push.to_owned(),
+                ..ConsumerConfig::default()
+            };
+            let filled = limits().fill_request_batch(&mut config, Pedantry::Lax);
+            let got = filled.map(|()| config.max_batch);
+            assert_eq!(got.map_err(|error| error.err_code), expected, "{wanted}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! HTTP proxies by which hubs are reached: one is asked to connect to a hub, and what comes behind its answer is
+//! the hub's.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::client::{ServerAddress, parse_proxy_address};
+use crate::options::LeafnodeProxy;
+
+/// What a proxy may say before the tunnel begins. More: the attempt has failed.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// A proxy, ready to be asked.
+pub(crate) struct Proxy {
+    address: ServerAddress,
+    /// By which line it is told who asks; empty when nobody has to.
+    authorization: String,
+    /// How long it may take until the tunnel is there, if not as long as dialling.
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Proxy {
+    /// # Errors
+    /// Says what is wrong with it.
+    pub(crate) fn new(options: &LeafnodeProxy) -> Result<Self, String> {
+        let (scheme, place) = options.url.split_once("://").unwrap_or_default();
+        match scheme.to_ascii_lowercase().as_str() {
+            "http" => {}
+            "https" => {
+                return Err("proxy: Fanline reaches proxies in clear, by an http:// URL".into());
+            }
+            other => {
+                return Err(format!(
+                    "proxy URL scheme must be http or https, got: {other}"
+                ));
+            }
+        }
+        let address = parse_proxy_address(place).map_err(|error| format!("proxy: {error}"))?;
+        if options.username.is_some() != options.password.is_some() {
+            return Err(
+                "proxy username and password must both be specified or both be empty".into(),
+            );
+        }
+        let user = options.username.as_ref().or(address.user.as_ref());
+        let password = options.password.as_ref().or(address.password.as_ref());
+        let login = user.zip(password).map(|(user, password)| {
+            let login = BASE64.encode(format!("{user}:{password}"));
+            format!("Proxy-Authorization: Basic {login}\r\n")
+        });
+        let authorization = login.unwrap_or_default();
+        Ok(Proxy {
+            address,
+            authorization,
+            timeout: options.timeout,
+        })
+    }
+
+    /// What is asked of it.
+    fn request(&self, hub: &ServerAddress) -> Result<String, String> {
+        // It may be an address that another hub has told of.
+        let is_no_name = |byte: u8| byte.is_ascii_control() || byte == b' ';
+        if hub.host.bytes().any(is_no_name) {
+            return Err(format!("{:?} is no host", hub.host));
+        }
+        let place = hub.host_and_port();
+        let login = &self.authorization;
+        Ok(format!(
+            "CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{login}\r\n"
+        ))
+    }
+
+    /// Connects to it, and has it connect to a hub.
+    ///
+    /// # Errors
+    /// Says what did not work, the proxy's own words included.
+    pub(crate) async fn connect(&self, hub: &ServerAddress) -> Result<TcpStream, String> {
+        let wrong = |what: &str| format!("proxy {}: {what}", self.address.host_and_port());
+        let failed = |error: std::io::Error| wrong(&crate::server::plain(&error));
+        let request = self.request(hub)?;
+        let place = (self.address.host.as_str(), self.address.port);
+        let mut stream = TcpStream::connect(place).await.map_err(failed)?;
+        stream.write_all(request.as_bytes()).await.map_err(failed)?;
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            if head.len() >= HEAD_BYTES_MAX {
+                return Err(wrong("its answer does not end"));
+            }
+            // Byte by byte: behind it a hub may speak at once.
+            head.push(stream.read_u8().await.map_err(failed)?);
+        }
+        match is_granted(&head) {
+            true => Ok(stream),
+            false => Err(wrong(&status_line(&head))),
+        }
+    }
+}
+
+/// `HTTP/1.1 200 Connection established` and the like.
+fn is_granted(head: &[u8]) -> bool {
+    let mut words = head.split(|b| *b == b' ');
+    let is_http = words
+        .next()
+        .is_some_and(|word| word.starts_with(b"HTTP/1."));
+    let code = words.next().unwrap_or_default();
+    is_http && code.starts_with(b"2")
+}
+
+/// What a log can show of it.
+fn status_line(head: &[u8]) -> String {
+    let line = head.split(|b| *b == b'\r').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    line.chars().filter(|c| !c.is_control()).take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxy(url: &str, login: Option<(&str, &str)>) -> LeafnodeProxy {
+        LeafnodeProxy {
+            username: login.map(|(user, _)| user.into()),
+            password: login.map(|(_, password)| password.into()),
+            ..LeafnodeProxy::new(url)
+        }
+    }
+
+    #[test]
+    fn a_proxy_is_asked_for_the_hub() {
+        let hub = crate::client::parse_leaf_address("[::1]:7422").unwrap();
+        let made = Proxy::new(&proxy("http://squid:3128", Some(("ada", "secret")))).unwrap();
+        assert_eq!(made.address.host_and_port(), "squid:3128");
+        assert_eq!(
+            made.request(&hub).unwrap(),
+            "CONNECT [::1]:7422 HTTP/1.1\r\nHost: [::1]:7422\r\n\
+             Proxy-Authorization: Basic YWRhOnNlY3JldA==\r\n\r\n"
+        );
+        let usual = Proxy::new(&proxy("HTTP://squid", None)).unwrap();
+        assert_eq!(usual.address.host_and_port(), "squid:80");
+        let told = ServerAddress {
+            host: "hub\r\nX: y".into(),
+            ..hub
+        };
+        assert!(usual.request(&told).is_err());
+    }
+
+    #[test]
+    fn what_is_no_proxy_is_refused() {
+        for url in ["https://squid:3128", "ftp://squid", "squid:3128", ""] {
+            assert!(Proxy::new(&proxy(url, None)).is_err(), "{url}");
+        }
+        let half = LeafnodeProxy {
+            username: Some("ada".into()),
+            ..LeafnodeProxy::new("http://squid")
+        };
+        assert!(Proxy::new(&half).is_err());
+    }
+
+    #[test]
+    fn only_success_opens_the_tunnel() {
+        for (head, expected) in [
+            ("HTTP/1.1 200 Connection established\r\n\r\n", true),
+            ("HTTP/1.0 200\r\n\r\n", true),
+            ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", false),
+            ("INFO 200 \r\n\r\n", false),
+            ("\r\n\r\n", false),
+        ] {
+            assert_eq!(is_granted(head.as_bytes()), expected, "{head}");
+        }
+        assert_eq!(
+            status_line(b"HTTP/1.1 502 \x1b[1mno\r\n\r\n"),
+            "HTTP/1.1 502 [1mno"
+        );
+    }
+}

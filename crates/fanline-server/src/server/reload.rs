@@ -1,0 +1,179 @@
+//! What a running server can be told to go by: other options, other users, certificates that are new.
+
+use std::sync::{Arc, PoisonError};
+
+use fanline_engine::access::{AccessConfig, AccessError, ListenerAccess};
+use fanline_engine::{Access, Limits, SHARDS_MAX, ServerInfo, ShardConfig};
+
+use super::{Handle, Shared, StartError, settings};
+use crate::accounts::newer_tokens;
+use crate::checks::unix_seconds;
+use crate::options::{LeafnodeOptions, Options, TlsOptions};
+use crate::shell::Command;
+use crate::tls::{self, TlsError};
+use crate::{leaf, ports_file};
+
+impl Handle {
+    /// Goes on with other options: limits, credentials, the lame duck mode's times, the file with
+    /// the process id, tracing. Connections stay open, except those whose credentials do not hold
+    /// any more. What takes a restart, as the addresses, stays as it is;
+    /// [`Loaded::changes`](crate::config::Loaded::changes) tells for a file whether there is such.
+    ///
+    /// # Errors
+    /// When an option makes no sense or a file cannot be written. Everything stays as it was then.
+    pub fn reload(&self, options: Options) -> Result<(), StartError> {
+        let shared = &self.shared;
+        settings::check(&options, SHARDS_MAX)?;
+        // First, so that of two reloads at once the second goes on from what the first has brought about.
+        let mut current = shared.lock_access();
+        let before = shared.options();
+        let options = Options {
+            auth: settings::auth(
+                &options.auth,
+                before.websocket.as_ref(),
+                before.mqtt.as_ref(),
+            )?,
+            ..options
+        };
+        if let Some(path) = &options.pid_file
+            && before.pid_file.as_ref() != Some(path)
+        {
+            let failed = |source| StartError::File {
+                path: path.clone(),
+                source,
+            };
+            ports_file::write_pid(path).map_err(failed)?;
+        }
+        let access = Arc::new(shared.access_after(&current, &options)?);
+        self.read_tls(before.tls.as_ref().and(options.tls.as_ref()))?;
+        let options = reloaded(&before, options);
+        let config = Arc::new(ShardConfig {
+            limits: settings::limits(&options),
+            auth: options.auth.clone(),
+            traces: options.trace_protocol,
+            ..ShardConfig::clone(&shared.common.config)
+        });
+        let info = ServerInfo {
+            auth_required: options.auth.is_required(),
+            max_payload: options.limits.payload_bytes_max,
+            tls: tls::told(options.tls.as_ref(), options.allow_non_tls),
+            leafs: leaf::listener_info_reloaded(&shared.info, &options.leafnodes),
+            ..shared.info.clone()
+        };
+        let remotes = options.leafnodes.remotes.clone();
+        *shared
+            .options
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(options);
+        *current = Arc::clone(&access);
+        // Under the lock, so that all hear of several in the same order.
+        shared.tell_keeper(&access);
+        shared.tell_all(|| {
+            let access = Arc::clone(&access);
+            Command::Reload(Arc::clone(&config), Box::new(info.clone()), access)
+        });
+        shared.remotes.send_replace(remotes);
+        Ok(())
+    }
+
+    /// Has the server admit clients by other users, accounts and permissions from now on. Clients whose
+    /// user is gone or has other credentials are sent away with `Authorization Violation`; the others
+    /// stay, and what they are subscribed to and may not be any more is dropped. What WebSocket clients
+    /// show in place of others stays as it is, unless `config` says something else.
+    ///
+    /// # Errors
+    /// When something is wrong with them: then everything stays as it is.
+    pub fn replace_access(&self, mut config: AccessConfig) -> Result<(), AccessError> {
+        let mut current = self.shared.lock_access();
+        if config.websocket == ListenerAccess::default() {
+            config.websocket = current.websocket_access();
+        }
+        if config.mqtt == ListenerAccess::default() {
+            config.mqtt = current.mqtt_access();
+        }
+        let next = current.successor(config)?;
+        self.shared.go_by(&mut current, next);
+        Ok(())
+    }
+
+    /// Reads the certificates, keys and authorities of all listeners again, for the connections
+    /// that come from now on. Those that are open stay as they are.
+    ///
+    /// # Errors
+    /// When a file cannot be read or does not fit. Everything stays as it was then.
+    pub fn reload_tls(&self) -> Result<(), StartError> {
+        self.read_tls(None)
+    }
+
+    /// The same, with these options for the clients' listener, if there are some.
+    fn read_tls(&self, of_clients: Option<&TlsOptions>) -> Result<(), StartError> {
+        let listeners = &self.shared.common.listeners;
+        let websocket = listeners.websocket.as_ref();
+        let mqtt = listeners.mqtt.as_ref();
+        let clients = listeners.tls.iter().map(|tls| (tls, of_clients));
+        let others = [&listeners.leafs_tls]
+            .into_iter()
+            .chain(websocket.map(|websocket| &websocket.tls))
+            .chain(mqtt.map(|mqtt| &mqtt.tls));
+        let all = clients.chain(others.flatten().map(|tls| (tls, None)));
+        let read = all.map(|(tls, options)| Ok((tls, tls.read(options)?)));
+        let read: Result<Vec<_>, TlsError> = read.collect();
+        // Only once all of them are known to be fine.
+        for (tls, ready) in read.map_err(|error| StartError::Tls(error.to_string()))? {
+            tls.replace(ready);
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Who may connect by these options, and what they may do, where it was `current` before.
+    fn access_after(&self, current: &Access, options: &Options) -> Result<Access, StartError> {
+        let wrong = |error: &dyn std::fmt::Display| StartError::Option(error.to_string());
+        let access = options.auth.directory().in_place_of(current);
+        let access = access.map_err(|error| wrong(&error))?;
+        if access.operators().is_none() {
+            return Ok(access);
+        }
+        // What accounts import may be of those that were found since the start, and of others newer
+        // tokens may have come since.
+        let resolver = self.common.resolver.get();
+        let is_kept = resolver.is_some_and(|resolver| resolver.directory().is_some());
+        let newer = if is_kept {
+            newer_tokens(current, &access)
+        } else {
+            Vec::new()
+        };
+        let settled = access.with_accounts(&newer, unix_seconds());
+        settled.map_err(|error| wrong(&error))
+    }
+}
+
+/// What a server goes by after a reload: the new where that can be changed, the old elsewhere.
+fn reloaded(before: &Options, new: Options) -> Options {
+    Options {
+        // It is not turned on or off.
+        tls: before.tls.clone().map(|tls| new.tls.unwrap_or(tls)),
+        limits: Limits {
+            // Connections know from the start whether there are headers.
+            headers: before.limits.headers,
+            ..new.limits
+        },
+        auth: new.auth,
+        lame_duck_duration: new.lame_duck_duration,
+        lame_duck_grace_period: new.lame_duck_grace_period,
+        pid_file: new.pid_file,
+        server_tags: new.server_tags,
+        server_metadata: new.server_metadata,
+        origin: new.origin,
+        trace_protocol: new.trace_protocol,
+        leafnodes: LeafnodeOptions {
+            listener: leaf::listener_reloaded(&before.leafnodes, new.leafnodes.listener),
+            remotes: new.leafnodes.remotes,
+            connect_error_reports: new.leafnodes.connect_error_reports,
+            reconnect_error_reports: new.leafnodes.reconnect_error_reports,
+            ..before.leafnodes.clone()
+        },
+        ..before.clone()
+    }
+}

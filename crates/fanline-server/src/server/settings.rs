@@ -1,0 +1,128 @@
+//! Whether options make sense, and what shards and listeners make of them: the same when a server starts
+//! and when it reloads.
+
+use std::sync::Arc;
+
+use fanline_engine::access::ListenerAccess;
+use fanline_engine::mqtt::Settings;
+use fanline_engine::websocket::UpgradeRules;
+use fanline_engine::{Auth, Limits};
+
+use super::StartError;
+use crate::leaf;
+use crate::options::{MqttOptions, Options, TlsOptions, WebSocketOptions};
+use crate::shell::{Listeners, MqttListener, WebSocketListener};
+use crate::tls::Tls;
+
+pub(super) fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
+    let limits = &options.limits;
+    let jetstream = options.jetstream.as_ref();
+    let domain = jetstream.and_then(|js| js.domain.as_deref());
+    let js_domain = options
+        .mqtt
+        .as_ref()
+        .and_then(|mqtt| mqtt.js_domain.as_deref());
+    let is_no_token = |c: char| c.is_whitespace() || ".*>".contains(c);
+    let problem = if options.shards.is_some_and(|n| n.get() > shards_max) {
+        format!("shards must be at most {shards_max}")
+    } else if limits.payload_bytes_max > limits.pending_bytes_max {
+        "max_payload cannot be higher than max_pending".into()
+    } else if limits.payload_bytes_max >= 1_000_000_000 {
+        "max_payload must be less than 1,000,000,000".into()
+    } else if limits.control_line_bytes_max > 64 * 1024 {
+        "max_control_line must be at most 65,536".into()
+    } else if options
+        .server_name
+        .as_deref()
+        .is_some_and(|n| n.contains(char::is_whitespace))
+    {
+        "server name cannot contain spaces".into()
+    } else if domain.is_some_and(|d| d.is_empty() || d.contains(is_no_token)) {
+        "invalid domain name: may not contain ., * or >".into()
+    } else if options.mqtt.is_some() && jetstream.is_none() {
+        "mqtt requires JetStream to be enabled if running in standalone mode".into()
+    } else if let Some(wanted) = js_domain.filter(|wanted| domain != Some(*wanted)) {
+        let own = domain.unwrap_or("none");
+        format!(
+            "mqtt: js_domain {wanted:?} is not this server's JetStream domain ({own}): what MQTT keeps, Fanline keeps \
+             itself"
+        )
+    } else if options.monitoring_tls && options.tls.is_none() {
+        "monitoring over HTTPS needs TLS".into()
+    } else if options.lame_duck_grace_period >= options.lame_duck_duration {
+        "lame duck grace period must be shorter than the lame duck duration".into()
+    } else {
+        return leaf::check(options).map_err(StartError::Option);
+    };
+    Err(StartError::Option(problem))
+}
+
+/// What listeners do before a session begins.
+pub(super) fn listeners(options: &Options) -> Result<Listeners, StartError> {
+    let tls = |options: &TlsOptions| {
+        let tls = Tls::new(options).map_err(|error| StartError::Tls(error.to_string()))?;
+        Ok::<_, StartError>(Arc::new(tls))
+    };
+    let websocket = options.websocket.as_ref().map(|websocket| {
+        Ok::<_, StartError>(WebSocketListener {
+            tls: websocket.tls.as_ref().map(tls).transpose()?,
+            rules: UpgradeRules {
+                mqtt: options.mqtt.is_some(),
+                leafnodes: options.leafnodes.listener.is_some(),
+                ..websocket.upgrade_rules().map_err(StartError::Option)?
+            },
+            handshake_timeout: websocket.handshake_timeout,
+        })
+    });
+    let mqtt = options.mqtt.as_ref().map(|mqtt| {
+        Ok::<_, StartError>(MqttListener {
+            tls: mqtt.tls.as_ref().map(tls).transpose()?,
+        })
+    });
+    Ok(Listeners {
+        tls: options.tls.as_ref().map(tls).transpose()?,
+        allow_non_tls: options.allow_non_tls,
+        proxy_protocol: options.proxy_protocol,
+        websocket: websocket.transpose()?,
+        mqtt: mqtt.transpose()?,
+        leafs_tls: (options.leafnodes.listener.as_ref())
+            .and_then(|listener| listener.tls.as_ref().map(tls))
+            .transpose()?,
+    })
+}
+
+/// What clients must show, with what those show who come over WebSocket or speak MQTT.
+pub(super) fn auth(
+    auth: &Auth,
+    websocket: Option<&WebSocketOptions>,
+    mqtt: Option<&MqttOptions>,
+) -> Result<Auth, StartError> {
+    let own = websocket.map(WebSocketOptions::access).transpose();
+    let own = own.map_err(StartError::Option)?.unwrap_or_default();
+    let of_mqtt = mqtt.map(MqttOptions::access).transpose();
+    let of_mqtt = of_mqtt.map_err(StartError::Option)?.unwrap_or_default();
+    if own == ListenerAccess::default() && of_mqtt == ListenerAccess::default() {
+        return Ok(auth.clone());
+    }
+    let access = auth.directory().with_listeners(own, of_mqtt);
+    let access = access.map_err(|error| StartError::Option(format!("listeners: {error}")))?;
+    Ok(Auth::Directory(Arc::new(access)))
+}
+
+pub(super) fn limits(options: &Options) -> Limits {
+    let websocket = options.websocket.as_ref();
+    let jetstream = options.jetstream.as_ref();
+    let in_memory = jetstream.is_none_or(|jetstream| jetstream.store_dir.is_none());
+    let leafs = options.leafnodes.listener.as_ref();
+    Limits {
+        mqtt: mqtt_settings(options.mqtt.as_ref(), in_memory),
+        websocket_auth_timeout: websocket.and_then(|websocket| websocket.auth_timeout),
+        websocket_ping_interval: websocket.and_then(|websocket| websocket.ping_interval),
+        leaf_auth_timeout: leafs.and_then(|leafs| leafs.auth_timeout),
+        ..options.limits.clone()
+    }
+}
+
+fn mqtt_settings(mqtt: Option<&MqttOptions>, in_memory: bool) -> Settings {
+    mqtt.map_or_else(Settings::default, |mqtt| mqtt.settings(in_memory))
+}
