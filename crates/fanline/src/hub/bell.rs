@@ -15,7 +15,7 @@
 //! up is one load, and whoever was woken is not woken again before it sleeps again: a burst of elements
 //! is one wake-up.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
 
 #[cfg(not(all(target_arch = "x86_64", not(all(test, fanline_loom)), not(miri))))]
@@ -87,6 +87,15 @@ impl Bell {
             let waker = lock(&self.waker).take();
             drop(waker);
         }
+    }
+}
+
+/// Does one after the other, though a waker may panic in the first: that is passed on after the second.
+pub(crate) fn both(first: impl FnOnce(), second: impl FnOnce()) {
+    let first = catch_unwind(AssertUnwindSafe(first));
+    second();
+    if let Err(panic) = first {
+        resume_unwind(panic);
     }
 }
 

@@ -208,6 +208,7 @@ pub struct OptionsError {
 enum OptionsErrorKind {
     TooSmall { min: usize },
     TooLarge { max: usize },
+    NoMemory,
     ZeroTime,
 }
 
@@ -224,6 +225,11 @@ impl OptionsError {
 
     pub(crate) const fn too_large(option: &'static str, max: usize) -> Self {
         let kind = OptionsErrorKind::TooLarge { max };
+        Self { option, kind }
+    }
+
+    pub(crate) const fn no_memory(option: &'static str) -> Self {
+        let kind = OptionsErrorKind::NoMemory;
         Self { option, kind }
     }
 
@@ -254,6 +260,9 @@ impl fmt::Display for OptionsError {
         match self.kind {
             OptionsErrorKind::TooSmall { min } => write!(f, "`{option}` must be at least {min}"),
             OptionsErrorKind::TooLarge { max } => write!(f, "`{option}` must be at most {max}"),
+            OptionsErrorKind::NoMemory => {
+                write!(f, "`{option}` needs more memory than there is")
+            }
             OptionsErrorKind::ZeroTime => write!(f, "`{option}` must be longer than no time"),
         }
     }

@@ -45,6 +45,8 @@
 //! | a consumer is dropped while it waits | `broadcast::a_parked_receiver_can_be_dropped`, `broadcast_drops::parked_consumers_are_dropped_while_they_are_woken` |
 //! | panics in clone, drop, waker, partitioner | `panics`, `merge_partition_panics`, `broadcast_drops::of_many_wakers_each_may_panic` |
 //! | a waker that drops its consumer | `panics::a_waker_may_drop_consumers_and_subscribe`, `broadcast_drops::a_waker_may_drop_every_consumer` |
+//! | cut off: told and then idle, disconnected and still there, not for what others held up | `broadcast::who_was_told_that_it_lagged_holds_nobody`, `whoever_was_disconnected_does_not_listen`, `who_waits_for_others_is_not_slow`, `a_newcomer_is_not_slow_since_others_were`, `panics::who_lets_go_after_a_panic_can_be_cut_off` |
+//! | the end reaches everybody, whatever wakers do and whoever leaves | `broadcast_drops::a_waker_of_the_producer_that_panics_costs_nobody_the_end`, `merge_partition_panics`, the loom model `loom_hub_sweep_and_end` |
 //! | drops counted, and when | `broadcast_drops`, `merge_partition_panics::each_element_is_dropped_once_and_when` |
 //! | positions across the wrap | `positions_wrap_around` in the library, and all its loom models |
 //! | a storm of newcomers while the head moves | `broadcast_cases::a_storm_of_newcomers_sees_no_gap` |

@@ -13,6 +13,16 @@ use crate::hub::{BoxError, Ended, HubError};
 ///
 /// When all handles and receivers are gone, nobody can come again, and the hub is closed for its
 /// producer.
+///
+/// ```
+/// let (mut tx, hub) = fanline::hub::broadcast::<u64>(16);
+/// let rx = hub.subscribe();
+/// tx.try_send(1).unwrap();
+/// assert_eq!(hub.receiver_count(), 1);
+/// assert_eq!(hub.lags(), [(rx.id(), 1)]);
+/// drop((hub, rx));
+/// assert!(tx.is_closed());
+/// ```
 pub struct BroadcastHub<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
 }
@@ -93,6 +103,17 @@ impl<T, E> fmt::Debug for BroadcastHub<T, E> {
 /// else.
 ///
 /// Elements that the producer is sending at that moment reach some consumers or none.
+///
+/// ```
+/// let (mut tx, hub) = fanline::hub::broadcast::<u64>(16);
+/// let mut rx = hub.subscribe();
+/// let switch = hub.kill_switch();
+/// tx.try_send(1).unwrap();
+/// assert!(switch.fail("enough"));
+/// assert!(tx.try_send(2).is_err());
+/// assert_eq!(rx.blocking_recv(), None); // a failure overtakes
+/// assert_eq!(rx.error().unwrap().to_string(), "the producer failed: enough");
+/// ```
 pub struct KillSwitch<E = BoxError> {
     hub: Weak<dyn Switch<E>>,
 }

@@ -107,7 +107,7 @@ use shared::Shared;
 ///
 /// # Panics
 ///
-/// When `capacity` is 0 or more than [`CAPACITY_MAX`], or memory cannot address so many.
+/// When `capacity` is 0 or more than [`CAPACITY_MAX`], or there is no memory for so many.
 pub fn broadcast<T>(capacity: usize) -> (BroadcastSender<T>, BroadcastHub<T>) {
     broadcast_with(BroadcastOptions {
         capacity,
@@ -143,7 +143,16 @@ pub fn broadcast_with_error<T, E>(
 ///
 /// # Errors
 ///
-/// When an option is out of its range; the error names it.
+/// When an option is out of its range, or there is no memory for the elements; the error names it.
+///
+/// ```
+/// use fanline::hub::{BoxError, BroadcastOptions, try_broadcast_with};
+///
+/// let options = BroadcastOptions { capacity: 0, ..BroadcastOptions::default() };
+/// let error = try_broadcast_with::<u64, BoxError>(options).unwrap_err();
+/// assert_eq!(error.option(), "capacity");
+/// assert_eq!(error.to_string(), "`capacity` must be at least 1");
+/// ```
 #[expect(
     clippy::type_complexity,
     reason = "two ends, each with the type of what goes through it"
@@ -165,10 +174,7 @@ fn build<T, E>(
     origin: usize,
 ) -> Result<(BroadcastSender<T, E>, BroadcastHub<T, E>), OptionsError> {
     let rules = Rules::try_from(options)?;
-    let ring = Ring::new(rules.capacity).ok_or_else(|| {
-        let most = isize::MAX.unsigned_abs() / size_of::<T>().max(1);
-        OptionsError::too_large("capacity", most)
-    })?;
+    let ring = Ring::new(rules.capacity).ok_or(OptionsError::no_memory("capacity"))?;
     let shared = Arc::new(Shared::new(ring, rules, fences, origin));
     Ok((
         BroadcastSender::new(shared.clone()),

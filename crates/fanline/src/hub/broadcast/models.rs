@@ -1,6 +1,10 @@
 //! loom's models: every interleaving of a few elements.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the model")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
+
 use super::{
     BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, SlowConsumer, build,
 };
@@ -120,12 +124,45 @@ fn loom_hub_leave_and_wake() {
     model(3, || {
         let (mut tx, hub) = hub(1, SlowConsumer::Wait);
         let mut rx = hub.subscribe();
-        let waker = std::task::Waker::noop();
-        let mut context = std::task::Context::from_waker(waker);
+        let mut context = Context::from_waker(Waker::noop());
         assert!(rx.poll_next_ref(&mut context).is_pending());
         let consumer = thread::spawn(move || drop(rx));
         tx.blocking_send(1).unwrap();
         consumer.join().unwrap();
+    });
+}
+
+/// The list of those who wait is swept, as receivers have left it, while the hub ends: whoever stays is
+/// told.
+#[test]
+fn loom_hub_sweep_and_end() {
+    struct Told(AtomicBool);
+
+    impl Wake for Told {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    model(3, || {
+        let (tx, hub) = hub(1, SlowConsumer::Wait);
+        let told = Arc::new(Told(AtomicBool::new(false)));
+        let wakers = [
+            Waker::from(told.clone()),
+            Waker::noop().clone(),
+            Waker::noop().clone(),
+        ];
+        let [stays, first, second] = wakers.map(|waker| {
+            let mut rx = hub.subscribe();
+            let mut context = Context::from_waker(&waker);
+            assert!(rx.poll_next_ref(&mut context).is_pending());
+            rx
+        });
+        let ending = thread::spawn(move || drop(tx));
+        drop((first, second));
+        ending.join().unwrap();
+        assert!(told.0.load(Ordering::SeqCst));
+        drop(stays);
     });
 }
 
@@ -171,7 +208,7 @@ fn loom_hub_wake_and_ask_again() {
     model(3, || {
         let (mut tx, hub) = hub(1, SlowConsumer::Wait);
         let mut rx = hub.subscribe();
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut context = Context::from_waker(Waker::noop());
         assert!(rx.poll_next_ref(&mut context).is_pending());
         let consumer = thread::spawn(move || receive(rx, &[1]));
         tx.blocking_send(1).unwrap();

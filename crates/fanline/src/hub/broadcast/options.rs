@@ -54,6 +54,18 @@ impl Default for BroadcastOptions {
 }
 
 /// Where a consumer begins.
+///
+/// ```
+/// use fanline::hub::{Start, broadcast};
+///
+/// let (mut tx, hub) = broadcast::<u64>(8);
+/// tx.try_send(1).unwrap();
+/// let mut oldest = hub.subscribe();
+/// let mut latest = hub.subscribe_at(Start::Latest);
+/// tx.try_send(2).unwrap();
+/// assert_eq!(oldest.try_recv().unwrap(), 1);
+/// assert_eq!(latest.try_recv().unwrap(), 2);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
     /// At the oldest element that is kept: where the slowest consumer is, or where the last one left.
@@ -65,7 +77,8 @@ pub enum Start {
     Latest,
 }
 
-/// What a hub does with elements while there is no consumer.
+/// What a hub does with elements while there is no consumer, or only such as were
+/// [disconnected](SlowConsumer::Disconnect).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NobodyListens {
     /// Keeps them, and holds the producer when the hub is full. The next consumer goes on where the
@@ -78,7 +91,24 @@ pub enum NobodyListens {
     Close,
 }
 
+// One slow consumer stops all by design (hazard 10): this is what can be done about it.
 /// What happens when a hub is full since a consumer is slow.
+///
+/// ```
+/// use fanline::hub::{BroadcastOptions, SlowConsumer, TryRecvError, broadcast_with};
+///
+/// let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+///     capacity: 2,
+///     slow_consumer: SlowConsumer::Lag,
+///     ..BroadcastOptions::default()
+/// });
+/// let mut rx = hub.subscribe();
+/// for value in 1..=5 {
+///     tx.try_send(value).unwrap(); // never full
+/// }
+/// assert!(matches!(rx.try_recv(), Err(TryRecvError::Lagged(3))));
+/// assert_eq!(rx.try_recv().unwrap(), 4);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SlowConsumer {
     /// The producer waits.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures_core::{FusedStream, Stream};
 
@@ -16,7 +16,7 @@ use super::options::{SlowConsumer, Start};
 use super::parked::Member;
 use super::patience::Patience;
 use super::ring::Lap;
-use super::shared::Shared;
+use super::shared::{Shared, wake};
 use crate::Observer;
 use crate::hub::blocking::block_on;
 use crate::hub::{BoxError, Ended, HubError, RecvError, TryRecvError};
@@ -36,7 +36,26 @@ const RUN_MIN: usize = 128;
 ///
 /// All of these are cancel safe: nothing is received by a future that is dropped before it is ready.
 ///
-/// Dropping it leaves the hub. A clone is another consumer, which begins where this one is.
+/// Dropping it leaves the hub. A clone is another consumer, which begins with what this one gets next.
+///
+/// ```
+/// use futures::StreamExt;
+///
+/// # futures::executor::block_on(async {
+/// let (mut tx, hub) = fanline::hub::broadcast::<u64>(16);
+/// let (rx, mut in_place) = (hub.subscribe(), hub.subscribe());
+/// for value in 1..=4 {
+///     tx.feed(value).await?;
+/// }
+/// drop(tx); // completes, and wakes whoever waits
+/// let doubled: Vec<u64> = rx.map(|value| 2 * value).collect().await;
+/// assert_eq!(doubled, [2, 4, 6, 8]);
+/// let mut sum = 0_u64;
+/// in_place.for_each_ref(|value| sum += *value).await;
+/// assert_eq!(sum, 10);
+/// # Ok::<(), fanline::hub::SendError<u64>>(())
+/// # }).unwrap();
+/// ```
 pub struct BroadcastReceiver<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
     member: Arc<Member>,
@@ -67,14 +86,14 @@ pub struct BroadcastReceiver<T, E = BoxError> {
 
 impl<T, E> BroadcastReceiver<T, E> {
     pub(super) fn new(shared: Arc<Shared<T, E>>, start: Start) -> Self {
-        let member = shared.join(start);
-        Self::of(shared, member)
+        let (member, waker) = shared.join(start);
+        Self::of(shared, member, waker)
     }
 
-    fn of(shared: Arc<Shared<T, E>>, member: Arc<Member>) -> Self {
+    fn of(shared: Arc<Shared<T, E>>, member: Arc<Member>, waker: Option<Waker>) -> Self {
         // Relaxed: set by this thread.
         let position = member.position.load(Ordering::Relaxed);
-        Self {
+        let receiver = Self {
             position,
             run_end: position,
             lap: shared.lap(position).0,
@@ -89,7 +108,10 @@ impl<T, E> BroadcastReceiver<T, E> {
             end: None,
             member,
             shared,
-        }
+        };
+        // The user's code: if it panics, the receiver leaves again (hazard 6).
+        wake(waker);
+        receiver
     }
 
     /// The next element; `None` after completion, or when the hub failed, which
@@ -146,6 +168,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     {
         let available = poll_fn(|context| self.poll_available(context)).await;
         if let Some(lagged) = self.tell_missed() {
+            self.step_back();
             return Err(RecvError::Lagged(lagged));
         }
         if available {
@@ -170,6 +193,7 @@ impl<T, E> BroadcastReceiver<T, E> {
         self.run = self.run.max(1);
         let available = self.poll_available_with(None);
         if let Some(lagged) = self.tell_missed() {
+            self.step_back();
             return Err(TryRecvError::Lagged(lagged));
         }
         match available {
@@ -208,7 +232,25 @@ impl<T, E> BroadcastReceiver<T, E> {
     }
 
     /// Calls an observer with every element in place, and with the end, until then or until it wants no
-    /// more.
+    /// more. A subject is one, if its errors are [`HubError`].
+    ///
+    /// ```
+    /// # futures::executor::block_on(async {
+    /// use fanline::hub::HubError;
+    ///
+    /// let (mut tx, hub) = fanline::hub::broadcast::<u64>(16);
+    /// let rx = hub.subscribe();
+    /// let (subject, source) = fanline::subject_with_error::<u64, HubError>();
+    /// let observer = fanline::observer(|value: &u64| println!("{value}"))
+    ///     .on_error(|error: &HubError| println!("{error}"));
+    /// let guard = source.subscribe_with(observer);
+    /// tx.send(1).await?;
+    /// drop(tx);
+    /// rx.attach(subject).await;
+    /// # drop(guard);
+    /// # Ok::<(), fanline::hub::SendError<u64>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn attach<O: Observer<T, HubError<E>>>(mut self, mut observer: O) {
         while !observer.is_closed() {
             if !poll_fn(|context| self.poll_available(context)).await {
@@ -225,7 +267,8 @@ impl<T, E> BroadcastReceiver<T, E> {
     /// Gives back what was lent, without asking for more.
     pub fn release(&mut self) {
         self.lent = false;
-        self.publish_position();
+        // With the claim, where there is one: after a panic of a clone nothing was lent, and yet claimed.
+        self.step_back();
     }
 
     /// Why there are no more elements, after the end was seen; `None` before, and after completion.
@@ -241,7 +284,8 @@ impl<T, E> BroadcastReceiver<T, E> {
         self.end.is_some()
     }
 
-    /// How many elements were sent that this consumer has not received.
+    /// How many elements were sent that this consumer has not received. What is lent counts as received
+    /// here, and not among the [`lags`](super::BroadcastHub::lags) of the hub, where it still takes room.
     pub fn lag(&self) -> usize {
         self.shared.tail().wrapping_sub(self.position)
     }
@@ -432,13 +476,15 @@ impl<T, E> BroadcastReceiver<T, E> {
                 }
             }
             SlowConsumer::Lag => {
-                if let Some(position) = self.shared.rejoin(&self.member) {
+                if let Some((position, waker)) = self.shared.rejoin(&self.member) {
                     let missed = position.wrapping_sub(self.position) as u64;
                     self.missed += missed;
                     self.untold += missed;
                     self.position = position;
                     self.run_end = position;
                     self.tail = self.shared.tail();
+                    // The user's code: after it knows where it is (hazard 6).
+                    wake(waker);
                 }
             }
         }
@@ -448,6 +494,13 @@ impl<T, E> BroadcastReceiver<T, E> {
     fn tell_missed(&mut self) -> Option<u64> {
         let untold = std::mem::take(&mut self.untold);
         (untold > 0).then_some(untold)
+    }
+
+    /// Does not look at the element that it may look at: so it holds up nobody until it asks again.
+    fn step_back(&mut self) {
+        self.run += self.run_end.wrapping_sub(self.position);
+        self.run_end = self.position;
+        self.publish_position();
     }
 
     /// Everything before `position` was received.
@@ -597,8 +650,8 @@ impl<T, E> Unpin for BroadcastReceiver<T, E> {}
 
 impl<T, E> Clone for BroadcastReceiver<T, E> {
     fn clone(&self) -> Self {
-        let member = self.shared.join_beside(&self.member);
-        Self::of(self.shared.clone(), member)
+        let (member, waker) = self.shared.join_beside(&self.member, self.position);
+        Self::of(self.shared.clone(), member, waker)
     }
 }
 

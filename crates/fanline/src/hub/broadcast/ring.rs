@@ -30,14 +30,14 @@ unsafe impl<T: Send + Sync> Sync for Ring<T> {}
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T> Ring<T> {
-    /// Room for at least so many. Nothing when memory could not even address them.
+    /// Room for at least so many. Nothing when there is no memory for them.
     pub(super) fn new(capacity: usize) -> Option<Self> {
         let count = capacity.checked_next_power_of_two()?;
-        std::alloc::Layout::array::<T>(count).ok()?;
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(count).ok()?;
+        slots.extend((0..count).map(|_| Slot(UnsafeCell::new(MaybeUninit::uninit()))));
         Some(Self {
-            slots: (0..count)
-                .map(|_| Slot(UnsafeCell::new(MaybeUninit::uninit())))
-                .collect(),
+            slots: slots.into_boxed_slice(),
             mask: count - 1,
             #[cfg(all(test, fanline_loom))]
             checks: (0..count)

@@ -35,6 +35,18 @@ const RUN_MIN: usize = 128;
 /// consumers get [`HubError::Abandoned`] instead.
 ///
 /// It is a [`Sink`] too, whose `close` completes.
+///
+/// ```
+/// use futures::{StreamExt, stream};
+///
+/// # futures::executor::block_on(async {
+/// let (tx, hub) = fanline::hub::broadcast::<u64>(16);
+/// let rx = hub.subscribe();
+/// stream::iter(1..=3).map(Ok).forward(tx).await?;
+/// assert_eq!(rx.collect::<Vec<_>>().await, [1, 2, 3]);
+/// # Ok::<(), fanline::hub::Closed>(())
+/// # }).unwrap();
+/// ```
 pub struct BroadcastSender<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
     /// Where the next element goes.
@@ -162,6 +174,29 @@ impl<T, E> BroadcastSender<T, E> {
     /// Sends all that a stream yields, and completes after it. Consumers are woken when the hub is full
     /// and whenever the stream has nothing ready.
     ///
+    /// A stream has no way to fail: that of another hub's receiver ends with its hub's failure as it does
+    /// with completion. To pass a failure on, keep the receiver, and look at its
+    /// [`error`](super::BroadcastReceiver::error) after the last element.
+    ///
+    /// ```
+    /// # futures::executor::block_on(async {
+    /// let (mut first, upstream) = fanline::hub::broadcast::<u64>(16);
+    /// let (mut second, downstream) = fanline::hub::broadcast::<u64>(16);
+    /// let (mut rx, mut last) = (upstream.subscribe(), downstream.subscribe());
+    /// first.fail("broken");
+    /// while let Some(value) = rx.next().await {
+    ///     second.send(value).await?;
+    /// }
+    /// match rx.error() {
+    ///     None => second.complete(),
+    ///     Some(error) => second.fail(error.clone()),
+    /// }
+    /// assert_eq!(last.next().await, None);
+    /// assert!(last.error().is_some());
+    /// # Ok::<(), fanline::hub::SendError<u64>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
     /// # Errors
     ///
     /// When the hub is closed; the stream is dropped with the element that it had yielded.
@@ -229,8 +264,8 @@ impl<T, E> BroadcastSender<T, E> {
     /// Drops elements that every consumer has received. Without this they are dropped when their place
     /// is needed.
     pub fn release(&mut self) {
+        // The limit stays: whether there is room is not for the head alone to say.
         let head = self.shared.look_for_head();
-        self.limit = head.wrapping_add(self.shared.rules.capacity);
         let behind = self.tail.wrapping_sub(self.dropped_to);
         if self.tail.wrapping_sub(head) < behind {
             // SAFETY: this is the producer, and `head` is a head, which does not go back.
@@ -282,6 +317,11 @@ impl<T, E> BroadcastSender<T, E> {
                     if !self.stop_waiting(context) {
                         return Poll::Pending;
                     }
+                }
+                Room::Alone => {
+                    // Whoever comes has all the time that there is.
+                    self.stall = None;
+                    return Poll::Pending;
                 }
             }
         }

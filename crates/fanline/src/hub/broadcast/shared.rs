@@ -16,6 +16,7 @@ use super::ring::{Lap, Ring};
 use super::roster::Roster;
 use crate::fence::Fences;
 use crate::hub::Ended;
+use crate::hub::bell::both;
 use crate::sync::{AtomicU8, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, lock};
 
 /// Watched: nobody.
@@ -32,8 +33,8 @@ const CLOSED: u8 = 1;
 /// many there are.
 const JOIN_LOOKS_MAX: usize = 64;
 /// A sweep comes after so many members were left in the list of those who wait, or one for each
-/// consumer.
-const LEFT_MIN: usize = 64;
+/// consumer. In a model, with the second.
+const LEFT_MIN: usize = if cfg!(all(test, fanline_loom)) { 1 } else { 64 };
 
 /// On cache lines that it shares with nothing: two, since they are fetched in pairs.
 #[repr(align(128))]
@@ -96,6 +97,8 @@ pub(super) enum Room {
     From(usize),
     /// The waker is kept, and woken when it is worth looking again.
     Wait,
+    /// As `Wait`, and no consumer is to blame: there is none, or not enough of them came yet.
+    Alone,
     /// None yet, and worth another turn before waiting.
     Soon,
     /// Nobody takes elements any more.
@@ -221,7 +224,7 @@ impl<T, E> Shared<T, E> {
             }
             if !core.started {
                 std::mem::swap(&mut core.producer, waker);
-                return Room::Wait;
+                return Room::Alone;
             }
             let laggard = core.make_room(tail, &self.rules);
             if tail.wrapping_sub(core.head) < self.rules.capacity {
@@ -234,7 +237,7 @@ impl<T, E> Shared<T, E> {
             let Some(laggard) = laggard else {
                 // Nobody is there: whoever comes wakes the producer.
                 std::mem::swap(&mut core.producer, waker);
-                return Room::Wait;
+                return Room::Alone;
             };
             if patience.asks(true) {
                 return Room::Soon;
@@ -280,6 +283,9 @@ impl<T, E> Shared<T, E> {
             let member = core.roster.remove(member);
             core.cut_off.add(member);
             any = true;
+        }
+        if any && core.is_deserted(&self.rules) {
+            self.close_if_asked(core);
         }
         any
     }
@@ -373,9 +379,31 @@ impl<T, E> Shared<T, E> {
 
     // ---- Coming, going, and the end.
 
-    pub(super) fn join(&self, start: Start) -> Arc<Member> {
+    /// A new consumer, and whom to wake when it has an owner who drops it if that panics.
+    pub(super) fn join(&self, start: Start) -> (Arc<Member>, Option<Waker>) {
         let mut core = self.lock();
         let position = self.start_of(&mut core, start);
+        self.newcomer(&mut core, position)
+    }
+
+    /// A consumer beside another one, which begins where that one is: at or past the position that it
+    /// has published, and so not behind what it keeps. Otherwise as [`join`](Self::join).
+    pub(super) fn join_beside(
+        &self,
+        member: &Member,
+        position: usize,
+    ) -> (Arc<Member>, Option<Waker>) {
+        let mut core = self.lock();
+        // Relaxed: set under the lock. Who was cut off keeps nothing.
+        let position = if member.revoked.load(Ordering::Relaxed) {
+            self.start_of(&mut core, Start::Oldest)
+        } else {
+            position
+        };
+        self.newcomer(&mut core, position)
+    }
+
+    fn newcomer(&self, core: &mut Core<E>, position: usize) -> (Arc<Member>, Option<Waker>) {
         core.last_id += 1;
         let member = Arc::new(Member::new(core.last_id, position));
         core.admit(member.clone(), position);
@@ -393,48 +421,27 @@ impl<T, E> Shared<T, E> {
             // The producer may wait for somebody to come; it looks again whom it waits for.
             waker = core.producer.take();
         }
-        drop(core);
-        wake(waker);
-        member
-    }
-
-    /// A consumer beside another one, at its position: not past what that one keeps.
-    pub(super) fn join_beside(&self, member: &Member) -> Arc<Member> {
-        let mut core = self.lock();
-        let position = if member.revoked.load(Ordering::Relaxed) {
-            core.head
-        } else {
-            // Relaxed: its own consumer asks, or one that has it by reference, and it cannot move.
-            member.position.load(Ordering::Relaxed)
-        };
-        core.last_id += 1;
-        let joined = Arc::new(Member::new(core.last_id, position));
-        core.admit(joined.clone(), position);
-        core.handles += 1;
-        joined
+        (member, waker)
     }
 
     /// Where a consumer that comes now begins. Nothing behind the head is needed, and the head moves
     /// only under the lock: it cannot overtake who is joining (hazard 4).
     fn start_of(&self, core: &mut Core<E>, start: Start) -> usize {
-        if core.is_deserted()
-            && self.rules.nobody_listens == NobodyListens::Discard
-            && core.end.is_none()
-        {
+        if core.is_deserted(&self.rules) && self.rules.nobody_listens == NobodyListens::Discard {
             core.head = self.tail();
         }
         if start == Start::Latest {
             return self.tail();
         }
         if core.roster.len() <= JOIN_LOOKS_MAX {
-            core.catch_up();
+            core.catch_up(&self.rules);
         }
         core.head
     }
 
-    /// Puts a consumer that was cut off at the oldest element that is kept: its position there.
-    /// Nothing if it was not cut off after all.
-    pub(super) fn rejoin(&self, member: &Member) -> Option<usize> {
+    /// Puts a consumer that was cut off at the oldest element that is kept: its position there, and whom to
+    /// wake when it knows. Nothing if it was not cut off after all.
+    pub(super) fn rejoin(&self, member: &Member) -> Option<(usize, Option<Waker>)> {
         let mut core = self.lock();
         if !member.revoked.load(Ordering::Relaxed) {
             return None;
@@ -447,9 +454,7 @@ impl<T, E> Shared<T, E> {
         let first = core.roster.is_empty();
         core.admit(member, position);
         let waker = first.then(|| core.producer.take()).flatten();
-        drop(core);
-        wake(waker);
-        Some(position)
+        Some((position, waker))
     }
 
     /// Whether that consumer was cut off.
@@ -468,28 +473,28 @@ impl<T, E> Shared<T, E> {
             core.roster.remove(member)
         };
         let mut waker = self.unwatch(&mut core, member.id);
-        if core.is_deserted() {
+        if core.is_deserted(&self.rules) {
             if !was_cut_off {
                 // The next to come goes on where this one was: nothing is lost or seen twice.
                 core.head = member.position.load(Ordering::Acquire);
                 core.floor = core.head;
             }
-            if self.rules.nobody_listens == NobodyListens::Close && core.started {
-                self.close(&mut core, Ended::Completed);
-            }
+            self.close_if_asked(&mut core);
             waker = waker.or_else(|| core.producer.take());
         }
         let parked = self.parked.disown(owned);
+        // Whoever ended the hub may have found nobody in the list while it was swept, as may whoever
+        // published.
         let sweep = self.parked.left() > LEFT_MIN.max(core.roster.len())
-            && self.parked.sweep(|| self.tail());
-        let orphan = self.drop_handle(&mut core);
+            && (self.parked.sweep(|| self.tail()) || core.end.is_some());
+        let waker = self.drop_handle(&mut core).or(waker);
         drop(core);
-        drop(parked);
-        if sweep {
-            self.wake_parked();
-        }
-        wake(waker);
-        wake(orphan);
+        let others = || {
+            if sweep {
+                self.wake_parked();
+            }
+        };
+        both(|| wake(waker), || both(others, || drop(parked)));
     }
 
     /// Whether the hub has ended; if not, the waker is kept for that, and whatever else wakes the
@@ -524,6 +529,13 @@ impl<T, E> Shared<T, E> {
         core.producer.take()
     }
 
+    /// Nobody listens any more.
+    fn close_if_asked(&self, core: &mut Core<E>) {
+        if self.rules.nobody_listens == NobodyListens::Close && core.started {
+            self.close(core, Ended::Completed);
+        }
+    }
+
     fn close(&self, core: &mut Core<E>, end: Ended<E>) -> bool {
         if core.end.is_some() {
             return false;
@@ -543,8 +555,7 @@ impl<T, E> Shared<T, E> {
         let first = self.close(&mut core, end);
         let waker = core.producer.take();
         drop(core);
-        wake(waker);
-        self.wake_parked();
+        both(|| wake(waker), || self.wake_parked());
         first
     }
 
@@ -576,7 +587,7 @@ impl<T, E> Shared<T, E> {
     /// Where the slowest consumer is; nothing before it is needed.
     pub(super) fn look_for_head(&self) -> usize {
         let mut core = self.lock();
-        core.catch_up();
+        core.catch_up(&self.rules);
         core.head
     }
 }
@@ -590,8 +601,15 @@ impl<T, E> Drop for Shared<T, E> {
 }
 
 impl<E> Core<E> {
-    fn is_deserted(&self) -> bool {
-        self.roster.is_empty() && self.cut_off.is_empty()
+    /// Whether nobody is there, nor will be without coming anew.
+    fn is_deserted(&self, rules: &Rules) -> bool {
+        self.roster.is_empty() && !self.will_some_rejoin(rules)
+    }
+
+    /// Whether there are consumers that were cut off and go on all the same when they notice. Where they
+    /// are disconnected they are as good as gone.
+    fn will_some_rejoin(&self, rules: &Rules) -> bool {
+        rules.overwrites() && !self.cut_off.is_empty()
     }
 
     fn admit(&mut self, member: Arc<Member>, position: usize) {
@@ -603,7 +621,7 @@ impl<E> Core<E> {
 
     /// Moves the head on as far as the consumers allow, and says who is the slowest of them.
     fn make_room(&mut self, tail: usize, rules: &Rules) -> Option<Arc<Member>> {
-        if !self.cut_off.is_empty() && rules.overwrites() {
+        if self.will_some_rejoin(rules) {
             return self.make_room_for_one(tail, rules);
         }
         if let Some((member, ahead)) = self.roster.slowest(self.head) {
@@ -642,9 +660,9 @@ impl<E> Core<E> {
         Some(member)
     }
 
-    /// Moves the head to the slowest consumer, if none was cut off.
-    fn catch_up(&mut self) {
-        if !self.cut_off.is_empty() {
+    /// Moves the head to the slowest consumer, if none comes back to what is kept.
+    fn catch_up(&mut self, rules: &Rules) {
+        if self.will_some_rejoin(rules) {
             return;
         }
         if let Some((_, ahead)) = self.roster.slowest(self.head) {

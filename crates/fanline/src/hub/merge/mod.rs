@@ -42,7 +42,8 @@ pub struct MergeOptions {
     pub per_producer: usize,
     /// How many elements of all producers together can; from 1 to [`CAPACITY_MAX`]. Never exceeded:
     /// producers wait for a place, first come, first served. `None`, the default, leaves it at the sum
-    /// of the producers' own.
+    /// of the producers' own, to which those count that have left and whose elements still wait: with
+    /// producers that come and go while nobody receives, only a total is a bound.
     pub total: Option<usize>,
 }
 
@@ -139,6 +140,16 @@ pub fn try_merge_with<T, E>(
 }
 
 /// Where producers come from; see [`merge`]. Clones are handles of the same hub.
+///
+/// ```
+/// let (hub, mut rx) = fanline::hub::merge::<u64>(16);
+/// let (mut good, bad) = (hub.producer(), hub.producer());
+/// bad.fail("broken"); // harms nobody
+/// good.try_send(1).unwrap();
+/// assert_eq!(rx.try_recv().unwrap(), 1);
+/// assert_eq!(hub.producer_count(), 1);
+/// assert_eq!(hub.last_failure().unwrap().to_string(), "broken");
+/// ```
 pub struct MergeHub<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
 }

@@ -5,6 +5,7 @@
 //! (hazard 3): `free`, fence, `is_awaited`; and `is_awaited`, fence, `free`.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use super::lane::Lane;
@@ -107,9 +108,10 @@ impl Places {
         }
     }
 
-    /// Gives what is free to those who stand in line.
+    /// Gives what is free to those who stand in line. A waker that panics is passed on after all of them.
     #[cold]
     pub(super) fn grant(&self) {
+        let mut panicked = None;
         let mut goes_on = true;
         while goes_on {
             let next;
@@ -117,8 +119,12 @@ impl Places {
             if let Some(lane) = next {
                 // The lane's producer has lain down before it stood in line, under the lock: that is
                 // the fence.
-                lane.place().ring();
+                let rung = catch_unwind(AssertUnwindSafe(|| lane.place().ring()));
+                panicked = panicked.or_else(|| rung.err());
             }
+        }
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
         }
     }
 

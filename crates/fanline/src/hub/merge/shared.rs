@@ -1,7 +1,6 @@
 //! What the ends of a merge hub share: the list, the places, and who is there.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -9,7 +8,7 @@ use super::MergeOptions;
 use super::lane::Lane;
 use super::list::{Found, Head, List, Spare};
 use super::places::Places;
-use crate::hub::bell::{Bell, fence_after_exchange, ring_all};
+use crate::hub::bell::{Bell, both, fence_after_exchange, ring_all};
 use crate::hub::broadcast::Switch;
 use crate::hub::{Closed, Ended};
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, fence, lock, thread};
@@ -30,7 +29,8 @@ pub(super) struct Shared<T, E> {
 struct Core<T, E> {
     /// All that there ever were.
     lanes: Vec<Arc<Lane>>,
-    /// Lanes whose producers have left, the longest ago first.
+    /// Lanes whose producers have left: those without elements first, which the next to come take over,
+    /// and then the longest ago first.
     free: VecDeque<Desk<T>>,
     producers: usize,
     handles: usize,
@@ -224,7 +224,11 @@ impl<T, E> Shared<T, E> {
         desk.lane.end().rise();
         let mut core = self.lock();
         core.producers -= 1;
-        core.free.push_back(desk);
+        if desk.lane.taken() == desk.sent {
+            core.free.push_front(desk);
+        } else {
+            core.free.push_back(desk);
+        }
         let before = match failure {
             Some(failure) => core.last_failure.replace(failure),
             None => None,
@@ -398,11 +402,7 @@ impl<T, E> Shared<T, E> {
 /// The one that stands first, and the producer of the element, though a waker may panic.
 #[cold]
 fn grant_and_ring(places: &Places, lane: &Lane) {
-    let granted = catch_unwind(AssertUnwindSafe(|| places.grant()));
-    lane.room().ring();
-    if let Err(panic) = granted {
-        resume_unwind(panic);
-    }
+    both(|| places.grant(), || lane.room().ring());
 }
 
 impl<T: Send, E: Send + Sync> Switch<E> for Shared<T, E> {
@@ -412,5 +412,27 @@ impl<T: Send, E: Send + Sync> Switch<E> for Shared<T, E> {
 
     fn is_closed(&self) -> bool {
         Self::is_closed(self)
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(fanline_loom))]
+mod tests {
+    use super::*;
+    use crate::hub::BoxError;
+
+    /// However many come and go, while one that has left is not received to the end.
+    #[test]
+    fn producers_that_send_nothing_leave_nothing() {
+        let (shared, _head) = Shared::<u64, BoxError>::new(&MergeOptions::default());
+        let mut desk = shared.join().unwrap();
+        assert!(shared.poll_place(&mut desk, None).is_ready());
+        shared.append(&mut desk, 1).unwrap();
+        shared.leave(desk, None);
+        for _ in 0..100 {
+            let desk = shared.join().unwrap();
+            shared.leave(desk, None);
+        }
+        assert_eq!(shared.lock().lanes.len(), 2);
     }
 }

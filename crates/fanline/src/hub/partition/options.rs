@@ -6,6 +6,24 @@ use super::consumers::Consumers;
 use crate::hub::{CAPACITY_MAX, OptionsError};
 
 /// Options of [`partition_with`](crate::hub::partition_with).
+///
+/// ```
+/// use fanline::hub::{FullConsumer, PartitionOptions, Partitioner, partition_with};
+///
+/// let (mut tx, hub) = partition_with::<u64>(
+///     PartitionOptions {
+///         per_consumer: Some(1),
+///         full_consumer: FullConsumer::Reroute,
+///         ..PartitionOptions::default()
+///     },
+///     Partitioner::by_index(|_, _| 0),
+/// );
+/// let (mut first, mut second) = (hub.subscribe(), hub.subscribe());
+/// tx.try_send(1).unwrap();
+/// tx.try_send(2).unwrap(); // the first has as many as it can have
+/// assert_eq!(first.try_recv().unwrap(), 1);
+/// assert_eq!(second.try_recv().unwrap(), 2);
+/// ```
 #[derive(Clone, Debug)]
 pub struct PartitionOptions {
     /// How many elements can be in the hub, for all consumers together; from 1 to
@@ -70,6 +88,20 @@ pub(super) fn check(options: &PartitionOptions) -> Result<(), OptionsError> {
 }
 
 /// Chooses the consumer of each element. It is never asked while there are none.
+///
+/// ```
+/// use fanline::hub::{PartitionOptions, Partitioner, partition_with};
+///
+/// // Sessions stick to a consumer as long as the same ones are there.
+/// let by_session = Partitioner::by_id(|consumers, session: &u64| {
+///     consumers.id_at(usize::try_from(*session).unwrap_or(0))
+/// });
+/// let (mut tx, hub) = partition_with(PartitionOptions::default(), by_session);
+/// let (mut even, mut odd) = (hub.subscribe(), hub.subscribe());
+/// tx.try_send(3).unwrap();
+/// assert!(even.try_recv().is_err());
+/// assert_eq!(odd.try_recv().unwrap(), 3);
+/// ```
 pub struct Partitioner<T> {
     pub(super) by: By<T>,
 }

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::consumers::Consumers;
@@ -269,18 +270,43 @@ impl<T> Router<T> {
     /// Wakes those who were sent something since this was called last, after the caller's full fence.
     #[inline]
     pub(super) fn ring_unwoken(&mut self) {
-        while let Some(slot) = self.unwoken.pop() {
-            if let Some(outlet) = &mut self.outlets[slot] {
-                outlet.is_unwoken = false;
-                // Whatever its waker does: nobody else has the turn, and so the router.
-                outlet.lane.bell().ring();
-            }
-        }
+        let mut unwoken = Unwoken(self);
+        while unwoken.ring_one() {}
     }
 
     #[inline]
     pub(super) fn has_unwoken(&self) -> bool {
         !self.unwoken.is_empty()
+    }
+}
+
+/// Those who are left when this is dropped are woken all the same, so a waker that panics costs nobody
+/// else the wake-up.
+struct Unwoken<'a, T>(&'a mut Router<T>);
+
+impl<T> Unwoken<'_, T> {
+    /// Wakes one of them; whether there was one.
+    #[inline]
+    fn ring_one(&mut self) -> bool {
+        let Some(slot) = self.0.unwoken.pop() else {
+            return false;
+        };
+        if let Some(outlet) = &mut self.0.outlets[slot] {
+            outlet.is_unwoken = false;
+            // Whatever its waker does: nobody else has the turn, and so the router.
+            outlet.lane.bell().ring();
+        }
+        true
+    }
+}
+
+impl<T> Drop for Unwoken<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        while !self.0.unwoken.is_empty() {
+            // Only after a panic of another waker: a second one would abort.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.ring_one()));
+        }
     }
 }
 

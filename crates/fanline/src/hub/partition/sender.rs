@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -324,13 +325,25 @@ impl<T, E> Unpin for PartitionSender<T, E> {}
 
 impl<T, E> Drop for PartitionSender<T, E> {
     fn drop(&mut self) {
-        self.shared.flush();
-        self.shared.stop_waiting();
-        self.shared.end(if std::thread::panicking() {
+        let is_panicking = std::thread::panicking();
+        let end = if is_panicking {
             Ended::Error(HubError::Abandoned)
         } else {
             Ended::Completed
-        });
+        };
+        let finish = || {
+            self.shared.stop_waiting();
+            if !self.shared.end(end) {
+                // It has ended before: what a turn that panicked has left undone is done now.
+                self.shared.route();
+            }
+        };
+        // Users' code may panic, which is passed on: unless the thread does so already.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(finish))
+            && !is_panicking
+        {
+            resume_unwind(panic);
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::options::{PartitionOptions, Partitioner};
 use super::router::{Placed, Router};
 use super::turn::{Turn, Turns};
 use crate::hand_over::chunks;
-use crate::hub::bell::{Bell, fence_after_exchange, ring_all};
+use crate::hub::bell::{Bell, both, fence_after_exchange, ring_all};
 use crate::hub::broadcast::Switch;
 use crate::hub::{Closed, Ended};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
@@ -527,13 +527,15 @@ impl<T, E> Shared<T, E> {
         fence(Ordering::SeqCst);
         let consumers = lanes.iter().map(|lane| lane.bell());
         let producer = [&self.gone.producer, &self.signs.end];
-        if drops {
-            ring_all(consumers.chain(producer));
-        } else {
-            // Consumers are told when everything has found its consumer.
-            ring_all(producer.into_iter());
-        }
-        self.route();
+        let tell = || {
+            if drops {
+                ring_all(consumers.chain(producer));
+            } else {
+                // Consumers are told when everything has found its consumer.
+                ring_all(producer.into_iter());
+            }
+        };
+        both(tell, || self.route());
     }
 
     pub(super) fn add_hub(&self) {

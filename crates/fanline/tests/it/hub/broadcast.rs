@@ -177,6 +177,42 @@ fn nothing_is_taken_before_enough_consumers_are_there() {
     });
 }
 
+/// A clone is a consumer like any other: it counts, and begins with what its twin gets next.
+#[test]
+fn a_clone_is_a_consumer() {
+    block_on(async {
+        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+            start_after: Some(2),
+            ..options(4)
+        });
+        let mut rx = hub.subscribe();
+        let mut send = Box::pin(tx.send(0));
+        assert!(poll!(&mut send).is_pending());
+        let mut twin = rx.clone();
+        assert!(poll!(&mut send).is_ready());
+        drop(send);
+        fill(&mut tx, 1..3);
+        assert_eq!(rx.next_ref().await, Some(&0));
+        let mut after_lent = rx.clone();
+        assert_eq!(drain(&mut after_lent), [1, 2]);
+        assert_eq!(drain(&mut rx), [1, 2]);
+        assert_eq!(drain(&mut twin), [0, 1, 2]);
+    });
+}
+
+#[test]
+fn a_release_starts_nothing() {
+    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+        start_after: Some(1),
+        ..options(4)
+    });
+    tx.release();
+    assert_eq!(tx.try_send(0), Err(TrySendError::Full(0)));
+    let mut rx = hub.subscribe();
+    tx.try_send(0).unwrap();
+    assert_eq!(drain(&mut rx), [0]);
+}
+
 #[test]
 fn without_listeners_elements_are_held() {
     let (mut tx, hub) = broadcast::<u64>(4);
@@ -221,6 +257,24 @@ fn the_last_to_leave_closes_if_so_asked() {
         assert_eq!(send.await.unwrap_err().0, 1);
         assert!(hub.is_closed());
     });
+}
+
+#[test]
+fn a_hub_that_closes_with_the_last_holds_until_the_first_comes() {
+    for slow_consumer in [SlowConsumer::Wait, SlowConsumer::Lag] {
+        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+            nobody_listens: NobodyListens::Close,
+            slow_consumer,
+            ..options(2)
+        });
+        fill(&mut tx, 0..2);
+        assert_eq!(tx.try_send(2), Err(TrySendError::Full(2)));
+        let mut rx = hub.subscribe();
+        assert_eq!(drain(&mut rx), [0, 1]);
+        assert!(!hub.is_closed());
+        drop(rx);
+        assert_eq!(tx.try_send(2), Err(TrySendError::Closed(2)));
+    }
 }
 
 #[test]
@@ -354,6 +408,142 @@ fn the_slow_one_is_disconnected_after_a_time() {
     });
 }
 
+fn disconnecting(capacity: usize, time: &VirtualTime) -> BroadcastOptions {
+    BroadcastOptions {
+        slow_consumer: SlowConsumer::Disconnect {
+            after: Duration::from_secs(3),
+        },
+        timer: Timer::on(time.clone()),
+        ..options(capacity)
+    }
+}
+
+/// While the hub waits for more consumers, those who are there are not slow.
+#[test]
+fn who_waits_for_others_is_not_slow() {
+    block_on(async {
+        let time = VirtualTime::new();
+        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+            start_after: Some(2),
+            ..disconnecting(2, &time)
+        });
+        let mut early = hub.subscribe();
+        let mut send = Box::pin(tx.send(0));
+        for _ in 0..3 {
+            assert!(poll!(&mut send).is_pending());
+            time.advance_by(Duration::from_secs(2));
+        }
+        let mut second = hub.subscribe();
+        assert!(poll!(&mut send).is_ready());
+        drop(send);
+        assert_eq!((drain(&mut early), drain(&mut second)), (vec![0], vec![0]));
+        assert!(!early.is_ended());
+    });
+}
+
+/// Everybody was cut off a while ago. Whoever comes then has as long as anybody.
+#[test]
+fn a_newcomer_is_not_slow_since_others_were() {
+    block_on(async {
+        let time = VirtualTime::new();
+        let (mut tx, hub) = broadcast_with::<u64>(disconnecting(1, &time));
+        let slow = hub.subscribe();
+        fill(&mut tx, 0..1);
+        let mut send = Box::pin(tx.send(1));
+        for _ in 0..5 {
+            assert!(poll!(&mut send).is_pending());
+            time.advance_by(Duration::from_secs(3));
+        }
+        let mut rx = hub.subscribe();
+        assert!(poll!(&mut send).is_pending());
+        time.advance_by(Duration::from_secs(2));
+        assert!(poll!(&mut send).is_pending());
+        assert_eq!(rx.next().await, Some(0));
+        assert!(poll!(&mut send).is_ready());
+        drop((send, slow));
+    });
+}
+
+/// A consumer that was disconnected, and is still there, listens no more than one that has left.
+#[test]
+fn whoever_was_disconnected_does_not_listen() {
+    block_on(async {
+        for nobody_listens in [
+            NobodyListens::Hold,
+            NobodyListens::Discard,
+            NobodyListens::Close,
+        ] {
+            let time = VirtualTime::new();
+            let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+                nobody_listens,
+                ..disconnecting(2, &time)
+            });
+            let mut slow = hub.subscribe();
+            let mut quick = hub.subscribe();
+            fill(&mut tx, 0..2);
+            assert_eq!(drain(&mut quick), [0, 1]);
+            let mut send = Box::pin(tx.send(2));
+            assert!(poll!(&mut send).is_pending());
+            time.advance_by(Duration::from_secs(3));
+            assert!(poll!(&mut send).is_ready());
+            drop(send);
+            assert_eq!(quick.next().await, Some(2));
+            tx.try_send(3).unwrap();
+            drop(quick);
+            assert_eq!(
+                hub.is_closed(),
+                nobody_listens == NobodyListens::Close,
+                "the last one that listened has left"
+            );
+            let expected: &[u64] = match nobody_listens {
+                NobodyListens::Discard => &[],
+                NobodyListens::Hold | NobodyListens::Close => &[3],
+            };
+            assert_eq!(drain(&mut hub.subscribe()), expected);
+            assert_eq!(slow.next().await, None);
+            assert!(matches!(slow.error(), Some(HubError::TooSlow)));
+        }
+    });
+}
+
+/// The only consumer is disconnected: for a hub that then closes, this is the end.
+#[test]
+fn a_hub_closes_with_the_last_that_is_disconnected_if_so_asked() {
+    block_on(async {
+        let time = VirtualTime::new();
+        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+            nobody_listens: NobodyListens::Close,
+            ..disconnecting(1, &time)
+        });
+        let mut slow = hub.subscribe();
+        fill(&mut tx, 0..1);
+        let mut send = Box::pin(tx.send(1));
+        assert!(poll!(&mut send).is_pending());
+        time.advance_by(Duration::from_secs(3));
+        assert_eq!(send.await.unwrap_err().0, 1);
+        assert_eq!(slow.next().await, None);
+        assert!(matches!(slow.error(), Some(HubError::TooSlow)));
+    });
+}
+
+/// A wait that was given up, and over before the next one began, does not count.
+#[test]
+fn room_that_was_there_in_between_ends_the_wait() {
+    block_on(async {
+        let time = VirtualTime::new();
+        let (mut tx, hub) = broadcast_with::<u64>(disconnecting(1, &time));
+        let mut rx = hub.subscribe();
+        fill(&mut tx, 0..1);
+        assert!(poll!(Box::pin(tx.send(1))).is_pending());
+        assert_eq!(drain(&mut rx), [0]);
+        tx.release();
+        fill(&mut tx, 2..3);
+        time.advance_by(Duration::from_secs(4));
+        assert!(matches!(tx.try_send(3), Err(TrySendError::Full(3))));
+        assert_eq!(drain(&mut rx), [2]);
+    });
+}
+
 #[test]
 fn the_slow_one_is_told_how_many_it_missed() {
     let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
@@ -377,6 +567,24 @@ fn the_slow_one_is_told_how_many_it_missed() {
     assert_eq!(slow.missed(), 12);
     assert!(matches!(fast.try_recv(), Err(TryRecvError::Lagged(6))));
     assert_eq!(drain(&mut fast), [16, 17, 18, 19]);
+}
+
+/// One that is told that it missed some, and takes its time, is no reason for the producer to wait.
+#[test]
+fn who_was_told_that_it_lagged_holds_nobody() {
+    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+        slow_consumer: SlowConsumer::Lag,
+        ..options(2)
+    });
+    let mut slow = hub.subscribe();
+    fill(&mut tx, 0..5);
+    assert!(matches!(slow.try_recv(), Err(TryRecvError::Lagged(3))));
+    fill(&mut tx, 5..20);
+    let received = block_on(slow.recv());
+    assert!(matches!(received, Err(RecvError::Lagged(15))));
+    fill(&mut tx, 20..23);
+    assert!(matches!(slow.try_recv(), Err(TryRecvError::Lagged(3))));
+    assert_eq!(drain(&mut slow), [21, 22]);
 }
 
 #[test]
@@ -454,6 +662,18 @@ fn bad_options_are_named() {
             ..options(1)
         },
         "`slow_consumer: after` must be longer than no time",
+    );
+}
+
+/// 128 TiB are within the range of the option, and nowhere to be had.
+#[test]
+fn elements_that_there_is_no_memory_for_are_an_error() {
+    let most = options(fanline::hub::CAPACITY_MAX);
+    let error = try_broadcast_with::<[u8; 1 << 19], BoxError>(most).expect_err("too much");
+    assert_eq!(error.option(), "capacity");
+    assert_eq!(
+        error.to_string(),
+        "`capacity` needs more memory than there is"
     );
 }
 

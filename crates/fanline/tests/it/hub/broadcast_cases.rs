@@ -1,13 +1,15 @@
 //! The broadcast hub through whole lives: streams that run into it, consumers that come late, leave
 //! early or are slow, ends that overtake and ends that are remembered.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fanline::hub::{
     BroadcastHub, BroadcastOptions, BroadcastReceiver, HubError, NobodyListens, Start, broadcast,
-    broadcast_with,
+    broadcast_with, merge, partition,
 };
 use futures::executor::{LocalPool, block_on};
 use futures::task::LocalSpawnExt;
@@ -225,6 +227,21 @@ fn discarding_ends_with_the_first_real_consumer_and_begins_again_after_the_last(
     for value in 102..200 {
         tx.blocking_send(value).unwrap();
     }
+}
+
+/// Nobody listened: there is nothing for those who come after the end either.
+#[test]
+fn what_was_discarded_does_not_come_back_after_the_end() {
+    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+        capacity: 4,
+        nobody_listens: NobodyListens::Discard,
+        ..BroadcastOptions::default()
+    });
+    for value in 0..10 {
+        tx.try_send(value).unwrap();
+    }
+    drop(tx);
+    assert_eq!(block_on(all_of(hub.subscribe())), []);
 }
 
 /// While its last element waits for room nothing of the stream is lost either.
@@ -472,6 +489,32 @@ fn small_buffers_on_two_threads() {
             }
         });
     }
+}
+
+/// What cannot leave its thread can be sent there, by any hub.
+#[test]
+fn elements_may_be_bound_to_their_thread() {
+    block_on(async {
+        let element = Rc::new(Cell::new(7));
+        let (mut tx, hub) = broadcast::<Rc<Cell<u64>>>(2);
+        let mut rx = hub.subscribe();
+        tx.send(element.clone()).await.unwrap();
+        assert_eq!(rx.next().await.unwrap().get(), 7);
+        drop((tx, rx, hub));
+
+        let (hub, mut rx) = merge::<Rc<Cell<u64>>>(2);
+        let mut tx = hub.producer();
+        tx.send(element.clone()).await.unwrap();
+        assert_eq!(rx.next().await.unwrap().get(), 7);
+        drop((tx, rx, hub));
+
+        let (mut tx, hub) = partition::<Rc<Cell<u64>>>(2, |_, _| 0);
+        let mut rx = hub.subscribe();
+        tx.send(element.clone()).await.unwrap();
+        assert_eq!(rx.next().await.unwrap().get(), 7);
+        drop((tx, rx, hub));
+        assert_eq!(Rc::strong_count(&element), 1);
+    });
 }
 
 /// The same code under an executor that knows nothing of tokio.

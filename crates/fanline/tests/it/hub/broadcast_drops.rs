@@ -6,10 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use fanline::hub::{
-    BroadcastOptions, BroadcastReceiver, BroadcastSender, SlowConsumer, broadcast, broadcast_with,
+    BroadcastOptions, BroadcastReceiver, BroadcastSender, SlowConsumer, Timer, broadcast,
+    broadcast_with,
 };
+use fanline::scheduler::VirtualTime;
 use futures::executor::block_on;
 use futures::{FutureExt, StreamExt, poll};
 
@@ -269,6 +272,36 @@ fn a_producer_without_room_does_not_spin() {
     }
 }
 
+/// All were cut off, and the producer waits for somebody to come: a clone is somebody.
+#[test]
+fn a_clone_of_one_that_was_cut_off_wakes_the_producer() {
+    let time = VirtualTime::new();
+    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+        capacity: 1,
+        slow_consumer: SlowConsumer::Disconnect {
+            after: Duration::from_secs(1),
+        },
+        timer: Timer::on(time.clone()),
+        ..BroadcastOptions::default()
+    });
+    let slow = hub.subscribe();
+    tx.try_send(0).unwrap();
+    let counter = on_wake(|| {});
+    let waker = Waker::from(counter.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut sending = Box::pin(tx.send(1));
+    assert!(sending.poll_unpin(&mut context).is_pending());
+    time.advance_by(Duration::from_secs(1));
+    assert!(sending.poll_unpin(&mut context).is_pending());
+    let before = wakes(&counter);
+    let mut twin = slow.clone();
+    assert_eq!(wakes(&counter), before + 1);
+    assert!(sending.poll_unpin(&mut context).is_pending());
+    assert_eq!(twin.try_recv().unwrap(), 0);
+    assert_eq!(wakes(&counter), before + 2);
+    assert!(sending.poll_unpin(&mut context).is_ready());
+}
+
 #[test]
 fn a_batch_costs_each_consumer_one_wake_up() {
     block_on(async {
@@ -366,6 +399,46 @@ fn a_waker_of_the_producer_that_panics() {
     assert_eq!(rx.lag(), 0, "received, though the panic took it");
     tx.try_send(3).unwrap();
     assert_eq!(rx.try_recv().unwrap(), 3);
+}
+
+/// The producer waits for room, and its waker panics when the hub is ended from elsewhere: those who wait
+/// for elements are told all the same.
+#[test]
+fn a_waker_of_the_producer_that_panics_costs_nobody_the_end() {
+    let (mut tx, hub) = broadcast::<u64>(1);
+    let mut slow = hub.subscribe();
+    let mut waits = hub.subscribe();
+    tx.try_send(1).unwrap();
+    assert_eq!(waits.try_recv().unwrap(), 1);
+    let fine = on_wake(|| {});
+    park(&mut waits, &fine);
+    let mut sending = Box::pin(tx.send(2));
+    let bad = Waker::from(on_wake(|| panic!("on purpose")));
+    let sent = sending.poll_unpin(&mut Context::from_waker(&bad));
+    assert!(sent.is_pending());
+    let switch = hub.kill_switch();
+    let panicked = catch_unwind(AssertUnwindSafe(|| switch.fail("stop")));
+    assert!(panicked.is_err());
+    assert_eq!(wakes(&fine), 1);
+    assert_eq!(waits.next().now_or_never(), Some(None));
+    assert_eq!(slow.next().now_or_never(), Some(None));
+    assert!(slow.error().is_some());
+}
+
+/// The producer's waker panics in `subscribe`: no consumer stays that nobody has.
+#[test]
+fn a_subscription_that_panics_leaves_nobody_behind() {
+    let (mut tx, hub) = broadcast::<u64>(1);
+    tx.try_send(0).unwrap();
+    let mut sending = Box::pin(tx.send(1));
+    let bad = Waker::from(on_wake(|| panic!("on purpose")));
+    let sent = sending.poll_unpin(&mut Context::from_waker(&bad));
+    assert!(sent.is_pending());
+    let panicked = catch_unwind(AssertUnwindSafe(|| drop(hub.subscribe())));
+    assert!(panicked.is_err());
+    assert_eq!(hub.receiver_count(), 0);
+    let mut rx = hub.subscribe();
+    assert_eq!(rx.try_recv().unwrap(), 0);
 }
 
 /// A waker that drops the very consumer it is to wake, and all the others, among many.

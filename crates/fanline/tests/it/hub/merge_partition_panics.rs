@@ -157,6 +157,68 @@ fn a_waker_that_panics_costs_no_other_its_wake_up() {
     }
 }
 
+fn counting(woken: &Arc<AtomicUsize>) -> impl Fn() + Send + Sync + 'static {
+    let woken = woken.clone();
+    move || {
+        woken.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_waker_that_panics_costs_nobody_the_end_of_a_partition_hub() {
+    let woken = Arc::new(AtomicUsize::new(0));
+    let (mut tx, hub) = partition::<u64>(4, |_, _| 0);
+    let (mut bad, mut fine) = (hub.subscribe(), hub.subscribe());
+    park(bad.next(), || panic!("on purpose"));
+    park(fine.next(), counting(&woken));
+    assert!(tx.feed(1).now_or_never().unwrap().is_ok());
+    assert!(panics(|| drop(tx)));
+    assert_eq!(woken.load(Ordering::Relaxed), 1);
+    assert_eq!(fine.next().now_or_never(), Some(None));
+    assert_eq!(bad.next().now_or_never(), Some(Some(1)));
+    assert_eq!(bad.next().now_or_never(), Some(None));
+}
+
+#[test]
+fn a_waker_that_panics_costs_no_other_consumer_its_element() {
+    let woken = Arc::new(AtomicUsize::new(0));
+    let (mut tx, hub) = partition::<u64>(8, |count, value| {
+        i64::try_from(*value % count as u64).unwrap()
+    });
+    let mut consumers = [hub.subscribe(), hub.subscribe(), hub.subscribe()];
+    for (index, rx) in consumers.iter_mut().enumerate() {
+        let woken = woken.clone();
+        park(rx.next(), move || {
+            woken.fetch_add(1, Ordering::Relaxed);
+            assert_ne!(index, 1, "on purpose");
+        });
+    }
+    for value in 0..3 {
+        assert!(tx.feed(value).now_or_never().unwrap().is_ok());
+    }
+    assert!(panics(|| tx.flush()));
+    assert_eq!(woken.load(Ordering::Relaxed), 3);
+}
+
+/// The producer waits for room, and its waker panics when the hub is ended from elsewhere.
+#[test]
+fn a_waker_of_the_producer_that_panics_costs_no_consumer_the_end() {
+    let woken = Arc::new(AtomicUsize::new(0));
+    let (mut tx, hub) = partition::<u64>(1, |_, _| 0);
+    let (mut first, mut second) = (hub.subscribe(), hub.subscribe());
+    tx.try_send(1).unwrap();
+    park(second.next(), counting(&woken));
+    let mut sending = Box::pin(tx.send(2));
+    park(&mut sending, || panic!("on purpose"));
+    let switch = hub.kill_switch();
+    assert!(panics(|| assert!(switch.complete())));
+    assert_eq!(woken.load(Ordering::Relaxed), 1);
+    assert_eq!(second.next().now_or_never(), Some(None));
+    assert_eq!(first.next().now_or_never(), Some(Some(1)));
+    assert_eq!(first.next().now_or_never(), Some(None));
+    assert!(sending.now_or_never().unwrap().is_err());
+}
+
 #[test]
 fn a_waker_may_drop_its_consumer_and_subscribe() {
     let (mut tx, hub) = partition::<u64>(4, |_, _| 0);

@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use fanline::hub::{BroadcastReceiver, Start, TryRecvError, broadcast};
+use fanline::hub::{
+    BroadcastOptions, BroadcastReceiver, SlowConsumer, Start, TryRecvError, broadcast,
+    broadcast_with,
+};
 use futures::FutureExt;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -113,7 +116,135 @@ fn check(capacity: usize, steps: &[Step]) {
     }
 }
 
+/// Where the oldest elements give way: from where on they are kept, and who is where.
+#[derive(Default)]
+struct Lagging {
+    base: u64,
+    sent: u64,
+    cursors: Vec<Cursor>,
+}
+
+#[derive(Clone, Copy)]
+struct Cursor {
+    at: u64,
+    /// So many were missed, and it was not told yet.
+    untold: u64,
+}
+
+impl Cursor {
+    fn new(at: u64) -> Self {
+        Self { at, untold: 0 }
+    }
+
+    /// It finds out what has given way.
+    fn look(&mut self, base: u64) {
+        let missed = base.saturating_sub(self.at);
+        self.untold += missed;
+        self.at += missed;
+    }
+
+    /// An element, or how many it missed, if any.
+    fn receive(&mut self, base: u64, sent: u64) -> Result<u64, Option<u64>> {
+        self.look(base);
+        if self.untold > 0 {
+            return Err(Some(std::mem::take(&mut self.untold)));
+        }
+        if self.at == sent {
+            return Err(None);
+        }
+        self.at += 1;
+        Ok(self.at - 1)
+    }
+}
+
+impl Lagging {
+    /// Nothing is kept for nobody, unless somebody comes back to the oldest that is kept.
+    fn settle(&mut self) {
+        if let Some(least) = self.cursors.iter().map(|cursor| cursor.at).min() {
+            self.base = self.base.max(least);
+        }
+    }
+}
+
+fn check_lagging(capacity: usize, steps: &[Step]) {
+    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
+        capacity,
+        slow_consumer: SlowConsumer::Lag,
+        ..BroadcastOptions::default()
+    });
+    let mut consumers: Vec<BroadcastReceiver<u64>> = Vec::new();
+    let mut model = Lagging::default();
+    for step in steps {
+        let count = consumers.len();
+        let (base, sent) = (model.base, model.sent);
+        match *step {
+            Step::Send => {
+                let is_full = sent - base == capacity as u64;
+                let fits = !is_full || count > 0;
+                assert_eq!(tx.try_send(sent).is_ok(), fits);
+                model.sent += u64::from(fits);
+                model.base += u64::from(fits && is_full);
+            }
+            Step::Receive(index) if count > 0 => {
+                let index = index % count;
+                let received = consumers[index].try_recv().map_err(|error| match error {
+                    TryRecvError::Lagged(count) => Some(count),
+                    TryRecvError::Empty => None,
+                    other => panic!("{other}"),
+                });
+                assert_eq!(received, model.cursors[index].receive(base, sent));
+            }
+            Step::Slice(index) if count > 0 => {
+                let index = index % count;
+                let cursor = &mut model.cursors[index];
+                cursor.look(base);
+                let slice = consumers[index].next_slice().now_or_never();
+                let slice = slice.flatten().unwrap_or_default();
+                assert_eq!(slice.is_empty(), cursor.at == sent);
+                for value in slice {
+                    assert_eq!(*value, cursor.at);
+                    cursor.at += 1;
+                }
+                consumers[index].release();
+            }
+            Step::Join(oldest) => {
+                let start = if oldest { Start::Oldest } else { Start::Latest };
+                consumers.push(hub.subscribe_at(start));
+                model
+                    .cursors
+                    .push(Cursor::new(if oldest { base } else { sent }));
+            }
+            Step::Twin(index) if count > 0 => {
+                consumers.push(consumers[index % count].clone());
+                let at = model.cursors[index % count].at.max(base);
+                model.cursors.push(Cursor::new(at));
+            }
+            Step::Leave(index) if count > 0 => {
+                consumers.swap_remove(index % count);
+                let cursor = model.cursors.swap_remove(index % count);
+                if model.cursors.is_empty() {
+                    model.base = base.max(cursor.at);
+                }
+            }
+            Step::Receive(_) | Step::Slice(_) | Step::Twin(_) | Step::Leave(_) => {}
+        }
+        model.settle();
+        let lags: Vec<_> = consumers.iter().map(|rx| rx.lag() as u64).collect();
+        let cursors = model.cursors.iter();
+        let expected: Vec<_> = cursors.map(|cursor| model.sent - cursor.at).collect();
+        assert_eq!(lags, expected);
+    }
+}
+
 proptest! {
+    #[test]
+    fn a_hub_whose_oldest_give_way_tells_who_missed_how_many(
+        capacity in 1..9_usize,
+        steps in vec(step(), 1..200),
+    ) {
+        check_lagging(capacity, &steps);
+    }
+
     #[test]
     fn a_hub_is_a_queue_with_cursors(capacity in 1..9_usize, steps in vec(step(), 1..200)) {
         check(capacity, &steps);

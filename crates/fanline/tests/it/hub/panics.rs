@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use fanline::hub::{BroadcastReceiver, broadcast};
+use fanline::hub::{
+    BroadcastOptions, BroadcastReceiver, SlowConsumer, TryRecvError, broadcast, broadcast_with,
+};
 
 fn panics(body: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(body)).is_err()
@@ -48,6 +50,31 @@ fn a_clone_that_panics_leaves_the_element() {
         .map(|bad| bad.number)
         .collect();
     assert_eq!(rest, [1, 2]);
+}
+
+/// After the panic it lets go, and the oldest elements give way. It must not look at one of those.
+#[test]
+fn who_lets_go_after_a_panic_can_be_cut_off() {
+    let (mut tx, hub) = broadcast_with::<Bad>(BroadcastOptions {
+        capacity: 2,
+        slow_consumer: SlowConsumer::Lag,
+        ..BroadcastOptions::default()
+    });
+    let mut rx = hub.subscribe();
+    for number in 0..6 {
+        let clones_until = Arc::new(AtomicUsize::new(if number == 0 { 1 } else { 100 }));
+        let element = Bad {
+            number,
+            clones_until,
+        };
+        tx.try_send(element).unwrap();
+        if number == 0 {
+            assert!(panics(|| drop(rx.try_recv())));
+            rx.release();
+        }
+    }
+    assert!(matches!(rx.try_recv(), Err(TryRecvError::Lagged(4))));
+    assert_eq!(rx.try_recv().unwrap().number, 4);
 }
 
 struct BadDrop(u32, Arc<AtomicUsize>);
