@@ -3,6 +3,8 @@
 //! Each table is a run of this program of its own, so that no measurement inherits another one's memory
 //! or threads, and a run that was ended goes on with the next table.
 
+mod again;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,7 @@ use crate::report::versions::built_with;
 /// What is measured, and where it goes.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Leave out tables that are there already
+    /// Go on with a run that was ended: leave out the tables that it has measured
     #[arg(long)]
     resume: bool,
     /// In less than 15 minutes: fewer rounds, messages and rows
@@ -49,6 +51,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_runs: bool,
 }
+
+/// The tables that a run has measured, as long as it is not done; beside them.
+const UNDER_WAY: &str = ".under-way";
 
 struct Table {
     name: &'static str,
@@ -235,22 +240,51 @@ impl Table {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let tables = chosen(&arguments.tables)?;
     fs::create_dir_all(&arguments.folder)?;
-    let mut failed = Vec::new();
-    for table in tables {
-        let file = table.file(&arguments.folder, "md");
-        if arguments.no_runs || arguments.resume && file.exists() {
-            continue;
-        }
-        // The others are worth having all the same.
-        if !table.measure(arguments)? {
-            failed.push(table.name);
-        }
-    }
+    let failed = match arguments.no_runs {
+        true => Vec::new(),
+        false => measure(arguments, &tables)?,
+    };
     fs::write(&arguments.out, report(arguments)?)
         .with_context(|| format!("{} cannot be written", arguments.out.display()))?;
     eprintln!("written to {}", arguments.out.display());
     ensure!(failed.is_empty(), "not measured: {}", failed.join(", "));
     Ok(())
+}
+
+/// Measures them one by one, and notes those that are done. Gives the names of those that failed.
+fn measure(arguments: &Arguments, tables: &[&'static Table]) -> Result<Vec<&'static str>> {
+    let notes = arguments.folder.join(UNDER_WAY);
+    let mut done = match arguments.resume {
+        true => fs::read_to_string(&notes).unwrap_or_default(),
+        false => String::new(),
+    };
+    let mut failed = Vec::new();
+    for table in tables {
+        if done.lines().any(|name| name == table.name) {
+            eprintln!("== {}: measured before", table.name);
+            continue;
+        }
+        fs::write(&notes, &done)?;
+        let page = || fs::read_to_string(table.file(&arguments.folder, "md")).unwrap_or_default();
+        let before = page();
+        // The others are worth having all the same.
+        if table.measure(arguments)? {
+            done.push_str(table.name);
+            done.push('\n');
+            if let Some(told) = again::compare(&before, &page()) {
+                eprintln!("== {}: {told}", table.name);
+            }
+        } else {
+            failed.push(table.name);
+        }
+    }
+    if failed.is_empty() {
+        // Where all was measured before, and it is gone already.
+        let _ = fs::remove_file(&notes);
+    } else {
+        fs::write(&notes, &done)?;
+    }
+    Ok(failed)
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Table>> {
@@ -270,9 +304,10 @@ fn report(arguments: &Arguments) -> Result<String> {
     let Machine { cores, cpu, kernel } = Machine::read();
     let versions = built_with(&["fanline", "tokio", "async-broadcast", "asyncband", "rxrust"]);
     let mut text = format!(
-        "# Benchmarks\n\nWritten by `{}` on {cores} × {cpu}, Linux {kernel}; {versions}. The servers' versions, command \
-         lines, medians, spread, ratios, CPU and memory are with each table, and so is the command that takes it \
-         again; [how all of it is measured](crates/fanline-bench/README.md). Load and servers share the machine.\n",
+        "# Benchmarks\n\nWritten by `{}` on {cores} × {cpu}, Linux {kernel}; {versions}. `fanline bench compare` takes all of \
+         it again. The servers' versions, command lines, medians, spread, ratios, CPU and memory are with each table, \
+         and so is the command that takes it alone; [how all of it is measured](crates/fanline-bench/README.md). Load \
+         and servers share the machine.\n",
         command_line(),
     );
     let pages: Vec<(&Table, Option<String>)> = TABLES
@@ -285,6 +320,16 @@ fn report(arguments: &Arguments) -> Result<String> {
         })
         .collect();
     text += &glance(&pages);
+    let soak = arguments.folder.join("soak.md");
+    if soak.exists() {
+        let link = linked_from(&arguments.out, &soak);
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "\n[Soak]({}): everything at once, with restarts and kills, and what is lost and leaked then.",
+            link.display()
+        );
+    }
     for (table, page) in pages {
         let Some(markdown) = page else {
             text += &format!("\n## {}\n\nNot measured.\n", table.heading);
@@ -293,11 +338,21 @@ fn report(arguments: &Arguments) -> Result<String> {
         text += &format!("\n## {}\n\n", table.heading);
         let plot = table.file(&arguments.folder, "svg");
         if plot.exists() {
-            text += &format!("![{}]({})\n\n", table.heading, plot.display());
+            let link = linked_from(&arguments.out, &plot);
+            text += &format!("![{}]({})\n\n", table.heading, link.display());
         }
         text += &below(&markdown);
     }
     Ok(text)
+}
+
+/// A file as the report names it: from where the report is, if the file is below that.
+fn linked_from(report: &Path, file: &Path) -> PathBuf {
+    let folder = report.parent().filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    let both = folder.canonicalize().ok().zip(file.canonicalize().ok());
+    let below = both.and_then(|(folder, file)| Some(file.strip_prefix(folder).ok()?.to_owned()));
+    below.unwrap_or_else(|| file.to_owned())
 }
 
 /// How many bars each table meets, and all that was lost.
@@ -383,6 +438,19 @@ mod tests {
     fn a_page_becomes_a_part() {
         let page = "# Title\n\n| a |\n| --- |\n\n## Part\n\ntext\n";
         assert_eq!(below(page), "| a |\n| --- |\n\n### Part\n\ntext\n");
+    }
+
+    #[test]
+    fn plots_are_named_from_where_the_report_is() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for (report, expected) in [
+            (root.join("BENCHMARKS.md"), PathBuf::from("src/all.rs")),
+            (root.join("src/BENCHMARKS.md"), PathBuf::from("all.rs")),
+            // Not below it.
+            (root.join("rivals/B.md"), root.join("src/all.rs")),
+        ] {
+            assert_eq!(linked_from(&report, &root.join("src/all.rs")), expected);
+        }
     }
 
     #[test]

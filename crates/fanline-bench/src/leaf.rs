@@ -44,6 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     run.remark("The hub is nats-server in all rows. CPU and memory are the leaf's.");
     run.remark("In rows that say compressed, both sides of the link do s2_fast; payloads are the alphabet again and again, so that shows what compressing costs, and not what it saves.");
     run.remark("A mirror is ready when the leaf says that it holds all; interest when a message gets through to the subject that was asked for last.");
+    run.remark("The mirror of Fanline is synced before a record of it counts, that of nats-server every two minutes, as both do by default.");
     for row in rows {
         let site = Site::new(&arguments.dir)?;
         run.measure(row.case(), |program, duration| {

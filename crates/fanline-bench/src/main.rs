@@ -68,8 +68,8 @@ struct Arguments {
 enum Command {
     /// Every table, into one report: BENCHMARKS.md
     ///
-    /// Takes about an hour with rivals. `--resume` goes on where a run was ended: a table that is there
-    /// already is not measured again.
+    /// Takes about an hour with rivals. `--resume` goes on where a run was ended: a table that it has measured
+    /// is not measured again. `--no-runs` writes the report of the tables that are there.
     All(all::Arguments),
     /// A subject that is bound to a server: in process, to the wire, there and back
     Bridge(bridge::Arguments),

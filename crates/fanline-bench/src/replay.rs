@@ -3,6 +3,7 @@
 
 mod audience;
 mod bars;
+mod behind;
 mod churn;
 mod grid;
 mod hand_written;

@@ -1,5 +1,6 @@
 //! What the measurements say, for a terminal, Markdown, a plot and other programs.
 
+pub(crate) mod behind;
 pub(crate) mod groups;
 pub(crate) mod json;
 pub(crate) mod lines;

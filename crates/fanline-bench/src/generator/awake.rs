@@ -35,8 +35,8 @@ pub(crate) fn keep() -> Result<Guarded> {
     Guarded::spawn(&mut command).context("cannot start the spinner")
 }
 
-/// Spins on every core, one thread pinned to each, until standard input ends, which it does with the process that started
-/// this one, however that ends.
+/// Spins on every core, one thread pinned to each, until standard input ends, which it does with the process that
+/// started this one, however that ends.
 pub(crate) fn spin() -> Result<()> {
     let allowed = sched_getaffinity(None)?;
     let cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));

@@ -9,7 +9,8 @@ use super::load::{Cell, Load, Part, System};
 use super::measure::{Report, Row};
 use super::others::SLOW_WORK;
 use crate::report;
-use crate::report::metric::{Metric, three_digits};
+use crate::report::behind::{self, Better};
+use crate::report::metric::{Metric, spread, three_digits};
 use crate::report::table::new_table;
 
 /// For people at a terminal.
@@ -307,6 +308,40 @@ fn notes(report: &Report) -> Vec<String> {
          one bound of the same sum for all producers, or one channel for each consumer."
             .to_owned(),
     );
+    let figures = report.rows.iter().flat_map(|row| &row.figures);
+    notes.extend(spread(figures.map(|figure| figure.value)));
     notes.push(format!("Command: `{}`", report.command));
+    notes.extend(report.rows.iter().flat_map(behind_rivals));
     notes
+}
+
+/// Where a rival does more, or takes less, than the hub by its first way, which is a stream where it has one.
+fn behind_rivals(row: &Row) -> Vec<String> {
+    let Some(own) = row.load.systems(0).first().copied() else {
+        return Vec::new();
+    };
+    let better = match row.load.elements_min() {
+        Some(_) => Better::More,
+        None => Better::Less,
+    };
+    let systems = row.figures.iter().map(|figure| figure.system);
+    let rivals = systems.filter(|system| system.is_rival());
+    let lines = rivals.filter_map(|rival| {
+        let ratio = row.ratio(own, rival)?;
+        behind::line(rival.name(), &what(row.load), ratio, better)
+    });
+    lines.collect()
+}
+
+/// A load in words.
+fn what(load: Load) -> String {
+    if let Load::Lockstep(_) | Load::Law(_) = load {
+        return load.describe();
+    }
+    let (threads, others) = place(load);
+    let threads = match threads {
+        0 => String::new(),
+        threads => format!("{threads} thread(s), "),
+    };
+    format!("{}: {threads}{}", title(load.part()), count(others))
 }

@@ -52,7 +52,10 @@ pub(super) fn measure(
             direction,
             payload_bytes,
         } => throughput(&link, direction, payload_bytes, duration)?,
-        Work::Requests { payload_bytes } => requests(&link, payload_bytes, duration)?,
+        Work::Requests {
+            direction,
+            payload_bytes,
+        } => requests(&link, direction, payload_bytes, duration)?,
         Work::Interest {
             direction,
             subjects,
@@ -87,7 +90,12 @@ fn throughput(
     Ok(sample)
 }
 
-fn requests(link: &Link, payload_bytes: usize, duration: Duration) -> Result<Sample> {
+fn requests(
+    link: &Link,
+    direction: Direction,
+    payload_bytes: usize,
+    duration: Duration,
+) -> Result<Sample> {
     let party = Party {
         clients: 1,
         services: 1,
@@ -95,10 +103,10 @@ fn requests(link: &Link, payload_bytes: usize, duration: Duration) -> Result<Sam
         payload_bytes,
         cores: Cores::Unbound,
     };
-    let (leaf, hub) = (link.leaf.address(), link.hub.address());
-    let fixture = requests::Fixture::open_between(leaf, hub, party)?;
-    settle(leaf, hub)?;
-    settle(hub, leaf)?;
+    let (asked, answered) = (link.source(direction), link.sink(direction));
+    let fixture = requests::Fixture::open_between(asked, answered, party)?;
+    settle(asked, answered)?;
+    settle(answered, asked)?;
     fixture.while_served(|| {
         fixture.ask(WARM_UP)?;
         let cost = Cost::start(&link.leaf)?;

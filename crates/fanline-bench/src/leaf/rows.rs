@@ -32,8 +32,11 @@ pub(crate) enum Work {
         direction: Direction,
         payload_bytes: usize,
     },
-    /// A client at the leaf and a service at the hub, one request at a time.
-    Requests { payload_bytes: usize },
+    /// A client and a service, one request at a time, which goes `direction` and its answer the other way.
+    Requests {
+        direction: Direction,
+        payload_bytes: usize,
+    },
     /// A client asks for so many subjects; they are to be known at the other side.
     Interest {
         direction: Direction,
@@ -101,13 +104,18 @@ const fn requests(
     name: &'static str,
     title: &'static str,
     compression: &'static str,
+    direction: Direction,
     payload_bytes: usize,
 ) -> Row {
+    let work = Work::Requests {
+        direction,
+        payload_bytes,
+    };
     Row {
         name,
         title,
         compression,
-        work: Work::Requests { payload_bytes },
+        work,
         targets: &[],
     }
 }
@@ -138,10 +146,14 @@ pub(crate) const ROWS: &[Row] = &[
     one_way("down-128-s2", "hub → leaf, 128 B, compressed", COMPRESSED, Down, 128, &[]),
     one_way("up-16k-s2", "leaf → hub, 16 KiB, compressed", COMPRESSED, Up, LARGE_BYTES, &[]),
     one_way("down-16k-s2", "hub → leaf, 16 KiB, compressed", COMPRESSED, Down, LARGE_BYTES, &[]),
-    requests("request-128", "request/reply over the link, 128 B", PLAIN, 128),
-    requests("request-16k", "request/reply over the link, 16 KiB", PLAIN, LARGE_BYTES),
-    requests("request-128-s2", "request/reply, 128 B, compressed", COMPRESSED, 128),
-    requests("request-16k-s2", "request/reply, 16 KiB, compressed", COMPRESSED, LARGE_BYTES),
+    requests("request-up-128", "asked at the leaf, answered at the hub, 128 B", PLAIN, Up, 128),
+    requests("request-down-128", "asked at the hub, answered at the leaf, 128 B", PLAIN, Down, 128),
+    requests("request-up-16k", "asked at the leaf, answered at the hub, 16 KiB", PLAIN, Up, LARGE_BYTES),
+    requests("request-down-16k", "asked at the hub, answered at the leaf, 16 KiB", PLAIN, Down, LARGE_BYTES),
+    requests("request-up-128-s2", "asked at the leaf, 128 B, compressed", COMPRESSED, Up, 128),
+    requests("request-down-128-s2", "asked at the hub, 128 B, compressed", COMPRESSED, Down, 128),
+    requests("request-up-16k-s2", "asked at the leaf, 16 KiB, compressed", COMPRESSED, Up, LARGE_BYTES),
+    requests("request-down-16k-s2", "asked at the hub, 16 KiB, compressed", COMPRESSED, Down, LARGE_BYTES),
     interest("interest-up", "100,000 subjects of the leaf, known at the hub", Up),
     interest("interest-down", "100,000 subjects of the hub, known at the leaf", Down),
     Row {

@@ -6,11 +6,12 @@ use clap::ValueEnum;
 use comfy_table::{Table, TableStyle, presets};
 
 use super::bars::{self, Line, small};
+use super::behind;
 use super::churn::PRESENT;
 use super::grid::{Calls, Flavour, Form, System};
 use super::outcome::{Cell, Load, Report};
 use crate::report;
-use crate::report::metric::{Metric, thousands, three_digits};
+use crate::report::metric::{Metric, spread, thousands, three_digits};
 use crate::report::table::new_table;
 
 /// For people at a terminal.
@@ -281,6 +282,9 @@ fn notes(report: &Report) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let figures = report.cells.iter().flat_map(|cell| &cell.figures);
+    notes.extend(spread(figures.map(|(_, figures)| figures.nanos)));
     notes.push(format!("Command: `{}`", report.command));
+    notes.extend(behind::lines(report));
     notes
 }

@@ -162,6 +162,24 @@ impl Summary {
     }
 }
 
+/// How far single runs lie from the medians of their figures, in words. None of no figures.
+pub(crate) fn spread(figures: impl Iterator<Item = Summary>) -> Option<String> {
+    let mut furthest: Vec<f64> = figures
+        .filter(|figure| figure.median > 0.0)
+        .map(|figure| {
+            let distance = (figure.max - figure.median).max(figure.median - figure.min);
+            distance / figure.median
+        })
+        .collect();
+    furthest.sort_by(f64::total_cmp);
+    let half = furthest.get(furthest.len() / 2)? * 100.0;
+    let most = furthest.get(furthest.len() * 9 / 10)? * 100.0;
+    Some(format!(
+        "Spread: no run was further from the median than {half:.0} % in half of the figures, than {most:.0} % in \
+         nine of ten."
+    ))
+}
+
 /// Three significant digits, and all digits before the point.
 pub(crate) fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
@@ -213,6 +231,23 @@ mod tests {
         let summary = Summary::of([4.0, 1.0, 3.0, 2.0].into_iter()).unwrap();
         assert_eq!((summary.min, summary.median, summary.max), (1.0, 2.5, 4.0));
         assert!(Summary::of(std::iter::empty()).is_none());
+    }
+
+    #[test]
+    fn spread_is_that_of_the_furthest_run() {
+        let figure = |min, median, max| Summary { median, min, max };
+        let figures = [
+            figure(90.0, 100.0, 101.0),
+            figure(1.0, 1.0, 1.02),
+            figure(2.0, 4.0, 5.0),
+            figure(0.0, 0.0, 0.0),
+        ];
+        let told = spread(figures.into_iter()).unwrap();
+        assert_eq!(
+            told,
+            "Spread: no run was further from the median than 10 % in half of the figures, than 50 % in nine of ten."
+        );
+        assert!(spread(std::iter::empty()).is_none());
     }
 
     #[test]

@@ -191,7 +191,7 @@ fn is_behind(row: &Row, other: System, metric: Metric) -> bool {
     let own = row.summary(System::Fanline, metric);
     let both = own.zip(row.summary(other, metric));
     both.is_some_and(|(own, other)| match metric {
-        Metric::Rate => own.max < other.min,
+        Metric::Rate | Metric::AgainstOpen => own.max < other.min,
         _ => own.min > other.max,
     })
 }

@@ -48,6 +48,9 @@ pub(super) struct Quoted {
 /// The system that the bars are for; the first contestant of each case.
 pub(super) const FANLINE: &str = "Fanline";
 
+/// How the labels of its contestants begin.
+pub(super) const RXJAVA: &str = "RxJava";
+
 const SPAWN_AND_JOIN: &str = "floor: thread spawn + join";
 const ONE_VEC: &str = "floor: one Vec to a parked thread";
 const RXJAVA_OBSERVE_ON: &str = "RxJava Observable, not fused";

@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, TableStyle, presets};
 
-use super::cases::FANLINE;
+use super::cases::{FANLINE, RXJAVA};
 use super::measure::{Report, Row};
 use crate::report;
+use crate::report::behind::{self, Better};
 use crate::report::metric::{Metric, three_digits};
 use crate::turns::Figures;
 
@@ -138,5 +139,21 @@ fn notes(report: &Report) -> Vec<String> {
         notes.push(format!("Rival: {rxjava}; one JVM for each of its rows."));
     }
     notes.push(format!("Command: `{}`", report.command));
+    notes.extend(report.rows.iter().flat_map(behind_rxjava));
     notes
+}
+
+/// The contestants of a load that are faster, if they are RxJava's and no floors.
+fn behind_rxjava(row: &Row) -> Vec<String> {
+    let labels = row.figures.iter().map(|(label, _)| *label);
+    let rivals = labels.filter(|label| label.starts_with(RXJAVA));
+    let lines = rivals.filter_map(|label| {
+        behind::line(
+            label,
+            row.case.name,
+            row.times_as_long_as(label)?,
+            Better::Less,
+        )
+    });
+    lines.collect()
 }

@@ -68,7 +68,7 @@ pub(crate) fn measure(
     Ok(sample)
 }
 
-/// What the server is told.
+/// What the server is told. Who looks whether it is ready has no credentials.
 fn text(imports: bool) -> String {
     let allowed: Vec<String> = (0..ALLOWED).map(|n| format!("{:?}", subject(n))).collect();
     let imports = match imports {
@@ -76,7 +76,8 @@ fn text(imports: bool) -> String {
         false => "",
     };
     format!(
-        "accounts {{\n\
+        "no_auth_user: open\n\
+         accounts {{\n\
          OPEN {{ users: [ {{ user: open, password: pw }} ] }}\n\
          SHOP {{ exports: [ {{ service: \"prices.*\" }} ] }}\n\
          BOUND {{ {imports}\n\

@@ -1,0 +1,93 @@
+//! A table that is measured again: whether its ratios come out as they did before.
+
+use std::collections::BTreeMap;
+
+use crate::report::metric::three_digits;
+
+/// Ratios that are apart by no more than this share are the same: each is of two medians of a few rounds.
+const SAME: f64 = 0.15;
+
+/// What is said of two pages of one table; nothing where they have no ratio in common.
+pub(super) fn compare(before: &str, now: &str) -> Option<String> {
+    let (before, now) = (ratios(before), ratios(now));
+    let distances: Vec<(&String, f64)> = now
+        .iter()
+        .filter_map(|(row, ratio)| Some((row, (ratio / before.get(row)?).ln().abs())))
+        .filter(|(_, distance)| distance.is_finite())
+        .collect();
+    let furthest = distances
+        .iter()
+        .max_by(|one, other| one.1.total_cmp(&other.1));
+    let row = furthest?.0;
+    let same = distances.iter().filter(|one| one.1 <= SAME.ln_1p());
+    Some(format!(
+        "{} of {} ratios are within {:.0} % of those before; furthest: {row}, {}× was {}×",
+        same.count(),
+        distances.len(),
+        SAME * 100.0,
+        three_digits(now[row]),
+        three_digits(before[row]),
+    ))
+}
+
+/// What stands in the columns that are called so, by the words at the beginning of each row.
+fn ratios(page: &str) -> BTreeMap<String, f64> {
+    let mut ratios = BTreeMap::new();
+    let (mut column, mut title) = (None, "");
+    for line in page.lines() {
+        let Some(row) = line.strip_prefix('|') else {
+            column = None;
+            continue;
+        };
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let Some(at) = column else {
+            column = cells.iter().position(|cell| *cell == "ratio");
+            continue;
+        };
+        let [first, figure, ..] = cells[..] else {
+            continue;
+        };
+        // A row may leave out what the one above has said.
+        if !first.is_empty() {
+            title = first;
+        }
+        let ratio = cells.get(at).and_then(|cell| cell.strip_suffix('×'));
+        if let Some(ratio) = ratio.and_then(|ratio| ratio.parse().ok()) {
+            ratios.insert(format!("{title}, {figure}"), ratio);
+        }
+    }
+    ratios
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: &str = "# Title\n\n| shape | figure | ratio | verdict |\n|---|---|---|---|\n\
+        | 1 to 1 | rate | 4.00× | met |\n| | CPU | 0.50× | met |\n| gone | rate | 2.00× | |\n\n\
+        | other | ratios |\n|---|---|\n| a | 3.00× |\n";
+
+    #[test]
+    fn ratios_are_those_of_the_column() {
+        let expected = [
+            ("1 to 1, CPU", 0.5),
+            ("1 to 1, rate", 4.0),
+            ("gone, rate", 2.0),
+        ];
+        let expected = expected.map(|(row, ratio)| (row.to_owned(), ratio));
+        assert_eq!(ratios(BEFORE), BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn what_has_moved_furthest_is_named() {
+        let now = BEFORE.replace("4.00×", "4.40×").replace("0.50×", "0.25×");
+        let now = now.replace("gone", "new");
+        assert_eq!(
+            compare(BEFORE, &now).as_deref(),
+            Some(
+                "1 of 2 ratios are within 15 % of those before; furthest: 1 to 1, CPU, 0.25× was 0.50×"
+            )
+        );
+        assert_eq!(compare("", &now), None);
+    }
+}
