@@ -1,5 +1,7 @@
 """Configurations, each a text. What they include is in FILES."""
 
+from config import access, blocks
+
 FILES = {
     "inc/a.conf": "port: 5\n",
     "inc/b.conf": "host: bb\n",
@@ -100,6 +102,14 @@ _OPTIONS = [
     "websocket {listen: '127.0.0.1:80', no_tls: true, compression: true, same_origin: true, allowed_origins: [a],"
     " handshake_timeout: '2s', jwt_cookie: x}",
     "leafnodes {listen: 127.0.0.1:-1}", "leafnodes {port: 7422}", "leafnodes {remotes: [{url: 'nats://x:1', foo: 1}]}",
+    "leafnodes {port: 7422, write_deadline: '2s', write_timeout: retry}", "leafnodes {port: 7422, write_timeout: x}",
+    "leafnodes {port: 7422, compression: s2_uncompressed}", "leafnodes {port: 7422, min_version: '2.7.0'}",
+    "leafnodes {port: 7422, authorization {user: a, password: b, timeout: 2}}",
+    "leafnodes {remotes: [{url: 'nats://x:1', dial_timeout: '3s'}]}",
+    "leafnodes {remotes: [{url: 'nats://x:1', deny_exports: ['a..b']}]}",
+    "leafnodes {remotes: [{url: 'ws://x:1', proxy {url: 'http://p:3128', username: a, password: b, timeout: '5s'}}]}",
+    "leafnodes {remotes: [{url: 'ws://x:1', proxy {url: 'http://p:3128', username: a}}]}",
+    "leafnodes {remotes: [{url: 'ws://x:1', proxy {url: 'ftp://p:3128'}}]}",
     "leafnodes {foo: 1}", "cluster {}", "cluster {foo: x}", "cluster {name: x, listen: '0.0.0.0:6222', routes: ['nats://a:1']}",
     "cluster {port: 6222, pool_size: 3, compression: accept, ping_interval: '5s', authorization {user: a, password: b}}",
     "server_tags: a", "server_metadata {a: b}", "gateway {foo: 1}", "mqtt {foo: 1}", "zork {a: 1}",
@@ -148,5 +158,7 @@ CASES = list(
         + _OPTIONS
         + _CALLOUT
         + _PROXIES
+        + access.CASES
+        + blocks.CASES
     )
 )

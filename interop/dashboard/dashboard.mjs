@@ -8,6 +8,7 @@ import { portFree, Server } from "../javascript/server.mjs";
 import { accessible, figure, launch, quiet, until, visit } from "./browser.mjs";
 import { Client } from "./client.mjs";
 import { userKey } from "./keys.mjs";
+import { keepSession } from "./mqtt.mjs";
 
 const VIEWS = ["overview", "connections", "subscriptions", "streams", "streams/$G/ORDERS", "live", "accounts", "mqtt"];
 const BYTES_MAX = 300 * 1024;
@@ -24,8 +25,10 @@ async function start(name, text) {
   return Object.assign(server, { address: `http://127.0.0.1:${port}/` });
 }
 
+const mqttPort = await portFree();
 const store = `jetstream { store_dir: "${folder}/store" }`;
-const open = await start("open", `dashboard: write\n${store}`);
+const mqtt = `mqtt { host: "127.0.0.1", port: ${mqttPort} }`;
+const open = await start("open", `dashboard: write\n${store}\n${mqtt}`);
 const shown = await start("shown", "dashboard: read");
 const guarded = await start(
   "guarded",
@@ -189,6 +192,18 @@ const CASES = {
     quiet(page);
     await end(page);
   },
+  async "MQTT: sessions of clients that are there, and of those that are not"() {
+    const leave = await keepSession(mqttPort, "thermometer", "rooms/+/target");
+    const page = await at("mqtt");
+    const [here, away] = ["MQTT sessions", "Sessions that wait"].map((name) => page.getByRole("region", { name: `${name}, table` }));
+    await until(async () => (await here.innerText().catch(() => "")).includes("thermometer"), "who is connected is shown");
+    check((await here.innerText()).includes("3.1.1"), "its version");
+    equal(await away.count(), 0, "sessions that wait");
+    await leave();
+    await until(async () => (await away.innerText().catch(() => "")).includes("rooms/+/target (QoS 1)"), "the session waits");
+    quiet(page);
+    await end(page);
+  },
   async "publish, and be acknowledged"() {
     const client = await Client.connect(open.port);
     client.say("SUB said.* 1\r\n");
@@ -239,7 +254,10 @@ const CASES = {
   async "nothing is shown before one has signed in"() {
     const page = await visit(browser, guarded.address);
     const bodies = [];
-    page.on("response", async (response) => bodies.push(await response.text().catch(() => "")));
+    // The page's own scripts name figures, and have none.
+    page.on("response", async (response) => {
+      if (!response.url().endsWith(".js")) bodies.push(await response.text().catch(() => ""));
+    });
     await page.reload();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     equal(await page.locator("nav, .figure, table").count(), 0, "parts of the dashboard");

@@ -25,7 +25,10 @@ const spread = (numbers, digits) => `${median(numbers).toFixed(digits)} (${sorte
 async function busy(pid) {
   const threads = new Map();
   for (const id of await readdir(`/proc/${pid}/task`)) {
-    const [name, stat] = await Promise.all(["comm", "schedstat"].map((file) => readFile(`/proc/${pid}/task/${id}/${file}`, "utf8")));
+    const told = ["comm", "schedstat"].map((file) => readFile(`/proc/${pid}/task/${id}/${file}`, "utf8"));
+    // A thread that does what waits comes and goes, also while it is looked at.
+    const [name, stat] = await Promise.all(told).catch(() => []);
+    if (name === undefined) continue;
     threads.set(name.trim(), (threads.get(name.trim()) ?? 0) + Number(stat.split(" ")[0]));
   }
   return threads;
@@ -35,6 +38,8 @@ async function busy(pid) {
 async function shares(pid) {
   const [before, began] = [await busy(pid), performance.now()];
   await sleep(WINDOW_MILLISECONDS);
+  const { exitCode, signalCode } = server.process;
+  if ((exitCode ?? signalCode) !== null) throw new Error(`the server has ended with ${exitCode ?? signalCode}`);
   const [after, took] = [await busy(pid), performance.now() - began];
   const share = (name) => ((after.get(name) ?? 0) - (before.get(name) ?? 0)) / 1e6 / took * 100;
   return { all: [...after.keys()].reduce((sum, name) => sum + share(name), 0), control: share("control") };

@@ -3,11 +3,16 @@
 A block of `console` in docs/guide holds commands, `$ ` before each, and below a command lines that it
 prints. Each page is a shell of its own, with an empty home. A command that ends with `&` stays until the
 end of its page; any other must end with 0 and print the lines below it. A usual port that a page names
-(PORTS) is another one here, which is free. Links to files of the repository are followed too.
+(PORTS) is another one here, which is free. A block of `sh` is for elsewhere: the program must know each command of
+its that is there, with all its flags. A block of `conf` is a whole configuration, which the program must
+find right. Code in Rust is run by the tests of fanline-server, which must list its page.
+Links to files of the repository are followed too. README.md and the pages of docs are looked at for commands
+that the program does not know.
 """
 
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -21,6 +26,13 @@ from harness.server import port_free
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide" / "src"
+SUMMARY = ROOT / "docs" / "SUMMARY.md"
+# Other pages with commands, which must be known to the program.
+OTHERS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Where the pages are listed whose Rust code is run.
+DOCTESTS = ROOT / "crates" / "fanline-server" / "src" / "lib.rs"
+# Other languages are shown beside ours.
+LANGUAGES = ["console", "sh", "conf", "rust", "csharp"]
 SECONDS_MAX = 30
 # Of monitoring and of MQTT. Clients' own port is told to the tools by the environment.
 PORTS = ["8222", "1883"]
@@ -136,6 +148,57 @@ def type_one(page, command, expected, home, environment):
     return wrong
 
 
+def look_at_blocks(page, program):
+    """Returns the blocks that nothing runs, and the commands that the program does not know."""
+    text, name = page.read_text(), page.relative_to(GUIDE)
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    wrong = [f"{name}: a block of {language}" for language, _ in blocks if language not in LANGUAGES]
+    if any(language == "rust" for language, _ in blocks) and f'"{name}"' not in DOCTESTS.read_text():
+        wrong.append(f"{name}: nothing runs its Rust code")
+    wrong += [why for language, body in blocks if language == "conf" for why in look_at_configuration(name, body, program)]
+    return wrong + look_at_commands(page, program)
+
+
+def look_at_configuration(name, body, program):
+    """Returns what the program finds wrong with a configuration."""
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+        file.write(body)
+        file.flush()
+        outcome = subprocess.run([program, "config", "check", file.name], capture_output=True, text=True)
+    return [f"{name}: {outcome.stdout}{outcome.stderr}"] if outcome.returncode else []
+
+
+def look_at_commands(page, program):
+    """Returns the commands of a page's blocks of `sh` that the program does not know."""
+    wrong = []
+    for body in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        for words in (words for line in body.splitlines() for words in split(line)):
+            if words[:1] != ["fanline"]:
+                continue
+            # It stops at the first word that it does not know, and else at this one.
+            outcome = subprocess.run([program, *words[1:], "--help"], capture_output=True, text=True)
+            if outcome.returncode != 0:
+                wrong.append(f"{page.relative_to(ROOT)}: {' '.join(words)}: {outcome.stderr}")
+    return wrong
+
+
+def split(line):
+    """The commands of one line, without what the shell does with their output."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    found, is_target = [[]], False
+    for word in lexer:
+        if word in ("&&", "||", "|", ";", "&"):
+            found.append([])
+        elif word and set(word) <= set("<>"):
+            is_target = True
+            continue
+        elif not is_target:
+            found[-1].append(word)
+        is_target = False
+    return found
+
+
 def follow_links(page):
     """Returns the links that lead nowhere."""
     wrong = []
@@ -145,8 +208,23 @@ def follow_links(page):
     return wrong
 
 
+def try_summary():
+    """Whether all that it names is there, and each page of the guide is named."""
+    wrong = follow_links(SUMMARY)
+    text = SUMMARY.read_text()
+    for page in GUIDE.rglob("*.md"):
+        name = page.relative_to(SUMMARY.parent)
+        wrong += [] if f"({name})" in text else [f"{name} is not in the summary"]
+    check(not wrong, "\n".join(wrong))
+
+
+def try_commands(page, program):
+    wrong = look_at_commands(page, program)
+    check(not wrong, "\n".join(wrong))
+
+
 def try_page(page, program):
-    wrong = follow_links(page)
+    wrong = follow_links(page) + look_at_blocks(page, program)
     if any(commands(page.read_text())):
         wrong += type_page(page, program)
     check(not wrong, "\n".join(wrong))
@@ -157,6 +235,10 @@ def main():
     report = Report("guide")
     # Words on the command line pick pages by a part of their name.
     words = sys.argv[1:]
+    if not words:
+        report.run("summary", try_summary)
+        for page in OTHERS:
+            report.run(str(page.relative_to(ROOT)), try_commands, page, program)
     for page in sorted(GUIDE.rglob("*.md")):
         if words and not any(word in page.name for word in words):
             continue

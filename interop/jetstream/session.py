@@ -25,6 +25,7 @@ VALUES_IGNORED = {
     "last_ts",
     "leader",
     "pause_remaining",
+    "pinned_client_id",
     "pinned_id",
     "pinned_ts",
     "server",
@@ -88,6 +89,14 @@ class Several:
 
 
 @dataclass
+class Sent:
+    """A request whose answers go to where the case listens, at any time."""
+
+    asked: tuple
+    reply: str
+
+
+@dataclass
 class Fast:
     """A message of a fast batch, whose place in it is told by its reply, and so many answers."""
 
@@ -135,6 +144,10 @@ def steps(peer: Peer, ear: Peer, monitor: int, number: int, step) -> list[str]:
             asked = topic, b"x", headers
             lines = answers(peer, f"_INBOX.fast.{place}.$FI", asked, count)
             return [f"{topic} {place}", *(f"  {line}" for line in lines)]
+        case Sent((topic, payload, headers), reply):
+            peer.send(written(topic, reply, payload, headers))
+            peer.flush()
+            return named((topic, payload, headers))
         case Sleep(seconds):
             time.sleep(seconds)
             return []
@@ -188,11 +201,7 @@ def heard(ear: Peer) -> list[str]:
 def answers(peer: Peer, number: int | str, step, count: int = 1) -> list[str]:
     topic, payload, headers = step
     reply = number if isinstance(number, str) else f"_INBOX.case.{number}"
-    if headers:
-        total = len(headers) + len(payload)
-        peer.send(f"HPUB {topic} {reply} {len(headers)} {total}\r\n".encode() + headers + payload + b"\r\n")
-    else:
-        peer.send(f"PUB {topic} {reply} {len(payload)}\r\n".encode() + payload + b"\r\n")
+    peer.send(written(topic, reply, payload, headers))
     lines = []
     try:
         while count > 0:
@@ -209,6 +218,13 @@ def answers(peer: Peer, number: int | str, step, count: int = 1) -> list[str]:
     except TimeoutError:
         lines.append("(no answer)")
     return lines
+
+
+def written(topic: str, reply: str, payload: bytes, headers: bytes) -> bytes:
+    if headers:
+        total = len(headers) + len(payload)
+        return f"HPUB {topic} {reply} {len(headers)} {total}\r\n".encode() + headers + payload + b"\r\n"
+    return f"PUB {topic} {reply} {len(payload)}\r\n".encode() + payload + b"\r\n"
 
 
 def clear(peer: Peer):
@@ -241,6 +257,9 @@ def normal(value, key: str = ""):
         return value if value == "0001-01-01T00:00:00Z" else "{" + key + "}"
     if key == "hdrs" and isinstance(value, str):
         return SOURCE.sub("{id}", base64.b64decode(value).decode(errors="replace"))
+    if key == "api" and isinstance(value, dict):
+        # How much was asked for depends on what else was played, and how often.
+        return {"level": value.get("level")}
     if key == "client" and isinstance(value, dict):
         # Streams know the account of who asks, not the connection.
         return {"acc": value.get("acc")}

@@ -9,7 +9,7 @@ from harness.report import check, equal
 
 from .client import settle, until
 from .link import Link
-from .stage import Node, Stage, remote
+from .stage import Node, Stage, cluster_blocks, remote
 from .traffic import Ends, headers, publishes, requests
 from .trouble import reference, tested
 
@@ -124,6 +124,62 @@ def queue_over_leafs(hub_of, spoke_of):
         check(one > 100 and three > one, f"{one} to the leaf with one member, {three} to the leaf with three")
 
 
+def cluster_of_spokes(hub_of):
+    """The servers of a cluster attach one by one: what is published comes once, among them and at the hub."""
+    with Stage() as stage:
+        hub = hub_of(stage, "hub")
+        hub.write(hub.leafnodes(listen=True))
+        hub.start()
+        nodes = [stage.reference(f"edge{number}") for number in (1, 2)]
+        for node, cluster in zip(nodes, cluster_blocks("edges", nodes)):
+            node.write(cluster, node.leafnodes(remote(hub.leaf_port)))
+            node.start()
+        one, two, middle = nodes[0].client(), nodes[1].client(), hub.client()
+        everybody = (one, two, middle)
+        for near in everybody:
+            for far in everybody:
+                settle(near, far)
+        numbers = [client.subscribe("all.*") for client in everybody]
+        jobs = one.subscribe("jobs", "workers")
+        settle(one, two)
+        settle(two, one)
+        for near, far in ((one, middle), (two, middle), (middle, one), (middle, two)):
+            settle(near, far)
+        for sender, name in ((two, "edge"), (middle, "hub")):
+            for number in range(100):
+                sender.publish(f"all.{name}", b"%d" % number)
+                sender.publish("jobs", b"%s %d" % (name.encode(), number))
+            sender.flush()
+        expected = sorted((name, b"%d" % number) for name in ("all.edge", "all.hub") for number in range(100))
+        for client, number in zip(everybody, numbers):
+            found = sorted((message.subject, message.payload) for message in client.quiet(number))
+            equal(found, expected, "what came to one of three")
+        equal(len(one.quiet(jobs)), 200, "jobs that were done")
+
+
+def discovered(is_ignored: bool):
+    """A spoke knows one node of a cluster, and hears of the other: that one takes its place, unless it is ignored."""
+    with Stage() as stage:
+        nodes = [stage.reference(f"hub{number}") for number in (1, 2)]
+        for node, cluster in zip(nodes, cluster_blocks("hubs", nodes)):
+            node.write(cluster, f'leafnodes {{ listen: "127.0.0.1:{node.leaf_port}" }}')
+            node.start()
+        until(lambda: nodes[0].monitor("routez")["num_routes"] > 0, "the cluster is not there")
+        settle(nodes[0].client(), nodes[1].client())
+        spoke = stage.tested("spoke")
+        more = f"ignore_discovered_servers: {str(is_ignored).lower()}"
+        spoke.write(spoke.leafnodes(remote(nodes[0].leaf_port, more=more), reconnect="100ms"))
+        spoke.start()
+        settle(spoke.client(), nodes[1].client())
+        nodes[0].stop()
+        if is_ignored:
+            spoke.said("connection refused")
+            equal(nodes[1].leafs(), [], "leafs of the other node")
+        else:
+            until(lambda: [leaf["name"] for leaf in spoke.leafs()] == ["hub2"], "it does not go to the other node")
+            settle(spoke.client(), nodes[1].client())
+
+
 def login_of_user(hub_of, spoke_of):
     """Without users of its own, the leaf port asks those of the clients' port."""
     with Stage() as stage:
@@ -226,7 +282,8 @@ def isolated(hub_of, spoke_of):
 
 
 # What the hub and the spoke want, and what each of them then says that it does. What `s2_auto` comes to is a
-# matter of how long a round trip takes: on a busy machine, longer.
+# matter of how long a round trip takes: on a busy machine, longer. nats-server takes `s2_uncompressed` in a
+# configuration, and does not start with it.
 COMPRESSIONS = {
     ("off", "s2_fast"): ("off", "off"),
     ("s2_fast", "off"): ("off", "off"),
@@ -475,5 +532,8 @@ def run(report):
             report.run(f"{role}: WebSocket{variant}", over_websocket, *makers, variant)
         report.run(f"{role}: monitoring", monitored, *makers)
         report.run(f"{role}: events", events, *makers)
+    report.run("hub: a cluster of spokes", cluster_of_spokes, tested)
+    report.run("spoke: a node that it hears of", discovered, False)
+    report.run("spoke: a node that it is not to hear of", discovered, True)
     report.run("spoke: a reload adds and removes remotes", reloaded)
     report.run("spoke: a remote that is switched off", disabled)

@@ -88,6 +88,12 @@ class Node:
         return self.monitor("leafz").get("leafs") or []
 
 
+def cluster_blocks(name: str, nodes: list[Node]) -> list[str]:
+    """The block of each of these nodes by which they are a cluster."""
+    routes = ", ".join(f'"nats://127.0.0.1:{node.cluster_port}"' for node in nodes)
+    return [f'cluster {{ name: {name}, listen: "127.0.0.1:{node.cluster_port}", routes: [{routes}] }}' for node in nodes]
+
+
 class Stage(contextlib.ExitStack):
     """Everything of one case; all of it ends with it."""
 
@@ -112,9 +118,7 @@ class Stage(contextlib.ExitStack):
     def cluster(self, domain: str = "hub", more: str = "") -> list[Node]:
         """Three nats-servers with JetStream that have a leader."""
         nodes = [self.reference(f"hub{number}") for number in range(1, CLUSTER_NODES + 1)]
-        routes = ", ".join(f'"nats://127.0.0.1:{node.cluster_port}"' for node in nodes)
-        for node in nodes:
-            cluster = f'cluster {{ name: hub, listen: "127.0.0.1:{node.cluster_port}", routes: [{routes}] }}'
+        for node, cluster in zip(nodes, cluster_blocks("hub", nodes)):
             node.write(cluster, node.jetstream(domain), node.leafnodes(listen=True), more)
             node.start()
         until(lambda: any(self.leads(node) for node in nodes), "the cluster has no leader", 60)

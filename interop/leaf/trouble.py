@@ -54,6 +54,21 @@ def wrong_port(hub_of, spoke_of):
         steady.more()
 
 
+def ports_of_others(spoke_of):
+    """A leaf that connects to where a node listens for its cluster, and to where it is monitored."""
+    with Stage() as stage:
+        hub = stage.reference("hub")
+        cluster = f'cluster {{ name: hub, listen: "127.0.0.1:{hub.cluster_port}" }}'
+        hub.write(cluster, hub.leafnodes(listen=True))
+        hub.start()
+        for name, port, said in (("routed", hub.cluster_port, "wrong port"), ("monitored", hub.http_port, "took too long")):
+            bad = spoke_of(stage, name)
+            bad.write(bad.leafnodes(remote(port), remote(hub.leaf_port)))
+            bad.start()
+            bad.said(said)
+            settle(bad.client(), hub.client())
+
+
 def nobody_listens(spoke_of):
     """A leaf whose hub is not there serves its clients, says so, and connects when the hub comes."""
     with Stage() as stage:
@@ -357,6 +372,7 @@ def run(report):
         report.run(f"{role}: a loop of two", loop_of_two, *makers)
         report.run(f"{role}: two of the same name", same_name_twice, *makers)
         report.run(f"{role}: too old", too_old, *makers)
+    report.run("spoke: ports for others", ports_of_others, tested)
     report.run("spoke: a hub that is not there yet", nobody_listens, tested)
     report.run("spoke: one of two addresses is dead", one_url_of_two_is_dead, tested)
     report.run("spoke: the name of the cluster", same_cluster_name)

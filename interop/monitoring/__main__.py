@@ -97,9 +97,13 @@ OF_EVERY_ACCOUNT = [
 CONFIGURATION = """
 accounts {
   SYS { users [ { user: sys, password: s } ] }
-  A { jetstream: enabled, users [ { user: a, password: a } ] }
+  A { jetstream: enabled, users [ { user: a, password: a } ], mappings { "old.*": "new.$1" } }
 }
 system_account: SYS
+server_tags: [ssd, "eu west"]
+server_metadata { rack: "7" }
+leafnodes { host: 127.0.0.1, port: -1 }
+websocket { host: 127.0.0.1, port: -1, no_tls: true, allowed_origins: ["http://a.example"], compression: true }
 """
 
 # What is told by name holds other names here and there.

@@ -51,8 +51,15 @@ class Unconnected(Peer):
 
     def end_reason(self) -> int | None:
         """Reads up to the close; the reason of the DISCONNECT, or of a refusing CONNACK, before it."""
-        found = [packet for packet in self.until_end() if packet.kind in (DISCONNECT, CONNACK)]
-        return found[-1].code if found else None
+        all_ = self.until_end()
+        for packet in all_[:-1]:
+            check(packet.kind != DISCONNECT, f"{all_[-1]} behind a DISCONNECT")
+        found = [packet for packet in all_ if packet.kind in (DISCONNECT, CONNACK)]
+        if not found:
+            return None
+        if found[-1].kind == DISCONNECT:
+            check(found[-1].property("session_expiry") is None, "a session expiry in a server's DISCONNECT")
+        return found[-1].code
 
     def reset(self):
         """Ends without a word, as a crashed device does."""

@@ -3,6 +3,7 @@
 
 pub mod connect;
 pub mod filter;
+pub mod jetstream;
 pub mod jwt;
 pub mod leaf;
 pub mod mqtt;

@@ -108,6 +108,14 @@ def text_that_is_not_utf_8_is_refused(broker, version):
         body = packets.text("MQTT") + bytes([version, 2, 0, 60]) + packets.properties(version, ())
         told = refused(broker, version, packets.packet(0x10, body, packets.text(wrong)))
         check(told in (None, 0x81, 0x85, 2), f"the id {wrong}: told {told}")
+        for what, data in {
+            "will topic": packets.connect(version, fresh("c"), will=Will(wrong)),
+            "user": packets.connect(version, fresh("c"), user=wrong, password="p"),
+        }.items():
+            told = refused(broker, version, data)
+            # nats-server has a return code for a bad user name.
+            allowed = (None, 4) if version == V4 else (None, 0x81, 0x82, 0x90)
+            check(told in allowed, f"the {what} {wrong}: told {told}")
 
 
 @case(GROUP, *BOTH)
@@ -232,6 +240,21 @@ def a_session_goes_on_with_the_one_who_takes_over(broker, version):
         new.close()
         old.close()
     Device(broker, version, client_id).leave()
+
+
+@case(GROUP, V5)
+def what_the_server_can_is_told(broker, version):
+    """MQTT-3.1.2-28, 3.2.2-13, -14: nothing of Response Information to anybody who does not ask; retained messages,
+    wildcards, identifiers and shared subscriptions are not said to be missing; limits are none that cannot be."""
+    with Device(broker, version, fresh("c"), will=Will(fresh("t"), retain=True)) as device:
+        told = dict(device.connack.properties)
+        equal(told.get("response_information"), None, "Response Information")
+        for name in ("retain_available", "wildcards_available", "identifiers_available", "shared_available"):
+            equal(told.get(name, 1), 1, name)
+        for name in ("receive_maximum", "maximum_packet"):
+            check(told.get(name, 1) > 0, f"{name} is 0")
+        equal(told.get("assigned_id"), None, "an id of its own")
+        device.leave()
 
 
 @case(GROUP, V5)

@@ -120,6 +120,61 @@ def what_may_not_be_received_is_not(broker, version):
                         equal(device.message().payload, b"open", f"{name}, QoS {granted}")
 
 
+OTHERS = """
+accounts { A {
+  jetstream: enabled
+  mappings { "old.*": "new.{{wildcard(1)}}" }
+  users: [
+    { user: ada, password: pa }
+    { user: fay, password: pf, permissions { subscribe: "ask.>", publish: "none", allow_responses: true } }
+    { user: gil, password: pg, permissions { publish: "old.>" } }
+    { user: hal, password: ph, permissions { publish: "new.>" } }
+  ]
+} }
+"""
+
+
+@case(GROUP, V5, nats=True)
+def who_may_answer_answers(broker, version):
+    """`allow_responses`: where a message says, once, and nowhere else."""
+    with Broker(broker.kind, more=OTHERS) as own, Device(own, version, fresh("c"), user="ada", password="pa") as asks:
+        with Device(own, version, fresh("c"), user="fay", password="pf") as fay:
+            asks.subscribed(("answer/+", 2))
+            fay.subscribed(("ask/+", 2))
+            equal(fay.publish("answer/0", b"unasked", qos=1), 0x87, "unasked")
+            for asked in range(3):
+                for answered in range(3):
+                    asks.publish("ask/a", b"?", qos=asked, response_topic="answer/here")
+                    topic = fay.message().property("response_topic")
+                    for payload in (b"first", b"second"):
+                        reason = fay.publish(topic, payload, qos=answered)
+                        equal(reason, 0x87 if answered and payload == b"second" else 0, f"{payload} with QoS {answered}")
+                    # What was permitted once is not known as permitted.
+                    fay.publish(topic, b"third")
+                    fay.ping()
+                    equal(asks.message().payload, b"first", f"QoS {asked}, answered with {answered}")
+
+
+@case(GROUP, *BOTH, nats=True, differs=differs(nats="keeps under a first name what has QoS above 0"))
+def what_is_renamed_is_permitted_by_its_other_name(broker, version):
+    """As what NATS clients publish: for those who are there, for those whom it is kept for, and wills."""
+    with Broker(broker.kind, more=OTHERS) as own:
+        for granted in (0, 2):
+            with Device(own, version, fresh("c"), user="ada", password="pa") as ada:
+                ada.subscribed(("new/+", granted))
+                for qos in range(3):
+                    will = packets.Will("old/a", b"forbidden will", qos)
+                    gil = Device(own, version, fresh("c"), user="gil", password="pg", will=will)
+                    reason = gil.publish("old/a", b"forbidden", qos=qos)
+                    equal(reason, 0x87 if version == V5 and qos else 0, "reason")
+                    gil.ping()
+                    gil.reset()
+                    with Device(own, version, fresh("c"), user="hal", password="ph") as hal:
+                        hal.publish("old/a", b"%d" % qos, qos=qos)
+                        equal(ada.message().payload, b"%d" % qos, f"with QoS {qos} at {granted}")
+                ada.ping()
+
+
 @case(GROUP, *BOTH, nats=True, differs=differs(nats="says nothing"))
 def a_full_disk_is_told(broker, version):
     """3.1.1 MQTT-4.8.0-2: the connection ends, as there is no word for it; in 5.0 it is 0x97."""

@@ -369,6 +369,30 @@ def a_busy_member_does_not_hold_its_group_up(broker, version):
             check(len(got) == 500 and held.payload not in got, "not each once")
 
 
+@case(GROUP, V5, differs=differs(mosquitto="forgets it"))
+def what_was_begun_is_sent_again_whatever_its_age(broker, version):
+    """MQTT-4.4.0-1, 4.3.3-7: what has expired since, of both QoS; once, and no more when it is acknowledged."""
+    topic = fresh("t")
+    client_id = begin(broker, version, (topic, 2))
+    device = resume(broker, version, client_id)
+    with Device(broker, version, fresh("c")) as sender:
+        for qos in (1, 2):
+            sender.publish(topic, b"%d" % qos, qos=qos, message_expiry=1)
+    first = [device.expect(PUBLISH) for _ in range(2)]
+    device.reset()
+    with Device(broker, version, fresh("c"), keep_alive=2) as clock:
+        clock.until_end()
+    with resume(broker, version, client_id) as device:
+        again = [device.message() for _ in range(2)]
+        wanted = [(packet.packet_id, packet.payload, packet.qos, True) for packet in first]
+        equal([(packet.packet_id, packet.payload, packet.qos, packet.dup) for packet in again], wanted, "again")
+        device.ping()
+        device.leave()
+    with resume(broker, version, client_id) as device:
+        device.ping()
+        device.leave()
+
+
 @case(GROUP, V5, differs=differs(mosquitto="sends it"))
 def what_expires_before_it_is_begun_is_not_sent(broker, version):
     """MQTT-3.3.2-5: it waited for room for too long; what was sent is ended (MQTT-4.3.3-7, -13)."""

@@ -1,0 +1,123 @@
+"""Blocks of listeners and of streams, and what came to work last."""
+
+_JETSTREAM = [
+    "jetstream { store: x }", "jetstream { storedir: x }", "jetstream { store_dir: x, store: y }",
+    "jetstream { max_mem_store: 1G }", "jetstream { max_memory_store: -1 }", "jetstream { max_file: 1Ti }",
+    "jetstream { max_mem: 1K }", "jetstream { sync: always }", "jetstream { sync_interval: '1h' }",
+    "jetstream { sync_interval: 0 }", "jetstream { strict: true }", "jetstream { domain: 'a b' }",
+    "jetstream { domain: 'a.b' }", "jetstream { domain: '*' }", "jetstream { enabled: yes }",
+    "jetstream { key: abc }", "jetstream { ek: abc }", "jetstream { encryption_key: $FT_NAME }",
+    "jetstream { prev_key: abc }", "jetstream { prev_ek: a }", "jetstream { prev_encryption_key: a }",
+    "jetstream { key: a, cipher: aes }", "jetstream { key: a, cipher: chacha }",
+    "jetstream { key: a, cipher: ChaChaPoly }", "jetstream { key: a, cipher: foo }", "jetstream { cipher: aes }",
+    "jetstream { limits {max_ack_pending: 5, max_ha_assets: 5, max_request_batch: 5, duplicate_window: '1m', "
+    "default_max_consumers: 5} }",
+    "jetstream { limits {batch {max_inflight_per_stream: 5, max_inflight_total: 6, max_msgs: 7, timeout: '5s'}} }",
+    "jetstream { limits {batch {foo: 5}} }", "jetstream { max_mem: 5\nmax_file: 5 }", "store_dir: x\njetstream {}",
+    "storedir: x", "jetstream: yes", "jetstream: 'on'", "jetstream: ENABLE", "jetstream: disable",
+]
+
+_LEAFNODES = [
+    "leafnodes { port: -1 }", "leafnodes { port: -1, host: x }", "leafnodes { net: x, port: -1 }",
+    "leafnodes { port: -1, authorization {user: a, password: b} }",
+    "leafnodes { port: -1, authorization {user: a, password: b, account: A} }",
+    "leafnodes { port: -1, authorization {users: [{user: a, password: b}]} }",
+    "leafnodes { port: -1, authorization {users: [{user: a, password: b, account: A}]} }\naccounts {A {}}",
+    "leafnodes { port: -1, authorization {nkey: UBXHUHG5FGYLPD6RHL2MKWMP572O6KUXCZXDZJXS4T57ZTMAKBN7CEDX} }",
+    "leafnodes { port: -1, authorization {token: a} }", "leafnodes { port: -1, authorization {timeout: 3} }",
+    "leafnodes { port: -1, advertise: 'x:5' }", "leafnodes { port: -1, no_advertise: true }",
+    "leafnodes { port: -1, min_version: 2.8.0 }", "leafnodes { port: -1, min_version: 2.7.0 }",
+    "leafnodes { port: -1, min_version: x }", "leafnodes { port: -1, compression: s2_auto }",
+    "leafnodes { port: -1, compression: on }",
+    "leafnodes { port: -1, compression {mode: s2_auto, rtt_thresholds: [10ms, 50ms, 100ms]} }",
+    "leafnodes { port: -1, compression {mode: s2_auto, rtt_thresholds: [10ms]} }",
+    "leafnodes { reconnect_delay: '5s' }", "leafnodes { reconnect_interval: '5s' }",
+    "leafnodes { dial_timeout: '5s' }", "leafnodes { isolate_leafnode_interest: true }",
+    "leafnodes { isolate: true }", "leaf {port: -1}",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', account: $G } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', local: A } ] }\naccounts {A {}}",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', local: A } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', credentials: x.creds } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', creds: x.creds } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', hub: true } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', deny_imports: [a] } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', deny_exports: a } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', deny_import: a, deny_export: b } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', no_randomize: true } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', ws_compression: true } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', ws_no_masking: true } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', compression: off } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', first_info_timeout: '2s' } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', jetstream_cluster_migrate: true } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', jetstream_cluster_migrate {leader_migrate_delay: "
+    "'5s'} } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', isolate_leafnode_interest: true } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', request_isolation: true } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', disabled: true } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', ignore_discovered_servers: true } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', proxy {foo: 1} } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', tls {} } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', tls {ca_file: nowhere.pem} } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', tls {cert_file: nowhere.pem, key_file: nowhere.key} } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', tls {handshake_first: true} } ] }",
+    "leafnodes { remotes: [ { urls: ['nats://a:1', 'tls://b:2'] } ] }", "leafnodes { remotes: {url: 'nats://a:1'} }",
+    "leafnodes { remotes: [ { url: 'ws://a:1' } ] }", "leafnodes { remotes: [ { url: 'foo' } ] }",
+    "leafnodes { remotes: [ { url: 'ftp://a' } ] }", "leafnodes { remotes: [ { urls: ['ws://a:1','nats://b:1'] } ] }",
+]
+
+_CLUSTER = [
+    "cluster { name: x, port: -1, routes: ['nats://a:1'] }",
+    "cluster { name: x, port: -1, permissions {import: a, export: b} }",
+    "cluster { name: x, port: -1, authorization {user: a, password: b, timeout: 1} }",
+    "cluster { name: x, port: -1, authorization {token: a} }", "cluster { name: x, port: -1, advertise: 'a:1' }",
+    "cluster { name: x, port: -1, cluster_advertise: 'a:1' }", "cluster { name: x, port: -1, no_advertise: true }",
+    "cluster { name: x, port: -1, connect_retries: 5 }", "cluster { name: x, port: -1, connect_backoff: true }",
+    "cluster { name: x, port: -1, pool_size: -1 }", "cluster { name: x, port: -1, accounts: [A] }",
+    "cluster { name: x, port: -1, compression: s2_fast }",
+    "cluster { name: x, port: -1, compression: {mode: s2_auto, rtt_thresholds: [1ms]} }",
+    "cluster { name: x, port: -1, ping_interval: '5s' }", "cluster { name: x, port: -1, ping_max: 3 }",
+    "cluster { name: x, port: -1, write_deadline: '5s' }", "cluster { name: x, port: -1, write_timeout: retry }",
+    "cluster { name: x, port: -1, tls {} }",
+]
+
+_MQTT = [
+    "mqtt {port: 1883}", "mqtt {port: 1883}\nserver_name: x\njetstream: true",
+    "mqtt {port: -1, no_auth_user: a}\nserver_name: x\nauthorization {users: [{user: a, password: b}]}",
+    "mqtt {port: -1, max_ack_pending: 70000}\nserver_name: x",
+    "mqtt {port: -1, js_api_timeout: '5s'}\nserver_name: x",
+]
+
+_WEBSOCKET = [
+    "tls {certs: []}", "http: 8222\nhttps: 8223", "https_port: -1", "websocket {port: 80}",
+    "websocket {port: -1, no_tls: true, advertise: 'a:5'}", "websocket {port: -1, no_tls: true, origins: [x]}",
+    "websocket {port: -1, no_tls: true, allowed_origins: 'http://a'}",
+    "websocket {port: -1, no_tls: true, allowed_origins: ['http://a','b']}",
+    "websocket {port: -1, no_tls: true, allowed_origins: [':::']}",
+    "websocket {port: -1, no_tls: true, allowed_origin: ['http://a']}",
+    "websocket {port: -1, no_tls: true, handshake_timeout: 3}",
+    "websocket {port: -1, no_tls: true, handshake_timeout: x}",
+    "websocket {port: -1, no_tls: true, authorization {user: a, pass: b}}",
+    "websocket {port: -1, no_tls: true, authorization {username: a, password: b, timeout: 3}}",
+    "websocket {port: -1, no_tls: true, authorization {token: b}}",
+    "websocket {port: -1, no_tls: true, authorization {users: []}}",
+    "websocket {port: -1, no_tls: true, no_auth_user: a}\nauthorization {users: [{user: a, password: b}]}",
+    "websocket {port: -1, no_tls: true, jwt_cookie: a, user_cookie: b, pass_cookie: c, token_cookie: d}",
+    "websocket {port: -1, no_tls: true, jwt_cookie: a, username_cookie: b, password_cookie: c}",
+    "websocket {port: -1, no_tls: true, user_cookie: b}", "websocket {port: -1, no_tls: true, headers {X-A: b}}",
+    "websocket {port: -1, no_tls: true, headers {Host: b}}", "websocket {port: -1, no_tls: true, headers {X: 5}}",
+    "websocket {port: -1, no_tls: true, ping_interval: '5s'}", "websocket {port: -1, no_tls: true, compression: x}",
+    "websocket {port: -1, no_tls: true, same_origin: x}", "ws {port: -1, no_tls: true}",
+    "websocket {port: -1, no_tls: true, host: x, net: y}", "websocket {listen: x, no_tls: true}",
+    "websocket {no_tls: true}", "websocket {port: -1, no_tls: true, jwt_cookie: 'a b'}",
+]
+
+_OTHERS = [
+    "tls {cipher_suites: []}", "tls {cipher_suites: [FOO]}", "tls {curve_preferences: [FOO]}",
+    "tls {cert_file: nowhere.pem, key_file: nowhere.key}", "tls {cert_file: nowhere.pem}",
+    "tls {ca_file: nowhere.pem}", "max_sub_tokens: 16", "max_sub_tokens: 0", "max_sub_tokens: 300",
+    "http_base_path: /x", "max_closed_clients: 5", "max_traced_msg_len: 5", "trace_headers: true", "server_tags: 5",
+    "server_tags: {a: b}", "server_metadata: x", "server_metadata: {a: 1}",
+    "mappings { a.*: [{dest: b.$1, weight: 60%}, {dest: c.$1, weight: 50}] }", "mappings {a: 5}", "mappings: []",
+]
+
+CASES = [*_JETSTREAM, *_LEAFNODES, *_CLUSTER, *_MQTT, *_WEBSOCKET, *_OTHERS]

@@ -1,0 +1,34 @@
+// An MQTT 3.1.1 client of a few lines: a session that is to outlive its connection.
+
+import { once } from "node:events";
+import net from "node:net";
+
+const CONNECT = 0x10;
+const SUBSCRIBE = 0x82;
+const DISCONNECT = 0xe0;
+const KEEP_ALIVE_SECONDS = 60;
+
+/** A text with its length before it. All of them are short here. */
+const text = (value) => Buffer.from([0, value.length, ...Buffer.from(value)]);
+
+function packet(kind, ...parts) {
+  const body = Buffer.concat(parts);
+  return Buffer.concat([Buffer.from([kind, body.length]), body]);
+}
+
+/** Connects under an id and subscribes at QoS 1. Returns what ends the connection and leaves the session. */
+export async function keepSession(port, id, filter) {
+  const socket = net.connect(port, "127.0.0.1");
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  const answer = async (sent) => {
+    socket.write(sent);
+    await once(socket, "data");
+  };
+  await answer(packet(CONNECT, text("MQTT"), Buffer.from([4, 0, 0, KEEP_ALIVE_SECONDS]), text(id)));
+  await answer(packet(SUBSCRIBE, Buffer.from([0, 1]), text(filter), Buffer.from([1])));
+  return async () => {
+    socket.end(packet(DISCONNECT));
+    await once(socket, "close");
+  };
+}

@@ -1,0 +1,61 @@
+"""The script `examples/supercluster/run`, as its README says to call it."""
+
+import os
+import socket
+import subprocess
+
+from harness.report import check, equal, is_reference, reference_server, server_under_test
+from harness.server import port_free
+
+SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "supercluster", "run")
+# Each number of the script is a port, counted from its first.
+PORTS = 40
+ROUNDS = 3
+RECORDS = 1000
+SECONDS_MAX = 300
+
+
+def first_port() -> int:
+    """The first of as many free ports in a row as the script asks for."""
+    for _ in range(100):
+        first = port_free()
+        if first + PORTS < 65536 and all(is_free(port) for port in range(first, first + PORTS)):
+            return first
+    raise AssertionError("there are not so many free ports in a row")
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def shown():
+    """A message, a request and records find their way, and servers that are killed cost none of them."""
+    names = {"NATS_SERVER": reference_server(), "FANLINE": server_under_test(), "PORT": str(first_port())}
+    done = subprocess.run(
+        [SCRIPT], env=os.environ | names, capture_output=True, text=True, timeout=SECONDS_MAX, stdin=subprocess.DEVNULL,
+    )
+    said = done.stdout
+    equal(done.returncode, 0, f"the exit code ({said}{done.stderr})")
+    equal(said.count("hello from edge4"), 2, f"subscribers that got the message ({said})")
+    for name in ("edge4", "n1", "n3"):
+        check(any(line.split()[1:] == [name] for line in said.splitlines()), f"{name} did not tell of it: {said}")
+    check("coffee, tea" in said, f"the request was not answered: {said}")
+    for number in range(1, ROUNDS + 1):
+        count = number * RECORDS
+        for line in (
+            f"ORDERS: {count}, asked at edge5",
+            f"EVENTS: {count}, asked at edge4; COPY in the cluster: {count}",
+        ):
+            check(line in said, f"{line!r} was not said: {said}")
+
+
+def run(report):
+    # The script works with Fanline's own tools.
+    if not is_reference():
+        report.run("examples/supercluster/run shows the way of a message", shown)
