@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 
-use super::segment::hash_name;
+use super::segment::{Holds, hash_name};
 use super::subjects::{Subject, SubjectId, Subjects};
 use crate::topic::{Filter, FilterError};
 use crate::trie::{Trie, Vacant};
@@ -96,7 +96,8 @@ const MARKS_PER_ID: usize = 8;
 const MARK_WORDS_MIN: usize = 16;
 
 impl Few {
-    fn new(ids: Vec<SubjectId>, subjects: &Subjects) -> Self {
+    /// `ids` are in order.
+    pub(super) fn new(ids: Vec<SubjectId>, subjects: &Subjects) -> Self {
         let hashes = ids.iter().map(|id| hash_name(subjects.name(*id)));
         let mut few = Few {
             hashes: hashes.collect(),
@@ -121,6 +122,11 @@ impl Few {
     pub(super) fn contains(&self, id: SubjectId) -> bool {
         let (word, bit) = self.mark_of(id);
         self.marks[word] >> bit & 1 == 1 && self.ids.binary_search(&id).is_ok()
+    }
+
+    /// Whether a segment may hold one of them. Of very many that is not asked: it takes longer than to look.
+    pub(super) fn may_be_in(&self, holds: &Holds) -> bool {
+        self.ids.len() > SUBJECTS_MAX || self.hashes.iter().any(|hash| holds.may_hold(*hash))
     }
 
     fn mark(&mut self, id: SubjectId) {

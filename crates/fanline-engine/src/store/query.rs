@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::filters::Few;
-use super::segment::{Body, Segment, hash_name};
+use super::segment::{Body, Holds, Segment, hash_name};
 use super::subjects::SubjectId;
 use super::types::{StoreError, StoreState, SubjectState};
 use super::{Filters, Store};
@@ -263,75 +263,105 @@ impl Store {
         let Some(from) = few.next_at_least(&self.subjects, from) else {
             return Ok(Search::Nothing);
         };
-        let may_hold = |hash: &dyn Fn(u64) -> bool| few.hashes.iter().any(|h| hash(*h));
-        self.search_where(from, may_hold, is_wanted)
+        self.search_where(from, |holds| few.may_be_in(holds), is_wanted)
     }
 
-    /// How many live records from a sequence on the filters match. From the first on it is told by
-    /// the subjects; else the shorter side is counted.
+    /// How many live records from a sequence on the filters match. What the subjects tell is not looked for:
+    /// only of those with records on both sides of that place the records are counted, on the shorter side.
     ///
     /// # Errors
     /// The disk cannot be read.
-    pub fn count_matching(&mut self, filters: &mut Filters, from: u64) -> Result<u64, StoreError> {
+    pub fn count_matching(&mut self, filters: &Filters, from: u64) -> Result<u64, StoreError> {
         if from > self.last {
             return Ok(0);
         }
-        let mut total = 0;
         if filters.matches_all() {
-            total = self.messages;
-        } else {
-            filters.each_subject(&self.subjects, &mut |id| {
-                total += self.subjects.get(id).map_or(0, |s| s.messages);
-                true
-            });
+            return self.count_all(from);
         }
-        if from <= self.first || total == 0 {
-            return Ok(total);
+        let mut count = 0;
+        let mut on_both_sides = (Vec::new(), 0);
+        filters.each_subject(&self.subjects, &mut |id| {
+            if let Some(subject) = self.subjects.get(id).filter(|s| s.last >= from) {
+                let is_ahead = subject.first_at_least >= from || subject.messages == 1;
+                if is_ahead || from <= self.first {
+                    count += subject.messages;
+                } else {
+                    on_both_sides.0.push(id);
+                    on_both_sides.1 += subject.messages;
+                }
+            }
+            true
+        });
+        let (mut ids, messages) = on_both_sides;
+        ids.sort_unstable();
+        let few = Few::new(ids, &self.subjects);
+        if few.ids.is_empty() {
+            return Ok(count);
         }
         if from - self.first < self.last - from {
-            Ok(total - self.count_between(filters, self.first, from - 1)?)
+            let behind = self.count_between(&few, self.first, from - 1)?;
+            Ok(count + messages.saturating_sub(behind))
         } else {
-            self.count_between(filters, from, self.last)
+            Ok(count + self.count_between(&few, from, self.last)?)
         }
     }
 
-    fn count_between(
-        &mut self,
-        filters: &mut Filters,
-        from: u64,
-        to: u64,
-    ) -> Result<u64, StoreError> {
-        let mut count = 0;
-        let mut at = from;
-        if filters.matches_all() {
-            // Whole segments are told by their numbers.
-            for segment in 0..self.segments.len() {
-                let (first, last) = (self.segments[segment].first, self.segments[segment].last);
-                if first >= from && last <= to {
-                    count += u64::from(self.segments[segment].live());
-                } else if last >= from && first <= to {
-                    count += self.count_in(segment, from, to)?;
-                }
-            }
-            return Ok(count);
+    /// All live records from a sequence on. Whole segments are told by their numbers.
+    fn count_all(&mut self, from: u64) -> Result<u64, StoreError> {
+        if from <= self.first {
+            return Ok(self.messages);
         }
-        while let Some(found) = self.next_matching(filters, at)?
-            && found <= to
-        {
-            count += 1;
-            at = found + 1;
+        let mut count = 0;
+        for at in self.segment_at_or_after(from)..self.segments.len() {
+            let segment = &self.segments[at];
+            count += match segment.first < from {
+                true => self.count_in(at, from, self.last, |_| true)?,
+                false => u64::from(segment.live()),
+            };
         }
         Ok(count)
     }
 
-    fn count_in(&mut self, segment: usize, from: u64, to: u64) -> Result<u64, StoreError> {
-        let slots = self.load(segment)?;
+    fn count_between(&mut self, few: &Few, from: u64, to: u64) -> Result<u64, StoreError> {
+        let mut count = 0;
+        for at in self.segment_at_or_after(from)..self.segments.len() {
+            let segment = &self.segments[at];
+            if segment.first > to {
+                break;
+            }
+            if segment.live() > 0
+                && segment
+                    .holds
+                    .as_ref()
+                    .is_none_or(|holds| few.may_be_in(holds))
+            {
+                count += self.count_in(at, from, to, |id| few.contains(id))?;
+            }
+        }
+        Ok(count)
+    }
+
+    /// The same in one segment.
+    fn count_in(
+        &mut self,
+        at: usize,
+        from: u64,
+        to: u64,
+        is_wanted: impl Fn(SubjectId) -> bool,
+    ) -> Result<u64, StoreError> {
+        let slots = self.load(at)?;
         let (from, end) = (
             slots.at_or_after(from),
             slots.at_or_after(to.saturating_add(1)),
         );
-        let segment = &self.segments[segment];
-        Ok((from..end).filter(|slot| !segment.is_dead(*slot)).count() as u64)
+        let segment = &self.segments[at];
+        let Some(slots) = &segment.slots else {
+            return Ok(0);
+        };
+        let live = (from..end).filter(|slot| !segment.is_dead(*slot));
+        Ok(live
+            .filter(|slot| is_wanted(slots.entries[*slot].subject))
+            .count() as u64)
     }
 
     /// The first live record stored at this time or later; one above the last sequence when there is
@@ -453,7 +483,7 @@ impl Store {
             return Ok(Search::Found(subject.last));
         }
         let hash = hash_name(subject.name());
-        self.search_where(from, |may_hold| may_hold(hash), |_, other| other == id)
+        self.search_where(from, |holds| holds.may_hold(hash), |_, other| other == id)
     }
 
     /// The first live record from a sequence on whose subject is wanted, in a segment that may hold
@@ -461,7 +491,7 @@ impl Store {
     fn search_where(
         &mut self,
         from: u64,
-        may_hold: impl Fn(&dyn Fn(u64) -> bool) -> bool,
+        may_hold: impl Fn(&Holds) -> bool,
         is_wanted: impl Fn(&Store, SubjectId) -> bool,
     ) -> Result<Search, StoreError> {
         let mut searched = 0;
@@ -470,9 +500,7 @@ impl Store {
             if segment.live() == 0 {
                 continue;
             }
-            if let Some(holds) = &segment.holds
-                && !may_hold(&|hash| holds.may_hold(hash))
-            {
+            if segment.holds.as_ref().is_some_and(|holds| !may_hold(holds)) {
                 continue;
             }
             if searched >= SEARCHED_MAX {

@@ -121,7 +121,7 @@ impl Store {
             return self.purge_all(below);
         }
         let below = below.unwrap_or(self.last + 1);
-        let total = self.count_matching(&mut filters, 0)?;
+        let total = self.count_matching(&filters, 0)?;
         let most = total.saturating_sub(keep);
         if most == 0 {
             return Ok(0);

@@ -244,7 +244,7 @@ impl Consumer {
                 }
             }
         }
-        let ahead = store.count_matching(&mut self.filters, self.next)?;
+        let ahead = store.count_matching(&self.filters, self.next)?;
         self.backlog = Backlog {
             count: ahead + self.listed.len() as u64 + held,
             appended_seen: group.appended,

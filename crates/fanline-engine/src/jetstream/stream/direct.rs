@@ -120,7 +120,7 @@ impl Stream {
         let first = next.ok_or(Nothing::NotFound)?;
         let mut pending = self
             .store
-            .count_matching(&mut filters, first)
+            .count_matching(&filters, first)
             .map_err(unreadable)?;
         let bytes_max = request.bytes_max();
         let (mut sent, mut bytes, mut last_sequence) = (0, 0, 0);
