@@ -43,6 +43,7 @@ pub use operator::{Authority, OperatorError, Operators, UserLimits};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};
 pub(crate) use rights::Lists;
 pub use rights::Rights;
+pub(crate) use rights::{Permitted, RightsId};
 pub(crate) use system::{imports as system_imports, own_import};
 pub use user::{ConnectionKind, Identity, Password, User};
 pub use vouched::Vouched;

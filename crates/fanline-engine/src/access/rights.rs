@@ -1,6 +1,7 @@
 //! Permissions in the form in which they are asked.
 
 use std::fmt;
+use std::sync::{Arc, Weak};
 
 use serde_json::{Value, json};
 
@@ -98,6 +99,33 @@ impl Rights {
     /// Whether a message may be given to a subscription of such a filter.
     pub(crate) fn may_receive(&self, topic: &[u8], queue: &[u8]) -> bool {
         self.may_subscribe(topic, queue)
+    }
+}
+
+/// Which rights somebody has, to be compared and for nothing else. Good for as long as he holds them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RightsId(*const Rights);
+
+impl RightsId {
+    pub(crate) fn of(rights: &Arc<Rights>) -> Self {
+        RightsId(Arc::as_ptr(rights))
+    }
+}
+
+/// Under which rights something was permitted. Rights never change, so it is permitted to whoever else has them;
+/// others take the place of these, and then it is not known any more.
+#[derive(Clone, Debug)]
+pub(crate) struct Permitted(Weak<Rights>);
+
+impl Permitted {
+    pub(crate) fn under(rights: &Arc<Rights>) -> Self {
+        Permitted(Arc::downgrade(rights))
+    }
+
+    /// A weak reference keeps the place in memory, if not what was in it: no other rights are ever there.
+    #[inline]
+    pub(crate) fn is_under(&self, rights: RightsId) -> bool {
+        std::ptr::eq(self.0.as_ptr(), rights.0)
     }
 }
 
@@ -200,6 +228,10 @@ impl Patterns {
 
     fn matching(&self, topic: &[u8], queue: &[u8]) -> Found {
         let mut found = Found::default();
+        if self.list.is_empty() {
+            // As what is denied mostly is.
+            return found;
+        }
         self.trie.filters_matching(topic, &mut |held| {
             found.plain |= held.plain;
             found.names_queues |= !held.queues.is_empty();

@@ -3,6 +3,7 @@
 mod siblings;
 
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use slab::Slab;
@@ -10,6 +11,7 @@ use slab::Slab;
 use super::bridges::{Bridge, Exit};
 use super::interest::{Interest, LEAFS, ShardSet};
 use super::subscriptions::SubId;
+use crate::access::{Permitted, Rights, RightsId};
 use crate::short_bytes::ShortBytes;
 use crate::topic::Filter;
 use crate::trie::{NodeId, Trie, Vacant};
@@ -19,6 +21,8 @@ use siblings::Siblings;
 const ROUTES_MAX: usize = 32 * 1024;
 /// Targets in all kept routes together; wide routes count for what they hold.
 const TARGETS_MAX: usize = 2 * 1024 * 1024;
+/// How many users with different rights may publish to a topic in turn without their rules being asked each time.
+const PERMITTED_MAX: usize = 4;
 /// How many recent topics are remembered as seen once.
 const SEEN_SLOTS: usize = 8 * 1024;
 
@@ -41,6 +45,9 @@ pub(crate) struct Route {
     /// Tells a route from another one that takes its place.
     generation: u64,
     node: Option<NodeId>,
+    /// The rights of those who were permitted last to publish to the topic, the newest first. They are found
+    /// with the route, so that they cost no look-up of their own, and go with it.
+    permitted: [Option<Permitted>; PERMITTED_MAX],
 }
 
 /// A queue group in a route: its members under all filters that match.
@@ -364,8 +371,7 @@ impl Cache {
         bridges: &[Bridge],
     ) -> RouteMemo {
         let hash = self.hash(topic);
-        let same = |at: &u32| self.routes[*at as usize].topic() == topic;
-        if let Some(at) = self.by_topic.find(hash, same).copied() {
+        if let Some(at) = self.find(hash, topic) {
             self.hits += 1;
             return self.memo(at);
         }
@@ -392,6 +398,36 @@ impl Cache {
         let is_apart = || filters.decides_on_last_token(topic);
         self.siblings.note(topic, &self.builder.route, is_apart);
         RouteMemo::default()
+    }
+
+    /// Finds the cached route of a topic that was permitted under these rights. Nothing is worked out: a topic that
+    /// is not permitted takes nobody's place.
+    #[inline]
+    pub(super) fn find_permitted(
+        &mut self,
+        topic: &[u8],
+        rights: RightsId,
+        memo: &mut RouteMemo,
+    ) -> bool {
+        let Some(at) = self.find(self.hash(topic), topic) else {
+            return false;
+        };
+        let mut permitted = self.routes[at as usize].permitted.iter().flatten();
+        if !permitted.any(|permitted| permitted.is_under(rights)) {
+            return false;
+        }
+        self.hits += 1;
+        *memo = self.memo(at);
+        true
+    }
+
+    /// See [`Router::note_permitted`](super::Router::note_permitted).
+    pub(super) fn note_permitted(&mut self, topic: &[u8], memo: RouteMemo, rights: &Arc<Rights>) {
+        if self.holds(memo, topic) {
+            let all = &mut self.routes[memo.at as usize].permitted;
+            all.rotate_right(1);
+            all[0] = Some(Permitted::under(rights));
+        }
     }
 
     /// Forgets the routes of all topics that a filter matches.
@@ -454,6 +490,7 @@ impl Cache {
             exits: built.exits.clone(),
             generation: self.generation,
             node: Some(node),
+            permitted: Default::default(),
         };
         self.targets += route.target_count();
         let at = u32::try_from(self.routes.insert(route)).expect("bounded by ROUTES_MAX");
@@ -512,6 +549,12 @@ impl Cache {
             self.topics.value_mut(node).0 = None;
             self.topics.release(node);
         }
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, topic: &[u8]) -> Option<u32> {
+        let same = |at: &u32| self.routes[*at as usize].topic() == topic;
+        self.by_topic.find(hash, same).copied()
     }
 
     fn hash(&self, topic: &[u8]) -> u64 {

@@ -22,9 +22,12 @@ pub use matcher::{MatchMemo, Matched, Matcher};
 pub(crate) use routers::Routers;
 pub(crate) use subscriptions::{SubId, Subscription, Subscriptions};
 
+use std::sync::Arc;
+
 use cache::Cache;
 use interest::Interest;
 
+use crate::access::{Rights, RightsId};
 use crate::topic::Filter;
 use crate::trie::{Trie, Vacant};
 
@@ -245,6 +248,24 @@ impl Router {
     #[inline]
     pub(crate) fn holds(&self, memo: RouteMemo, topic: &[u8]) -> bool {
         self.cache.holds(memo, topic)
+    }
+
+    /// Whether a topic is known to be permitted under these rights; then the memo stands for it. One that holds
+    /// has to stand for a topic that is permitted.
+    #[inline]
+    pub(crate) fn knows_permitted(
+        &mut self,
+        topic: &[u8],
+        rights: Option<RightsId>,
+        memo: &mut RouteMemo,
+    ) -> bool {
+        self.cache.holds(*memo, topic)
+            || rights.is_some_and(|rights| self.cache.find_permitted(topic, rights, memo))
+    }
+
+    /// Takes note that a topic was permitted, if its route is kept and the memo stands for it.
+    pub(crate) fn note_permitted(&mut self, topic: &[u8], memo: RouteMemo, rights: &Arc<Rights>) {
+        self.cache.note_permitted(topic, memo, rights);
     }
 
     /// How many plain subscriptions there are on the route of a memo that holds.

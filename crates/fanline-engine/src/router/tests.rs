@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::access::Permissions;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -208,4 +209,118 @@ fn siblings_share_a_route() {
         .unwrap();
     assert_eq!(misses(&mut router, "two"), 2);
     assert_eq!(misses(&mut router, "one"), 100);
+}
+
+fn rights() -> Arc<Rights> {
+    Rights::new(&Permissions::default()).into()
+}
+
+/// Whether a topic is known to be permitted to somebody who has said nothing before.
+fn knows(router: &mut Router, topic: &str, rights: &Arc<Rights>) -> bool {
+    let mut memo = RouteMemo::default();
+    let id = Some(RightsId::of(rights));
+    let is_known = router.knows_permitted(topic.as_bytes(), id, &mut memo);
+    assert_eq!(router.holds(memo, topic.as_bytes()), is_known, "{topic}");
+    is_known
+}
+
+/// Publishes to a topic as far as the router is concerned, where the rules permit it.
+fn permit(router: &mut Router, topic: &str, rights: &Arc<Rights>) {
+    let mut memo = RouteMemo::default();
+    router.route(topic.as_bytes(), &mut memo);
+    router.note_permitted(topic.as_bytes(), memo, rights);
+}
+
+#[test]
+fn what_was_permitted_is_known_as_long_as_its_route() {
+    let mut router = Router::new();
+    let mut subs = Subscriptions::default();
+    let (own, others) = (rights(), rights());
+    assert!(!knows(&mut router, "a.b", &own));
+    permit(&mut router, "a.b", &own);
+    assert!(!knows(&mut router, "a.b", &own), "it came once");
+    for topic in ["a.b", "a.b", "b"] {
+        permit(&mut router, topic, &own);
+        permit(&mut router, topic, &own);
+    }
+    assert!(knows(&mut router, "a.b", &own) && knows(&mut router, "b", &own));
+    assert!(!knows(&mut router, "a.b", &others));
+    assert!(!knows(&mut router, "a.c", &own));
+    let mut none = RouteMemo::default();
+    assert!(!router.knows_permitted(b"a.b", None, &mut none));
+    // It is asked for once more when somebody else wants the topic.
+    let filter = Filter::parse(b"a.*").unwrap();
+    router.subscribe(&mut subs, 1, b"1", filter, b"").unwrap();
+    assert!(!knows(&mut router, "a.b", &own) && knows(&mut router, "b", &own));
+    permit(&mut router, "a.b", &own);
+    assert!(knows(&mut router, "a.b", &own));
+}
+
+#[test]
+fn what_is_not_permitted_takes_nobodys_place() {
+    let mut router = Router::new();
+    let own = rights();
+    for number in 0..1000 {
+        for _ in 0..3 {
+            assert!(!knows(&mut router, &format!("t.{number}"), &own));
+        }
+    }
+    assert_eq!(router.cache_counts().cached, 0);
+}
+
+/// A memo that was good before something else happened says nothing of what is there now.
+#[test]
+fn a_stale_memo_permits_nothing() {
+    let mut router = Router::new();
+    let mut subs = Subscriptions::default();
+    let own = rights();
+    let mut memo = RouteMemo::default();
+    for _ in 0..2 {
+        router.route(b"a", &mut memo);
+    }
+    let filter = Filter::parse(b"a").unwrap();
+    router.subscribe(&mut subs, 1, b"1", filter, b"").unwrap();
+    for _ in 0..2 {
+        router.route(b"b", &mut RouteMemo::default());
+    }
+    for topic in ["a", "b"] {
+        router.note_permitted(topic.as_bytes(), memo, &own);
+        assert!(!knows(&mut router, topic, &own), "{topic}");
+    }
+}
+
+#[test]
+fn a_few_users_may_take_turns() {
+    let mut router = Router::new();
+    let users: Vec<_> = (0..5).map(|_| rights()).collect();
+    for _ in 0..2 {
+        permit(&mut router, "a", &users[0]);
+    }
+    for user in &users[1..4] {
+        permit(&mut router, "a", user);
+    }
+    assert!(users[..4].iter().all(|user| knows(&mut router, "a", user)));
+    permit(&mut router, "a", &users[4]);
+    assert!(users[1..].iter().all(|user| knows(&mut router, "a", user)));
+    assert!(
+        !knows(&mut router, "a", &users[0]),
+        "the one that came first"
+    );
+}
+
+/// Rights that take the place of others may come to lie where those were.
+#[test]
+fn rights_that_are_gone_are_nobodys() {
+    let mut router = Router::new();
+    for number in 0..100 {
+        let before = rights();
+        let topic = format!("t.{number}");
+        for _ in 0..2 {
+            permit(&mut router, &topic, &before);
+        }
+        assert!(knows(&mut router, &topic, &before));
+        drop(before);
+        let after: Vec<_> = (0..20).map(|_| rights()).collect();
+        assert!(!after.iter().any(|own| knows(&mut router, &topic, own)));
+    }
 }

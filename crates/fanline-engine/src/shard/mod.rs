@@ -15,6 +15,8 @@ mod mappings;
 mod mqtt;
 mod pending;
 mod permit;
+#[cfg(test)]
+mod permit_tests;
 mod quotas;
 mod reload;
 mod replies;
@@ -27,7 +29,6 @@ mod tests;
 mod timers;
 mod tracing;
 mod verbs;
-mod verdicts;
 
 use std::collections::BTreeSet;
 use std::ops::Range;

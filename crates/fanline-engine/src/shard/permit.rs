@@ -8,9 +8,8 @@ use super::Shard;
 use super::mqtt::is_own_of_mqtt;
 use super::replies::Replies;
 use super::session::{Peer, SessionId};
-use super::verbs::text;
-use super::verdicts::Verdicts;
-use crate::access::{AllowResponses, Grant, Rights};
+use super::verbs::{Intake, text};
+use crate::access::{AllowResponses, Grant, Rights, RightsId};
 use crate::nats::error::ClientError;
 use crate::router::SubId;
 
@@ -21,13 +20,14 @@ pub(super) struct Restriction {
     within: Option<Arc<Rights>>,
     /// Where it may answer.
     replies: Replies,
-    /// Topics that are known to be allowed.
-    verdicts: Verdicts,
 }
 
 /// Whether, and why, a topic may be published to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Permit {
+    /// It was before, and nothing has changed.
+    Known,
+    /// The rules say so.
     Granted,
     /// This once, as an answer.
     AsReply,
@@ -49,20 +49,24 @@ impl Restriction {
             rights,
             within,
             replies: Replies::default(),
-            verdicts: Verdicts::default(),
         }))
     }
 
     /// Whether a topic may be published to, answers aside.
     pub(super) fn may_publish(&self, topic: &[u8]) -> bool {
-        may_publish(&self.rights, self.within.as_deref(), topic)
+        self.rights.may_publish(topic)
+            && (self.within.as_ref()).is_none_or(|within| within.may_publish(topic))
     }
 
-    /// The same for a client that publishes to it time and again.
-    fn may_publish_again(&mut self, topic: &[u8]) -> bool {
-        let (rights, within) = (&self.rights, self.within.as_deref());
-        self.verdicts
-            .allow(topic, || may_publish(rights, within, topic))
+    /// The rights that alone say what may be published. Who is bound by others too, as only the server's own
+    /// guests are, is asked about each message.
+    fn sole_rights(&self) -> Option<&Arc<Rights>> {
+        Some(&self.rights).filter(|_| self.within.is_none())
+    }
+
+    /// Under which rights topics that were permitted before are permitted again.
+    pub(super) fn rights_id(&self) -> Option<RightsId> {
+        self.sole_rights().map(RightsId::of)
     }
 
     fn may_subscribe(&self, filter: &[u8], queue: &[u8]) -> bool {
@@ -91,10 +95,6 @@ impl Restriction {
     }
 }
 
-fn may_publish(rights: &Rights, within: Option<&Rights>, topic: &[u8]) -> bool {
-    rights.may_publish(topic) && within.is_none_or(|within| within.may_publish(topic))
-}
-
 impl Shard {
     /// Whether a client may publish to a topic; tells it when not.
     #[inline(never)]
@@ -104,7 +104,7 @@ impl Shard {
         let Some(restriction) = &mut session.restriction else {
             return Permit::Granted;
         };
-        if restriction.may_publish_again(topic) {
+        if restriction.may_publish(topic) {
             return Permit::Granted;
         }
         if let Some(rule) = restriction.responses()
@@ -114,6 +114,25 @@ impl Shard {
         }
         self.deny_publish(id, topic);
         Permit::Denied
+    }
+
+    /// Whether a client is known to be permitted to publish to a topic. What its memo holds was when it came for the
+    /// first time.
+    #[inline]
+    pub(super) fn knows_permitted(&mut self, intake: &mut Intake<'_>, topic: &[u8]) -> bool {
+        self.routers[intake.account].knows_permitted(topic, intake.rights, &mut intake.memo)
+    }
+
+    /// Takes note that what was just published was permitted by the rules, so that they need not be asked about its
+    /// topic again.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_permitted(&mut self, intake: &Intake<'_>, topic: &[u8]) {
+        let restriction = self.sessions[intake.id.index()].restriction.as_ref();
+        if let Some(rights) = restriction.and_then(|restriction| restriction.sole_rights()) {
+            let router = &mut self.routers[intake.account];
+            router.note_permitted(topic, intake.memo, rights);
+        }
     }
 
     /// Who a session is, for the log.

@@ -8,7 +8,7 @@ use super::permit::{Permit, Restriction};
 use super::session::{Peer, Session, SessionId};
 use super::timers::{auth_timeout, ping_interval};
 use super::{Shard, announce};
-use crate::access::{AccountId, Grant};
+use crate::access::{AccountId, Grant, RightsId};
 use crate::limits::Limits;
 use crate::mqtt::{CONNECT_BYTES_MAX, Settings};
 use crate::nats::args;
@@ -142,6 +142,7 @@ impl Shard {
             memo: session.memo,
             is_admitted: !session.awaits_auth,
             is_restricted: session.restriction.is_some(),
+            rights: (session.restriction.as_ref()).and_then(|restriction| restriction.rights_id()),
             is_answered: session.options.verbose || session.options.pedantic,
             may_run: !session.options.verbose && !session.options.pedantic && !self.pending.traces,
             is_mapped: self.bridging.is_mapped(session.account),
@@ -335,13 +336,11 @@ impl Shard {
         if self.takes_with_others(intake, publish, from, is_reserved) {
             return;
         }
-        // What the memo holds was permitted when it came for the first time.
-        let mut is_reply = false;
-        if intake.is_restricted && !self.routers[account].holds(intake.memo, publish.topic) {
-            match self.permit_publish(id, publish.topic) {
-                Permit::Granted => {}
-                Permit::AsReply => is_reply = true,
-                Permit::Denied => return,
+        let mut permit = Permit::Known;
+        if intake.is_restricted && !self.knows_permitted(intake, publish.topic) {
+            permit = self.permit_publish(id, publish.topic);
+            if permit == Permit::Denied {
+                return;
             }
         }
         if is_reserved && !self.may_publish(id, publish) {
@@ -362,9 +361,9 @@ impl Shard {
             shared: is_shared.then_some((chunk, body)),
         };
         let mut for_once = RouteMemo::default();
-        let memo = match is_reply {
-            true => &mut for_once,
-            false => &mut intake.memo,
+        let memo = match permit {
+            Permit::AsReply => &mut for_once,
+            _ => &mut intake.memo,
         };
         let delivered = if message.args.is_empty() {
             // Written in an unusual way: put into the usual one first.
@@ -383,6 +382,9 @@ impl Shard {
         } else {
             self.fan_out(account, publish.topic, &message, origin, memo)
         };
+        if permit == Permit::Granted {
+            self.note_permitted(intake, publish.topic);
+        }
         if !delivered && !publish.reply.is_empty() {
             self.tell_no_responders(id, publish);
         }
@@ -542,6 +544,8 @@ pub(super) struct Intake<'a> {
     pub(super) is_admitted: bool,
     /// Not everything may be published.
     pub(super) is_restricted: bool,
+    /// The rights that say so, if it is these alone. A session gets no others while its input is decided.
+    pub(super) rights: Option<RightsId>,
     /// Verbose and pedantic clients are told about their publishes.
     is_answered: bool,
     /// Nothing has to be said or traced for each single publish.

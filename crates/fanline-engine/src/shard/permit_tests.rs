@@ -1,0 +1,263 @@
+//! What was permitted before is not looked up again, and is never more than the rules permit now.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::session::Peer;
+use super::tests::{Client, World};
+use crate::access::{
+    Access, AccessConfig, AllowResponses, Allowed, Auth, Credentials, Decision, Permissions,
+    Rights, User, Vouched,
+};
+use crate::limits::Limits;
+use crate::topic::Filter;
+
+/// What may be published, and what of it may not.
+type Lists = (&'static [&'static str], &'static [&'static str]);
+
+const LISTS: [Lists; 7] = [
+    (&["a.b"], &[]),
+    (&["a.>"], &["a.c"]),
+    (&["*"], &[]),
+    (&[">"], &["b", "a.*"]),
+    (&["c.d", "a.b.c", "b"], &[]),
+    (&["a.*", "b"], &["a.b"]),
+    (&[">"], &[]),
+];
+const TOPICS: [&str; 6] = ["a.b", "a.c", "b.c", "b", "a.b.c", "c.d"];
+const FILTERS: [&str; 4] = ["a.*", "b", ">", "a.b"];
+const USERS: [&str; 3] = ["u0", "u1", "u2"];
+
+fn permissions((allow, deny): Lists) -> Permissions {
+    Permissions {
+        publish: Allowed::publish(Some(allow), deny).unwrap(),
+        ..Permissions::default()
+    }
+}
+
+/// Users of one account with these permissions, and one with none.
+fn access(users: &[(&str, Permissions)]) -> Arc<Access> {
+    let mut config = AccessConfig::default();
+    let with = |(name, permissions): &(&str, Permissions)| User {
+        permissions: Some(permissions.clone()),
+        ..User::new(*name, "pw")
+    };
+    let all = &mut config.account_mut("A").users;
+    all.extend(users.iter().map(with));
+    all.push(User::new("free", "pw"));
+    Access::new(config).unwrap().into()
+}
+
+/// One shard, and a client that gets everything that is published in the account.
+fn world(access: &Arc<Access>) -> (World, Client) {
+    let auth = Auth::Directory(Arc::clone(access));
+    let mut world = World::with(1, Limits::default(), auth);
+    let watcher = connect(&mut world, "free");
+    world.say(watcher, "SUB > 1\r\n");
+    (world, watcher)
+}
+
+fn connect(world: &mut World, user: &str) -> Client {
+    let client = world.open(0);
+    world.say(client, &connect_of(user));
+    world.read(client);
+    client
+}
+
+fn connect_of(user: &str) -> String {
+    format!(
+        "CONNECT {{\"verbose\":false,\"pedantic\":false,\"user\":\"{user}\",\"pass\":\"pw\"}}\r\n"
+    )
+}
+
+/// Has somebody publish to these topics in one input. Says of each whether it arrived; of the others the publisher
+/// has to be told.
+fn publish(world: &mut World, from: Client, watcher: Client, topics: &[&str]) -> Vec<bool> {
+    let line = |nth: usize| format!("{}\r\n{nth}\r\n", nth.to_string().len());
+    let lines =
+        |verb: &str, sid: &str, nth: usize| format!("{verb} {} {sid}{}", topics[nth], line(nth));
+    let input: String = (0..topics.len()).map(|nth| lines("PUB", "", nth)).collect();
+    world.say(from, &input);
+    let (received, told) = (world.read(watcher), world.read(from));
+    let arrived: Vec<bool> = (0..topics.len())
+        .map(|nth| received.contains(&lines("MSG", "1 ", nth)))
+        .collect();
+    let refused: String = (topics.iter().zip(&arrived))
+        .filter(|(_, has_arrived)| !**has_arrived)
+        .map(|(topic, _)| format!("-ERR 'Permissions Violation for Publish to \"{topic}\"'\r\n"))
+        .collect();
+    assert_eq!(told, refused);
+    arrived
+}
+
+/// What plain lists say.
+fn allows((allow, deny): Lists, topic: &str) -> bool {
+    let is_in = |list: &[&str]| {
+        let mut filters = list.iter();
+        filters.any(|f| {
+            Filter::parse(f.as_bytes())
+                .unwrap()
+                .matches(topic.as_bytes())
+        })
+    };
+    is_in(allow) && !is_in(deny)
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A session publishes to topics, all in one input.
+    Publish(usize, Vec<usize>),
+    /// Somebody subscribes to a filter, or leaves it.
+    Interest(usize),
+    /// The users get other permissions.
+    Reload([usize; 3]),
+    /// A session connects anew as another user.
+    Connect(usize, usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let publish = || {
+        let topics = prop::collection::vec(0..TOPICS.len(), 1..12);
+        (0..6usize, topics).prop_map(|(session, topics)| Step::Publish(session, topics))
+    };
+    prop_oneof![
+        publish(),
+        publish(),
+        publish(),
+        publish(),
+        (0..FILTERS.len()).prop_map(Step::Interest),
+        prop::array::uniform3(0..LISTS.len()).prop_map(Step::Reload),
+        (0..6usize, 0..3usize).prop_map(|(session, user)| Step::Connect(session, user)),
+    ]
+}
+
+proptest! {
+    /// However users, their permissions and interest change between messages, what passes is what plain lists allow.
+    #[test]
+    fn what_passes_is_what_the_rules_allow_now(
+        mut lists in prop::array::uniform3(0..LISTS.len()),
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        let access_of = |lists: [usize; 3]| {
+            let users = [0, 1, 2].map(|user| (USERS[user], permissions(LISTS[lists[user]])));
+            access(&users)
+        };
+        let (mut world, watcher) = world(&access_of(lists));
+        // Two of each user.
+        let mut users: [usize; 6] = [0, 0, 1, 1, 2, 2];
+        let sessions = users.map(|user| connect(&mut world, USERS[user]));
+        let other = connect(&mut world, "free");
+        let mut wanted = [false; FILTERS.len()];
+        for step in steps {
+            match step {
+                Step::Publish(session, topics) => {
+                    let topics: Vec<&str> = topics.iter().map(|at| TOPICS[*at]).collect();
+                    let list = LISTS[lists[users[session]]];
+                    let allowed: Vec<bool> =
+                        topics.iter().map(|topic| allows(list, topic)).collect();
+                    let arrived = publish(&mut world, sessions[session], watcher, &topics);
+                    prop_assert_eq!(arrived, allowed);
+                    world.read(other);
+                }
+                Step::Interest(at) => {
+                    wanted[at] = !wanted[at];
+                    world.say(other, &match wanted[at] {
+                        true => format!("SUB {} {at}\r\n", FILTERS[at]),
+                        false => format!("UNSUB {at}\r\n"),
+                    });
+                }
+                Step::Reload(now) => {
+                    lists = now;
+                    world.shards[0].replace_access(access_of(lists), Duration::ZERO);
+                }
+                Step::Connect(session, user) => {
+                    users[session] = user;
+                    world.say(sessions[session], &connect_of(USERS[user]));
+                    world.read(sessions[session]);
+                }
+            }
+        }
+    }
+}
+
+/// What others may do makes the routes known, and permits nothing.
+#[test]
+fn a_known_topic_is_permitted_to_those_only_who_may_publish_to_it() {
+    let access = access(&[("u0", permissions(LISTS[0])), ("u1", permissions(LISTS[6]))]);
+    let (mut world, watcher) = world(&access);
+    let [bound, wide, free] = ["u0", "u1", "free"].map(|user| connect(&mut world, user));
+    for _ in 0..5 {
+        for from in [wide, free] {
+            assert_eq!(
+                publish(&mut world, from, watcher, &["a.b", "a.c"]),
+                [true; 2]
+            );
+        }
+        let arrived = publish(&mut world, bound, watcher, &["a.b", "a.c", "a.b"]);
+        assert_eq!(arrived, [true, false, true]);
+    }
+}
+
+#[test]
+fn an_answer_is_permitted_for_once_though_its_topic_is_known() {
+    let mut may_answer = permissions(LISTS[0]);
+    may_answer.responses = Some(AllowResponses {
+        max: Some(1),
+        expires: None,
+    });
+    may_answer.publish = Allowed::publish(Some(&["a.b", "a.c"]), &[]).unwrap();
+    let (mut world, watcher) = world(&access(&[("u0", may_answer)]));
+    let [bound, free] = ["u0", "free"].map(|user| connect(&mut world, user));
+    world.say(bound, "SUB ask 9\r\n");
+    for _ in 0..5 {
+        assert_eq!(
+            publish(&mut world, free, watcher, &["reply", "a.b"]),
+            [true; 2]
+        );
+        world.say(free, "PUB ask reply 0\r\n\r\n");
+        world.read(watcher);
+        assert_eq!(world.read(bound), "MSG ask 9 reply 0\r\n\r\n");
+        let arrived = publish(
+            &mut world,
+            bound,
+            watcher,
+            &["a.b", "reply", "reply", "a.c"],
+        );
+        assert_eq!(arrived, [true, true, false, true]);
+    }
+}
+
+/// A client for which another part of the server vouches may be bound to less than its user.
+#[test]
+fn who_is_bound_by_two_rights_may_do_what_both_allow() {
+    let access = access(&[("u0", permissions(LISTS[1]))]);
+    let (mut world, watcher) = world(&access);
+    let user = connect(&mut world, "u0");
+    let shown = Credentials {
+        user: "u0",
+        pass: "pw",
+        ..Credentials::default()
+    };
+    let Decision::Admitted(grant) = access.admit(&shown, &Peer::default()) else {
+        panic!("it is let in");
+    };
+    let within = Some(Arc::new(Rights::new(&permissions(LISTS[2]))));
+    let peer = Peer {
+        vouched: Some(Box::new(Vouched { grant, within })),
+        ..Peer::default()
+    };
+    let id = world.shards[0].open(99, peer, false, Duration::ZERO);
+    let guest = Client { shard: 0, id };
+    world.say(guest, &connect_of("u0"));
+    world.read(guest);
+    for _ in 0..5 {
+        let topics = ["a.b", "b", "a.b.c"];
+        assert_eq!(
+            publish(&mut world, user, watcher, &topics),
+            [true, false, true]
+        );
+        assert_eq!(publish(&mut world, guest, watcher, &topics), [false; 3]);
+    }
+}
