@@ -32,7 +32,7 @@ const open = await start("open", `dashboard: write\n${store}\n${mqtt}`);
 const shown = await start("shown", "dashboard: read");
 const guarded = await start(
   "guarded",
-  `accounts { A: { users: [{ user: ada, password: s3cret }] }, $SYS: { users: [{ user: root, password: r00t }] } }`,
+  `accounts { A: { users: [{ user: ada, password: s3cret }, { user: bob, password: s3cret, permissions: { subscribe: ["news.>", "_INBOX.>"] } }] }, $SYS: { users: [{ user: root, password: r00t }] } }`,
 );
 const keyed = await start("keyed", `accounts { A: { users: [{ nkey: "${KEY.nkey}" }] } }`);
 const browser = await launch();
@@ -312,6 +312,29 @@ const CASES = {
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     // The browser itself says that a wrong password was answered with 401.
     quiet(page, ["401"]);
+    await end(page);
+  },
+  async "who may not listen is told so"() {
+    const page = await visit(browser, guarded.address);
+    await page.getByLabel("User").fill("bob");
+    await page.getByLabel("Password").fill("s3cret");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Traffic" }).waitFor();
+    await show(page, "live");
+    const tools = page.locator("form.tools");
+    const listen = async (subject) => {
+      await tools.getByLabel("Subject, wildcards welcome").fill(subject);
+      await tools.getByRole("button", { name: "Listen" }).click();
+    };
+    await listen("secret.>");
+    await page.getByRole("alert").getByText('Permissions Violation for Subscription to "secret.>"').waitFor();
+    await page.waitForTimeout(300);
+    check(!(await page.innerText("main")).includes("Listening to"), "it does not listen");
+    await tools.getByRole("button", { name: "Stop" }).click();
+    await listen("news.*");
+    await page.getByText("Listening to news.*.").waitFor();
+    equal(await page.getByRole("alert").count(), 0, "what is wrong");
+    quiet(page);
     await end(page);
   },
   async "a key signs in, and stays in the page"() {
