@@ -262,3 +262,69 @@ CASES += [
         )),
     ]),
 ]
+
+GONE = "2040-01-01T00:00:00Z"
+
+CASES += [
+    Case("mixture: sources that rename", [
+        create("O"), publish("o.a", "1", A="b"), publish("o.b", "2"),
+        copy(sources=[{"name": "O", "subject_transforms": [{"src": "o.a", "dest": "s.from.o"}]}], subjects=["s.own"]),
+        Sleep(1.2), publish("s.own", "4"), STATE, api("STREAM.MSG.GET.S", {"last_by_subj": "s.from.o"}),
+        api("STREAM.INFO.S", {"subjects_filter": ">"}), api("STREAM.PURGE.O"), publish("o.a", "5"), Sleep(0.7), STATE,
+    ]),
+    Case("mixture: a mirror with headers, lives and gaps", [
+        create("O", allow_msg_ttl=True), publish("o.a", "1", A="b"), publish("o.a", "2", Nats_TTL="100s"), publish("o.b", "3", Nats_Msg_Id="m"), api("STREAM.MSG.DELETE.O", {"seq": 1}),
+        copy("M", mirror={"name": "O"}), Sleep(1.2), api("STREAM.INFO.M", {"deleted_details": True}), api("STREAM.MSG.GET.M", {"seq": 2}), api("STREAM.MSG.GET.M", {"seq": 3}),
+        api("STREAM.PURGE.M"), api("STREAM.MSG.DELETE.M", {"seq": 3}), publish("o.c", "4"), Sleep(0.7), api("STREAM.INFO.M"),
+    ]),
+    Case("mixture: duplicates on a full stream", [
+        create(max_msgs=1, discard="new", duplicate_window=SECOND), publish("s.a", "1", Nats_Msg_Id="m"), publish("s.a", "1", Nats_Msg_Id="m"), publish("s.a", "2", Nats_Msg_Id="n"),
+        api("STREAM.PURGE.S"), publish("s.a", "1", Nats_Msg_Id="m"), publish("s.a", "2", Nats_Msg_Id="n"), api("STREAM.PURGE.S"), Sleep(1.3), publish("s.a", "1", Nats_Msg_Id="n"), STATE,
+    ]),
+    Case("mixture: ages", [
+        create(max_age=SECOND, duplicate_window=SECOND // 2), consumer(), publish("s.a", "1"), pull({"no_wait": True}), publish("s.b", "2"), Sleep(1.6), INFO, STATE,
+        request("$JS.ACK.S.c.1.1.1.1.0", "+ACK"), INFO, publish("s.a", "3"), pull({"no_wait": True}), INFO,
+    ]),
+    Case("mixture: a stream that is sealed under a consumer", [
+        *ONE, consumer(), pull({"no_wait": True}), update(sealed=True), request("$JS.ACK.S.c.1.1.1.1.2", "+ACK"), Several(pull({"batch": 5, "no_wait": True}), 3), INFO,
+        consumer(description="x"), api("CONSUMER.CREATE.S.d", {"stream_name": "S", "config": {"name": "d"}}), api("CONSUMER.DELETE.S.c"), update(sealed=True, allow_direct=True),
+    ]),
+    Case("mixture: subjects that are taken away", [
+        create(subjects=["s.>", "t.>"]), publish("s.a", "1"), publish("t.a", "2"), consumer(filter_subject="t.a"), update(), INFO, publish("t.a", "3"), pull({"no_wait": True}), STATE,
+        create("T", subjects=["t.>"]), update(subjects=["s.>", "t.>"]), update(subjects=[]), update(subjects=["s.>", "s.a"]),
+    ]),
+    Case("mixture: interest that comes and goes", [
+        create(retention="interest"), consumer(filter_subject="s.a"), publish("s.a", "1"), publish("s.b", "2"), STATE,
+        api("CONSUMER.CREATE.S.d", {"stream_name": "S", "config": {"name": "d", "ack_policy": "explicit"}}), publish("s.b", "3"), STATE, consumer(filter_subject="s.b"), STATE,
+        publish("s.a", "4"), STATE, pull({"no_wait": True}), api("CONSUMER.DELETE.S.d"), STATE, api("CONSUMER.DELETE.S.c"), STATE, publish("s.a", "5"), STATE,
+    ]),
+    Case("mixture: work that is given up", [
+        create(retention="workqueue"), consumer(max_deliver=2, ack_wait=SECOND // 2), publish("s.a", "1"), publish("s.a", "2"), pull({"no_wait": True}), Sleep(0.8),
+        pull({"no_wait": True}), request("$JS.ACK.S.c.2.1.2.1.0", "+TERM why"), STATE, Several(pull({"no_wait": True}), 1), INFO,
+    ]),
+    Case("mixture: work to the last", [
+        create(retention="workqueue"), consumer(ack_policy="explicit", filter_subject="s.a"), publish("s.a", "1"), publish("s.b", "2"), publish("s.a", "3"),
+        api("STREAM.MSG.DELETE.S", {"seq": 1}), pull({"no_wait": True}), api("STREAM.PURGE.S", {"filter": "s.b"}), STATE, INFO, update(max_msgs=1, retention="workqueue"), STATE,
+    ]),
+    Case("mixture: direct gets by time", [
+        create(allow_direct=True), *THREE, *(Several(api("DIRECT.GET.S", body), count) for body, count in (
+            ({"start_time": "2020-01-01T00:00:00Z", "next_by_subj": "s.b", "batch": 3}, 2), ({"start_time": GONE, "next_by_subj": "s.a", "batch": 3}, 1),
+            ({"multi_last": ["s.a"], "up_to_seq": 2}, 2), ({"multi_last": ["s.a"], "up_to_seq": 1, "batch": 1}, 2), ({"multi_last": ["s.b", "s.a"], "up_to_time": GONE}, 3),
+            ({"start_time": "2020-01-01T00:00:00+02:00", "batch": 1}, 2), ({"start_time": "yesterday", "batch": 1}, 1), ({"seq": 2, "next_by_subj": "s.a", "batch": 5}, 2),
+        )),
+    ]),
+    Case("mixture: what a consumer is asked for by headers only", [
+        *ONE, consumer(headers_only=True, deliver_subject="d.x"), Heard(3), INFO, consumer(headers_only=False, deliver_subject="d.x"), publish("s.a", "4"), Heard(1), INFO,
+    ], ("d.x",)),
+    Case("mixture: samples and terms", [
+        *ONE, consumer(sample_freq="100%"), Several(pull({"batch": 2, "no_wait": True}), 2), request("$JS.ACK.S.c.1.1.1.1.0", "+ACK"), request("$JS.ACK.S.c.1.2.2.1.0", "+TERM a reason"), Heard(2),
+    ], ("$JS.EVENT.METRIC.>", "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>")),
+    Case("mixture: limits of streams changed under records", [
+        create(), *TEN, update(max_msgs_per_subject=1), STATE, update(max_msgs=2), STATE, update(max_bytes=40), STATE, update(max_msg_size=1), publish("s.0", "12"), publish("s.0", "1"),
+        update(max_age=SECOND), Sleep(1.5), STATE,
+    ]),
+    Case("mixture: a counter that is sourced under another subject", [
+        create("O", allow_msg_counter=True), publish("o.a", "", Nats_Incr="3"),
+        copy(sources=[{"name": "O", "subject_transforms": [{"src": "o.>", "dest": "s.>"}]}], allow_msg_counter=True, allow_direct=True), Sleep(1.3), publish("o.a", "", Nats_Incr="-10"), Sleep(0.7), api("STREAM.INFO.S"),
+    ]),
+]
