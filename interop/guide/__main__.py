@@ -6,13 +6,17 @@ end of its page; any other must end with 0 and print the lines below it. A usual
 (PORTS) is another one here, which is free. A block of `sh` is for elsewhere: the program must know each command of
 its that is there, with all its flags. A block of `conf` is a whole configuration, which the program must
 find right. Code in Rust is run by the tests of fanline-server, which must list its page.
-Links to files of the repository are followed too. README.md and the pages of docs are looked at for commands
-that the program does not know.
+README.md and the pages of docs are looked at for commands that the program does not know, and what README.md
+says of the command line is typed too: there a line that never ends may be stopped.
+Links between all documents of the repository are followed, to their headings too, and the site must list each
+page of docs.
 """
 
+import contextlib
 import os
 import re
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -28,7 +32,8 @@ ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide" / "src"
 SUMMARY = ROOT / "docs" / "SUMMARY.md"
 # Other pages with commands, which must be known to the program.
-OTHERS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = ROOT / "README.md"
+OTHERS = [README, *sorted((ROOT / "docs").glob("*.md"))]
 # Where the pages are listed whose Rust code is run.
 DOCTESTS = ROOT / "crates" / "fanline-server" / "src" / "lib.rs"
 # Other languages are shown beside ours.
@@ -55,23 +60,7 @@ def type_page(page, program):
     wrong = []
     with tempfile.TemporaryDirectory() as home:
         port = port_free()
-        # The program under its own name, on a port that is free here.
-        folder = Path(home) / "programs"
-        folder.mkdir()
-        wrapper = folder / "fanline"
-        wrapper.write_text(
-            "#!/bin/bash\n"
-            f'[ "$1" = serve ] && shift && exec "{program}" serve --listen 127.0.0.1:{port} "$@"\n'
-            f'exec -a "$0" "{program}" "$@"\n'
-        )
-        wrapper.chmod(0o755)
-        environment = dict(
-            os.environ,
-            HOME=home,
-            PATH=f"{folder}:{os.environ['PATH']}",
-            FANLINE_URL=f"nats://127.0.0.1:{port}",
-        )
-        environment.pop("XDG_DATA_HOME", None)
+        environment = stage(home, port, program)
         background = []
         text = page.read_text()
         for usual in PORTS:
@@ -94,10 +83,40 @@ def type_page(page, program):
                     continue
                 wrong += type_one(page.name, command, expected, home, environment)
         finally:
-            for process in background:
-                process.kill()
-                process.wait()
+            stop(background)
     return wrong
+
+
+def stage(home, port, program):
+    """The environment of a shell in an empty home, where the program is found under its own name and serves a
+    port that is free here."""
+    folder = Path(home) / "programs"
+    folder.mkdir()
+    wrapper = folder / "fanline"
+    wrapper.write_text(
+        "#!/bin/bash\n"
+        f'[ "$1" = serve ] && shift && exec "{program}" serve --listen 127.0.0.1:{port} "$@"\n'
+        f'exec -a "$0" "{program}" "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    environment = dict(
+        os.environ,
+        HOME=home,
+        PATH=f"{folder}:{os.environ['PATH']}",
+        FANLINE_URL=f"nats://127.0.0.1:{port}",
+    )
+    environment.pop("XDG_DATA_HOME", None)
+    return environment
+
+
+def stop(background):
+    """Kills what was started, and forgets it."""
+    for process in background:
+        # With what a shell has started for it.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    background.clear()
 
 
 def wait_for(port, process):
@@ -111,9 +130,10 @@ def wait_for(port, process):
             time.sleep(0.05)
 
 
-def start(line, home, environment):
+def start(line, home, environment, before="exec "):
     process = subprocess.Popen(
-        ["bash", "-c", f"exec {line}"],
+        ["bash", "-c", before + line],
+        start_new_session=True,
         cwd=home,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -199,22 +219,90 @@ def split(line):
     return found
 
 
+def prose(page):
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """What the headings of a page are called in links."""
+    found = []
+    for heading in re.findall(r"^#{1,6} +(.*)$", prose(page), re.MULTILINE):
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading.strip())
+        name = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+        repeated = found.count(name)
+        found.append(f"{name}-{repeated}" if repeated else name)
+    return found
+
+
 def follow_links(page):
     """Returns the links that lead nowhere."""
     wrong = []
-    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
-        if not re.match(r"[a-z]+:", link) and not (page.parent / link).exists():
-            wrong.append(f"{page.relative_to(ROOT)}: {link} leads nowhere")
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose(page))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        is_there = target.exists() and (not anchor or target.suffix != ".md" or anchor in anchors(target))
+        wrong += [] if is_there else [f"{page.relative_to(ROOT)}: {link} leads nowhere"]
     return wrong
 
 
-def try_summary():
-    """Whether all that it names is there, and each page of the guide is named."""
-    wrong = follow_links(SUMMARY)
+def try_links():
+    """Whether links between documents lead somewhere, and the site has each page."""
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+    pages = [ROOT / name for name in listed.stdout.split() if (ROOT / name).exists()]
+    check(len(pages) > len(OTHERS), "there are hardly any documents")
+    wrong = [why for page in pages for why in follow_links(page)]
     text = SUMMARY.read_text()
-    for page in GUIDE.rglob("*.md"):
-        name = page.relative_to(SUMMARY.parent)
-        wrong += [] if f"({name})" in text else [f"{name} is not in the summary"]
+    for page in pages:
+        is_of_site = SUMMARY.parent in page.parents and page != SUMMARY
+        if is_of_site and f"({page.relative_to(SUMMARY.parent)})" not in text:
+            wrong.append(f"{page.relative_to(ROOT)} is not in the summary")
+    check(not wrong, "\n".join(wrong))
+
+
+def readme_lines():
+    """The lines of README.md's blocks on the command line, each with the text that it is given."""
+    part = README.read_text().split("### A server, and the command line\n")[1].split("\n### ")[0]
+    lines = "".join(re.findall(r"^```sh\n(.*?)^```", part, re.MULTILINE | re.DOTALL)).splitlines()
+    while lines:
+        line = lines.pop(0)
+        if "<<'END'" in line:
+            end = lines.index("END")
+            line, lines = "\n".join([line, *lines[: end + 1]]), lines[end + 1 :]
+        if line.strip():
+            yield line
+
+
+def try_readme(program):
+    """What it says of the command line, in its order. What goes on until it is stopped is, at the end."""
+    wrong, background, exports = [], [], ""
+    with tempfile.TemporaryDirectory() as home:
+        port = port_free()
+        environment = stage(home, port, program)
+        (Path(home) / "cup.png").write_text("a picture")
+        try:
+            for line in readme_lines():
+                command = line.split("#")[0] if "<<" not in line else line
+                command = command.replace("@localhost", f"@localhost:{port}").strip()
+                if command.startswith("export "):
+                    exports = command + "\n"
+                elif goes_on := re.search(r"fanline (serve|sub|reply)\b", command):
+                    serves = goes_on[1] == "serve"
+                    if serves:
+                        # The second server takes the place of the first one.
+                        stop(background)
+                    background.append(start(command, home, environment, exports))
+                    wait_for(port, background[-1]) if serves else time.sleep(1)
+                    code = background[-1].poll()
+                    wrong += [f"{command}: has ended with {code}"] if code is not None else []
+                else:
+                    ends = "watch" not in command
+                    command = command if ends else f"timeout 2 bash -c {shlex.quote(command)} || test $? = 124"
+                    wrong += type_one(README.name, exports + command, [], home, environment)
+        finally:
+            stop(background)
     check(not wrong, "\n".join(wrong))
 
 
@@ -224,7 +312,7 @@ def try_commands(page, program):
 
 
 def try_page(page, program):
-    wrong = follow_links(page) + look_at_blocks(page, program)
+    wrong = look_at_blocks(page, program)
     if any(commands(page.read_text())):
         wrong += type_page(page, program)
     check(not wrong, "\n".join(wrong))
@@ -236,7 +324,8 @@ def main():
     # Words on the command line pick pages by a part of their name.
     words = sys.argv[1:]
     if not words:
-        report.run("summary", try_summary)
+        report.run("links", try_links)
+        report.run("README.md, typed", try_readme, program)
         for page in OTHERS:
             report.run(str(page.relative_to(ROOT)), try_commands, page, program)
     for page in sorted(GUIDE.rglob("*.md")):

@@ -7,13 +7,13 @@ import tempfile
 
 from harness.report import Report, is_reference, reference_server, server_under_test
 from harness.server import Server, port_free
-from jetstream import cases, corners, events, fields, monitoring, publishes
+from jetstream import cases, corners, events, fields, mixtures, monitoring, publishes
 from jetstream.session import play
 
 # Between what is asked at once, either server's timing decides; nats-server for one loses an event of a stream that
 # goes while a consumer does. What differs each time is a difference.
 PLAYS_MAX = 3
-CASES = cases.CASES + fields.CASES + publishes.CASES + corners.CASES + events.CASES + monitoring.CASES
+CASES = cases.CASES + fields.CASES + publishes.CASES + corners.CASES + mixtures.CASES + events.CASES + monitoring.CASES
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 

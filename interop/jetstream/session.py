@@ -256,7 +256,7 @@ def normal(value, key: str = ""):
     if key in VALUES_IGNORED and isinstance(value, (str, int)):
         return value if value == "0001-01-01T00:00:00Z" else "{" + key + "}"
     if key == "hdrs" and isinstance(value, str):
-        return SOURCE.sub("{id}", base64.b64decode(value).decode(errors="replace"))
+        return SOURCE.sub("{id}", TIME.sub(b"{time}", base64.b64decode(value)).decode(errors="replace"))
     if key == "api" and isinstance(value, dict):
         # How much was asked for depends on what else was played, and how often.
         return {"level": value.get("level")}

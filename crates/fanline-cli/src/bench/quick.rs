@@ -145,6 +145,14 @@ pub(super) fn short(number: f64) -> String {
     format!("{scaled:.decimals$}{letter}")
 }
 
+/// Time of the processor for one message.
+fn cost(nanos: f64) -> String {
+    match nanos {
+        n if n >= 10_000.0 => format!("{:.1} µs", n / 1e3),
+        n => format!("{n:.0} ns"),
+    }
+}
+
 /// Measures all of it on a server of this program's own.
 pub(super) async fn run(args: &QuickArgs) -> Result<(), Failure> {
     const TIME: Duration = Duration::from_secs(6);
@@ -169,7 +177,7 @@ pub(super) async fn run(args: &QuickArgs) -> Result<(), Failure> {
             row.unit().to_owned(),
             micros(|both| both.0),
             micros(|both| both.1),
-            cpu.map_or_else(String::new, |nanos| format!("{nanos:.0} ns")),
+            cpu.map_or_else(String::new, cost),
         ]);
     }
     drop(steps);

@@ -9,6 +9,9 @@ use crate::client::{Headers, Message};
 /// Whatever a codec cannot do with a value or a message, in its own words.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
+/// What is said of a codec that panics; the panic itself is told by its hook.
+pub(super) const PANICKED: &str = "the codec panicked";
+
 /// Turns values into messages, for [`publish_from`](super::Bridge::publish_from).
 ///
 /// ```
@@ -30,7 +33,7 @@ pub trait Encode<T>: Send + 'static {
     ///
     /// # Errors
     /// Whatever cannot be encoded: it is not published, and told to those who listen to the bridge's
-    /// [faults](super::Bridge::faults).
+    /// [faults](super::Bridge::faults). So is a panic.
     fn encode(&mut self, value: &T, draft: &mut Draft) -> Result<(), BoxError>;
 
     /// The same codec with a subject for each value, where values of one source go to several.
@@ -63,7 +66,7 @@ pub trait Decode<T>: Send + Sync + 'static {
     ///
     /// # Errors
     /// Whatever cannot be decoded: observers do not see it, and it is told to those who listen to the
-    /// bridge's [faults](super::Bridge::faults).
+    /// bridge's [faults](super::Bridge::faults). So is a panic.
     fn decode(&self, message: &Message) -> Result<T, BoxError>;
 }
 

@@ -50,7 +50,10 @@ pub enum Fault {
         reason: String,
     },
     /// A value was to go to a subject that its source is not bound to, or that is none.
-    #[error("a source that is bound to {bound_to:?} cannot publish to {subject:?}")]
+    #[error(
+        "a source that is bound to {bound_to:?} cannot publish to {subject:?}{}",
+        hint(subject)
+    )]
     Subject {
         /// The subject.
         subject: String,
@@ -85,6 +88,14 @@ pub enum Fault {
     /// The bridge is closed; nothing follows.
     #[error("the bridge is closed: {0}")]
     Closed(Disconnect),
+}
+
+/// What is missing where a codec says of no value where it goes.
+fn hint(subject: &str) -> &'static str {
+    match subject {
+        "" => ": give each value a subject, by `codec.to(|value| …)`",
+        _ => "",
+    }
 }
 
 /// Where faults are told. Those that nobody listens to are logged.

@@ -77,7 +77,7 @@
 //! # When something goes wrong
 //!
 //! What can be said at once is an error of the call. What comes later, a message that cannot be decoded, a
-//! publish that is not allowed, is left out and told as a [`Fault`] by [`faults`](Bridge::faults); faults
+//! codec that panics, a publish that is not allowed, is left out and told as a [`Fault`] by [`faults`](Bridge::faults); faults
 //! that nobody listens to are logged. When the server stops, sources complete, and the last fault is
 //! [`Fault::Closed`].
 

@@ -1,5 +1,6 @@
 //! From subjects of the server to observers in this process.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -7,7 +8,7 @@ use std::task::{Context, Poll};
 use fanline::{OnPanic, Source, Subject};
 use futures_core::Stream;
 
-use super::codec::Decode;
+use super::codec::{Decode, PANICKED};
 use super::fault::{BridgeError, Fault};
 use super::line::{Inner, Line};
 use super::receivers::Receive;
@@ -23,7 +24,9 @@ struct Observed<T: Send + Sync + 'static, C> {
 
 impl<T: Send + Sync + 'static, C: Decode<T>> Receive for Observed<T, C> {
     fn receive(&self, message: &Message) {
-        match self.codec.decode(message) {
+        // One that panics must not end the task that brings messages, or unwind into who publishes.
+        let decoded = catch_unwind(AssertUnwindSafe(|| self.codec.decode(message)));
+        match decoded.unwrap_or_else(|_| Err(PANICKED.into())) {
             Ok(value) => self.subject.next(value),
             Err(reason) => self.inner.tell(Fault::Decode {
                 subject: message.topic().to_owned(),

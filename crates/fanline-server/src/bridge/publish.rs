@@ -1,5 +1,6 @@
 //! From a source in this process to subjects of the server.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,7 +11,7 @@ use fanline_engine::Filter;
 use futures_core::Stream;
 use tokio::sync::oneshot;
 
-use super::codec::{Draft, Encode};
+use super::codec::{Draft, Encode, PANICKED};
 use super::fault::{BridgeError, Fault};
 use super::line::{Inner, Line};
 use super::receivers::Several;
@@ -180,8 +181,10 @@ impl<C> Publisher<C> {
         C: Encode<T>,
     {
         self.draft.clear();
-        let written = self.codec.encode(value, &mut self.draft);
-        if let Err(reason) = written {
+        // One that panics costs its value alone, as one that fails does.
+        let (codec, draft) = (&mut self.codec, &mut self.draft);
+        let written = catch_unwind(AssertUnwindSafe(|| codec.encode(value, draft)));
+        if let Err(reason) = written.unwrap_or_else(|_| Err(PANICKED.into())) {
             return self.leave_out(Fault::Encode {
                 subject: self.bound_to.clone(),
                 reason: reason.to_string(),

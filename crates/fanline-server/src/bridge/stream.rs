@@ -13,15 +13,18 @@ use tokio::sync::mpsc;
 
 use super::Bridge;
 use super::fault::{BridgeError, Fault};
-use super::line::Line;
+use super::line::{Inner, Line};
 use crate::client::Message;
 use crate::client::jetstream::{
     Delivery, JetStream, JetStreamError, Ordered, OrderedOptions, Start, StreamState,
 };
+use crate::client::topics::check_filter;
 
 /// Records that wait for whoever pulls them, beside those that are on their way to the bridge. More
 /// stay in the log.
 const RECORDS_AHEAD: usize = 256;
+/// A subject that the API listens at.
+const ANY_REQUEST: &str = "$JS.API.INFO";
 /// How often it is looked whether anybody still wants them.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -55,7 +58,7 @@ impl BridgedStream {
     /// What it retains is read from the log once, in the background, and shared by all observers: a
     /// snapshot taken at once may find it on the way. For a window of time the age of a record counts
     /// from when it was stored until it is read, and then anew. With a [`filter`](Self::filter) and a
-    /// number, all records of those subjects are read for the last of them.
+    /// number, all records of those subjects are read for the last of them; nobody sees the others.
     ///
     /// Reading goes on until the last source and observer are gone, and for a second at most after
     /// that. When it cannot, as when the stream is deleted, the source completes and a [`Fault`] tells
@@ -64,11 +67,12 @@ impl BridgedStream {
     /// # Errors
     /// When there is no such stream, no JetStream, or no bridge.
     pub fn replay(self, replay: Replay<impl Policy>) -> Result<Source<Message>, BridgeError> {
-        let line = self.bridge?.line;
+        let (line, name, filters) = self.open()?;
         let (values_max, window) = (replay.values_max(), replay.window());
-        let jetstream = JetStream::new(&line.inner.client);
-        let (name, filters) = (self.name.clone(), self.filters);
-        let ordered = line.inner.call(async move {
+        let stream = name.clone();
+        let asking = Arc::clone(&line.inner);
+        let (ordered, last_old) = line.inner.call(async move {
+            let jetstream = reach(&asking).await?;
             let state = jetstream.stream_info(&name).await?.state.clone();
             let start = match (values_max, window) {
                 (Some(0), _) => Start::New,
@@ -76,11 +80,16 @@ impl BridgedStream {
                 (Some(count), None) if filters.is_empty() => last(&state, count),
                 (_, None) => Start::All,
             };
-            Ok(jetstream.ordered(&name, options(filters, start)).await?)
+            let ordered = jetstream.ordered(&name, options(filters, start)).await?;
+            Ok((ordered, state.last_seq))
         })?;
         let subject = ReplaySubject::new(replay).on_observer_panic(OnPanic::Ignore);
         let source = subject.source();
-        let read = read(Arc::clone(&line), ordered, self.name, subject);
+        let old = Old {
+            last_sequence: last_old,
+            shown_max: values_max.map_or(u64::MAX, |n| u64::try_from(n).unwrap_or(u64::MAX)),
+        };
+        let read = read(Arc::clone(&line), ordered, stream, subject, old);
         line.inner.spawn(read);
         Ok(source)
     }
@@ -91,16 +100,53 @@ impl BridgedStream {
     /// # Errors
     /// As [`replay`](Self::replay).
     pub fn records(self, start: Start) -> Result<Records, BridgeError> {
-        let line = self.bridge?.line;
-        let jetstream = JetStream::new(&line.inner.client);
-        let (name, filters) = (self.name.clone(), self.filters);
-        let ordered = line
-            .inner
-            .call(async move { Ok(jetstream.ordered(&name, options(filters, start)).await?) })?;
+        let (line, name, filters) = self.open()?;
+        let stream = name.clone();
+        let asking = Arc::clone(&line.inner);
+        let ordered = line.inner.call(async move {
+            let jetstream = reach(&asking).await?;
+            Ok(jetstream.ordered(&name, options(filters, start)).await?)
+        })?;
         let (sender, records) = mpsc::channel(RECORDS_AHEAD);
         line.inner
-            .spawn(pull(Arc::clone(&line), ordered, self.name, sender));
+            .spawn(pull(Arc::clone(&line), ordered, stream, sender));
         Ok(Records { records })
+    }
+
+    /// What it was made of, if that can be read.
+    fn open(self) -> Result<(Arc<Line>, String, Vec<String>), BridgeError> {
+        let line = self.bridge?.line;
+        for filter in &self.filters {
+            check_filter(filter)?;
+        }
+        Ok((line, self.name, self.filters))
+    }
+}
+
+/// JetStream, if anybody serves it. This connection is not told where nobody answers; the server is asked
+/// first, so that the answer does not take as long as a request may.
+async fn reach(inner: &Inner) -> Result<JetStream, BridgeError> {
+    if inner.is_direct {
+        let is_served = inner.interest.ask(&Arc::from(ANY_REQUEST)).await;
+        // No answer comes from a server that has stopped, and then neither does one to a request.
+        if is_served == Ok(false) {
+            return Err(JetStreamError::NotEnabled.into());
+        }
+    }
+    Ok(JetStream::new(&inner.client))
+}
+
+/// The records that were there when a stream began to be replayed.
+struct Old {
+    last_sequence: u64,
+    /// So many of them, the last ones, are shown.
+    shown_max: u64,
+}
+
+impl Old {
+    /// Whether there are enough to be shown behind a record. What was stored since is always shown.
+    fn leaves_out(&self, record: &Delivery) -> bool {
+        record.stream_sequence <= self.last_sequence && record.pending >= self.shown_max
     }
 }
 
@@ -133,11 +179,13 @@ async fn read(
     mut ordered: Ordered,
     stream: String,
     subject: ReplaySubject<Message>,
+    old: Old,
 ) {
     let mut look = tokio::time::interval(LOOK_INTERVAL);
     loop {
         tokio::select! {
             record = ordered.next() => match record {
+                Ok(delivery) if old.leaves_out(&delivery) => {}
                 Ok(delivery) => subject.next(delivery.message),
                 Err(error) => {
                     tell(&line, stream, &error);

@@ -9,8 +9,10 @@ use bytes::Bytes;
 use fanline::prelude::*;
 use fanline::{Replay, ReplaySubject, Source, Subject};
 use fanline_server::access::{Access, AccessConfig, Allowed, Permissions, User};
-use fanline_server::bridge::{BridgeError, Encode, Fault, Json, MessagePack, Raw, WhenFull};
-use fanline_server::client::jetstream::{JetStream, Start, StreamConfig};
+use fanline_server::bridge::{
+    BoxError, BridgeError, Decode, Draft, Encode, Fault, Json, MessagePack, Raw, WhenFull,
+};
+use fanline_server::client::jetstream::{JetStream, JetStreamError, Start, StreamConfig};
 use fanline_server::client::{ConnectOptions, Disconnect, Message, OutgoingMessage};
 use fanline_server::{Auth, Handle, JetStreamOptions, Options};
 use serde::{Deserialize, Serialize};
@@ -226,7 +228,10 @@ fn what_is_wrong_is_told_and_the_rest_goes_on() {
         source.next(tick(wrong, 1));
         let subject = wrong.to_owned();
         let bound_to = "ticks.*".to_owned();
-        assert_eq!(next(&faults), Fault::Subject { subject, bound_to });
+        let fault = next(&faults);
+        assert_eq!(fault, Fault::Subject { subject, bound_to });
+        // Who bound a codec without a subject is told what is missing.
+        assert_eq!(fault.to_string().contains("codec.to("), wrong.is_empty());
     }
     let lines = Subject::<String>::new();
     let _lines = bridge.publish_from("lines", &lines, Raw).expect("bound");
@@ -421,6 +426,54 @@ fn replays_are_as_long_as_was_asked_for() {
         stream().filter("orders.odd").replay(Replay::all()),
         &[1, 3, 5],
     );
+    // An observer that is there before the log was read sees no more of it than one that comes late.
+    let odd = || stream().filter("orders.odd");
+    replayed(odd().replay(Replay::many(2)), &[3, 5]);
+    replayed(odd().replay(Replay::many_within(1, PATIENCE)), &[5]);
+    let (_guard, seen) = follow(&odd().replay(Replay::one()).expect("replayed"));
+    server.client().publish("orders.odd", "7");
+    for number in [5, 7] {
+        assert_eq!(next(&seen).payload(), number.to_string().as_bytes());
+    }
+}
+
+#[test]
+fn deleted_records_do_not_make_a_replay_longer() {
+    let server = with_jetstream();
+    make_stream(&server.handle, 0..10);
+    block_on(async {
+        let client = server.handle.client().await.expect("connected");
+        let jetstream = JetStream::new(&client);
+        for sequence in [2, 3] {
+            let deleted = jetstream.delete_message("ORDERS", sequence, false).await;
+            deleted.expect("deleted");
+        }
+    });
+    let replay = server.handle.stream("ORDERS").replay(Replay::many(3));
+    let (_guard, seen) = follow(&replay.expect("replayed"));
+    for number in 7..10 {
+        assert_eq!(next(&seen).payload(), number.to_string().as_bytes());
+    }
+    nothing_more(&seen);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_said_at_once() {
+    let server = TestServer::start(1);
+    let stream = |name| server.handle.stream(name);
+    assert!(matches!(
+        stream("ORDERS").replay(Replay::one()),
+        Err(BridgeError::JetStream(JetStreamError::NotEnabled))
+    ));
+    assert!(matches!(
+        stream("ORDERS").records(Start::All),
+        Err(BridgeError::JetStream(JetStreamError::NotEnabled))
+    ));
+    let Err(BridgeError::Client(error)) = stream("ORDERS").filter("a..b").replay(Replay::one())
+    else {
+        panic!("it is no filter");
+    };
+    assert!(error.to_string().starts_with("invalid subject \"a..b\""));
 }
 
 #[test]
@@ -653,6 +706,54 @@ fn an_observer_that_the_bridge_calls_cannot_wait_for_it() {
     let _guard = source.subscribe(move |_| drop(sender.send(again.observe("b").map(drop))));
     server.client().publish("a", "over the wire");
     assert!(matches!(next(&outcome), Err(BridgeError::InsideObserver)));
+}
+
+/// One that panicked ended the task that brings messages: its source stayed silent and did not complete.
+#[test]
+fn a_codec_that_panics_costs_one_message() {
+    struct Picky;
+    impl Picky {
+        fn check(payload: &[u8]) {
+            assert_ne!(payload, b"bad", "a codec of the test panics");
+        }
+    }
+    impl Decode<Bytes> for Picky {
+        fn decode(&self, message: &Message) -> Result<Bytes, BoxError> {
+            Picky::check(message.payload());
+            Ok(message.payload_bytes())
+        }
+    }
+    impl Encode<&'static str> for Picky {
+        fn encode(&mut self, value: &&'static str, draft: &mut Draft) -> Result<(), BoxError> {
+            Picky::check(value.as_bytes());
+            draft.payload().extend_from_slice(value.as_bytes());
+            Ok(())
+        }
+    }
+    let server = TestServer::start(1);
+    let bridge = server.handle.bridge().expect("a bridge");
+    let (_faults, faults) = follow(&bridge.faults());
+    let (_guard, seen) = follow::<Bytes>(&bridge.observe_as("a", Picky).expect("observed"));
+    let mut outside = server.client();
+    for word in ["bad", "over the wire"] {
+        outside.publish("a", word);
+    }
+    assert!(matches!(next(&faults), Fault::Decode { subject, .. } if subject == "a"));
+    assert_eq!(next(&seen), "over the wire");
+    for word in ["bad", "in the process"] {
+        bridge.publish("a", word).expect("published");
+    }
+    assert!(matches!(next(&faults), Fault::Decode { subject, .. } if subject == "a"));
+    assert_eq!(next(&seen), "in the process");
+
+    let words = Subject::new();
+    let binding = bridge.publish_from("a", &words, Picky).expect("bound");
+    for word in ["bad", "emitted"] {
+        words.next(word);
+    }
+    assert!(matches!(next(&faults), Fault::Encode { subject, .. } if subject == "a"));
+    assert_eq!(next(&seen), "emitted");
+    assert_eq!(binding.dropped(), 1);
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let request: Request = call.body()?;
     let (key, id) = call.consumer_key()?;
     let until = request.pause_until.filter(|until| !until.is_zero());
+    // It is told in UTC, however it was asked for.
+    let until = until.map(|until| Timestamp::from_unix_nanos(until.unix_nanos()));
     let now = call.now;
     let remaining = until.map(|until| until.unix_nanos().saturating_sub(now.unix_nanos));
     let pause_remaining = remaining.filter(|remaining| *remaining > 0);

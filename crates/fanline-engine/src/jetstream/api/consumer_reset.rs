@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, Call, json};
-use crate::jetstream::ApiError;
 use crate::jetstream::consumer::ConsumerInfo;
+use crate::jetstream::{ApiError, Strictness};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -20,7 +20,8 @@ struct Reply {
 }
 
 pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
-    let request: Request = call.body()?;
+    // Unknown fields are passed over here, as nats-server does, however strict it is elsewhere.
+    let request: Request = call.body_as(Strictness::Lenient)?;
     let (key, id) = call.consumer_key()?;
     let now = call.now;
     let stream = call

@@ -34,7 +34,7 @@ use super::consumer::ConsumerId;
 use super::held;
 use super::stream::Stream;
 use super::streams::Key;
-use super::{API_LEVEL, ApiError, Message, Now, Port, decode, shown_metadata};
+use super::{API_LEVEL, ApiError, Message, Now, Port, Strictness, decode, shown_metadata};
 use endpoints::ENDPOINTS;
 
 pub(super) use endpoints::Endpoint;
@@ -169,9 +169,16 @@ impl<'a> Call<'a> {
 
     /// The body as JSON; an empty one is like an empty object.
     fn body<T: DeserializeOwned + Default>(&self) -> Result<T, ApiError> {
+        self.body_as(self.js.settings.strictness)
+    }
+
+    fn body_as<T: DeserializeOwned + Default>(
+        &self,
+        strictness: Strictness,
+    ) -> Result<T, ApiError> {
         match self.message.payload.trim_ascii() {
             b"" | b"null" => Ok(T::default()),
-            json => decode(json, self.js.settings.strictness),
+            json => decode(json, strictness),
         }
     }
 

@@ -2,8 +2,10 @@
 
 use super::stream_create::{asked, check_beside_others, stored_metadata_of};
 use super::{Answer, Call, json, stream_info};
-use crate::jetstream::ApiError;
 use crate::jetstream::advisory::Action;
+use crate::jetstream::config::ConsumerLimits;
+use crate::jetstream::stream::Stream;
+use crate::jetstream::{ApiError, ConsumerConfig, Nanos};
 
 pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let (mut wanted, pedantry) = asked(call)?;
@@ -20,6 +22,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let asset_limits = js.settings.asset_limits;
     asset_limits.fill_stream(&mut wanted, pedantry)?;
     let mut config = stream.config().updated(wanted, pedantry)?;
+    check_consumers(stream, &config.consumer_limits)?;
     stored_metadata_of(&mut config);
     check_beside_others(js, &config, Some(key))?;
     js.change_stream(key, config, now, call.port)?;
@@ -27,4 +30,28 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         .stream(Action::Update, call.names[0], now, call.port);
     let info = stream_info::shown(call, key)?;
     json(&info)
+}
+
+/// Consumers that are there must be within the limits for new ones.
+fn check_consumers(stream: &Stream, limits: &ConsumerLimits) -> Result<(), ApiError> {
+    let exceeds = |config: &ConsumerConfig| {
+        let idles = limits.inactive_threshold > Nanos::ZERO
+            && config.inactive_threshold > limits.inactive_threshold;
+        let waits = limits.max_ack_pending > 0 && config.max_ack_pending > limits.max_ack_pending;
+        (idles || waits) && !config.direct
+    };
+    let consumers = stream
+        .consumers()
+        .iter()
+        .map(|(_, consumer)| consumer.config());
+    let mut names: Vec<_> = consumers
+        .filter(|config| exceeds(config))
+        .map(|config| config.name.as_str())
+        .collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    names.sort_unstable();
+    let detail = format!("change to limits violates consumers: {}", names.join(", "));
+    Err(ApiError::stream_update(detail))
 }

@@ -6,6 +6,7 @@ use super::check_stream::{
     DESCRIPTION_BYTES_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, Pedantry, is_name, overlap,
 };
 use super::consumer::{AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy};
+use super::level::metadata_bytes;
 use super::overlaps::Overlaps;
 use super::stream::{Retention, StreamConfig};
 use super::values::Nanos;
@@ -43,6 +44,7 @@ impl ConsumerConfig {
         stream: &StreamConfig,
         pedantry: Pedantry,
     ) -> Result<ConsumerConfig, ApiError> {
+        self.check_negatives(pedantry)?;
         self.check_texts()?;
         self.drop_negatives();
         self.fill_acks(stream, pedantry)?;
@@ -58,6 +60,36 @@ impl ConsumerConfig {
         self.fill_inactive_threshold(stream, pedantry)?;
         self.check_work_queue(stream)?;
         Ok(self)
+    }
+
+    /// Who is pedantic is told what will count as not set.
+    fn check_negatives(&self, pedantry: Pedantry) -> Result<(), ApiError> {
+        let unlimited = [
+            (self.max_deliver, "max_deliver must be set to -1"),
+            (self.max_ack_pending, "max_ack_pending must be set to -1"),
+        ];
+        for (value, why) in unlimited {
+            pedantry.refuses(why, value < -1)?;
+        }
+        let unset = [
+            (self.max_waiting, "max_waiting must not be negative"),
+            (self.max_batch, "max_batch must not be negative"),
+            (self.max_expires.0, "max_expires must not be negative"),
+            (self.max_bytes, "max_bytes must not be negative"),
+            (self.idle_heartbeat.0, "idle_heartbeat must not be negative"),
+            (
+                self.inactive_threshold.0,
+                "inactive_threshold must not be negative",
+            ),
+            (
+                self.priority_timeout.0,
+                "priority_timeout must not be negative",
+            ),
+        ];
+        for (value, why) in unset {
+            pedantry.refuses(why, value < 0)?;
+        }
+        Ok(())
     }
 
     /// What is below nothing counts as not set.
@@ -84,8 +116,7 @@ impl ConsumerConfig {
                 DESCRIPTION_BYTES_MAX,
             ));
         }
-        let metadata: usize = self.metadata.iter().map(|(k, v)| k.len() + v.len()).sum();
-        if metadata > METADATA_BYTES_MAX {
+        if metadata_bytes(&self.metadata) > METADATA_BYTES_MAX {
             return Err(ApiError::consumer_metadata_length("128KB"));
         }
         if !self.sample_freq.is_empty() {

@@ -298,6 +298,29 @@ fn consumer(on: &str, fields: &str) -> (u16, Option<ConsumerConfig>) {
 }
 
 #[test]
+fn pedantic_consumers() {
+    let stream = stream(Pedantry::Lax, "").1.unwrap();
+    for (fields, expected) in [
+        (r#""max_deliver":-1,"max_ack_pending":-1"#, 0),
+        (r#""max_deliver":-2"#, 10157),
+        (r#""max_ack_pending":-2"#, 10157),
+        (r#""max_waiting":-1"#, 10157),
+        (r#""max_batch":-1"#, 10157),
+        (r#""max_expires":-1"#, 10157),
+        (r#""max_bytes":-1"#, 10157),
+        (r#""idle_heartbeat":-1"#, 10157),
+        (r#""inactive_threshold":-1"#, 10157),
+        (r#""priority_timeout":-1"#, 10157),
+        (r#""ack_wait":-1"#, 10183),
+    ] {
+        let body = format!(r#"{{"ack_policy":"explicit",{fields}}}"#);
+        let asked = decode::<ConsumerConfig>(body.as_bytes(), Strictness::Strict).unwrap();
+        let found = answer(asked.checked(&stream, Pedantry::Pedantic)).0;
+        assert_eq!(found, expected, "{fields}");
+    }
+}
+
+#[test]
 fn pulled_consumers() {
     for (fields, expected) in [
         ("", 0),

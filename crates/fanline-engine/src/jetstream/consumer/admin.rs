@@ -53,9 +53,7 @@ impl Consumer {
                     .map_err(ApiError::consumer_invalid_reset)?
             }
             DeliverPolicy::Last | DeliverPolicy::New | DeliverPolicy::LastPerSubject => {
-                return Err(ApiError::consumer_invalid_reset(
-                    "not valid for deliver policy",
-                ));
+                return Err(ApiError::consumer_invalid_reset("not allowed"));
             }
         };
         if sequence < lowest {

@@ -363,7 +363,7 @@ fn consumers_are_made_listed_and_deleted() {
     assert_eq!(
         account.ask(
             "CONSUMER.PAUSE.BIRDS.watch",
-            r#"{"pause_until":"2023-11-14T22:13:21Z"}"#
+            r#"{"pause_until":"2023-11-15T00:13:21+02:00"}"#
         ),
         r#"{"type":"io.nats.jetstream.api.v1.consumer_pause_response","paused":true,"pause_until":"2023-11-14T22:13:21Z","pause_remaining":1000000000}"#
     );
@@ -577,6 +577,27 @@ fn bytes_of_the_account() {
             expected,
             "{name}{fields}"
         );
+    }
+}
+
+#[test]
+fn limits_of_consumers_do_not_come_after_them() {
+    let mut account = Account::new();
+    let update = |limits: &str| {
+        format!(r#"{{"name":"A","storage":"memory","consumer_limits":{{{limits}}}}}"#)
+    };
+    account.ask("STREAM.CREATE.A", r#"{"name":"A","storage":"memory"}"#);
+    account.ask(
+        "CONSUMER.CREATE.A.c",
+        r#"{"stream_name":"A","config":{"name":"c","ack_policy":"explicit","max_ack_pending":9}}"#,
+    );
+    for (limits, expected) in [
+        (r#""max_ack_pending":8"#, 10069),
+        (r#""inactive_threshold":1000000000"#, 10069),
+        (r#""max_ack_pending":9,"inactive_threshold":5000000000"#, 0),
+    ] {
+        let found = account.error("STREAM.UPDATE.A", &update(limits));
+        assert_eq!(found, expected, "{limits}");
     }
 }
 

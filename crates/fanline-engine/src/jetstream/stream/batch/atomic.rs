@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{ID_BYTES_MAX, batch_members};
+use crate::jetstream::api::asks_too_much;
 use crate::jetstream::stream::Stream;
 use crate::jetstream::stream::acks::{Ack, Says};
 use crate::jetstream::stream::append::{Admitted, Rollup};
@@ -214,6 +215,9 @@ impl Stream {
         let sequence = asked.batch_sequence.and_then(number);
         let sequence = sequence.ok_or(ApiError::ATOMIC_PUBLISH_MISSING_SEQ)?;
         let earlier = self.atomic.take(id);
+        if asks_too_much(message.headers) {
+            return Err(ApiError::REQUIRED_API_LEVEL.into());
+        }
         // An empty header is one, too.
         let commit = match find(message.headers, b"Nats-Batch-Commit") {
             None => Commit::No,
@@ -335,19 +339,40 @@ impl Stream {
         result.map(|()| all)
     }
 
-    /// Whether a stream that discards new messages has room for all.
+    /// Whether a stream that discards new messages has room for all. Where one of the batch may replace
+    /// another record, that is seen when it is stored.
     fn check_room(&self, ready: &[Ready]) -> Result<(), ApiError> {
         if self.config.discard != Discard::New {
             return Ok(());
         }
         let limits = self.store.limits();
+        if let Some(max) = limits.messages_per_subject_max {
+            return match self.config.discard_new_per_subject && self.overfills(ready, max) {
+                true => Err(ApiError::stream_store_failed(
+                    StoreError::MessagesPerSubjectMax,
+                )),
+                false => Ok(()),
+            };
+        }
         let messages = self.store.messages() + ready.len() as u64;
-        if limits.messages_max.is_some_and(|max| messages > max)
-            && limits.messages_per_subject_max.is_none()
-        {
+        if limits.messages_max.is_some_and(|max| messages > max) {
             return Err(ApiError::stream_store_failed(StoreError::MessagesMax));
         }
         Ok(())
+    }
+
+    /// Whether a subject would have more than so many records with those of the batch.
+    fn overfills(&self, ready: &[Ready], max: u64) -> bool {
+        let mut after: HashMap<&[u8], u64> = HashMap::new();
+        ready.iter().any(|ready| {
+            let subject = ready.part.subject.as_slice();
+            let count = after.entry(subject).or_insert_with(|| {
+                let known = self.store.subject(subject);
+                known.map_or(0, |known| known.messages)
+            });
+            *count += 1;
+            *count > max
+        })
     }
 
     /// After a crash in the middle of storing a batch its first records may be at the end of the log:

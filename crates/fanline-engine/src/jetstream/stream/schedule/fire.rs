@@ -80,15 +80,12 @@ impl Stream {
 
     /// Stores the message that a schedule makes; true when there is nothing left to do.
     fn publish_scheduled(&mut self, plan: &Plan, next: Option<i64>, port: &mut dyn Port) -> bool {
-        let (headers, payload) = match &plan.source {
-            None => (plan.headers.clone(), plan.payload.clone()),
-            Some(source) => {
-                let last = self.store.subject(source).map(|known| known.last);
-                match last.and_then(|last| self.store.read(last).ok().flatten()) {
-                    Some(record) => (record.headers.to_vec(), record.payload.to_vec()),
-                    None => return true,
-                }
-            }
+        // Without a record to be copied the schedule's own content is published.
+        let source = plan.source.as_deref();
+        let last = source.and_then(|source| self.store.subject(source));
+        let (headers, payload) = match last.map(|known| self.store.read(known.last)) {
+            Some(Ok(Some(record))) => (record.headers.to_vec(), record.payload.to_vec()),
+            _ => (plan.headers.clone(), plan.payload.clone()),
         };
         let next = next.map(|next| Timestamp::from_unix_nanos(next).to_string());
         let mut made = Vec::new();

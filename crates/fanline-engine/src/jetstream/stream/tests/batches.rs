@@ -36,6 +36,12 @@ const ATOMIC: &[(&str, &str)] = &[
     ("b 1 - a.1", "r"),
     ("b 2 - a.1", "r"),
     ("b 3 Nats-Batch-Commit=1 a.1", r#"=3,"batch":"b","count":3"#),
+    ("l 1 - a.1", "r"),
+    (
+        "l 2 Nats-Required-Api-Level=99 a.1",
+        "!10185 JetStream minimum api level required",
+    ),
+    ("l 2 Nats-Batch-Commit=1 a.1", INCOMPLETE),
     ("c 1 - a.1", "r"),
     ("c 3 - a.1", INCOMPLETE),
     ("c 2 - a.1", INCOMPLETE),
@@ -179,6 +185,20 @@ fn a_batch_without_room_leaves_nothing() {
     let refused = batch(&mut bench, "b 3 Nats-Batch-Commit=1 a.1");
     assert_eq!(refused, "!10077 maximum messages exceeded");
     assert_eq!(bench.publish("a.1 y"), "=2");
+}
+
+/// One that filled a subject halfway used to leave a gap in the sequences.
+#[test]
+fn a_batch_without_room_for_a_subject_leaves_no_gap() {
+    let mut bench = Bench::new(
+        r#""subjects":["a.>"],"allow_atomic":true,"discard":"new","max_msgs_per_subject":1,"discard_new_per_subject":true"#,
+    );
+    batch(&mut bench, "b 1 - a.1");
+    let refused = batch(&mut bench, "b 2 Nats-Batch-Commit=1 a.1");
+    assert_eq!(refused, "!10077 maximum messages per subject exceeded");
+    batch(&mut bench, "c 1 - a.1");
+    let stored = batch(&mut bench, "c 2 Nats-Batch-Commit=1 a.2");
+    assert_eq!(stored, r#"=2,"batch":"c","count":2"#);
 }
 
 /// The server died while a batch was being written: what there is of it goes.

@@ -76,6 +76,20 @@ fn once_and_again() {
     );
 }
 
+/// As at nats-server: a source that nothing was published to is no reason to stay silent.
+#[test]
+fn a_schedule_without_its_source_publishes_its_own() {
+    let mut bench = Bench::new(CONFIG);
+    bench.publish(
+        "d.s |Nats-Schedule: @at 2020-01-01T00:00:00Z|Nats-Schedule-Target: d.t|Nats-Schedule-Source: d.src|Own: 1| own",
+    );
+    bench.wait(500);
+    assert_eq!(
+        bench.records(),
+        ["2 d.t |Own: 1|Nats-Scheduler: d.s|Nats-Schedule-Next: purge| own"]
+    );
+}
+
 #[test]
 fn a_message_in_its_place_ends_a_schedule() {
     let mut bench = Bench::new(CONFIG);

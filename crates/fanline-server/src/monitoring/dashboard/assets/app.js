@@ -1,6 +1,6 @@
 // The frame around the views: who is there, which view, theme, keys.
 
-import { html, render, useEffect, useState } from "./vendor/preact-htm.js";
+import { html, render, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { hasSession, onSignedOut, signIn, signOut, waysToSignIn, whoAmI } from "./api.js";
 import { Accounts } from "./accounts.js";
 import { Connections } from "./connections.js";
@@ -26,7 +26,15 @@ const THEMES = ["auto", "light", "dark"];
 /** Figures that need no page, for programs. */
 const ENDPOINTS = ["varz", "connz", "subsz", "healthz", "accountz", "accstatz", "routez", "leafz", "gatewayz", "jsz", "metrics"];
 
-const readRoute = () => location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+/** The parts of an address; one that somebody has typed may be no text at all. */
+function readRoute() {
+  const parts = location.hash.replace(/^#\/?/, "").split("/");
+  try {
+    return parts.map(decodeURIComponent);
+  } catch {
+    return parts;
+  }
+}
 
 function useRoute() {
   const [route, setRoute] = useState(readRoute);
@@ -121,19 +129,22 @@ function SignIn({ onDone }) {
   const ways = waysToSignIn();
   const [way, setWay] = useState(ways[0]);
   const [state, setState] = useState({});
+  const form = useRef(null);
+  // Where one types next.
+  useEffect(() => form.current.querySelector("input, textarea")?.focus(), [way]);
   const submit = async (event) => {
     event.preventDefault();
-    const form = new FormData(event.target);
+    const entered = new FormData(event.target);
     setState({ isBusy: true });
     try {
-      await signIn(Object.fromEntries(form));
+      await signIn(Object.fromEntries(entered));
       onDone();
     } catch (error) {
       setState({ error });
     }
   };
   return html`
-    <form class="sign-in panel" onSubmit=${submit} aria-labelledby="sign-in-title">
+    <form class="sign-in panel" ref=${form} onSubmit=${submit} aria-labelledby="sign-in-title">
       <h2 id="sign-in-title">Sign in</h2>
       <p class="quiet">With the credentials of a client of this server.</p>
       <${Credentials} way=${way} key=${way} />

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { bytes, count, exact, moment } from "./format.js";
-import { record, records, subjects } from "./jetstream.js";
+import { records, recordsBefore, subjects } from "./jetstream.js";
 import { Message, preview } from "./message.js";
 import { Empty, Loading, Problem, Table } from "./parts.js";
 
@@ -20,32 +20,33 @@ const COLUMNS = [
   { key: "content", label: "Content", isFixed: true, cell: (m) => html`<code class="preview">${preview(m.data)}</code>` },
 ];
 
-/** Where to begin so that the newest page is shown. */
-async function newest(stream, state, filter) {
-  const last = filter === EVERYTHING ? state.last_seq : (await record(stream, { last_by_subj: filter }))?.seq;
-  return Math.max(state.first_seq, (last ?? 0) - PAGE + 1, 1);
-}
-
 export function Browser({ stream, state }) {
   const [filter, setFilter] = useState("");
   const [from, setFrom] = useState(undefined);
   const [page, setPage] = useState({});
   const [opened, setOpened] = useState(undefined);
   const wanted = filter.trim() || EVERYTHING;
-  const show = async (start) => {
+  const first = Math.max(1, state.first_seq);
+  const show = async (load) => {
     setPage((before) => ({ ...before, isBusy: true }));
     try {
-      const seq = Math.max(1, start ?? (await newest(stream, state, wanted)));
-      const found = await records(stream, seq, wanted, PAGE);
-      setFrom(seq);
+      const { start, found } = await load();
+      setFrom(start);
       setPage({ found });
     } catch (error) {
       setPage({ error });
     }
   };
+  const showFrom = (start) => show(async () => ({ start, found: await records(stream, start, wanted, PAGE) }));
+  const showBefore = (end, otherwise = []) => show(async () => {
+    const found = await recordsBefore(stream, end, first, wanted, PAGE);
+    // Where nothing is older, what is shown stays.
+    return found.length > 0 ? { start: found[0].seq, found } : { start: first, found: otherwise };
+  });
+  const showLatest = () => showBefore(state.last_seq + 1);
   useEffect(() => {
     setOpened(undefined);
-    show();
+    showLatest();
   }, [stream, wanted]);
   const { found, error, isBusy } = page;
   const after = found?.length ? found.at(-1).seq + 1 : from;
@@ -56,13 +57,13 @@ export function Browser({ stream, state }) {
           placeholder=${EVERYTHING} autocomplete="off" spellcheck=${false} />
       </label>
       <label class="field"><span>From sequence</span>
-        <input type="number" min="1" value=${from ?? ""} onChange=${(event) => show(Number(event.target.value) || 1)} />
+        <input type="number" min="1" value=${from ?? ""} onChange=${(event) => showFrom(Number(event.target.value) || 1)} />
       </label>
       <div class="buttons" role="group" aria-label="Pages">
-        <button onClick=${() => show(state.first_seq)}>First</button>
-        <button onClick=${() => show((from ?? 1) - PAGE)} disabled=${!from || from <= state.first_seq}>Older</button>
-        <button onClick=${() => show(after)} disabled=${!found || found.length < PAGE}>Newer</button>
-        <button onClick=${() => show()}>Latest</button>
+        <button onClick=${() => showFrom(first)}>First</button>
+        <button onClick=${() => showBefore(from, found)} disabled=${!from || from <= first}>Older</button>
+        <button onClick=${() => showFrom(after)} disabled=${!found || found.length < PAGE}>Newer</button>
+        <button onClick=${showLatest}>Latest</button>
       </div>
     </div>
     <${Problem} error=${error} />

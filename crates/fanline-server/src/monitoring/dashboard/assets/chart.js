@@ -4,11 +4,15 @@ import { html } from "./vendor/preact-htm.js";
 
 const [WIDTH, HEIGHT] = [240, 56];
 
-/** Lines over time. `series` are `{ name, values }`, the newest value last; `most` is how many fit. */
-export function Chart({ series, most, label, format }) {
-  const highest = Math.max(1e-9, ...series.flatMap(({ values }) => values));
+/**
+ * Lines over time. `series` are `{ name, values }`, the newest value last; `most` is how many fit, and `least` what
+ * the chart is high at least.
+ */
+export function Chart({ series, most, label, format, least = 1e-9 }) {
+  const highest = Math.max(...series.flatMap(({ values }) => values), 0);
+  const top = Math.max(highest, least);
   const x = (index, length) => ((most - length + index) / (most - 1)) * WIDTH;
-  const y = (value) => HEIGHT - 2 - (value / highest) * (HEIGHT - 6);
+  const y = (value) => HEIGHT - 2 - (value / top) * (HEIGHT - 6);
   const line = (values) =>
     values.map((value, index) => `${x(index, values.length).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
   const last = series.map(({ name, values }) => `${name} ${format(values.at(-1))}`).join(", ");

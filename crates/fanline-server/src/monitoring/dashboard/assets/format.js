@@ -10,6 +10,11 @@ export function count(number) {
   return Math.abs(number) < 10_000 ? plain.format(number) : short.format(number);
 }
 
+/** So many a second: a part of one is told of few alone. */
+export function rate(number) {
+  return count(number < 100 ? number : Math.round(number));
+}
+
 /** Every digit of it. */
 export function exact(number) {
   return number === undefined || number === null ? "–" : number.toLocaleString("en");

@@ -62,17 +62,37 @@ export async function record(stream, wanted) {
   }
 }
 
-/** Up to `most` records that match a filter, from a sequence on. */
-export async function records(stream, from, filter, most) {
+/** Up to `most` records that match a filter, from a sequence on and before another one. */
+export async function records(stream, from, filter, most, end = Infinity) {
   const found = [];
   let seq = from;
   while (found.length < most) {
     const next = await record(stream, { seq, next_by_subj: filter });
-    if (!next) break;
+    if (!next || next.seq >= end) break;
     found.push(next);
     seq = next.seq + 1;
   }
   return found;
+}
+
+/**
+ * Up to `most` records that match a filter, the last ones before a sequence. The API finds only what follows, so
+ * parts of the stream are read backwards: larger ones while they hold little, and half of one that holds too much.
+ */
+export async function recordsBefore(stream, end, first, filter, most) {
+  let [found, reach] = [[], most];
+  while (found.length < most && end > first) {
+    const start = Math.max(first, end - reach);
+    const part = await records(stream, start, filter, most + 1, end);
+    if (part.length > most) {
+      reach = Math.ceil((end - start) / 2);
+      continue;
+    }
+    found = [...part, ...found];
+    end = start;
+    reach *= 2;
+  }
+  return found.slice(-most);
 }
 
 function unpack(base64) {

@@ -29,7 +29,7 @@ const isHidden = (subject, pattern) => INTERNAL.some((start) => subject.startsWi
 
 /** Listens to a subject until it is told to stop, which is what it returns. */
 function listen(pattern, { onMessage, onSecond, onError }) {
-  let [isOver, timer, connection, sids, taken] = [false, undefined, undefined, [], 0];
+  let [isOver, hasFailed, timer, connection, sids, taken] = [false, false, undefined, undefined, [], 0];
   const subscribe = () => {
     if (taken >= MESSAGES_PER_SECOND_MAX) onSecond("skipped");
     taken = 0;
@@ -45,6 +45,7 @@ function listen(pattern, { onMessage, onSecond, onError }) {
   };
   const failed = (error) => {
     clearTimeout(timer);
+    hasFailed = true;
     if (isOver) return;
     onError(error);
     const isDenied = error.message.includes("Permissions Violation");
@@ -52,13 +53,14 @@ function listen(pattern, { onMessage, onSecond, onError }) {
     if (!isDenied && !isRefused) timer = setTimeout(begin, RETRY_MILLISECONDS);
   };
   const begin = async () => {
-    sids = [];
+    [sids, hasFailed] = [[], false];
     try {
       connection = await connected();
       if (isOver) return;
       subscribe();
       await connection.flush();
-      if (!isOver) onSecond("listening");
+      // Who may not listen was told so meanwhile.
+      if (!isOver && !hasFailed) onSecond("listening");
     } catch (error) {
       failed(error);
     }

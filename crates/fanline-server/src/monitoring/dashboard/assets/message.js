@@ -29,9 +29,13 @@ export function preview(data) {
   return start.length > PREVIEW_CHARS ? `${start.slice(0, PREVIEW_CHARS)}…` : start;
 }
 
+/** Numbers stay as they were written: a `Number` would change those of many digits. */
+const asWritten = (key, value, context) =>
+  typeof value === "number" && context?.source !== undefined && JSON.rawJSON ? JSON.rawJSON(context.source) : value;
+
 function pretty(content) {
   try {
-    return JSON.stringify(JSON.parse(content), null, 2);
+    return JSON.stringify(JSON.parse(content, asWritten), null, 2);
   } catch {
     return undefined;
   }

@@ -3,12 +3,14 @@
 import { html } from "./vendor/preact-htm.js";
 import { ask } from "./api.js";
 import { Bars, Chart } from "./chart.js";
-import { bytes, count, exact, micros, percent, seconds } from "./format.js";
+import { bytes, count, exact, micros, percent, rate, seconds } from "./format.js";
 import { Loading, Panel, Problem, usePoll } from "./parts.js";
 
 const POLL_MILLISECONDS = 1000;
 /** Moments in a chart. */
 const MOMENTS = 120;
+/** A chart of less than that is not stretched: an idle processor is to look idle. */
+const LOAD_LEAST_PERCENT = 10;
 /** The first bound of the histogram of syncs, in microseconds; each other is twice as long. */
 const SYNC_BOUND_MICROS = 16;
 /** Syncs of so many moments make up the percentiles. */
@@ -92,7 +94,7 @@ export function Overview() {
     <${Problem} error=${error} />
     <${Panel} title="Traffic" id="traffic">
       <div class="figures">
-        <${Flow} id="messages" label="Messages a second" moments=${moments} format=${count}
+        <${Flow} id="messages" label="Messages a second" moments=${moments} format=${rate}
           incoming=${(m) => m.in_msgs} outgoing=${(m) => m.out_msgs}
           note="${exact(now.in_msgs)} in, ${exact(now.out_msgs)} out since the start" />
         <${Flow} id="bytes" label="Bytes a second" moments=${moments} format=${bytes}
@@ -126,7 +128,7 @@ function Process({ moments }) {
       <div class="figures">
         <${Figure} id="cpu" label="Processor" value=${percent(load.at(-1))}
           note="of one core; there are ${process.cores}, and ${process.shards} ${process.shards === 1 ? "carries" : "carry"} messages">
-          <${Chart} series=${[{ name: "load", values: load }]} most=${MOMENTS} label="Processor load" format=${percent} />
+          <${Chart} series=${[{ name: "load", values: load }]} most=${MOMENTS} least=${LOAD_LEAST_PERCENT} label="Processor load" format=${percent} />
         <//>
         <${Figure} id="memory" label="Memory" value=${bytes(process.memory_bytes)} note="resident">
           <${Chart} series=${[{ name: "resident", values: moments.map((m) => m.process.memory_bytes) }]}
@@ -151,7 +153,7 @@ function JetStream({ moments }) {
           <${Chart} series=${[{ name: "kept", values: moments.map((m) => m.jetstream.messages) }]} most=${MOMENTS + 1}
             label="Messages kept" format=${count} />
         <//>
-        <${Figure} id="api" label="API requests a second" value=${count(calls.at(-1))}
+        <${Figure} id="api" label="API requests a second" value=${rate(calls.at(-1))}
           note="${exact(jetstream.api_requests)} since the start, ${exact(jetstream.api_errors)} failed">
           <${Chart} series=${[{ name: "requests", values: calls }]} most=${MOMENTS} label="API requests a second" format=${count} />
         <//>

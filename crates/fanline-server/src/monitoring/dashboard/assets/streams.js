@@ -89,7 +89,7 @@ function Stream({ stream, who }) {
         ["Kept by", `${config.retention}, ${config.storage}, ${config.discard} go first`],
         ["Most messages", limit(config.max_msgs, exact)],
         ["Most bytes", limit(config.max_bytes, bytes)],
-        ["Longest", limit(config.max_age, nanos)],
+        ["Kept for at most", limit(config.max_age, nanos)],
         state.num_deleted > 0 && ["Deleted in between", exact(state.num_deleted)],
         state.lost?.msgs && ["Lost by the disk", exact(state.lost.msgs.length)],
         config.description && ["Description", config.description],
@@ -111,7 +111,7 @@ function Stream({ stream, who }) {
 const CONSUMER_COLUMNS = [
   { key: "name", label: "Consumer", value: (c) => c.name },
   { key: "kind", label: "Kind", value: (c) => (c.config?.deliver_subject ? "push" : "pull") },
-  { key: "filter", label: "Filter", value: filterOf, cell: (c) => html`<code>${filterOf(c)}</code>` },
+  { key: "filter", label: "Filter", value: filterOf, cell: (c) => (isFiltered(c) ? html`<code>${filterOf(c)}</code>` : filterOf(c)) },
   { key: "delivered", label: "Delivered", isNumber: true, value: (c) => c.delivered.stream_seq, cell: (c) => exact(c.delivered.stream_seq) },
   { key: "floor", label: "Acknowledged to", isNumber: true, value: (c) => c.ack_floor.stream_seq, cell: (c) => exact(c.ack_floor.stream_seq) },
   { key: "lag", label: "Unread", isNumber: true, value: (c) => c.num_pending, cell: (c) => html`<span data-figure="lag">${exact(c.num_pending)}</span>` },
@@ -119,6 +119,8 @@ const CONSUMER_COLUMNS = [
   { key: "redelivered", label: "Redelivered", isNumber: true, value: (c) => c.num_redelivered, cell: (c) => exact(c.num_redelivered) },
   { key: "waiting", label: "Waiting requests", isNumber: true, value: (c) => c.num_waiting, cell: (c) => exact(c.num_waiting) },
 ];
+
+const isFiltered = ({ config }) => Boolean(config?.filter_subject ?? config?.filter_subjects?.length);
 
 function filterOf({ config }) {
   return config?.filter_subject ?? config?.filter_subjects?.join(", ") ?? "everything";
