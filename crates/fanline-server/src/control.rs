@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fanline_engine::access::{AccountId, ConnectionKind};
+use fanline_engine::access::AccountId;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, error, info, warn};
 
@@ -213,18 +213,12 @@ async fn accept(socket: TcpListener, shared: &Shared, listener: Listener) -> io:
         Ok(socket) => socket,
         Err(error) => return error,
     };
-    let is_plain = shared.common.listeners.is_plain(listener);
-    let kind = match listener {
-        Listener::Mqtt => ConnectionKind::Mqtt,
-        Listener::Clients | Listener::WebSocket | Listener::Leafs => ConnectionKind::Standard,
-    };
     loop {
         match socket
             .accept()
             .await
             .and_then(|(stream, _)| stream.into_std())
         {
-            Ok(stream) if is_plain => shared.assign(Transport::Tcp(stream, kind)),
             Ok(stream) if listener == Listener::Leafs => shared.serve_leaf(stream),
             Ok(stream) => shared.assign(Transport::Wire(Incoming::Tcp(stream), listener)),
             Err(error) => pause_after(&error).await,

@@ -439,20 +439,6 @@ fn other_secrets_of_leaf_nodes_are_other_settings() {
 }
 
 #[test]
-fn tls_is_changed_by_a_reload_and_not_turned_on_or_off() {
-    let with = |tls: &str| loaded(tls).expect(tls);
-    let plain = with("port: 1");
-    let tls = with("port: 1, tls { cert_file: c.pem, key_file: k.pem }");
-    let newest = with("port: 1, tls { cert_file: c.pem, key_file: k.pem, min_version: '1.3' }");
-    let changes = tls.changes(&newest).expect("it reloads");
-    assert_eq!(changes.len(), 1);
-    assert_eq!(changes[0].to_string(), "tls");
-    for (before, after) in [(&plain, &tls), (&tls, &plain)] {
-        assert!(before.changes(after).is_err());
-    }
-}
-
-#[test]
 fn what_monitoring_and_traces_tell_is_set() {
     let text = "
         server_tags: [ ' Ab ', ab, c ], server_metadata { rack: '7' }, http_base_path: 'x/y/'
@@ -576,8 +562,36 @@ fn a_reload_is_all_or_nothing() {
         ["config reload not supported for ServerName: old=, new=x"]
     );
     let tls = "tls {cert_file: a.pem, key_file: a.key}";
-    let refused = "config reload not supported for Tls: old=off, new=on";
-    assert_eq!(changes("debug: no", tls), [refused]);
+    let time = |seconds: u8| format!("authorization timeout = {seconds}s");
+    assert_eq!(changes("debug: no", tls), [&time(3), "tls = enabled"]);
+    assert_eq!(changes(tls, "debug: no"), [&time(2), "tls = disabled"]);
+    assert_eq!(
+        changes(tls, &format!("{tls}\nallow_non_tls: true")),
+        ["allow_non_tls = true"]
+    );
+    let leafs = |own: &str| format!("leafnodes {{ port: 7422\n {own} }}");
+    assert_eq!(
+        changes(&leafs(""), &leafs(tls)),
+        [
+            "leafnodes authorization timeout = 3s",
+            "leafnodes tls = enabled"
+        ]
+    );
+    let refused = "config reload not supported for Leafnodes: ";
+    let moved = changes(&leafs(""), "leafnodes { port: 7423 }");
+    assert!(moved[0].starts_with(refused), "{moved:?}");
+    let mqtt = |own: &str| format!("mqtt {{ port: 1883\n {own} }}");
+    assert_eq!(changes(&mqtt(tls), &mqtt("")), ["mqtt tls = disabled"]);
+    // As with nats-server, where it must be said that there is none.
+    let websocket = |own: &str| format!("websocket {{ port: 8080\n {own} }}");
+    let newer = tls.replace("}", ", timeout: 5}");
+    assert_eq!(
+        changes(&websocket(tls), &websocket(&newer)),
+        ["websocket tls = enabled"]
+    );
+    let switched = changes(&websocket(tls), &websocket("no_tls: true"));
+    let refused = "config reload not supported for Websocket: ";
+    assert!(switched[0].starts_with(refused), "{switched:?}");
     assert_eq!(
         changes(
             "authorization {user: a, password: b}",

@@ -259,7 +259,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         stale_connection_stats: by_clients(totals.stale_connections),
         disk_io_wait_stats: DiskWaits::default(),
         proxies: Proxies::of(&monitor.shared.access()),
-        tls_cert_not_after: not_after(monitor.shared.common.listeners.tls.as_ref()),
+        tls_cert_not_after: not_after(monitor.shared.tls().clients.as_ref()),
     }))
 }
 
@@ -356,7 +356,7 @@ fn leaf(monitor: &Monitor, options: &Options) -> Leaf {
         tls_required: tls.is_some(),
         tls_verify: tls.is_some_and(|tls| tls.client_certificates.is_required()),
         remotes: remotes.collect(),
-        tls_cert_not_after: not_after(monitor.shared.common.listeners.leafs_tls.as_ref()),
+        tls_cert_not_after: not_after(monitor.shared.tls().leafs.as_ref()),
     }
 }
 
@@ -372,7 +372,6 @@ fn mqtt(monitor: &Monitor, options: &Options) -> Mqtt {
         return Mqtt::default();
     };
     let address = monitor.shared.addresses.mqtt;
-    let listener = monitor.shared.common.listeners.mqtt.as_ref();
     Mqtt {
         host: Some(mqtt.host.clone()),
         port: address.map(|address| address.port()),
@@ -381,7 +380,7 @@ fn mqtt(monitor: &Monitor, options: &Options) -> Mqtt {
         tls_timeout: Some(tls_timeout(mqtt.tls.as_ref())),
         ack_wait: Some(mqtt.ack_wait.as_nanos()),
         max_ack_pending: Some(mqtt.max_ack_pending),
-        tls_cert_not_after: not_after(listener.and_then(|listener| listener.tls.as_ref())),
+        tls_cert_not_after: not_after(monitor.shared.tls().mqtt.as_ref()),
     }
 }
 

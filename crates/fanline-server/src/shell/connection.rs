@@ -53,17 +53,17 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
     let shell = Rc::clone(shell);
     tokio::task::spawn_local(async move {
         match transport {
-            Transport::Tcp(stream, kind) => {
-                if let Err(error) = serve_tcp(&shell, stream, kind, cid, is_full).await {
-                    debug!("cid:{cid} - could not be served: {error}");
-                }
-            }
             Transport::Wire(stream, Listener::Leafs) => {
                 return serve_wire(&shell, stream, Listener::Leafs, cid, is_full).await;
             }
-            Transport::Wire(stream, listener) => {
-                serve_wire(&shell, stream, listener, cid, is_full).await;
-            }
+            Transport::Wire(incoming, listener) => match (incoming, shell.plain(listener)) {
+                (Incoming::Tcp(stream), Some(kind)) => {
+                    if let Err(error) = serve_tcp(&shell, stream, kind, cid, is_full).await {
+                        debug!("cid:{cid} - could not be served: {error}");
+                    }
+                }
+                (incoming, _) => serve_wire(&shell, incoming, listener, cid, is_full).await,
+            },
             Transport::Dialled(dialled) => return serve_dialled(&shell, *dialled, cid).await,
             Transport::InProcess(stream) => {
                 let (read, write) = tokio::io::split(stream);

@@ -10,7 +10,7 @@ use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{
     Address, Any, Block, Blocks, Bool, Duration, Integer, Path, Port, Text, Texts,
 };
-use crate::config::table::{Entry, within, works};
+use crate::config::table::{Entry, shown, within, works};
 use crate::config::value::Value;
 use crate::leaf;
 use crate::{
@@ -85,13 +85,23 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("leafnodes.authorization.users", Blocks).help("Several users, each with its `account`."),
     within("leafnodes.authorization.users.*", Any).help("As of clients."),
     within("leafnodes.authorization.account", Text).help("The account of the one user, or of everybody."),
-    within("leafnodes.authorization.timeout", Any)
-        .default("as for clients")
-        .help("How long a leaf node may take to say who it is."),
+    shown("leafnodes.authorization.timeout", Any, |loaded| {
+        let listener = loaded.options.leafnodes.listener.as_ref();
+        let timeout = listener.and_then(|listener| listener.auth_timeout);
+        timeout.map_or(Json::Null, duration_text)
+    })
+    .default("2s, or a second more than a handshake of its `tls` may take")
+    .reloads()
+    .help("How long a leaf node may take to say who it is."),
     within("leafnodes.authorization.proxy_required", Bool).help("Not supported."),
-    within("leafnodes.tls", Block)
-        .like("tls")
-        .help("TLS for this listener."),
+    shown("leafnodes.tls", Block, |loaded| {
+        let listener = loaded.options.leafnodes.listener.as_ref();
+        let tls = listener.and_then(|listener| listener.tls.as_ref());
+        tls.map_or(Json::Null, tls::show)
+    })
+    .like("tls")
+    .reloads()
+    .help("TLS for this listener. A reload turns it on or off, too."),
     within("leafnodes.advertise", Text).help("The address that leaf nodes are told."),
     within("leafnodes.no_advertise", Bool)
         .default("false")
@@ -561,13 +571,11 @@ fn show(leafnodes: &crate::LeafnodeOptions) -> Json {
     json!({
         "host": listener.host,
         "port": listener.port,
-        "tls": listener.tls.as_ref().map(tls::show),
         "advertise": listener.advertise,
         "no_advertise": listener.no_advertise,
         "authorization": {
             "users": users,
             "account": listener.account,
-            "timeout": listener.auth_timeout.map(duration_text),
         },
         "min_version": listener.min_version,
         "isolate_leafnode_interest": listener.isolates,

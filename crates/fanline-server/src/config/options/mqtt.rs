@@ -6,7 +6,7 @@ use super::{duration_text, listener, tls};
 use crate::MqttOptions;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Address, Any, Block, Bool, Duration, Integer, Port, Text};
-use crate::config::table::{Entry, within, works};
+use crate::config::table::{Entry, shown, within, works};
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -31,9 +31,14 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("mqtt.port", Port)
         .default("off")
         .help("The port, 1883 by custom; -1 picks a free one."),
-    within("mqtt.tls", Block)
-        .like("tls")
-        .help("TLS for this listener."),
+    shown("mqtt.tls", Block, |loaded| {
+        let listener = loaded.options.mqtt.as_ref();
+        let tls = listener.and_then(|listener| listener.tls.as_ref());
+        tls.map_or(Json::Null, tls::show)
+    })
+    .like("tls")
+    .reloads()
+    .help("TLS for this listener. A reload turns it on or off, too."),
     within("mqtt.authorization", Block)
         .alias(&["authentication"])
         .help("What these clients must show instead: one user, or one token as their password."),
@@ -125,7 +130,6 @@ fn show(mqtt: &MqttOptions) -> Json {
     json!({
         "host": mqtt.host,
         "port": mqtt.port,
-        "tls": mqtt.tls.as_ref().map(tls::show),
         "authorization": listener::show(mqtt.auth.as_ref(), mqtt.auth_timeout),
         "no_auth_user": mqtt.no_auth_user,
         "ack_wait": duration_text(mqtt.ack_wait),

@@ -27,7 +27,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .flags("--tls, --tlscert, --tlskey, --tlscacert, --tlsverify")
     .default("off")
     .reloads()
-    .help("TLS for NATS clients. A reload reads its files again; it cannot turn TLS on or off."),
+    .help("TLS for NATS clients. A reload turns it on or off, changes it, and reads its files again, for connections that come later."),
     works(
         "allow_non_tls",
         Bool,
@@ -38,6 +38,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |loaded| json!(loaded.options.allow_non_tls),
     )
     .default("false")
+    .reloads()
     .help("Clients may come without TLS although there is some."),
     within("tls.cert_file", Path).help("The certificates, the server's own first (PEM)."),
     within("tls.key_file", Path).help("The key of the first one (PEM)."),
