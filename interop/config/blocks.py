@@ -56,6 +56,12 @@ _LEAFNODES = [
     "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', disabled: true } ] }",
     "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', ignore_discovered_servers: true } ] }",
     "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', proxy {foo: 1} } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', proxy {url: 'https://h:1'} } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', proxy {url: 'https://h', username: a, password: b, timeout: "
+    "'5s'} } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', proxy {url: 'https://h:1', tls {}} } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', proxy {url: 'http://h:1', tls {}} } ] }",
+    "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', proxy {url: 'ftp://h:1'} } ] }",
     "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', tls {} } ] }",
     "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', tls {ca_file: nowhere.pem} } ] }",
     "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', tls {cert_file: nowhere.pem, key_file: nowhere.key} } ] }",

@@ -9,6 +9,7 @@ from harness.report import check, equal
 
 from .client import settle, until
 from .link import Link
+from .proxy import Proxy
 from .stage import Node, Stage, cluster_blocks, remote
 from .traffic import Ends, headers, publishes, requests
 from .trouble import reference, tested
@@ -374,6 +375,71 @@ def untrusted(hub_of, spoke_of):
         equal(hub.leafs(), [], "leafs of the hub")
 
 
+def through_proxy(hub_of, spoke_of, by_tls: bool, to_hub: str):
+    """A link by way of a proxy that has to be told who asks; one that nobody vouches for leads nowhere."""
+    with Stage() as stage:
+        hub, spoke, doubting = hub_of(stage, "hub"), spoke_of(stage, "spoke"), spoke_of(stage, "doubting")
+        key, pem = certificate(stage, "hub")
+        own_key, own_pem = certificate(stage, "proxy")
+        proxy = stage.enter_context(Proxy(own_pem, own_key) if by_tls else Proxy())
+        known = f'tls {{ ca_file: "{own_pem}" }}' if by_tls else ""
+        where = f'{"https" if by_tls else "http"}://127.0.0.1:{proxy.port}'
+
+        def entry(tls: str) -> str:
+            more = f'proxy {{ url: "{where}", username: ada, password: secret, timeout: "10s"\n {tls} }}'
+            if to_hub == "tls":
+                more += f'\ntls: {{ ca_file: "{pem}", timeout: 10 }}'
+            port = hub.websocket_port if to_hub == "ws" else hub.leaf_port
+            return remote(port, more=more, scheme=to_hub)
+
+        at_hub = f'tls {{ cert_file: "{pem}", key_file: "{key}", timeout: 10 }}' if to_hub == "tls" else ""
+        page = f'websocket {{ listen: "127.0.0.1:{hub.websocket_port}", no_tls: true }}'
+        pair(hub, spoke, [page, hub.leafnodes(listen=True, more=at_hub)], [spoke.leafnodes(entry(known))])
+        one, other = spoke.client(), hub.client()
+        exchange(one, other)
+        requests(Ends(one, other))
+        number = one.subscribe("large")
+        settle(one, other)
+        for payload in (b"a" * 1_000_000, os.urandom(1_000_000), b"x"):
+            other.publish("large", payload)
+            equal(one.next(number).payload, payload, "what is large")
+        login = b"Proxy-Authorization: Basic " + base64.b64encode(b"ada:secret") + b"\r\n"
+        check(login in proxy.asked[0], f"it does not say who it is: {proxy.asked}")
+        if by_tls:
+            doubting.write(doubting.leafnodes(entry("")))
+            doubting.start()
+            doubting.said("proxy")
+            equal([leaf["name"] for leaf in hub.leafs()], ["spoke"], "leafs of the hub")
+
+
+def dialled_otherwise(spoke_of):
+    """A reload changes by what a hub is trusted, which is for the next time: the link stays, and then comes back."""
+    with Stage() as stage:
+        hub, spoke = stage.reference("hub"), spoke_of(stage, "spoke")
+        link = stage.enter_context(Link(hub.leaf_port))
+        files = [certificate(stage, name) for name in ("first", "second")]
+        certificates = [f'tls {{ cert_file: "{pem}", key_file: "{key}", timeout: 10 }}' for key, pem in files]
+        entries = [
+            remote(link.port, more=f'tls: {{ ca_file: "{pem}", timeout: 10 }}', scheme="tls") for _, pem in files
+        ]
+        pair(hub, spoke, [hub.leafnodes(listen=True, more=certificates[0])], [spoke.leafnodes(entries[0])])
+        exchange(spoke.client(), hub.client())
+        # First who lets in, then who comes; neither of them notices.
+        for node, text in (
+            (hub, hub.leafnodes(listen=True, more=certificates[1])),
+            (spoke, spoke.leafnodes(entries[1])),
+        ):
+            node.write(text)
+            node.server.signal(signal.SIGHUP)
+            node.said("reloaded server configuration")
+        exchange(spoke.client(), hub.client())
+        equal(link.accepted, 1, "connections")
+        link.cut()
+        link.restore()
+        until(lambda: link.accepted > 1 and hub.leafs(), "it does not come back")
+        exchange(spoke.client(), hub.client())
+
+
 # What the page offers, and what the remote asks for.
 WEBSOCKETS = {
     "": ("", "compression: off"),
@@ -528,6 +594,10 @@ def run(report):
         report.run(f"{role}: TLS", encrypted, *makers, False, False)
         report.run(f"{role}: TLS first, both show who they are", encrypted, *makers, True, True)
         report.run(f"{role}: a certificate of nobody", untrusted, *makers)
+        for by_tls in (False, True):
+            for to_hub in ("nats-leaf", "tls", "ws"):
+                how = f"{'by TLS' if by_tls else 'in clear'}, {to_hub} behind it"
+                report.run(f"{role}: a proxy {how}", through_proxy, *makers, by_tls, to_hub)
         for variant in WEBSOCKETS:
             report.run(f"{role}: WebSocket{variant}", over_websocket, *makers, variant)
         report.run(f"{role}: monitoring", monitored, *makers)
@@ -537,3 +607,4 @@ def run(report):
     report.run("spoke: a node that it is not to hear of", discovered, True)
     report.run("spoke: a reload adds and removes remotes", reloaded)
     report.run("spoke: a remote that is switched off", disabled)
+    report.run("spoke: a reload says whom to trust the next time", dialled_otherwise, tested)

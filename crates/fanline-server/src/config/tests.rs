@@ -307,14 +307,19 @@ fn leaf_nodes_have_deadlines_and_proxies_of_their_own() {
     let proxy = remote.proxy.as_ref().expect("a proxy");
     assert_eq!(proxy.timeout, Some(seconds(9)));
     assert_eq!(proxy.username.as_deref(), Some("ada"));
+    let text = "leafnodes { remotes: [ { url: hub, proxy { url: 'https://squid', tls { ca_file: a.pem } } } ] }";
+    let remotes = loaded(text).expect("it is taken").options.leafnodes.remotes;
+    let proxy = remotes[0].proxy.as_ref().expect("a proxy");
+    let tls = proxy.tls.as_ref().expect("TLS");
+    assert_eq!(tls.ca_file.as_deref(), Some("a.pem".as_ref()));
     for (remote, expected) in [
         (
             "deny_exports: [a..b]",
             "subject \"a..b\" is not a valid subject",
         ),
         (
-            "proxy { url: \"https://squid\" }",
-            "proxy: Fanline reaches proxies in clear, by an http:// URL",
+            "proxy { url: \"http://squid\", tls { ca_file: ca.pem } }",
+            "proxy TLS configuration requires an https proxy URL, got: http",
         ),
         (
             "proxy { url: \"http://squid\", username: ada }",

@@ -108,17 +108,21 @@ impl Handle {
         Ok(())
     }
 
-    /// Reads the certificates, keys and authorities of all listeners again, for the connections
-    /// that come from now on. Those that are open stay as they are.
+    /// Reads the certificates, keys and authorities of all listeners and of all remotes again, for the
+    /// connections that come or are dialled from now on. Those that are open stay as they are.
     ///
     /// # Errors
     /// When a file cannot be read or does not fit. Everything stays as it was then.
     pub fn reload_tls(&self) -> Result<(), StartError> {
         // As for a reload, one after the other.
         let _current = self.shared.lock_access();
-        let tls = settings::tls(&self.shared.options())?;
+        let options = self.shared.options();
+        leaf::check(&options).map_err(StartError::Option)?;
+        let tls = settings::tls(&options)?;
         self.shared.set_tls(&tls);
         self.shared.tell_all(|| Command::UseTls(Arc::clone(&tls)));
+        let remotes = options.leafnodes.remotes.clone();
+        self.shared.remotes.send_replace(remotes);
         Ok(())
     }
 }

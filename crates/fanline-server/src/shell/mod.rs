@@ -45,8 +45,8 @@ pub(crate) use closed::Closed;
 use closed::ClosedRing;
 use link::{Link, Wrote};
 pub(crate) use mailbox::Mailbox;
-pub(crate) use wire::Handed;
 use wire::SharedRoom;
+pub(crate) use wire::{Carrier, Handed};
 
 /// Nothing sleeps longer without a look at what is due. Deadlines come from clients and from files, and need not be
 /// times that a clock can show.

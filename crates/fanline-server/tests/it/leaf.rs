@@ -10,7 +10,7 @@ use fanline_server::client::jetstream::{BucketConfig, JetStream, Storage};
 use fanline_server::client::{Client, ConnectOptions};
 use fanline_server::{
     Auth, JetStreamOptions, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser,
-    Options,
+    Options, TlsOptions, TlsVersion,
 };
 use serde_json::Value;
 
@@ -301,10 +301,10 @@ fn links_are_encrypted_when_the_hub_says_so() {
     };
     let hub = hub("hub", 1, listener);
     let trusting = LeafnodeRemote {
-        tls: Some(fanline_server::TlsOptions {
+        tls: Some(TlsOptions {
             ca_file: Some(authority.ca()),
             timeout: PATIENCE,
-            ..fanline_server::TlsOptions::default()
+            ..TlsOptions::default()
         }),
         urls: vec![format!("tls://localhost:{}", leaf_port(&hub).port())],
         ..remote(&hub)
@@ -314,6 +314,53 @@ fn links_are_encrypted_when_the_hub_says_so() {
     let spoke = spoke("spoke", 1, vec![trusting]);
     check_link(&hub, &spoke);
     assert!(leafz(&doubting).is_empty());
+}
+
+/// How a hub is dialled is for the next time; a link that is there has no part in it.
+#[test]
+fn a_reload_changes_how_a_hub_is_dialled() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let listener = LeafnodeListener {
+        tls: Some(authority.tls()),
+        ..LeafnodeListener::default()
+    };
+    let hub = hub("hub", 1, listener);
+    let with = |tls: TlsOptions| {
+        let remote = LeafnodeRemote {
+            tls: Some(TlsOptions {
+                timeout: PATIENCE,
+                ..tls
+            }),
+            urls: vec![format!("tls://localhost:{}", leaf_port(&hub).port())],
+            ..remote(&hub)
+        };
+        spoke_options("spoke", 1, vec![remote])
+    };
+    let trusting = |ca_file| TlsOptions {
+        ca_file: Some(ca_file),
+        ..TlsOptions::default()
+    };
+    let spoke = TestServer::with(with(trusting(other.ca())));
+    let reload = |options| spoke.handle.reload(options).expect("it may change");
+    assert!(leafz(&spoke).is_empty());
+    reload(with(trusting(authority.ca())));
+    until("the link", || leafz(&spoke).len() == 1);
+    let id = leafz(&spoke)[0]["id"].clone();
+    reload(with(TlsOptions {
+        min_version: TlsVersion::V1_3,
+        ..trusting(authority.ca())
+    }));
+    check_link(&hub, &spoke);
+    assert_eq!(leafz(&spoke)[0]["id"], id);
+    // The same file with another authority in it, and one that is none.
+    let file = other.ca();
+    let doubting = TestServer::with(with(trusting(file.clone())));
+    std::fs::write(&file, "nobody").expect("a file");
+    assert!(doubting.handle.reload_tls().is_err());
+    std::fs::copy(authority.ca(), &file).expect("a file");
+    assert!(leafz(&doubting).is_empty());
+    doubting.handle.reload_tls().expect("the file is fine");
+    until("it is trusted", || leafz(&doubting).len() == 1);
 }
 
 /// Both ways: a stream of one side is copied by the other, over a link that is lost in between.

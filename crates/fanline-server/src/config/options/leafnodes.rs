@@ -293,7 +293,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         .default("false")
         .help("Only these addresses are dialled, not those that the other server tells."),
     within("leafnodes.remotes.proxy", Block).help("An HTTP proxy that is asked to connect to it (`CONNECT`)."),
-    within("leafnodes.remotes.proxy.url", Text).help("`http://host:3128`; `https://` is not supported."),
+    within("leafnodes.remotes.proxy.url", Text).help("`http://host:3128`, or `https://host:443` to speak to it by TLS."),
     within("leafnodes.remotes.proxy.username", Text).help("Who the proxy is told that this is; with a `password`."),
     within("leafnodes.remotes.proxy.password", Text)
         .secret()
@@ -303,7 +303,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         .help("How long it may take until the other server is reached."),
     within("leafnodes.remotes.proxy.tls", Block)
         .like("tls")
-        .help("Not supported: proxies are reached in clear."),
+        .help("TLS towards the proxy, with an `https` URL: `ca_file`, `cert_file`, `key_file`."),
 ];
 
 fn read_listener(
@@ -534,11 +534,11 @@ fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
             "username" => proxy.username = field.some_text()?,
             "password" => proxy.password = field.some_text()?,
             "timeout" => proxy.timeout = Some(field.duration()?),
-            "tls" => return Err(unsupported(&field, "tls towards a proxy")),
+            "tls" => proxy.tls = Some(remote_tls(&field)?),
             _ => {}
         }
     }
-    match leaf::Proxy::new(&proxy) {
+    match leaf::check_proxy(&proxy) {
         Ok(_) => Ok(proxy),
         Err(why) => Err(given.fault(why)),
     }
@@ -547,9 +547,11 @@ fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
 fn show_proxy(proxy: &LeafnodeProxy) -> Json {
     // It may hold a password, too.
     let place = proxy.url.rsplit_once('@');
+    let scheme = proxy.url.split_once("://").map_or("", |(scheme, _)| scheme);
     let own = proxy.password.as_ref();
     json!({
-        "url": place.map_or_else(|| proxy.url.clone(), |(_, place)| format!("http://{place}")),
+        "url": place.map_or_else(|| proxy.url.clone(), |(_, place)| format!("{scheme}://{place}")),
+        "tls": proxy.tls.as_ref().map(tls::show),
         "username": proxy.username,
         // Masked where it is told, so that another one is seen to be another.
         "password": own.or_else(|| place.map(|_| &proxy.url)),

@@ -71,6 +71,9 @@ pub(in crate::shell) enum NotOpened {
     Refused(&'static str),
     #[error("{0}")]
     Declined(String),
+    /// A proxy did not lead to the hub.
+    #[error("{0}")]
+    Unreached(String),
     #[error("the shard of leaf nodes serves it")]
     HandedOver,
 }
