@@ -12,6 +12,8 @@ DIFFERENCES = {
     "authorization {users: [{user: a, password: b}]}": AT_THE_CHECK,
     "leafnodes { port: -1, authorization {user: a, password: b, account: A} }": AT_THE_CHECK,
     "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', local: A } ] }": AT_THE_CHECK,
+    "default_js_domain { A: hub }": AT_THE_CHECK,
+    "default_js_domain { A: hub }\naccounts { A {jetstream: enabled} }\njetstream {}": AT_THE_CHECK,
     "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', credentials: x.creds } ] }": AT_THE_CHECK,
     "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', creds: x.creds } ] }": AT_THE_CHECK,
     "leafnodes { remotes: [ { url: 'ftp://a' } ] }": AT_THE_CHECK,

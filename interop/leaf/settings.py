@@ -7,6 +7,7 @@ import subprocess
 
 from harness.report import check, equal
 
+from . import streams
 from .client import settle, until
 from .link import Link
 from .proxy import Proxy
@@ -375,6 +376,44 @@ def untrusted(hub_of, spoke_of):
         equal(hub.leafs(), [], "leafs of the hub")
 
 
+def meant_domain(hub_of, spoke_of):
+    """A spoke says whose JetStream those of an account mean who have none there; of another account it does not."""
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        entries = [remote(hub.leaf_port, more=f"account: {name}", login=f"{name}:x") for name in ("A", "B")]
+        users = [f"{name} {{ jetstream: enabled, users: [ {{user: {name}, password: x}} ] }}" for name in ("A", "B")]
+        pair(
+            hub,
+            spoke,
+            [f"accounts {{ {users[0]}, {users[1]} }}", hub.jetstream("hub"), hub.leafnodes(listen=True)],
+            [ACCOUNTS, spoke.jetstream("edge"), "default_js_domain { A: hub }", spoke.leafnodes(*entries)],
+        )
+        above, below, other = hub.client("A", "x"), spoke.client("a", "a"), spoke.client("b", "b")
+        settle(below, above)
+        settle(other, hub.client("B", "x"))
+
+        def answered(client):
+            try:
+                answer = client.ask("$JS.API.INFO", seconds=1)
+            except TimeoutError:
+                return False
+            return answer.status != 503 and "error" not in answer.json()
+
+        until(lambda: answered(below), "nobody answers")
+        check(not answered(other), "the account that means nobody's is answered")
+        streams.add(below, "S", subjects=["kept.*"], allow_direct=True)
+        for number in range(100):
+            below.publish(f"kept.{number}", b"%d" % number)
+        below.flush()
+        for client in (above, below):
+            until(lambda client=client: streams.state(client, "S")["messages"] == 100, "not all of them are kept")
+        message = below.ask("$JS.API.DIRECT.GET.S", b'{"seq": 17}')
+        equal((message.header("Nats-Subject"), message.payload), ("kept.16", b"16"), "what is kept")
+        # A bucket, as clients write into it.
+        streams.add(below, "KV_b", subjects=["$KV.b.>"], max_msgs_per_subject=1, allow_direct=True)
+        equal(below.ask("$KV.b.k", b"v").json()["stream"], "KV_b", "who keeps what is put into a bucket")
+
+
 def through_proxy(hub_of, spoke_of, by_tls: bool, to_hub: str):
     """A link by way of a proxy that has to be told who asks; one that nobody vouches for leads nowhere."""
     with Stage() as stage:
@@ -586,6 +625,7 @@ def run(report):
         report.run(f"{role}: services and streams of another account at the hub", services, *makers, True)
         report.run(f"{role}: services and streams of another account at the spoke", services, *makers, False)
         report.run(f"{role}: a queue group at two leafs", queue_over_leafs, *makers)
+        report.run(f"{role}: a domain is meant by those who name none", meant_domain, *makers)
         report.run(f"{role}: permissions", permissions, *makers)
         report.run(f"{role}: lists of the spoke", denied_by_spoke, *makers)
         report.run(f"{role}: leafs kept apart", isolated, *makers)

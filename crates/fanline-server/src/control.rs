@@ -54,14 +54,19 @@ impl Control {
     ) {
         let monitor = Rc::new(Monitor::new(Arc::clone(&self.shared)));
         let system = Rc::new(OnceCell::new());
-        let starting = start_system(Rc::clone(&monitor), Rc::clone(&system));
-        let starting = tokio::task::spawn_local(starting);
+        let is_served = !self.shared.options().no_system_account;
+        let starting = is_served.then(|| {
+            let starting = start_system(Rc::clone(&monitor), Rc::clone(&system));
+            tokio::task::spawn_local(starting)
+        });
         let (to, wanted) = mpsc::unbounded_channel();
         // Whoever is asked about waits; there is at most one question for each connection.
         let _ = self.shared.common.callout.set(to);
         tokio::task::spawn_local(callout::ask_all(Arc::clone(&self.shared), wanted));
-        // It goes on, should it take longer.
-        let _ = tokio::time::timeout(SYSTEM_START_MAX, starting).await;
+        if let Some(starting) = starting {
+            // It goes on, should it take longer.
+            let _ = tokio::time::timeout(SYSTEM_START_MAX, starting).await;
+        }
         if let Some(listener) = sockets.monitoring {
             tokio::task::spawn_local(async move {
                 if let Err(error) = monitoring::serve(listener, monitor).await {

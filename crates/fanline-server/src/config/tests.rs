@@ -335,6 +335,42 @@ fn leaf_nodes_have_deadlines_and_proxies_of_their_own() {
 }
 
 #[test]
+fn the_system_account_is_done_without_unless_it_is_meant() {
+    for (more, expected) in [
+        ("", true),
+        ("system_account: A\naccounts { A {} }", false),
+        (
+            "accounts { $SYS { users: [ {user: s, password: s} ] } }",
+            false,
+        ),
+        ("accounts { A {} }", true),
+    ] {
+        let text = format!("no_sys_acc: true\n{more}");
+        let options = loaded(&text).expect(&text).options;
+        assert_eq!(options.no_system_account, expected, "{text}");
+    }
+}
+
+#[test]
+fn a_domain_may_be_meant_for_accounts_without_jetstream() {
+    let text = "accounts { A {}, B { jetstream: enabled } }\ndefault_js_domain { A: hub, B: '' }";
+    let domains = loaded(text).expect(text).access.default_domains;
+    let told: Vec<(&str, &str)> = domains.iter().map(|(a, d)| (&**a, &**d)).collect();
+    assert_eq!(told, [("A", "hub"), ("B", "")]);
+    for (text, expected) in [
+        ("default_js_domain: x", "expected a block"),
+        ("default_js_domain { A: hub }", "non existing account \"A\""),
+        (
+            "accounts { A { jetstream: enabled } }\ndefault_js_domain { A: hub }",
+            "account name \"A\" with enabled JetStream",
+        ),
+    ] {
+        let error = loaded(text).expect_err(text).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn wrong_values_are_told_with_their_place() {
     check_faults(
         "prot: 1",

@@ -34,6 +34,7 @@ struct Varz<'a> {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     metadata: &'a BTreeMap<String, String>,
     feature_flags: Empty,
+    #[serde(skip_serializing_if = "String::is_empty")]
     system_account: String,
     slow_consumer_stats: ByKind,
     stale_connection_stats: ByKind,
@@ -254,7 +255,10 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         tags: &options.server_tags,
         metadata: &options.server_metadata,
         feature_flags: Empty {},
-        system_account: monitor.account_name(AccountId::SYSTEM),
+        system_account: match options.no_system_account {
+            true => String::new(),
+            false => monitor.account_name(AccountId::SYSTEM),
+        },
         slow_consumer_stats: by_clients(totals.slow_consumers),
         stale_connection_stats: by_clients(totals.stale_connections),
         disk_io_wait_stats: DiskWaits::default(),

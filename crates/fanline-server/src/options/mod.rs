@@ -100,6 +100,8 @@ pub struct Options {
     pub origin: Option<Origin>,
     /// Emit a `tracing` event at TRACE for every protocol line (nats-server's `-V`).
     pub trace_protocol: bool,
+    /// Nothing is told or answered in the system account.
+    pub no_system_account: bool,
     /// In operator mode, where accounts are that this server was not told of.
     pub resolver: Option<ResolverOptions>,
 }
@@ -149,6 +151,7 @@ impl Default for Options {
             jetstream: None,
             origin: None,
             trace_protocol: false,
+            no_system_account: false,
             resolver: None,
         }
     }
