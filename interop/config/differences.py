@@ -29,6 +29,7 @@ DIFFERENCES = {
     "ping_interval: '-1s'": TYPING,
     "write_timeout: retry": UNSUPPORTED,
     "leafnodes {remotes: [{url: 'nats://h:1', tls {insecure: true}}]}": UNSUPPORTED,
+    "resolver_tls {insecure: true}": UNSUPPORTED,
     "gateway { name: A }": UNSUPPORTED,
     "jetstream { unique_tag: az }": UNSUPPORTED,
     "prof_port: 6060": UNSUPPORTED,

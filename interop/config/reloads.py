@@ -45,6 +45,9 @@ CASES = {
     "mqtt with another certificate": (listener("mqtt", tls()), listener("mqtt", tls(TWO))),
     "leaf nodes with another certificate": (listener("leafnodes", tls()), listener("leafnodes", tls(TWO))),
     "leaf nodes tls first": (listener("leafnodes", tls()), listener("leafnodes", tls(more="handshake_first: true"))),
+    "mqtt with another window": (listener("mqtt"), listener("mqtt", "max_ack_pending: 7, ack_wait: 40s")),
+    "mqtt with users of its own": (listener("mqtt"), listener("mqtt", "authorization { user: a, password: b }")),
+    "another address is told": ("", 'client_advertise: "broker.example:4444"'),
     "leaf nodes elsewhere": (listener("leafnodes"), 'leafnodes { listen: "127.0.0.1:1" }'),
     "a certificate that is not there": (tls(), tls("three")),
 }

@@ -9,7 +9,7 @@ use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, SYSTEM_ACCOUN
 use super::error::Fault;
 use super::read::{Given, Read};
 use super::{JetStreamOptions, Loaded, access};
-use crate::{Auth, Cipher, Encryption, Secret, TlsOptions};
+use crate::{Auth, Cipher, Encryption, ResolverOptions, Secret, TlsOptions};
 
 /// Settings that become options only together.
 pub(super) struct Draft {
@@ -160,7 +160,11 @@ impl Draft {
             Ok(made) => self.loaded.options.auth = Auth::Directory(Arc::new(made)),
             Err(error) => return fault(error.to_string()),
         }
-        self.loaded.options.resolver = Some(resolver.0.clone());
+        let mut resolver = resolver.0.clone();
+        if let ResolverOptions::Url(own) = &mut resolver {
+            own.tls.clone_from(&operator.resolver_tls);
+        }
+        self.loaded.options.resolver = Some(resolver);
     }
 
     /// Who may connect: one token, one user, or users and accounts.

@@ -5,11 +5,12 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use fanline_engine::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
 use fanline_engine::jetstream::Nanos;
 use proptest::prelude::*;
 
 use super::{ConfigError, Loaded, Map, Source, Value, load_over, parse, reference};
-use crate::{AssetLimits, BatchLimits};
+use crate::{AssetLimits, BatchLimits, ResolverOptions};
 
 /// Files and an environment that exist in the test only; the first file is the one that is read.
 struct Files(HashMap<String, String>);
@@ -335,6 +336,37 @@ fn leaf_nodes_have_deadlines_and_proxies_of_their_own() {
 }
 
 #[test]
+fn a_web_server_with_accounts_may_have_tls_of_its_own() {
+    let operator = SecretKey::new(KeyKind::Operator, [1; KEY_BYTES]);
+    let text = format!(
+        "resolver_tls {{ ca_file: ca.pem }}\ntrusted_keys: {}\nresolver: 'URL(https://a/)'",
+        operator.public().encode()
+    );
+    let Some(ResolverOptions::Url(own)) = loaded(&text).expect(&text).options.resolver else {
+        panic!("{text}");
+    };
+    let tls = own.tls.expect("TLS");
+    assert_eq!(
+        (&*own.url, tls.ca_file.as_deref()),
+        ("https://a/", Some("ca.pem".as_ref()))
+    );
+    for (more, expected) in [
+        ("resolver_tls { insecure: true }", "name their authority"),
+        (
+            "resolver_pinned_accounts: [x]",
+            "Not a valid public nkey for an account",
+        ),
+    ] {
+        let text = format!(
+            "{}\n{more}",
+            text.replace("resolver_tls { ca_file: ca.pem }", "")
+        );
+        let error = loaded(&text).expect_err(&text).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn the_system_account_is_done_without_unless_it_is_meant() {
     for (more, expected) in [
         ("", true),
@@ -623,6 +655,10 @@ fn a_reload_is_all_or_nothing() {
     assert!(moved[0].starts_with(refused), "{moved:?}");
     let mqtt = |own: &str| format!("mqtt {{ port: 1883\n {own} }}");
     assert_eq!(changes(&mqtt(tls), &mqtt("")), ["mqtt tls = disabled"]);
+    assert_eq!(
+        changes(&mqtt(""), &mqtt("max_ack_pending: 7, ack_wait: 40s")),
+        ["mqtt ack_wait = 40s", "mqtt max_ack_pending = 7"]
+    );
     // As with nats-server, where it must be said that there is none.
     let websocket = |own: &str| format!("websocket {{ port: 8080\n {own} }}");
     let newer = tls.replace("}", ", timeout: 5}");

@@ -115,8 +115,17 @@ pub enum ResolverOptions {
     Memory,
     /// In a folder.
     Directory(DirectoryOptions),
-    /// On a web server: an account's key is appended to this URL.
-    Url(String),
+    /// On a web server.
+    Url(UrlOptions),
+}
+
+/// A web server with tokens of accounts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UrlOptions {
+    /// `http://` or `https://`: an account's key is appended to it.
+    pub url: String,
+    /// What TLS is begun with; as the system trusts when `None`.
+    pub tls: Option<TlsOptions>,
 }
 
 impl Default for Options {

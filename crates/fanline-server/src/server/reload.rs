@@ -3,9 +3,9 @@
 use std::sync::{Arc, PoisonError};
 
 use fanline_engine::access::{AccessConfig, AccessError, ListenerAccess};
-use fanline_engine::{Access, Limits, ListenerInfo, SHARDS_MAX, ServerInfo, ShardConfig};
+use fanline_engine::{Access, Limits, SHARDS_MAX, ServerInfo, ShardConfig};
 
-use super::{Handle, Shared, StartError, settings};
+use super::{Handle, Shared, StartError, server_info, settings};
 use crate::accounts::newer_tokens;
 use crate::checks::unix_seconds;
 use crate::options::{LeafnodeOptions, MqttOptions, Options, WebSocketOptions};
@@ -56,15 +56,15 @@ impl Handle {
             traces: options.trace_protocol,
             ..ShardConfig::clone(&shared.common.config)
         });
+        let told = server_info(&options, &shared.addresses, shared.info.server_id.clone());
         let info = ServerInfo {
+            host: told.host,
+            port: told.port,
+            ip: told.ip,
             auth_required: options.auth.is_required(),
             max_payload: options.limits.payload_bytes_max,
             tls: tls::told(options.tls.as_ref(), options.allow_non_tls),
-            websocket: shared.info.websocket.clone().map(|told| {
-                let websocket = options.websocket.as_ref();
-                let tls = tls::told(websocket.and_then(|own| own.tls.as_ref()), false);
-                Box::new(ListenerInfo { tls, ..*told })
-            }),
+            websocket: told.websocket,
             leafs: leaf::listener_info_reloaded(&shared.info, &options.leafnodes),
             ..shared.info.clone()
         };
@@ -155,6 +155,20 @@ impl Shared {
     }
 }
 
+/// What is of consequence for MQTT clients that come later, and for what they subscribe to then.
+fn mqtt_reloaded(before: Option<MqttOptions>, new: Option<MqttOptions>) -> Option<MqttOptions> {
+    let (before, new) = match (before, new) {
+        (Some(before), Some(new)) => (before, new),
+        (before, _) => return before,
+    };
+    Some(MqttOptions {
+        tls: new.tls,
+        ack_wait: new.ack_wait,
+        max_ack_pending: new.max_ack_pending,
+        ..before
+    })
+}
+
 /// What a server goes by after a reload: the new where that can be changed, the old elsewhere.
 fn reloaded(before: &Options, new: Options) -> Options {
     Options {
@@ -165,10 +179,8 @@ fn reloaded(before: &Options, new: Options) -> Options {
             tls: (listener.tls).map(|tls| new.websocket.and_then(|new| new.tls).unwrap_or(tls)),
             ..listener
         }),
-        mqtt: before.mqtt.clone().map(|listener| MqttOptions {
-            tls: new.mqtt.map_or(listener.tls, |new| new.tls),
-            ..listener
-        }),
+        mqtt: mqtt_reloaded(before.mqtt.clone(), new.mqtt),
+        client_advertise: new.client_advertise,
         limits: Limits {
             // Connections know from the start whether there are headers.
             headers: before.limits.headers,

@@ -468,7 +468,7 @@ fn read_remote(given: &Given<'_>) -> Read<LeafnodeRemote> {
             }
             "credentials" | "creds" => remote.credentials = field.path()?,
             "nkey" | "seed" => remote.nkey = field.some_text()?,
-            "tls" => remote.tls = Some(remote_tls(&field)?),
+            "tls" => remote.tls = Some(tls::read_of_dialler(&field)?),
             "hub" => remote.is_hub = field.boolean()?,
             "deny_imports" | "deny_import" => remote.deny_imports = subjects(&field)?,
             "deny_exports" | "deny_export" => remote.deny_exports = subjects(&field)?,
@@ -504,19 +504,6 @@ fn read_remote(given: &Given<'_>) -> Read<LeafnodeRemote> {
     }
 }
 
-/// Reads a block `tls` of a remote. What it leaves unchecked would be believed.
-fn remote_tls(given: &Given<'_>) -> Read<TlsOptions> {
-    for field in given.fields()? {
-        if field.key.eq_ignore_ascii_case("insecure") && field.boolean()? {
-            return Err(field.fault(
-                "insecure: Fanline checks the certificates of servers that it attaches to; name \
-                 their authority in ca_file",
-            ));
-        }
-    }
-    tls::read(given)
-}
-
 fn subjects(given: &Given<'_>) -> Read<Vec<String>> {
     let subjects = given.texts()?;
     let is_none = |subject: &&String| Filter::parse(subject.as_bytes()).is_err();
@@ -534,7 +521,7 @@ fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
             "username" => proxy.username = field.some_text()?,
             "password" => proxy.password = field.some_text()?,
             "timeout" => proxy.timeout = Some(field.duration()?),
-            "tls" => proxy.tls = Some(remote_tls(&field)?),
+            "tls" => proxy.tls = Some(tls::read_of_dialler(&field)?),
             _ => {}
         }
     }
