@@ -6,6 +6,7 @@ import re
 import subprocess
 import tempfile
 
+from config import reloads
 from config.cases import CASES, FILES
 from config.differences import DIFFERENCES
 from harness.report import Report, check, equal, reference_server, server_under_test
@@ -68,6 +69,7 @@ def main():
     ours, theirs = server_under_test(), reference_server()
     for text in [*CASES, *(text for text in DIFFERENCES if text not in CASES)]:
         report.run(repr(text)[1:-1], compare, text, ours, theirs)
+    reloads.run(report)
     report.end()
 
 

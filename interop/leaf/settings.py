@@ -7,8 +7,10 @@ import subprocess
 
 from harness.report import check, equal
 
+from . import streams
 from .client import settle, until
 from .link import Link
+from .proxy import Proxy
 from .stage import Node, Stage, cluster_blocks, remote
 from .traffic import Ends, headers, publishes, requests
 from .trouble import reference, tested
@@ -374,6 +376,109 @@ def untrusted(hub_of, spoke_of):
         equal(hub.leafs(), [], "leafs of the hub")
 
 
+def meant_domain(hub_of, spoke_of):
+    """A spoke says whose JetStream those of an account mean who have none there; of another account it does not."""
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        entries = [remote(hub.leaf_port, more=f"account: {name}", login=f"{name}:x") for name in ("A", "B")]
+        users = [f"{name} {{ jetstream: enabled, users: [ {{user: {name}, password: x}} ] }}" for name in ("A", "B")]
+        pair(
+            hub,
+            spoke,
+            [f"accounts {{ {users[0]}, {users[1]} }}", hub.jetstream("hub"), hub.leafnodes(listen=True)],
+            [ACCOUNTS, spoke.jetstream("edge"), "default_js_domain { A: hub }", spoke.leafnodes(*entries)],
+        )
+        above, below, other = hub.client("A", "x"), spoke.client("a", "a"), spoke.client("b", "b")
+        settle(below, above)
+        settle(other, hub.client("B", "x"))
+
+        def answered(client):
+            try:
+                answer = client.ask("$JS.API.INFO", seconds=1)
+            except TimeoutError:
+                return False
+            return answer.status != 503 and "error" not in answer.json()
+
+        until(lambda: answered(below), "nobody answers")
+        check(not answered(other), "the account that means nobody's is answered")
+        streams.add(below, "S", subjects=["kept.*"], allow_direct=True)
+        for number in range(100):
+            below.publish(f"kept.{number}", b"%d" % number)
+        below.flush()
+        for client in (above, below):
+            until(lambda client=client: streams.state(client, "S")["messages"] == 100, "not all of them are kept")
+        message = below.ask("$JS.API.DIRECT.GET.S", b'{"seq": 17}')
+        equal((message.header("Nats-Subject"), message.payload), ("kept.16", b"16"), "what is kept")
+        # A bucket, as clients write into it.
+        streams.add(below, "KV_b", subjects=["$KV.b.>"], max_msgs_per_subject=1, allow_direct=True)
+        equal(below.ask("$KV.b.k", b"v").json()["stream"], "KV_b", "who keeps what is put into a bucket")
+
+
+def through_proxy(hub_of, spoke_of, by_tls: bool, to_hub: str):
+    """A link by way of a proxy that has to be told who asks; one that nobody vouches for leads nowhere."""
+    with Stage() as stage:
+        hub, spoke, doubting = hub_of(stage, "hub"), spoke_of(stage, "spoke"), spoke_of(stage, "doubting")
+        key, pem = certificate(stage, "hub")
+        own_key, own_pem = certificate(stage, "proxy")
+        proxy = stage.enter_context(Proxy(own_pem, own_key) if by_tls else Proxy())
+        known = f'tls {{ ca_file: "{own_pem}" }}' if by_tls else ""
+        where = f'{"https" if by_tls else "http"}://127.0.0.1:{proxy.port}'
+
+        def entry(tls: str) -> str:
+            more = f'proxy {{ url: "{where}", username: ada, password: secret, timeout: "10s"\n {tls} }}'
+            if to_hub == "tls":
+                more += f'\ntls: {{ ca_file: "{pem}", timeout: 10 }}'
+            port = hub.websocket_port if to_hub == "ws" else hub.leaf_port
+            return remote(port, more=more, scheme=to_hub)
+
+        at_hub = f'tls {{ cert_file: "{pem}", key_file: "{key}", timeout: 10 }}' if to_hub == "tls" else ""
+        page = f'websocket {{ listen: "127.0.0.1:{hub.websocket_port}", no_tls: true }}'
+        pair(hub, spoke, [page, hub.leafnodes(listen=True, more=at_hub)], [spoke.leafnodes(entry(known))])
+        one, other = spoke.client(), hub.client()
+        exchange(one, other)
+        requests(Ends(one, other))
+        number = one.subscribe("large")
+        settle(one, other)
+        for payload in (b"a" * 1_000_000, os.urandom(1_000_000), b"x"):
+            other.publish("large", payload)
+            equal(one.next(number).payload, payload, "what is large")
+        login = b"Proxy-Authorization: Basic " + base64.b64encode(b"ada:secret") + b"\r\n"
+        check(login in proxy.asked[0], f"it does not say who it is: {proxy.asked}")
+        if by_tls:
+            doubting.write(doubting.leafnodes(entry("")))
+            doubting.start()
+            doubting.said("proxy")
+            equal([leaf["name"] for leaf in hub.leafs()], ["spoke"], "leafs of the hub")
+
+
+def dialled_otherwise(spoke_of):
+    """A reload changes by what a hub is trusted, which is for the next time: the link stays, and then comes back."""
+    with Stage() as stage:
+        hub, spoke = stage.reference("hub"), spoke_of(stage, "spoke")
+        link = stage.enter_context(Link(hub.leaf_port))
+        files = [certificate(stage, name) for name in ("first", "second")]
+        certificates = [f'tls {{ cert_file: "{pem}", key_file: "{key}", timeout: 10 }}' for key, pem in files]
+        entries = [
+            remote(link.port, more=f'tls: {{ ca_file: "{pem}", timeout: 10 }}', scheme="tls") for _, pem in files
+        ]
+        pair(hub, spoke, [hub.leafnodes(listen=True, more=certificates[0])], [spoke.leafnodes(entries[0])])
+        exchange(spoke.client(), hub.client())
+        # First who lets in, then who comes; neither of them notices.
+        for node, text in (
+            (hub, hub.leafnodes(listen=True, more=certificates[1])),
+            (spoke, spoke.leafnodes(entries[1])),
+        ):
+            node.write(text)
+            node.server.signal(signal.SIGHUP)
+            node.said("reloaded server configuration")
+        exchange(spoke.client(), hub.client())
+        equal(link.accepted, 1, "connections")
+        link.cut()
+        link.restore()
+        until(lambda: link.accepted > 1 and hub.leafs(), "it does not come back")
+        exchange(spoke.client(), hub.client())
+
+
 # What the page offers, and what the remote asks for.
 WEBSOCKETS = {
     "": ("", "compression: off"),
@@ -520,6 +625,7 @@ def run(report):
         report.run(f"{role}: services and streams of another account at the hub", services, *makers, True)
         report.run(f"{role}: services and streams of another account at the spoke", services, *makers, False)
         report.run(f"{role}: a queue group at two leafs", queue_over_leafs, *makers)
+        report.run(f"{role}: a domain is meant by those who name none", meant_domain, *makers)
         report.run(f"{role}: permissions", permissions, *makers)
         report.run(f"{role}: lists of the spoke", denied_by_spoke, *makers)
         report.run(f"{role}: leafs kept apart", isolated, *makers)
@@ -528,6 +634,10 @@ def run(report):
         report.run(f"{role}: TLS", encrypted, *makers, False, False)
         report.run(f"{role}: TLS first, both show who they are", encrypted, *makers, True, True)
         report.run(f"{role}: a certificate of nobody", untrusted, *makers)
+        for by_tls in (False, True):
+            for to_hub in ("nats-leaf", "tls", "ws"):
+                how = f"{'by TLS' if by_tls else 'in clear'}, {to_hub} behind it"
+                report.run(f"{role}: a proxy {how}", through_proxy, *makers, by_tls, to_hub)
         for variant in WEBSOCKETS:
             report.run(f"{role}: WebSocket{variant}", over_websocket, *makers, variant)
         report.run(f"{role}: monitoring", monitored, *makers)
@@ -537,3 +647,4 @@ def run(report):
     report.run("spoke: a node that it is not to hear of", discovered, True)
     report.run("spoke: a reload adds and removes remotes", reloaded)
     report.run("spoke: a remote that is switched off", disabled)
+    report.run("spoke: a reload says whom to trust the next time", dialled_otherwise, tested)

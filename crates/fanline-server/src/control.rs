@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fanline_engine::access::{AccountId, ConnectionKind};
+use fanline_engine::access::AccountId;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, error, info, warn};
 
@@ -54,14 +54,19 @@ impl Control {
     ) {
         let monitor = Rc::new(Monitor::new(Arc::clone(&self.shared)));
         let system = Rc::new(OnceCell::new());
-        let starting = start_system(Rc::clone(&monitor), Rc::clone(&system));
-        let starting = tokio::task::spawn_local(starting);
+        let is_served = !self.shared.options().no_system_account;
+        let starting = is_served.then(|| {
+            let starting = start_system(Rc::clone(&monitor), Rc::clone(&system));
+            tokio::task::spawn_local(starting)
+        });
         let (to, wanted) = mpsc::unbounded_channel();
         // Whoever is asked about waits; there is at most one question for each connection.
         let _ = self.shared.common.callout.set(to);
         tokio::task::spawn_local(callout::ask_all(Arc::clone(&self.shared), wanted));
-        // It goes on, should it take longer.
-        let _ = tokio::time::timeout(SYSTEM_START_MAX, starting).await;
+        if let Some(starting) = starting {
+            // It goes on, should it take longer.
+            let _ = tokio::time::timeout(SYSTEM_START_MAX, starting).await;
+        }
         if let Some(listener) = sockets.monitoring {
             tokio::task::spawn_local(async move {
                 if let Err(error) = monitoring::serve(listener, monitor).await {
@@ -213,18 +218,12 @@ async fn accept(socket: TcpListener, shared: &Shared, listener: Listener) -> io:
         Ok(socket) => socket,
         Err(error) => return error,
     };
-    let is_plain = shared.common.listeners.is_plain(listener);
-    let kind = match listener {
-        Listener::Mqtt => ConnectionKind::Mqtt,
-        Listener::Clients | Listener::WebSocket | Listener::Leafs => ConnectionKind::Standard,
-    };
     loop {
         match socket
             .accept()
             .await
             .and_then(|(stream, _)| stream.into_std())
         {
-            Ok(stream) if is_plain => shared.assign(Transport::Tcp(stream, kind)),
             Ok(stream) if listener == Listener::Leafs => shared.serve_leaf(stream),
             Ok(stream) => shared.assign(Transport::Wire(Incoming::Tcp(stream), listener)),
             Err(error) => pause_after(&error).await,

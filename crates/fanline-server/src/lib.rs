@@ -63,7 +63,7 @@ pub use options::{
     CompressionLevel, Dashboard, Encryption, JetStreamOptions, LEAFNODE_PORT, LeafCompression,
     LeafnodeListener, LeafnodeOptions, LeafnodeProxy, LeafnodeRemote, LeafnodeUser, Limits,
     MqttOptions, Options, Origin, ResolverOptions, Secret, SyncMode, TlsHandshake, TlsOptions,
-    TlsVersion, WebSocketOptions,
+    TlsVersion, UrlOptions, WebSocketOptions,
 };
 pub use reloads::{ReloadRequest, ReloadRequests};
 pub use resolver::{Directory, DirectoryOptions, StoreError, Stored};

@@ -87,6 +87,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         ..options
     };
     let listeners = settings::listeners(&options)?;
+    let tls = settings::tls(&options)?;
     let sockets = Sockets::bind(&options)?;
     let addresses = sockets.addresses()?;
     let key = identity::new_server_key();
@@ -137,6 +138,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         key,
         remotes: watch::Sender::new(options.leafnodes.remotes.clone()),
         options: Mutex::new(Arc::new(options)),
+        tls: Mutex::new(tls),
         reloader: Reloader::new(),
         addresses,
         bridge: DefaultBridge::default(),
@@ -334,9 +336,13 @@ fn launch(
     unshared.keeper = keeper.as_ref().map(|keeper| keeper.commands.clone());
     let mut threads = Vec::new();
     for (index, inbox) in inboxes.into_iter().enumerate() {
-        let (common, info) = (Arc::clone(&shared.common), shared.info.clone());
+        let (common, info, tls) = (
+            Arc::clone(&shared.common),
+            shared.info.clone(),
+            shared.tls(),
+        );
         let thread = std::thread::Builder::new().name(format!("shard-{index}"));
-        let run = move || shell::block_on(shell::run(index, info, common, inbox)).map(drop);
+        let run = move || shell::block_on(shell::run(index, info, tls, common, inbox)).map(drop);
         threads.push(thread.spawn(run).map_err(StartError::Thread)?);
     }
     if let Some(resolver) = &shared.options().resolver {

@@ -53,6 +53,12 @@ pub enum AccessError {
     AccountTokenPosition(String, String),
     #[error("auth callout: account {0:?} is not configured")]
     UnknownCalloutAccount(String),
+    #[error("in non operator mode, `default_js_domain` references non existing account {0:?}")]
+    UnknownDomainAccount(String),
+    #[error("default_js_domain contains account name {0:?} with enabled JetStream")]
+    DomainAndJetStream(String),
+    #[error("invalid domain name {0:?}: may not contain ., * or >")]
+    InvalidDomain(String),
     #[error("users are signed by their accounts in operator mode, and not configured: {0:?}")]
     OperatorAndUsers(String),
     #[error("Unknown connection type {0:?}")]

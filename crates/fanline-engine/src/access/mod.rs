@@ -8,6 +8,7 @@ mod admit;
 mod auth;
 pub mod callout;
 mod check;
+mod domains;
 mod error;
 mod imports;
 pub mod jwt;
@@ -37,6 +38,7 @@ pub use admit::{Credentials, Decision, Dismissal, Grant};
 pub use auth::Auth;
 pub use callout::Callout;
 pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
+pub use domains::DefaultDomains;
 pub use error::AccessError;
 pub(crate) use imports::{covers, in_order_of_wildcards, is_exported, overlap};
 pub use operator::{Authority, OperatorError, Operators, UserLimits};
@@ -71,6 +73,8 @@ pub struct AccessConfig {
     pub proxies: Vec<PublicKey>,
     /// Whether everybody has to come through one of them.
     pub proxy_required: bool,
+    /// The JetStream domain that clients of an account mean who name none, by the account's name.
+    pub default_domains: DefaultDomains,
     /// What those show who come over WebSocket, where that differs.
     pub websocket: ListenerAccess,
     /// The same for MQTT.
@@ -105,6 +109,7 @@ pub struct Access {
     callout: Option<Callout>,
     proxies: Vec<PublicKey>,
     proxy_required: bool,
+    default_domains: DefaultDomains,
     /// What decides for WebSocket clients in place of `token` and `no_auth_user`.
     websocket: Option<Door>,
     /// The same for MQTT clients.
@@ -137,6 +142,7 @@ impl PartialEq for Access {
             && self.callout == other.callout
             && self.proxies == other.proxies
             && self.proxy_required == other.proxy_required
+            && self.default_domains == other.default_domains
             && self.websocket == other.websocket
             && self.mqtt == other.mqtt
     }
@@ -212,6 +218,7 @@ impl Access {
             callout: self.callout.clone(),
             proxies: self.proxies.clone(),
             proxy_required: self.proxy_required,
+            default_domains: self.default_domains.clone(),
             websocket: self.websocket_access(),
             mqtt: self.mqtt_access(),
         }
@@ -240,6 +247,11 @@ impl Access {
         let websocket = Door::new(config.websocket, &users)?;
         let mqtt = Door::new(config.mqtt, &users)?;
         imports::check(&accounts, &by_name)?;
+        domains::check(
+            &config.default_domains,
+            &accounts,
+            config.operators.is_some(),
+        )?;
         let callout = config.callout.as_ref();
         if let Some(callout) = callout
             && !by_name.contains_key(&callout.account)
@@ -259,6 +271,7 @@ impl Access {
             callout: config.callout,
             proxies: config.proxies,
             proxy_required: config.proxy_required,
+            default_domains: config.default_domains,
             websocket,
             mqtt,
         })

@@ -100,6 +100,21 @@ fn says_what_is_wrong() {
         },
         "\"NOBODY\", an account that is not configured",
     );
+    check(
+        |config| drop(config.default_domains.insert("A".into(), "hub".into())),
+        "`default_js_domain` references non existing account \"A\"",
+    );
+    check(
+        |config| {
+            config.account_mut("A").jetstream = Some(Default::default());
+            config.default_domains.insert("A".into(), "hub".into());
+        },
+        "default_js_domain contains account name \"A\" with enabled JetStream",
+    );
+    check(
+        |config| drop(config.default_domains.insert("$G".into(), "a.b".into())),
+        "invalid domain name \"a.b\"",
+    );
 }
 
 #[test]

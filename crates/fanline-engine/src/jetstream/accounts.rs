@@ -78,6 +78,8 @@ struct Seat {
     timer: Option<Duration>,
     /// Where traces of others go.
     trace: Option<TraceTo>,
+    /// Its clients mean the JetStream of another server, where this one has none for them.
+    is_elsewhere: bool,
 }
 
 #[derive(Default)]
@@ -115,7 +117,9 @@ impl JetStreams {
             let all = || (is_alone && id == AccountId::GLOBAL).then(AccountLimits::default);
             let limits = account.jetstream.clone().or_else(all);
             self.grant(id, &account.name, limits, now, ports);
-            self.seats[id.index()].trace.clone_from(&account.trace);
+            let seat = &mut self.seats[id.index()];
+            seat.trace.clone_from(&account.trace);
+            seat.is_elsewhere = !access.keeps_jetstream_apart(id);
         }
     }
 
@@ -346,6 +350,7 @@ impl Default for Seat {
             used: Used::default(),
             timer: None,
             trace: None,
+            is_elsewhere: false,
         }
     }
 }
@@ -380,6 +385,8 @@ impl Handler for JetStreams {
             return;
         };
         match seat.state {
+            // Somebody else may have an answer.
+            State::Refused if seat.is_elsewhere => return,
             State::Refused => {
                 let error = ApiError::NOT_ENABLED_FOR_ACCOUNT;
                 if let Some(path) = message.topic.strip_prefix(API_PREFIX) {

@@ -61,6 +61,8 @@ pub(crate) struct Leaf {
     pub(crate) takes_traces: bool,
     /// It calls itself the hub of this link, though it has dialled.
     pub(crate) is_remote_hub: bool,
+    /// It has come, and has said that it has JetStream.
+    pub(crate) has_jetstream: bool,
     /// For which message it was last picked, and where it is among those picked.
     pub(crate) picked_for: u64,
     pub(crate) picked_at: usize,
@@ -93,6 +95,7 @@ impl Leaf {
             isolates: false,
             takes_traces: false,
             is_remote_hub: false,
+            has_jetstream: false,
             picked_for: 0,
             picked_at: 0,
             retry_after: None,

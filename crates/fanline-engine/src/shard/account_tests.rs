@@ -338,6 +338,42 @@ fn topics_have_other_names_where_that_is_said() {
     assert_eq!(world.read(global), "MSG old.1 1 2\r\nhi\r\n");
 }
 
+/// Who asks for JetStream where there is none asks that of the domain which is said to be meant.
+#[test]
+fn requests_without_a_domain_go_to_the_one_that_is_meant() {
+    let mut config = AccessConfig::default();
+    config.account_mut("A");
+    config.account_mut("B");
+    config.default_domains.insert("A".into(), "hub".into());
+    config.default_domains.insert("B".into(), String::new());
+    let (mut world, access) = world(1, config);
+    for (account, prefix) in [("A", "$JS.hub.API."), ("B", "")] {
+        let own = client(&mut world, &access, 0, account);
+        world.say(own, "SUB > 1\r\n");
+        for (asked, elsewhere) in [
+            ("$JS.API.INFO", "INFO"),
+            ("$JS.API.STREAM.CREATE.S", "STREAM.CREATE.S"),
+            ("$JS.API.CONSUMER.MSG.NEXT.S.C", "CONSUMER.MSG.NEXT.S.C"),
+            ("$JS.API.DIRECT.GET.S", "DIRECT.GET.S"),
+            ("$KV.b.k", "$KV.b.k"),
+            ("$OBJ.b.C.x", "$OBJ.b.C.x"),
+            ("$JS.other.API.INFO", ""),
+            ("$JS.ACK.S.C.1", ""),
+        ] {
+            world.say(own, &format!("PUB {asked} 0\r\n\r\n"));
+            let found = match (prefix, elsewhere) {
+                ("", _) | (_, "") => asked.to_owned(),
+                (prefix, elsewhere) => format!("{prefix}{elsewhere}"),
+            };
+            assert_eq!(
+                world.read(own),
+                format!("MSG {found} 1 0\r\n\r\n"),
+                "{account}"
+            );
+        }
+    }
+}
+
 #[test]
 fn another_directory_takes_imports_away() {
     let (mut world, access) = world(1, two_accounts());

@@ -107,9 +107,16 @@ impl Shard {
                 }
             }
         }
-        self.bridging.mappings = accounts
-            .iter()
-            .map(|account| Mappings::new(&account.mappings))
+        let has_jetstream = self.info.jetstream;
+        self.bridging.mappings = (0..)
+            .map(AccountId)
+            .zip(accounts)
+            .map(|(id, account)| {
+                // What was configured for the account itself comes first.
+                let mut mappings = account.mappings.clone();
+                mappings.extend(access.domain_mappings(id, has_jetstream));
+                Mappings::new(&mappings)
+            })
             .collect();
     }
 

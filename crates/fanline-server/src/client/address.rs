@@ -6,6 +6,7 @@ use super::error::ClientError;
 const PORT_DEFAULT: u16 = 4222;
 /// The port of a proxy when nobody says.
 const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;
 
 /// Where one server is, and who to be there.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -58,8 +59,8 @@ pub(crate) fn parse_leaf_address(text: &str) -> Result<ServerAddress, ClientErro
 }
 
 /// The address of an HTTP proxy, without its scheme.
-pub(crate) fn parse_proxy_address(place: &str) -> Result<ServerAddress, ClientError> {
-    parse_with_port(place, HTTP_PORT)
+pub(crate) fn parse_proxy_address(place: &str, is_tls: bool) -> Result<ServerAddress, ClientError> {
+    parse_with_port(place, if is_tls { HTTPS_PORT } else { HTTP_PORT })
 }
 
 fn parse(text: &str) -> Result<ServerAddress, ClientError> {

@@ -21,6 +21,8 @@ impl std::fmt::Display for Change {
         let key = self.key.replace('.', " ");
         match &self.value {
             // Blocks would fill the log, and a secret says nothing.
+            Json::Object(_) if is_tls(self.key) => write!(f, "{key} = enabled"),
+            Json::Null if is_tls(self.key) => write!(f, "{key} = disabled"),
             Json::Object(_) | Json::Array(_) => f.write_str(&key),
             Json::String(text) if text == MASK => f.write_str(&key),
             value => write!(f, "{key} = {}", plain(value)),
@@ -57,9 +59,9 @@ fn field(key: &str) -> String {
         .collect()
 }
 
-/// Whether there is such a block, which is all that counts when it comes or goes.
-fn on_or_off(value: &Json) -> Json {
-    if value.is_null() { "off" } else { "on" }.into()
+/// Whether it is a block that is there or not.
+fn is_tls(key: &str) -> bool {
+    key.rsplit('.').next() == Some("tls")
 }
 
 /// A value without quotes; nothing for what is not set.
@@ -84,15 +86,6 @@ impl Loaded {
             };
             if before == after {
                 continue;
-            }
-            // Whether clients speak TLS at all is not changed while they do.
-            let is_switched = entry.key == "tls" && (before.is_null() || after.is_null());
-            if is_switched {
-                return Err(NotReloadable {
-                    key: entry.key,
-                    old: on_or_off(&before),
-                    new: on_or_off(&after),
-                });
             }
             if !entry.reloads {
                 return Err(NotReloadable {

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, User};
+use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, User};
 
 use super::error::Fault;
 use super::read::{Given, Read};
 use super::{JetStreamOptions, Loaded, access};
-use crate::{Auth, Cipher, Encryption, Secret, TlsOptions};
+use crate::{Auth, Cipher, Encryption, ResolverOptions, Secret, TlsOptions};
 
 /// Settings that become options only together.
 pub(super) struct Draft {
@@ -26,6 +26,7 @@ pub(super) struct Draft {
     pub(super) password: Option<String>,
     pub(super) token: Option<String>,
     pub(super) auth_timeout: Option<Duration>,
+    pub(super) no_system_account: bool,
 }
 
 impl Draft {
@@ -43,6 +44,7 @@ impl Draft {
             password: None,
             token: None,
             auth_timeout: None,
+            no_system_account: base.options.no_system_account,
             loaded: base,
         }
     }
@@ -82,6 +84,7 @@ impl Draft {
     pub(super) fn finish(mut self) -> Result<Loaded, Vec<Fault>> {
         let mut faults = Vec::new();
         self.finish_access(&mut faults);
+        self.finish_system_account();
         let mut fault = |reason: &str| {
             faults.push(Fault {
                 place: None,
@@ -120,6 +123,15 @@ impl Draft {
         }
     }
 
+    /// Whether there is a system account: there is, where one is named or has anything in it.
+    fn finish_system_account(&mut self) {
+        let access = &self.loaded.access;
+        let mut accounts = access.accounts.iter();
+        let is_meant = access.system_account.is_some()
+            || accounts.any(|account| account.name == SYSTEM_ACCOUNT);
+        self.loaded.options.no_system_account = self.no_system_account && !is_meant;
+    }
+
     /// Who may connect in operator mode: users of accounts that an operator vouches for.
     fn finish_operator(&mut self, faults: &mut Vec<Fault>) {
         let operator = &self.loaded.operator;
@@ -148,7 +160,11 @@ impl Draft {
             Ok(made) => self.loaded.options.auth = Auth::Directory(Arc::new(made)),
             Err(error) => return fault(error.to_string()),
         }
-        self.loaded.options.resolver = Some(resolver.0.clone());
+        let mut resolver = resolver.0.clone();
+        if let ResolverOptions::Url(own) = &mut resolver {
+            own.tls.clone_from(&operator.resolver_tls);
+        }
+        self.loaded.options.resolver = Some(resolver);
     }
 
     /// Who may connect: one token, one user, or users and accounts.

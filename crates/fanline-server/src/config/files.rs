@@ -16,7 +16,8 @@ impl Loaded {
         let websocket = options.websocket.as_ref();
         let mqtt = options.mqtt.as_ref();
         let leafs = options.leafnodes.listener.as_ref();
-        let all: [(&str, Option<&TlsOptions>); 4] = [
+        let all: [(&str, Option<&TlsOptions>); 5] = [
+            ("resolver_tls", self.operator.resolver_tls.as_ref()),
             ("tls", options.tls.as_ref()),
             ("websocket tls", websocket.and_then(|own| own.tls.as_ref())),
             ("mqtt tls", mqtt.and_then(|own| own.tls.as_ref())),

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use super::read::{Given, Read};
 use super::value::Value;
 use crate::checks::unix_seconds;
-use crate::{DirectoryOptions, ResolverOptions};
+use crate::{DirectoryOptions, ResolverOptions, TlsOptions, UrlOptions};
 
 /// How every token begins: `{"` in base64url.
 const TOKEN_BEGIN: &str = "eyJ";
@@ -28,6 +28,10 @@ pub struct OperatorOptions {
     pub preload: Vec<(String, String)>,
     /// The token of those who show none.
     pub sentinel: Option<String>,
+    /// The only accounts whose users are let in, by their keys; all when empty.
+    pub pinned_accounts: Vec<String>,
+    /// What TLS towards a web server with accounts is begun with.
+    pub resolver_tls: Option<TlsOptions>,
     /// Where other accounts are.
     pub(super) resolver: Option<Resolver>,
 }
@@ -54,6 +58,7 @@ impl OperatorOptions {
         if let Some(sentinel) = &self.sentinel {
             operators.set_sentinel(sentinel)?;
         }
+        operators.pin_accounts(&self.pinned_accounts)?;
         Ok(operators)
     }
 
@@ -93,7 +98,10 @@ impl Resolver {
         let url = url.map(|url| url.trim().trim_matches(['"', '\'']));
         match url {
             Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
-                Ok(Resolver(ResolverOptions::Url(url.into())))
+                Ok(Resolver(ResolverOptions::Url(UrlOptions {
+                    url: url.into(),
+                    tls: None,
+                })))
             }
             _ => Err(given.fault("missing account resolver type, should be MEMORY or URL")),
         }
@@ -142,7 +150,7 @@ impl Resolver {
     pub(super) fn show(&self) -> Json {
         match &self.0 {
             ResolverOptions::Memory => json!("MEMORY"),
-            ResolverOptions::Url(url) => json!(format!("URL({url})")),
+            ResolverOptions::Url(own) => json!(format!("URL({})", own.url)),
             ResolverOptions::Directory(options) => json!({
                 "type": if options.is_cache { "cache" } else { "full" },
                 "dir": options.dir.display().to_string(),
@@ -214,7 +222,10 @@ mod tests {
                 "{text}"
             );
         }
-        let url = Resolver(ResolverOptions::Url("http://a/jwt/".into()));
+        let url = Resolver(ResolverOptions::Url(UrlOptions {
+            url: "http://a/jwt/".into(),
+            tls: None,
+        }));
         for text in [
             "URL(http://a/jwt/)",
             "url(\"http://a/jwt/\")",

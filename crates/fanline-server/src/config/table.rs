@@ -94,6 +94,11 @@ pub(super) const fn works(key: &'static str, kind: Kind, apply: Apply, show: Sho
     entry(key, kind, Standing::Works { apply, show })
 }
 
+/// An option that its block reads, and that has a value of its own to be shown and reloaded.
+pub(super) const fn shown(key: &'static str, kind: Kind, show: Show) -> Entry {
+    works(key, kind, |_, _| Ok(()), show)
+}
+
 /// An option that its block reads.
 pub(super) const fn within(key: &'static str, kind: Kind) -> Entry {
     entry(key, kind, Standing::Within)

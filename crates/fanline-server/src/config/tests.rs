@@ -5,11 +5,12 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use fanline_engine::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
 use fanline_engine::jetstream::Nanos;
 use proptest::prelude::*;
 
 use super::{ConfigError, Loaded, Map, Source, Value, load_over, parse, reference};
-use crate::{AssetLimits, BatchLimits};
+use crate::{AssetLimits, BatchLimits, ResolverOptions};
 
 /// Files and an environment that exist in the test only; the first file is the one that is read.
 struct Files(HashMap<String, String>);
@@ -307,14 +308,19 @@ fn leaf_nodes_have_deadlines_and_proxies_of_their_own() {
     let proxy = remote.proxy.as_ref().expect("a proxy");
     assert_eq!(proxy.timeout, Some(seconds(9)));
     assert_eq!(proxy.username.as_deref(), Some("ada"));
+    let text = "leafnodes { remotes: [ { url: hub, proxy { url: 'https://squid', tls { ca_file: a.pem } } } ] }";
+    let remotes = loaded(text).expect("it is taken").options.leafnodes.remotes;
+    let proxy = remotes[0].proxy.as_ref().expect("a proxy");
+    let tls = proxy.tls.as_ref().expect("TLS");
+    assert_eq!(tls.ca_file.as_deref(), Some("a.pem".as_ref()));
     for (remote, expected) in [
         (
             "deny_exports: [a..b]",
             "subject \"a..b\" is not a valid subject",
         ),
         (
-            "proxy { url: \"https://squid\" }",
-            "proxy: Fanline reaches proxies in clear, by an http:// URL",
+            "proxy { url: \"http://squid\", tls { ca_file: ca.pem } }",
+            "proxy TLS configuration requires an https proxy URL, got: http",
         ),
         (
             "proxy { url: \"http://squid\", username: ada }",
@@ -326,6 +332,73 @@ fn leaf_nodes_have_deadlines_and_proxies_of_their_own() {
             Ok(_) => panic!("{text:?} is taken"),
             Err(error) => assert!(error.to_string().contains(expected), "{error}"),
         }
+    }
+}
+
+#[test]
+fn a_web_server_with_accounts_may_have_tls_of_its_own() {
+    let operator = SecretKey::new(KeyKind::Operator, [1; KEY_BYTES]);
+    let text = format!(
+        "resolver_tls {{ ca_file: ca.pem }}\ntrusted_keys: {}\nresolver: 'URL(https://a/)'",
+        operator.public().encode()
+    );
+    let Some(ResolverOptions::Url(own)) = loaded(&text).expect(&text).options.resolver else {
+        panic!("{text}");
+    };
+    let tls = own.tls.expect("TLS");
+    assert_eq!(
+        (&*own.url, tls.ca_file.as_deref()),
+        ("https://a/", Some("ca.pem".as_ref()))
+    );
+    for (more, expected) in [
+        ("resolver_tls { insecure: true }", "name their authority"),
+        (
+            "resolver_pinned_accounts: [x]",
+            "Not a valid public nkey for an account",
+        ),
+    ] {
+        let text = format!(
+            "{}\n{more}",
+            text.replace("resolver_tls { ca_file: ca.pem }", "")
+        );
+        let error = loaded(&text).expect_err(&text).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn the_system_account_is_done_without_unless_it_is_meant() {
+    for (more, expected) in [
+        ("", true),
+        ("system_account: A\naccounts { A {} }", false),
+        (
+            "accounts { $SYS { users: [ {user: s, password: s} ] } }",
+            false,
+        ),
+        ("accounts { A {} }", true),
+    ] {
+        let text = format!("no_sys_acc: true\n{more}");
+        let options = loaded(&text).expect(&text).options;
+        assert_eq!(options.no_system_account, expected, "{text}");
+    }
+}
+
+#[test]
+fn a_domain_may_be_meant_for_accounts_without_jetstream() {
+    let text = "accounts { A {}, B { jetstream: enabled } }\ndefault_js_domain { A: hub, B: '' }";
+    let domains = loaded(text).expect(text).access.default_domains;
+    let told: Vec<(&str, &str)> = domains.iter().map(|(a, d)| (&**a, &**d)).collect();
+    assert_eq!(told, [("A", "hub"), ("B", "")]);
+    for (text, expected) in [
+        ("default_js_domain: x", "expected a block"),
+        ("default_js_domain { A: hub }", "non existing account \"A\""),
+        (
+            "accounts { A { jetstream: enabled } }\ndefault_js_domain { A: hub }",
+            "account name \"A\" with enabled JetStream",
+        ),
+    ] {
+        let error = loaded(text).expect_err(text).to_string();
+        assert!(error.contains(expected), "{error}");
     }
 }
 
@@ -435,20 +508,6 @@ fn other_secrets_of_leaf_nodes_are_other_settings() {
         assert!(!told.contains("s3cret"), "{told}");
         let changes = before.changes(&with("other")).expect("it reloads");
         assert_eq!(changes.len(), 1, "{proxy}");
-    }
-}
-
-#[test]
-fn tls_is_changed_by_a_reload_and_not_turned_on_or_off() {
-    let with = |tls: &str| loaded(tls).expect(tls);
-    let plain = with("port: 1");
-    let tls = with("port: 1, tls { cert_file: c.pem, key_file: k.pem }");
-    let newest = with("port: 1, tls { cert_file: c.pem, key_file: k.pem, min_version: '1.3' }");
-    let changes = tls.changes(&newest).expect("it reloads");
-    assert_eq!(changes.len(), 1);
-    assert_eq!(changes[0].to_string(), "tls");
-    for (before, after) in [(&plain, &tls), (&tls, &plain)] {
-        assert!(before.changes(after).is_err());
     }
 }
 
@@ -576,8 +635,40 @@ fn a_reload_is_all_or_nothing() {
         ["config reload not supported for ServerName: old=, new=x"]
     );
     let tls = "tls {cert_file: a.pem, key_file: a.key}";
-    let refused = "config reload not supported for Tls: old=off, new=on";
-    assert_eq!(changes("debug: no", tls), [refused]);
+    let time = |seconds: u8| format!("authorization timeout = {seconds}s");
+    assert_eq!(changes("debug: no", tls), [&time(3), "tls = enabled"]);
+    assert_eq!(changes(tls, "debug: no"), [&time(2), "tls = disabled"]);
+    assert_eq!(
+        changes(tls, &format!("{tls}\nallow_non_tls: true")),
+        ["allow_non_tls = true"]
+    );
+    let leafs = |own: &str| format!("leafnodes {{ port: 7422\n {own} }}");
+    assert_eq!(
+        changes(&leafs(""), &leafs(tls)),
+        [
+            "leafnodes authorization timeout = 3s",
+            "leafnodes tls = enabled"
+        ]
+    );
+    let refused = "config reload not supported for Leafnodes: ";
+    let moved = changes(&leafs(""), "leafnodes { port: 7423 }");
+    assert!(moved[0].starts_with(refused), "{moved:?}");
+    let mqtt = |own: &str| format!("mqtt {{ port: 1883\n {own} }}");
+    assert_eq!(changes(&mqtt(tls), &mqtt("")), ["mqtt tls = disabled"]);
+    assert_eq!(
+        changes(&mqtt(""), &mqtt("max_ack_pending: 7, ack_wait: 40s")),
+        ["mqtt ack_wait = 40s", "mqtt max_ack_pending = 7"]
+    );
+    // As with nats-server, where it must be said that there is none.
+    let websocket = |own: &str| format!("websocket {{ port: 8080\n {own} }}");
+    let newer = tls.replace("}", ", timeout: 5}");
+    assert_eq!(
+        changes(&websocket(tls), &websocket(&newer)),
+        ["websocket tls = enabled"]
+    );
+    let switched = changes(&websocket(tls), &websocket("no_tls: true"));
+    let refused = "config reload not supported for Websocket: ";
+    assert!(switched[0].starts_with(refused), "{switched:?}");
     assert_eq!(
         changes(
             "authorization {user: a, password: b}",

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fanline_engine::leaf::{LeafCredentials, LeafEnded, LeafRemote};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -19,6 +19,7 @@ use super::proxy::Proxy;
 use crate::access::nkey::SecretKey;
 use crate::client::{ConnectOptions, ServerAddress};
 use crate::options::{LeafnodeRemote, TlsHandshake, TlsOptions};
+use crate::shell::Carrier;
 use crate::tls::client_config;
 
 /// How long TLS may take when nobody says.
@@ -31,8 +32,11 @@ pub(crate) struct Dialled {
     /// Which of its addresses it is.
     pub(crate) address: LeafAddress,
     pub(crate) proof: Proof,
-    /// Who is told how it ends. When nobody waits any more, it is not wanted any more.
-    pub(crate) done: oneshot::Sender<LeafEnded>,
+    /// Until when a proxy has to have led to the hub.
+    pub(crate) reached_by: Instant,
+    /// Who is told how it ends, or why the hub was not reached. When nobody waits any more, it is not wanted
+    /// any more.
+    pub(crate) done: oneshot::Sender<Result<LeafEnded, String>>,
 }
 
 /// A remote, ready to be dialled.
@@ -168,8 +172,8 @@ pub(crate) fn identify(address: &LeafAddress, proof: &Proof, nonce: &str) -> Lea
 pub(crate) async fn shake_hands(
     hub: &Hub,
     address: &LeafAddress,
-    stream: TcpStream,
-) -> Result<TlsStream<TcpStream>, String> {
+    stream: Box<dyn Carrier>,
+) -> Result<TlsStream<Box<dyn Carrier>>, String> {
     let address = &address.server;
     // An address that the hub has told of is mostly a number, and its certificate has a name.
     let mut known = hub.addresses.iter().map(|known| &known.server);

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT};
 use fanline_engine::leaf::LeafListener;
-use fanline_engine::{Filter, ServerInfo, TlsTold};
+use fanline_engine::{Filter, ServerInfo};
 
 use super::Hub;
 use crate::listen::reachable_urls;
 use crate::options::{LeafnodeListener, LeafnodeOptions, LeafnodeRemote, Options};
+use crate::tls;
 
 /// The oldest version that can be asked for: those before did not know of it.
 const OLDEST_VERSION: [u32; 3] = [2, 8, 0];
@@ -97,11 +98,7 @@ pub(crate) fn listener_info(
         host: listener.host.clone(),
         port: address.port(),
         urls,
-        tls: (listener.tls.as_ref()).map_or_else(TlsTold::default, |tls| TlsTold {
-            required: true,
-            verify: tls.client_certificates.is_required(),
-            available: false,
-        }),
+        tls: tls::told(listener.tls.as_ref(), false),
         access: own_access(listener)?.map(Arc::new),
         account: listener.account.clone(),
         min_version: listener.min_version.clone(),
@@ -116,10 +113,14 @@ pub(crate) fn listener_reloaded(
     new: Option<LeafnodeListener>,
 ) -> Option<LeafnodeListener> {
     let before = before.listener.clone()?;
-    let compression = new.map_or_else(|| before.compression.clone(), |new| new.compression);
-    Some(LeafnodeListener {
-        compression,
-        ..before
+    Some(match new {
+        None => before,
+        Some(new) => LeafnodeListener {
+            compression: new.compression,
+            tls: new.tls,
+            auth_timeout: new.auth_timeout,
+            ..before
+        },
     })
 }
 
@@ -132,6 +133,7 @@ pub(crate) fn listener_info_reloaded(
     let listener = options.listener.as_ref()?;
     Some(Arc::new(LeafListener {
         compression: listener.compression.clone(),
+        tls: tls::told(listener.tls.as_ref(), false),
         ..before.clone()
     }))
 }

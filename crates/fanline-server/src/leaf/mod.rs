@@ -12,5 +12,5 @@ pub(crate) use hub::{Dialled, Hub, identify, shake_hands};
 pub(crate) use listener::{
     check, check_version, listener_info, listener_info_reloaded, listener_reloaded,
 };
-pub(crate) use proxy::Proxy;
+pub(crate) use proxy::{Proxy, check_proxy};
 pub(crate) use remotes::keep_remotes;

@@ -1,50 +1,73 @@
 //! HTTP proxies by which hubs are reached: one is asked to connect to a hub, and what comes behind its answer is
 //! the hub's.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::client::{ServerAddress, parse_proxy_address};
-use crate::options::LeafnodeProxy;
+use crate::options::{LeafnodeProxy, TlsOptions};
+use crate::tls::client_config;
 
 /// What a proxy may say before the tunnel begins. More: the attempt has failed.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// A proxy, ready to be asked.
 pub(crate) struct Proxy {
-    address: ServerAddress,
+    pub(crate) address: ServerAddress,
+    /// How TLS with it begins, if it is spoken to by TLS.
+    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     /// By which line it is told who asks; empty when nobody has to.
     authorization: String,
     /// How long it may take until the tunnel is there, if not as long as dialling.
     pub(crate) timeout: Option<Duration>,
 }
 
+/// Where a proxy is, and whether it is spoken to by TLS.
+///
+/// # Errors
+/// Says what is wrong with it. Files of its TLS are not read.
+pub(crate) fn check_proxy(options: &LeafnodeProxy) -> Result<(ServerAddress, bool), String> {
+    let (scheme, place) = options.url.split_once("://").unwrap_or_default();
+    let is_tls = match scheme.to_ascii_lowercase().as_str() {
+        "http" if options.tls.is_some() => {
+            let why = "proxy TLS configuration requires an https proxy URL, got: http";
+            return Err(why.into());
+        }
+        "http" => false,
+        "https" => true,
+        other => {
+            return Err(format!(
+                "proxy URL scheme must be http or https, got: {other}"
+            ));
+        }
+    };
+    if options.username.is_some() != options.password.is_some() {
+        return Err("proxy username and password must both be specified or both be empty".into());
+    }
+    let address = parse_proxy_address(place, is_tls).map_err(|error| format!("proxy: {error}"))?;
+    Ok((address, is_tls))
+}
+
 impl Proxy {
+    /// Reads what is to be read of it.
+    ///
     /// # Errors
     /// Says what is wrong with it.
     pub(crate) fn new(options: &LeafnodeProxy) -> Result<Self, String> {
-        let (scheme, place) = options.url.split_once("://").unwrap_or_default();
-        match scheme.to_ascii_lowercase().as_str() {
-            "http" => {}
-            "https" => {
-                return Err("proxy: Fanline reaches proxies in clear, by an http:// URL".into());
-            }
-            other => {
-                return Err(format!(
-                    "proxy URL scheme must be http or https, got: {other}"
-                ));
-            }
-        }
-        let address = parse_proxy_address(place).map_err(|error| format!("proxy: {error}"))?;
-        if options.username.is_some() != options.password.is_some() {
-            return Err(
-                "proxy username and password must both be specified or both be empty".into(),
-            );
-        }
+        let (address, is_tls) = check_proxy(options)?;
+        let tls = match is_tls {
+            true => Some(tls(&address, options.tls.as_ref())?),
+            false => None,
+        };
         let user = options.username.as_ref().or(address.user.as_ref());
         let password = options.password.as_ref().or(address.password.as_ref());
         let login = user.zip(password).map(|(user, password)| {
@@ -54,6 +77,7 @@ impl Proxy {
         let authorization = login.unwrap_or_default();
         Ok(Proxy {
             address,
+            tls,
             authorization,
             timeout: options.timeout,
         })
@@ -73,17 +97,45 @@ impl Proxy {
         ))
     }
 
-    /// Connects to it, and has it connect to a hub.
+    /// What went wrong with it.
+    pub(crate) fn wrong(&self, what: &str) -> String {
+        format!("proxy {}: {what}", self.address.host_and_port())
+    }
+
+    pub(crate) fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Begins TLS with it.
+    ///
+    /// # Errors
+    /// Says what did not work.
+    pub(crate) async fn shake_hands(
+        &self,
+        stream: TcpStream,
+    ) -> Result<TlsStream<TcpStream>, String> {
+        let Some((config, name)) = &self.tls else {
+            return Err(self.wrong("it is spoken to in clear"));
+        };
+        let connector = TlsConnector::from(Arc::clone(config));
+        let shaken = connector.connect(name.clone(), stream).await;
+        shaken.map_err(|error| self.wrong(&format!("TLS handshake failed: {error}")))
+    }
+
+    /// Has it connect to a hub, over a connection to it.
     ///
     /// # Errors
     /// Says what did not work, the proxy's own words included.
-    pub(crate) async fn connect(&self, hub: &ServerAddress) -> Result<TcpStream, String> {
-        let wrong = |what: &str| format!("proxy {}: {what}", self.address.host_and_port());
+    pub(crate) async fn ask(
+        &self,
+        stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+        hub: &ServerAddress,
+    ) -> Result<(), String> {
+        let wrong = |what: &str| self.wrong(what);
         let failed = |error: std::io::Error| wrong(&crate::server::plain(&error));
         let request = self.request(hub)?;
-        let place = (self.address.host.as_str(), self.address.port);
-        let mut stream = TcpStream::connect(place).await.map_err(failed)?;
         stream.write_all(request.as_bytes()).await.map_err(failed)?;
+        stream.flush().await.map_err(failed)?;
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() >= HEAD_BYTES_MAX {
@@ -93,10 +145,22 @@ impl Proxy {
             head.push(stream.read_u8().await.map_err(failed)?);
         }
         match is_granted(&head) {
-            true => Ok(stream),
+            true => Ok(()),
             false => Err(wrong(&status_line(&head))),
         }
     }
+}
+
+fn tls(
+    address: &ServerAddress,
+    options: Option<&TlsOptions>,
+) -> Result<(Arc<ClientConfig>, ServerName<'static>), String> {
+    let usual = TlsOptions::default();
+    let config = client_config(options.unwrap_or(&usual));
+    let config = config.map_err(|error| format!("proxy: TLS: {error}"))?;
+    let host = &address.host;
+    let name = ServerName::try_from(host.clone()).map_err(|error| format!("{host}: {error}"))?;
+    Ok((Arc::new(config), name))
 }
 
 /// `HTTP/1.1 200 Connection established` and the like.
@@ -138,8 +202,16 @@ mod tests {
             "CONNECT [::1]:7422 HTTP/1.1\r\nHost: [::1]:7422\r\n\
              Proxy-Authorization: Basic YWRhOnNlY3JldA==\r\n\r\n"
         );
-        let usual = Proxy::new(&proxy("HTTP://squid", None)).unwrap();
-        assert_eq!(usual.address.host_and_port(), "squid:80");
+        for (url, place, is_tls) in [
+            ("HTTP://squid", "squid:80", false),
+            ("https://squid", "squid:443", true),
+            ("https://u:p@squid:3129", "squid:3129", true),
+        ] {
+            let usual = Proxy::new(&proxy(url, None)).unwrap();
+            assert_eq!(usual.address.host_and_port(), place);
+            assert_eq!(usual.is_tls(), is_tls, "{url}");
+        }
+        let usual = Proxy::new(&proxy("http://squid", None)).unwrap();
         let told = ServerAddress {
             host: "hub\r\nX: y".into(),
             ..hub
@@ -149,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_is_no_proxy_is_refused() {
-        for url in ["https://squid:3128", "ftp://squid", "squid:3128", ""] {
+        for url in ["ftp://squid", "squid:3128", ""] {
             assert!(Proxy::new(&proxy(url, None)).is_err(), "{url}");
         }
         let half = LeafnodeProxy {
@@ -157,6 +229,11 @@ mod tests {
             ..LeafnodeProxy::new("http://squid")
         };
         assert!(Proxy::new(&half).is_err());
+        let in_clear = LeafnodeProxy {
+            tls: Some(TlsOptions::default()),
+            ..LeafnodeProxy::new("http://squid")
+        };
+        assert!(Proxy::new(&in_clear).is_err());
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use fanline_engine::leaf::LeafEnded;
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tracing::{error, info};
 
 use super::{Dialled, Hub, LeafAddress};
@@ -31,7 +31,28 @@ const LOGGED_ONE_IN: u64 = 60;
 struct Running {
     options: LeafnodeRemote,
     id: u64,
+    /// What the task dials by.
+    hub: watch::Sender<Arc<Hub>>,
     task: AbortHandle,
+}
+
+impl Running {
+    /// Has the remote dialled by other options from now on, or by what the same files say now. A link that is
+    /// there stays as it is.
+    fn dial_by(&mut self, options: LeafnodeRemote) {
+        match Hub::new(self.id, &options) {
+            Ok(hub) => {
+                // Who waits to dial again does it at once then.
+                let is_other = options != self.options;
+                self.hub.send_if_modified(|current| {
+                    *current = Arc::new(hub);
+                    is_other
+                });
+                self.options = options;
+            }
+            Err(error) => error!("Leafnode remote: {error}"),
+        }
+    }
 }
 
 /// Dials all remotes, and follows when there are others. Never returns as long as the server runs.
@@ -42,10 +63,10 @@ pub(crate) async fn keep_remotes(shared: Arc<Shared>) {
     loop {
         let mut missing: Vec<LeafnodeRemote> = wanted.borrow_and_update().clone();
         missing.retain(|remote| !remote.is_disabled);
-        running.retain(|one| {
-            let at = missing.iter().position(|remote| *remote == one.options);
+        running.retain_mut(|one| {
+            let at = (missing.iter()).position(|remote| remote.is_linked_as(&one.options));
             match at {
-                Some(at) => drop(missing.swap_remove(at)),
+                Some(at) => one.dial_by(missing.swap_remove(at)),
                 None => {
                     // Whoever serves it sees that nobody waits for its end.
                     one.task.abort();
@@ -58,10 +79,12 @@ pub(crate) async fn keep_remotes(shared: Arc<Shared>) {
             next_id += 1;
             match Hub::new(next_id, &options) {
                 Ok(hub) => {
-                    let dialling = dial_again_and_again(Arc::clone(&shared), Arc::new(hub));
+                    let (hub, follows) = watch::channel(Arc::new(hub));
+                    let dialling = dial_again_and_again(Arc::clone(&shared), follows);
                     running.push(Running {
                         options,
                         id: next_id,
+                        hub,
                         task: tokio::task::spawn_local(dialling).abort_handle(),
                     });
                 }
@@ -75,11 +98,12 @@ pub(crate) async fn keep_remotes(shared: Arc<Shared>) {
     }
 }
 
-async fn dial_again_and_again(shared: Arc<Shared>, hub: Arc<Hub>) {
+async fn dial_again_and_again(shared: Arc<Shared>, mut hubs: watch::Receiver<Arc<Hub>>) {
     let mut attempts = 0;
     let mut was_reached = false;
     let mut discovered: Vec<LeafAddress> = Vec::new();
     loop {
+        let hub = Arc::clone(&hubs.borrow_and_update());
         let mut ended = LeafEnded::default();
         for address in in_order(&hub, &discovered) {
             attempts += 1;
@@ -120,7 +144,11 @@ async fn dial_again_and_again(shared: Arc<Shared>, hub: Arc<Hub>) {
             // A circle that was cut twice is closed by the link that is dialled first.
             more = wait / 4;
         }
-        tokio::time::sleep(wait + below(more)).await;
+        tokio::select! {
+            () = tokio::time::sleep(wait + below(more)) => {}
+            // Whoever changes it ends this task before it goes.
+            _ = hubs.changed() => attempts = 0,
+        }
     }
 }
 
@@ -129,7 +157,12 @@ async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<
     let proof = hub.proof()?;
     let usual = shared.options().leafnodes.dial_timeout;
     let time = hub.options.dial_timeout.unwrap_or(usual);
-    let stream = connect(hub, &address.server, time).await?.into_std();
+    let time = match &hub.proxy {
+        Some(proxy) => proxy.timeout.unwrap_or(time),
+        None => time,
+    };
+    let reached_by = Instant::now() + time;
+    let stream = connect(hub, &address.server, reached_by).await?.into_std();
     let stream = stream.map_err(|error| crate::server::plain(&error))?;
     let (done, is_done) = oneshot::channel();
     shared.serve_dialled(Dialled {
@@ -137,26 +170,22 @@ async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<
         hub: Arc::clone(hub),
         address: address.clone(),
         proof,
+        reached_by,
         done,
     });
     // A shard that is gone has ended with the server.
-    Ok(is_done.await.unwrap_or_default())
+    is_done.await.unwrap_or_else(|_| Ok(LeafEnded::default()))
 }
 
-/// Connects to a hub, or to the proxy that leads there.
-async fn connect(hub: &Hub, server: &ServerAddress, time: Duration) -> Result<TcpStream, String> {
-    let late = "i/o timeout";
-    let Some(proxy) = &hub.proxy else {
-        let stream = timeout(
-            time,
-            TcpStream::connect((server.host.as_str(), server.port)),
-        )
-        .await;
-        let stream = stream.map_err(|_| late.to_owned())?;
-        return stream.map_err(|error| crate::server::plain(&error));
-    };
-    let stream = timeout(proxy.timeout.unwrap_or(time), proxy.connect(server)).await;
-    stream.map_err(|_| format!("proxy: {late}"))?
+/// Connects to a hub, or to the proxy that is to lead there.
+async fn connect(hub: &Hub, server: &ServerAddress, by: Instant) -> Result<TcpStream, String> {
+    let proxy = hub.proxy.as_ref();
+    let near = proxy.map_or(server, |proxy| &proxy.address);
+    let failed = |what: &str| proxy.map_or_else(|| what.to_owned(), |proxy| proxy.wrong(what));
+    let connecting = TcpStream::connect((near.host.as_str(), near.port));
+    let stream = timeout_at(by, connecting).await;
+    let stream = stream.map_err(|_| failed("i/o timeout"))?;
+    stream.map_err(|error| failed(&crate::server::plain(&error)))
 }
 
 /// Whether a failure is logged, of which one in so many is to be.

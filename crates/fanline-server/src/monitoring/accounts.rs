@@ -19,6 +19,7 @@ use super::{Monitor, collect, now_text};
 struct Accountz<'a> {
     server_id: &'a str,
     now: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
     system_account: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     accounts: Vec<&'a str>,
@@ -140,11 +141,16 @@ impl<'a> MappedRow<'a> {
 pub(super) async fn accountz(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
     let access = monitor.shared.access();
     let system = access.account(AccountId::SYSTEM);
+    let system = system.filter(|_| !monitor.shared.options().no_system_account);
     let asked = access.account_id(query.text("acc"));
     let imports = asked.map_or_else(Vec::new, |id| access.imports_of(id));
     let (mut accounts, mut account_detail) = (Vec::new(), None);
     match query.text("acc") {
-        "" => accounts.extend(access.accounts().iter().map(|account| &*account.name)),
+        "" => {
+            let all = (0..).map(AccountId).zip(access.accounts());
+            let told = all.filter(|(id, _)| *id != AccountId::SYSTEM || system.is_some());
+            accounts.extend(told.map(|(_, account)| &*account.name));
+        }
         name => {
             let Some((id, account)) = asked.and_then(|id| Some((id, access.account(id)?))) else {
                 let problem = format!("Account {name} does not exist");

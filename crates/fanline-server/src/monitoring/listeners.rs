@@ -50,7 +50,6 @@ impl WebSocket {
             return WebSocket::default();
         };
         let address = monitor.shared.addresses.websocket;
-        let listener = monitor.shared.common.listeners.websocket.as_ref();
         let tls = websocket.tls.as_ref();
         WebSocket {
             host: Some(websocket.host.clone()),
@@ -72,7 +71,7 @@ impl WebSocket {
             same_origin: websocket.same_origin,
             allowed_origins: websocket.allowed_origins.clone(),
             compression: websocket.compression,
-            tls_cert_not_after: not_after(listener.and_then(|listener| listener.tls.as_ref())),
+            tls_cert_not_after: not_after(monitor.shared.tls().websocket.as_ref()),
         }
     }
 }

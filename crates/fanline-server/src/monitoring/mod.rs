@@ -161,9 +161,12 @@ impl Monitor {
     /// What makes HTTPS of HTTP, with the certificates of now.
     fn https(&self) -> Option<TlsAcceptor> {
         let shared = &self.shared;
-        let tls = shared.common.listeners.tls.as_ref();
-        let tls = tls.filter(|_| shared.options().monitoring_tls)?;
-        Some(TlsAcceptor::from(tls.current()))
+        let tls = shared.tls();
+        let tls = tls
+            .clients
+            .as_ref()
+            .filter(|_| shared.options().monitoring_tls);
+        Some(TlsAcceptor::from(tls?.config()))
     }
 
     async fn serve_connection<S>(&self, stream: S, address: SocketAddr)

@@ -34,6 +34,7 @@ struct Varz<'a> {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     metadata: &'a BTreeMap<String, String>,
     feature_flags: Empty,
+    #[serde(skip_serializing_if = "String::is_empty")]
     system_account: String,
     slow_consumer_stats: ByKind,
     stale_connection_stats: ByKind,
@@ -254,12 +255,15 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         tags: &options.server_tags,
         metadata: &options.server_metadata,
         feature_flags: Empty {},
-        system_account: monitor.account_name(AccountId::SYSTEM),
+        system_account: match options.no_system_account {
+            true => String::new(),
+            false => monitor.account_name(AccountId::SYSTEM),
+        },
         slow_consumer_stats: by_clients(totals.slow_consumers),
         stale_connection_stats: by_clients(totals.stale_connections),
         disk_io_wait_stats: DiskWaits::default(),
         proxies: Proxies::of(&monitor.shared.access()),
-        tls_cert_not_after: not_after(monitor.shared.common.listeners.tls.as_ref()),
+        tls_cert_not_after: not_after(monitor.shared.tls().clients.as_ref()),
     }))
 }
 
@@ -356,7 +360,7 @@ fn leaf(monitor: &Monitor, options: &Options) -> Leaf {
         tls_required: tls.is_some(),
         tls_verify: tls.is_some_and(|tls| tls.client_certificates.is_required()),
         remotes: remotes.collect(),
-        tls_cert_not_after: not_after(monitor.shared.common.listeners.leafs_tls.as_ref()),
+        tls_cert_not_after: not_after(monitor.shared.tls().leafs.as_ref()),
     }
 }
 
@@ -372,7 +376,6 @@ fn mqtt(monitor: &Monitor, options: &Options) -> Mqtt {
         return Mqtt::default();
     };
     let address = monitor.shared.addresses.mqtt;
-    let listener = monitor.shared.common.listeners.mqtt.as_ref();
     Mqtt {
         host: Some(mqtt.host.clone()),
         port: address.map(|address| address.port()),
@@ -381,7 +384,7 @@ fn mqtt(monitor: &Monitor, options: &Options) -> Mqtt {
         tls_timeout: Some(tls_timeout(mqtt.tls.as_ref())),
         ack_wait: Some(mqtt.ack_wait.as_nanos()),
         max_ack_pending: Some(mqtt.max_ack_pending),
-        tls_cert_not_after: not_after(listener.and_then(|listener| listener.tls.as_ref())),
+        tls_cert_not_after: not_after(monitor.shared.tls().mqtt.as_ref()),
     }
 }
 

@@ -159,8 +159,10 @@ pub struct LeafnodeRemote {
 /// An HTTP proxy that is asked to connect to other servers (`CONNECT`).
 #[derive(Clone, PartialEq, Eq)]
 pub struct LeafnodeProxy {
-    /// `http://host:port`.
+    /// `http://host:port`, or `https://host:port` to speak to it by TLS.
     pub url: String,
+    /// That TLS, with an `https` URL; as the system trusts when `None`.
+    pub tls: Option<TlsOptions>,
     /// Who asks; with a password, or nobody.
     pub username: Option<String>,
     /// The password of `username`.
@@ -174,6 +176,7 @@ impl LeafnodeProxy {
     pub fn new(url: impl Into<String>) -> Self {
         LeafnodeProxy {
             url: url.into(),
+            tls: None,
             username: None,
             password: None,
             timeout: None,
@@ -228,6 +231,21 @@ impl fmt::Debug for LeafnodeRemote {
 }
 
 impl LeafnodeRemote {
+    /// Whether a link to the one would be a link to the other: what they differ in, if anything, is how it is
+    /// dialled.
+    pub(crate) fn is_linked_as(&self, other: &LeafnodeRemote) -> bool {
+        let linked = |remote: &LeafnodeRemote| LeafnodeRemote {
+            tls: None,
+            proxy: None,
+            no_randomize: false,
+            first_info_timeout: Duration::ZERO,
+            dial_timeout: None,
+            ignore_discovered_servers: false,
+            ..remote.clone()
+        };
+        linked(self) == linked(other)
+    }
+
     /// The addresses without credentials.
     pub fn shown_urls(&self) -> Vec<String> {
         let without = |url: &String| match (url.split_once("://"), url.rsplit_once('@')) {

@@ -100,6 +100,8 @@ pub struct Options {
     pub origin: Option<Origin>,
     /// Emit a `tracing` event at TRACE for every protocol line (nats-server's `-V`).
     pub trace_protocol: bool,
+    /// Nothing is told or answered in the system account.
+    pub no_system_account: bool,
     /// In operator mode, where accounts are that this server was not told of.
     pub resolver: Option<ResolverOptions>,
 }
@@ -113,8 +115,17 @@ pub enum ResolverOptions {
     Memory,
     /// In a folder.
     Directory(DirectoryOptions),
-    /// On a web server: an account's key is appended to this URL.
-    Url(String),
+    /// On a web server.
+    Url(UrlOptions),
+}
+
+/// A web server with tokens of accounts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UrlOptions {
+    /// `http://` or `https://`: an account's key is appended to it.
+    pub url: String,
+    /// What TLS is begun with; as the system trusts when `None`.
+    pub tls: Option<TlsOptions>,
 }
 
 impl Default for Options {
@@ -149,6 +160,7 @@ impl Default for Options {
             jetstream: None,
             origin: None,
             trace_protocol: false,
+            no_system_account: false,
             resolver: None,
         }
     }

@@ -9,14 +9,13 @@ use hyper::client::conn::http1;
 use hyper::header::{HOST, USER_AGENT};
 use hyper::{Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
-use rustls::crypto::ring::default_provider;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, DEFAULT_VERSIONS};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::tls::authorities;
+use crate::options::{TlsOptions, UrlOptions};
+use crate::tls::client_config;
 
 /// Why there was no token.
 #[derive(Debug, thiserror::Error)]
@@ -53,13 +52,14 @@ impl std::fmt::Debug for Url {
 
 impl Url {
     /// The server at this URL, to which an account's key is appended.
-    pub(super) fn new(base: &str) -> Result<Self, UrlError> {
+    pub(super) fn new(options: &UrlOptions) -> Result<Self, UrlError> {
+        let base = options.url.as_str();
         let wrong = || UrlError::Url(base.into());
         let uri: Uri = base.parse().map_err(|_| wrong())?;
         let host = uri.host().ok_or_else(wrong)?;
         let (tls, port) = match uri.scheme_str() {
             Some("http") => (None, 80),
-            Some("https") => (Some(connector()?), 443),
+            Some("https") => (Some(connector(options.tls.as_ref())?), 443),
             _ => return Err(wrong()),
         };
         Ok(Url {
@@ -119,14 +119,10 @@ impl Url {
     }
 }
 
-fn connector() -> Result<TlsConnector, UrlError> {
-    let failed = |error: &dyn std::fmt::Display| UrlError::Tls(error.to_string());
-    let roots = authorities(None).map_err(|error| failed(&error))?;
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_protocol_versions(DEFAULT_VERSIONS)
-        .map_err(|error| failed(&error))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+fn connector(options: Option<&TlsOptions>) -> Result<TlsConnector, UrlError> {
+    let usual = TlsOptions::default();
+    let config = client_config(options.unwrap_or(&usual));
+    let config = config.map_err(|error| UrlError::Tls(error.to_string()))?;
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
@@ -135,6 +131,13 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
+
+    fn at(url: impl Into<String>) -> UrlOptions {
+        UrlOptions {
+            url: url.into(),
+            tls: None,
+        }
+    }
 
     /// What comes of an answer, and what was asked.
     async fn ask(answer: &'static [u8]) -> (Result<String, UrlError>, String) {
@@ -147,7 +150,7 @@ mod tests {
             stream.write_all(answer).await.unwrap();
             String::from_utf8_lossy(&asked[..count]).into_owned()
         });
-        let url = Url::new(&format!("http://127.0.0.1:{port}/accounts/")).unwrap();
+        let url = Url::new(&at(format!("http://127.0.0.1:{port}/accounts/"))).unwrap();
         (url.get("AB").await, served.await.unwrap())
     }
 
@@ -179,8 +182,20 @@ mod tests {
     #[test]
     fn other_urls_are_refused() {
         for url in ["", "/a", "ftp://a/", "nats://a", "http://"] {
-            assert!(matches!(Url::new(url), Err(UrlError::Url(_))), "{url}");
+            assert!(matches!(Url::new(&at(url)), Err(UrlError::Url(_))), "{url}");
         }
-        assert_eq!(Url::new("http://a/b/").unwrap().of("X"), "http://a/b/X");
+        let url = Url::new(&at("http://a/b/")).unwrap();
+        assert_eq!(url.of("X"), "http://a/b/X");
+        let with = |ca_file: &str| UrlOptions {
+            tls: Some(TlsOptions {
+                ca_file: Some(ca_file.into()),
+                ..TlsOptions::default()
+            }),
+            ..at("https://a/b/")
+        };
+        assert!(matches!(
+            Url::new(&with("nowhere.pem")),
+            Err(UrlError::Tls(_))
+        ));
     }
 }

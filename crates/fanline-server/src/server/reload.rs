@@ -5,25 +5,26 @@ use std::sync::{Arc, PoisonError};
 use fanline_engine::access::{AccessConfig, AccessError, ListenerAccess};
 use fanline_engine::{Access, Limits, SHARDS_MAX, ServerInfo, ShardConfig};
 
-use super::{Handle, Shared, StartError, settings};
+use super::{Handle, Shared, StartError, server_info, settings};
 use crate::accounts::newer_tokens;
 use crate::checks::unix_seconds;
-use crate::options::{LeafnodeOptions, Options, TlsOptions};
-use crate::shell::Command;
-use crate::tls::{self, TlsError};
+use crate::options::{LeafnodeOptions, MqttOptions, Options, WebSocketOptions};
+use crate::shell::{Command, Reload};
+use crate::tls::{self, ListenersTls};
 use crate::{leaf, ports_file};
 
 impl Handle {
-    /// Goes on with other options: limits, credentials, the lame duck mode's times, the file with
+    /// Goes on with other options: limits, credentials, TLS, the lame duck mode's times, the file with
     /// the process id, tracing. Connections stay open, except those whose credentials do not hold
-    /// any more. What takes a restart, as the addresses, stays as it is;
+    /// any more; what TLS is from now on, and whether there is any, is for those that come later. A
+    /// listener for WebSocket keeps its TLS, or that it has none, and goes on with what the new TLS
+    /// says. What takes a restart, as the addresses, stays as it is;
     /// [`Loaded::changes`](crate::config::Loaded::changes) tells for a file whether there is such.
     ///
     /// # Errors
     /// When an option makes no sense or a file cannot be written. Everything stays as it was then.
     pub fn reload(&self, options: Options) -> Result<(), StartError> {
         let shared = &self.shared;
-        settings::check(&options, SHARDS_MAX)?;
         // First, so that of two reloads at once the second goes on from what the first has brought about.
         let mut current = shared.lock_access();
         let before = shared.options();
@@ -35,6 +36,11 @@ impl Handle {
             )?,
             ..options
         };
+        let options = reloaded(&before, options);
+        settings::check(&options, SHARDS_MAX)?;
+        let access = Arc::new(shared.access_after(&current, &options)?);
+        let tls = settings::tls(&options)?;
+        // Last of what may fail, since it leaves something behind.
         if let Some(path) = &options.pid_file
             && before.pid_file.as_ref() != Some(path)
         {
@@ -44,19 +50,21 @@ impl Handle {
             };
             ports_file::write_pid(path).map_err(failed)?;
         }
-        let access = Arc::new(shared.access_after(&current, &options)?);
-        self.read_tls(before.tls.as_ref().and(options.tls.as_ref()))?;
-        let options = reloaded(&before, options);
         let config = Arc::new(ShardConfig {
             limits: settings::limits(&options),
             auth: options.auth.clone(),
             traces: options.trace_protocol,
             ..ShardConfig::clone(&shared.common.config)
         });
+        let told = server_info(&options, &shared.addresses, shared.info.server_id.clone());
         let info = ServerInfo {
+            host: told.host,
+            port: told.port,
+            ip: told.ip,
             auth_required: options.auth.is_required(),
             max_payload: options.limits.payload_bytes_max,
             tls: tls::told(options.tls.as_ref(), options.allow_non_tls),
+            websocket: told.websocket,
             leafs: leaf::listener_info_reloaded(&shared.info, &options.leafnodes),
             ..shared.info.clone()
         };
@@ -66,12 +74,16 @@ impl Handle {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Arc::new(options);
         *current = Arc::clone(&access);
+        shared.set_tls(&tls);
         // Under the lock, so that all hear of several in the same order.
         shared.tell_keeper(&access);
-        shared.tell_all(|| {
-            let access = Arc::clone(&access);
-            Command::Reload(Arc::clone(&config), Box::new(info.clone()), access)
-        });
+        let new = Reload {
+            config,
+            info,
+            access,
+            tls,
+        };
+        shared.tell_all(|| Command::Reload(Box::new(new.clone())));
         shared.remotes.send_replace(remotes);
         Ok(())
     }
@@ -96,37 +108,31 @@ impl Handle {
         Ok(())
     }
 
-    /// Reads the certificates, keys and authorities of all listeners again, for the connections
-    /// that come from now on. Those that are open stay as they are.
+    /// Reads the certificates, keys and authorities of all listeners and of all remotes again, for the
+    /// connections that come or are dialled from now on. Those that are open stay as they are.
     ///
     /// # Errors
     /// When a file cannot be read or does not fit. Everything stays as it was then.
     pub fn reload_tls(&self) -> Result<(), StartError> {
-        self.read_tls(None)
-    }
-
-    /// The same, with these options for the clients' listener, if there are some.
-    fn read_tls(&self, of_clients: Option<&TlsOptions>) -> Result<(), StartError> {
-        let listeners = &self.shared.common.listeners;
-        let websocket = listeners.websocket.as_ref();
-        let mqtt = listeners.mqtt.as_ref();
-        let clients = listeners.tls.iter().map(|tls| (tls, of_clients));
-        let others = [&listeners.leafs_tls]
-            .into_iter()
-            .chain(websocket.map(|websocket| &websocket.tls))
-            .chain(mqtt.map(|mqtt| &mqtt.tls));
-        let all = clients.chain(others.flatten().map(|tls| (tls, None)));
-        let read = all.map(|(tls, options)| Ok((tls, tls.read(options)?)));
-        let read: Result<Vec<_>, TlsError> = read.collect();
-        // Only once all of them are known to be fine.
-        for (tls, ready) in read.map_err(|error| StartError::Tls(error.to_string()))? {
-            tls.replace(ready);
-        }
+        // As for a reload, one after the other.
+        let _current = self.shared.lock_access();
+        let options = self.shared.options();
+        leaf::check(&options).map_err(StartError::Option)?;
+        let tls = settings::tls(&options)?;
+        self.shared.set_tls(&tls);
+        self.shared.tell_all(|| Command::UseTls(Arc::clone(&tls)));
+        let remotes = options.leafnodes.remotes.clone();
+        self.shared.remotes.send_replace(remotes);
         Ok(())
     }
 }
 
 impl Shared {
+    fn set_tls(&self, tls: &Arc<ListenersTls>) {
+        let mut current = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::clone(tls);
+    }
+
     /// Who may connect by these options, and what they may do, where it was `current` before.
     fn access_after(&self, current: &Access, options: &Options) -> Result<Access, StartError> {
         let wrong = |error: &dyn std::fmt::Display| StartError::Option(error.to_string());
@@ -149,11 +155,32 @@ impl Shared {
     }
 }
 
+/// What is of consequence for MQTT clients that come later, and for what they subscribe to then.
+fn mqtt_reloaded(before: Option<MqttOptions>, new: Option<MqttOptions>) -> Option<MqttOptions> {
+    let (before, new) = match (before, new) {
+        (Some(before), Some(new)) => (before, new),
+        (before, _) => return before,
+    };
+    Some(MqttOptions {
+        tls: new.tls,
+        ack_wait: new.ack_wait,
+        max_ack_pending: new.max_ack_pending,
+        ..before
+    })
+}
+
 /// What a server goes by after a reload: the new where that can be changed, the old elsewhere.
 fn reloaded(before: &Options, new: Options) -> Options {
     Options {
-        // It is not turned on or off.
-        tls: before.tls.clone().map(|tls| new.tls.unwrap_or(tls)),
+        tls: new.tls,
+        allow_non_tls: new.allow_non_tls,
+        websocket: before.websocket.clone().map(|listener| WebSocketOptions {
+            // Its rules say whether there is some.
+            tls: (listener.tls).map(|tls| new.websocket.and_then(|new| new.tls).unwrap_or(tls)),
+            ..listener
+        }),
+        mqtt: mqtt_reloaded(before.mqtt.clone(), new.mqtt),
+        client_advertise: new.client_advertise,
         limits: Limits {
             // Connections know from the start whether there are headers.
             headers: before.limits.headers,

@@ -10,9 +10,9 @@ use fanline_engine::{Auth, Limits};
 
 use super::StartError;
 use crate::leaf;
-use crate::options::{MqttOptions, Options, TlsOptions, WebSocketOptions};
-use crate::shell::{Listeners, MqttListener, WebSocketListener};
-use crate::tls::Tls;
+use crate::options::{MqttOptions, Options, WebSocketOptions};
+use crate::shell::{Listeners, WebSocketListener};
+use crate::tls::ListenersTls;
 
 pub(super) fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
     let limits = &options.limits;
@@ -59,13 +59,8 @@ pub(super) fn check(options: &Options, shards_max: usize) -> Result<(), StartErr
 
 /// What listeners do before a session begins.
 pub(super) fn listeners(options: &Options) -> Result<Listeners, StartError> {
-    let tls = |options: &TlsOptions| {
-        let tls = Tls::new(options).map_err(|error| StartError::Tls(error.to_string()))?;
-        Ok::<_, StartError>(Arc::new(tls))
-    };
     let websocket = options.websocket.as_ref().map(|websocket| {
         Ok::<_, StartError>(WebSocketListener {
-            tls: websocket.tls.as_ref().map(tls).transpose()?,
             rules: UpgradeRules {
                 mqtt: options.mqtt.is_some(),
                 leafnodes: options.leafnodes.listener.is_some(),
@@ -74,21 +69,17 @@ pub(super) fn listeners(options: &Options) -> Result<Listeners, StartError> {
             handshake_timeout: websocket.handshake_timeout,
         })
     });
-    let mqtt = options.mqtt.as_ref().map(|mqtt| {
-        Ok::<_, StartError>(MqttListener {
-            tls: mqtt.tls.as_ref().map(tls).transpose()?,
-        })
-    });
     Ok(Listeners {
-        tls: options.tls.as_ref().map(tls).transpose()?,
-        allow_non_tls: options.allow_non_tls,
         proxy_protocol: options.proxy_protocol,
         websocket: websocket.transpose()?,
-        mqtt: mqtt.transpose()?,
-        leafs_tls: (options.leafnodes.listener.as_ref())
-            .and_then(|listener| listener.tls.as_ref().map(tls))
-            .transpose()?,
     })
+}
+
+/// What connections begin with.
+pub(super) fn tls(options: &Options) -> Result<Arc<ListenersTls>, StartError> {
+    let tls = ListenersTls::read(options);
+    tls.map(Arc::new)
+        .map_err(|error| StartError::Tls(error.to_string()))
 }
 
 /// What clients must show, with what those show who come over WebSocket or speak MQTT.

@@ -15,6 +15,7 @@ use crate::options::{Addresses, LeafnodeRemote, Options};
 use crate::reloads::Reloader;
 use crate::shell::{Command, Common, Incoming, Listener, Transport};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::tls::ListenersTls;
 
 /// What the handle, the control thread and monitoring share.
 pub(crate) struct Shared {
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     /// What the server signs with; its public part is its id.
     pub(crate) key: SecretKey,
     pub(super) options: Mutex<Arc<Options>>,
+    /// What connections begin with.
+    pub(super) tls: Mutex<Arc<ListenersTls>>,
     /// Who reads the configuration again when the system account asks for it.
     pub(crate) reloader: Reloader,
     pub(crate) addresses: Addresses,
@@ -54,6 +57,11 @@ impl Shared {
     pub(crate) fn options(&self) -> Arc<Options> {
         let options = self.options.lock();
         Arc::clone(&options.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What connections begin with now.
+    pub(crate) fn tls(&self) -> Arc<ListenersTls> {
+        Arc::clone(&self.tls.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Has one shard do something.

@@ -18,7 +18,7 @@ use tracing::{debug, error};
 
 use super::chunks::new_chunk;
 use super::link::{Link, Writer, Wrote};
-use super::wire::{self, Input, Opened, WireReader, close_reason};
+use super::wire::{self, Input, NotOpened, Opened, WireReader, close_reason};
 use super::{BEHIND, Incoming, Listener, Shell, Transport, farewell};
 use crate::broken::at_the_door;
 use crate::callout;
@@ -53,17 +53,17 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
     let shell = Rc::clone(shell);
     tokio::task::spawn_local(async move {
         match transport {
-            Transport::Tcp(stream, kind) => {
-                if let Err(error) = serve_tcp(&shell, stream, kind, cid, is_full).await {
-                    debug!("cid:{cid} - could not be served: {error}");
-                }
-            }
             Transport::Wire(stream, Listener::Leafs) => {
                 return serve_wire(&shell, stream, Listener::Leafs, cid, is_full).await;
             }
-            Transport::Wire(stream, listener) => {
-                serve_wire(&shell, stream, listener, cid, is_full).await;
-            }
+            Transport::Wire(incoming, listener) => match (incoming, shell.plain(listener)) {
+                (Incoming::Tcp(stream), Some(kind)) => {
+                    if let Err(error) = serve_tcp(&shell, stream, kind, cid, is_full).await {
+                        debug!("cid:{cid} - could not be served: {error}");
+                    }
+                }
+                (incoming, _) => serve_wire(&shell, incoming, listener, cid, is_full).await,
+            },
             Transport::Dialled(dialled) => return serve_dialled(&shell, *dialled, cid).await,
             Transport::InProcess(stream) => {
                 let (read, write) = tokio::io::split(stream);
@@ -152,11 +152,12 @@ async fn serve_dialled(shell: &Rc<Shell>, dialled: Dialled, cid: u64) {
         hub,
         address,
         proof,
+        reached_by,
         done,
     } = dialled;
     let place = address.server.host_and_port();
     let peer = stream.peer_addr().map(peer_at);
-    let opened = wire::open_dialled(shell, stream, &hub, &address).await;
+    let opened = wire::open_dialled(shell, stream, &hub, &address, reached_by).await;
     let ended = match (opened, peer) {
         (Ok((wire, info, agreed)), Ok(peer)) => {
             let (kind, word) = match address.websocket_path {
@@ -179,16 +180,17 @@ async fn serve_dialled(shell: &Rc<Shell>, dialled: Dialled, cid: u64) {
                 shell.engine.borrow_mut().end(id, reason);
             }
             let ended = serve_session(shell, WireReader(wire), link, id).await;
-            ended.and_then(|ended| ended.leaf)
+            Ok(ended.and_then(|ended| ended.leaf))
         }
+        (Err(NotOpened::Unreached(why)), _) => Err(why),
         (Err(error), _) => {
             error!("{place} - lid:{cid} - Leafnode Error '{error}'");
-            None
+            Ok(None)
         }
-        (_, Err(_)) => None,
+        (_, Err(_)) => Ok(None),
     };
     // Nobody may be waiting any more.
-    let _ = done.send(ended.unwrap_or_default());
+    let _ = done.send(ended.map(Option::unwrap_or_default));
 }
 
 /// Makes a socket what connections need it to be.

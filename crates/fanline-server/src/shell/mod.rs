@@ -39,14 +39,14 @@ use crate::leaf::Dialled;
 use crate::monitoring::ConnectionEvent;
 use crate::resolver;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
-use crate::tls::Tls;
+use crate::tls::ListenersTls;
 use chunks::ChunkPool;
 pub(crate) use closed::Closed;
 use closed::ClosedRing;
 use link::{Link, Wrote};
 pub(crate) use mailbox::Mailbox;
-pub(crate) use wire::Handed;
 use wire::SharedRoom;
+pub(crate) use wire::{Carrier, Handed};
 
 /// Nothing sleeps longer without a look at what is due. Deadlines come from clients and from files, and need not be
 /// times that a clock can show.
@@ -82,11 +82,22 @@ pub(crate) enum Command {
     /// Say so when this is reached: what came before is done then.
     Tell(oneshot::Sender<()>),
     /// Go on with other limits and credentials.
-    Reload(Arc<ShardConfig>, Box<ServerInfo>, Arc<Access>),
+    Reload(Box<Reload>),
+    /// Begin connections that come from now on with this.
+    UseTls(Arc<ListenersTls>),
     /// Close this many connections.
     CloseSome(usize),
     /// Close everything and end.
     Stop,
+}
+
+/// What a shard goes on with. All of it changes at once, so that a connection is told what it meets.
+#[derive(Clone)]
+pub(crate) struct Reload {
+    pub(crate) config: Arc<ShardConfig>,
+    pub(crate) info: ServerInfo,
+    pub(crate) access: Arc<Access>,
+    pub(crate) tls: Arc<ListenersTls>,
 }
 
 /// Which connections to tell of.
@@ -119,14 +130,12 @@ pub(crate) struct Told {
 
 /// A connection that is not served yet.
 pub(crate) enum Transport {
-    /// Plain TCP, and what is spoken.
-    Tcp(TcpStream, ConnectionKind),
     InProcess(DuplexStream),
     /// A client of the server's own, in an account.
     Insider(DuplexStream, AccountId),
     /// One to a hub, as a leaf node.
     Dialled(Box<Dialled>),
-    /// Anything else, by the listener that it came to.
+    /// By the listener that it came to.
     Wire(Incoming, Listener),
 }
 
@@ -163,35 +172,14 @@ pub(crate) enum Listener {
 /// What listeners do before a session begins.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
-    pub(crate) tls: Option<Arc<Tls>>,
-    pub(crate) allow_non_tls: bool,
     pub(crate) proxy_protocol: bool,
     pub(crate) websocket: Option<WebSocketListener>,
-    pub(crate) mqtt: Option<MqttListener>,
-    pub(crate) leafs_tls: Option<Arc<Tls>>,
-}
-
-#[derive(Debug)]
-pub(crate) struct MqttListener {
-    pub(crate) tls: Option<Arc<Tls>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct WebSocketListener {
-    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) rules: UpgradeRules,
     pub(crate) handshake_timeout: Duration,
-}
-
-impl Listeners {
-    /// Whether a connection to this listener is plain TCP and nothing else.
-    pub(crate) fn is_plain(&self, listener: Listener) -> bool {
-        match listener {
-            Listener::Clients => self.tls.is_none() && !self.proxy_protocol,
-            Listener::WebSocket | Listener::Leafs => false,
-            Listener::Mqtt => self.mqtt.as_ref().is_some_and(|mqtt| mqtt.tls.is_none()),
-        }
-    }
 }
 
 /// What all shards of a server share.
@@ -287,6 +275,8 @@ pub(crate) struct Shell {
     common: Arc<Common>,
     /// What the engine goes by.
     config: RefCell<Arc<ShardConfig>>,
+    /// What connections begin with.
+    tls: RefCell<Arc<ListenersTls>>,
     /// Something is to be written once all that is ready now has been read.
     flush_wanted: Notify,
     /// A deadline was set that comes before the one slept for.
@@ -309,6 +299,7 @@ pub(crate) struct Shell {
 pub(crate) async fn run(
     index: usize,
     info: ServerInfo,
+    tls: Arc<ListenersTls>,
     common: Arc<Common>,
     commands: mpsc::UnboundedReceiver<Command>,
 ) {
@@ -322,6 +313,7 @@ pub(crate) async fn run(
         links: RefCell::new(Vec::new()),
         chunks: RefCell::new(ChunkPool::default()),
         config: RefCell::new(Arc::clone(&common.config)),
+        tls: RefCell::new(tls),
         common,
         flush_wanted: Notify::new(),
         deadline_moved: Notify::new(),
@@ -389,12 +381,16 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 shell.settle(usize::MAX);
             }
             Command::Tell(to) => drop(to.send(())),
-            Command::Reload(config, info, access) => {
+            Command::Reload(new) => {
                 let now = shell.now();
-                shell.config.replace(Arc::clone(&config));
-                shell.engine.borrow_mut().reload(config, *info, access, now);
+                shell.tls.replace(new.tls);
+                shell.config.replace(Arc::clone(&new.config));
+                let mut engine = shell.engine.borrow_mut();
+                engine.reload(new.config, new.info, new.access, now);
+                drop(engine);
                 shell.settle(usize::MAX);
             }
+            Command::UseTls(tls) => drop(shell.tls.replace(tls)),
             Command::CloseSome(count) => shell.end_sessions(count),
             Command::Stop => {
                 // What was published before the order to stop is still delivered.
@@ -458,6 +454,24 @@ impl Shell {
 
     fn config(&self) -> Arc<ShardConfig> {
         Arc::clone(&self.config.borrow())
+    }
+
+    /// What connections begin with now.
+    fn tls(&self) -> Arc<ListenersTls> {
+        Arc::clone(&self.tls.borrow())
+    }
+
+    /// What is spoken over TCP at this listener now, if nothing comes before it.
+    fn plain(&self, listener: Listener) -> Option<ConnectionKind> {
+        let tls = self.tls.borrow();
+        let proxied = self.common.listeners.proxy_protocol;
+        match listener {
+            Listener::Clients if tls.clients.is_none() && !proxied => {
+                Some(ConnectionKind::Standard)
+            }
+            Listener::Mqtt if tls.mqtt.is_none() => Some(ConnectionKind::Mqtt),
+            _ => None,
+        }
     }
 
     fn link(&self, id: SessionId) -> Option<Rc<Link>> {

@@ -6,7 +6,7 @@ mod names;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use fanline_engine::certificate::{CertificateNames, certificate_names};
@@ -19,7 +19,7 @@ use rustls::{
     ClientConfig, CommonState, RootCertStore, ServerConfig, SupportedProtocolVersion, version,
 };
 
-use crate::options::{ClientCertificates, TlsOptions, TlsVersion};
+use crate::options::{ClientCertificates, Options, TlsOptions, TlsVersion};
 use crate::sync::Mutex;
 use certificates::Certificates;
 use clients::ClientVerifier;
@@ -37,20 +37,44 @@ pub(crate) enum TlsError {
     Option(String),
 }
 
-/// The TLS of one listener. What connections begin with from now on may be replaced.
+/// What connections to one listener begin with. A reload makes another.
 #[derive(Debug)]
 pub(crate) struct Tls {
-    current: Mutex<Ready>,
-    begun: Mutex<Begun>,
-}
-
-/// What connections begin with.
-#[derive(Clone, Debug)]
-pub(crate) struct Ready {
-    options: Arc<TlsOptions>,
+    options: TlsOptions,
     config: Arc<ServerConfig>,
     /// Until when the certificate holds.
     not_after: Option<String>,
+    begun: Mutex<Begun>,
+}
+
+/// The TLS of every listener that has some.
+#[derive(Clone, Debug)]
+pub(crate) struct ListenersTls {
+    pub(crate) clients: Option<Arc<Tls>>,
+    /// Clients may come without.
+    pub(crate) allow_non_tls: bool,
+    pub(crate) websocket: Option<Arc<Tls>>,
+    pub(crate) mqtt: Option<Arc<Tls>>,
+    pub(crate) leafs: Option<Arc<Tls>>,
+}
+
+impl ListenersTls {
+    /// Reads the files of all of them.
+    pub(crate) fn read(options: &Options) -> Result<Self, TlsError> {
+        let read = |options: Option<&TlsOptions>| {
+            let tls = options.map(Tls::new).transpose();
+            tls.map(|tls| tls.map(Arc::new))
+        };
+        let (websocket, mqtt) = (options.websocket.as_ref(), options.mqtt.as_ref());
+        let leafs = options.leafnodes.listener.as_ref();
+        Ok(ListenersTls {
+            clients: read(options.tls.as_ref())?,
+            allow_non_tls: options.allow_non_tls,
+            websocket: read(websocket.and_then(|listener| listener.tls.as_ref()))?,
+            mqtt: read(mqtt.and_then(|listener| listener.tls.as_ref()))?,
+            leafs: read(leafs.and_then(|listener| listener.tls.as_ref()))?,
+        })
+    }
 }
 
 /// Handshakes of the second that is running.
@@ -67,44 +91,35 @@ impl Tls {
             since: Instant::now(),
             count: 0,
         };
+        let (config, not_after) = server_config(options)?;
         Ok(Tls {
-            current: Mutex::new(server_config(options)?),
+            options: options.clone(),
+            config: Arc::new(config),
+            not_after,
             begun: Mutex::new(begun),
         })
     }
 
-    pub(crate) fn options(&self) -> Arc<TlsOptions> {
-        Arc::clone(&lock(&self.current).options)
+    pub(crate) fn options(&self) -> &TlsOptions {
+        &self.options
     }
 
-    /// Reads the files of these options, or those that it has again, and says what they make of it.
-    pub(crate) fn read(&self, options: Option<&TlsOptions>) -> Result<Ready, TlsError> {
-        match options {
-            Some(options) => server_config(options),
-            None => server_config(&self.options()),
-        }
-    }
-
-    /// Has connections begin with this from now on.
-    pub(crate) fn replace(&self, ready: Ready) {
-        *lock(&self.current) = ready;
-    }
-
-    pub(crate) fn current(&self) -> Arc<ServerConfig> {
-        Arc::clone(&lock(&self.current).config)
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.config)
     }
 
     /// Until when the first certificate holds, as RFC 3339 writes it.
     pub(crate) fn not_after(&self) -> Option<String> {
-        lock(&self.current).not_after.clone()
+        self.not_after.clone()
     }
 
     /// Whether one more handshake may begin in this second.
     pub(crate) fn may_begin(&self) -> bool {
-        let Some(most) = self.options().connection_rate_limit else {
+        let Some(most) = self.options.connection_rate_limit else {
             return true;
         };
-        let mut begun = lock(&self.begun);
+        // Nothing that holds it can panic.
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         if begun.since.elapsed() >= Duration::from_secs(1) {
             (begun.since, begun.count) = (Instant::now(), 0);
         }
@@ -120,9 +135,8 @@ impl Tls {
     ) -> Result<TlsPeer, &'static str> {
         let certificate = session.peer_certificates().and_then(<[_]>::first);
         let names = certificate.and_then(|certificate| certificate_names(certificate));
-        let options = self.options();
-        check_pin(&options, certificate, names.as_ref())?;
-        let is_mapped = options.client_certificates == ClientCertificates::RequiredAndMapped;
+        check_pin(&self.options, certificate, names.as_ref())?;
+        let is_mapped = self.options.client_certificates == ClientCertificates::RequiredAndMapped;
         Ok(TlsPeer {
             version: match session.protocol_version() {
                 Some(rustls::ProtocolVersion::TLSv1_3) => "1.3",
@@ -159,14 +173,8 @@ fn check_pin(
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> crate::sync::MutexGuard<'_, T> {
-    // Nothing that holds it can panic.
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn server_config(options: &TlsOptions) -> Result<Ready, TlsError> {
+/// What a listener begins with, and until when its first certificate holds.
+fn server_config(options: &TlsOptions) -> Result<(ServerConfig, Option<String>), TlsError> {
     let provider = Arc::new(crypto(options)?);
     let certificates = Certificates::read(&options.certificates, &provider)?;
     let not_after = certificates.not_after();
@@ -199,11 +207,7 @@ fn server_config(options: &TlsOptions) -> Result<Ready, TlsError> {
     config.ignore_client_order = !options.cipher_suites.is_empty();
     // Clients of NATS hardly ever resume; one ticket is there for browsers.
     config.send_tls13_tickets = 1;
-    Ok(Ready {
-        options: Arc::new(options.clone()),
-        config: Arc::new(config),
-        not_after,
-    })
+    Ok((config, not_after))
 }
 
 /// What clients are told of it in INFO.

@@ -10,7 +10,7 @@ use fanline_server::client::jetstream::{BucketConfig, JetStream, Storage};
 use fanline_server::client::{Client, ConnectOptions};
 use fanline_server::{
     Auth, JetStreamOptions, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, LeafnodeUser,
-    Options,
+    Options, TlsOptions, TlsVersion,
 };
 use serde_json::Value;
 
@@ -26,17 +26,21 @@ pub(crate) fn named(name: &str, shards: usize) -> Options {
 }
 
 pub(crate) fn hub(name: &str, shards: usize, listener: LeafnodeListener) -> TestServer {
+    TestServer::with(hub_options(name, shards, listener))
+}
+
+fn hub_options(name: &str, shards: usize, listener: LeafnodeListener) -> Options {
     let listener = LeafnodeListener {
         port: 0,
         ..listener
     };
-    TestServer::with(Options {
+    Options {
         leafnodes: LeafnodeOptions {
             listener: Some(listener),
             ..LeafnodeOptions::default()
         },
         ..named(name, shards)
-    })
+    }
 }
 
 pub(crate) fn leaf_port(hub: &TestServer) -> SocketAddr {
@@ -301,10 +305,10 @@ fn links_are_encrypted_when_the_hub_says_so() {
     };
     let hub = hub("hub", 1, listener);
     let trusting = LeafnodeRemote {
-        tls: Some(fanline_server::TlsOptions {
+        tls: Some(TlsOptions {
             ca_file: Some(authority.ca()),
             timeout: PATIENCE,
-            ..fanline_server::TlsOptions::default()
+            ..TlsOptions::default()
         }),
         urls: vec![format!("tls://localhost:{}", leaf_port(&hub).port())],
         ..remote(&hub)
@@ -314,6 +318,141 @@ fn links_are_encrypted_when_the_hub_says_so() {
     let spoke = spoke("spoke", 1, vec![trusting]);
     check_link(&hub, &spoke);
     assert!(leafz(&doubting).is_empty());
+}
+
+/// How a hub is dialled is for the next time; a link that is there has no part in it.
+#[test]
+fn a_reload_changes_how_a_hub_is_dialled() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let listener = LeafnodeListener {
+        tls: Some(authority.tls()),
+        ..LeafnodeListener::default()
+    };
+    let hub = hub("hub", 1, listener);
+    let with = |tls: TlsOptions| {
+        let remote = LeafnodeRemote {
+            tls: Some(TlsOptions {
+                timeout: PATIENCE,
+                ..tls
+            }),
+            urls: vec![format!("tls://localhost:{}", leaf_port(&hub).port())],
+            ..remote(&hub)
+        };
+        spoke_options("spoke", 1, vec![remote])
+    };
+    let trusting = |ca_file| TlsOptions {
+        ca_file: Some(ca_file),
+        ..TlsOptions::default()
+    };
+    let spoke = TestServer::with(with(trusting(other.ca())));
+    let reload = |options| spoke.handle.reload(options).expect("it may change");
+    assert!(leafz(&spoke).is_empty());
+    reload(with(trusting(authority.ca())));
+    until("the link", || leafz(&spoke).len() == 1);
+    let id = leafz(&spoke)[0]["id"].clone();
+    reload(with(TlsOptions {
+        min_version: TlsVersion::V1_3,
+        ..trusting(authority.ca())
+    }));
+    check_link(&hub, &spoke);
+    assert_eq!(leafz(&spoke)[0]["id"], id);
+    // The same file with another authority in it, and one that is none.
+    let file = other.ca();
+    let doubting = TestServer::with(with(trusting(file.clone())));
+    std::fs::write(&file, "nobody").expect("a file");
+    assert!(doubting.handle.reload_tls().is_err());
+    std::fs::copy(authority.ca(), &file).expect("a file");
+    assert!(leafz(&doubting).is_empty());
+    doubting.handle.reload_tls().expect("the file is fine");
+    until("it is trusted", || leafz(&doubting).len() == 1);
+}
+
+/// A directory with the account `A`, for which this domain is meant.
+fn meaning(domain: Option<&str>) -> Auth {
+    let mut config = AccessConfig::default();
+    let account = config.account_mut("A");
+    account.users.push(User::new("ada", "pw"));
+    if let Some(domain) = domain {
+        config.default_domains.insert("A".into(), domain.into());
+    }
+    Auth::Directory(Access::new(config).expect("a directory").into())
+}
+
+async fn ada(server: &TestServer) -> Client {
+    let options = ConnectOptions::new(&format!("nats://ada:pw@{}", server.address()));
+    let connected = Client::connect(&options.expect("an address")).await;
+    connected.expect("it listens")
+}
+
+/// Without JetStream of its own, a spoke's clients use the hub's as if it were here.
+#[test]
+fn a_domain_is_meant_by_those_who_name_none() {
+    let hub = TestServer::with(Options {
+        jetstream: Some(JetStreamOptions {
+            domain: Some("hub".into()),
+            ..JetStreamOptions::default()
+        }),
+        ..hub_options("hub", 2, LeafnodeListener::default())
+    });
+    let remote = LeafnodeRemote {
+        account: "A".into(),
+        ..remote(&hub)
+    };
+    let spoke = TestServer::with(Options {
+        auth: meaning(Some("hub")),
+        ..spoke_options("spoke", 2, vec![remote])
+    });
+    until("the link", || leafz(&spoke).len() == 1);
+    block_on(async {
+        let (above, below) = (client(&hub).await, ada(&spoke).await);
+        until_wanted(&spoke, "$JS.hub.API.>", 1);
+        add(&below, "S", r#""subjects":["kept"]"#).await;
+        publish(&above, "kept", 3).await;
+        until_last(&below, "S", 3).await;
+        let config = BucketConfig {
+            bucket: "b".into(),
+            storage: Storage::Memory,
+            ..BucketConfig::default()
+        };
+        let bucket = JetStream::new(&below).create_bucket(&config).await;
+        let bucket = bucket.expect("it is made");
+        bucket.put("k", "v").await.expect("it is kept");
+        let found = bucket.get("k").await.expect("an answer");
+        assert_eq!(found.expect("an entry").value, "v");
+    });
+}
+
+/// Old setups without domains have one JetStream for all, and say so on both sides.
+#[test]
+fn jetstream_is_kept_apart_unless_nobody_wants_it() {
+    for (domain, crosses) in [(None, false), (Some(""), true)] {
+        let with = |options| Options {
+            auth: meaning(domain),
+            jetstream: Some(JetStreamOptions::default()),
+            ..options
+        };
+        let listener = LeafnodeListener::default();
+        let hub = TestServer::with(with(hub_options("hub", 1, listener)));
+        let remote = LeafnodeRemote {
+            account: "A".into(),
+            ..LeafnodeRemote::new(format!("ada:pw@{}", leaf_port(&hub)))
+        };
+        let spoke = TestServer::with(with(spoke_options("spoke", 1, vec![remote])));
+        until("the link", || leafz(&spoke).len() == 1);
+        block_on(async {
+            let (above, below) = (ada(&hub).await, ada(&spoke).await);
+            let mut heard = above.subscribe("$KV.>").await.expect("a filter");
+            let mut marks = above.subscribe("mark").await.expect("a filter");
+            above.flush().await.expect("it answers");
+            until_wanted(&spoke, "mark", 1);
+            below.publish("$KV.b.k", "v").await.expect("it takes it");
+            below.publish("mark", "").await.expect("it takes it");
+            let mark = tokio::time::timeout(PATIENCE, marks.next()).await;
+            mark.expect("in time").expect("a message");
+            let heard = tokio::time::timeout(Duration::from_millis(100), heard.next()).await;
+            assert_eq!(heard.is_ok(), crosses, "{domain:?}");
+        });
+    }
 }
 
 /// Both ways: a stream of one side is copied by the other, over a link that is lost in between.

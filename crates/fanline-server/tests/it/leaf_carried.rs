@@ -10,8 +10,12 @@ use fanline_server::{
     Auth, CompressionLevel, LeafCompression, LeafnodeListener, LeafnodeOptions, LeafnodeProxy,
     LeafnodeRemote, LeafnodeUser, Options, TlsOptions, WebSocketOptions,
 };
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 use crate::leaf::{
     check_link, client, hub, leaf_port, leafz, named, remote, spoke, spoke_options, until,
@@ -257,6 +261,93 @@ fn links_go_through_a_proxy() {
         check_link(&hub, &spoke);
         check_payloads(&hub, &spoke);
         assert!(leafz(&unknown).is_empty());
+    }
+}
+
+/// The same proxy behind TLS.
+fn secret_proxy(authority: &Authority) -> SocketAddr {
+    let inner = proxy();
+    let files = authority.host("localhost");
+    let own = CertificateDer::from_pem_file(&files.cert_file).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_file(&files.key_file).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![own], key)
+        .expect("a certificate with its key");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    listener.set_nonblocking(true).expect("a socket");
+    std::thread::spawn(move || {
+        block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).expect("a socket");
+            while let Ok((client, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let mut client = acceptor.accept(client).await?;
+                    let mut inner = tokio::net::TcpStream::connect(inner).await?;
+                    tokio::io::copy_bidirectional(&mut client, &mut inner).await
+                });
+            }
+        });
+    });
+    address
+}
+
+#[test]
+fn links_go_through_a_proxy_that_is_spoken_to_by_tls() {
+    let authority = Authority::new();
+    let proxy = secret_proxy(&authority);
+    let trusting = || TlsOptions {
+        ca_file: Some(authority.ca()),
+        ..TlsOptions::default()
+    };
+    let through = |tls: Option<TlsOptions>| LeafnodeProxy {
+        username: Some("ada".into()),
+        password: Some("secret".into()),
+        timeout: Some(PATIENCE),
+        tls,
+        ..LeafnodeProxy::new(format!("https://localhost:{}", proxy.port()))
+    };
+    let clear = websocket_hub(1, false, None);
+    let secret = hub(
+        "hub",
+        1,
+        LeafnodeListener {
+            tls: Some(authority.tls()),
+            ..LeafnodeListener::default()
+        },
+    );
+    let unused = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let nobody = unused.local_addr().expect("an address");
+    drop(unused);
+    let websocket = format!("ws://127.0.0.1:{}", websocket_port(&clear));
+    let secret_url = format!("tls://localhost:{}", leaf_port(&secret).port());
+    for (hub, urls, tls) in [
+        // Who is not reached through it is passed over.
+        (
+            &clear,
+            vec![nobody.to_string(), leaf_port(&clear).to_string()],
+            None,
+        ),
+        (&clear, vec![websocket], None),
+        (&secret, vec![secret_url], Some(trusting())),
+    ] {
+        let by = |proxy| LeafnodeRemote {
+            urls: urls.clone(),
+            no_randomize: true,
+            tls: tls.clone(),
+            proxy: Some(proxy),
+            ..LeafnodeRemote::new("")
+        };
+        let doubting = spoke("doubting", 1, vec![by(through(None))]);
+        let spoke = spoke("spoke", 1, vec![by(through(Some(trusting())))]);
+        check_link(hub, &spoke);
+        check_payloads(hub, &spoke);
+        assert!(leafz(&doubting).is_empty());
     }
 }
 

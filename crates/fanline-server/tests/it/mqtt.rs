@@ -607,3 +607,21 @@ fn topics_may_be_as_long_as_they_can_be() {
         }
     }
 }
+
+#[test]
+fn a_reload_says_how_much_may_be_under_way() {
+    let with = |max_ack_pending| Options {
+        mqtt: Some(MqttOptions {
+            max_ack_pending,
+            ..MqttOptions::default()
+        }),
+        ..in_memory(2)
+    };
+    let server = TestServer::with(with(100));
+    let mut before = client(&server, V5, "before");
+    server.handle.reload(with(7)).expect("it may change");
+    let told = MqttClient::open(address(&server), V5).greet(&Hello::new("after"));
+    // The property Receive Maximum.
+    assert!(told.windows(3).any(|p| p == [0x21, 0, 7]), "{told:?}");
+    before.settle();
+}

@@ -99,6 +99,28 @@ fn a_reload_that_makes_no_sense_changes_nothing() {
 }
 
 #[test]
+fn another_address_is_told_to_those_who_come_later() {
+    let server = TestServer::start(2);
+    let mut before = server.client();
+    for (address, expected) in [
+        (
+            "broker.example:4444",
+            "\"host\":\"broker.example\",\"port\":4444,",
+        ),
+        ("other.example", "\"host\":\"other.example\","),
+    ] {
+        let options = Options {
+            client_advertise: Some(address.into()),
+            ..options(2)
+        };
+        server.handle.reload(options).expect("it can be reloaded");
+        let info = RawClient::open(server.address()).expect_info();
+        assert!(info.contains(expected), "{info}");
+    }
+    before.settle();
+}
+
+#[test]
 fn silence_is_measured_by_the_new_interval() {
     let server = TestServer::start(1);
     let mut client = server.client();

@@ -1,6 +1,6 @@
 //! The system account over real sockets: who may ask what, and who is told of what.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
 use fanline_engine::access::{
@@ -12,7 +12,7 @@ use fanline_server::{Auth, Limits, Options};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::raw::{PATIENCE, SHARD_COUNTS, TestServer, options};
+use crate::raw::{PATIENCE, SHARD_COUNTS, TestServer, block_on, options};
 
 /// Accounts A, B and SYS, which is that of the server, with a user each; A has one more, who may little.
 fn accounts() -> AccessConfig {
@@ -370,4 +370,41 @@ async fn a_reload_is_for_whoever_has_started_the_server() {
     drop(requests);
     let refused = ask(&system, &reload, "").await;
     assert_eq!(refused["error"]["code"], 500, "{refused}");
+}
+
+#[test]
+fn a_server_does_without_its_system_account() {
+    for is_without in [false, true] {
+        let server = TestServer::with(Options {
+            no_system_account: is_without,
+            monitoring: Some(("127.0.0.1".into(), 0)),
+            ..options(2)
+        });
+        block_on(async {
+            let url = format!("nats://{}", server.address());
+            let own = Client::connect(&ConnectOptions::new(&url).expect("an address")).await;
+            let own = own.expect("it listens");
+            for subject in ["$SYS.REQ.USER.INFO", "$SYS.REQ.ACCOUNT.PING.CONNZ"] {
+                let answer = own.request(subject, "", PATIENCE).await;
+                assert_eq!(answer.is_err(), is_without, "{subject}: {answer:?}");
+            }
+        });
+        let address = server.handle.addresses().monitoring.expect("it is on");
+        for (page, named) in [
+            ("varz", "\"system_account\": \"$SYS\""),
+            ("accountz", "\"$SYS\""),
+        ] {
+            let body = get(address, page);
+            assert_eq!(body.contains(named), !is_without, "{page}: {body}");
+        }
+    }
+}
+
+fn get(address: std::net::SocketAddr, page: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+    let request = format!("GET /{page} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut body = String::new();
+    stream.read_to_string(&mut body).expect("an answer");
+    body
 }

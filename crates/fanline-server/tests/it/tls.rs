@@ -1,14 +1,16 @@
 //! TLS for clients: when it begins, who is let in, and that all that works in clear works in it.
 
-use std::io::Write as _;
+use std::io::{Read, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use fanline_server::client::{Client, ConnectOptions};
 use fanline_server::{
-    Certificate, ClientCertificates, Options, TlsHandshake, TlsOptions, TlsVersion,
+    Certificate, ClientCertificates, JetStreamOptions, LeafnodeListener, LeafnodeOptions,
+    MqttOptions, Options, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
 
-use crate::raw::{PATIENCE, TestServer, block_on, options};
+use crate::raw::{PATIENCE, SHARD_COUNTS, TestServer, block_on, options};
 use crate::transports::{Authority, Talker, TlsClient, connect};
 
 fn server(tls: TlsOptions) -> TestServer {
@@ -211,7 +213,7 @@ fn an_authority_that_is_listed_may_be_a_client() {
     check("not listed", &authority.own("stranger", |_| {}), false);
 }
 
-impl<S: std::io::Read + std::io::Write> Talker<S> {
+impl<S: Read + Write> Talker<S> {
     /// The first line, or nothing when there is none.
     fn first_line(&mut self) -> String {
         let mut byte = [0];
@@ -321,10 +323,115 @@ fn a_reload_says_what_is_asked_of_new_clients() {
     Talker::new(client.over(connect(server.address()))).greet();
     before.say("PING\r\n");
     before.until("PONG\r\n");
-    // TLS is not turned off.
-    server.handle.reload(options(2)).expect("it makes sense");
-    let mut nobody = Talker::new(TlsClient::new(&ca).over(connect(server.address())));
-    assert_eq!(nobody.first_line(), "");
+}
+
+#[test]
+fn a_reload_switches_tls_on_and_off_for_those_who_come_later() {
+    let authority = Authority::new();
+    let ca = authority.ca();
+    for shards in SHARD_COUNTS {
+        let with = |tls: Option<TlsOptions>, allow_non_tls| Options {
+            tls,
+            allow_non_tls,
+            ..options(shards)
+        };
+        let server = TestServer::with(with(None, false));
+        let reload = |options| server.handle.reload(options).expect("it makes sense");
+        let mut plain = Talker::new(connect(server.address()));
+        assert!(!plain.greet().contains("tls_"));
+        plain.say("SUB a 1\r\nPING\r\n");
+        plain.until("PONG\r\n");
+        // Who lets in both goes over from one to the other without a client that is turned away.
+        reload(with(Some(authority.tls()), true));
+        let mut either = Talker::new(connect(server.address()));
+        assert!(either.greet().contains("\"tls_available\":true"));
+        reload(with(Some(authority.tls()), false));
+        let mut secret = Talker::new(connect(server.address()));
+        assert!(secret.until("\r\n").contains("\"tls_required\":true"));
+        let mut secret = Talker::new(TlsClient::new(&ca).over(secret.stream));
+        secret.connect();
+        let mut late = Talker::new(connect(server.address()));
+        late.until("\r\n");
+        late.say("CONNECT {}\r\n");
+        assert_eq!(late.rest(), "-ERR 'Secure Connection - TLS Required'\r\n");
+        // A file that is not there changes nothing.
+        let broken = TlsOptions {
+            ca_file: Some("nowhere.pem".into()),
+            client_certificates: ClientCertificates::Required,
+            ..authority.tls()
+        };
+        assert!(server.handle.reload(with(Some(broken), false)).is_err());
+        reload(with(None, false));
+        let mut last = Talker::new(connect(server.address()));
+        assert!(!last.greet().contains("tls_"));
+        for (number, client) in [&mut either, &mut last].into_iter().enumerate() {
+            client.say(format!("PUB a 1\r\n{number}\r\n"));
+            plain.until(&format!("MSG a 1 1\r\n{number}\r\n"));
+        }
+        secret.say("PUB a 6\r\nsecret\r\n");
+        plain.until("secret\r\n");
+    }
+}
+
+/// An MQTT client that says nothing but hello.
+fn mqtt_hello<S: Read + Write>(stream: S) {
+    let mut client = Talker::new(stream);
+    client.say(b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01a");
+    client.until("\x20\x02\0\0");
+}
+
+#[test]
+fn a_reload_changes_the_tls_of_every_listener() {
+    let (authority, successor) = (Authority::new(), Authority::new());
+    let (ca, newer) = (authority.ca(), successor.ca());
+    let with = |others: Option<TlsOptions>, websocket: Option<TlsOptions>| Options {
+        jetstream: Some(JetStreamOptions::default()),
+        mqtt: Some(MqttOptions {
+            tls: others.clone(),
+            ..MqttOptions::default()
+        }),
+        leafnodes: LeafnodeOptions {
+            listener: Some(LeafnodeListener {
+                port: 0,
+                tls: others,
+                ..LeafnodeListener::default()
+            }),
+            ..LeafnodeOptions::default()
+        },
+        websocket: Some(WebSocketOptions {
+            tls: websocket,
+            handshake_timeout: PATIENCE,
+            ..WebSocketOptions::default()
+        }),
+        ..options(2)
+    };
+    let server = TestServer::with(with(None, Some(authority.tls())));
+    let reload = |options| server.handle.reload(options).expect("it makes sense");
+    let addresses = server.handle.addresses();
+    let mqtt = || connect(addresses.mqtt.expect("it listens"));
+    let leaf = || connect(addresses.leafnodes.expect("it listens"));
+    let page = |ca: &Path| {
+        let stream = connect(addresses.websocket.expect("it listens"));
+        let mut page = Talker::new(TlsClient::new(ca).over(stream));
+        // Who does not know the authority ends it here.
+        let _ = page.stream.write_all(b"GET / HTTP/1.1\r\n\r\n");
+        page.first_line()
+    };
+    mqtt_hello(mqtt());
+    assert!(!Talker::new(leaf()).until("\r\n").contains("tls_required"));
+    assert!(page(&ca).starts_with("HTTP/1.1 4"));
+    reload(with(Some(authority.tls()), Some(successor.tls())));
+    mqtt_hello(TlsClient::new(&ca).over(mqtt()));
+    let mut secret = Talker::new(leaf());
+    let told = secret.until("\r\n");
+    assert!(told.contains("\"tls_required\":true"), "{told}");
+    assert!(page(&newer).starts_with("HTTP/1.1 4"));
+    assert_eq!(page(&ca), "");
+    // WebSocket keeps what it has.
+    reload(with(None, None));
+    mqtt_hello(mqtt());
+    assert!(!Talker::new(leaf()).until("\r\n").contains("tls_required"));
+    assert!(page(&newer).starts_with("HTTP/1.1 4"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod templates;
 mod tests;
 mod times;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -43,6 +43,8 @@ pub enum OperatorError {
     Jwt(#[from] JwtError),
     #[error("Not a valid public nkey for an operator: {0:?}")]
     OperatorKey(String),
+    #[error("Not a valid public nkey for an account: {0:?}")]
+    AccountKey(String),
     #[error("the token of {0:?} has expired")]
     Expired(String),
     #[error("account {0:?} is not signed by a trusted operator")]
@@ -63,6 +65,8 @@ pub struct Operators {
     keys: Vec<PublicKey>,
     system_account: Option<String>,
     sentinel: Option<String>,
+    /// The only accounts whose users are let in, if some are named.
+    pinned: BTreeSet<String>,
 }
 
 impl Operators {
@@ -109,6 +113,20 @@ impl Operators {
     pub fn set_sentinel(&mut self, token: &str) -> Result<(), OperatorError> {
         jwt::verified::<UserClaims>(token)?;
         self.sentinel = Some(token.into());
+        Ok(())
+    }
+
+    /// Lets in users of these accounts only, by their keys (`A…`), and of the system account.
+    ///
+    /// # Errors
+    /// When one is none.
+    pub fn pin_accounts(&mut self, keys: &[String]) -> Result<(), OperatorError> {
+        for key in keys {
+            if PublicKey::parse_as(KeyKind::Account, key).is_none() {
+                return Err(OperatorError::AccountKey(key.clone()));
+            }
+            self.pinned.insert(key.clone());
+        }
         Ok(())
     }
 
@@ -264,6 +282,11 @@ impl Access {
         };
         // Whatever somebody else makes up is not asked for.
         if PublicKey::parse_as(KeyKind::Account, &account).is_none() {
+            return Decision::Refused;
+        }
+        let is_system = self.account_id(&account) == Some(AccountId::SYSTEM);
+        let pinned = &operators.pinned;
+        if !pinned.is_empty() && !pinned.contains(&account) && !is_system {
             return Decision::Refused;
         }
         match self.authority(&account) {

@@ -553,6 +553,41 @@ fn those_who_show_no_token_are_the_sentinel() {
 }
 
 #[test]
+fn only_accounts_that_are_pinned_have_users() {
+    let system = public(KeyKind::Account, 4);
+    let with = |pinned: &[u8]| {
+        let mut operators = operators();
+        let keys: Vec<String> = (pinned.iter())
+            .map(|number| public(KeyKind::Account, *number))
+            .collect();
+        operators.pin_accounts(&keys).unwrap();
+        Access::new(AccessConfig {
+            operators: Some(operators),
+            system_account: Some(system.clone()),
+            ..AccessConfig::default()
+        })
+        .unwrap()
+    };
+    let bearer = json!({"subs": -1, "data": -1, "payload": -1, "bearer_token": true});
+    for (pinned, number, expected) in [
+        (&[][..], 2, true),
+        (&[2, 3], 2, true),
+        (&[3], 2, false),
+        (&[3], 4, true),
+    ] {
+        let jwt = user(number, bearer.clone(), |_| {});
+        let shown = Credentials {
+            jwt: &jwt,
+            ..Credentials::default()
+        };
+        // Who may come is looked for; who may not is not.
+        let is_looked_for = matches!(with(pinned).admit(&shown, &peer()), Decision::Later(_));
+        assert_eq!(is_looked_for, expected, "{pinned:?} {number}");
+    }
+    assert!(operators().pin_accounts(&["A".into()]).is_err());
+}
+
+#[test]
 fn only_operators_have_accounts_deleted() {
     let trusted = operators();
     let doomed = public(KeyKind::Account, 2);

@@ -180,7 +180,7 @@ impl Shard {
         let takes_traces = hub.proto >= u64::from(PROTOCOL);
         let mut rules = crate::leaf::Rules::default();
         rules.deny(&remote.deny_imports, &remote.deny_exports);
-        if has_jetstream && hub.jetstream {
+        if has_jetstream && hub.jetstream && self.access.keeps_jetstream_apart(session.account) {
             rules.part_jetstream();
         }
         if let Some(welcome) = &welcome {
@@ -235,9 +235,7 @@ impl Shard {
         leaf.is_remote_hub = connect.is_hub;
         leaf.isolates = connect.isolate || listener.isolates;
         leaf.rules.deny(&[], &connect.deny_pub);
-        if connect.jetstream && self.info.jetstream {
-            leaf.rules.part_jetstream();
-        }
+        leaf.has_jetstream = connect.jetstream;
         match self.decide(id) {
             Decision::Admitted(grant) => self.let_leaf_in(id, grant),
             Decision::Refused => self.refuse_credentials(id),
@@ -302,6 +300,13 @@ impl Shard {
         session.account = account;
         session.has_connected = true;
         let mut welcome = Welcome::default();
+        if let Some(leaf) = &mut session.leaf
+            && leaf.has_jetstream
+            && self.info.jetstream
+            && self.access.keeps_jetstream_apart(account)
+        {
+            leaf.rules.part_jetstream();
+        }
         if let Some(leaf) = &mut session.leaf
             && let Some(rights) = &grant.rights
         {

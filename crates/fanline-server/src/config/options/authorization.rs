@@ -214,6 +214,18 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("$SYS")
     .help("The account of the server itself."),
     works(
+        "no_system_account",
+        Bool,
+        |draft, given| {
+            draft.no_system_account = given.boolean()?;
+            Ok(())
+        },
+        |loaded| json!(loaded.options.no_system_account),
+    )
+    .alias(&["no_system", "no_sys_acc"])
+    .default("false")
+    .help("Nothing is told or answered in the system account, unless the configuration names one or has users for it."),
+    works(
         "mappings",
         Block,
         |draft, given| {

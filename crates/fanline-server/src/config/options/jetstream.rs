@@ -1,5 +1,6 @@
 //! Streams.
 
+use fanline_engine::access::DefaultDomains;
 use serde_json::{Value as Json, json};
 
 use super::text_or_null;
@@ -7,7 +8,7 @@ use crate::config::Loaded;
 use crate::config::draft::Draft;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Block, Bool, Integer, Path, Size, Text};
-use crate::config::table::{Entry, refused, works};
+use crate::config::table::{Entry, refused, within, works};
 use crate::config::value::Value;
 use crate::{Cipher, SyncMode};
 
@@ -185,6 +186,25 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("aes")
     .limit("`aes` or `chacha`")
     .help("How records are encrypted from now on."),
+    works(
+        "default_js_domain",
+        Block,
+        |draft, given| {
+            let mut domains = DefaultDomains::new();
+            for field in given.fields()? {
+                domains.insert(field.key.to_owned(), field.text()?.to_owned());
+            }
+            draft.loaded.access.default_domains = domains;
+            Ok(())
+        },
+        |loaded| match &loaded.access.default_domains {
+            none if none.is_empty() => Json::Null,
+            domains => json!(domains),
+        },
+    )
+    .reloads()
+    .help("The JetStream domain that clients of an account mean who name none: their requests to `$JS.API` go there, over leaf nodes. For accounts without JetStream here. With `\"\"`, links of leaf nodes do not keep the JetStream of the two sides apart in this account, as old setups without domains want it."),
+    within("default_js_domain.*", Text).help("The domain, by the account."),
     refused(
         "jetstream.tpm",
         Block,

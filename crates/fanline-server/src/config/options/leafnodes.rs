@@ -10,7 +10,7 @@ use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{
     Address, Any, Block, Blocks, Bool, Duration, Integer, Path, Port, Text, Texts,
 };
-use crate::config::table::{Entry, within, works};
+use crate::config::table::{Entry, shown, within, works};
 use crate::config::value::Value;
 use crate::leaf;
 use crate::{
@@ -85,13 +85,23 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("leafnodes.authorization.users", Blocks).help("Several users, each with its `account`."),
     within("leafnodes.authorization.users.*", Any).help("As of clients."),
     within("leafnodes.authorization.account", Text).help("The account of the one user, or of everybody."),
-    within("leafnodes.authorization.timeout", Any)
-        .default("as for clients")
-        .help("How long a leaf node may take to say who it is."),
+    shown("leafnodes.authorization.timeout", Any, |loaded| {
+        let listener = loaded.options.leafnodes.listener.as_ref();
+        let timeout = listener.and_then(|listener| listener.auth_timeout);
+        timeout.map_or(Json::Null, duration_text)
+    })
+    .default("2s, or a second more than a handshake of its `tls` may take")
+    .reloads()
+    .help("How long a leaf node may take to say who it is."),
     within("leafnodes.authorization.proxy_required", Bool).help("Not supported."),
-    within("leafnodes.tls", Block)
-        .like("tls")
-        .help("TLS for this listener."),
+    shown("leafnodes.tls", Block, |loaded| {
+        let listener = loaded.options.leafnodes.listener.as_ref();
+        let tls = listener.and_then(|listener| listener.tls.as_ref());
+        tls.map_or(Json::Null, tls::show)
+    })
+    .like("tls")
+    .reloads()
+    .help("TLS for this listener. A reload turns it on or off, too."),
     within("leafnodes.advertise", Text).help("The address that leaf nodes are told."),
     within("leafnodes.no_advertise", Bool)
         .default("false")
@@ -283,7 +293,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         .default("false")
         .help("Only these addresses are dialled, not those that the other server tells."),
     within("leafnodes.remotes.proxy", Block).help("An HTTP proxy that is asked to connect to it (`CONNECT`)."),
-    within("leafnodes.remotes.proxy.url", Text).help("`http://host:3128`; `https://` is not supported."),
+    within("leafnodes.remotes.proxy.url", Text).help("`http://host:3128`, or `https://host:443` to speak to it by TLS."),
     within("leafnodes.remotes.proxy.username", Text).help("Who the proxy is told that this is; with a `password`."),
     within("leafnodes.remotes.proxy.password", Text)
         .secret()
@@ -293,7 +303,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         .help("How long it may take until the other server is reached."),
     within("leafnodes.remotes.proxy.tls", Block)
         .like("tls")
-        .help("Not supported: proxies are reached in clear."),
+        .help("TLS towards the proxy, with an `https` URL: `ca_file`, `cert_file`, `key_file`."),
 ];
 
 fn read_listener(
@@ -458,7 +468,7 @@ fn read_remote(given: &Given<'_>) -> Read<LeafnodeRemote> {
             }
             "credentials" | "creds" => remote.credentials = field.path()?,
             "nkey" | "seed" => remote.nkey = field.some_text()?,
-            "tls" => remote.tls = Some(remote_tls(&field)?),
+            "tls" => remote.tls = Some(tls::read_of_dialler(&field)?),
             "hub" => remote.is_hub = field.boolean()?,
             "deny_imports" | "deny_import" => remote.deny_imports = subjects(&field)?,
             "deny_exports" | "deny_export" => remote.deny_exports = subjects(&field)?,
@@ -494,19 +504,6 @@ fn read_remote(given: &Given<'_>) -> Read<LeafnodeRemote> {
     }
 }
 
-/// Reads a block `tls` of a remote. What it leaves unchecked would be believed.
-fn remote_tls(given: &Given<'_>) -> Read<TlsOptions> {
-    for field in given.fields()? {
-        if field.key.eq_ignore_ascii_case("insecure") && field.boolean()? {
-            return Err(field.fault(
-                "insecure: Fanline checks the certificates of servers that it attaches to; name \
-                 their authority in ca_file",
-            ));
-        }
-    }
-    tls::read(given)
-}
-
 fn subjects(given: &Given<'_>) -> Read<Vec<String>> {
     let subjects = given.texts()?;
     let is_none = |subject: &&String| Filter::parse(subject.as_bytes()).is_err();
@@ -524,11 +521,11 @@ fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
             "username" => proxy.username = field.some_text()?,
             "password" => proxy.password = field.some_text()?,
             "timeout" => proxy.timeout = Some(field.duration()?),
-            "tls" => return Err(unsupported(&field, "tls towards a proxy")),
+            "tls" => proxy.tls = Some(tls::read_of_dialler(&field)?),
             _ => {}
         }
     }
-    match leaf::Proxy::new(&proxy) {
+    match leaf::check_proxy(&proxy) {
         Ok(_) => Ok(proxy),
         Err(why) => Err(given.fault(why)),
     }
@@ -537,9 +534,11 @@ fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
 fn show_proxy(proxy: &LeafnodeProxy) -> Json {
     // It may hold a password, too.
     let place = proxy.url.rsplit_once('@');
+    let scheme = proxy.url.split_once("://").map_or("", |(scheme, _)| scheme);
     let own = proxy.password.as_ref();
     json!({
-        "url": place.map_or_else(|| proxy.url.clone(), |(_, place)| format!("http://{place}")),
+        "url": place.map_or_else(|| proxy.url.clone(), |(_, place)| format!("{scheme}://{place}")),
+        "tls": proxy.tls.as_ref().map(tls::show),
         "username": proxy.username,
         // Masked where it is told, so that another one is seen to be another.
         "password": own.or_else(|| place.map(|_| &proxy.url)),
@@ -561,13 +560,11 @@ fn show(leafnodes: &crate::LeafnodeOptions) -> Json {
     json!({
         "host": listener.host,
         "port": listener.port,
-        "tls": listener.tls.as_ref().map(tls::show),
         "advertise": listener.advertise,
         "no_advertise": listener.no_advertise,
         "authorization": {
             "users": users,
             "account": listener.account,
-            "timeout": listener.auth_timeout.map(duration_text),
         },
         "min_version": listener.min_version,
         "isolate_leafnode_interest": listener.isolates,

@@ -6,7 +6,7 @@ use super::{duration_text, listener, tls};
 use crate::MqttOptions;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Address, Any, Block, Bool, Duration, Integer, Port, Text};
-use crate::config::table::{Entry, within, works};
+use crate::config::table::{Entry, shown, within, works};
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -31,9 +31,14 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("mqtt.port", Port)
         .default("off")
         .help("The port, 1883 by custom; -1 picks a free one."),
-    within("mqtt.tls", Block)
-        .like("tls")
-        .help("TLS for this listener."),
+    shown("mqtt.tls", Block, |loaded| {
+        let listener = loaded.options.mqtt.as_ref();
+        let tls = listener.and_then(|listener| listener.tls.as_ref());
+        tls.map_or(Json::Null, tls::show)
+    })
+    .like("tls")
+    .reloads()
+    .help("TLS for this listener. A reload turns it on or off, too."),
     within("mqtt.authorization", Block)
         .alias(&["authentication"])
         .help("What these clients must show instead: one user, or one token as their password."),
@@ -49,15 +54,23 @@ pub(super) const OPTIONS: &[Entry] = &[
         .help("A token."),
     within("mqtt.authorization.timeout", Any).help("How long it may take."),
     within("mqtt.no_auth_user", Text).help("The user of those who show nothing."),
-    within("mqtt.ack_wait", Duration)
-        .alias(&["ackwait"])
-        .default("30s")
-        .help("When a message that was not acknowledged is handed out again."),
-    within("mqtt.max_ack_pending", Integer)
-        .alias(&["max_pending", "max_inflight"])
-        .default("1024")
-        .limit("1 to 65535")
-        .help("Messages above QoS 0 that wait for acknowledgements of one client."),
+    shown("mqtt.ack_wait", Duration, |loaded| {
+        let mqtt = loaded.options.mqtt.as_ref();
+        mqtt.map_or(Json::Null, |mqtt| duration_text(mqtt.ack_wait))
+    })
+    .alias(&["ackwait"])
+    .default("30s")
+    .reloads()
+    .help("When a message that was not acknowledged is handed out again."),
+    shown("mqtt.max_ack_pending", Integer, |loaded| {
+        let mqtt = loaded.options.mqtt.as_ref();
+        mqtt.map_or(Json::Null, |mqtt| json!(mqtt.max_ack_pending))
+    })
+    .alias(&["max_pending", "max_inflight"])
+    .default("1024")
+    .limit("1 to 65535")
+    .reloads()
+    .help("Messages above QoS 0 that wait for acknowledgements of one client."),
     within("mqtt.stream_replicas", Integer).help("Without effect: this server runs alone."),
     within("mqtt.consumer_replicas", Integer).help("Without effect."),
     within("mqtt.consumer_memory_storage", Bool)
@@ -125,11 +138,8 @@ fn show(mqtt: &MqttOptions) -> Json {
     json!({
         "host": mqtt.host,
         "port": mqtt.port,
-        "tls": mqtt.tls.as_ref().map(tls::show),
         "authorization": listener::show(mqtt.auth.as_ref(), mqtt.auth_timeout),
         "no_auth_user": mqtt.no_auth_user,
-        "ack_wait": duration_text(mqtt.ack_wait),
-        "max_ack_pending": mqtt.max_ack_pending,
         "consumer_memory_storage": mqtt.consumer_memory_storage,
         "js_domain": mqtt.js_domain,
         "reject_qos2_publish": mqtt.reject_qos2_publish,

@@ -120,6 +120,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         },
         |loaded| json!(loaded.options.client_advertise),
     )
+    .reloads()
     .flags("--client_advertise")
     .help("The address that clients are told in place of the one listened on."),
     works(

@@ -2,12 +2,10 @@
 
 use serde_json::{Value as Json, json};
 
+use super::tls;
 use crate::config::operator::{self, Resolver};
 use crate::config::table::Kind::{Any, Block, Bool, Duration, Integer, Path, Text, Texts};
-use crate::config::table::{Entry, refused, within, works};
-
-const ALONE: &str = "TLS of its own towards the resolver is not supported by Fanline yet";
-const PINNED: &str = "pinned accounts are not supported by Fanline yet";
+use crate::config::table::{Entry, within, works};
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -96,8 +94,33 @@ pub(super) const OPTIONS: &[Entry] = &[
     .reloads()
     .help("JWTs of accounts that are known from the start."),
     within("resolver_preload.*", Text).help("One, by its account."),
-    refused("resolver_tls", Block, ALONE).help("TLS towards it."),
-    refused("resolver_pinned_accounts", Texts, PINNED).help("Accounts that are resolved."),
+    works(
+        "resolver_tls",
+        Block,
+        |draft, given| {
+            draft.loaded.operator.resolver_tls = Some(tls::read_of_dialler(given)?);
+            Ok(())
+        },
+        |loaded| {
+            let tls = loaded.operator.resolver_tls.as_ref();
+            tls.map_or(Json::Null, tls::show)
+        },
+    )
+    .like("tls")
+    .help("TLS towards a web server with accounts: `ca_file`, `cert_file`, `key_file`."),
+    works(
+        "resolver_pinned_accounts",
+        Texts,
+        |draft, given| {
+            draft.loaded.operator.pinned_accounts = given.texts()?;
+            Ok(())
+        },
+        |loaded| match loaded.operator.pinned_accounts.as_slice() {
+            [] => Json::Null,
+            keys => json!(keys),
+        },
+    )
+    .help("The only accounts, by their keys, whose users are let in; those of the system account are, too."),
     works(
         "default_sentinel",
         Text,

@@ -27,7 +27,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .flags("--tls, --tlscert, --tlskey, --tlscacert, --tlsverify")
     .default("off")
     .reloads()
-    .help("TLS for NATS clients. A reload reads its files again; it cannot turn TLS on or off."),
+    .help("TLS for NATS clients. A reload turns it on or off, changes it, and reads its files again, for connections that come later."),
     works(
         "allow_non_tls",
         Bool,
@@ -38,6 +38,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |loaded| json!(loaded.options.allow_non_tls),
     )
     .default("false")
+    .reloads()
     .help("Clients may come without TLS although there is some."),
     within("tls.cert_file", Path).help("The certificates, the server's own first (PEM)."),
     within("tls.key_file", Path).help("The key of the first one (PEM)."),
@@ -71,7 +72,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("tls.connection_rate_limit", Integer).help("Handshakes in a second, at most."),
     within("tls.insecure", Bool)
         .default("false")
-        .help("For connections that the server makes: refused in `leafnodes.remotes`, without effect elsewhere."),
+        .help("For connections that the server makes: refused in `leafnodes.remotes` and `resolver_tls`, without effect elsewhere."),
     refused(
         "tls.allow_insecure_cipher_suites",
         Bool,
@@ -92,6 +93,19 @@ pub(super) const OPTIONS: &[Entry] = &[
     refused("tls.cert_match_skip_invalid", Bool, "it is for Windows").help("The same."),
     refused("tls.ca_certs_match", Texts, "it is for Windows").help("The same."),
 ];
+
+/// Reads a block `tls` about servers that this one connects to. What it leaves unchecked would be believed.
+pub(super) fn read_of_dialler(given: &Given<'_>) -> Read<TlsOptions> {
+    for field in given.fields()? {
+        if field.key.eq_ignore_ascii_case("insecure") && field.boolean()? {
+            return Err(field.fault(
+                "insecure: Fanline checks the certificates of servers that it connects to; name \
+                 their authority in ca_file",
+            ));
+        }
+    }
+    read(given)
+}
 
 /// Reads a block `tls`.
 pub(super) fn read(given: &Given<'_>) -> Read<TlsOptions> {

@@ -52,19 +52,6 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("gateway.write_deadline", Duration),
     within("gateway.write_timeout", Text),
     refused(
-        "no_system_account",
-        Bool,
-        "Fanline always has its system account",
-    )
-    .alias(&["no_system", "no_sys_acc"])
-    .help("Do without."),
-    refused(
-        "default_js_domain",
-        Block,
-        "domains by account are not supported by Fanline yet",
-    )
-    .help("Domains by account."),
-    refused(
         "disable_sublist_cache",
         Bool,
         "Fanline's cache has no switch",

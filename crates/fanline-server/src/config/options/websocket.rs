@@ -6,7 +6,7 @@ use super::{duration_text, listener, tls};
 use crate::WebSocketOptions;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Address, Any, Block, Bool, Duration, Port, Text, Texts};
-use crate::config::table::{Entry, within, works};
+use crate::config::table::{Entry, shown, within, works};
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -32,9 +32,14 @@ pub(super) const OPTIONS: &[Entry] = &[
         .default("off")
         .help("The port; -1 picks a free one."),
     within("websocket.advertise", Text).help("The address that clients are told."),
-    within("websocket.tls", Block)
-        .like("tls")
-        .help("TLS for this listener."),
+    shown("websocket.tls", Block, |loaded| {
+        let listener = loaded.options.websocket.as_ref();
+        let tls = listener.and_then(|listener| listener.tls.as_ref());
+        tls.map_or(Json::Null, tls::show)
+    })
+    .like("tls")
+    .reloads()
+    .help("TLS for this listener. A reload changes it, but does not turn it on or off."),
     within("websocket.no_tls", Bool)
         .default("false")
         .help("Must be said to do without TLS."),
@@ -134,7 +139,6 @@ fn show(websocket: &WebSocketOptions) -> Json {
     json!({
         "host": websocket.host,
         "port": websocket.port,
-        "tls": websocket.tls.as_ref().map(tls::show),
         "no_tls": websocket.tls.is_none(),
         "advertise": websocket.advertise,
         "same_origin": websocket.same_origin,

@@ -10,34 +10,45 @@ use fanline_engine::leaf::{Agreed, Compressed, LEAF_LINE_BYTES_MAX, LeafInfo};
 use fanline_engine::s2::Level;
 use fanline_engine::websocket::{Answered, Asking, Compression, MESSAGE_BYTES_MAX};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::super::Shell;
 use super::super::connection::prepare_tcp;
 use super::frames::Frames;
 use super::opening::NotOpened;
 use super::packed::Packed;
-use super::{Socket, Wire};
+use super::{Carrier, Socket, Wire};
 use crate::identity::random_u64;
-use crate::leaf::{Hub, LeafAddress, shake_hands};
+use crate::leaf::{Hub, LeafAddress, Proxy, shake_hands};
 
 /// What is read at once of what the hub says first.
 const INFO_READ_BYTES: usize = 8 * 1024;
 
-/// Brings a connection to a hub to where its session begins; tells what the hub has said, and what was agreed on.
+/// Brings a connection to a hub, or to the proxy that leads there, to where its session begins; tells what the hub
+/// has said, and what was agreed on.
 pub(in crate::shell) async fn open_dialled(
     shell: &Rc<Shell>,
     stream: std::net::TcpStream,
     hub: &Hub,
     address: &LeafAddress,
+    reached_by: Instant,
 ) -> Result<(Wire, LeafInfo, Agreed), NotOpened> {
     prepare_tcp(&stream)?;
+    let stream = TcpStream::from_std(stream)?;
+    let socket = match &hub.proxy {
+        None => Socket::Tcp(stream),
+        Some(proxy) => match timeout_at(reached_by, lead(proxy, stream, address)).await {
+            Ok(led) => led.map_err(NotOpened::Unreached)?,
+            Err(_) => return Err(NotOpened::Unreached(proxy.wrong("i/o timeout"))),
+        },
+    };
     let mut wire = Wire {
-        socket: Socket::Tcp(TcpStream::from_std(stream)?),
+        socket,
         room: Rc::clone(&shell.room),
         layers: RefCell::default(),
     };
     let time = hub.options.first_info_timeout;
+    let mut is_clear = address.websocket_path.is_none();
     if let Some(path) = &address.websocket_path {
         if hub.wants_tls(address) {
             wire.encrypt(hub, address).await?;
@@ -46,13 +57,13 @@ pub(in crate::shell) async fn open_dialled(
         asked.map_err(|_| NotOpened::Late("the upgrade to WebSocket"))??;
     } else if hub.begins_with_tls() {
         wire.encrypt(hub, address).await?;
+        is_clear = false;
     }
     let said = timeout(time, wire.read_info()).await;
     let info = said.map_err(|_| NotOpened::Late("the first INFO"))??;
     if !info.is_of_leaf_port() {
         return Err(NotOpened::Refused("attempted to connect to wrong port"));
     }
-    let is_clear = matches!(wire.socket, Socket::Tcp(_)) && address.websocket_path.is_none();
     if is_clear && (info.tls_required || hub.wants_tls(address)) {
         wire.encrypt(hub, address).await?;
     }
@@ -61,11 +72,29 @@ pub(in crate::shell) async fn open_dialled(
     Ok((wire, again.unwrap_or(info), agreed))
 }
 
+/// Has a proxy lead to a hub.
+async fn lead(
+    proxy: &Proxy,
+    mut stream: TcpStream,
+    address: &LeafAddress,
+) -> Result<Socket, String> {
+    if !proxy.is_tls() {
+        proxy.ask(&mut stream, &address.server).await?;
+        return Ok(Socket::Tcp(stream));
+    }
+    let mut secret = proxy.shake_hands(stream).await?;
+    proxy.ask(&mut secret, &address.server).await?;
+    Ok(Socket::Tls(RefCell::new(Box::new(secret))))
+}
+
 impl Wire {
     async fn encrypt(&mut self, hub: &Hub, address: &LeafAddress) -> Result<(), NotOpened> {
         let nowhere = Socket::Pipe(RefCell::new(tokio::io::duplex(1).0));
-        let Socket::Tcp(stream) = std::mem::replace(&mut self.socket, nowhere) else {
-            return Err(NotOpened::Refused("it is encrypted already"));
+        let stream: Box<dyn Carrier> = match std::mem::replace(&mut self.socket, nowhere) {
+            Socket::Tcp(stream) => Box::new(stream),
+            // By TLS, too: that ends at the proxy.
+            Socket::Tls(stream) => stream.into_inner(),
+            _ => return Err(NotOpened::Refused("it is no connection to a hub")),
         };
         let stream = shake_hands(hub, address, stream).await;
         self.socket = Socket::Tls(RefCell::new(Box::new(stream.map_err(NotOpened::Tls)?)));

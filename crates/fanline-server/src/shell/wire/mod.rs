@@ -30,7 +30,8 @@ use records::Records;
 
 pub(super) use dialled::open_dialled;
 pub(crate) use opening::Handed;
-pub(super) use opening::{Opened, open};
+pub(super) use opening::{NotOpened, Opened, open};
+pub(crate) use socket::Carrier;
 pub(super) use socket::Socket;
 
 /// Parts in one vectored write.

@@ -25,7 +25,7 @@ use super::packed::Packed;
 use super::records::Records;
 use super::{Layers, Socket, Wire};
 use crate::options::TlsHandshake;
-use crate::tls::Tls;
+use crate::tls::{ListenersTls, Tls};
 
 /// How long a header of the PROXY protocol may take to come.
 const PROXY_TIME_MAX: Duration = Duration::from_secs(5);
@@ -71,6 +71,9 @@ pub(in crate::shell) enum NotOpened {
     Refused(&'static str),
     #[error("{0}")]
     Declined(String),
+    /// A proxy did not lead to the hub.
+    #[error("{0}")]
+    Unreached(String),
     #[error("the shard of leaf nodes serves it")]
     HandedOver,
 }
@@ -216,9 +219,13 @@ impl Opening<'_> {
             header.map_err(|_| NotOpened::Late("the PROXY protocol"))??;
         }
         // Who is turned away anyway is told so in clear; a unix socket needs no encryption.
-        let tls = listeners.tls.as_ref();
-        match tls.filter(|_| is_remote && !self.is_full) {
-            Some(tls) => self.client_tls(tls, listeners.allow_non_tls).await,
+        let ListenersTls {
+            clients,
+            allow_non_tls,
+            ..
+        } = &*self.shell.tls();
+        match clients.as_ref().filter(|_| is_remote && !self.is_full) {
+            Some(tls) => self.client_tls(tls, *allow_non_tls).await,
             None => Ok(()),
         }
     }
@@ -226,7 +233,7 @@ impl Opening<'_> {
     /// Another server, to be attached as a leaf node.
     async fn leaf(&mut self) -> Result<(), NotOpened> {
         self.peer.kind = ConnectionKind::Leafnode;
-        if let Some(tls) = &self.shell.common.listeners.leafs_tls {
+        if let Some(tls) = &self.shell.tls().leafs {
             self.client_tls(tls, false).await?;
         }
         self.agree_on_compression().await
@@ -379,7 +386,7 @@ impl Opening<'_> {
             return Err(NotOpened::Refused("too many handshakes"));
         }
         let early = std::mem::take(&mut self.wire.layers.get_mut().early);
-        let records = Records::begin(&self.wire.socket, tls.current(), early);
+        let records = Records::begin(&self.wire.socket, tls.config(), early);
         let records = timeout(tls.options().timeout, records)
             .await
             .map_err(|_| NotOpened::Late("the TLS handshake"))?
@@ -395,8 +402,7 @@ impl Opening<'_> {
     /// An MQTT client.
     async fn mqtt(&mut self) -> Result<(), NotOpened> {
         self.peer.kind = ConnectionKind::Mqtt;
-        let listener = self.shell.common.listeners.mqtt.as_ref();
-        match listener.and_then(|listener| listener.tls.as_ref()) {
+        match &self.shell.tls().mqtt {
             Some(tls) => self.shake_hands(tls, true).await,
             None => Ok(()),
         }
@@ -405,7 +411,7 @@ impl Opening<'_> {
     /// A client over WebSocket.
     async fn websocket(&mut self, listener: &WebSocketListener) -> Result<(), NotOpened> {
         self.peer.kind = ConnectionKind::WebSocket;
-        if let Some(tls) = &listener.tls {
+        if let Some(tls) = &self.shell.tls().websocket {
             self.shake_hands(tls, true).await?;
         }
         let asked = timeout(listener.handshake_timeout, self.upgrade(&listener.rules)).await;

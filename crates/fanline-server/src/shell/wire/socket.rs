@@ -11,13 +11,37 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio_rustls::client::TlsStream;
 
+/// What bytes to a hub are carried by, in as many layers as it takes.
+pub(crate) trait Carrier: AsyncRead + AsyncWrite + Unpin {
+    /// Waits until the lowest layer takes more.
+    fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
+}
+
+impl Carrier for TcpStream {
+    fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_write_ready(context)
+    }
+}
+
+impl<C: Carrier> Carrier for TlsStream<C> {
+    fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_ref().0.poll_writable(context)
+    }
+}
+
+impl Carrier for Box<dyn Carrier> {
+    fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        (**self).poll_writable(context)
+    }
+}
+
 /// A socket, or a pipe to one.
 pub(in crate::shell) enum Socket {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(UnixStream),
     /// One that this side has opened, and that is encrypted.
-    Tls(RefCell<Box<TlsStream<TcpStream>>>),
+    Tls(RefCell<Box<dyn Carrier>>),
     /// To a connection that another part of this process reads and writes.
     Pipe(RefCell<DuplexStream>),
 }
@@ -99,7 +123,7 @@ impl Socket {
             Socket::Tcp(stream) => stream.poll_write_ready(context),
             #[cfg(unix)]
             Socket::Unix(stream) => stream.poll_write_ready(context),
-            Socket::Tls(tls) => tls.borrow().get_ref().0.poll_write_ready(context),
+            Socket::Tls(tls) => tls.borrow().poll_writable(context),
             // An empty write says nothing of whether there is room.
             Socket::Pipe(_) => {
                 let waker = context.waker().clone();

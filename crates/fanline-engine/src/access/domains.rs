@@ -1,0 +1,82 @@
+//! Accounts that have no JetStream of their own here, and whose clients mean that of another domain
+//! (`default_js_domain`).
+
+use std::collections::BTreeMap;
+
+use super::nkey::{KeyKind, PublicKey};
+use super::{Access, AccessError, Account, AccountId, GLOBAL_ACCOUNT, Mapping, SYSTEM_ACCOUNT};
+
+/// What clients ask for at `$JS.API`.
+const REQUESTS: [&str; 7] = [
+    "INFO",
+    "STREAM.>",
+    "CONSUMER.>",
+    "DIRECT.>",
+    "META.>",
+    "SERVER.>",
+    "ACCOUNT.>",
+];
+/// What clients put into stores without asking.
+const STORES: [&str; 2] = ["$KV.>", "$OBJ.>"];
+
+/// The domain of an account, by the account's name. With an empty one, links of leaf nodes do not keep the
+/// JetStream of the two sides apart in this account.
+pub type DefaultDomains = BTreeMap<String, String>;
+
+/// Whether that makes sense with these accounts.
+pub(super) fn check(
+    domains: &DefaultDomains,
+    accounts: &[Account],
+    is_operated: bool,
+) -> Result<(), AccessError> {
+    let reserved = [GLOBAL_ACCOUNT, SYSTEM_ACCOUNT];
+    for (name, domain) in domains {
+        let account = accounts.iter().find(|account| account.name == *name);
+        let has_jetstream = account.is_some_and(|account| account.jetstream.is_some());
+        if is_operated {
+            // It may not be known yet.
+            if PublicKey::parse(name).is_none_or(|key| key.kind() != KeyKind::Account) {
+                return Err(AccessError::InvalidAccountNkey(name.clone()));
+            }
+        } else if account.is_none() && !reserved.contains(&&**name) {
+            return Err(AccessError::UnknownDomainAccount(name.clone()));
+        } else if has_jetstream && !domain.is_empty() {
+            return Err(AccessError::DomainAndJetStream(name.clone()));
+        }
+        if domain.contains(|c: char| c.is_whitespace() || ".*>".contains(c)) {
+            return Err(AccessError::InvalidDomain(domain.clone()));
+        }
+    }
+    Ok(())
+}
+
+impl Access {
+    /// Whether links of leaf nodes keep the JetStream of the two sides apart in this account.
+    pub(crate) fn keeps_jetstream_apart(&self, account: AccountId) -> bool {
+        self.default_domain(account) != Some("")
+    }
+
+    /// What clients of an account ask for under the name that it has beyond its borders, on a server that has
+    /// JetStream or not.
+    pub(crate) fn domain_mappings(&self, id: AccountId, has_jetstream: bool) -> Vec<Mapping> {
+        let domain = self.default_domain(id).filter(|domain| !domain.is_empty());
+        let is_alone = self.accounts.len() <= AccountId::SYSTEM.index() + 1;
+        let has_all = has_jetstream && is_alone && id == AccountId::GLOBAL;
+        let account = self.account(id);
+        let lacks_jetstream = account.is_some_and(|account| account.jetstream.is_none());
+        let Some(domain) = domain.filter(|_| lacks_jetstream && !has_all) else {
+            return Vec::new();
+        };
+        let requests = REQUESTS.map(|what| (format!("$JS.API.{what}"), what));
+        let stores = STORES.map(|what| (what.to_owned(), what));
+        let all = requests.into_iter().chain(stores);
+        let mapped = all.map(|(own, what)| Mapping::new(&own, &format!("$JS.{domain}.API.{what}")));
+        // The domain was looked at before.
+        mapped.filter_map(Result::ok).collect()
+    }
+
+    fn default_domain(&self, account: AccountId) -> Option<&str> {
+        let name = &self.account(account)?.name;
+        self.default_domains.get(name).map(String::as_str)
+    }
+}
