@@ -95,9 +95,13 @@ impl Store {
         let over: Vec<_> = self.subjects.iter().filter_map(excess).collect();
         for (id, excess) in over {
             for _ in 0..excess {
-                if let Some(first) = self.first_of(id)? {
-                    self.log_deed(Kind::Remove, first, b"");
-                    self.drop_sequence(first, Some(Cause::Limit))?;
+                // What an index says of a damaged segment may be wrong.
+                let Some(first) = self.first_of(id)? else {
+                    break;
+                };
+                self.log_deed(Kind::Remove, first, b"");
+                if !self.drop_sequence(first, Some(Cause::Limit))? {
+                    break;
                 }
             }
         }

@@ -54,7 +54,9 @@ impl Store {
             messages: self.messages,
             bytes: self.bytes,
             subjects: self.subjects.len() as u64,
-            deleted: (self.last + 1).saturating_sub(self.first) - self.messages,
+            deleted: (self.last + 1)
+                .saturating_sub(self.first)
+                .saturating_sub(self.messages),
             lost: self.lost,
         }
     }
@@ -289,7 +291,8 @@ impl Store {
             return Ok(total);
         }
         if from - self.first < self.last - from {
-            Ok(total - self.count_between(filters, self.first, from - 1)?)
+            let before = self.count_between(filters, self.first, from - 1)?;
+            Ok(total.saturating_sub(before))
         } else {
             self.count_between(filters, from, self.last)
         }

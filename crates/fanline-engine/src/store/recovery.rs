@@ -179,10 +179,12 @@ impl Store {
             key_check = head.key_check;
             file.bytes = bytes.len() as u64;
             self.seal();
-            self.last = self.last.max(head.first.saturating_sub(1));
-            let slots = Slots::with_base(head.first);
+            // One that was put in the place of another may say less than what came before it.
+            let first = head.first.max(self.last + 1);
+            self.last = first - 1;
+            let slots = Slots::with_base(first);
             self.segments
-                .push_back(Segment::new(head.first, slots, Body::File(file)));
+                .push_back(Segment::new(first, slots, Body::File(file)));
             let from = SEGMENT_HEAD_BYTES as u64;
             let is_newest = number + 1 == count;
             self.replay_records(&bytes, from, is_newest, finds)?;
@@ -532,6 +534,9 @@ fn restore_from(store: &mut Store, bytes: &[u8]) -> Option<Covered> {
     store.subjects.reserve(reader.subjects_at_most());
     for _ in 0..reader.subjects {
         let subject = reader.subject()?;
+        if subject.messages > reader.totals.messages {
+            return None;
+        }
         let id = store.subjects.add_in_order(subject.name)?;
         let known = store.subjects.get_mut(id);
         known.messages = subject.messages;
