@@ -15,6 +15,9 @@ const SEGMENTS_READ_MAX: u64 = 4;
 /// So many segments become one.
 const RUN_MAX: usize = 64;
 
+/// The sequences of a segment's records are so far apart at most: see [`Slots`].
+const SEQUENCES_MAX: u64 = u32::MAX as u64;
+
 /// What is made of several segments.
 struct Compacted {
     bytes: Vec<u8>,
@@ -44,12 +47,14 @@ impl Store {
         let segment_bytes = self.segment_bytes as u64;
         for from in 0..sealed {
             let (mut live, mut all, mut end) = (0, 0, from);
+            let first = self.segments[from].first;
             while end < sealed && end - from < RUN_MAX {
                 let segment = &self.segments[end];
                 let Body::File(file) = &segment.body else {
                     return None;
                 };
                 let fits = live + segment.live_bytes <= segment_bytes / 2
+                    && segment.last.saturating_sub(first) <= SEQUENCES_MAX
                     && all + file.bytes <= SEGMENTS_READ_MAX * segment_bytes;
                 if !fits {
                     break;

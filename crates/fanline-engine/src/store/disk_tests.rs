@@ -494,3 +494,36 @@ fn space_is_given_back() {
     );
     assert_eq!(disk.names().len(), 2);
 }
+
+/// Where a record is told by 32 bits of its distance from the first one of its segment, and compaction joined segments
+/// without looking how far apart they were: their records came back under other sequences.
+#[test]
+fn segments_that_are_far_apart_are_not_joined() {
+    let disk = Faulty::new();
+    let (mut store, _) = open(&disk, &StoreLimits::default());
+    let mut kept = Vec::new();
+    for _ in 0..20 {
+        for _ in 0..9 {
+            let record = NewRecord {
+                subject: b"a",
+                payload: &[b'x'; 250],
+                ..NewRecord::default()
+            };
+            store.append(&record).unwrap();
+        }
+        let last = store.last_sequence();
+        for sequence in last - 8..last {
+            assert_eq!(store.remove(sequence, false), Ok(true));
+        }
+        kept.push(last);
+        store.skip_to(last + (1 << 33)).unwrap();
+        store.sync_now(Duration::ZERO).unwrap();
+    }
+    let (reopened, _) = open(&disk, &StoreLimits::default());
+    for mut store in [store, reopened] {
+        for sequence in &kept {
+            let found = store.read(*sequence).unwrap().map(|r| r.sequence);
+            assert_eq!(found, Some(*sequence));
+        }
+    }
+}

@@ -46,7 +46,9 @@ impl SegmentFile {
     /// Number and generation of a file's name.
     pub(super) fn parse_name(name: &str) -> Option<(u32, u32)> {
         let (number, generation) = name.strip_suffix(".log")?.split_once('-')?;
-        Some((number.parse().ok()?, generation.parse().ok()?))
+        let (number, generation) = (number.parse().ok()?, generation.parse().ok()?);
+        // The next ones are one more.
+        (number < u32::MAX && generation < u32::MAX).then_some((number, generation))
     }
 }
 

@@ -40,7 +40,10 @@ impl Store {
         }
         let (messages, bytes) = match replaced {
             None => (self.messages, self.bytes),
-            Some(sequence) => (self.messages - 1, self.bytes - self.bytes_of(sequence)?),
+            Some(sequence) => (
+                self.messages.saturating_sub(1),
+                self.bytes.saturating_sub(self.bytes_of(sequence)?),
+            ),
         };
         if self.limits.messages_max.is_some_and(|max| messages >= max) {
             return Err(StoreError::MessagesMax);
@@ -79,9 +82,8 @@ impl Store {
                 .messages_max
                 .is_some_and(|max| self.messages > max)
                 || self.limits.bytes_max.is_some_and(|max| self.bytes > max))
-        {
-            self.drop_sequence(self.first, Some(Cause::Limit))?;
-        }
+            && self.drop_first(Some(Cause::Limit))?
+        {}
         Ok(())
     }
 
@@ -93,9 +95,13 @@ impl Store {
         let over: Vec<_> = self.subjects.iter().filter_map(excess).collect();
         for (id, excess) in over {
             for _ in 0..excess {
-                if let Some(first) = self.first_of(id)? {
-                    self.log_deed(Kind::Remove, first, b"");
-                    self.drop_sequence(first, Some(Cause::Limit))?;
+                // What an index says of a damaged segment may be wrong.
+                let Some(first) = self.first_of(id)? else {
+                    break;
+                };
+                self.log_deed(Kind::Remove, first, b"");
+                if !self.drop_sequence(first, Some(Cause::Limit))? {
+                    break;
                 }
             }
         }
@@ -114,7 +120,9 @@ impl Store {
             if sequence != self.first {
                 self.log_deed(Kind::Remove, sequence, b"");
             }
-            self.drop_sequence(sequence, Some(Cause::Age))?;
+            if !self.drop_sequence(sequence, Some(Cause::Age))? {
+                self.expiry_checked_below = sequence + 1;
+            }
         }
         while let Some((at, sequence)) = self.expiry.pop_until(now_unix_nanos) {
             let gone = self.outlive(sequence);
@@ -164,8 +172,13 @@ impl Store {
             }
             let record = match self.read(sequence) {
                 Ok(Some(record)) => record,
-                Ok(None) | Err(StoreError::Damaged(_)) => continue,
+                Err(StoreError::Damaged(_)) => continue,
                 Err(error) => return Err(error),
+                // What an index says of a damaged segment may be wrong.
+                Ok(None) => {
+                    self.expiry_checked_below = sequence + 1;
+                    continue;
+                }
             };
             let (at, is_exempt) = (record.unix_nanos, record.expires_at == Some(NEVER));
             self.expiry_checked_below = sequence;

@@ -221,6 +221,8 @@ impl Store {
         if self.segments[at].slots.is_none() {
             match self.look(at, Wanted::Sequence(sequence))? {
                 Seen::Record(place) => return Ok(Some(place).filter(|p| self.is_live(p))),
+                // It must be there: a head before it says that it is longer than it is.
+                Seen::Nothing if self.segments[at].is_whole() => {}
                 Seen::Nothing => return Ok(None),
                 Seen::Unclear => {}
             }
@@ -343,6 +345,17 @@ impl Store {
         Ok(true)
     }
 
+    /// Drops the first live record. Says whether there was one: what the index says of a damaged segment may be wrong.
+    pub(super) fn drop_first(&mut self, cause: Option<Cause>) -> Result<bool, StoreError> {
+        if self.drop_sequence(self.first, cause)? {
+            return Ok(true);
+        }
+        let first = self.first_live()?;
+        let has_moved = first != self.first;
+        self.first = first;
+        Ok(has_moved)
+    }
+
     /// Drops a live record. With a cause it is told by [`removed`](Store::removed).
     pub(super) fn drop_at(
         &mut self,
@@ -352,7 +365,9 @@ impl Store {
         let (entry, subject) = (place.entry, self.subject_of(place)?);
         self.segments[place.segment].kill(place.slot, place.stored_bytes);
         self.messages -= 1;
-        self.bytes -= self.counted_bytes(entry.content_bytes(), entry.has_headers());
+        // The index says how many there are; a damaged one may have been wrong.
+        let counted_bytes = self.counted_bytes(entry.content_bytes(), entry.has_headers());
+        self.bytes = self.bytes.saturating_sub(counted_bytes);
         let newest = self.drop_from_subject(place.sequence, subject, cause);
         if entry.has_expiry() && self.expiry.note_gone() {
             self.forget_expired();
@@ -380,7 +395,7 @@ impl Store {
         let mut left = 0;
         if has_subject {
             let subject = self.subjects.get_mut(id);
-            subject.messages -= 1;
+            subject.messages = subject.messages.saturating_sub(1);
             left = subject.messages;
             if subject.first_at_least == sequence {
                 subject.first_at_least = sequence + 1;

@@ -31,6 +31,8 @@ mod expiry;
 pub(crate) mod faulty;
 mod files;
 mod filters;
+#[cfg(test)]
+mod forged_tests;
 mod frozen;
 mod index;
 mod limits;

@@ -54,7 +54,9 @@ impl Store {
             messages: self.messages,
             bytes: self.bytes,
             subjects: self.subjects.len() as u64,
-            deleted: (self.last + 1).saturating_sub(self.first) - self.messages,
+            deleted: (self.last + 1)
+                .saturating_sub(self.first)
+                .saturating_sub(self.messages),
             lost: self.lost,
         }
     }

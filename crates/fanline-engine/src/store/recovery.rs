@@ -1,11 +1,11 @@
 //! From a folder to a store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::cipher::{self, Cipher, Closed, Key, Purpose};
 use super::disk::Disk;
 use super::files::{Files, SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead, read_whole};
-use super::index::{self, Reader};
+use super::index::{self, Reader, Totals};
 use super::log::SEQUENCE_MAX;
 use super::packing::{Compression, Packing};
 use super::record::{self, Head, Kind, Parts};
@@ -89,7 +89,7 @@ impl Store {
         options: &FileOptions,
         limits: &StoreLimits,
     ) -> Result<(Self, Recovery), StoreError> {
-        let mut recovery = Recovery::default();
+        let mut finds = Finds::default();
         let cipher = options.key.as_ref();
         let cipher = cipher.map(|key| Cipher::new(key, Purpose::Log, options.seed));
         let packing = Packing::new(options.compression, cipher);
@@ -102,7 +102,7 @@ impl Store {
             true => restore(&mut store, &mut files, &folder)?,
             false => None,
         };
-        recovery.index_was_bad = has_index && covered.is_none();
+        finds.recovery.index_was_bad = has_index && covered.is_none();
         let plan = match &covered {
             Some(covered) => folder.after(covered),
             None => {
@@ -117,8 +117,8 @@ impl Store {
         let salt = covered.as_ref().map(|covered| covered.salt).or(plan.salt);
         files.salt = salt.unwrap_or_else(|| spread(options.seed));
         store.files = Some(Box::new(files));
-        let key_check = store.replay(covered, plan.segments, &mut recovery)?;
-        recovery.damages.truncate(DAMAGES_MAX);
+        let key_check = store.replay(covered, plan.segments, &mut finds)?;
+        let recovery = finds.told();
         store.go_on(key_check)?;
         // A packed record that was erased does not tell its subject to the deed that removes it again.
         store.recount()?;
@@ -138,7 +138,7 @@ impl Store {
         &mut self,
         covered: Option<Covered>,
         mut segments: Vec<SegmentFile>,
-        recovery: &mut Recovery,
+        finds: &mut Finds,
     ) -> Result<u64, StoreError> {
         let mut bytes = Vec::new();
         let mut key_check = 0;
@@ -149,7 +149,7 @@ impl Store {
             if self.head_of(&bytes)?.is_some() {
                 break;
             }
-            recovery.torn_bytes += bytes.len() as u64;
+            finds.recovery.torn_bytes += bytes.len() as u64;
             self.remove_file(newest)?;
             segments.pop();
         }
@@ -166,26 +166,28 @@ impl Store {
             self.read_file(&mut file, &mut bytes)?;
             key_check = self.head_of(&bytes)?.map_or(0, |head| head.key_check);
             let is_newest = segments.is_empty();
-            self.replay_records(&bytes, covered.offset, is_newest, recovery)?;
+            self.replay_records(&bytes, covered.offset, is_newest, finds)?;
         }
         let count = segments.len();
         for (number, mut file) in segments.into_iter().enumerate() {
             self.read_file(&mut file, &mut bytes)?;
             let Some(head) = self.head_of(&bytes)? else {
-                recovery.note(&file, 0, bytes.len(), None);
+                finds.note(&file, 0, bytes.len(), None);
                 self.remove_file(&mut file)?;
                 continue;
             };
             key_check = head.key_check;
             file.bytes = bytes.len() as u64;
             self.seal();
-            self.last = self.last.max(head.first.saturating_sub(1));
-            let slots = Slots::with_base(head.first);
+            // One that was put in the place of another may say less than what came before it.
+            let first = head.first.max(self.last + 1);
+            self.last = first - 1;
+            let slots = Slots::with_base(first);
             self.segments
-                .push_back(Segment::new(head.first, slots, Body::File(file)));
+                .push_back(Segment::new(first, slots, Body::File(file)));
             let from = SEGMENT_HEAD_BYTES as u64;
             let is_newest = number + 1 == count;
-            self.replay_records(&bytes, from, is_newest, recovery)?;
+            self.replay_records(&bytes, from, is_newest, finds)?;
         }
         Ok(key_check)
     }
@@ -221,7 +223,7 @@ impl Store {
         bytes: &[u8],
         from: u64,
         is_newest: bool,
-        recovery: &mut Recovery,
+        finds: &mut Finds,
     ) -> Result<(), StoreError> {
         let salt = self.files.as_ref().map_or(0, |files| files.salt);
         let Some(Segment {
@@ -238,7 +240,7 @@ impl Store {
         let mut unpacked = Vec::new();
         let mut scanner = Scanner::new(bytes, from, salt, true);
         while let Some((offset, found)) = scanner.next() {
-            recovery.replayed += 1;
+            finds.recovery.replayed += 1;
             match found {
                 Found::Sound(head) => {
                     let record = &bytes[offset..offset + head.len()];
@@ -246,32 +248,32 @@ impl Store {
                     if let Some(parts) = plain.and_then(record::decode) {
                         let parts = Parts { head, ..parts };
                         if parts.head.kind == Kind::Remove {
-                            recovery.forgive(head.sequence);
+                            finds.forgive(head.sequence);
                         }
                         self.replay_record(&parts, offset)?;
                     } else {
-                        recovery.note(&file, offset, head.len(), Some(head.sequence));
+                        finds.note(&file, offset, head.len(), Some(head.sequence));
                     }
                 }
                 Found::Damaged(head) => {
                     let sequence = head.kind.is_message().then_some(head.sequence);
-                    recovery.note(&file, offset, head.len(), sequence);
+                    finds.note(&file, offset, head.len(), sequence);
                     self.note_dead(&head, offset);
                 }
-                Found::Hole { bytes } => recovery.note(&file, offset, bytes, None),
+                Found::Hole { bytes } => finds.note(&file, offset, bytes, None),
             }
         }
         let torn = bytes.len().saturating_sub(scanner.end());
         file.bytes = bytes.len() as u64;
         if torn > 0 && is_newest {
-            recovery.torn_bytes += torn as u64;
+            finds.recovery.torn_bytes += torn as u64;
             file.bytes = scanner.end() as u64;
             if let Some(files) = &mut self.files {
                 let id = files.open(&mut file)?;
                 files.disk.truncate(id, file.bytes)?;
             }
         } else if torn > 0 {
-            recovery.note(&file, scanner.end(), torn, None);
+            finds.note(&file, scanner.end(), torn, None);
         }
         if let Some(Segment { body, .. }) = self.segments.back_mut() {
             *body = Body::File(file);
@@ -297,7 +299,7 @@ impl Store {
     fn replay_record(&mut self, parts: &Parts<'_>, offset: usize) -> Result<(), StoreError> {
         let sequence = parts.head.sequence;
         match parts.head.kind {
-            Kind::Message if sequence > self.last => {
+            Kind::Message if sequence > self.last && self.can_note(sequence) => {
                 self.note_record(&parts.head, offset, parts.record.subject);
                 self.last = sequence;
                 self.last_unix_nanos = Some(parts.head.unix_nanos);
@@ -325,9 +327,19 @@ impl Store {
         Ok(())
     }
 
+    /// Whether the last segment can hold a record of this sequence. None was written to one that cannot.
+    fn can_note(&self, sequence: u64) -> bool {
+        let newest = self.segments.back();
+        newest.is_some_and(|newest| {
+            let slots = newest.slots.as_ref();
+            newest.records == 0 || slots.is_some_and(|slots| slots.can_hold(sequence))
+        })
+    }
+
     /// Notes a record that takes a place but does not live.
     fn note_dead(&mut self, head: &Head, offset: usize) {
-        if !head.kind.is_message() || head.sequence <= self.last {
+        let is_new = head.sequence > self.last && self.can_note(head.sequence);
+        if !head.kind.is_message() || !is_new {
             return;
         }
         self.last = head.sequence;
@@ -347,9 +359,7 @@ impl Store {
     }
 
     pub(super) fn drop_below(&mut self, sequence: u64) -> Result<(), StoreError> {
-        while self.messages > 0 && self.first < sequence {
-            self.drop_sequence(self.first, None)?;
-        }
+        while self.messages > 0 && self.first < sequence && self.drop_first(None)? {}
         self.last = self.last.max(sequence.saturating_sub(1));
         Ok(())
     }
@@ -422,26 +432,44 @@ impl Store {
     }
 }
 
-impl Recovery {
+/// What a replay finds.
+#[derive(Default)]
+struct Finds {
+    recovery: Recovery,
+    damages: Vec<Option<Damage>>,
+    /// Where the damage of a record is in the list. Whoever has erased many has as many deeds to go with them.
+    by_sequence: HashMap<u64, usize>,
+}
+
+impl Finds {
     fn note(&mut self, file: &SegmentFile, offset: usize, bytes: usize, sequence: Option<u64>) {
-        self.lost.messages += 1;
-        self.lost.bytes += bytes as u64;
-        self.damages.push(Damage {
+        self.recovery.lost.messages += 1;
+        self.recovery.lost.bytes += bytes as u64;
+        if let Some(sequence) = sequence {
+            let place = self.by_sequence.entry(sequence);
+            place.or_insert(self.damages.len());
+        }
+        self.damages.push(Some(Damage {
             file: file.name(),
             offset: offset as u64,
             bytes: bytes as u64,
             sequence,
-        });
+        }));
     }
 
     /// What is damaged is gone anyway: it was erased.
     fn forgive(&mut self, sequence: u64) {
-        let mut damages = self.damages.iter();
-        if let Some(at) = damages.position(|damage| damage.sequence == Some(sequence)) {
-            let damage = self.damages.remove(at);
-            self.lost.messages -= 1;
-            self.lost.bytes -= damage.bytes;
+        let at = self.by_sequence.remove(&sequence);
+        if let Some(damage) = at.and_then(|at| self.damages[at].take()) {
+            self.recovery.lost.messages -= 1;
+            self.recovery.lost.bytes -= damage.bytes;
         }
+    }
+
+    fn told(mut self) -> Recovery {
+        let damages = self.damages.into_iter().flatten();
+        self.recovery.damages = damages.take(DAMAGES_MAX).collect();
+        self.recovery
     }
 }
 
@@ -506,6 +534,9 @@ fn restore_from(store: &mut Store, bytes: &[u8]) -> Option<Covered> {
     store.subjects.reserve(reader.subjects_at_most());
     for _ in 0..reader.subjects {
         let subject = reader.subject()?;
+        if subject.messages > reader.totals.messages {
+            return None;
+        }
         let id = store.subjects.add_in_order(subject.name)?;
         let known = store.subjects.get_mut(id);
         known.messages = subject.messages;
@@ -517,7 +548,7 @@ fn restore_from(store: &mut Store, bytes: &[u8]) -> Option<Covered> {
         store.expiry.insert(expires_at, sequence);
     }
     let totals = &reader.totals;
-    if totals.last > SEQUENCE_MAX || totals.first > totals.last + 1 {
+    if !is_possible(totals, &store.segments) {
         return None;
     }
     store.first = totals.first;
@@ -525,13 +556,40 @@ fn restore_from(store: &mut Store, bytes: &[u8]) -> Option<Covered> {
     store.last_unix_nanos = totals.last_unix_nanos;
     store.messages = totals.messages;
     store.bytes = totals.bytes;
-    store.segments.back()?;
     Some(Covered {
         number: totals.number,
         offset: totals.offset,
         salt: totals.salt,
         files,
     })
+}
+
+/// Whether what an index says of the store and what it says of each segment can be true together: who goes over a store
+/// counts on both.
+fn is_possible(totals: &Totals, segments: &VecDeque<Segment>) -> bool {
+    let number = |segment: &Segment| match segment.body {
+        Body::File(file) => file.number,
+        Body::Memory(_) => 0,
+    };
+    let pairs = segments.iter().zip(segments.iter().skip(1));
+    let are_in_order = pairs.fold(true, |so_far, (a, b)| {
+        so_far && number(a) < number(b) && a.last < b.first
+    });
+    let live: u64 = segments
+        .iter()
+        .map(|segment| u64::from(segment.live()))
+        .sum();
+    let Some(newest) = segments.back() else {
+        return false;
+    };
+    let span = totals.last.saturating_add(1).checked_sub(totals.first);
+    are_in_order
+        && number(newest) == totals.number
+        && newest.last <= totals.last
+        && totals.last <= SEQUENCE_MAX
+        && live == totals.messages
+        && span.is_some_and(|span| live <= span)
+        && totals.bytes <= SEQUENCE_MAX
 }
 
 /// The segments of a folder, by number and generation.
@@ -579,7 +637,9 @@ impl Folder {
             let file = disk.open(name, false)?;
             let read = disk.read_at(file, 0, &mut bytes);
             disk.close(file);
-            let head = SegmentHead::parse(&bytes[..read?]);
+            // A file of another name is none of the log's.
+            let head = SegmentHead::parse(&bytes[..read?])
+                .filter(|head| (head.number, head.generation) == (*number, *generation));
             plan.salt = plan.salt.or_else(|| head.map(|head| head.salt));
             // What it is, its name tells too.
             heads.push(head.unwrap_or(SegmentHead {
@@ -596,10 +656,10 @@ impl Folder {
             for head in &heads {
                 let is_older = head.generation < compacted.generation;
                 if is_older && head.number == next && head.through <= compacted.through {
-                    next = head.through + 1;
+                    next = head.through.saturating_add(1);
                 }
             }
-            next == compacted.through + 1
+            next > compacted.through
         };
         let is_wanted = |h: &&SegmentHead| h.generation == 0 || !is_whole(h);
         let wanted: Vec<_> = heads.iter().filter(is_wanted).collect();

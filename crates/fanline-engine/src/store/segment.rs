@@ -96,7 +96,8 @@ impl Segment {
             && records <= self.last + 1 - self.first
             && file.bytes <= FILE_BYTES_MAX
             && records * HEAD_BYTES as u64 <= file.bytes
-            && self.dead.count <= self.records
+            && self.dead.is_below(self.records as usize)
+            && self.live_bytes <= file.bytes
     }
 
     /// As it is now, without its slots; one in memory without its bytes.
@@ -155,7 +156,7 @@ impl Segment {
     /// Marks a slot dead that lives.
     pub(super) fn kill(&mut self, slot: usize, bytes: u32) {
         self.dead.insert(slot, self.records as usize);
-        self.live_bytes -= u64::from(bytes);
+        self.live_bytes = self.live_bytes.saturating_sub(u64::from(bytes));
     }
 
     /// The first slot from here on that lives.
@@ -206,6 +207,13 @@ impl Dead {
         }
         self.words[slot / 64] |= 1 << (slot % 64);
         self.count += 1;
+    }
+
+    /// Whether there is none of this slot or above.
+    fn is_below(&self, slots: usize) -> bool {
+        let mut words = self.words.iter().skip(slots / 64);
+        let last = words.next().is_none_or(|word| word >> (slots % 64) == 0);
+        last && words.all(|word| *word == 0)
     }
 
     fn next_absent(&self, from: usize, slots: usize) -> Option<usize> {

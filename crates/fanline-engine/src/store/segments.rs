@@ -203,6 +203,7 @@ impl Store {
         let records_max = (segment.records as usize).min(bytes.len() / HEAD_BYTES);
         let mut found: Vec<FoundSlot> = Vec::with_capacity(records_max);
         let mut holes = Vec::new();
+        let mut least = segment.first;
         while let Some((offset, what)) = scanner.next() {
             let head = match what {
                 Found::Hole { bytes: len } => {
@@ -212,6 +213,11 @@ impl Store {
                 Found::Sound(head) | Found::Damaged(head) if head.kind.is_message() => head,
                 Found::Sound(_) | Found::Damaged(_) => continue,
             };
+            // What goes back was not counted when it was read first, either.
+            if head.sequence < least || head.sequence > segment.last {
+                continue;
+            }
+            least = head.sequence + 1;
             if found.len() >= segment.records as usize {
                 break;
             }
@@ -330,34 +336,40 @@ impl Hole {
 fn fill_holes(found: &mut Vec<FoundSlot>, holes: &[Hole], segment: &Segment) {
     let records = segment.records as usize;
     let mut missing = records.saturating_sub(found.len());
-    if segment.last + 1 - segment.first == u64::from(segment.records) && missing > 0 {
-        for (number, sequence) in (segment.first..=segment.last).enumerate() {
-            if found.get(number).is_none_or(|(s, ..)| *s != sequence) {
-                found.insert(number, lost(sequence));
-            }
+    if missing == 0 {
+        return;
+    }
+    let known = std::mem::replace(found, Vec::with_capacity(records));
+    if segment.last + 1 - segment.first == u64::from(segment.records) {
+        let mut known = known.into_iter().peekable();
+        for sequence in segment.first..=segment.last {
+            let slot = known.next_if(|(known, ..)| *known == sequence);
+            found.push(slot.unwrap_or_else(|| lost(sequence)));
         }
         return;
     }
     let largest = holes.iter().map(|hole| hole.bytes).max();
-    let mut filled = 0;
+    let mut taken = 0;
     for (number, hole) in holes.iter().enumerate() {
         let wanted = match Some(hole.bytes) == largest {
             true => missing.saturating_sub(holes.len() - number - 1).max(1),
             false => 1,
         };
-        let at = hole.behind + filled;
-        let previous = at.checked_sub(1).and_then(|previous| found.get(previous));
-        let least = previous.map_or(segment.first, |(sequence, ..)| sequence + 1);
-        let end = found.get(at).map_or(segment.last + 1, |(next, ..)| *next);
+        found.extend_from_slice(&known[taken..hole.behind]);
+        taken = hole.behind;
+        let least = found.last().map_or(segment.first, |(last, ..)| last + 1);
+        let end = known
+            .get(taken)
+            .map_or(segment.last + 1, |(next, ..)| *next);
         let room = usize::try_from(end.saturating_sub(least)).unwrap_or(usize::MAX);
         let count = wanted.min(missing).min(room);
         match hole.sequence.filter(|s| (least..end).contains(s)) {
-            Some(sequence) if count == 1 => found.insert(at, lost(sequence)),
-            _ => drop(found.splice(at..at, (end - count as u64..end).map(lost))),
+            Some(sequence) if count == 1 => found.push(lost(sequence)),
+            _ => found.extend((end - count as u64..end).map(lost)),
         }
         missing -= count;
-        filled += count;
     }
+    found.extend_from_slice(&known[taken..]);
     // What the file is too short for.
     while found.len() < records {
         let least = found.last().map_or(segment.first, |(last, ..)| last + 1);

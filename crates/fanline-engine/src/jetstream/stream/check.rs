@@ -217,7 +217,7 @@ impl Stream {
         edits.payload.clear();
         edits
             .payload
-            .extend_from_slice(counter::payload(&sum).as_bytes());
+            .extend_from_slice(counter::payload(&sum)?.as_bytes());
         if let Some(so_far) = so_far {
             so_far.counters.insert(subject.to_vec(), sum);
         }

@@ -6,6 +6,10 @@ use serde::Deserialize;
 use super::headers::PublishHeaders;
 use crate::jetstream::ApiError;
 
+/// Most digits of an increment and of a sum. More is refused: reading them takes time by their square, so that a few
+/// long ones would hold up all streams.
+const DIGITS_MAX: usize = 4096;
+
 /// A counter's payload.
 #[derive(Deserialize)]
 struct Value<'a> {
@@ -44,8 +48,15 @@ pub(super) fn value(payload: &[u8]) -> Result<BigInt, ApiError> {
 }
 
 /// Writes a counter's payload.
-pub(super) fn payload(value: &BigInt) -> String {
-    format!(r#"{{"val":"{value}"}}"#)
+///
+/// # Errors
+/// When the sum has become too long.
+pub(super) fn payload(value: &BigInt) -> Result<String, ApiError> {
+    let digits = value.to_string();
+    match digits.trim_start_matches('-').len() > DIGITS_MAX {
+        true => Err(ApiError::MESSAGE_INCR_INVALID),
+        false => Ok(format!(r#"{{"val":"{digits}"}}"#)),
+    }
 }
 
 /// Whether a header could be an increment at all.
@@ -53,13 +64,13 @@ pub(super) fn is_number(text: &[u8]) -> bool {
     parse(text).is_some()
 }
 
-/// Decimal digits with or without a sign; no other form.
-fn parse(text: &[u8]) -> Option<BigInt> {
+/// Decimal digits with or without a sign, not too many; no other form.
+pub(super) fn parse(text: &[u8]) -> Option<BigInt> {
     let digits = text
         .strip_prefix(b"-")
         .or_else(|| text.strip_prefix(b"+"))
         .unwrap_or(text);
-    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let plain = (1..=DIGITS_MAX).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
     plain.then(|| BigInt::parse_bytes(text, 10)).flatten()
 }
 
@@ -83,7 +94,7 @@ mod tests {
         ] {
             let increment = increment(&ask(text), b"").unwrap();
             let sum_found = value(br#"{"val":"5"}"#).unwrap() + increment;
-            assert_eq!(payload(&sum_found), format!(r#"{{"val":"{sum}"}}"#));
+            assert_eq!(payload(&sum_found), Ok(format!(r#"{{"val":"{sum}"}}"#)));
         }
         for text in ["x", "1.5", "7 ", "0x10", "1_0", "+", "--1"] {
             assert_eq!(
@@ -107,5 +118,19 @@ mod tests {
             Err(ApiError::MESSAGE_INCR_INVALID)
         );
         assert_eq!(value(b"hello"), Err(ApiError::MESSAGE_COUNTER_BROKEN));
+    }
+
+    /// A sum of 64 KiB of digits cost 20 ms for each increment, whatever that was.
+    #[test]
+    fn neither_increments_nor_sums_are_long() {
+        let longest = "9".repeat(DIGITS_MAX);
+        let largest = parse(longest.as_bytes()).unwrap();
+        assert_eq!(
+            payload(&-&largest),
+            Ok(format!(r#"{{"val":"-{longest}"}}"#))
+        );
+        let sum = payload(&(largest + 1));
+        assert_eq!(sum, Err(ApiError::MESSAGE_INCR_INVALID));
+        assert!(parse("1".repeat(DIGITS_MAX + 1).as_bytes()).is_none());
     }
 }

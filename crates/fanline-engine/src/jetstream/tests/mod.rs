@@ -2,6 +2,7 @@
 
 mod afar;
 mod restart;
+mod restore;
 
 use std::time::Duration;
 

@@ -10,8 +10,9 @@ const VERSION: u16 = 1;
 const HEAD_BYTES: usize = MAGIC.len() + 2;
 const FRAME_HEAD_BYTES: usize = 9;
 const RECORD_HEAD_BYTES: usize = 30;
-/// No frame is longer: a record is a message and its subject, a consumer's state one of its entries.
-const FRAME_BYTES_MAX: usize = 1 << 30;
+/// No frame is longer: a record is a message and its subject, a consumer's state one of its entries. It is held until it
+/// is whole.
+const FRAME_BYTES_MAX: usize = 1 << 28;
 
 const RECORD: u8 = 1;
 const CONSUMER: u8 = 2;
@@ -107,7 +108,8 @@ fn close(out: &mut [u8], start: usize) {
     head[5..].copy_from_slice(&crc32fast::hash(body).to_le_bytes());
 }
 
-/// Reads an archive that comes in pieces.
+/// Reads an archive that comes in pieces. It unpacks no more than it needs for the next frame: a piece of a megabyte may
+/// stand for any number of them.
 #[derive(Default)]
 pub(super) struct Reader {
     unframer: Unframer,
@@ -117,18 +119,38 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Takes the next piece.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), ArchiveError> {
-        self.bytes.drain(..self.at);
-        self.at = 0;
-        self.unframer.push(bytes, &mut self.bytes)
+    /// Takes the next piece, once there is no [frame](Self::next) in those before.
+    pub(super) fn push(&mut self, piece: &[u8]) {
+        self.unframer.push(piece);
     }
 
     /// The next frame that is there as a whole.
     pub(super) fn next(&mut self) -> Result<Option<Frame<'_>>, ArchiveError> {
+        while !self.is_whole()? {
+            self.bytes.drain(..self.at);
+            self.at = 0;
+            if self.unframer.read(&mut self.bytes)? == 0 {
+                return Ok(None);
+            }
+        }
+        let rest = &self.bytes[self.at..];
+        let Some((head, rest)) = rest.split_first_chunk::<FRAME_HEAD_BYTES>() else {
+            return Ok(None);
+        };
+        let [kind, _, _, _, _, crc @ ..] = head;
+        let body = &rest[..self.body_bytes().unwrap_or(0)];
+        if crc32fast::hash(body) != u32::from_le_bytes(*crc) {
+            return Err(ArchiveError::Damaged);
+        }
+        self.at += FRAME_HEAD_BYTES + body.len();
+        frame(*kind, body).map(Some).ok_or(ArchiveError::Damaged)
+    }
+
+    /// Whether a frame is there, behind the archive's head.
+    fn is_whole(&mut self) -> Result<bool, ArchiveError> {
         if !self.has_begun {
             let Some(head) = self.bytes.get(..HEAD_BYTES) else {
-                return Ok(None);
+                return Ok(false);
             };
             if head.starts_with(FOREIGN) {
                 return Err(ArchiveError::Foreign);
@@ -139,23 +161,18 @@ impl Reader {
             self.has_begun = true;
             self.at = HEAD_BYTES;
         }
-        let rest = &self.bytes[self.at..];
-        let Some((head, rest)) = rest.split_first_chunk::<FRAME_HEAD_BYTES>() else {
-            return Ok(None);
-        };
-        let [kind, a, b, c, d, crc @ ..] = *head;
-        let length = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX);
-        if length > FRAME_BYTES_MAX {
-            return Err(ArchiveError::Damaged);
+        match self.body_bytes() {
+            Some(length) if length > FRAME_BYTES_MAX => Err(ArchiveError::Damaged),
+            Some(length) => Ok(self.bytes.len() - self.at >= FRAME_HEAD_BYTES + length),
+            None => Ok(false),
         }
-        let Some(body) = rest.get(..length) else {
-            return Ok(None);
-        };
-        if crc32fast::hash(body) != u32::from_le_bytes(crc) {
-            return Err(ArchiveError::Damaged);
-        }
-        self.at += FRAME_HEAD_BYTES + length;
-        frame(kind, body).map(Some).ok_or(ArchiveError::Damaged)
+    }
+
+    /// How long the next frame says that it is.
+    fn body_bytes(&self) -> Option<usize> {
+        let head = self.bytes.get(self.at..self.at + FRAME_HEAD_BYTES)?;
+        let length = u32::from_le_bytes(head[1..5].try_into().ok()?);
+        usize::try_from(length).ok()
     }
 }
 
@@ -198,6 +215,7 @@ fn record(body: &[u8]) -> Option<Frame<'_>> {
 mod tests {
     use super::super::framing;
     use super::*;
+    use crate::s2::{Level, Packer, STREAM_HEAD};
 
     fn archive() -> Vec<u8> {
         let mut out = Vec::new();
@@ -223,7 +241,7 @@ mod tests {
         let mut reader = Reader::default();
         let mut frames = Vec::new();
         for piece in pieces {
-            reader.push(&piece)?;
+            reader.push(&piece);
             while let Some(frame) = reader.next()? {
                 frames.push(match frame {
                     Frame::Record(sequence, record) => format!(
@@ -251,6 +269,27 @@ mod tests {
             let pieces = archive.chunks(size).map(<[u8]>::to_vec);
             assert_eq!(read(pieces).unwrap(), expected, "pieces of {size}");
         }
+    }
+
+    /// A megabyte of a compressed stream was unpacked at once, to as many gigabytes as it stood for.
+    #[test]
+    fn no_more_is_unpacked_than_the_next_frame_needs() {
+        let mut archive = Vec::new();
+        begin(&mut archive);
+        for _ in 0..1000 {
+            write_consumer(&mut archive, &[b' '; 100_000], b"");
+        }
+        let mut packed = STREAM_HEAD.to_vec();
+        Packer::default().pack(Level::Fast, &archive, &mut packed);
+        assert!(packed.len() < archive.len() / 10);
+        let mut reader = Reader::default();
+        reader.push(&packed);
+        for _ in 0..1000 {
+            let frame = reader.next().unwrap().unwrap();
+            assert!(matches!(frame, Frame::Consumer(config, b"") if config.len() == 100_000));
+            assert!(reader.bytes.capacity() < 1_000_000);
+        }
+        assert_eq!(reader.next(), Ok(None));
     }
 
     #[test]

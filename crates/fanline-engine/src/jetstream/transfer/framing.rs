@@ -24,18 +24,20 @@ pub(super) fn write(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(super) struct Unframer(Unpacker);
 
 impl Unframer {
-    /// Takes the next piece, and appends what is whole of the archive.
-    pub(super) fn push(&mut self, piece: &[u8], archive: &mut Vec<u8>) -> Result<(), ArchiveError> {
+    /// Takes the next piece, once those before are [read](Self::read).
+    pub(super) fn push(&mut self, piece: &[u8]) {
         self.0.push(piece);
+    }
+
+    /// Appends some of the archive, and says how much; none when another piece has to come.
+    pub(super) fn read(&mut self, archive: &mut Vec<u8>) -> Result<usize, ArchiveError> {
         let mut room = [0; ROOM_BYTES];
-        loop {
-            match self.0.read(&mut room) {
-                Ok(0) => return Ok(()),
-                Ok(read) => archive.extend_from_slice(&room[..read]),
-                Err(S2Error::Unknown | S2Error::TooLarge) => return Err(ArchiveError::Unknown),
-                Err(S2Error::Damaged) => return Err(ArchiveError::Damaged),
-            }
-        }
+        let read = self.0.read(&mut room).map_err(|error| match error {
+            S2Error::Unknown | S2Error::TooLarge => ArchiveError::Unknown,
+            S2Error::Damaged => ArchiveError::Damaged,
+        })?;
+        archive.extend_from_slice(&room[..read]);
+        Ok(read)
     }
 }
 
@@ -55,7 +57,8 @@ mod tests {
             let mut unframer = Unframer::default();
             let mut found = Vec::new();
             for piece in framed.chunks(size) {
-                unframer.push(piece, &mut found).unwrap();
+                unframer.push(piece);
+                while unframer.read(&mut found).unwrap() > 0 {}
             }
             assert!(found == archive, "pieces of {size}");
         }
@@ -63,19 +66,19 @@ mod tests {
 
     #[test]
     fn what_is_no_stream_is_refused() {
-        let mut other = Unframer::default();
-        assert!(
-            other
-                .push(b"NATSARC1 and then some", &mut Vec::new())
-                .is_err()
-        );
+        let read = |framed: &[u8]| {
+            let mut unframer = Unframer::default();
+            unframer.push(framed);
+            unframer.read(&mut Vec::new())
+        };
+        let other = read(b"NATSARC1 and then some");
+        assert_eq!(other, Err(ArchiveError::Unknown));
         let mut framed = Vec::new();
         begin(&mut framed);
         write(&mut framed, b"by the lake");
         if let Some(last) = framed.last_mut() {
             *last ^= 1;
         }
-        let flipped = Unframer::default().push(&framed, &mut Vec::new());
-        assert_eq!(flipped, Err(ArchiveError::Damaged));
+        assert_eq!(read(&framed), Err(ArchiveError::Damaged));
     }
 }

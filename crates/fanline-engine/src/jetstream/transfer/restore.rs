@@ -9,9 +9,12 @@ use crate::jetstream::keep::{STATE, keep_consumer};
 use crate::jetstream::stores::Home;
 use crate::jetstream::streams::Key;
 use crate::jetstream::{
-    ApiError, ConsumerConfig, Message, Now, Port, StreamConfig, api::created_reply,
+    ApiError, ConsumerConfig, Message, Now, Port, Storage, StreamConfig, api::created_reply,
     check_consumer_name,
 };
+
+/// Most bytes that are held of a backup's consumers until it ends. More: it is given up.
+const CONSUMERS_BYTES_MAX: usize = 1 << 28;
 
 /// A backup of which some has come.
 pub(in crate::jetstream) struct Restore {
@@ -20,6 +23,7 @@ pub(in crate::jetstream) struct Restore {
     home: Home,
     reader: Reader,
     consumers: Vec<(Vec<u8>, Vec<u8>)>,
+    consumers_bytes: usize,
     is_complete: bool,
     pub(super) heard: Duration,
 }
@@ -47,6 +51,7 @@ impl JetStream {
             home,
             reader: Reader::default(),
             consumers: Vec::new(),
+            consumers_bytes: 0,
             is_complete: false,
             heard: now.since_start,
         });
@@ -70,7 +75,14 @@ impl JetStream {
         let reply = if message.payload.is_empty() {
             self.finish_restore(restore, now, port)
         } else {
-            match restore.take(message.payload) {
+            // What the account has no room for is not taken, however small it was packed.
+            let storage = restore.config.storage;
+            let others = self.restored_bytes(storage);
+            let has_room = |bytes: u64| {
+                let bytes = others.saturating_add(bytes);
+                self.usage.check(storage, bytes, &self.settings)
+            };
+            match restore.take(message.payload, &has_room) {
                 Ok(()) => {
                     self.transfers.restores.push(restore);
                     Vec::new()
@@ -88,6 +100,15 @@ impl JetStream {
                 ..Message::default()
             });
         }
+    }
+
+    /// The bytes of all streams that are coming back.
+    fn restored_bytes(&self, storage: Storage) -> u64 {
+        let restores = self.transfers.restores.iter();
+        restores
+            .filter(|restore| restore.config.storage == storage)
+            .map(|restore| restore.home.store.total_bytes())
+            .sum()
     }
 
     fn finish_restore(&mut self, restore: Restore, now: Now, port: &mut dyn Port) -> Vec<u8> {
@@ -174,15 +195,31 @@ impl JetStream {
 }
 
 impl Restore {
-    fn take(&mut self, piece: &[u8]) -> Result<(), ApiError> {
-        self.reader.push(piece).map_err(ApiError::stream_restore)?;
+    /// Takes a piece; `has_room` says whether there is room for a stream of so many bytes.
+    fn take(
+        &mut self,
+        piece: &[u8],
+        has_room: &dyn Fn(u64) -> Result<(), ApiError>,
+    ) -> Result<(), ApiError> {
+        self.reader.push(piece);
         while let Some(frame) = self.reader.next().map_err(ApiError::stream_restore)? {
             match frame {
                 Frame::Record(sequence, record) => {
-                    let appended = self.home.store.append_at(sequence, &record);
+                    let store = &mut self.home.store;
+                    // It is somebody's bytes, and stands in a line of what others are sent.
+                    let has_space = record.subject.iter().any(u8::is_ascii_whitespace);
+                    if record.subject.is_empty() || has_space {
+                        return Err(ApiError::stream_restore("a record has no valid subject"));
+                    }
+                    has_room(store.total_bytes() + store.record_bytes(&record))?;
+                    let appended = store.append_at(sequence, &record);
                     appended.map_err(ApiError::stream_restore)?;
                 }
                 Frame::Consumer(config, state) => {
+                    self.consumers_bytes += config.len() + state.len();
+                    if self.consumers_bytes > CONSUMERS_BYTES_MAX {
+                        return Err(ApiError::stream_restore("its consumers are too large"));
+                    }
                     self.consumers.push((config.to_vec(), state.to_vec()));
                 }
                 Frame::Skip(next) => {

@@ -134,11 +134,11 @@ impl Stream {
         let before = counted.entry(source.label.clone()).or_default();
         let before = before.insert(subject, value.to_string());
         let before = before
-            .and_then(|text| BigInt::parse_bytes(text.as_bytes(), 10))
+            .and_then(|text| counter::parse(text.as_bytes()))
             .unwrap_or_default();
         let grown_by = value - before;
         sum += &grown_by;
-        copy.payload = counter::payload(&sum).into_bytes();
+        copy.payload = counter::payload(&sum)?.into_bytes();
         let all = serde_json::to_vec(&counted).map_err(|_| ApiError::MESSAGE_COUNTER_BROKEN)?;
         let mut headers = Vec::new();
         let own = [COUNTER_SOURCES_HEADER.as_bytes(), b"Nats-Incr"];

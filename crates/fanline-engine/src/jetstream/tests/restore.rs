@@ -1,0 +1,84 @@
+//! Backups that somebody made who means no good: they are a client's bytes.
+
+use super::*;
+use crate::jetstream::AccountLimits;
+use crate::s2::{Level, Packer, STREAM_HEAD};
+
+/// A backup of these records, as `docs/formats/backup.md` has it.
+fn backup(records: &[(u64, &str, usize)]) -> Vec<u8> {
+    let mut archive = b"FLBackup\x01\x00".to_vec();
+    let mut frame = |kind: u8, body: &[u8]| {
+        archive.push(kind);
+        archive.extend(u32::try_from(body.len()).unwrap().to_le_bytes());
+        archive.extend(crc32fast::hash(body).to_le_bytes());
+        archive.extend(body);
+    };
+    for (sequence, subject, payload_bytes) in records {
+        let mut body = sequence.to_le_bytes().to_vec();
+        body.extend([0; 16]);
+        body.extend(u16::try_from(subject.len()).unwrap().to_le_bytes());
+        body.extend([0; 4]);
+        body.extend(subject.as_bytes());
+        body.extend(vec![b'x'; *payload_bytes]);
+        frame(1, &body);
+    }
+    frame(4, &[]);
+    let mut sent = STREAM_HEAD.to_vec();
+    Packer::default().pack(Level::Fast, &archive, &mut sent);
+    sent
+}
+
+/// What a backup is answered with that comes in one piece, and then its end.
+fn restore(account: &mut Account, sent: &[u8]) -> Vec<String> {
+    let config = r#"{"config":{"name":"BIRDS","subjects":["birds.*"],"storage":"memory"}}"#;
+    let answer = account.ask("STREAM.RESTORE.BIRDS", config);
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    let deliver = answer["deliver_subject"].as_str().unwrap().to_owned();
+    let piece = Message {
+        topic: deliver.as_bytes(),
+        reply: b"reply",
+        payload: sent,
+        ..Message::default()
+    };
+    account.js.handle(&piece, account.now, &mut account.port);
+    let mut answers = account.port.taken();
+    answers.extend(account.send(&deliver, "", ""));
+    answers
+}
+
+/// A subject with a line feed in it put lines of the client's own into what consumers were sent.
+#[test]
+fn a_record_without_a_subject_for_a_line_is_not_restored() {
+    for subject in ["birds.heron\r\nPING\r\n", "birds. ", "\t", ""] {
+        let mut account = Account::new();
+        let answers = restore(&mut account, &backup(&[(1, subject, 5)]));
+        assert!(answers[0].contains("no valid subject"), "{answers:?}");
+        assert_eq!(account.error("STREAM.INFO.BIRDS", ""), 10059);
+    }
+}
+
+/// A few kilobytes that stood for gigabytes filled the memory, whatever the account was granted.
+#[test]
+fn no_more_is_restored_than_the_account_may_have() {
+    let limits = AccountLimits {
+        max_memory: 10_000,
+        ..AccountLimits::default()
+    };
+    let settings = Settings {
+        limits,
+        ..Settings::default()
+    };
+    let records = |count| (1..=count).map(|sequence| (sequence, "birds.heron", 1000));
+    for (count, is_taken) in [(9, true), (10, false), (1000, false)] {
+        let mut account = Account::over(settings.clone(), None);
+        let records: Vec<_> = records(count).collect();
+        let answers = restore(&mut account, &backup(&records));
+        let is_refused = answers.iter().any(|answer| answer.contains("10002"));
+        assert_eq!(is_refused, !is_taken, "{count}: {answers:?}");
+        if is_taken {
+            assert_eq!(account.messages("BIRDS"), count);
+        } else {
+            assert_eq!(account.error("STREAM.INFO.BIRDS", ""), 10059);
+        }
+    }
+}
