@@ -25,6 +25,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a duration such as 500ms, 2s or 1m".into())
 }
 
+/// A duration that is not nothing.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("it has to be more than nothing".into()),
+        time => Ok(time),
+    }
+}
+
 /// `commit`, `none`, or how often: `2s`.
 pub(crate) fn sync_mode(text: &str) -> Result<SyncMode, String> {
     match text {

@@ -16,7 +16,7 @@ use crate::values;
 #[derive(Args, Clone, Debug)]
 pub(super) struct QuickArgs {
     /// How long each measurement takes
-    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     time: Option<Duration>,
     /// Where the servers keep their streams meanwhile [default: the system's folder for such files]
     #[arg(long, value_name = "FOLDER")]

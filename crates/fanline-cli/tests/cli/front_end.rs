@@ -95,6 +95,7 @@ fn wrong_usage() {
         "",
         "--sub belongs to",
     );
+    check(&["bench", "--time", "0"], 2, "", "more than nothing");
     check(
         &["request", "a", "b", "--timeout", "soon"],
         2,
