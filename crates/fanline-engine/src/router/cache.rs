@@ -104,6 +104,12 @@ impl Route {
         !(self.groups.is_empty() && self.plain_remote.is_empty() && self.exits.is_empty())
     }
 
+    /// Whether that is leafs, all that there are for the topic, and nothing else.
+    fn leads_to_leafs_alone(&self) -> bool {
+        let is_leafs_alone = self.plain_remote.len() == 1 && self.plain_remote.contains(LEAFS);
+        is_leafs_alone && self.groups.is_empty() && self.exits.is_empty()
+    }
+
     pub(crate) fn has_groups(&self) -> bool {
         !self.groups.is_empty()
     }
@@ -264,6 +270,8 @@ pub(crate) enum Reach {
     /// Somebody gets each message, and all who do have plain subscriptions on this shard: there is
     /// nothing to choose, and nothing crosses.
     Plain,
+    /// The same, if there are any such, and all leafs that want it without a queue.
+    WithLeafs,
     /// That is to be looked up.
     #[default]
     Unsaid,
@@ -515,6 +523,7 @@ impl Cache {
     fn memo(&self, at: u32) -> RouteMemo {
         let route = &self.routes[at as usize];
         let reach = match route.leads_on() {
+            true if route.leads_to_leafs_alone() => Reach::WithLeafs,
             true => Reach::Unsaid,
             false if route.plain.is_empty() => Reach::Nowhere,
             false => Reach::Plain,

@@ -19,6 +19,8 @@ use crate::router::Reach;
 pub(super) struct Run {
     messages: Vec<Waiting>,
     bytes: usize,
+    /// How many get each of them, at most.
+    width: usize,
 }
 
 /// What follows the sid of a delivery, as a range of the chunk.
@@ -39,15 +41,16 @@ impl Shard {
     ) -> bool {
         let may_run = intake.may_run && !is_reserved;
         match intake.memo.reach() {
+            Reach::Nowhere => may_run && self.goes_nowhere(intake, publish),
+            Reach::WithLeafs if !self.crossings.serves_leafs() => false,
             // While a run is collected, the memo is that of its topic.
-            Reach::Plain => {
+            Reach::Plain | Reach::WithLeafs => {
                 let is_taken = may_run && self.extend_run(intake, publish, from);
                 if !is_taken {
                     self.end_run(intake);
                 }
                 is_taken
             }
-            Reach::Nowhere => may_run && self.goes_nowhere(intake, publish),
             Reach::Unsaid => false,
         }
     }
@@ -63,6 +66,9 @@ impl Shard {
         if !is_plain || !self.routers[intake.account].holds(intake.memo, publish.topic) {
             return false;
         }
+        if self.run.messages.is_empty() {
+            self.run.width = self.width_of_run(intake);
+        }
         let tail = from + publish.args.start..from + publish.body.end;
         self.run.bytes += tail.len() + publish.topic.len();
         let payload_bytes = publish.payload_bytes() as u64;
@@ -70,11 +76,18 @@ impl Shard {
             tail,
             payload_bytes,
         });
-        let width = self.routers[intake.account].width(intake.memo);
-        if self.run.bytes.saturating_mul(width) > PRODUCED_BYTES_MAX {
+        if self.run.bytes.saturating_mul(self.run.width) > PRODUCED_BYTES_MAX {
             self.end_run(intake);
         }
         true
+    }
+
+    fn width_of_run(&self, intake: &Intake<'_>) -> usize {
+        let leafs = match intake.memo.reach() {
+            Reach::WithLeafs => self.leafs_in(intake.account),
+            _ => 0,
+        };
+        self.routers[intake.account].width(intake.memo) + leafs
     }
 
     /// Whether a message has the topic of the last one, which nobody wants, and there is nobody to be
@@ -113,6 +126,9 @@ impl Shard {
         };
         for id in &route.plain {
             fan_out.deliver_run(*id, route, intake.chunk, &run.messages);
+        }
+        if intake.memo.reach() == Reach::WithLeafs {
+            self.give_run_to_leafs(intake, &run.messages);
         }
         run.messages.clear();
         run.bytes = 0;

@@ -3,8 +3,10 @@
 use slab::Slab;
 
 use super::super::deliver::Message;
+use super::super::run::Waiting;
 use super::super::session::{Session, SessionId};
 use super::super::tracing::Onward;
+use super::super::verbs::Intake;
 use super::super::{Pending, Random, Shard};
 use super::{Leafs, Picked};
 use crate::access::AccountId;
@@ -82,6 +84,46 @@ impl Shard {
             queue(one, sessions, pending, route, message, line);
         }
         !picked.is_empty()
+    }
+
+    /// Gives messages that were put aside to all leafs that want them without a queue, but not to the one
+    /// that they came from.
+    pub(in crate::shard) fn give_run_to_leafs(&mut self, intake: &Intake<'_>, run: &[Waiting]) {
+        self.tell_leafs();
+        let Shard {
+            routers,
+            leafs,
+            subs,
+            sessions,
+            pending,
+            ..
+        } = self;
+        let Some(seat) = leafs.seats.get_mut(&intake.account) else {
+            return;
+        };
+        let topic = routers[intake.account].held_route(intake.memo).topic();
+        let wanted = leafs.routers.of(intake.account);
+        let route = wanted.route(topic, &mut seat.memo);
+        leafs.message += 1;
+        leafs.picked.clear();
+        for id in &route.plain {
+            let session = subs.get(*id).session();
+            if reaches(sessions, session, intake.origin.session, topic, b"") {
+                pick(sessions, &mut leafs.picked, session, leafs.message);
+            }
+        }
+        for one in &leafs.picked {
+            let session = &mut sessions[one.session as usize];
+            pending.mark_dirty(one.session, session);
+            let before = session.out.pending_bytes();
+            for waiting in run {
+                let tail = &intake.chunk[waiting.tail.clone()];
+                session.out.append3(b"L", route.msg_head(), tail);
+                session.out_msgs += 1;
+                session.out_bytes += waiting.payload_bytes;
+            }
+            pending.count_produced(one.session, session, before);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::super::bridging::Mapped;
 use super::super::deliver::{Message, Origin};
 use super::super::session::SessionId;
-use super::super::verbs::{asks_for_trace, text, write_args};
+use super::super::verbs::{Intake, asks_for_trace, text, write_args};
 use super::super::{PRODUCED_BYTES_MAX, Receipt, Shard};
 use crate::leaf::parse::{LeafMessage, LeafParsed, LeafVerb, parse_leaf};
 use crate::leaf::{LeafError, RETRY_AFTER_CLASH, Side};
@@ -32,6 +32,7 @@ impl Shard {
         self.begin_batch();
         self.pending.now = now;
         self.sessions[id.index()].active_at = now;
+        let mut intake = self.begin_leaf_intake(id, chunk);
         while receipt.consumed < input.len() {
             if self.sessions[id.index()].ending.is_some() {
                 receipt.consumed = input.len();
@@ -41,11 +42,14 @@ impl Shard {
             let from = range.start + receipt.consumed;
             match parse_leaf(rest, self.config.limits.payload_bytes_max) {
                 LeafParsed::Verb(LeafVerb::Message(message), taken) => {
-                    self.take_from_leaf(id, chunk, &message, from);
+                    self.take_from_leaf(&mut intake, &message, from);
                     receipt.consumed += taken;
                 }
                 LeafParsed::Verb(verb, taken) => {
+                    self.end_run(&intake);
+                    self.end_intake(&intake);
                     self.handle_leaf(id, verb, now);
+                    intake = self.begin_leaf_intake(id, chunk);
                     receipt.consumed += taken;
                     if self.sessions[id.index()].check.is_some() {
                         receipt.awaits_check = true;
@@ -63,6 +67,8 @@ impl Shard {
                 break;
             }
         }
+        self.end_run(&intake);
+        self.end_intake(&intake);
         self.tell_leafs();
         receipt.produced_bytes = self.pending.produced_bytes;
         receipt.was_measured = self.sessions[id.index()].rtt != rtt_before;
@@ -121,29 +127,48 @@ impl Shard {
         self.end(id, CloseReason::ParseError);
     }
 
+    /// What the messages of one leaf have in common until it says something else.
+    fn begin_leaf_intake<'a>(&self, id: SessionId, chunk: &'a Chunk) -> Intake<'a> {
+        let session = &self.sessions[id.index()];
+        let leaf = session.leaf.as_ref();
+        let mut intake = self.begin_intake(id, chunk);
+        intake.origin.echo = false;
+        intake.is_admitted = leaf.is_some_and(|leaf| leaf.is_ready());
+        intake.is_restricted = leaf.is_some_and(|leaf| !leaf.rules.is_empty());
+        let is_held = leaf.is_some_and(|leaf| leaf.is_held());
+        intake.may_run =
+            intake.is_admitted && !is_held && !intake.is_mapped && !self.pending.traces;
+        intake
+    }
+
     /// Takes a message. `from` is where its verb begins in the chunk.
-    fn take_from_leaf(
+    fn take_from_leaf<'a>(
         &mut self,
-        id: SessionId,
-        chunk: &Chunk,
-        message: &LeafMessage<'_>,
+        intake: &mut Intake<'a>,
+        message: &LeafMessage<'a>,
         from: usize,
     ) {
-        if !self.is_ready(id) {
+        let LeafMessage { publish, groups } = message;
+        if groups.is_empty()
+            && intake.may_run
+            && self.takes_with_others(intake, publish, from, false)
+        {
+            return intake.count(publish);
+        }
+        self.end_run(intake);
+        let id = intake.id;
+        if !intake.is_admitted {
             return self.refuse_early(id);
         }
-        let LeafMessage { publish, groups } = message;
-        let session = &mut self.sessions[id.index()];
-        session.in_msgs += 1;
-        session.in_bytes += publish.payload_bytes() as u64;
-        let (account, memo) = (session.account, session.memo);
-        if session.leaf.as_ref().is_some_and(|leaf| leaf.is_held()) {
+        intake.count(publish);
+        let leaf = self.sessions[id.index()].leaf.as_ref();
+        if leaf.is_some_and(|leaf| leaf.is_held()) {
             return;
         }
         // What the memo holds was allowed when it came for the first time.
-        if let Some(leaf) = &session.leaf
-            && !leaf.rules.is_empty()
-            && !self.routers[account].holds(memo, publish.topic)
+        if let Some(leaf) = leaf
+            && intake.is_restricted
+            && !self.routers[intake.account].holds(intake.memo, publish.topic)
         {
             match leaf.rules.may_take(publish.topic) {
                 Ok(true) => {}
@@ -152,22 +177,21 @@ impl Shard {
             }
         }
         let origin = Origin {
-            session: Some(id.0),
-            echo: false,
             groups: Some(groups),
+            ..intake.origin
         };
-        if !self.bridging.is_mapped(account) {
-            return self.pass_from_leaf(id, chunk, publish, origin, from);
+        if !intake.is_mapped {
+            return self.pass_from_leaf(intake, publish, origin, from);
         }
         let mut renamed = Vec::new();
-        match self.rename(account, publish.topic, &mut renamed) {
-            Mapped::Unchanged => self.pass_from_leaf(id, chunk, publish, origin, from),
+        match self.rename(intake.account, publish.topic, &mut renamed) {
+            Mapped::Unchanged => self.pass_from_leaf(intake, publish, origin, from),
             Mapped::Renamed => {
                 let publish = Publish {
                     topic: &renamed,
                     ..publish.clone()
                 };
-                self.pass_from_leaf(id, chunk, &publish, origin, from);
+                self.pass_from_leaf(intake, &publish, origin, from);
             }
             Mapped::Lost => {}
         }
@@ -189,12 +213,14 @@ impl Shard {
     /// Gives a message to all who want it.
     fn pass_from_leaf(
         &mut self,
-        id: SessionId,
-        chunk: &Chunk,
+        intake: &mut Intake<'_>,
         publish: &Publish<'_>,
         origin: Origin<'_>,
         from: usize,
     ) {
+        let Intake {
+            id, account, chunk, ..
+        } = *intake;
         let headers = from + publish.body.start..from + publish.body.start + publish.header_bytes;
         let may_be_traced = publish.header_bytes > 0 && asks_for_trace(chunk, publish, from);
         let is_traced = may_be_traced
@@ -223,8 +249,7 @@ impl Shard {
             tail: &chunk[from + publish.args.start..body.end],
             shared: is_shared.then(|| (chunk, body.clone())),
         };
-        let session = &self.sessions[id.index()];
-        let (account, mut memo) = (session.account, session.memo);
+        let memo = &mut intake.memo;
         if publish.args.is_empty() || !shown.is_empty() {
             // Not in the form in which it is passed on: put into that first.
             let mut scratch = std::mem::take(&mut self.scratch);
@@ -240,13 +265,10 @@ impl Shard {
             }
             message.args = &scratch[..args_bytes];
             message.tail = &scratch;
-            self.fan_out(account, publish.topic, &message, origin, &mut memo);
+            self.fan_out(account, publish.topic, &message, origin, memo);
             self.scratch = scratch;
         } else {
-            self.fan_out(account, publish.topic, &message, origin, &mut memo);
-        }
-        if let Some(session) = self.sessions.get_mut(id.index()) {
-            session.memo = memo;
+            self.fan_out(account, publish.topic, &message, origin, memo);
         }
         if is_traced {
             self.end_trace();

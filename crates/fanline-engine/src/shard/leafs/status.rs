@@ -65,7 +65,7 @@ impl Shard {
         })
     }
 
-    /// The account of a link, with how many links there are in it.
+    /// How many links there are in an account.
     pub fn leafs_in(&self, account: crate::AccountId) -> usize {
         let seat = self.leafs.seats.get(&account);
         seat.map_or(0, |seat| seat.ready.len())

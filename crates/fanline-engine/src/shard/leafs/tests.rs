@@ -179,6 +179,67 @@ fn groups_are_served_here_first_and_by_weight_beyond() {
     }
 }
 
+/// Messages on one topic are put aside and passed on together; nobody may be able to tell.
+#[test]
+fn a_run_of_messages_crosses_as_one_by_one() {
+    const HEADERS: &str = "NATS/1.0\r\n\r\n";
+    let mut parts = Vec::new();
+    for number in 0..200 {
+        // In what order they come should have no rhythm, and each topic several in a row.
+        let topic = ["far", "near", "both", "nowhere", "group"][number * number / 40 % 5];
+        parts.push(match number * 7 % 23 {
+            0 => format!(" {topic} r 3\r\n{number:03}\r\n"),
+            1 => format!("H {topic} 12 15\r\n{HEADERS}{number:03}\r\n"),
+            2 => format!(" {topic} 6000\r\n{number:06000}\r\n"),
+            3 => "PING\r\n".to_owned(),
+            _ => format!(" {topic} 3\r\n{number:03}\r\n"),
+        });
+    }
+    let written_for = |plain: &str, headers: &str| -> Vec<String> {
+        let verb = |part: &String| match part.as_bytes()[0] {
+            b' ' => format!("{plain}{part}"),
+            b'H' => format!("{headers}{}", &part[1..]),
+            _ => part.clone(),
+        };
+        parts.iter().map(verb).collect()
+    };
+    for (shards, comes_from_leaf) in [(1, false), (2, false), (1, true), (2, true)] {
+        let mut readings = Vec::new();
+        for is_at_once in [false, true] {
+            let mut world = World::new(shards);
+            let leafs: Vec<_> = ["one", "two", "three"]
+                .map(|name| leaf(&mut world, name))
+                .into();
+            let client = world.client(shards - 1);
+            world.say(client, "SUB near 1\r\nSUB both 2\r\nSUB group q 3\r\n");
+            world.say(leafs[0], "LS+ far\r\nLS+ both\r\nLS+ f*\r\n");
+            world.say(leafs[1], "LS+ far\r\nLS+ group q 1\r\n");
+            for reader in [leafs[0], leafs[1], leafs[2], client] {
+                world.read(reader);
+            }
+            let (from, inputs) = match comes_from_leaf {
+                true => (leafs[0], written_for("LMSG", "HMSG")),
+                false => (world.client(0), written_for("PUB", "HPUB")),
+            };
+            match is_at_once {
+                true => world.say(from, &inputs.concat()),
+                false => inputs.iter().for_each(|input| world.say(from, input)),
+            }
+            let got = [leafs[0], leafs[1], leafs[2], client, from].map(|reader| world.read(reader));
+            let counts = world.shards[0].leafs(false).into_iter();
+            let counts =
+                counts.map(|leaf| [leaf.in_msgs, leaf.in_bytes, leaf.out_msgs, leaf.out_bytes]);
+            readings.push((got, counts.collect::<Vec<_>>()));
+        }
+        assert_eq!(readings[0], readings[1]);
+        let leaf_that_gets = usize::from(comes_from_leaf);
+        let (got, counts) = &readings[0];
+        assert!(got[leaf_that_gets].matches("LMSG far 3").count() > 20);
+        assert!(got[3].matches("MSG near 1 3").count() > 20);
+        assert!(counts[leaf_that_gets][2] > 30, "{counts:?}");
+    }
+}
+
 #[test]
 fn what_one_leaf_wants_another_is_told() {
     let mut world = World::new(2);
