@@ -4,11 +4,17 @@
 pub mod connect;
 pub mod filter;
 pub mod jetstream;
+mod jetstream_account;
 pub mod jwt;
+pub mod kept;
 pub mod leaf;
+mod memory_disk;
 pub mod mqtt;
+pub mod mqtt_kept;
 pub mod parser;
 pub mod proxy;
+pub mod restore;
 pub mod s2;
 pub mod session;
+pub mod store;
 pub mod websocket;

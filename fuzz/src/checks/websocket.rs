@@ -1,7 +1,9 @@
-//! The first byte says what the rest is: 0 to 127 frames, cut into pieces of so many bytes; else a
-//! request to be upgraded.
+//! The first byte says what the rest is: 0 to 127 frames, cut into pieces of so many bytes; 254 the answer of a server
+//! that was asked to upgrade; else a request to be upgraded.
 
-use fanline_engine::websocket::{Asked, Event, Inflater, Unframer, UpgradeRules, Wrong, upgrade};
+use fanline_engine::websocket::{
+    Answered, Asked, Asking, Event, Inflater, Unframer, UpgradeRules, Wrong, upgrade,
+};
 
 /// The most bytes of a message here.
 const MESSAGE_BYTES_MAX: usize = 1000;
@@ -12,8 +14,10 @@ pub fn check(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else {
         return;
     };
-    if first >= 128 {
-        return check_upgrade(rest);
+    match first {
+        254 => return check_answer(rest),
+        128.. => return check_upgrade(rest),
+        _ => {}
     }
     let whole = read(rest, rest.len().max(1));
     assert_eq!(read(rest, usize::from(first) + 1), whole);
@@ -100,5 +104,22 @@ fn check_upgrade(bytes: &[u8]) {
         }
         Asked::Refused(refusal) => assert!(refusal.response().starts_with("HTTP/1.1 4")),
         Asked::Partial => {}
+    }
+}
+
+/// An answer is yes, no or not whole, and the same with more behind it.
+fn check_answer(bytes: &[u8]) {
+    let asking = Asking {
+        host: "hub.example:443".into(),
+        path: "/leafnode".into(),
+        compression: true,
+        no_masking: true,
+        key: "AQIDBAUGBwgJCgsMDQ4PEA==".into(),
+    };
+    if let Answered::Granted(granted) = asking.answered(bytes) {
+        assert!(granted.request_bytes <= bytes.len());
+        let more = [bytes, b"\x82\x00"].concat();
+        assert!(matches!(asking.answered(&more), Answered::Granted(again)
+            if again.request_bytes == granted.request_bytes));
     }
 }

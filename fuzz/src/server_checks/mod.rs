@@ -1,3 +1,4 @@
 //! As `checks`, for what `fanline-server` decides.
 
+pub mod client;
 pub mod config;

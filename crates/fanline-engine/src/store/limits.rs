@@ -121,7 +121,9 @@ impl Store {
                 self.log_deed(Kind::Remove, sequence, b"");
             }
             if !self.drop_sequence(sequence, Some(Cause::Age))? {
-                self.expiry_checked_below = sequence + 1;
+                // It is not where it should be; others come with the next call.
+                self.check_age_behind(sequence);
+                break;
             }
         }
         while let Some((at, sequence)) = self.expiry.pop_until(now_unix_nanos) {
@@ -176,18 +178,24 @@ impl Store {
                 Err(error) => return Err(error),
                 // What an index says of a damaged segment may be wrong.
                 Ok(None) => {
-                    self.expiry_checked_below = sequence + 1;
+                    self.check_age_behind(sequence);
                     continue;
                 }
             };
             let (at, is_exempt) = (record.unix_nanos, record.expires_at == Some(NEVER));
-            self.expiry_checked_below = sequence;
             if is_exempt {
-                self.expiry_checked_below += 1;
+                self.check_age_behind(sequence);
                 continue;
             }
+            self.expiry_checked_below = self.expiry_checked_below.max(sequence);
             self.ages_next = Some((sequence, at));
+            return Ok(Some((sequence, at.saturating_add(age_max))));
         }
+    }
+
+    /// Goes on behind a record that does not grow too old, and never back.
+    fn check_age_behind(&mut self, sequence: u64) {
+        self.expiry_checked_below = self.expiry_checked_below.max(sequence) + 1;
     }
 
     /// Drops from the timers what went in another way.

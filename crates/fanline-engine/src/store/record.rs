@@ -105,11 +105,16 @@ impl Head {
             sequence: read_u64(bytes, 16)?,
             unix_nanos: i64::from_le_bytes(bytes.get(24..32)?.try_into().ok()?),
         };
+        let plain_least = HEAD_BYTES + extra_bytes(flags) + usize::from(head.subject_bytes);
         let least = match flags & PACKED {
-            0 => HEAD_BYTES + extra_bytes(flags) + usize::from(head.subject_bytes),
+            0 => plain_least,
             IS_COMPRESSED => PACKED_HEAD_BYTES,
             _ => PACKED_HEAD_BYTES + SEAL_BYTES,
         };
+        let plain_bytes = usize::try_from(head.plain_bytes).ok()?;
+        if !(plain_least..=RECORD_BYTES_MAX).contains(&plain_bytes) {
+            return None;
+        }
         let bytes = usize::try_from(head.bytes).ok()?;
         // A purge may be of everything, whatever its sequence will be.
         if head.kind != Kind::Purge && head.sequence > SEQUENCE_MAX + 1 {

@@ -79,3 +79,23 @@ fn jetstream() {
 fn mqtt() {
     replay("mqtt", checks::mqtt::check);
 }
+
+#[test]
+fn store() {
+    replay("store", checks::store::check);
+}
+
+#[test]
+fn kept() {
+    replay("kept", checks::kept::check);
+}
+
+#[test]
+fn restore() {
+    replay("restore", checks::restore::check);
+}
+
+#[test]
+fn mqtt_kept() {
+    replay("mqtt_kept", checks::mqtt_kept::check);
+}

@@ -21,6 +21,45 @@ pub(super) enum ServerOp {
     Pong,
 }
 
+impl ServerOp {
+    /// All of it in one line, for tests.
+    fn told(&self) -> String {
+        match self {
+            ServerOp::Info(info) => format!("info {}", info.server_name),
+            ServerOp::Message { sid, message } => format!(
+                "msg {sid} {} {:?} {:?} {:?} {:?}",
+                message.topic(),
+                message.reply(),
+                message.headers().and_then(|headers| headers.get("A")),
+                message.status(),
+                String::from_utf8_lossy(message.payload()),
+            ),
+            ServerOp::Ok => "ok".into(),
+            ServerOp::Error(text) => format!("err {text}"),
+            ServerOp::Ping => "ping".into(),
+            ServerOp::Pong => "pong".into(),
+        }
+    }
+}
+
+/// What a server's bytes say that come in pieces, a line for each thing, and why they are not the protocol, if they are
+/// not: for the fuzz target.
+#[doc(hidden)]
+pub fn heard<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<&'static str>) {
+    let (mut decoder, mut heard) = (Decoder::default(), Vec::new());
+    for piece in pieces {
+        decoder.buffer.extend_from_slice(piece);
+        loop {
+            match decoder.next() {
+                Ok(Some(op)) => heard.push(op.told()),
+                Ok(None) => break,
+                Err(error) => return (heard, Some(error)),
+            }
+        }
+    }
+    (heard, None)
+}
+
 /// Why the bytes are not the NATS protocol. There is no way to go on after it.
 pub(super) type ProtocolError = &'static str;
 
@@ -307,24 +346,9 @@ fn encode_number(out: &mut BytesMut, mut number: u64) {
 mod tests {
     use super::*;
 
-    /// Decodes everything, and says it in one line each.
     fn decode(decoder: &mut Decoder, seen: &mut Vec<String>) -> Result<(), ProtocolError> {
         while let Some(op) = decoder.next()? {
-            seen.push(match op {
-                ServerOp::Info(info) => format!("info {}", info.server_name),
-                ServerOp::Message { sid, message } => format!(
-                    "msg {sid} {} {:?} {:?} {:?} {:?}",
-                    message.topic(),
-                    message.reply(),
-                    message.headers().and_then(|headers| headers.get("A")),
-                    message.status(),
-                    String::from_utf8_lossy(message.payload()),
-                ),
-                ServerOp::Ok => "ok".into(),
-                ServerOp::Error(text) => format!("err {text}"),
-                ServerOp::Ping => "ping".into(),
-                ServerOp::Pong => "pong".into(),
-            });
+            seen.push(op.told());
         }
         Ok(())
     }

@@ -52,6 +52,8 @@ use tokio::net::TcpStream;
 use tokio::sync::{OnceCell, broadcast, oneshot};
 use tokio::time::timeout;
 
+#[doc(hidden)]
+pub use codec::heard;
 pub use error::{ClientError, Disconnect};
 pub use headers::Headers;
 pub use info::ServerInfo;

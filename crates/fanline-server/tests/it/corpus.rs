@@ -1,13 +1,14 @@
-//! Configurations that a fuzz target starts from, or once failed on, go through its check.
+//! Every input that a fuzz target of the server starts from, or once failed on, goes through its check.
 
 use std::fs;
 use std::path::Path;
 
-use crate::server_checks::config::check;
+use crate::server_checks;
 
-#[test]
-fn the_corpus_holds() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/config");
+fn replay(target: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/corpus")
+        .join(target);
     let entries = fs::read_dir(&folder).expect("the corpus is kept beside the crates");
     let mut count = 0;
     for entry in entries {
@@ -15,5 +16,15 @@ fn the_corpus_holds() {
         check(&fs::read(&path).expect("the corpus can be read"));
         count += 1;
     }
-    assert!(count >= 5, "only {count} inputs");
+    assert!(count >= 5, "only {count} inputs for {target}");
+}
+
+#[test]
+fn config() {
+    replay("config", server_checks::config::check);
+}
+
+#[test]
+fn client() {
+    replay("client", server_checks::client::check);
 }

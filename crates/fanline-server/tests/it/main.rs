@@ -9,7 +9,7 @@ mod bridge;
 mod callout;
 mod churn;
 mod claims;
-mod configuration;
+mod corpus;
 mod dashboard;
 mod embedding;
 mod errors;

@@ -1,0 +1,257 @@
+//! What surrounds an account's JetStream in a check: everybody is there, listens and answers.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use fanline_engine::Filter;
+use fanline_engine::jetstream::{Folders, JetStream, Message, Now, Port, Settings};
+
+/// Messages that come back to a stream, each of which may bring about others.
+const ECHOES_MAX: usize = 200;
+
+/// A JetStream, and when it is.
+pub(super) struct Account {
+    pub(super) js: JetStream,
+    pub(super) world: World,
+    pub(super) now: Now,
+    echoes: usize,
+}
+
+impl Account {
+    pub(super) fn new(folders: Option<Box<dyn Folders>>) -> Self {
+        let settings = Settings {
+            account: "$G".into(),
+            server_id: "SERVER".into(),
+            server_name: "heron".into(),
+            server_version: "2.15.2".into(),
+            ..Settings::default()
+        };
+        let now = Now {
+            since_start: Duration::ZERO,
+            unix_nanos: 1_700_000_000_000_000_000,
+        };
+        let mut world = World::default();
+        let js = JetStream::new(settings, folders, 7, now, &mut world);
+        Account {
+            js,
+            world,
+            now,
+            echoes: 0,
+        }
+    }
+
+    /// Time passes.
+    pub(super) fn wait(&mut self, nanos: u64) {
+        self.now.since_start += Duration::from_nanos(nanos);
+        self.now.unix_nanos += i64::try_from(nanos).expect("not that long");
+        self.js.handle_timeout(self.now, &mut self.world);
+        self.settle();
+    }
+
+    pub(super) fn handle(&mut self, owned: &Owned) {
+        self.js.handle(&owned.message(), self.now, &mut self.world);
+        self.settle();
+    }
+
+    /// What is published comes back to those who want it; nobody else hears it.
+    fn settle(&mut self) {
+        self.js.settle(self.now, &mut self.world);
+        self.sync();
+        while self.echoes < ECHOES_MAX
+            && let Some(echo) = self.world.published.pop_front()
+        {
+            if self.world.is_wanted(&echo.topic) {
+                self.echoes += 1;
+                self.js.handle(&echo.message(), self.now, &mut self.world);
+                self.js.settle(self.now, &mut self.world);
+                self.sync();
+            }
+        }
+        self.world.published.clear();
+    }
+
+    /// The disk does at once what it is asked.
+    fn sync(&mut self) {
+        for _ in 0..100 {
+            let since_start = self.now.since_start;
+            let Some(sync) = self.js.next_sync(since_start, &mut self.world) else {
+                return;
+            };
+            let (stream, id) = (sync.stream, sync.request.id);
+            self.js
+                .handle_synced(stream, id, Ok(()), self.now, &mut self.world);
+            self.js.settle(self.now, &mut self.world);
+        }
+    }
+
+    pub(super) fn ask(&mut self, topic: &str, payload: &str) {
+        self.handle(&Owned {
+            topic: topic.into(),
+            reply: b"reply".to_vec(),
+            headers: Vec::new(),
+            payload: payload.into(),
+        });
+    }
+
+    /// Asks a stream and its consumers of these names everything.
+    pub(super) fn ask_all(&mut self, stream: &str, consumers: &[&str]) {
+        let details = r#"{"deleted_details":true,"subjects_filter":">"}"#;
+        self.ask(&format!("$JS.API.STREAM.INFO.{stream}"), details);
+        self.ask("$JS.API.STREAM.LIST", "");
+        self.ask("$JS.API.INFO", "");
+        self.ask(&format!("$JS.API.CONSUMER.LIST.{stream}"), "");
+        for body in [
+            r#"{"seq":1}"#,
+            r#"{"seq":0,"next_by_subj":">"}"#,
+            r#"{"last_by_subj":"s.a"}"#,
+            r#"{"batch":5,"seq":1,"next_by_subj":"s.*"}"#,
+            r#"{"multi_last":["s.*"],"batch":5}"#,
+            r#"{"start_time":"2023-01-01T00:00:00Z","batch":3}"#,
+        ] {
+            self.ask(&format!("$JS.API.STREAM.MSG.GET.{stream}"), body);
+            self.ask(&format!("$JS.API.DIRECT.GET.{stream}"), body);
+        }
+        for consumer in consumers {
+            let of = format!("{stream}.{consumer}");
+            self.ask(&format!("$JS.API.CONSUMER.INFO.{of}"), "");
+            let next = r#"{"batch":10,"expires":1000000000}"#;
+            self.ask(&format!("$JS.API.CONSUMER.MSG.NEXT.{of}"), next);
+            for sequence in [1, 2, 5] {
+                let ack = format!("$JS.ACK.{of}.1.{sequence}.{sequence}.1700000000000000000.0");
+                self.ask(&ack, ["+ACK", "-NAK", "+TERM"][sequence % 3]);
+            }
+        }
+        self.ask("s.a", "one more");
+        for power in [20, 30, 36, 42] {
+            self.wait(1 << power);
+        }
+        let snapshot = r#"{"deliver_subject":"backup","no_consumers":false}"#;
+        self.ask(&format!("$JS.API.STREAM.SNAPSHOT.{stream}"), snapshot);
+        self.ask(
+            &format!("$JS.API.STREAM.MSG.DELETE.{stream}"),
+            r#"{"seq":2}"#,
+        );
+        let purge = r#"{"filter":"s.b","keep":1}"#;
+        self.ask(&format!("$JS.API.STREAM.PURGE.{stream}"), purge);
+        for consumer in consumers {
+            self.ask(
+                &format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"),
+                "10",
+            );
+        }
+    }
+
+    pub(super) fn close(mut self) {
+        self.js.close(self.now, &mut self.world);
+    }
+}
+
+/// A message that nobody else holds.
+pub(super) struct Owned {
+    pub(super) topic: Vec<u8>,
+    pub(super) reply: Vec<u8>,
+    pub(super) headers: Vec<u8>,
+    pub(super) payload: Vec<u8>,
+}
+
+impl Owned {
+    pub(super) fn parse(step: &[u8], deliver_subject: &[u8]) -> Self {
+        let line_end = step.iter().position(|b| *b == b'\n');
+        let (line, rest) = step.split_at(line_end.unwrap_or(step.len()));
+        let rest = rest.get(1..).unwrap_or_default();
+        let mut words = line.splitn(2, |b| *b == b' ');
+        let topic = words.next().unwrap_or_default();
+        let is_headers = rest.starts_with(b"NATS/1.0");
+        let end = rest.windows(4).position(|end| end == b"\r\n\r\n");
+        let headers_end = end.filter(|_| is_headers).map_or(0, |end| end + 4);
+        let (headers, payload) = rest.split_at(headers_end);
+        Owned {
+            topic: if topic == b"@" {
+                deliver_subject
+            } else {
+                topic
+            }
+            .to_vec(),
+            reply: words.next().unwrap_or_default().to_vec(),
+            headers: headers.to_vec(),
+            payload: payload.to_vec(),
+        }
+    }
+
+    pub(super) fn of(message: &Message<'_>) -> Self {
+        Owned {
+            topic: message.topic.to_vec(),
+            reply: message.reply.to_vec(),
+            headers: message.headers.to_vec(),
+            payload: message.payload.to_vec(),
+        }
+    }
+
+    pub(super) fn message(&self) -> Message<'_> {
+        Message {
+            topic: &self.topic,
+            reply: &self.reply,
+            headers: &self.headers,
+            payload: &self.payload,
+            ..Message::default()
+        }
+    }
+}
+
+/// Everybody is there and listens.
+#[derive(Default)]
+pub(super) struct World {
+    pub(super) published: VecDeque<Owned>,
+    /// What was asked for, and how often.
+    wanted: BTreeMap<Vec<u8>, usize>,
+    pub(super) deliver_subject: Vec<u8>,
+}
+
+impl World {
+    pub(super) fn is_wanted(&self, topic: &[u8]) -> bool {
+        let mut wanted = self.wanted.keys();
+        wanted.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(topic)))
+    }
+}
+
+impl Port for World {
+    fn publish(&mut self, message: &Message<'_>) {
+        let payload = message.payload;
+        if message.headers.is_empty() && payload.starts_with(br#"{"type":"#) {
+            let answer: serde_json::Value =
+                serde_json::from_slice(payload).expect("an answer of the API is JSON");
+            if let Some(subject) = answer["deliver_subject"].as_str() {
+                self.deliver_subject = subject.into();
+            }
+        }
+        self.published.push_back(Owned::of(message));
+    }
+
+    fn deliver(&mut self, to: &[u8], message: &Message<'_>) {
+        self.published.push_back(Owned {
+            topic: to.to_vec(),
+            ..Owned::of(message)
+        });
+    }
+
+    fn has_interest(&mut self, _: &[u8]) -> bool {
+        true
+    }
+
+    fn has_receiver(&mut self, _: &[u8], _: &[u8]) -> bool {
+        true
+    }
+
+    fn subscribe(&mut self, filter: &[u8]) {
+        *self.wanted.entry(filter.to_vec()).or_default() += 1;
+    }
+
+    fn unsubscribe(&mut self, filter: &[u8]) {
+        let times = self.wanted.get_mut(filter);
+        let times = times.expect("only what was asked for is given back");
+        *times -= 1;
+        if *times == 0 {
+            self.wanted.remove(filter);
+        }
+    }
+}
