@@ -414,8 +414,8 @@ impl World {
             let mut filters = Filters::new([filter]).expect("a filter");
             let last = store.last_matching(filter);
             let first = store.next_matching(&mut filters, 0);
-            let count = store.count_matching(&mut filters, 0);
-            let _ = store.count_matching(&mut filters, state.last_sequence / 2);
+            let count = store.count_matching(&filters, 0);
+            let _ = store.count_matching(&filters, state.last_sequence / 2);
             if !self.was_damaged {
                 assert_eq!(
                     last.is_ok_and(|last| last.is_some()),
