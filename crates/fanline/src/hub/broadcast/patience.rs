@@ -13,7 +13,9 @@
 //!
 //! A producer that has run out of room: on several threads the slowest consumer is somebody else each
 //! time it looks, so waiting for each of them in turn is a heavy fence and a wake-up for a few places.
-//! After another turn all those who ran meanwhile have moved on.
+//! After another turn all those who ran meanwhile have moved on. If the slowest runs on another thread, that
+//! turn comes at once, and a few more are no dearer than to be woken from there: so the caller says how many
+//! are worth it.
 
 /// Turns in a row that may be for nothing.
 const FAILURES_MAX: u8 = 3;
@@ -25,8 +27,8 @@ pub(super) struct Patience {
     credit: u8,
     /// So many more times it waits at once.
     rest: u8,
-    /// It has asked for a turn, and this may be it.
-    asked: bool,
+    /// It has asked for so many turns, and this may be the last of them.
+    asked: u8,
 }
 
 impl Patience {
@@ -34,22 +36,27 @@ impl Patience {
         Self {
             credit: 1,
             rest: REST,
-            asked: false,
+            asked: 0,
         }
     }
 
     /// There is something.
     pub(super) fn found(&mut self) {
-        if self.asked {
-            self.asked = false;
+        if self.asked > 0 {
+            self.asked = 0;
             self.credit = FAILURES_MAX;
         }
     }
 
-    /// There is nothing: whether to ask for another turn. `likely` says that it may be worth it at all.
-    pub(super) fn asks(&mut self, likely: bool) -> bool {
-        if self.asked {
-            self.asked = false;
+    /// There is nothing: whether to ask for another turn. `turns` are worth it at most, one after the
+    /// other; none, where it is not likely that one helps.
+    pub(super) fn asks(&mut self, turns: u8) -> bool {
+        if self.asked > 0 {
+            if self.asked < turns {
+                self.asked += 1;
+                return true;
+            }
+            self.asked = 0;
             self.credit -= 1;
             if self.credit == 0 {
                 self.credit = 1;
@@ -57,14 +64,14 @@ impl Patience {
             }
             return false;
         }
-        if !likely {
+        if turns == 0 {
             return false;
         }
         if self.rest > 0 {
             self.rest -= 1;
             return false;
         }
-        self.asked = true;
+        self.asked = 1;
         true
     }
 }
@@ -78,7 +85,7 @@ mod tests {
     /// vain.
     fn in_vain(patience: &mut Patience, times: usize) -> Vec<bool> {
         (0..times)
-            .map(|_| patience.asks(true) && !patience.asks(true))
+            .map(|_| patience.asks(1) && !patience.asks(1))
             .collect()
     }
 
@@ -91,7 +98,7 @@ mod tests {
         assert_eq!(in_vain(&mut patience, 17), expected);
         assert_eq!(in_vain(&mut patience, 16), [false; 16]);
         for _ in 0..100 {
-            assert!(patience.asks(true));
+            assert!(patience.asks(1));
             patience.found();
         }
         expected.splice(0..0, [true; 3]);
@@ -99,8 +106,22 @@ mod tests {
     }
 
     #[test]
+    fn several_turns_where_they_are_worth_it() {
+        let mut patience = Patience::new();
+        assert!((0..16).all(|_| !patience.asks(3)));
+        let asked: Vec<_> = (0..4).map(|_| patience.asks(3)).collect();
+        assert_eq!(asked, [true, true, true, false]);
+        // Fewer are worth it by now.
+        assert!((0..16).all(|_| !patience.asks(3)));
+        assert_eq!(
+            [3, 3, 1].map(|turns| patience.asks(turns)),
+            [true, true, false]
+        );
+    }
+
+    #[test]
     fn never_where_it_is_not_likely() {
         let mut patience = Patience::new();
-        assert!((0..100).all(|_| !patience.asks(false)));
+        assert!((0..100).all(|_| !patience.asks(0)));
     }
 }

@@ -422,7 +422,7 @@ impl<T, E> BroadcastReceiver<T, E> {
             let Some(context) = &context else {
                 return Poll::Pending;
             };
-            if self.patience.asks(self.shared.more_is_likely()) {
+            if self.patience.asks(self.shared.more_is_likely().into()) {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }

@@ -32,6 +32,11 @@ const CLOSED: u8 = 1;
 /// A join looks at the positions of so many consumers at most, so that it takes the same time however
 /// many there are.
 const JOIN_LOOKS_MAX: usize = 64;
+/// So many consumers are through with a full buffer about as soon as one that sleeps is woken from another
+/// thread. With more, there is work for the producer's thread, from which its turns would keep it.
+const TURNS_CONSUMERS_MAX: usize = 256;
+/// So many turns take about as long as that, and a fence on all threads costs.
+const TURNS_MAX: u8 = 64;
 /// A sweep comes after so many members were left in the list of those who wait, or one for each
 /// consumer. In a model, with the second.
 const LEFT_MIN: usize = if cfg!(all(test, fanline_loom)) { 1 } else { 64 };
@@ -239,7 +244,7 @@ impl<T, E> Shared<T, E> {
                 std::mem::swap(&mut core.producer, waker);
                 return Room::Alone;
             };
-            if patience.asks(true) {
+            if patience.asks(core.turns_for_room()) {
                 return Room::Soon;
             }
             // Announce, fence, look again (hazard 1): a consumer that moves on after this sees that it
@@ -617,6 +622,15 @@ impl<E> Core<E> {
             self.floor = position;
         }
         self.roster.add(member);
+    }
+
+    /// How many turns the producer may ask for, one after the other, before it waits for room.
+    fn turns_for_room(&self) -> u8 {
+        if self.roster.len() <= TURNS_CONSUMERS_MAX {
+            TURNS_MAX
+        } else {
+            1
+        }
     }
 
     /// Moves the head on as far as the consumers allow, and says who is the slowest of them.

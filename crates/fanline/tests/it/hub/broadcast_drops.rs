@@ -247,29 +247,36 @@ fn who_waits_is_woken_once_by_the_waker_of_its_last_poll() {
     assert_eq!(wakes(&old), 0);
 }
 
-/// A producer that was often held up asks for another turn before it waits: once, and not on and on.
+/// A producer that was often held up asks for another turn before it waits: so many times at most, seldom
+/// where that was for nothing, and not on and on.
 #[test]
 fn a_producer_without_room_does_not_spin() {
+    const TURNS_MAX: usize = 64;
     let (mut tx, hub) = broadcast::<u64>(1);
     let mut rx = hub.subscribe();
     let counter = on_wake(|| {});
     let waker = Waker::from(counter.clone());
     let mut context = Context::from_waker(&waker);
     tx.try_send(0).unwrap();
+    let mut held_up_at_once = 0;
     for value in 1..200 {
         let mut send = Box::pin(tx.send(value));
-        assert!(send.as_mut().poll(&mut context).is_pending());
-        let asked = wakes(&counter);
-        assert!(asked <= 1, "{value}");
-        if asked == 1 {
+        let mut asked = 0;
+        loop {
             assert!(send.as_mut().poll(&mut context).is_pending());
-            assert_eq!(wakes(&counter), 1, "{value}");
+            if wakes(&counter) == asked {
+                break;
+            }
+            asked += 1;
+            assert!(asked <= TURNS_MAX, "{value}");
         }
+        held_up_at_once += usize::from(asked == 0);
         assert_eq!(rx.try_recv().unwrap(), value - 1);
         assert_eq!(wakes(&counter), asked + 1, "told when there is room");
         assert!(send.as_mut().poll(&mut context).is_ready());
         counter.count.store(0, Ordering::Relaxed);
     }
+    assert!(held_up_at_once > 180, "{held_up_at_once}");
 }
 
 /// All were cut off, and the producer waits for somebody to come: a clone is somebody.
