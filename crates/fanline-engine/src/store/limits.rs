@@ -174,13 +174,12 @@ impl Store {
             }
             let record = match self.read(sequence) {
                 Ok(Some(record)) => record,
-                Err(StoreError::Damaged(_)) => continue,
-                Err(error) => return Err(error),
                 // What an index says of a damaged segment may be wrong.
-                Ok(None) => {
+                Ok(None) | Err(StoreError::Damaged(_)) => {
                     self.check_age_behind(sequence);
                     continue;
                 }
+                Err(error) => return Err(error),
             };
             let (at, is_exempt) = (record.unix_nanos, record.expires_at == Some(NEVER));
             if is_exempt {

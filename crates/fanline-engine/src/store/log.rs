@@ -292,10 +292,13 @@ impl Store {
                 None => StoreError::Damaged(place.sequence),
             });
         }
-        match files.unpack(&located) {
-            Some(located) => Ok(At::Files(located)),
-            None => Err(StoreError::WrongKey),
+        let is_from_disk = located.is_from_disk();
+        let located = files.unpack(&located).ok_or(StoreError::WrongKey)?;
+        // Right checksums alone do not make a record of it.
+        if is_from_disk && record::decode(files.bytes(&located)).is_none() {
+            return Err(StoreError::Damaged(place.sequence));
         }
+        Ok(At::Files(located))
     }
 
     /// The record that was located, taken apart.
