@@ -152,7 +152,9 @@ def resident(port: int, before: str):
     if before.startswith("tls"):
         return None
     stream = socket.create_connection(("127.0.0.1", port), SECONDS_MAX)
+    # Who has not been heard yet may be asked for TLS.
     stream.sendall(b"CONNECT {}\r\n")
+    check(answers(stream), "a client is not let in")
     return stream
 
 
