@@ -48,7 +48,8 @@ const READS_IN_A_ROW_MAX: u32 = 2;
 /// a smaller one is copied and the chunk given back.
 const HELD_BYTES_MIN: usize = 16 * 1024;
 
-/// Starts to serve a connection.
+/// Starts to serve a connection. Its task takes as much room as the largest of what it may have to do, for as long as
+/// the connection lasts; so what takes much, and what is over with the handshake, is in a box of its own.
 pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: bool) {
     let shell = Rc::clone(shell);
     tokio::task::spawn_local(async move {
@@ -64,7 +65,9 @@ pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: 
                 }
                 (incoming, _) => serve_wire(&shell, incoming, listener, cid, is_full).await,
             },
-            Transport::Dialled(dialled) => return serve_dialled(&shell, *dialled, cid).await,
+            Transport::Dialled(dialled) => {
+                return Box::pin(serve_dialled(&shell, *dialled, cid)).await;
+            }
             Transport::InProcess(stream) => {
                 let (read, write) = tokio::io::split(stream);
                 let name = format!("in-process - cid:{cid}");
@@ -124,7 +127,8 @@ async fn serve_wire(
     cid: u64,
     is_full: bool,
 ) {
-    match at_the_door(wire::open(shell, stream, listener, cid, is_full)).await {
+    let handshake = Box::pin(wire::open(shell, stream, listener, cid, is_full));
+    match at_the_door(handshake).await {
         Some(Ok(Opened {
             wire,
             peer,

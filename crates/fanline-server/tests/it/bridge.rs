@@ -431,10 +431,9 @@ fn replays_are_as_long_as_was_asked_for() {
     replayed(odd().replay(Replay::many(2)), &[3, 5]);
     replayed(odd().replay(Replay::many_within(1, PATIENCE)), &[5]);
     let (_guard, seen) = follow(&odd().replay(Replay::one()).expect("replayed"));
+    assert_eq!(next(&seen).payload(), b"5");
     server.client().publish("orders.odd", "7");
-    for number in [5, 7] {
-        assert_eq!(next(&seen).payload(), number.to_string().as_bytes());
-    }
+    assert_eq!(next(&seen).payload(), b"7");
 }
 
 #[test]
