@@ -14,7 +14,7 @@ const ALONE: &str = "FANLINE_TEST_ALONE";
 
 #[test]
 fn idle_connections_are_cheap() {
-    const BYTES_PER_CONNECTION_MAX: usize = 8 * 1024;
+    const BYTES_PER_CONNECTION_MAX: usize = 10 * 1024;
     in_a_process_of_its_own("memory::idle_connections_are_cheap", || {
         let server = TestServer::start(2);
         let mut warm = server.client();
