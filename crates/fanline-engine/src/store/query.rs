@@ -281,25 +281,24 @@ impl Store {
             return self.count_all(from);
         }
         let mut count = 0;
-        let mut on_both_sides = (Vec::new(), 0);
+        let (mut on_both_sides, mut messages) = (Vec::new(), 0);
         filters.each_subject(&self.subjects, &mut |id| {
             if let Some(subject) = self.subjects.get(id).filter(|s| s.last >= from) {
                 let is_ahead = subject.first_at_least >= from || subject.messages == 1;
                 if is_ahead || from <= self.first {
                     count += subject.messages;
                 } else {
-                    on_both_sides.0.push(id);
-                    on_both_sides.1 += subject.messages;
+                    on_both_sides.push(id);
+                    messages += subject.messages;
                 }
             }
             true
         });
-        let (mut ids, messages) = on_both_sides;
-        ids.sort_unstable();
-        let few = Few::new(ids, &self.subjects);
-        if few.ids.is_empty() {
+        if on_both_sides.is_empty() {
             return Ok(count);
         }
+        on_both_sides.sort_unstable();
+        let few = Few::new(on_both_sides, &self.subjects);
         if from - self.first < self.last - from {
             let behind = self.count_between(&few, self.first, from - 1)?;
             Ok(count + messages.saturating_sub(behind))
