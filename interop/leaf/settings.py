@@ -437,11 +437,7 @@ def through_proxy(hub_of, spoke_of, by_tls: bool, to_hub: str):
         one, other = spoke.client(), hub.client()
         exchange(one, other)
         requests(Ends(one, other))
-        number = one.subscribe("large")
-        settle(one, other)
-        for payload in (b"a" * 1_000_000, os.urandom(1_000_000), b"x"):
-            other.publish("large", payload)
-            equal(one.next(number).payload, payload, "what is large")
+        carries_large(one, other)
         login = b"Proxy-Authorization: Basic " + base64.b64encode(b"ada:secret") + b"\r\n"
         check(login in proxy.asked[0], f"it does not say who it is: {proxy.asked}")
         if by_tls:
@@ -491,6 +487,15 @@ WEBSOCKETS = {
 }
 
 
+def carries_large(near, far):
+    """What packs well, what does not, and something small behind them."""
+    number = near.subscribe("large")
+    settle(near, far)
+    for payload in (b"a" * 1_000_000, os.urandom(1_000_000), b"x"):
+        far.publish("large", payload)
+        equal(near.next(number).payload, payload, "what is large")
+
+
 def over_websocket(hub_of, spoke_of, variant: str):
     with Stage() as stage:
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
@@ -506,11 +511,7 @@ def over_websocket(hub_of, spoke_of, variant: str):
         one, other = spoke.client(), hub.client()
         exchange(one, other)
         requests(Ends(one, other))
-        number = one.subscribe("large")
-        settle(one, other)
-        for payload in (b"a" * 1_000_000, os.urandom(1_000_000), b"x"):
-            other.publish("large", payload)
-            equal(one.next(number).payload, payload, "what is large")
+        carries_large(one, other)
         for node in (hub, spoke):
             leaf = node.leafs()[0]
             equal(leaf.get("websocket"), True, "whether it says that it is over WebSocket")
