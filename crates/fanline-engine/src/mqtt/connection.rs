@@ -312,7 +312,7 @@ impl Connection {
         let present = accepted.session_present;
         let max = self.packet_bytes_max;
         let is_told = encode::conn_ack(out, self.version, present, Reason::SUCCESS, &told, max);
-        (!is_told).then(|| self.give_up("a client takes no CONNACK", out))
+        (!is_told).then(|| self.give_up_asked(out))
     }
 
     /// Ends a connection whose client takes no packet of the size that there is to send (MQTT-3.1.2-24).
@@ -320,6 +320,17 @@ impl Connection {
     fn give_up(&mut self, why: &'static str, out: &mut Outbox) -> Ended {
         let wrong = Wrong::because(Reason::PACKET_TOO_LARGE, why);
         self.tell_disconnect(wrong, out);
+        self.phase = Phase::Ended;
+        Ended(wrong)
+    }
+
+    /// The same before anything was said: no DISCONNECT comes without a CONNACK (MQTT-3.14.0-1), and one that
+    /// refuses is short. The will is not sent, as the client was never in.
+    #[cold]
+    fn give_up_asked(&mut self, out: &mut Outbox) -> Ended {
+        let wrong = Wrong::because(Reason::PACKET_TOO_LARGE, "the client takes no CONNACK");
+        self.refuse_connect(wrong, out);
+        self.will = None;
         self.phase = Phase::Ended;
         Ended(wrong)
     }

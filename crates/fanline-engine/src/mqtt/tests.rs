@@ -358,6 +358,34 @@ fn open(version: Version, settings: Settings) -> (Connection, Outbox) {
     (connection, out)
 }
 
+/// It had got a DISCONNECT, which may not come before a CONNACK (MQTT-3.14.0-1).
+#[test]
+fn a_client_that_takes_no_conn_ack_is_refused_by_a_shorter_one() {
+    for (packet_bytes_max, refusal) in [(5, &[0x20, 3, 0, 0x95, 0][..]), (4, &[])] {
+        let mut maximum = [0x27, 0, 0, 0, 0];
+        maximum[4] = packet_bytes_max;
+        let mut connect = plain_connect(V5);
+        connect.properties = Properties::written(&maximum);
+        connect.will = Some(ConnectWill {
+            topic: "gone",
+            payload: b"bye",
+            qos: Qos::AtMostOnce,
+            retain: false,
+            properties: Properties::default(),
+        });
+        let mut connection = Connection::new(Settings::default(), Duration::ZERO);
+        let mut out = Outbox::default();
+        take(&mut connection, &testing::connect(&connect), &mut out);
+        let ended = connection.accept(&Accepted::default(), Duration::ZERO, &mut out);
+        assert_eq!(
+            ended.map(|ended| ended.0.reason),
+            Some(Reason::PACKET_TOO_LARGE)
+        );
+        assert_eq!(written(&mut out), refusal);
+        assert!(connection.take_will().is_none());
+    }
+}
+
 fn take<'a>(connection: &mut Connection, bytes: &'a [u8], out: &mut Outbox) -> Verb<'a> {
     match connection.receive(bytes, Duration::ZERO, out) {
         Received::Verb(verb, taken) => {
