@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
-use fanline_engine::{Auth, SHARDS_MAX, ServerInfo, ShardConfig};
+use fanline_engine::{Auth, Limits, SHARDS_MAX, ServerInfo, ShardConfig};
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
@@ -227,6 +227,11 @@ impl Handle {
     /// What clients must show.
     pub(crate) fn auth(&self) -> Auth {
         self.shared.options().auth.clone()
+    }
+
+    /// What clients may use, as it is now.
+    pub(crate) fn limits(&self) -> Limits {
+        self.shared.options().limits.clone()
     }
 
     /// Who wants what, for those who publish in this process.

@@ -13,7 +13,9 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::fault::{BridgeError, Fault, tell};
 use super::receivers::Receivers;
-use crate::client::{Client, ClientError, ConnectOptions, Disconnect, Event, blocking};
+use crate::client::{
+    Client, ClientError, ConnectOptions, Disconnect, Event, Outgoing, ServerInfo, blocking,
+};
 use crate::server::Interest;
 use crate::sync::{AtomicBool, Ordering};
 use crate::{Auth, Handle};
@@ -53,6 +55,9 @@ pub(super) struct Inner {
     /// it is where the server would not do anything else with them, as rename or refuse them.
     pub(super) is_direct: bool,
     pub(super) interest: Interest,
+    /// The longest line that the server read when the bridge was opened. A longer one would cost all that use
+    /// the bridge their connection.
+    line_bytes_max: usize,
     /// The server has stopped, or has closed the connection.
     pub(super) is_over: AtomicBool,
     runtime: runtime::Handle,
@@ -93,6 +98,7 @@ fn serve(server: Handle, options: &ConnectOptions, is_direct: bool, opened: &Ope
             Err(error) => return drop(opened.send(Err(error.into()))),
         };
         let interest = server.interest();
+        let line_bytes_max = server.limits().control_line_bytes_max;
         drop(server);
         let inner = Arc::new(Inner {
             client,
@@ -100,6 +106,7 @@ fn serve(server: Handle, options: &ConnectOptions, is_direct: bool, opened: &Ope
             faults: Subject::new().on_observer_panic(OnPanic::Ignore),
             is_direct,
             interest,
+            line_bytes_max,
             is_over: AtomicBool::new(false),
             runtime: runtime::Handle::current(),
             stop: Notify::new(),
@@ -111,6 +118,14 @@ fn serve(server: Handle, options: &ConnectOptions, is_direct: bool, opened: &Ope
             inner.run(events).await;
         }
     });
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner")
+            .field("is_over", &self.is_over)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Inner {
@@ -157,6 +172,25 @@ impl Inner {
 
     pub(super) fn tell(&self, fault: Fault) {
         tell(&self.faults, fault);
+    }
+
+    /// Whether the server takes a message.
+    pub(super) fn check(
+        &self,
+        message: &Outgoing<'_>,
+        info: &ServerInfo,
+    ) -> Result<(), ClientError> {
+        message.check(info)?;
+        self.check_line(message.line_bytes())
+    }
+
+    /// Whether the server reads a line of so many bytes, without its verb.
+    pub(super) fn check_line(&self, bytes: usize) -> Result<(), ClientError> {
+        let bytes_max = self.line_bytes_max;
+        match bytes > bytes_max {
+            true => Err(ClientError::LineTooLong { bytes, bytes_max }),
+            false => Ok(()),
+        }
     }
 
     /// Sends what was encoded. With `waits` it holds up this thread until there is room, except the

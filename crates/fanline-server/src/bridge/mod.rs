@@ -70,6 +70,7 @@
 //! | --- | --- |
 //! | an observer in this process | it holds up whoever emits, as ever in the library: the publisher, or the `bridge` thread for what comes over the wire. Put [`observe_on`](fanline::ObservableExt::observe_on) before it |
 //! | a subscriber over the wire | the server holds publishers back for a few milliseconds at a time, and drops it when 64 MiB wait for it. Meanwhile [`WhenFull`] says whether the emitter waits or values are left out |
+//! | an observer that waits for the bridge itself, as for a hub that is full until [`publish_stream`](Bridge::publish_stream) of the same bridge has taken something | it waits for ever. Let a hub pull [`messages`](Bridge::messages) instead, or give one of the two a bridge of its own ([`Handle::bridge_with`](crate::Handle::bridge_with)) |
 //! | who pulls [`Messages`] | they wait in a bounded queue; what does not fit is dropped and counted |
 //! | who pulls [`Records`] | they stay in the log |
 //! | the server, for a hub's receiving end | the hub fills, and its producer waits, or does what the hub was told |
@@ -78,7 +79,9 @@
 //!
 //! What can be said at once is an error of the call. What comes later, a message that cannot be decoded, a
 //! codec that panics, a publish that is not allowed, is left out and told as a [`Fault`] by [`faults`](Bridge::faults); faults
-//! that nobody listens to are logged. When the server stops, sources complete, and the last fault is
+//! that nobody listens to are logged. A stream of the server that keeps what is published is not waited for, and
+//! what it refuses, as when it is full, is not told: where each must be kept, publish by
+//! [`JetStream`](crate::client::jetstream::JetStream::publish), which is answered. When the server stops, sources complete, and the last fault is
 //! [`Fault::Closed`].
 
 mod codec;

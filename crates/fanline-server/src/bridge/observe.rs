@@ -15,6 +15,9 @@ use super::receivers::Receive;
 use crate::client::topics::check_filter;
 use crate::client::{Event, Inlet, Message, Subscription};
 
+/// A subscription's id in its line, at its longest.
+const ID_FIELD_BYTES: usize = 21;
+
 /// Decodes what arrives, and shows it to whoever observes.
 struct Observed<T: Send + Sync + 'static, C> {
     subject: Subject<T>,
@@ -101,6 +104,7 @@ async fn bring(
 /// Subscribes, and waits until the server knows of it.
 fn subscribe(line: &Line, filter: &str) -> Result<Subscription, BridgeError> {
     check_filter(filter)?;
+    line.inner.check_line(filter.len() + ID_FIELD_BYTES)?;
     let (client, filter) = (line.inner.client.clone(), filter.to_owned());
     line.inner.call(async move {
         let mut events = client.events();

@@ -41,6 +41,7 @@ pub enum WhenFull {
 pub struct Binding {
     guard: Guard,
     counts: Arc<Counts>,
+    inner: Arc<Inner>,
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +66,8 @@ impl Binding {
 
     /// Whether nothing more is published: the source has ended, or the bridge is closed.
     pub fn is_closed(&self) -> bool {
-        self.counts.is_over.load(Ordering::Relaxed) || self.guard.is_closed()
+        let is_over = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        is_over(&self.counts.is_over) || is_over(&self.inner.is_over) || self.guard.is_closed()
     }
 
     /// Unbinds; the same as dropping it.
@@ -167,8 +169,12 @@ impl<C> Publisher<C> {
 
     /// The binding of a publisher that is subscribed, or runs, under this guard.
     pub(super) fn binding(&self) -> impl FnOnce(Guard) -> Binding + use<C> {
-        let counts = Arc::clone(&self.counts);
-        move |guard| Binding { guard, counts }
+        let (counts, inner) = (Arc::clone(&self.counts), Arc::clone(&self.line.inner));
+        move |guard| Binding {
+            guard,
+            counts,
+            inner,
+        }
     }
 
     fn inner(&self) -> &Inner {
@@ -201,7 +207,7 @@ impl<C> Publisher<C> {
             headers: (!headers.is_empty()).then_some(headers),
             payload: self.draft.content(),
         };
-        let refused = message.check(&self.info).err();
+        let refused = self.inner().check(&message, &self.info).err();
         let reply_is_wrong = message
             .reply
             .is_some_and(|reply| check_topic(reply).is_err());
@@ -375,6 +381,12 @@ impl<C> Publisher<C> {
             }
             self.begin();
         }
+    }
+}
+
+/// The source has ended, also by a panic of the stream that is pulled.
+impl<C> Drop for Publisher<C> {
+    fn drop(&mut self) {
         self.counts.is_over.store(true, Ordering::Relaxed);
     }
 }
@@ -462,7 +474,7 @@ pub(super) fn publish(line: &Arc<Line>, message: OutgoingMessage) -> Result<(), 
         headers: (!headers.is_empty()).then_some(&headers),
         payload: &payload,
     };
-    outgoing.check(&inner.client.server_info())?;
+    inner.check(&outgoing, &inner.client.server_info())?;
     let mut encoded = BytesMut::new();
     outgoing.encode(&mut encoded);
     if !inner.send(&encoded, true)? {

@@ -61,6 +61,14 @@ pub enum ClientError {
         /// The server's `max_payload`.
         bytes_max: usize,
     },
+    /// Subject and reply together are longer than this server reads: known of one in this process.
+    #[error("the subject takes a line of {bytes} bytes, the server reads at most {bytes_max}")]
+    LineTooLong {
+        /// How long the line would be.
+        bytes: usize,
+        /// The server's limit.
+        bytes_max: usize,
+    },
     /// Nobody listens to the topic of a request.
     #[error("no responders: nobody is subscribed to the subject")]
     NoResponders,

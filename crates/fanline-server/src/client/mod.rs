@@ -417,6 +417,16 @@ impl Outgoing<'_> {
         Ok(())
     }
 
+    /// How much its line has of what a server allows one to have: all behind the verb.
+    pub(crate) fn line_bytes(&self) -> usize {
+        let head_bytes = self.headers.map_or(0, Headers::encoded_bytes);
+        let field_bytes = |number: usize| number.checked_ilog10().unwrap_or(0) as usize + 2;
+        self.topic.len()
+            + self.reply.map_or(0, |reply| reply.len() + 1)
+            + self.headers.map_or(0, |_| field_bytes(head_bytes))
+            + field_bytes(head_bytes + self.payload.len())
+    }
+
     /// Appends it as it goes over the wire.
     pub(crate) fn encode(&self, buffer: &mut BytesMut) {
         codec::encode_publish(buffer, self.topic, self.reply, self.headers, self.payload);

@@ -1,8 +1,10 @@
 //! Subjects, replay subjects and hubs in this process, bound to subjects of the server.
 
 use std::fmt::Debug;
+use std::pin::Pin;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +15,7 @@ use fanline_server::bridge::{
     BoxError, BridgeError, Decode, Draft, Encode, Fault, Json, MessagePack, Raw, WhenFull,
 };
 use fanline_server::client::jetstream::{JetStream, JetStreamError, Start, StreamConfig};
-use fanline_server::client::{ConnectOptions, Disconnect, Message, OutgoingMessage};
+use fanline_server::client::{ClientError, ConnectOptions, Disconnect, Message, OutgoingMessage};
 use fanline_server::{Auth, Handle, JetStreamOptions, Options};
 use serde::{Deserialize, Serialize};
 
@@ -266,6 +268,48 @@ fn subjects_that_are_none_are_refused() {
     assert!(!source.has_observers());
 }
 
+/// A subject made of a value's own text, longer than the server reads, had closed the bridge for all that
+/// used it.
+#[test]
+fn a_subject_that_is_too_long_costs_its_message_alone() {
+    let server = TestServer::start(1);
+    let bridge = server.handle.bridge().expect("a bridge");
+    let (_faults, faults) = follow(&bridge.faults());
+    let (_guard, seen) = follow(&bridge.observe("a.>").expect("observed"));
+    let mut outside = server.client();
+    outside.subscribe("a.>", "1");
+
+    // The whole line counts, with the reply and the sizes: 4,096 bytes by default.
+    let longest = format!("a.{}", "x".repeat(4096 - "a. 2".len()));
+    let longer = format!("{longest}x");
+    let names = Subject::<String>::new();
+    let codec = Raw.to(|name: &String| name.clone());
+    let binding = bridge.publish_from("a.>", &names, codec).expect("bound");
+    names.next(longer.clone());
+    assert!(matches!(next(&faults), Fault::Encode { subject, .. } if subject == longer));
+    let too_long = |outcome: Result<(), BridgeError>| {
+        let found = matches!(
+            outcome,
+            Err(BridgeError::Client(ClientError::LineTooLong { bytes, bytes_max: 4096 })) if bytes > 4096
+        );
+        assert!(found, "{outcome:?}");
+    };
+    too_long(bridge.publish(&longer, "ok"));
+    too_long(bridge.observe(&longer).map(drop));
+    too_long(bridge.messages(&longer).map(drop));
+    let reply = Some("r".repeat(4096));
+    too_long(bridge.publish_message(OutgoingMessage {
+        topic: "a.b".into(),
+        reply,
+        ..OutgoingMessage::default()
+    }));
+
+    bridge.publish(&longest, "ok").expect("published");
+    assert_eq!(next(&seen).topic(), longest);
+    arrives(&mut outside, &longest, "ok");
+    assert_eq!((binding.dropped(), bridge.is_closed()), (1, false));
+}
+
 #[test]
 fn requests_are_answered() {
     let server = TestServer::start(2);
@@ -371,10 +415,7 @@ fn the_server_forgets_what_nobody_observes() {
         block_on(async {
             let client = server.handle.client().await.expect("connected");
             let outcome = client.request("quiet", "", Duration::from_millis(50)).await;
-            !matches!(
-                outcome,
-                Err(fanline_server::client::ClientError::NoResponders)
-            )
+            !matches!(outcome, Err(ClientError::NoResponders))
         })
     };
     assert!(subscriptions(), "a source is enough");
@@ -753,6 +794,64 @@ fn a_codec_that_panics_costs_one_message() {
     assert!(matches!(next(&faults), Fault::Encode { subject, .. } if subject == "a"));
     assert_eq!(next(&seen), "emitted");
     assert_eq!(binding.dropped(), 1);
+}
+
+#[test]
+fn a_stream_that_panics_is_unbound() {
+    struct Bad;
+    impl futures_core::Stream for Bad {
+        type Item = String;
+        fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<String>> {
+            panic!("a stream of the test panics")
+        }
+    }
+    let server = TestServer::start(1);
+    let bridge = server.handle.bridge().expect("a bridge");
+    let binding = bridge.publish_stream("a", Bad, Raw).expect("bound");
+    until(|| binding.is_closed());
+    assert!(!bridge.is_closed());
+}
+
+/// A relay: what comes in goes through a hub and out again. On one bridge, whose thread would wait in the hub
+/// that it has to empty, this is done by pulling; with a bridge for each side, by observing too.
+#[test]
+fn a_hub_stands_between_two_subjects() {
+    const COUNT: u32 = 2000;
+    let server = TestServer::start(1);
+    let handle = &server.handle;
+    let (observed, pulled) = (
+        fanline::hub::broadcast::<Message>(4),
+        fanline::hub::merge::<Message>(4),
+    );
+    let other = handle
+        .bridge_with(&ConnectOptions::default())
+        .expect("a bridge");
+    let (feed, hub) = observed;
+    let _out = other
+        .publish_stream("out.observed", hub.subscribe(), Raw)
+        .expect("bound");
+    let _in = feed.attach_source(handle.observe("in").expect("observed"));
+    let (hub, receiver) = pulled;
+    let _pulled = handle
+        .publish_stream("out.pulled", receiver, Raw)
+        .expect("bound");
+    let (producer, messages) = (hub.producer(), handle.messages("in").expect("subscribed"));
+    std::thread::spawn(move || block_on(producer.attach(messages)));
+
+    let mut outside = server.client();
+    outside.subscribe("out.observed", "1");
+    outside.subscribe("out.pulled", "2");
+    let mut source = server.client();
+    for number in 0..COUNT {
+        source.publish("in", number.to_string());
+    }
+    let mut seen = [0; 2];
+    while seen != [COUNT; 2] {
+        let message = outside.message();
+        let place = usize::from(message.subject == "out.pulled");
+        assert_eq!(message.payload, seen[place].to_string().as_bytes());
+        seen[place] += 1;
+    }
 }
 
 #[test]
