@@ -1,6 +1,7 @@
 // The dashboard in a headless Chromium, against the server under test.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import net from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { check, equal, runAll } from "../javascript/checks.mjs";
@@ -145,6 +146,26 @@ const CASES = {
     await page.getByText("Kicked").waitFor();
     quiet(page);
     await end(page);
+  },
+  async "filters look through all, not through what is shown"() {
+    const many = [];
+    for (let n = 0; n < 1010; n += 1) many.push(net.connect(open.port, "127.0.0.1").on("error", () => {}).resume());
+    many.forEach((socket, n) => socket.write(`CONNECT {"name":"crowd ${n}"}\r\nSUB crowd.${n} 1\r\n`));
+    const last = await Client.connect(open.port, { name: "needle" });
+    last.say("SUB needle.here 1\r\n");
+    await last.flush();
+    const page = await at("connections");
+    for (const view of ["connections", "subscriptions"]) {
+      await show(page, view);
+      await page.locator("tbody tr").first().waitFor();
+      await page.locator("[data-filter]").fill("needle");
+      await until(async () => (await page.locator("tbody tr").count()) === 1, `one of the ${view} fits`);
+      check((await page.locator("tbody").innerText()).includes("needle"), "it is the one");
+    }
+    quiet(page);
+    await end(page);
+    await last.close();
+    many.forEach((socket) => socket.destroy());
   },
   async "subscriptions: by subject, and who gets a message"() {
     const client = await Client.connect(open.port, { name: "subscriber" });

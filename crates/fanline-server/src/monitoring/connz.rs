@@ -10,7 +10,7 @@ use fanline_engine::{Backlog, CloseReason, ConnectionStatus, MqttStatus, Subscri
 use serde::Serialize;
 
 use super::answer::{Answer, Refusal};
-use super::query::{Query, page};
+use super::query::{Query, Words, page};
 use super::subsz::SubscriptionRow;
 use super::{Monitor, collect, kind_name, now_text, time};
 use crate::shell::{Told, Wanted};
@@ -62,6 +62,7 @@ struct Options {
     user: String,
     account: String,
     mqtt_client: String,
+    find: Words,
 }
 
 impl Options {
@@ -97,7 +98,30 @@ impl Options {
             user: query.text("user").into(),
             account: query.text("acc").into(),
             mqtt_client: query.text("mqtt_client").into(),
+            find: Words::of(query),
         })
+    }
+
+    /// Whether a connection has the words that are looked for, in what is told of it.
+    fn finds(&self, found: &Found, access: &Access) -> bool {
+        let status = &found.status;
+        let account = access.account(status.account);
+        let (user, account) = match self.auth {
+            true => (&*status.user, account.map_or("", |account| &account.name)),
+            false => ("", ""),
+        };
+        let reason = found.end.map(|(_, reason)| reason.to_string());
+        self.find.are_in(&[
+            &status.cid.to_string(),
+            &status.name,
+            &status.mqtt_client,
+            &status.ip,
+            protocol(status.kind),
+            &status.lang,
+            user,
+            account,
+            &reason.unwrap_or_default(),
+        ])
     }
 
     fn includes(&self, status: &ConnectionStatus) -> bool {
@@ -333,7 +357,7 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     // Who asks for one account is not even told how many there are in others.
     found.retain(|found| options.account.is_empty() || account == Some(found.status.account));
     let total = found.len();
-    found.retain(|found| options.includes(&found.status));
+    found.retain(|found| options.includes(&found.status) && options.finds(found, &access));
     let now = monitor.now();
     sort_by(&mut found, options.sort, now);
     let mut found = page(found, options.offset, options.limit);
@@ -391,6 +415,15 @@ async fn list_subscriptions(monitor: &Monitor, found: &mut [Found]) -> Result<()
     Ok(())
 }
 
+fn protocol(kind: ConnectionKind) -> &'static str {
+    match kind {
+        kind if kind.is_leaf() => "",
+        ConnectionKind::WebSocket => "websocket",
+        ConnectionKind::Mqtt | ConnectionKind::MqttWebSocket => "mqtt",
+        _ => "nats",
+    }
+}
+
 fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now: Duration) -> Row {
     let is_admitted = !matches!(
         found.end,
@@ -418,12 +451,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
     Row {
         cid: status.cid,
         kind: kind_name(status.kind),
-        protocol: match status.kind {
-            kind if kind.is_leaf() => "",
-            ConnectionKind::WebSocket => "websocket",
-            ConnectionKind::Mqtt | ConnectionKind::MqttWebSocket => "mqtt",
-            _ => "nats",
-        },
+        protocol: protocol(status.kind),
         ip: status.ip,
         port: status.port,
         start: monitor.date(status.opened_at),

@@ -65,6 +65,26 @@ impl Query {
     }
 }
 
+/// Words that are all to be found, in whatever case: `find`, which is Fanline's own.
+#[derive(Debug)]
+pub(super) struct Words(Vec<String>);
+
+impl Words {
+    pub(super) fn of(query: &Query) -> Self {
+        let words = query.text("find").split_whitespace();
+        Words(words.map(str::to_lowercase).collect())
+    }
+
+    /// Whether each of them is in one of the texts.
+    pub(super) fn are_in(&self, texts: &[&str]) -> bool {
+        let text = match self.0.is_empty() {
+            true => return true,
+            false => texts.join("\n").to_lowercase(),
+        };
+        self.0.iter().all(|word| text.contains(word))
+    }
+}
+
 fn bad(kind: &str, name: &str, given: &str) -> Refusal {
     // Named for the sake of those who look for what nats-server says.
     let reader = match kind {
@@ -143,6 +163,23 @@ mod tests {
         assert_eq!(query.id("n"), Ok(Some(7)));
         assert_eq!(query.id("zero"), Ok(None));
         assert!(query.id("minus").is_err());
+    }
+
+    #[test]
+    fn words_are_found_in_any_order_and_case() {
+        for (find, is_found) in [
+            ("", true),
+            ("+", true),
+            ("Sensor", true),
+            ("10.0.0.1+KITCHEN", true),
+            ("kitchen10", false),
+            ("sensor+garden", false),
+            ("%C3%84", true),
+        ] {
+            let words = Words::of(&Query::parse(&format!("find={find}")));
+            let texts = ["sensor in the kitchen", "10.0.0.1", "ä"];
+            assert_eq!(words.are_in(&texts), is_found, "{find}");
+        }
     }
 
     #[test]

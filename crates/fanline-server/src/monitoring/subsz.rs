@@ -5,7 +5,7 @@ use fanline_engine::{Filter, ShardStatus, SubscriptionStatus, is_literal_topic};
 use serde::Serialize;
 
 use super::answer::{Answer, Number, Refusal};
-use super::query::{Query, page};
+use super::query::{Query, Words, page};
 use super::{Monitor, collect, now_text};
 use crate::shell::Wanted;
 
@@ -119,6 +119,7 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         let problem = format!("invalid test subject, must be valid publish subject: {test}");
         return Err(Refusal::BadRequest(problem));
     }
+    let words = Words::of(query);
     let access = monitor.shared.access();
     let name = query.text("acc");
     let account = access.account_id(name);
@@ -136,6 +137,12 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         found = all_subscriptions(monitor).await?;
         found.retain(|sub| name.is_empty() || account == Some(sub.account));
         found.retain(|sub| test.is_empty() || matches(sub, test));
+        found.retain(|sub| {
+            let account = access.account(sub.account);
+            let account = account.map_or("", |account| &account.name);
+            let texts = [&*sub.subject, &*sub.queue, account, &sub.cid.to_string()];
+            words.are_in(&texts)
+        });
     }
     let total = found.len();
     let rows = page(found, offset, limit)

@@ -293,6 +293,29 @@ fn connz_tells_of_open_connections() {
     );
 }
 
+/// A page shows so many connections, and its filter knew only those.
+#[test]
+fn connz_finds_words_among_all_connections() {
+    let server = Running::start(Auth::Open);
+    let named = |name: &str| server.client(&format!(r#"{{"name":"{name}","lang":"go"}}"#), "");
+    let _all = ["Kitchen sensor", "garden sensor", "mqtt gateway"].map(named);
+    for (find, cids) in [
+        ("sensor", &[1, 2][..]),
+        ("GO+sensor+kitchen", &[1]),
+        ("127.0.0.1+gateway", &[3]),
+        ("sensor+gateway", &[]),
+    ] {
+        let connz = server.json(&format!("/connz?find={find}"));
+        let found = connz["connections"].as_array().expect("a list");
+        let found: Vec<_> = found.iter().map(|one| one["cid"].as_i64()).collect();
+        let cids: Vec<_> = cids.iter().map(|cid| Some(*cid)).collect();
+        assert_eq!(found, cids, "{find}");
+        assert_eq!(connz["total"], 3);
+    }
+    let last = server.json("/connz?find=sensor&limit=1&offset=1");
+    assert_eq!(last["connections"][0]["cid"], 2);
+}
+
 #[test]
 fn connz_remembers_who_closed_and_why() {
     let server = Running::start(Auth::User {
@@ -357,6 +380,10 @@ fn subsz_lists_pages_and_tests_subscriptions() {
     assert_eq!(subjects("/subscriptionsz?subs=1&offset=1&limit=1"), ["b"]);
     assert_eq!(subjects("/subsz?subs=1&test=a.b"), ["a.*", "a.>"]);
     assert_eq!(subjects("/subsz?subs=1&acc=other"), [""; 0]);
+    // Fanline's own: words in what is told of each, before there are pages.
+    assert_eq!(subjects("/subsz?subs=1&find=A.&limit=1&offset=1"), ["a.>"]);
+    assert_eq!(subjects("/subsz?subs=1&find=q+b"), ["b"]);
+    assert_eq!(subjects("/subsz?subs=1&find=q+c"), [""; 0]);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 // Who is connected, or was.
 
-import { html, useState } from "./vendor/preact-htm.js";
+import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { ask } from "./api.js";
 import { ago, bytes, count, exact, moment } from "./format.js";
-import { Confirm, Empty, Facts, Filter, Loading, Panel, Problem, Table, passes, usePoll } from "./parts.js";
+import { Confirm, Empty, Facts, Filter, Loading, Panel, Problem, Table, passes, usePoll, useTyped } from "./parts.js";
 
 const POLL_MILLISECONDS = 2000;
-/** So many are asked for at once. */
+/** So many are asked for at once, of those that fit the filter. */
 const LIMIT = 500;
 
 /** Columns, with the server's word for sorting by them. */
@@ -38,8 +38,10 @@ export function Connections({ who }) {
   const [opened, setOpened] = useState(undefined);
   const [leaving, setLeaving] = useState(undefined);
   const [failed, setFailed] = useState(undefined);
-  const query = { state, sort, limit: LIMIT, auth: 1 };
+  const find = useTyped(filter);
+  const query = { state, sort, limit: LIMIT, auth: 1, find };
   const [told, error, again] = usePoll(`connections ${state} ${sort}`, POLL_MILLISECONDS, () => ask("connz", { query }));
+  useEffect(again, [find]);
   const change = (next) => {
     setState(next);
     setSort(next === "closed" ? "stop" : "cid");

@@ -74,7 +74,8 @@ async function kept() {
 
 export function Mqtt({ who }) {
   const [filter, setFilter] = useState("");
-  const query = { limit: LIMIT, auth: 1 };
+  // By their kind: of others there may be more than are asked for.
+  const query = { limit: LIMIT, auth: 1, find: "mqtt" };
   const [told, error] = usePoll("mqtt", POLL_MILLISECONDS, () => ask("connz", { query }));
   const all = (told?.connections ?? []).filter(isMqtt);
   const rows = all.filter((c) => passes(filter, c.mqtt_client, c.ip, c.authorized_user));
@@ -88,6 +89,7 @@ export function Mqtt({ who }) {
       ${all.length > 0 && html`
         <div class="tools"><${Filter} label="Filter by client id, address, user" value=${filter} onChange=${setFilter} /></div>
         <${Table} caption="MQTT sessions" columns=${COLUMNS} rows=${rows} rowKey=${(c) => c.cid} />`}
+      ${told?.num_connections === LIMIT && html`<p class="quiet">The first ${exact(LIMIT)} were read.</p>`}
     <//>
     ${who.jetstream && html`<${Absent} present=${new Set(all.map((c) => c.mqtt_client))} />`}`;
 }

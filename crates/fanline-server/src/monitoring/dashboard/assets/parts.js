@@ -39,6 +39,19 @@ export function usePoll(key, milliseconds, load) {
   return [value, told.error, () => again.current()];
 }
 
+/** How long it is waited until somebody has typed. */
+const TYPING_MILLISECONDS = 300;
+
+/** What somebody types, when he pauses. */
+export function useTyped(value) {
+  const [typed, setTyped] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setTyped(value), TYPING_MILLISECONDS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return typed;
+}
+
 /** What is remembered from visit to visit, in this browser alone. */
 export function useRemembered(name, initial) {
   const [value, setValue] = useState(() => localStorage.getItem(`fanline-${name}`) ?? initial);

@@ -1,9 +1,9 @@
 // Who is subscribed to what.
 
-import { html, useState } from "./vendor/preact-htm.js";
+import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { ask } from "./api.js";
 import { count, exact, percent } from "./format.js";
-import { Empty, Facts, Filter, Loading, Panel, Problem, Table, passes, usePoll } from "./parts.js";
+import { Empty, Facts, Filter, Loading, Panel, Problem, Table, passes, usePoll, useTyped } from "./parts.js";
 
 const POLL_MILLISECONDS = 3000;
 const LIMIT = 1000;
@@ -48,8 +48,10 @@ export function Subscriptions() {
   const [view, setView] = useState("subjects");
   const [filter, setFilter] = useState("");
   const [test, setTest] = useState("");
-  const query = { subs: 1, limit: LIMIT, test: test.trim() };
-  const [told, error] = usePoll(`subscriptions ${query.test}`, POLL_MILLISECONDS, () => ask("subsz", { query }));
+  const find = useTyped(filter);
+  const query = { subs: 1, limit: LIMIT, test: test.trim(), find };
+  const [told, error, again] = usePoll(`subscriptions ${query.test}`, POLL_MILLISECONDS, () => ask("subsz", { query }));
+  useEffect(again, [find]);
   const all = (told?.subscriptions_list ?? []).filter((s) => passes(filter, s.subject, s.qgroup, s.account, s.cid));
   const rows = view === "subjects" ? bySubject(all) : all;
   return html`
