@@ -301,6 +301,14 @@ const CASES = {
     const stop = await load();
     await page.getByText("not all are shown").waitFor();
     await until(async () => (await figure(page, "heard")) > 600, "more comes each second");
+    const details = page.getByRole("button", { name: /^Details of/ }).first();
+    await details.click();
+    await page.getByText("Paused while a message is open.").waitFor();
+    await page.waitForTimeout(1200);
+    await page.locator("article.message").waitFor();
+    const heard = await figure(page, "heard");
+    await page.locator('button[aria-expanded="true"]').click();
+    await until(async () => (await figure(page, "heard")) > heard, "it goes on when the message is closed");
     await stop();
     quiet(page);
     await end(page);

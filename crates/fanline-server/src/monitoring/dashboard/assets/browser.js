@@ -20,6 +20,9 @@ const COLUMNS = [
   { key: "content", label: "Content", isFixed: true, cell: (m) => html`<code class="preview">${preview(m.data)}</code>` },
 ];
 
+/** What was typed, as a sequence: whole, and no larger than a number here can be. */
+const sequence = (typed) => Math.min(Math.max(1, Math.floor(Number(typed)) || 1), Number.MAX_SAFE_INTEGER);
+
 export function Browser({ stream, state }) {
   const [filter, setFilter] = useState("");
   const [from, setFrom] = useState(undefined);
@@ -57,7 +60,7 @@ export function Browser({ stream, state }) {
           placeholder=${EVERYTHING} autocomplete="off" spellcheck=${false} />
       </label>
       <label class="field"><span>From sequence</span>
-        <input type="number" min="1" value=${from ?? ""} onChange=${(event) => showFrom(Number(event.target.value) || 1)} />
+        <input type="number" min="1" value=${from ?? ""} onChange=${(event) => showFrom(sequence(event.target.value))} />
       </label>
       <div class="buttons" role="group" aria-label="Pages">
         <button onClick=${() => showFrom(first)}>First</button>

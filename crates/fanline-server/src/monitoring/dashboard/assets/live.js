@@ -83,7 +83,9 @@ export function Live({ who }) {
   const [opened, setOpened] = useState(undefined);
   const heard = useRef({ messages: [], count: 0 });
   const wants = useRef({});
-  wants.current = { isPaused, withInternal };
+  // Of many messages a second, the one that is looked at would be gone at once.
+  const isRead = opened !== undefined;
+  wants.current = { isPaused: isPaused || isRead, isRead, withInternal };
   useEffect(() => {
     if (pattern === undefined) return undefined;
     heard.current = { messages: [], count: 0 };
@@ -106,7 +108,7 @@ export function Live({ who }) {
     });
     let last;
     const timer = setInterval(() => {
-      if (document.hidden || last === heard.current.count) return;
+      if (document.hidden || wants.current.isRead || last === heard.current.count) return;
       last = heard.current.count;
       setShown(heard.current.messages.slice(0, SHOWN_MAX));
     }, SHOW_MILLISECONDS);
@@ -136,7 +138,7 @@ export function Live({ who }) {
         <label class="check"><input type="checkbox" checked=${withInternal} onChange=${(event) => setInternal(event.target.checked)} /> internal subjects too</label>
       </form>
       <${Problem} error=${status.error} />
-      <p role="status" class="quiet">${isPaused ? "Paused." : status.text}${
+      <p role="status" class="quiet">${isPaused ? "Paused." : isRead ? "Paused while a message is open." : status.text}${
         isSampled ? ` More than ${count(MESSAGES_PER_SECOND_MAX)} a second: not all are shown.` : ""
       }</p>
       ${pattern !== undefined && shown.length === 0 && !status.error && html`<${Empty}>Nothing yet.<//>`}

@@ -17,6 +17,7 @@ function readHeaders(text) {
 
 async function send({ subject, headers, payload, isRequest }) {
   if (subject === "" || /[\s*>]/.test(subject)) throw new Error("A message needs a subject without spaces and wildcards.");
+  if (subject.split(".").includes("")) throw new Error("Something must stand before, between and behind the dots of a subject.");
   const connection = await connected();
   const all = readHeaders(headers);
   if (isRequest) return connection.request(subject, payload, { headers: all });
