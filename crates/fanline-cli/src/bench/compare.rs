@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -135,6 +136,9 @@ impl CompareArgs {
         let (time, rounds) = (self.rows.time(TIME), self.rounds.unwrap_or(ROUNDS));
         let programs = [self.find()?, Program::own()?];
         let rows = self.rows.rows(|_| true)?;
+        // What takes minutes must not be lost at its end.
+        let cannot_write = |error| Failure::Error(format!("{}: {error}", self.out.display()));
+        check_writable(&self.out).map_err(cannot_write)?;
         let total = rows.len() * usize::try_from(rounds).unwrap_or(1) * programs.len();
         let mut steps = self.rows.steps(total);
         let mut all = Vec::new();
@@ -154,8 +158,7 @@ impl CompareArgs {
         }
         drop(steps);
         let report = report(&programs, &all, rounds, time);
-        std::fs::write(&self.out, &report)
-            .map_err(|error| Failure::Error(format!("{}: {error}", self.out.display())))?;
+        fs::write(&self.out, &report).map_err(cannot_write)?;
         print!("{report}");
         eprintln!("written to {}", self.out.display());
         Ok(())
@@ -196,6 +199,16 @@ impl CompareArgs {
                 "`go install {NATS_SERVER}` failed; give --nats-server PATH"
             ))
         })
+    }
+}
+
+/// Fails where a file could not be written, and leaves there what there was.
+fn check_writable(path: &Path) -> std::io::Result<()> {
+    let was_there = path.exists();
+    OpenOptions::new().append(true).create(true).open(path)?;
+    match was_there {
+        true => Ok(()),
+        false => fs::remove_file(path),
     }
 }
 
@@ -332,7 +345,7 @@ impl Spread {
 
 /// The machine, as far as it explains figures.
 fn machine() -> String {
-    let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
     let processor = read(Path::new("/proc/cpuinfo"));
     let model = processor.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;

@@ -34,6 +34,9 @@ Examples:
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     shape: Option<Shape>,
+    /// JSON instead of the table
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     quick: quick::QuickArgs,
 }
@@ -86,7 +89,7 @@ struct Common {
 impl BenchArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let Some(shape) = self.shape else {
-            return quick::run(&self.quick).await;
+            return quick::run(&self.quick, self.json).await;
         };
         match shape {
             Shape::Compare(args) => args.run().await,

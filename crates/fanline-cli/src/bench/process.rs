@@ -72,7 +72,8 @@ impl Process {
     ) -> Result<Self, Failure> {
         let folder = folder.join(format!("fanline-bench-{}", std::process::id()));
         let store = folder.join("store");
-        fs::create_dir_all(&store)?;
+        fs::create_dir_all(&store)
+            .map_err(|error| Failure::Error(format!("{}: {error}", store.display())))?;
         let mut command = Command::new(&program.path);
         command
             .args(["-a", "127.0.0.1", "-p", "-1", "--ports_file_dir"])

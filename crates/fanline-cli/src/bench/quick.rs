@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::{Value, json};
 
 use super::process::{Process, Program};
 use super::rows::{Figures, ROWS, Row};
+use crate::connection::interrupted;
 use crate::failure::Failure;
+use crate::jetstream::print_json;
 use crate::table::Table;
 use crate::values;
 
@@ -112,8 +115,20 @@ pub(super) struct Sample {
     pub(super) cpu_nanos: Option<f64>,
 }
 
-/// Starts a server, measures one row on it, and ends it.
+/// Starts a server, measures one row on it, and ends it; also when somebody does not want to wait for it.
 pub(super) async fn sample(
+    program: &Program,
+    row: &Row,
+    folder: &Path,
+    time: Duration,
+) -> Result<Sample, Failure> {
+    tokio::select! {
+        sample = measure(program, row, folder, time) => sample,
+        () = interrupted() => Err(Failure::Error("interrupted".into())),
+    }
+}
+
+async fn measure(
     program: &Program,
     row: &Row,
     folder: &Path,
@@ -154,33 +169,56 @@ fn cost(nanos: f64) -> String {
 }
 
 /// Measures all of it on a server of this program's own.
-pub(super) async fn run(args: &QuickArgs) -> Result<(), Failure> {
+pub(super) async fn run(args: &QuickArgs, as_json: bool) -> Result<(), Failure> {
     const TIME: Duration = Duration::from_secs(6);
     // Its default is to sync before it acknowledges.
     let rows = args.rows(|row| !row.syncs_always)?;
     let program = Program::own()?;
     let mut steps = args.steps(rows.len());
-    let mut table = Table::new(["", ">figure", "", ">p50", ">p99", ">server CPU"]);
+    let mut measured = Vec::new();
     for row in rows {
         steps.begin(row.name);
         let sample = sample(&program, row, &args.folder(), args.time(TIME)).await?;
+        measured.push((row, sample));
+    }
+    drop(steps);
+    match as_json {
+        true => print_json(&measured.iter().map(to_json).collect::<Vec<_>>()),
+        false => print_table(&measured),
+    }
+}
+
+fn to_json((row, sample): &(&Row, Sample)) -> Value {
+    let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
+    let latency = sample.figures.latency;
+    json!({
+        "row": row.name,
+        "rate": sample.figures.rate(),
+        "unit": row.unit(),
+        "p50_us": latency.map(|both| micros(both.0)),
+        "p99_us": latency.map(|both| micros(both.1)),
+        "server_cpu_ns": sample.cpu_nanos,
+    })
+}
+
+fn print_table(measured: &[(&Row, Sample)]) -> Result<(), Failure> {
+    let mut table = Table::new(["", ">figure", "", ">p50", ">p99", ">server CPU"]);
+    for (row, sample) in measured {
         let latency = sample.figures.latency;
         let micros = |of: fn((Duration, Duration)) -> Duration| {
             latency.map_or_else(String::new, |both| {
                 format!("{:.1} µs", of(both).as_nanos() as f64 / 1e3)
             })
         };
-        let cpu = sample.cpu_nanos;
         table.row([
             row.name.to_owned(),
             short(sample.figures.rate()),
             row.unit().to_owned(),
             micros(|both| both.0),
             micros(|both| both.1),
-            cpu.map_or_else(String::new, cost),
+            sample.cpu_nanos.map_or_else(String::new, cost),
         ]);
     }
-    drop(steps);
     table.print()?;
     println!(
         "\nGenerator and server share this machine. Streams on disk are synced before each acknowledgement."

@@ -1,11 +1,17 @@
 //! The tools against a server of the same program.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::folder::Folder;
 use crate::server::Server;
 use crate::{run, run_with_input, seen};
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts a tool and waits until it says that it listens.
 fn listening(mut command: Command, words: &str) -> Child {
@@ -116,6 +122,12 @@ fn a_machine_is_measured_alone_and_in_turns() {
     assert!(stdout.contains("core: 1 to 1, 128 B"), "{stdout}");
     assert!(stdout.contains("deliveries/s"), "{stdout}");
 
+    let (code, stdout, stderr) = seen(&run(&[&["bench", "--json"], &quick[..]].concat()));
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    let rows: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+    assert_eq!(rows[0]["row"], "core: 1 to 1, 128 B");
+    assert!(rows[0]["rate"].as_f64() > Some(0.0), "{rows}");
+
     // It compares with whatever says that it is a nats-server.
     let rival = folder.path("nats-server");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fanline"), &rival).expect("a link");
@@ -150,6 +162,42 @@ fn a_machine_is_measured_alone_and_in_turns() {
         &report,
     ]));
     assert_eq!(none.0, Some(2), "{none:?}");
+
+    // A report that cannot be written is no news for the end.
+    let folder_itself = folder.path("");
+    let compare = [&compare[..6], &["--out", &folder_itself]].concat();
+    let (code, _, stderr) = seen(&run(&[&compare[..], &quick[..4]].concat()));
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains(&folder_itself), "{stderr}");
+    assert!(!stderr.contains("[1/"), "{stderr}");
+}
+
+/// Its server went on, and so did the folder of its streams.
+#[test]
+fn a_measurement_that_is_interrupted_leaves_nothing_behind() {
+    let folder = Folder::new("bench-interrupted");
+    let dir = folder.path("");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_fanline"))
+        .args(["bench", "--time", "1h", "--dir", &dir])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let own = folder.path(&format!("fanline-bench-{}", bench.id()));
+    let began = Instant::now();
+    let has_started = || {
+        let entries = std::fs::read_dir(&own).into_iter().flatten().flatten();
+        let mut paths = entries.map(|entry| entry.path());
+        paths.any(|path| path.extension().is_some_and(|end| end == "ports"))
+    };
+    while !has_started() {
+        assert!(began.elapsed() < PATIENCE, "no server starts");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let process = Pid::from_child(&bench);
+    kill_process(process, Signal::INT).expect("it runs");
+    let status = bench.wait().expect("it ends");
+    assert_eq!(status.code(), Some(1));
+    assert!(!Path::new(&own).exists(), "{own}");
 }
 
 #[test]
