@@ -24,6 +24,9 @@ const READ_AHEAD_BYTES: usize = 1 << 17;
 const UNSYNCED_BYTES_WANTED: u64 = 32 << 20;
 /// and above this appends are refused.
 const UNSYNCED_BYTES_MAX: u64 = 256 << 20;
+/// What nobody waits for, as the removal of a record that was acknowledged, is synced after this at the
+/// latest: with the next record, as a rule.
+const UNAWAITED_MAX: Duration = Duration::from_millis(250);
 /// How many parts of files are kept that were read lately.
 const WINDOWS: usize = 4;
 
@@ -195,6 +198,10 @@ pub(super) struct Files {
     in_flight: Option<InFlight>,
     next_id: u64,
     last_sync: Duration,
+    /// Somebody waits for all that was done so far.
+    is_awaited: bool,
+    /// Since when there is something to sync that nobody waits for.
+    unawaited_since: Option<Duration>,
     pub(super) failure: Option<DiskError>,
     must_rewrite: bool,
     windows: [Window; WINDOWS],
@@ -225,6 +232,8 @@ impl Files {
             in_flight: None,
             next_id: 1,
             last_sync: Duration::ZERO,
+            is_awaited: false,
+            unawaited_since: None,
             failure: None,
             must_rewrite: false,
             windows: Default::default(),
@@ -442,8 +451,11 @@ impl Files {
         }
         let is_dirty =
             self.synced_to < self.written_to || !self.sealed.is_empty() || self.is_folder_dirty;
+        if !is_dirty {
+            self.is_awaited = false;
+        }
         let is_due = match self.mode {
-            SyncMode::Commit => true,
+            SyncMode::Commit => is_dirty && self.must_commit(now),
             SyncMode::Interval(interval) => {
                 now >= self.last_sync + interval || self.unsynced_bytes() > UNSYNCED_BYTES_WANTED
             }
@@ -453,6 +465,8 @@ impl Files {
             return None;
         }
         self.last_sync = now;
+        self.is_awaited = false;
+        self.unawaited_since = None;
         let id = self.next_id;
         self.next_id += 1;
         self.in_flight = Some(InFlight {
@@ -473,10 +487,28 @@ impl Files {
         })
     }
 
+    /// Whether what is written is to be synced now: a record waits to be acknowledged, or it is time.
+    fn must_commit(&mut self, now: Duration) -> bool {
+        let has_new = self.synced < self.written;
+        if has_new || self.is_awaited || !self.sealed.is_empty() || self.is_folder_dirty {
+            return true;
+        }
+        let since = *self.unawaited_since.get_or_insert(now);
+        now >= since + UNAWAITED_MAX
+    }
+
+    /// All that was done so far is synced without delay: somebody waits for it.
+    pub(super) fn hasten(&mut self) {
+        self.is_awaited = true;
+    }
+
     /// When to ask for a sync without having been told to.
     pub(super) fn next_sync_at(&self) -> Option<Duration> {
         let is_dirty = self.synced_to < self.written_to || !self.sealed.is_empty();
         match self.mode {
+            SyncMode::Commit if self.in_flight.is_none() => {
+                self.unawaited_since.map(|since| since + UNAWAITED_MAX)
+            }
             SyncMode::Interval(interval) if is_dirty && self.in_flight.is_none() => {
                 Some(self.last_sync + interval)
             }
@@ -494,6 +526,7 @@ impl Files {
         if let Err(error) = result {
             self.failure = Some(error);
             self.must_rewrite = true;
+            self.is_awaited = true;
             self.is_folder_dirty |= asked.folder;
             return None;
         }
