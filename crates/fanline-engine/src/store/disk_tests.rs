@@ -407,6 +407,70 @@ fn removals_are_synced_with_the_next_record_or_soon_or_when_somebody_waits() {
     assert!(store.read(5).unwrap().is_some());
 }
 
+/// The zeros of every file that hold no record, told by their count at its end.
+fn zeros_at_the_end(disk: &mut Faulty) -> Vec<usize> {
+    let segments = disk
+        .names()
+        .into_iter()
+        .filter(|name| name.ends_with(".log"));
+    let count = |name: String| {
+        let file = disk.open(&name, false).unwrap();
+        let mut bytes = vec![0; usize::try_from(disk.len(file).unwrap()).unwrap()];
+        disk.read_at(file, 0, &mut bytes).unwrap();
+        bytes.iter().rev().take_while(|byte| **byte == 0).count()
+    };
+    segments.map(count).collect()
+}
+
+#[test]
+fn what_is_written_ahead_is_nobodys() {
+    // A record ends with a byte that is not zero, so that what is behind it can be told from it.
+    let record = NewRecord {
+        subject: b"a",
+        payload: b"x",
+        ..NewRecord::default()
+    };
+    let mut disk = Faulty::new();
+    let mut dice = Dice::new(1);
+    let (mut store, _) = open(&disk, &StoreLimits::default());
+    while store.segments.len() < 3 {
+        store.append(&record).unwrap();
+        settle(&mut store, &mut disk, &mut dice);
+    }
+    for _ in 0..30 {
+        store.append(&record).unwrap();
+        settle(&mut store, &mut disk, &mut dice);
+    }
+    let messages = store.messages();
+    // Full segments end with their last record.
+    let zeros = zeros_at_the_end(&mut disk);
+    assert!(zeros[0] == 0 && zeros[1] == 0 && zeros[2] > 0, "{zeros:?}");
+
+    // The length of a full one was not on the disk yet when the power went.
+    let names = disk.names();
+    let file = disk.open(&names[0], false).unwrap();
+    let end = disk.len(file).unwrap();
+    disk.write_at(file, end, &[0; 300]).unwrap();
+    disk.sync_file(file).unwrap();
+    disk.crash(&mut dice);
+    let (mut store, recovery) = open(&disk, &StoreLimits::default());
+    assert_eq!((recovery.torn_bytes, recovery.lost), (0, Lost::default()));
+    assert_eq!(store.messages(), messages);
+    assert_eq!(zeros_at_the_end(&mut disk), [0, 0, 0]);
+
+    // Nor does a store that is closed leave any.
+    for _ in 0..30 {
+        store.append(&record).unwrap();
+        settle(&mut store, &mut disk, &mut dice);
+    }
+    store.close().unwrap();
+    assert!(zeros_at_the_end(&mut disk).iter().all(|zeros| *zeros == 0));
+    disk.kill();
+    let (store, recovery) = open(&disk, &StoreLimits::default());
+    assert_eq!(recovery, Recovery::default());
+    assert_eq!(store.messages(), messages + 30);
+}
+
 #[test]
 fn deeds_alone_fill_segments_too() {
     let mut disk = Faulty::new();

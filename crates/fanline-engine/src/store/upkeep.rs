@@ -214,6 +214,7 @@ impl Store {
         let Some(files) = &mut self.files else {
             return Ok(());
         };
+        files.cut_ahead()?;
         files.sync_all()?;
         self.overwrite_erased(self.upkeep.erasures.len());
         let Some(files) = &mut self.files else {
