@@ -156,6 +156,7 @@ impl Store {
             return Ok(false);
         };
         files.read_all(file, &mut bytes)?;
+        bytes.truncate(usize::try_from(file.bytes).unwrap_or(usize::MAX));
         let Some(slots) = &segment.slots else {
             return Ok(false);
         };

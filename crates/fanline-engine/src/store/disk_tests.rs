@@ -47,6 +47,7 @@ fn open_with(disk: &Faulty, limits: &StoreLimits, options: &FileOptions) -> (Sto
 
 /// Syncs until there is nothing to sync.
 pub(super) fn settle(store: &mut Store, disk: &mut Faulty, dice: &mut Dice) {
+    store.hasten();
     loop {
         if let Some(request) = store.next_sync(Duration::ZERO) {
             let result = disk.perform(&request, dice);
@@ -350,6 +351,124 @@ fn what_is_removed_from_a_full_disk_makes_room() {
         assert_eq!(store.last_sequence(), sequence);
         assert_eq!(recovery.lost, Lost::default());
     }
+}
+
+/// Acknowledgements of an interest stream remove records all the time: a sync for each few of them took the disk
+/// from the records that publishers waited for.
+#[test]
+fn removals_are_synced_with_the_next_record_or_soon_or_when_somebody_waits() {
+    const SOON: Duration = Duration::from_millis(250);
+    let mut disk = Faulty::new();
+    let mut dice = Dice::new(1);
+    let (mut store, _) = open(&disk, &StoreLimits::default());
+    let append = |store: &mut Store| store.append(&NewRecord::default()).unwrap();
+    let mut asks = |store: &mut Store, now: Duration| {
+        let request = store.next_sync(now);
+        if let Some(request) = &request {
+            store.synced(request.id, disk.perform(request, &mut dice));
+        }
+        request.is_some()
+    };
+    for _ in 0..4 {
+        append(&mut store);
+    }
+    assert!(asks(&mut store, Duration::ZERO));
+    assert!(!asks(&mut store, Duration::ZERO) && store.next_sync_at().is_none());
+
+    // Soon.
+    let began = Duration::from_secs(1);
+    assert_eq!(store.remove(1, false), Ok(true));
+    assert!(!asks(&mut store, began));
+    assert_eq!(store.next_sync_at(), Some(began + SOON));
+    assert!(!asks(&mut store, began + SOON / 2));
+    assert!(asks(&mut store, began + SOON));
+    assert_eq!(store.next_sync_at(), None);
+
+    // With the next record.
+    assert_eq!(store.remove(2, false), Ok(true));
+    assert!(!asks(&mut store, began));
+    append(&mut store);
+    assert!(asks(&mut store, began) && store.next_sync_at().is_none());
+
+    // When somebody waits: once.
+    assert_eq!(store.remove(3, false), Ok(true));
+    assert!(!asks(&mut store, began));
+    store.hasten();
+    assert!(asks(&mut store, began));
+    assert_eq!(store.remove(4, false), Ok(true));
+    assert!(!asks(&mut store, began));
+
+    // What was synced is gone for good, also after the power went.
+    disk.crash(&mut dice);
+    let (mut store, _) = open(&disk, &StoreLimits::default());
+    for sequence in 1..=3 {
+        assert_eq!(store.read(sequence), Ok(None));
+    }
+    assert!(store.read(5).unwrap().is_some());
+}
+
+/// The zeros of every file that hold no record, told by their count at its end.
+fn zeros_at_the_end(disk: &mut Faulty) -> Vec<usize> {
+    let segments = disk
+        .names()
+        .into_iter()
+        .filter(|name| name.ends_with(".log"));
+    let count = |name: String| {
+        let file = disk.open(&name, false).unwrap();
+        let mut bytes = vec![0; usize::try_from(disk.len(file).unwrap()).unwrap()];
+        disk.read_at(file, 0, &mut bytes).unwrap();
+        bytes.iter().rev().take_while(|byte| **byte == 0).count()
+    };
+    segments.map(count).collect()
+}
+
+#[test]
+fn what_is_written_ahead_is_nobodys() {
+    // A record ends with a byte that is not zero, so that what is behind it can be told from it.
+    let record = NewRecord {
+        subject: b"a",
+        payload: b"x",
+        ..NewRecord::default()
+    };
+    let mut disk = Faulty::new();
+    let mut dice = Dice::new(1);
+    let (mut store, _) = open(&disk, &StoreLimits::default());
+    while store.segments.len() < 3 {
+        store.append(&record).unwrap();
+        settle(&mut store, &mut disk, &mut dice);
+    }
+    for _ in 0..30 {
+        store.append(&record).unwrap();
+        settle(&mut store, &mut disk, &mut dice);
+    }
+    let messages = store.messages();
+    // Full segments end with their last record.
+    let zeros = zeros_at_the_end(&mut disk);
+    assert!(zeros[0] == 0 && zeros[1] == 0 && zeros[2] > 0, "{zeros:?}");
+
+    // The length of a full one was not on the disk yet when the power went.
+    let names = disk.names();
+    let file = disk.open(&names[0], false).unwrap();
+    let end = disk.len(file).unwrap();
+    disk.write_at(file, end, &[0; 300]).unwrap();
+    disk.sync_file(file).unwrap();
+    disk.crash(&mut dice);
+    let (mut store, recovery) = open(&disk, &StoreLimits::default());
+    assert_eq!((recovery.torn_bytes, recovery.lost), (0, Lost::default()));
+    assert_eq!(store.messages(), messages);
+    assert_eq!(zeros_at_the_end(&mut disk), [0, 0, 0]);
+
+    // Nor does a store that is closed leave any.
+    for _ in 0..30 {
+        store.append(&record).unwrap();
+        settle(&mut store, &mut disk, &mut dice);
+    }
+    store.close().unwrap();
+    assert!(zeros_at_the_end(&mut disk).iter().all(|zeros| *zeros == 0));
+    disk.kill();
+    let (store, recovery) = open(&disk, &StoreLimits::default());
+    assert_eq!(recovery, Recovery::default());
+    assert_eq!(store.messages(), messages + 30);
 }
 
 #[test]

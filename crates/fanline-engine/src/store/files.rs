@@ -24,6 +24,16 @@ const READ_AHEAD_BYTES: usize = 1 << 17;
 const UNSYNCED_BYTES_WANTED: u64 = 32 << 20;
 /// and above this appends are refused.
 const UNSYNCED_BYTES_MAX: u64 = 256 << 20;
+/// What nobody waits for, as the removal of a record that was acknowledged, is synced after this at the
+/// latest: with the next record, as a rule.
+const UNAWAITED_MAX: Duration = Duration::from_millis(250);
+/// Zeros are written so far ahead of small batches, and to the end of a page: a sync of bytes that take
+/// the place of others need not write down that the file has grown, which is half of its time.
+pub(super) const AHEAD_BYTES: usize = 256 << 10;
+const PAGE_BYTES: u64 = 4096;
+/// A batch is small up to this part of it; as much must be in the file, too, so that streams that hold
+/// next to nothing take no more.
+const AHEAD_PER_BATCH: usize = 4;
 /// How many parts of files are kept that were read lately.
 const WINDOWS: usize = 4;
 
@@ -182,6 +192,9 @@ pub(super) struct Files {
     tail_from: u64,
     written_to: u64,
     synced_to: u64,
+    /// Zeros are written up to here, if this is behind the end, and so far at a time.
+    ahead_to: u64,
+    ahead_bytes: usize,
     sealed: Vec<Sealed>,
     spare: Vec<u8>,
     /// The highest sequence of all that was appended, is written, is synced.
@@ -195,6 +208,10 @@ pub(super) struct Files {
     in_flight: Option<InFlight>,
     next_id: u64,
     last_sync: Duration,
+    /// Somebody waits for all that was done so far.
+    is_awaited: bool,
+    /// Since when there is something to sync that nobody waits for.
+    unawaited_since: Option<Duration>,
     pub(super) failure: Option<DiskError>,
     must_rewrite: bool,
     windows: [Window; WINDOWS],
@@ -203,7 +220,12 @@ pub(super) struct Files {
 
 impl Files {
     /// Without a file to write to, until [`begin`](Self::begin).
-    pub(super) fn new(disk: Box<dyn Disk>, mode: SyncMode, packing: Packing) -> Self {
+    pub(super) fn new(
+        disk: Box<dyn Disk>,
+        mode: SyncMode,
+        packing: Packing,
+        ahead_bytes: usize,
+    ) -> Self {
         Files {
             disk,
             salt: 0,
@@ -215,6 +237,8 @@ impl Files {
             tail_from: 0,
             written_to: 0,
             synced_to: 0,
+            ahead_to: 0,
+            ahead_bytes,
             sealed: Vec::new(),
             spare: Vec::new(),
             appended: 0,
@@ -225,6 +249,8 @@ impl Files {
             in_flight: None,
             next_id: 1,
             last_sync: Duration::ZERO,
+            is_awaited: false,
+            unawaited_since: None,
             failure: None,
             must_rewrite: false,
             windows: Default::default(),
@@ -238,6 +264,7 @@ impl Files {
         self.tail_from = bytes;
         self.written_to = bytes;
         self.synced_to = bytes;
+        self.ahead_to = bytes;
         self.appended = last;
         self.written = last;
         self.synced = last;
@@ -330,9 +357,37 @@ impl Files {
         });
         self.failure = result.err();
         result?;
+        let batch_bytes = self.end() - self.written_to;
         self.written_to = self.end();
         self.written = self.appended;
+        self.write_ahead(batch_bytes);
         self.trim();
+        Ok(())
+    }
+
+    /// Makes the file longer than it is needed by now, if what is written comes in small parts.
+    fn write_ahead(&mut self, batch_bytes: u64) {
+        let small = (self.ahead_bytes / AHEAD_PER_BATCH) as u64;
+        let is_used_up = self.written_to > self.ahead_to && self.written_to >= small;
+        let is_small = batch_bytes > 0 && batch_bytes <= small;
+        if self.mode != SyncMode::Commit || !is_used_up || !is_small {
+            return;
+        }
+        let to = self.written_to + self.ahead_bytes as u64;
+        self.ahead_to = to.next_multiple_of(PAGE_BYTES);
+        let zeros = usize::try_from(self.ahead_to - self.written_to).unwrap_or(0);
+        // Where there is no room for it, syncs take longer.
+        let _ = self
+            .disk
+            .write_at(self.active, self.written_to, &vec![0; zeros]);
+    }
+
+    /// Takes off the zeros behind the last record.
+    pub(super) fn cut_ahead(&mut self) -> Result<(), DiskError> {
+        if self.ahead_to > self.written_to {
+            self.disk.truncate(self.active, self.written_to)?;
+        }
+        self.ahead_to = 0;
         Ok(())
     }
 
@@ -377,6 +432,8 @@ impl Files {
     /// Goes on in another file. What is to be written is written first.
     pub(super) fn roll(&mut self, head: &SegmentHead) -> Result<SegmentFile, StoreError> {
         self.write()?;
+        // A start can tell them from records.
+        let _ = self.cut_ahead();
         let mut next = SegmentFile {
             number: head.number,
             generation: head.generation,
@@ -442,8 +499,11 @@ impl Files {
         }
         let is_dirty =
             self.synced_to < self.written_to || !self.sealed.is_empty() || self.is_folder_dirty;
+        if !is_dirty {
+            self.is_awaited = false;
+        }
         let is_due = match self.mode {
-            SyncMode::Commit => true,
+            SyncMode::Commit => is_dirty && self.must_commit(now),
             SyncMode::Interval(interval) => {
                 now >= self.last_sync + interval || self.unsynced_bytes() > UNSYNCED_BYTES_WANTED
             }
@@ -453,6 +513,8 @@ impl Files {
             return None;
         }
         self.last_sync = now;
+        self.is_awaited = false;
+        self.unawaited_since = None;
         let id = self.next_id;
         self.next_id += 1;
         self.in_flight = Some(InFlight {
@@ -473,10 +535,28 @@ impl Files {
         })
     }
 
+    /// Whether what is written is to be synced now: a record waits to be acknowledged, or it is time.
+    fn must_commit(&mut self, now: Duration) -> bool {
+        let has_new = self.synced < self.written;
+        if has_new || self.is_awaited || !self.sealed.is_empty() || self.is_folder_dirty {
+            return true;
+        }
+        let since = *self.unawaited_since.get_or_insert(now);
+        now >= since + UNAWAITED_MAX
+    }
+
+    /// All that was done so far is synced without delay: somebody waits for it.
+    pub(super) fn hasten(&mut self) {
+        self.is_awaited = true;
+    }
+
     /// When to ask for a sync without having been told to.
     pub(super) fn next_sync_at(&self) -> Option<Duration> {
         let is_dirty = self.synced_to < self.written_to || !self.sealed.is_empty();
         match self.mode {
+            SyncMode::Commit if self.in_flight.is_none() => {
+                self.unawaited_since.map(|since| since + UNAWAITED_MAX)
+            }
             SyncMode::Interval(interval) if is_dirty && self.in_flight.is_none() => {
                 Some(self.last_sync + interval)
             }
@@ -494,6 +574,7 @@ impl Files {
         if let Err(error) = result {
             self.failure = Some(error);
             self.must_rewrite = true;
+            self.is_awaited = true;
             self.is_folder_dirty |= asked.folder;
             return None;
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::cipher::{self, Cipher, Closed, Key, Purpose};
 use super::disk::Disk;
-use super::files::{Files, SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead, read_whole};
+use super::files::{AHEAD_BYTES, Files, SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead, read_whole};
 use super::index::{self, Reader, Totals};
 use super::log::SEQUENCE_MAX;
 use super::packing::{Compression, Packing};
@@ -20,6 +20,8 @@ use super::{Filters, Store};
 /// So much damage is told place by place.
 const DAMAGES_MAX: usize = 64;
 const FILE_SEGMENT_BYTES: usize = 16 << 20;
+/// A segment is written ahead by no more than this part of it.
+const AHEAD_PARTS: usize = 8;
 /// So that an offset in it has 32 bits.
 const SEGMENT_BYTES_MAX: usize = 1 << 30;
 
@@ -93,7 +95,8 @@ impl Store {
         let cipher = options.key.as_ref();
         let cipher = cipher.map(|key| Cipher::new(key, Purpose::Log, options.seed));
         let packing = Packing::new(options.compression, cipher);
-        let mut files = Files::new(disk, options.mode, packing);
+        let ahead_bytes = AHEAD_BYTES.min(options.segment_bytes / AHEAD_PARTS);
+        let mut files = Files::new(disk, options.mode, packing, ahead_bytes);
         let names = files.disk.list()?;
         let folder = Folder::new(&names);
         let has_index = names.iter().any(|name| name == index::NAME);
@@ -263,9 +266,14 @@ impl Store {
                 Found::Hole { bytes } => finds.note(&file, offset, bytes, None),
             }
         }
-        let torn = bytes.len().saturating_sub(scanner.end());
+        let rest = &bytes[scanner.end().min(bytes.len())..];
+        // What is zero was written ahead.
+        let torn = rest
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |at| at + 1);
         file.bytes = bytes.len() as u64;
-        if torn > 0 && is_newest {
+        if !rest.is_empty() && (is_newest || torn == 0) {
             finds.recovery.torn_bytes += torn as u64;
             file.bytes = scanner.end() as u64;
             if let Some(files) = &mut self.files {
@@ -273,7 +281,7 @@ impl Store {
                 files.disk.truncate(id, file.bytes)?;
             }
         } else if torn > 0 {
-            finds.note(&file, scanner.end(), torn, None);
+            finds.note(&file, scanner.end(), rest.len(), None);
         }
         if let Some(Segment { body, .. }) = self.segments.back_mut() {
             *body = Body::File(file);

@@ -131,6 +131,14 @@ impl Store {
         Some(request)
     }
 
+    /// All that was done so far, removals too, is brought to the disk without delay: somebody waits for
+    /// it. To be said before [`next_sync`](Self::next_sync) is asked; records need no such word.
+    pub fn hasten(&mut self) {
+        if let Some(files) = &mut self.files {
+            files.hasten();
+        }
+    }
+
     /// When [`next_sync`](Self::next_sync) has something to do although nothing was appended.
     pub fn next_sync_at(&self) -> Option<Duration> {
         match self.upkeep.phase {
@@ -181,6 +189,7 @@ impl Store {
     /// # Errors
     /// The disk fails.
     pub fn sync_now(&mut self, now: Duration) -> Result<(), DiskError> {
+        self.hasten();
         while let Some(request) = self.next_sync(now) {
             let Some(files) = &mut self.files else { break };
             let result = files.perform(&request);
@@ -205,6 +214,7 @@ impl Store {
         let Some(files) = &mut self.files else {
             return Ok(());
         };
+        files.cut_ahead()?;
         files.sync_all()?;
         self.overwrite_erased(self.upkeep.erasures.len());
         let Some(files) = &mut self.files else {

@@ -412,14 +412,14 @@ impl<W: Work> Thread<W> {
     fn sync(&mut self, now: Duration) {
         while let Some(wanted) = self.keeper.with(|work, ports| work.next_sync(now, ports)) {
             let (whose, id) = (wanted.whose, wanted.request.id);
-            let given = self.job(wanted).map(|job| self.syncer.give(job));
-            let result = match given {
-                Ok(true) => continue,
-                Ok(false) => Err(DiskError::Other(disk::EIO)),
-                Err(error) => Err(error),
-            };
-            // Not at once: the work may ask again for as long as it fails.
-            let _ = self.done.send(Synced { whose, id, result });
+            match self.job(wanted) {
+                Ok(job) => self.syncer.give(job),
+                Err(error) => {
+                    let result = Err(error);
+                    // Not at once: the work may ask again for as long as it fails.
+                    let _ = self.done.send(Synced { whose, id, result });
+                }
+            }
         }
     }
 

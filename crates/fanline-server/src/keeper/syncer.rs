@@ -1,9 +1,9 @@
 //! The threads that wait for the disk, so that the keeper does not.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::disk::{disk_error, sync_folder};
 use super::sync_times::SyncTimes;
 use super::work::Whose;
-use crate::sync::Mutex;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// How many streams' files are synced at once; the files of others wait. The disk itself brings
 /// several together.
@@ -35,9 +35,44 @@ pub(super) struct Synced {
     pub(super) result: Result<(), DiskError>,
 }
 
+/// What is to be done, for whichever thread is free: a job wakes one of them, and no other.
+#[derive(Default)]
+struct Todo {
+    queue: Mutex<Queue>,
+    has_come: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// Nothing comes any more.
+    is_over: bool,
+}
+
+impl Todo {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a job; there is none when all are done and nothing comes any more.
+    fn next(&self) -> Option<Job> {
+        let mut queue = self.lock();
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            if queue.is_over {
+                return None;
+            }
+            let waited = self.has_come.wait(queue);
+            queue = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
 /// Threads that sync. They end when it is dropped and what it was given is done.
 pub(super) struct Syncer {
-    jobs: Sender<Job>,
+    todo: Arc<Todo>,
 }
 
 impl Syncer {
@@ -46,27 +81,32 @@ impl Syncer {
         done: &UnboundedSender<Synced>,
         times: &Arc<SyncTimes>,
     ) -> io::Result<Self> {
-        let (jobs, todo) = channel();
-        let todo = Arc::new(Mutex::new(todo));
+        let syncer = Syncer {
+            todo: Arc::default(),
+        };
         for index in 0..THREADS {
-            let (todo, done, times) = (Arc::clone(&todo), done.clone(), Arc::clone(times));
+            let (todo, done, times) = (Arc::clone(&syncer.todo), done.clone(), Arc::clone(times));
             let thread = std::thread::Builder::new().name(format!("sync-{index}"));
             thread.spawn(move || work(&todo, &done, &times))?;
         }
-        Ok(Syncer { jobs })
+        Ok(syncer)
     }
 
-    /// Whether somebody will do it; nobody does when the threads have died.
-    pub(super) fn give(&self, job: Job) -> bool {
-        self.jobs.send(job).is_ok()
+    pub(super) fn give(&self, job: Job) {
+        self.todo.lock().jobs.push_back(job);
+        self.todo.has_come.notify_one();
     }
 }
 
-fn work(todo: &Mutex<Receiver<Job>>, done: &UnboundedSender<Synced>, times: &SyncTimes) {
-    loop {
-        // Whoever holds the lock waits for the next job; the others wait for the lock.
-        let next = todo.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(job) = next else { return };
+impl Drop for Syncer {
+    fn drop(&mut self) {
+        self.todo.lock().is_over = true;
+        self.todo.has_come.notify_all();
+    }
+}
+
+fn work(todo: &Todo, done: &UnboundedSender<Synced>, times: &SyncTimes) {
+    while let Some(job) = todo.next() {
         let began = Instant::now();
         let synced = Synced {
             whose: job.whose,

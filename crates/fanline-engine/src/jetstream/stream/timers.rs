@@ -81,6 +81,7 @@ impl Stream {
     /// A mark for all that has been done to its log so far: that is on the disk once
     /// [`safe`](Self::safe) has reached it.
     pub fn mark(&mut self) -> u64 {
+        self.store.hasten();
         self.barrier.give()
     }
 
