@@ -107,6 +107,13 @@ impl Shard {
         let limits = &self.config.limits;
         let session = &mut self.sessions[id.index()];
         let interval = ping_interval(limits, &session.peer);
+        // What is wanted is told to another server in one go, and a ping would wait behind it. A server that takes
+        // of it is there.
+        let blocked_since = (session.leaf.as_ref()).and_then(|_| session.out.blocked_since());
+        if blocked_since.is_some_and(|since| now.saturating_sub(since) < interval) {
+            session.pings_out = 0;
+            return true;
+        }
         let is_quiet = now.saturating_sub(session.active_at) >= interval;
         let knows_rtt =
             session.rtt.is_some() && now.saturating_sub(session.pinged_at) < RTT_GOOD_FOR;
