@@ -124,6 +124,8 @@ pub struct Shard {
     scratch: Vec<u8>,
     /// How often somebody here has subscribed or unsubscribed.
     interest_changes: u64,
+    /// When room was given back last that a great many subscriptions have needed.
+    trimmed_at: Duration,
 }
 
 /// What became of some input.
@@ -187,6 +189,7 @@ impl Shard {
             mqtt: Outbound::default(),
             scratch: Vec::new(),
             interest_changes: 0,
+            trimmed_at: Duration::ZERO,
         };
         shard.routers.ensure(AccountId::GLOBAL);
         let access = Arc::clone(&shard.access);
