@@ -142,6 +142,8 @@ pub struct Receipt {
     pub awaits_check: bool,
     /// How many bytes were queued for connections.
     pub produced_bytes: usize,
+    /// How many of them tell other servers what a client wants.
+    pub told_bytes: usize,
     /// A subscriber of what was published has much waiting: hold the publisher back a little.
     pub congested: Option<SessionId>,
     /// It is known anew how far the other side of a link is: see [`Shard::leaf_level`].
@@ -256,6 +258,7 @@ impl Shard {
         self.end_intake(&intake);
         self.tell_leafs();
         receipt.produced_bytes = self.pending.produced_bytes;
+        receipt.told_bytes = self.pending.told_bytes;
         let session = &mut self.sessions[id.index()];
         if let Some((congested, _)) = self.pending.congested {
             session.stalls += 1;
@@ -342,6 +345,7 @@ impl Shard {
 
     fn begin_batch(&mut self) {
         self.pending.produced_bytes = 0;
+        self.pending.told_bytes = 0;
         self.pending.congested = None;
     }
 

@@ -408,7 +408,8 @@ impl Connection<'_> {
             }
             if let Some(slow) = receipt.congested {
                 shell.flush();
-                self.while_writing(shell.hold_back(slow)).await;
+                self.while_writing(shell.hold_back(slow, receipt.told_bytes))
+                    .await;
             }
             if shell.posted_to_congested.take()
                 && !shell.config.borrow().limits.no_fast_producer_stall

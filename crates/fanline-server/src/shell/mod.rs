@@ -253,6 +253,10 @@ impl Common {
 const BEHIND: Duration = Duration::from_millis(2);
 /// The same when it is about to be dropped.
 const ABOUT_TO_BE_DROPPED: Duration = Duration::from_millis(10);
+/// The same for who has many subjects told to another server: what others send there waits behind them.
+const ANNOUNCING: Duration = Duration::from_secs(1);
+/// Fewer bytes of subjects are not many.
+const ANNOUNCED_BYTES_MIN: usize = 16 * 1024;
 /// A subscriber with less than this waiting holds nobody back any more.
 const ROOM_AGAIN_BYTES: usize = 1024 * 1024;
 
@@ -767,8 +771,8 @@ impl Shell {
     }
 
     /// Waits a little, as long as a subscriber of what was just published has too much waiting
-    /// and is taking it.
-    async fn hold_back(&self, slow: SessionId) {
+    /// and is taking it. `told_bytes` is how much of it are subjects that other servers are told.
+    async fn hold_back(&self, slow: SessionId, told_bytes: usize) {
         let config = self.config();
         let limits = &config.limits;
         if limits.no_fast_producer_stall {
@@ -781,7 +785,11 @@ impl Shell {
         if link.is_stuck() && !is_urgent {
             return;
         }
-        let most = if is_urgent {
+        let is_announcing =
+            told_bytes >= ANNOUNCED_BYTES_MIN && self.engine.borrow().is_linked(slow);
+        let most = if is_announcing {
+            ANNOUNCING
+        } else if is_urgent {
             ABOUT_TO_BE_DROPPED
         } else {
             BEHIND

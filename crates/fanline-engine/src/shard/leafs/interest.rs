@@ -141,6 +141,7 @@ impl Shard {
             }
         }
         if !lines.is_empty() {
+            self.pending.told_bytes += lines.len();
             self.send(id, &lines);
         }
         lines.clear();
