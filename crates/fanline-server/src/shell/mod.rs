@@ -253,6 +253,8 @@ impl Common {
 const BEHIND: Duration = Duration::from_millis(2);
 /// The same when it is about to be dropped.
 const ABOUT_TO_BE_DROPPED: Duration = Duration::from_millis(10);
+/// The same for another server, which may share its cores with this one and get none for longer.
+const LINK_BEHIND: Duration = Duration::from_millis(10);
 /// The same for who has many subjects told to another server: what others send there waits behind them.
 const ANNOUNCING: Duration = Duration::from_secs(1);
 /// Fewer bytes of subjects are not many.
@@ -785,10 +787,11 @@ impl Shell {
         if link.is_stuck() && !is_urgent {
             return;
         }
-        let is_announcing =
-            told_bytes >= ANNOUNCED_BYTES_MIN && self.engine.borrow().is_linked(slow);
-        let most = if is_announcing {
+        let is_link = self.engine.borrow().is_linked(slow);
+        let most = if is_link && told_bytes >= ANNOUNCED_BYTES_MIN {
             ANNOUNCING
+        } else if is_link {
+            LINK_BEHIND
         } else if is_urgent {
             ABOUT_TO_BE_DROPPED
         } else {
