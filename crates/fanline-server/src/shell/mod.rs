@@ -255,8 +255,9 @@ const BEHIND: Duration = Duration::from_millis(2);
 const ABOUT_TO_BE_DROPPED: Duration = Duration::from_millis(10);
 /// The same for another server, which may share its cores with this one and get none for longer.
 const LINK_BEHIND: Duration = Duration::from_millis(10);
-/// The same for who has many subjects told to another server: what others send there waits behind them.
-const ANNOUNCING: Duration = Duration::from_secs(1);
+/// The same for who has many subjects told to another server: what others send there waits behind them. Less than
+/// any ping interval, as who is not read answers no pings.
+const ANNOUNCING: Duration = Duration::from_millis(250);
 /// Fewer bytes of subjects are not many.
 const ANNOUNCED_BYTES_MIN: usize = 16 * 1024;
 /// A subscriber with less than this waiting holds nobody back any more.
