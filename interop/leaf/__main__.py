@@ -2,7 +2,7 @@
 
 from harness.report import Report
 
-from . import copies, cuts, jetstream, settings, shapes, supercluster, traffic, trouble
+from . import copies, cuts, interest, jetstream, settings, shapes, supercluster, traffic, trouble
 
 
 def main():
@@ -13,6 +13,7 @@ def main():
     trouble.run(report)
     cuts.run(report)
     copies.run(report)
+    interest.run(report)
     supercluster.run(report)
     report.end()
 

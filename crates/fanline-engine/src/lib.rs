@@ -30,6 +30,7 @@ mod router;
 pub mod s2;
 mod shard;
 mod short_bytes;
+mod slack;
 pub mod store;
 mod topic;
 mod trace;

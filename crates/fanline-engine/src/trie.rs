@@ -6,6 +6,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 
 use crate::short_bytes::ShortBytes;
+use crate::slack::Slack;
 use crate::topic::Filter;
 
 /// What hangs at a node. A vacant value lets the node be taken away.
@@ -35,6 +36,7 @@ pub struct Trie<V> {
     nodes: Slab<Node<V>>,
     edges: HashTable<NodeId>,
     hash_builder: DefaultHashBuilder,
+    slack: Slack,
 }
 
 struct Node<V> {
@@ -57,6 +59,7 @@ impl<V: Vacant> Default for Trie<V> {
             nodes,
             edges: HashTable::new(),
             hash_builder: DefaultHashBuilder::default(),
+            slack: Slack::default(),
         }
     }
 }
@@ -342,6 +345,7 @@ impl<V: Vacant> Trie<V> {
             nodes,
             edges,
             hash_builder,
+            ..
         } = self;
         edges.insert_unique(hash, id, |id| {
             let node = &nodes[id.0 as usize];
@@ -371,6 +375,31 @@ impl<V: Vacant> Trie<V> {
         if above.full == id {
             above.full = NONE;
         }
+        if (self.slack).is_due(self.nodes.len(), self.nodes.capacity()) {
+            self.give_room_back();
+        }
+    }
+
+    /// Gives room back that nobody needs any more, if that was left for later.
+    pub(crate) fn trim(&mut self) {
+        if (self.slack).is_due_now(self.nodes.len(), self.nodes.capacity()) {
+            self.give_room_back();
+        }
+    }
+
+    #[cold]
+    fn give_room_back(&mut self) {
+        let Trie {
+            nodes,
+            edges,
+            hash_builder,
+            ..
+        } = self;
+        nodes.shrink_to_fit();
+        edges.shrink_to(nodes.len(), |id| {
+            let node = &nodes[id.0 as usize];
+            hash_edge(hash_builder, node.parent, node.token.as_slice())
+        });
     }
 
     fn hash(&self, parent: NodeId, token: &[u8]) -> u64 {

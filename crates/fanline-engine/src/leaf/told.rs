@@ -2,6 +2,8 @@
 
 use hashbrown::HashMap;
 
+use crate::slack::Slack;
+
 /// A filter with a queue group or none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
@@ -39,18 +41,25 @@ impl Key {
 
 /// The weights that a leaf knows of.
 #[derive(Debug, Default)]
-pub(crate) struct Told(HashMap<Key, u32>);
+pub(crate) struct Told {
+    weights: HashMap<Key, u32>,
+    slack: Slack,
+}
 
 impl Told {
     /// Takes note of a weight; whether the leaf has to be told.
     pub(crate) fn note(&mut self, key: &Key, weight: u32) -> bool {
         if weight == 0 {
-            return self.0.remove(key).is_some();
+            let was_told = self.weights.remove(key).is_some();
+            if (self.slack).is_due(self.weights.len(), self.weights.capacity()) {
+                self.weights.shrink_to_fit();
+            }
+            return was_told;
         }
-        match self.0.get_mut(key) {
+        match self.weights.get_mut(key) {
             Some(known) => std::mem::replace(known, weight) != weight,
             None => {
-                self.0.insert(key.clone(), weight);
+                self.weights.insert(key.clone(), weight);
                 true
             }
         }
@@ -58,7 +67,7 @@ impl Told {
 
     /// All that it knows of.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.0.keys()
+        self.weights.keys()
     }
 }
 

@@ -229,6 +229,11 @@ impl Router {
             });
     }
 
+    /// Gives room back that a great many filters have needed.
+    pub(crate) fn trim(&mut self) {
+        self.filters.trim();
+    }
+
     /// Whether anybody is subscribed to just this filter.
     pub(crate) fn has_filter(&self, filter: &[u8]) -> bool {
         let node = self.filters.find(filter);

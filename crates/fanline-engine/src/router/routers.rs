@@ -29,6 +29,11 @@ impl Routers {
         }
     }
 
+    /// Gives room back that a great many filters have needed.
+    pub(crate) fn trim(&mut self) {
+        self.0.iter_mut().for_each(Router::trim);
+    }
+
     /// Whether nobody gets anything over the bridges of a route, as far as was found out before.
     pub(crate) fn is_dead_end(&self, account: AccountId, memo: RouteMemo) -> bool {
         let mut exits = self[account].held_route(memo).exits().iter();

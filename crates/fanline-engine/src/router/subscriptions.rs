@@ -6,6 +6,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 
 use crate::short_bytes::ShortBytes;
+use crate::slack::Slack;
 use crate::trie::NodeId;
 
 /// A subscription's place in its shard.
@@ -124,6 +125,7 @@ pub(crate) struct Subscriptions {
     hash_builder: DefaultHashBuilder,
     /// The first subscription of each session.
     heads: Vec<SubId>,
+    slack: Slack,
 }
 
 impl Subscriptions {
@@ -210,7 +212,32 @@ impl Subscriptions {
         if let Ok(entry) = self.by_sid.find_entry(hash, |other| *other == id) {
             entry.remove();
         }
+        if self.slack.is_due(self.all.len(), self.all.capacity()) {
+            self.give_room_back();
+        }
         sub
+    }
+
+    /// Gives room back that nobody needs any more, if that was left for later.
+    pub(crate) fn trim(&mut self) {
+        if (self.slack).is_due_now(self.all.len(), self.all.capacity()) {
+            self.give_room_back();
+        }
+    }
+
+    #[cold]
+    fn give_room_back(&mut self) {
+        let Subscriptions {
+            all,
+            by_sid,
+            hash_builder,
+            ..
+        } = self;
+        all.shrink_to_fit();
+        by_sid.shrink_to(all.len(), |id| {
+            let sub = &all[id.0 as usize];
+            hash_sid(hash_builder, sub.session, sub.sid())
+        });
     }
 }
 

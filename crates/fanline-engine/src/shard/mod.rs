@@ -124,6 +124,8 @@ pub struct Shard {
     scratch: Vec<u8>,
     /// How often somebody here has subscribed or unsubscribed.
     interest_changes: u64,
+    /// When room was given back last that a great many subscriptions have needed.
+    trimmed_at: Duration,
 }
 
 /// What became of some input.
@@ -140,6 +142,8 @@ pub struct Receipt {
     pub awaits_check: bool,
     /// How many bytes were queued for connections.
     pub produced_bytes: usize,
+    /// How many of them tell other servers what a client wants.
+    pub told_bytes: usize,
     /// A subscriber of what was published has much waiting: hold the publisher back a little.
     pub congested: Option<SessionId>,
     /// It is known anew how far the other side of a link is: see [`Shard::leaf_level`].
@@ -187,6 +191,7 @@ impl Shard {
             mqtt: Outbound::default(),
             scratch: Vec::new(),
             interest_changes: 0,
+            trimmed_at: Duration::ZERO,
         };
         shard.routers.ensure(AccountId::GLOBAL);
         let access = Arc::clone(&shard.access);
@@ -253,6 +258,7 @@ impl Shard {
         self.end_intake(&intake);
         self.tell_leafs();
         receipt.produced_bytes = self.pending.produced_bytes;
+        receipt.told_bytes = self.pending.told_bytes;
         let session = &mut self.sessions[id.index()];
         if let Some((congested, _)) = self.pending.congested {
             session.stalls += 1;
@@ -339,6 +345,7 @@ impl Shard {
 
     fn begin_batch(&mut self) {
         self.pending.produced_bytes = 0;
+        self.pending.told_bytes = 0;
         self.pending.congested = None;
     }
 

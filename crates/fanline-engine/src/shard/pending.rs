@@ -43,6 +43,8 @@ pub(super) struct Pending {
     pub(super) congested: Option<(SessionId, usize)>,
     /// Bytes queued since the batch began.
     pub(super) produced_bytes: usize,
+    /// Bytes of them by which leafs were told what is wanted.
+    pub(super) told_bytes: usize,
     /// Whether each line is told.
     pub(super) traces: bool,
     /// Bytes that are told of a message; `None` is all.

@@ -13,6 +13,9 @@ use crate::nats::error::{ClientError, CloseReason};
 /// A round trip that was measured longer ago than this is measured again.
 const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);
 
+/// Between two looks at what could be given back.
+const TRIM_EVERY: Duration = Duration::from_secs(10);
+
 /// Silence after which this peer is pinged.
 pub(super) fn ping_interval(limits: &Limits, peer: &Peer) -> Duration {
     let own = limits
@@ -43,6 +46,7 @@ impl Shard {
     pub fn handle_timeout(&mut self, now: Duration) {
         self.pending.now = now;
         self.pending.trim();
+        self.trim(now);
         self.expire_requests(now);
         while let Some((at, id)) = self.timers.first().copied() {
             if at > now {
@@ -53,6 +57,18 @@ impl Shard {
                 self.handle_session_timeout(id, now);
             }
         }
+    }
+
+    /// Gives room back that a great many subscriptions have needed; looks seldom, as it takes as long as there
+    /// is room.
+    fn trim(&mut self, now: Duration) {
+        if now.saturating_sub(self.trimmed_at) < TRIM_EVERY {
+            return;
+        }
+        self.trimmed_at = now;
+        self.subs.trim();
+        self.routers.trim();
+        self.leafs.routers.trim();
     }
 
     fn handle_session_timeout(&mut self, id: SessionId, now: Duration) {
@@ -107,6 +123,13 @@ impl Shard {
         let limits = &self.config.limits;
         let session = &mut self.sessions[id.index()];
         let interval = ping_interval(limits, &session.peer);
+        // What is wanted is told to another server in one go, and a ping would wait behind it. A server that takes
+        // of it is there.
+        let blocked_since = (session.leaf.as_ref()).and_then(|_| session.out.blocked_since());
+        if blocked_since.is_some_and(|since| now.saturating_sub(since) < interval) {
+            session.pings_out = 0;
+            return true;
+        }
         let is_quiet = now.saturating_sub(session.active_at) >= interval;
         let knows_rtt =
             session.rtt.is_some() && now.saturating_sub(session.pinged_at) < RTT_GOOD_FOR;

@@ -36,7 +36,7 @@ const LINGER: Duration = Duration::from_millis(500);
 /// What the system may hold for a peer on this machine. By itself it would take megabytes, all of
 /// which have left the processor's cache when the peer reads them; what waits here instead is
 /// referred to where it was read.
-const LOCAL_SEND_BUFFER_BYTES: usize = 256 * 1024;
+pub(super) const LOCAL_SEND_BUFFER_BYTES: usize = 256 * 1024;
 
 /// How often it is looked whether a shard that is behind has caught up.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
@@ -408,7 +408,8 @@ impl Connection<'_> {
             }
             if let Some(slow) = receipt.congested {
                 shell.flush();
-                self.while_writing(shell.hold_back(slow)).await;
+                self.while_writing(shell.hold_back(slow, receipt.told_bytes))
+                    .await;
             }
             if shell.posted_to_congested.take()
                 && !shell.config.borrow().limits.no_fast_producer_stall

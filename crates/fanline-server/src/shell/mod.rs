@@ -253,6 +253,13 @@ impl Common {
 const BEHIND: Duration = Duration::from_millis(2);
 /// The same when it is about to be dropped.
 const ABOUT_TO_BE_DROPPED: Duration = Duration::from_millis(10);
+/// The same for another server, which may share its cores with this one and get none for longer.
+const LINK_BEHIND: Duration = Duration::from_millis(10);
+/// The same for who has many subjects told to another server: what others send there waits behind them. Less than
+/// any ping interval, as who is not read answers no pings.
+const ANNOUNCING: Duration = Duration::from_millis(250);
+/// Fewer bytes of subjects are not many.
+const ANNOUNCED_BYTES_MIN: usize = 16 * 1024;
 /// A subscriber with less than this waiting holds nobody back any more.
 const ROOM_AGAIN_BYTES: usize = 1024 * 1024;
 
@@ -767,8 +774,8 @@ impl Shell {
     }
 
     /// Waits a little, as long as a subscriber of what was just published has too much waiting
-    /// and is taking it.
-    async fn hold_back(&self, slow: SessionId) {
+    /// and is taking it. `told_bytes` is how much of it are subjects that other servers are told.
+    async fn hold_back(&self, slow: SessionId, told_bytes: usize) {
         let config = self.config();
         let limits = &config.limits;
         if limits.no_fast_producer_stall {
@@ -781,7 +788,12 @@ impl Shell {
         if link.is_stuck() && !is_urgent {
             return;
         }
-        let most = if is_urgent {
+        let is_link = self.engine.borrow().is_linked(slow);
+        let most = if is_link && told_bytes >= ANNOUNCED_BYTES_MIN {
+            ANNOUNCING
+        } else if is_link {
+            LINK_BEHIND
+        } else if is_urgent {
             ABOUT_TO_BE_DROPPED
         } else {
             BEHIND

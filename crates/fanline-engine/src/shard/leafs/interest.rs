@@ -11,6 +11,9 @@ use crate::topic::Filter;
 /// What every server answers for its own clients; other accounts lead there by themselves.
 const OWN_SERVICES: &[u8] = b"$SYS.REQ.";
 
+/// Room that is kept for what a leaf is told in one go.
+const LINE_BYTES: usize = 256 * 1024;
+
 impl Shard {
     /// A leaf wants a filter.
     pub(super) fn leaf_wants(&mut self, id: SessionId, filter: &[u8], queue: &[u8], weight: u32) {
@@ -138,8 +141,11 @@ impl Shard {
             }
         }
         if !lines.is_empty() {
+            self.pending.told_bytes += lines.len();
             self.send(id, &lines);
         }
+        lines.clear();
+        lines.shrink_to(LINE_BYTES);
         self.leafs.line = lines;
     }
 

@@ -36,7 +36,7 @@ const KNOWN_MAX: usize = 1024;
 #[derive(Default)]
 pub(super) struct Leafs {
     /// What they want, account by account.
-    routers: Routers,
+    pub(super) routers: Routers,
     seats: HashMap<AccountId, Seat>,
     /// The number of the message at hand, and who gets it.
     message: u64,

@@ -353,6 +353,34 @@ fn a_link_has_time_as_long_as_the_other_side_takes_anything() {
     }
 }
 
+/// A million subjects were told to a server that pings every second: it took 4 s to read them, and was given up
+/// for not having answered pings that lay behind them.
+#[test]
+fn a_server_that_takes_what_it_is_told_is_there() {
+    let at = Duration::from_secs;
+    for takes in [true, false] {
+        let limits = Limits {
+            ping_interval: at(1),
+            pings_out_max: 2,
+            write_deadline: at(60),
+            ..Limits::default()
+        };
+        let mut world = World::with(1, limits, Auth::Open);
+        let leaf = quiet_leaf(&mut world, "edge");
+        let client = world.client(0);
+        world.say(client, "SUB a 1\r\nSUB b 2\r\nSUB c 3\r\n");
+        for half_seconds in 4..24 {
+            let now = Duration::from_millis(500 * half_seconds);
+            let out = world.shards[0].outbox(leaf.id);
+            out.advance(usize::from(takes));
+            world.shards[0].written(leaf.id, now);
+            world.shards[0].handle_timeout(now);
+        }
+        let reason = (!takes).then_some(CloseReason::StaleConnection);
+        assert_eq!(ending(&world, leaf), reason);
+    }
+}
+
 /// Messages that are traced: what is told names the link, and what crosses it names the hop.
 #[test]
 fn a_trace_goes_on_at_the_other_side() {

@@ -69,6 +69,7 @@ pub(in crate::shell) async fn open_dialled(
     }
     let agreed = timeout(time, wire.agree_on_compression(shell, hub, &info)).await;
     let (again, agreed) = agreed.map_err(|_| NotOpened::Late("the compressed INFO"))??;
+    wire.follow_what_is_sent();
     Ok((wire, again.unwrap_or(info), agreed))
 }
 

@@ -4,6 +4,7 @@
 //! What an outbox holds is framed and encrypted where it lies, and taken off the outbox when all
 //! that stands for it has been written. So slow peers are seen as they are on plain TCP.
 
+mod ahead;
 mod dialled;
 mod frames;
 mod opening;
@@ -24,6 +25,7 @@ use fanline_engine::{CloseReason, Outbox};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::link::Wrote;
+use ahead::Ahead;
 use frames::Frames;
 use packed::{Packed, Packing};
 use records::Records;
@@ -98,6 +100,8 @@ struct Layers {
     frames: Option<Box<Frames>>,
     /// What was read of the session before it began.
     unread: Vec<u8>,
+    /// To a hub on this machine, with nothing in between.
+    ahead: Option<Ahead>,
 }
 
 impl Wire {
@@ -137,6 +141,7 @@ impl Wire {
             records,
             packed,
             frames,
+            ahead,
             ..
         } = &mut *layers;
         let mut room = self.room.borrow_mut();
@@ -150,6 +155,9 @@ impl Wire {
             None => out.parts(&mut parts),
         };
         let parts = &parts[..count];
+        if let Some(ahead) = ahead {
+            ahead.follow(parts, &self.socket);
+        }
         let mut below = |parts: &[IoSlice<'_>], room: &mut Room| match records {
             Some(records) => records.write(&self.socket, parts, room),
             None if parts.is_empty() => self.socket.try_flush().map(|()| 0),
@@ -192,6 +200,14 @@ impl Wire {
         self.socket.shut_down();
     }
 
+    /// Has what the system holds for a hub on this machine follow what is sent.
+    fn follow_what_is_sent(&mut self) {
+        let layers = self.layers.get_mut();
+        let is_plain =
+            layers.records.is_none() && layers.packed.is_none() && layers.frames.is_none();
+        layers.ahead = (is_plain && self.socket.is_on_this_host()).then(Ahead::new);
+    }
+
     /// Whether something is to be written that no outbox holds.
     fn owes_answer(&self) -> bool {
         let layers = self.layers.borrow();
@@ -212,6 +228,7 @@ impl Wire {
             packed,
             frames,
             unread,
+            ..
         } = &mut *layers;
         if !unread.is_empty() {
             let taken = unread.len().min(buffer.remaining());

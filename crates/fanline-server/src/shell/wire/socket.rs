@@ -136,6 +136,23 @@ impl Socket {
         }
     }
 
+    /// Whether the peer is on this machine, and nothing lies between it and this socket.
+    pub(super) fn is_on_this_host(&self) -> bool {
+        let Socket::Tcp(stream) = self else {
+            return false;
+        };
+        let (peer, own) = (stream.peer_addr(), stream.local_addr());
+        peer.is_ok_and(|peer| own.is_ok_and(|own| peer.ip() == own.ip()))
+    }
+
+    /// Sets how much the system holds of what is written.
+    pub(super) fn set_send_buffer(&self, bytes: usize) {
+        if let Socket::Tcp(stream) = self {
+            // With another size it works, too.
+            let _ = socket2::SockRef::from(stream).set_send_buffer_size(bytes);
+        }
+    }
+
     pub(super) fn shut_down(&self) {
         // It may be closed already, which is as good.
         let _ = match self {
