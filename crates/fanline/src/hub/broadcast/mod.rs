@@ -16,20 +16,22 @@
 //!
 //! The producer keeps the *limit* to itself. It looks at the consumers' positions only when it comes
 //! to that limit, so the look costs each delivery a fraction of one read. If there is no room it
-//! *watches* the slowest consumer: it writes that consumer's number to `watch`, makes a heavy fence and
-//! looks at the position again; if that has not moved, it sleeps. A consumer stores its position and
-//! reads `watch`, and wakes the producer when the number is its own.
+//! *watches* the head, where the slowest consumers are: it writes that position to `watch`, makes a heavy
+//! fence and looks who is still there; one of them is named the *laggard*, and it sleeps. A consumer stores
+//! its position and reads `watch`; when it has left what is watched and is the laggard, it names another that is
+//! still there, or wakes the producer.
 //!
 //! | meets | first side | second side | why neither is missed |
 //! | --- | --- | --- | --- |
 //! | producer sleeps, consumer moves | `watch`, heavy fence, position | position, light fence, `watch` | the fences are of a kind that is full for both (see `fence`) |
+//! | consumer is named, consumer moves | `laggard`, full fence, position | position, full fence, `laggard` | full fences, of those only who find their position watched |
 //! | consumer sleeps, producer publishes | list, full fence, tail | tail, full fence, list | full fences |
 //! | consumer sleeps, hub ends | list, full fence, end | end, full fence, list | full fences |
 //! | consumer is cut off, consumer looks | `revoked`, heavy fence, `claimed` | `claimed`, light fence, `revoked` | as the first |
 //! | slots are read, then written | position by release | position by acquire, then the slot | release and acquire |
 //! | join, leave, head moves | the lock | the lock | the head moves under the lock only |
 //!
-//! The lock is taken to come, to go, to look for room, and by the consumer who is watched; never for an
+//! The lock is taken to come, to go, to look for room, and by the consumer who is named; never for an
 //! element, and no waker, clone or drop runs under it.
 //!
 //! # Hazards
@@ -38,14 +40,14 @@
 //!
 //! | | hazard | answered in |
 //! | --- | --- | --- |
-//! | 1 | the producer's wake-up is lost: a consumer moves between the look and the watch | `Shared::room` |
+//! | 1 | the producer's wake-up is lost: a consumer moves between the look and the watch | `Shared::room`, `Shared::name_laggard` |
 //! | 2 | a consumer's wake-up is lost: one relies on another to raise a summary of who waits | `Parked`, which has none |
 //! | 3 | a store and then a load, on both sides, need full fences | `Shared::advance_usual`, `Parked::park`, `fence` |
 //! | 4 | joining at the head while it moves | `Shared::start_of`, under the lock |
 //! | 5 | a slot is overwritten while it is read or lent | `Shared::advance_usual`, `Lap::get`; what is forgotten only stalls |
 //! | 6 | when elements are dropped; users' code under a lock, or that panics | `BroadcastSender::publish`, `release`, `Listed` |
 //! | 7 | a consumer is dropped while it waits; a number is used twice | `Parked::disown`; numbers never are |
-//! | 8 | the watched consumer leaves; the last one leaves | `Shared::leave` |
+//! | 8 | the consumer that is named leaves; the last one leaves | `Shared::leave` |
 //! | 9 | the executor starves | `RUN_MIN` of both ends |
 //! | 10 | one slow consumer stops all | `SlowConsumer`, `lag`, `lags` |
 //!
@@ -67,6 +69,7 @@ mod ring;
 mod roster;
 mod sender;
 mod shared;
+mod watch;
 
 use std::sync::Arc;
 

@@ -82,6 +82,42 @@ fn broadcast_to_two(capacity: usize, values: &'static [u8]) {
     }
 }
 
+/// Two consumers leave the head in any order, while the producer waits for both: the last wakes it.
+#[test]
+fn loom_hub_two_leave_the_head() {
+    model(2, || {
+        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let consumers = [hub.subscribe(), hub.subscribe()];
+        tx.try_send(1).unwrap();
+        let consumers = consumers.map(|mut rx| {
+            thread::spawn(move || {
+                assert_eq!(rx.blocking_recv(), Some(1));
+                rx
+            })
+        });
+        tx.blocking_send(2).unwrap();
+        drop(consumers.map(|consumer| consumer.join().unwrap()));
+    });
+}
+
+/// The same, and one of them leaves the hub instead.
+#[test]
+fn loom_hub_head_and_hub_are_left() {
+    model(2, || {
+        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (leaves, mut stays) = (hub.subscribe(), hub.subscribe());
+        tx.try_send(1).unwrap();
+        let leaving = thread::spawn(move || drop(leaves));
+        let staying = thread::spawn(move || {
+            assert_eq!(stays.blocking_recv(), Some(1));
+            stays
+        });
+        tx.blocking_send(2).unwrap();
+        leaving.join().unwrap();
+        drop(staying.join().unwrap());
+    });
+}
+
 /// A newcomer sees a run without gaps, wherever it begins.
 #[test]
 fn loom_hub_join_and_head() {

@@ -67,8 +67,6 @@ pub struct BroadcastReceiver<T, E = BoxError> {
     run_end: usize,
     /// The lap of the run.
     lap: Lap<T>,
-    /// As the member's; here for being at hand.
-    id: u64,
     /// Something was lent, and may not have been given back.
     lent: bool,
     /// More is to be done for each element than in a usual hub.
@@ -97,7 +95,6 @@ impl<T, E> BroadcastReceiver<T, E> {
             position,
             run_end: position,
             lap: shared.lap(position).0,
-            id: member.id,
             lent: false,
             unusual: !shared.is_usual(),
             tail: position,
@@ -506,10 +503,10 @@ impl<T, E> BroadcastReceiver<T, E> {
     /// Everything before `position` was received.
     #[inline(always)]
     fn publish_position(&self) {
-        self.shared
-            .advance_usual(&self.member, self.id, self.position);
         if self.unusual {
             self.shared.advance_unusual(&self.member, self.position);
+        } else {
+            self.shared.advance_usual(&self.member, self.position);
         }
     }
 

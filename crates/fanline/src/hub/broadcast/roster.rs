@@ -41,23 +41,37 @@ impl Roster {
         self.members.iter()
     }
 
-    /// The consumer furthest behind, and how far it is from `head`, behind which nobody is.
+    /// How far the consumer furthest behind is from `head`, behind which nobody is.
     ///
-    /// The last of those who are equal: executors run tasks in the order in which they were woken, so
-    /// it is likely the last to move on. Whoever is still at `head` ends the search, so being asked
-    /// again while nobody else has moved costs little.
-    pub(super) fn slowest(&self, head: usize) -> Option<(&Arc<Member>, usize)> {
-        let mut slowest: Option<(&Arc<Member>, usize)> = None;
+    /// From the last on, as executors run tasks in the order in which they were woken, so that it is likely
+    /// to move on last. Whoever is still at `head` ends the search, so being asked again while nobody else
+    /// has moved costs little.
+    pub(super) fn slowest(&self, head: usize) -> Option<usize> {
+        let mut slowest = None;
         for member in self.members.iter().rev() {
             // Acquire: the consumer's reads before its position are over before the slots are written.
             let ahead = member.position.load(Ordering::Acquire).wrapping_sub(head);
-            if slowest.is_none_or(|(_, least)| ahead < least) {
-                slowest = Some((member, ahead));
+            if slowest.is_none_or(|least| ahead < least) {
+                slowest = Some(ahead);
                 if ahead == 0 {
                     break;
                 }
             }
         }
         slowest
+    }
+
+    /// The last one before a place, at a position like that, and its place.
+    pub(super) fn last_before(
+        &self,
+        place: usize,
+        is_there: impl Fn(usize) -> bool,
+    ) -> Option<(usize, &Member)> {
+        let before = &self.members[..place.min(self.members.len())];
+        // Relaxed: looked at again.
+        let place = before
+            .iter()
+            .rposition(|member| is_there(member.position.load(Ordering::Relaxed)))?;
+        Some((place, &before[place]))
     }
 }

@@ -14,15 +14,11 @@ use super::parked::{Member, Parked};
 use super::patience::Patience;
 use super::ring::{Lap, Ring};
 use super::roster::Roster;
+use super::watch::Watch;
 use crate::fence::Fences;
 use crate::hub::Ended;
 use crate::hub::bell::both;
-use crate::sync::{AtomicU8, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, lock};
-
-/// Watched: nobody.
-const NOBODY: u64 = 0;
-/// Watched: the hub has failed, which everybody has to look at before anything else.
-const FAILED: u64 = u64::MAX;
+use crate::sync::{AtomicU8, AtomicUsize, Mutex, MutexGuard, Ordering, lock};
 
 /// No end yet.
 const OPEN: u8 = 0;
@@ -69,8 +65,7 @@ pub(super) struct Shared<T, E> {
 
 /// Written seldom and read for each element.
 struct Signals {
-    /// The consumer that the producer waits for, or [`NOBODY`], or [`FAILED`]. Written under the lock.
-    watch: AtomicU64,
+    watch: Watch,
     /// Whether the hub has ended. Written under the lock.
     end: AtomicU8,
 }
@@ -87,6 +82,8 @@ pub(super) struct Core<E> {
     /// while elements are overwritten one by one.
     floor: usize,
     last_id: u64,
+    /// The laggard was found at this place of the roster, and nobody is at the watched position behind it.
+    unnamed: usize,
     /// Handles that can subscribe.
     handles: usize,
     /// Whether as many consumers as asked for were there once.
@@ -119,7 +116,7 @@ impl<T, E> Shared<T, E> {
             dropped_to: AtomicUsize::new(origin),
             tail: Apart(AtomicUsize::new(origin)),
             signals: Apart(Signals {
-                watch: AtomicU64::new(NOBODY),
+                watch: Watch::new(),
                 end: AtomicU8::new(OPEN),
             }),
             parked: Apart(Parked::new()),
@@ -128,7 +125,8 @@ impl<T, E> Shared<T, E> {
                 cut_off: Roster::default(),
                 head: origin,
                 floor: origin,
-                last_id: NOBODY,
+                last_id: 0,
+                unnamed: 0,
                 handles: 1,
                 started: rules.start_after.is_none(),
                 producer: None,
@@ -157,15 +155,12 @@ impl<T, E> Shared<T, E> {
     /// To one who has run out: whether the producer may be at work this moment. It waits for nobody, and
     /// was last seen on another thread.
     pub(super) fn more_is_likely(&self) -> bool {
-        // Relaxed: a guess.
-        self.signals.watch.load(Ordering::Relaxed) == NOBODY
-            && self.parked.is_woken_from_elsewhere()
+        self.signals.watch.is_nobody() && self.parked.is_woken_from_elsewhere()
     }
 
     #[inline(always)]
     pub(super) fn has_failed(&self) -> bool {
-        // Relaxed: what it announces is read under the lock.
-        self.signals.watch.load(Ordering::Relaxed) == FAILED
+        self.signals.watch.has_failed()
     }
 
     /// Wakes consumers that wait, in the order in which they came.
@@ -231,33 +226,51 @@ impl<T, E> Shared<T, E> {
                 std::mem::swap(&mut core.producer, waker);
                 return Room::Alone;
             }
-            let laggard = core.make_room(tail, &self.rules);
+            let is_held = core.make_room(tail, &self.rules);
             if tail.wrapping_sub(core.head) < self.rules.capacity {
                 patience.found();
+                self.signals.watch.end();
                 return Room::From(core.head);
             }
             if self.rules.overwrites() && self.cut_off_slowest(&mut core) {
                 continue;
             }
-            let Some(laggard) = laggard else {
+            if !is_held {
                 // Nobody is there: whoever comes wakes the producer.
                 std::mem::swap(&mut core.producer, waker);
                 return Room::Alone;
-            };
+            }
             if patience.asks(core.turns_for_room()) {
                 return Room::Soon;
             }
-            // Announce, fence, look again (hazard 1): a consumer that moves on after this sees that it
-            // is watched, and comes for the lock, under which the waker is there.
-            self.signals.watch.store(laggard.id, Ordering::Relaxed);
+            // Announce, fence, look again (hazard 1): a consumer that leaves the head after this sees that
+            // it is watched, and the last comes for the lock, under which the waker is there.
+            self.signals.watch.begin(core.head);
+            core.unnamed = core.roster.len();
             self.fences.heavy();
-            // Relaxed: only compared; moved or not, the next round looks at it with Acquire.
-            if laggard.position.load(Ordering::Relaxed) == core.head {
+            if self.name_laggard(&mut core) {
                 std::mem::swap(&mut core.producer, waker);
                 return Room::Wait;
             }
-            self.signals.watch.store(NOBODY, Ordering::Relaxed);
+            self.signals.watch.end();
         }
+    }
+
+    /// Names the next one of those who are at the watched position; whether there is any.
+    fn name_laggard(&self, core: &mut Core<E>) -> bool {
+        let watch = &self.signals.watch;
+        while let Some((index, member)) = core
+            .roster
+            .last_before(core.unnamed, |position| watch.is_at(position))
+        {
+            watch.name(member.id);
+            core.unnamed = index;
+            // Relaxed: only compared; the producer looks at it with Acquire.
+            if watch.is_at(member.position.load(Ordering::Relaxed)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Takes the consumers at the head out of those who are waited for, except those who look at an
@@ -336,15 +349,16 @@ impl<T, E> Shared<T, E> {
     }
 
     /// The consumer has finished with everything before `position`; all there is to do about it where the
-    /// hub [`is_usual`](Self::is_usual). Its id is given by it, who has it at hand.
+    /// hub [`is_usual`](Self::is_usual).
     #[inline(always)]
-    pub(super) fn advance_usual(&self, member: &Member, id: u64, position: usize) {
+    pub(super) fn advance_usual(&self, member: &Member, position: usize) {
+        // Relaxed: its own. What was lent makes it more than one step.
+        let left = member.position.load(Ordering::Relaxed);
         // Release: its reads are over for whoever sees it (hazard 5).
         member.position.store(position, Ordering::Release);
         Fences::USUAL.light();
-        // Relaxed: the fence orders it (hazard 3); what follows is under the lock.
-        if self.signals.watch.load(Ordering::Relaxed) == id {
-            self.call_producer(id);
+        if self.signals.watch.is_at(left) {
+            self.leave_head(member);
         }
     }
 
@@ -352,11 +366,12 @@ impl<T, E> Shared<T, E> {
     #[cold]
     #[inline(never)]
     pub(super) fn advance_unusual(&self, member: &Member, position: usize) {
-        // Release, Relaxed: as above.
+        // Relaxed, Release: as above.
+        let left = member.position.load(Ordering::Relaxed);
         member.position.store(position, Ordering::Release);
         self.fences.light();
-        if self.signals.watch.load(Ordering::Relaxed) == member.id {
-            self.call_producer(member.id);
+        if self.signals.watch.is_at(left) {
+            self.leave_head(member);
         }
         if self.can_cut_off {
             // Release: the reads are over.
@@ -366,19 +381,21 @@ impl<T, E> Shared<T, E> {
 
     #[cold]
     #[inline(never)]
-    fn call_producer(&self, id: u64) {
-        let mut core = self.lock();
-        let waker = self.unwatch(&mut core, id);
-        drop(core);
-        wake(waker);
+    fn leave_head(&self, member: &Member) {
+        if self.signals.watch.is_laggard(member.id) {
+            let mut core = self.lock();
+            let waker = self.unwatch(&mut core, member.id);
+            drop(core);
+            wake(waker);
+        }
     }
 
-    /// The producer's waker, if it waits for that consumer.
+    /// The producer's waker, if it waits for nobody but that consumer.
     fn unwatch(&self, core: &mut Core<E>, id: u64) -> Option<Waker> {
-        if self.signals.watch.load(Ordering::Relaxed) != id {
+        if !self.signals.watch.waits_for(id) || self.name_laggard(core) {
             return None;
         }
-        self.signals.watch.store(NOBODY, Ordering::Relaxed);
+        self.signals.watch.end();
         core.producer.take()
     }
 
@@ -546,7 +563,7 @@ impl<T, E> Shared<T, E> {
             return false;
         }
         if !matches!(end, Ended::Completed) {
-            self.signals.watch.store(FAILED, Ordering::Relaxed);
+            self.signals.watch.fail();
         }
         core.end = Some(end);
         // Release: see `is_closed`.
@@ -633,29 +650,29 @@ impl<E> Core<E> {
         }
     }
 
-    /// Moves the head on as far as the consumers allow, and says who is the slowest of them.
-    fn make_room(&mut self, tail: usize, rules: &Rules) -> Option<Arc<Member>> {
+    /// Moves the head on as far as the consumers allow; whether one of them holds it.
+    fn make_room(&mut self, tail: usize, rules: &Rules) -> bool {
         if self.will_some_rejoin(rules) {
             return self.make_room_for_one(tail, rules);
         }
-        if let Some((member, ahead)) = self.roster.slowest(self.head) {
+        if let Some(ahead) = self.roster.slowest(self.head) {
             self.head = self.head.wrapping_add(ahead);
             self.floor = self.head;
-            return Some(member.clone());
+            return true;
         }
         if rules.nobody_listens == NobodyListens::Discard {
             self.head = tail;
             self.floor = tail;
         }
-        None
+        false
     }
 
     /// The same, and no further than needed: those who were cut off come back at the oldest element
     /// that is kept.
-    fn make_room_for_one(&mut self, tail: usize, rules: &Rules) -> Option<Arc<Member>> {
+    fn make_room_for_one(&mut self, tail: usize, rules: &Rules) -> bool {
         let kept = tail.wrapping_sub(self.head);
         if kept < rules.capacity {
-            return None;
+            return false;
         }
         let needed = kept - rules.capacity + 1;
         if self.roster.is_empty() || self.floor.wrapping_sub(self.head) >= needed {
@@ -665,13 +682,14 @@ impl<E> Core<E> {
             } else {
                 self.floor
             };
-            return None;
+            return false;
         }
-        let (member, ahead) = self.roster.slowest(self.head)?;
-        let member = member.clone();
+        let Some(ahead) = self.roster.slowest(self.head) else {
+            return false;
+        };
         self.floor = self.head.wrapping_add(ahead);
         self.head = self.head.wrapping_add(ahead.min(needed));
-        Some(member)
+        true
     }
 
     /// Moves the head to the slowest consumer, if none comes back to what is kept.
@@ -679,7 +697,7 @@ impl<E> Core<E> {
         if self.will_some_rejoin(rules) {
             return;
         }
-        if let Some((_, ahead)) = self.roster.slowest(self.head) {
+        if let Some(ahead) = self.roster.slowest(self.head) {
             self.head = self.head.wrapping_add(ahead);
             self.floor = self.head;
         }
