@@ -168,6 +168,11 @@ class Watched:
         self.before = {node.name: self.settled(node) for node in self.nodes}
         self.idle = self.memory()
 
+    def sides(self, is_up: bool) -> tuple[Node, Node]:
+        """Who wants, the spoke if it is up, and who is told."""
+        near, far = self.shape.near, self.shape.far
+        return (near, far) if is_up else (far, near)
+
     def settled(self, node: Node) -> int:
         """How many subjects the other side wants, once nothing more comes or goes."""
         found = -1
@@ -215,9 +220,7 @@ def flood(make, is_up: bool):
     """All of it twice: subscribed, a message for each, half of them unsubscribed and half closed."""
     with Stage() as stage:
         watched = Watched(stage, make)
-        here, there = watched.shape.near, watched.shape.far
-        if not is_up:
-            here, there = there, here
+        here, there = watched.sides(is_up)
         probes = watched.probes = Probes(stage, watched.shape)
         before = watched.settled(there)
         each, half = SUBJECTS // HOLDERS, HOLDERS // 2
@@ -243,9 +246,7 @@ def told_anew(make, is_up: bool):
     """The link is cut while one side wants all that, and again before all of it was told."""
     with Stage() as stage:
         watched = Watched(stage, make, is_wired=True)
-        here, there = watched.shape.near, watched.shape.far
-        if not is_up:
-            here, there = there, here
+        here, there = watched.sides(is_up)
         before = watched.before[there.name]
         holder = Holder(here, 0, SUBJECTS)
         holder.subscribe()
@@ -267,9 +268,7 @@ def comes_and_goes(make, is_up: bool):
     """One subject, again and again, and many subscribers of one: what crosses does not grow with them."""
     with Stage() as stage:
         watched = Watched(stage, make, is_wired=True)
-        here, there = watched.shape.near, watched.shape.far
-        if not is_up:
-            here, there = there, here
+        here, there = watched.sides(is_up)
         before = watched.before[there.name]
         holder = Holder(here, 0, 1)
         link = watched.link
