@@ -104,6 +104,9 @@ impl Options {
 
     /// Whether a connection has the words that are looked for, in what is told of it.
     fn finds(&self, found: &Found, access: &Access) -> bool {
+        if self.find.are_none() {
+            return true;
+        }
         let status = &found.status;
         let account = access.account(status.account);
         let (user, account) = match self.auth {

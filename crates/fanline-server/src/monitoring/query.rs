@@ -75,12 +75,14 @@ impl Words {
         Words(words.map(str::to_lowercase).collect())
     }
 
+    /// Whether nothing is looked for, so that the texts need not be there.
+    pub(super) fn are_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether each of them is in one of the texts.
     pub(super) fn are_in(&self, texts: &[&str]) -> bool {
-        let text = match self.0.is_empty() {
-            true => return true,
-            false => texts.join("\n").to_lowercase(),
-        };
+        let text = texts.join("\n").to_lowercase();
         self.0.iter().all(|word| text.contains(word))
     }
 }

@@ -137,12 +137,14 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         found = all_subscriptions(monitor).await?;
         found.retain(|sub| name.is_empty() || account == Some(sub.account));
         found.retain(|sub| test.is_empty() || matches(sub, test));
-        found.retain(|sub| {
-            let account = access.account(sub.account);
-            let account = account.map_or("", |account| &account.name);
-            let texts = [&*sub.subject, &*sub.queue, account, &sub.cid.to_string()];
-            words.are_in(&texts)
-        });
+        if !words.are_none() {
+            found.retain(|sub| {
+                let account = access.account(sub.account);
+                let account = account.map_or("", |account| &account.name);
+                let texts = [&*sub.subject, &*sub.queue, account, &sub.cid.to_string()];
+                words.are_in(&texts)
+            });
+        }
     }
     let total = found.len();
     let rows = page(found, offset, limit)

@@ -12,6 +12,7 @@ use std::time::Duration;
 use fanline_engine::access::callout::Caller;
 use fanline_engine::access::{AccountId, ConnectionKind, Grant};
 use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, leaf};
+use socket2::{SockAddr, SockRef};
 use tokio::io::{AsyncReadExt, ReadBuf};
 use tokio::sync::oneshot;
 use tracing::{debug, error};
@@ -202,14 +203,19 @@ pub(super) fn prepare_tcp(stream: &std::net::TcpStream) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
     if is_on_this_host(stream)? {
-        socket2::SockRef::from(stream).set_send_buffer_size(LOCAL_SEND_BUFFER_BYTES)?;
+        SockRef::from(stream).set_send_buffer_size(LOCAL_SEND_BUFFER_BYTES)?;
     }
     Ok(())
 }
 
 /// Whether the peer is on this machine, where no distance has to be bridged by a large buffer.
-fn is_on_this_host(stream: &std::net::TcpStream) -> io::Result<bool> {
-    Ok(stream.peer_addr()?.ip() == stream.local_addr()?.ip())
+pub(super) fn is_on_this_host<S>(stream: &S) -> io::Result<bool>
+where
+    for<'a> SockRef<'a>: From<&'a S>,
+{
+    let socket = SockRef::from(stream);
+    let ip = |address: SockAddr| address.as_socket().map(|address| address.ip());
+    Ok(ip(socket.peer_addr()?) == ip(socket.local_addr()?))
 }
 
 /// Serves a client of the server's own.

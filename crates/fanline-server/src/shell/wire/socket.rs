@@ -11,6 +11,8 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio_rustls::client::TlsStream;
 
+use crate::shell::connection::is_on_this_host;
+
 /// What bytes to a hub are carried by, in as many layers as it takes.
 pub(crate) trait Carrier: AsyncRead + AsyncWrite + Unpin {
     /// Waits until the lowest layer takes more.
@@ -138,11 +140,7 @@ impl Socket {
 
     /// Whether the peer is on this machine, and nothing lies between it and this socket.
     pub(super) fn is_on_this_host(&self) -> bool {
-        let Socket::Tcp(stream) = self else {
-            return false;
-        };
-        let (peer, own) = (stream.peer_addr(), stream.local_addr());
-        peer.is_ok_and(|peer| own.is_ok_and(|own| peer.ip() == own.ip()))
+        matches!(self, Socket::Tcp(stream) if is_on_this_host(stream).unwrap_or(false))
     }
 
     /// Sets how much the system holds of what is written.
