@@ -13,6 +13,10 @@ pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(10);
 
 const HELLO: &[u8] = b"CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true}\r\n";
 
+/// What another server says that wants to be a leaf node, under a name that no other leaf has.
+const LEAF_HELLO: &[u8] =
+    b"CONNECT {\"name\":\"generator\",\"server_id\":\"GENERATOR\",\"headers\":true}\r\n";
+
 /// A connected client. Only the handshake and [`flush`](Self::flush) look at what the server says;
 /// the measured paths take the socket and count.
 pub(crate) struct Connection {
@@ -22,12 +26,21 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects and waits until the server has answered a PING.
     pub(crate) fn open(address: SocketAddr) -> Result<Self> {
+        Self::open_with(address, HELLO)
+    }
+
+    /// The same as a leaf node of a hub that asks for no more. What the hub wants is not looked at.
+    pub(crate) fn open_leaf(address: SocketAddr) -> Result<Self> {
+        Self::open_with(address, LEAF_HELLO)
+    }
+
+    fn open_with(address: SocketAddr, hello: &[u8]) -> Result<Self> {
         let stream = TcpStream::connect_timeout(&address, STALL_LIMIT)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(STALL_LIMIT))?;
         stream.set_write_timeout(Some(STALL_LIMIT))?;
         let connection = Self { stream };
-        (&connection.stream).write_all(HELLO)?;
+        (&connection.stream).write_all(hello)?;
         connection.flush()?;
         Ok(connection)
     }
@@ -39,6 +52,12 @@ impl Connection {
             None => format!("SUB {filter} {sid}\r\n"),
         };
         (&self.stream).write_all(line.as_bytes())?;
+        self.flush()
+    }
+
+    /// Has the messages for a subject come to a leaf, and waits until the hub has taken it.
+    pub(crate) fn want(&self, subject: &str) -> Result<()> {
+        (&self.stream).write_all(format!("LS+ {subject}\r\n").as_bytes())?;
         self.flush()
     }
 

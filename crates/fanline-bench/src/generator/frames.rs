@@ -35,6 +35,11 @@ pub(crate) fn delivery(subject: &str, sid: u32, payload: &[u8]) -> Vec<u8> {
     )
 }
 
+/// One message as leaf nodes and their hubs send it to each other.
+pub(crate) fn across_link(subject: &str, payload: &[u8]) -> Vec<u8> {
+    message(&format!("LMSG {subject} {}\r\n", payload.len()), payload)
+}
+
 /// What a service with subscription id `sid` reads for one request.
 pub(crate) fn delivery_of_request(subject: &str, sid: u32, reply: &str, payload: &[u8]) -> Vec<u8> {
     message(

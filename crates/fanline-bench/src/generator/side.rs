@@ -37,11 +37,13 @@ impl Client for mqtt::Connection {
     }
 }
 
-/// One of the two protocols, at the address where it is spoken.
+/// One of the protocols, at the address where it is spoken.
 #[derive(Clone, Copy)]
 pub(crate) enum Side {
     Nats(SocketAddr),
     Mqtt(SocketAddr),
+    /// At a hub, as a leaf node of it.
+    Leaf(SocketAddr),
 }
 
 impl Side {
@@ -53,6 +55,7 @@ impl Side {
                 let id = format!("publisher{index}");
                 Box::new(mqtt::Connection::open(address, &id, true)?)
             }
+            Side::Leaf(address) => Box::new(Connection::open_leaf(address)?),
         })
     }
 
@@ -70,6 +73,11 @@ impl Side {
                 connection.subscribe(&topic(subject), 0)?;
                 Box::new(connection)
             }
+            Side::Leaf(address) => {
+                let connection = Connection::open_leaf(address)?;
+                connection.want(subject)?;
+                Box::new(connection)
+            }
         })
     }
 
@@ -78,6 +86,7 @@ impl Side {
         match self {
             Side::Nats(_) => frames::publish(subject, payload),
             Side::Mqtt(_) => mqtt::packets::publish(&topic(subject), payload),
+            Side::Leaf(_) => frames::across_link(subject, payload),
         }
     }
 
@@ -91,7 +100,10 @@ impl Side {
     ) -> Result<Vec<u8>> {
         match (self, from) {
             (Side::Mqtt(_), _) => Ok(mqtt::packets::publish(&topic(subject), payload)),
-            (Side::Nats(_), Side::Nats(_)) => Ok(frames::delivery(subject, 1, payload)),
+            (Side::Leaf(_), _) => Ok(frames::across_link(subject, payload)),
+            (Side::Nats(_), Side::Nats(_) | Side::Leaf(_)) => {
+                Ok(frames::delivery(subject, 1, payload))
+            }
             // Whether such a message has headers, and which, is for the server to say.
             (Side::Nats(_), Side::Mqtt(_)) => learn(from, subscriber, subject, payload),
         }

@@ -14,6 +14,22 @@ use crate::servers::{Program, System};
 /// The hub's JetStream domain, by which the leaf reaches its streams.
 pub(super) const HUB_DOMAIN: &str = "hub";
 
+/// A hub without a leaf, and where one could be.
+pub(super) struct Alone {
+    pub(super) hub: Server,
+    pub(super) leafs_at: SocketAddr,
+}
+
+impl Alone {
+    /// Starts it.
+    pub(super) fn start(hub: &Program, row: &Row, site: &Site) -> Result<Self> {
+        let leafs_at = free_address()?;
+        let folder = site.empty_for("hub")?;
+        let hub = start(hub, row, HUB_DOMAIN, &listen(leafs_at, row), &folder)?;
+        Ok(Self { hub, leafs_at })
+    }
+}
+
 /// Two servers that are linked.
 pub(super) struct Link {
     pub(super) hub: Server,
@@ -23,13 +39,12 @@ pub(super) struct Link {
 impl Link {
     /// Starts both, and waits until messages get from each to the other.
     pub(super) fn start(hub: &Program, leaf: &Program, row: &Row, site: &Site) -> Result<Self> {
-        let port = free_address()?.port();
+        let leafs_at = free_address()?;
         let (hub_folder, leaf_folder) = (site.empty_for("hub")?, site.empty(leaf.system)?);
         let compression = row.compression;
-        let listen = format!("listen: \"127.0.0.1:{port}\", compression: {compression}");
-        let remote = format!("url: \"nats-leaf://127.0.0.1:{port}\", compression: {compression}");
+        let remote = format!("url: \"nats-leaf://{leafs_at}\", compression: {compression}");
         let remotes = format!("remotes: [ {{ {remote} }} ]");
-        let hub = start(hub, row, HUB_DOMAIN, &listen, &hub_folder)?;
+        let hub = start(hub, row, HUB_DOMAIN, &listen(leafs_at, row), &hub_folder)?;
         let leaf = start(leaf, row, "leaf", &remotes, &leaf_folder)?;
         settle(hub.address(), leaf.address())?;
         settle(leaf.address(), hub.address())?;
@@ -51,6 +66,11 @@ impl Link {
             Direction::Down => self.leaf.address(),
         }
     }
+}
+
+/// What a hub is told of its leafs.
+fn listen(leafs_at: SocketAddr, row: &Row) -> String {
+    format!("listen: \"{leafs_at}\", compression: {}", row.compression)
 }
 
 /// Starts one of the two; its name is its domain too.

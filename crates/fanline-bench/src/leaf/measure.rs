@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::link::{HUB_DOMAIN, Link};
+use super::link::{Alone, HUB_DOMAIN, Link};
 use super::rows::{Direction, Row, Work};
 use crate::comparison::cost::Cost;
 use crate::comparison::site::Site;
@@ -18,6 +18,7 @@ use crate::generator::interest::{new_subject, settle, wait_until_known};
 use crate::generator::jetstream::Api;
 use crate::generator::receive::Verify;
 use crate::generator::requests::{self, Cores, Party};
+use crate::generator::side::Side;
 use crate::generator::throughput::{Fixture, Topology};
 use crate::generator::window::{Asked, Until, Window, is_stored};
 use crate::report::metric::{Metric, Sample};
@@ -74,13 +75,7 @@ fn throughput(
     duration: Duration,
 ) -> Result<Sample> {
     let (source, sink) = (link.source(direction), link.sink(direction));
-    let topology = Topology {
-        publishers: 1,
-        subscribers: 1,
-        paired: false,
-        payload_bytes,
-    };
-    let fixture = Fixture::open_between(source, sink, topology)?;
+    let fixture = Fixture::open_between(source, sink, one_to_one(payload_bytes))?;
     settle(source, sink)?;
     let chunks = fixture.calibrate(duration)?;
     let cost = Cost::start(&link.leaf)?;
@@ -88,6 +83,37 @@ fn throughput(
     let mut sample = cost.end(&link.leaf, burst.messages)?;
     sample.set_rate(burst.messages, burst.elapsed);
     Ok(sample)
+}
+
+fn one_to_one(payload_bytes: usize) -> Topology {
+    Topology {
+        publishers: 1,
+        subscribers: 1,
+        paired: false,
+        payload_bytes,
+    }
+}
+
+/// Messages a second when the generator is itself the leaf, and no server is: with none that does something can
+/// this hub be quicker. None for rows for which that says nothing.
+pub(super) fn without_leaf(
+    hub: &Program,
+    row: &Row,
+    site: &Site,
+    duration: Duration,
+) -> Result<Option<f64>> {
+    let Some((direction, payload_bytes)) = row.plain_throughput() else {
+        return Ok(None);
+    };
+    let alone = Alone::start(hub, row, site)?;
+    let (hub, leaf) = (Side::Nats(alone.hub.address()), Side::Leaf(alone.leafs_at));
+    let (from, to) = match direction {
+        Direction::Up => (leaf, hub),
+        Direction::Down => (hub, leaf),
+    };
+    let fixture = Fixture::between(from, to, one_to_one(payload_bytes))?;
+    let burst = fixture.burst(fixture.calibrate(duration)?, Verify::Tail)?;
+    Ok(Some(burst.messages as f64 / burst.elapsed.as_secs_f64()))
 }
 
 fn requests(

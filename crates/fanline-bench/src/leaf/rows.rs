@@ -67,6 +67,17 @@ impl Row {
         }
     }
 
+    /// Which way messages go at full speed and how large they are, if that is the row and nothing is compressed.
+    pub(crate) fn plain_throughput(&self) -> Option<(Direction, usize)> {
+        match self.work {
+            Work::Throughput {
+                direction,
+                payload_bytes,
+            } if self.compression == PLAIN => Some((direction, payload_bytes)),
+            _ => None,
+        }
+    }
+
     /// Whether streams are kept.
     pub(crate) fn has_streams(&self) -> bool {
         matches!(self.work, Work::Mirror { .. })

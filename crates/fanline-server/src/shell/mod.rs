@@ -9,6 +9,7 @@ mod connection;
 mod farewell;
 mod link;
 mod mailbox;
+mod neighbour;
 mod wire;
 
 use std::cell::{Cell, RefCell};
@@ -815,6 +816,9 @@ pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
+        .on_thread_unpark(|| {
+            neighbour::give_way();
+        })
         .build_local(tokio::runtime::LocalOptions::default())?;
     Ok(runtime.block_on(future))
 }

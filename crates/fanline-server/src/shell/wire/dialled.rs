@@ -46,6 +46,7 @@ pub(in crate::shell) async fn open_dialled(
         socket,
         room: Rc::clone(&shell.room),
         layers: RefCell::default(),
+        is_to_neighbour: false,
     };
     let time = hub.options.first_info_timeout;
     let mut is_clear = address.websocket_path.is_none();
@@ -69,6 +70,7 @@ pub(in crate::shell) async fn open_dialled(
     }
     let agreed = timeout(time, wire.agree_on_compression(shell, hub, &info)).await;
     let (again, agreed) = agreed.map_err(|_| NotOpened::Late("the compressed INFO"))??;
+    wire.lead_to_server();
     wire.follow_what_is_sent();
     Ok((wire, again.unwrap_or(info), agreed))
 }

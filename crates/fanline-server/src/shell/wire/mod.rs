@@ -25,6 +25,7 @@ use fanline_engine::{CloseReason, Outbox};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::link::Wrote;
+use super::neighbour;
 use ahead::Ahead;
 use frames::Frames;
 use packed::{Packed, Packing};
@@ -89,6 +90,8 @@ pub(super) struct Wire {
     socket: Socket,
     room: SharedRoom,
     layers: RefCell<Layers>,
+    /// Whether it leads to another server on this machine.
+    is_to_neighbour: bool,
 }
 
 #[derive(Default)]
@@ -170,6 +173,9 @@ impl Wire {
             Some(packed) => packed.write(parts, room, below)?,
             None => below(parts, room)?,
         };
+        if self.is_to_neighbour {
+            neighbour::note_moved(written);
+        }
         match frames {
             Some(frames) => frames.advance(out, written),
             // What waited may have been thrown away since it was packed.
@@ -200,12 +206,17 @@ impl Wire {
         self.socket.shut_down();
     }
 
+    /// To be called when it is known that another server is at its other end.
+    fn lead_to_server(&mut self) {
+        self.is_to_neighbour = self.socket.is_on_this_host();
+    }
+
     /// Has what the system holds for a hub on this machine follow what is sent.
     fn follow_what_is_sent(&mut self) {
         let layers = self.layers.get_mut();
         let is_plain =
             layers.records.is_none() && layers.packed.is_none() && layers.frames.is_none();
-        layers.ahead = (is_plain && self.socket.is_on_this_host()).then(Ahead::new);
+        layers.ahead = (is_plain && self.is_to_neighbour).then(Ahead::new);
     }
 
     /// Whether something is to be written that no outbox holds.
@@ -327,7 +338,12 @@ impl AsyncRead for WireReader {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.0.poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let outcome = self.0.poll_read(context, buffer);
+        if self.0.is_to_neighbour {
+            neighbour::note_moved(buffer.filled().len() - before);
+        }
+        outcome
     }
 }
 

@@ -113,6 +113,7 @@ pub(in crate::shell) async fn open(
             socket,
             room: Rc::clone(&shell.room),
             layers: RefCell::new(layers),
+            is_to_neighbour: false,
         },
         cid,
         peer,
@@ -130,6 +131,9 @@ pub(in crate::shell) async fn open(
     let name = opening.name();
     if let Err(NotOpened::Tls(error)) = &opened {
         warn!("{name} - TLS handshake error: {error}");
+    }
+    if opening.peer.kind.is_leaf() {
+        opening.wire.lead_to_server();
     }
     opened.map(|()| Opened {
         wire: opening.wire,
