@@ -336,8 +336,7 @@ impl Connection<'_> {
         }
         if self.reads_in_a_row == READS_IN_A_ROW_MAX {
             self.reads_in_a_row = 0;
-            context.waker().wake_by_ref();
-            return Poll::Pending;
+            return wake_after_others(context);
         }
         let (mut chunk, filled) = self.take_chunk();
         let room = Chunk::get_mut(&mut chunk).expect("a chunk to read into is not shared");
@@ -643,6 +642,16 @@ impl Connection<'_> {
     }
 }
 
+/// Has a task go on when all others that are ready have had their turn, those included whose sockets have become
+/// ready meanwhile. A task that woke itself would go on many times before the runtime looks at sockets again.
+fn wake_after_others<T>(context: &mut Context<'_>) -> Poll<T> {
+    match pin!(tokio::task::yield_now()).poll(context) {
+        Poll::Pending => {}
+        Poll::Ready(()) => context.waker().wake_by_ref(),
+    }
+    Poll::Pending
+}
+
 /// Waits while something is so, but not for longer than this.
 async fn wait_while(most: Duration, is_so: impl Fn() -> bool) {
     let deadline = tokio::time::Instant::now() + most;
@@ -659,5 +668,48 @@ async fn discard(read: &mut impl Input) {
             Ok(bytes) if bytes > 0 => left = left.saturating_sub(bytes),
             _ => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io::Write;
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn who_has_much_to_read_lets_sockets_that_became_ready_go_first() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        accepted.set_nonblocking(true).unwrap();
+        let was_read = Rc::new(Cell::new(false));
+        let noted = Rc::clone(&was_read);
+        super::super::block_on(async move {
+            let mut socket = tokio::net::TcpStream::from_std(accepted).unwrap();
+            tokio::task::spawn_local(async move {
+                socket.read_u8().await.unwrap();
+                noted.set(true);
+            });
+            // It waits for its socket before that has anything.
+            tokio::task::yield_now().await;
+            let busy = tokio::task::spawn_local(async move {
+                peer.write_all(b"x").unwrap();
+                let mut turns = 0;
+                poll_fn(|context| {
+                    turns += 1;
+                    match turns {
+                        1 | 2 => wake_after_others(context),
+                        _ => Poll::Ready(()),
+                    }
+                })
+                .await;
+                was_read.get()
+            });
+            assert!(busy.await.unwrap());
+        })
+        .unwrap();
     }
 }
