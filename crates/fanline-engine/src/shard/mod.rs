@@ -72,6 +72,9 @@ pub const SHARDS_MAX: usize = LEAFS as usize;
 /// wide fan-out stays in the cache and costs no more memory than this.
 const PRODUCED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// So many subscriptions of a client that ends are forgotten in one go: a few milliseconds' work.
+const FORGOTTEN_AT_ONCE: usize = 4096;
+
 /// What all shards of a server share.
 #[derive(Clone, Debug)]
 pub struct ShardConfig {
@@ -96,7 +99,8 @@ pub struct ShardConfig {
 ///    written, so that what a client is told is true on every shard; then write the
 ///    [`outbox`](Shard::outbox) of each session that [`next_dirty`](Shard::next_dirty) names and
 ///    report with [`written`](Shard::written); then close the connection of each session that
-///    [`next_ended`](Shard::next_ended) names and [`remove`](Shard::remove) it.
+///    [`next_ended`](Shard::next_ended) names, [`forget_some`](Shard::forget_some) of what it wanted until
+///    nothing is left, and [`remove`](Shard::remove) it.
 pub struct Shard {
     index: u16,
     config: Arc<ShardConfig>,
@@ -457,7 +461,9 @@ impl Shard {
         lines
     }
 
-    /// Decides that a connection ends. Its subscriptions are gone at once.
+    /// Decides that a connection ends. From now on nothing is delivered to it. Its subscriptions are gone at once,
+    /// unless there are thousands, none of them in a group, whose messages another member should have: those go by
+    /// and by, with [`forget_some`](Shard::forget_some).
     pub fn end(&mut self, id: SessionId, reason: CloseReason) {
         let Some(session) = self.sessions.get_mut(id.index()) else {
             return;
@@ -478,12 +484,31 @@ impl Shard {
         }
         self.pending.ended.push(id);
         self.uncount_connection(id);
-        self.drop_subscriptions(id);
+        if !self.sessions[id.index()].may_leave_slowly() {
+            self.drop_subscriptions(id);
+        }
         self.end_mqtt(id, reason);
         self.forget_leaf(id);
         self.tell_leafs();
         // What is told of a connection that has ended is what it had.
         self.sessions[id.index()].subscriptions = subscriptions;
+    }
+
+    /// Forgets some of what a client wanted whose connection ends. Returns whether there is more.
+    pub fn forget_some(&mut self, id: SessionId) -> bool {
+        let Some(session) = self.sessions.get(id.index()) else {
+            return false;
+        };
+        let had = session.subscriptions;
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            let Some(sub) = self.subs.first_of_session(id.0) else {
+                break;
+            };
+            self.drop_subscription(sub);
+        }
+        self.tell_leafs();
+        self.sessions[id.index()].subscriptions = had;
+        self.subs.first_of_session(id.0).is_some()
     }
 
     fn drop_subscriptions(&mut self, id: SessionId) {
@@ -536,8 +561,10 @@ impl Shard {
         if self.is_of_leaf(id) {
             return self.drop_leaf_subscription(id);
         }
-        let session = &mut self.sessions[self.subs.get(id).session() as usize];
+        let sub = self.subs.get(id);
+        let session = &mut self.sessions[sub.session() as usize];
         session.subscriptions -= 1;
+        session.in_groups -= u32::from(!sub.queue().is_empty());
         let (account, is_insider) = (session.account, session.is_insider);
         self.bridging.requests.note_unsubscribed(self.pending.now);
         if !is_insider {

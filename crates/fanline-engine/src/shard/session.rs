@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::FORGOTTEN_AT_ONCE;
 use super::backlog::Backlog;
 use super::mqtt::Mqtt;
 use super::permit::Restriction;
@@ -113,6 +114,8 @@ pub(super) struct Session {
     pub(super) in_msgs: u64,
     pub(super) in_bytes: u64,
     pub(super) subscriptions: usize,
+    /// How many of them are in a group.
+    pub(super) in_groups: u32,
     pub(super) stalls: u64,
     pub(super) awaits_auth: bool,
     /// The work that it takes to know whether it may connect.
@@ -205,6 +208,12 @@ impl Session {
     /// Whether it is a client's, and neither another server's nor the server's own.
     pub(super) fn is_client(&self) -> bool {
         !self.is_insider && self.leaf.is_none()
+    }
+
+    /// Whether what it wants may be forgotten by and by once it ends.
+    pub(super) fn may_leave_slowly(&self) -> bool {
+        let is_simple = self.is_client() && self.mqtt.is_none() && self.in_groups == 0;
+        is_simple && self.subscriptions > FORGOTTEN_AT_ONCE
     }
 
     /// The user's name; `[REDACTED]` for a token, which is all secret.

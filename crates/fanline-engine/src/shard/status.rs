@@ -136,6 +136,7 @@ impl Shard {
     /// Forgets a session whose connection is closed. `None` when there is none.
     pub fn remove(&mut self, id: SessionId, reason: CloseReason) -> Option<Ended> {
         self.end(id, reason);
+        while self.forget_some(id) {}
         self.pending.ended.retain(|other| *other != id);
         let session = self.sessions.try_remove(id.index())?;
         self.timers.remove(&(session.deadline, id));

@@ -625,6 +625,65 @@ fn subscriptions_have_a_limit() {
 }
 
 #[test]
+fn a_client_that_wants_a_great_deal_is_forgotten_by_and_by() {
+    let count = 2 * FORGOTTEN_AT_ONCE + 1;
+    let mut world = World::new(2);
+    let (leaver, other) = (world.client(0), world.client(0));
+    let lines: String = (0..count).map(|i| format!("SUB a.{i} {i}\r\n")).collect();
+    world.say(leaver, &lines);
+    world.shards[0].end(leaver.id, CloseReason::ClientClosed);
+    world.exchange();
+    // It gets nothing, and who asks hears at once that nobody answers.
+    for i in [0, count - 1] {
+        world.say(other, &format!("PUB a.{i} r 0\r\n\r\n"));
+    }
+    world.say(other, "SUB r 1\r\nPUB a.7 r 0\r\n\r\n");
+    assert!(world.read(other).contains("NATS/1.0 503"));
+    assert_eq!(world.read(leaver), "");
+    let mut portions = 1;
+    while world.shards[0].forget_some(leaver.id) {
+        portions += 1;
+    }
+    world.exchange();
+    assert_eq!(portions, 3);
+    for shard in 0..2 {
+        assert!(!world.shards[shard].is_wanted(AccountId::GLOBAL, b"a.0"));
+    }
+    let ended = world.shards[0].remove(leaver.id, CloseReason::ClientClosed);
+    assert_eq!(ended.unwrap().status.subscriptions, count);
+    assert_eq!(world.shards[0].status().subscriptions, 1);
+}
+
+#[test]
+fn a_client_in_a_group_is_forgotten_at_once_as_others_have_its_messages() {
+    let mut world = World::new(2);
+    let (leaver, member, publisher) = (world.client(0), world.client(0), world.client(1));
+    let lines: String = (0..2 * FORGOTTEN_AT_ONCE)
+        .map(|i| format!("SUB a.{i} {i}\r\n"))
+        .collect();
+    world.say(leaver, &lines);
+    world.say(leaver, "SUB g workers g\r\n");
+    world.shards[0].end(leaver.id, CloseReason::ClientClosed);
+    world.exchange();
+    assert!(!world.shards[1].is_wanted(AccountId::GLOBAL, b"g"));
+    world.say(member, "SUB g workers 1\r\n");
+    world.say(publisher, "PUB g 0\r\n\r\n");
+    assert_eq!(world.read(member), "MSG g 1 0\r\n\r\n");
+}
+
+#[test]
+fn who_forgets_the_rest_is_whoever_removes() {
+    let mut world = World::new(1);
+    let leaver = world.client(0);
+    let count = 3 * FORGOTTEN_AT_ONCE;
+    let lines: String = (0..count).map(|i| format!("SUB a.{i} {i}\r\n")).collect();
+    world.say(leaver, &lines);
+    world.shards[0].remove(leaver.id, CloseReason::ClientClosed);
+    assert_eq!(world.shards[0].status().subscriptions, 0);
+    assert_eq!(world.shards[0].status().subscriptions_added, count as u64);
+}
+
+#[test]
 fn what_crosses_shards_arrives_once_in_order_and_from_when_it_was_asked_for() {
     let mut world = World::new(3);
     let publisher = world.client(0);

@@ -83,6 +83,7 @@ impl Shard {
             in_msgs: 0,
             in_bytes: 0,
             subscriptions: 0,
+            in_groups: 0,
             stalls: 0,
             awaits_auth,
             check: None,
@@ -242,7 +243,9 @@ impl Shard {
         if let Some((sub, weight)) = routers[account].subscribe(subs, id.0, sid, parsed, queue) {
             subs.get_mut(sub).set_filtered(is_filtered);
             self.interest_changes += 1;
-            self.sessions[id.index()].subscriptions += 1;
+            let session = &mut self.sessions[id.index()];
+            session.subscriptions += 1;
+            session.in_groups += u32::from(!queue.is_empty());
             if !self.is_insider(id) {
                 self.count(account, |own| own.subscriptions += 1);
             }

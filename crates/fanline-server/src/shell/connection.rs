@@ -617,12 +617,25 @@ impl Connection<'_> {
             self.link.try_write_all(&mut Outbox::default());
         }
         self.link.shut_down();
+        self.leave().await;
         let peer_waits = !matches!(
             reason,
             CloseReason::ClientClosed | CloseReason::ServerShutdown
         );
         if reason.flushes() && peer_waits {
             let _ = tokio::time::timeout(LINGER, discard(read)).await;
+        }
+    }
+
+    /// Has the engine forget what the client wanted; while that is much, others have their turn in between.
+    async fn leave(&self) {
+        loop {
+            let is_more = self.shell.engine.borrow_mut().forget_some(self.id);
+            self.shell.settle(0);
+            if !is_more {
+                return;
+            }
+            tokio::task::yield_now().await;
         }
     }
 

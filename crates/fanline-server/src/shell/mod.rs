@@ -448,10 +448,15 @@ async fn keep_time(shell: Rc<Shell>) {
 
 async fn read_mail(shell: Rc<Shell>) {
     let _watch = shell.common.stop_on_panic();
+    let mailbox = &shell.common.mailboxes[shell.index];
     loop {
-        shell.common.mailboxes[shell.index].wait().await;
+        mailbox.wait().await;
         shell.take_mail();
         shell.settle(usize::MAX);
+        if !mailbox.is_empty() {
+            // Others may post all the time, and sockets want their turn.
+            tokio::task::yield_now().await;
+        }
     }
 }
 
