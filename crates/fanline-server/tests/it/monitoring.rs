@@ -353,6 +353,31 @@ fn connz_remembers_who_closed_and_why() {
 }
 
 #[test]
+fn nothing_is_left_of_a_client_that_wanted_a_great_deal() {
+    const COUNT: usize = 20_000;
+    let server = Running::start(Auth::Open);
+    let mut other = server.client(QUIET, "SUB b 1\r\n");
+    let wanted: String = (0..COUNT).map(|i| format!("SUB a.{i} {i}\r\n")).collect();
+    let leaver = server.client(QUIET, &wanted);
+    assert_eq!(server.json("/subsz")["num_subscriptions"], COUNT + 1);
+    drop(leaver);
+    let closed = loop {
+        // Others are served meanwhile.
+        other.write_all(b"PUB b 2\r\nhi\r\n").expect("it reads");
+        let mut message = [0; "MSG b 1 2\r\nhi\r\n".len()];
+        other.read_exact(&mut message).expect("a message");
+        let closed = server.json("/connz?state=closed");
+        if closed["num_connections"] == 1 {
+            break closed;
+        }
+    };
+    assert_eq!(closed["connections"][0]["subscriptions"], COUNT);
+    let subsz = server.json("/subsz");
+    assert_eq!(subsz["num_subscriptions"], 1);
+    assert_eq!(subsz["num_removes"], COUNT);
+}
+
+#[test]
 fn subsz_lists_pages_and_tests_subscriptions() {
     let server = Running::start(Auth::Open);
     let _one = server.client(QUIET, "SUB a.* 1\r\nSUB b q 2\r\nSUB c 3\r\nUNSUB 3\r\n");
