@@ -19,6 +19,9 @@ pub(crate) struct LeafConnect {
     pub(crate) jwt: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) sig: String,
+    /// What a proxy adds that it comes through.
+    #[serde(skip_serializing)]
+    pub(crate) proxy_sig: String,
     pub(crate) server_id: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) domain: String,

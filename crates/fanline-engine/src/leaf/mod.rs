@@ -92,6 +92,8 @@ pub struct LeafListener {
     pub access: Option<Arc<Access>>,
     /// The account of those who need not say who they are; `$G` when `None`.
     pub account: Option<String>,
+    /// All must come through a proxy that is trusted.
+    pub needs_proxy: bool,
     /// The oldest version that may come.
     pub min_version: Option<String>,
     /// What one leaf wants is not told to others.

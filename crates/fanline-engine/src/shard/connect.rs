@@ -23,20 +23,26 @@ impl Shard {
         if !session.options.account.is_empty() {
             return self.refuse_credentials(id);
         }
-        let signature = &session.options.proxy_sig;
-        if !signature.is_empty() && !self.access.proxies().is_empty() {
-            session.peer.proxy = self
-                .access
-                .proxy_that_signed(&session.peer.nonce, signature);
-            if session.peer.proxy.is_none() {
-                return self.refuse_proxy(id);
-            }
+        if !self.believes_proxy(id) {
+            return self.refuse_proxy(id);
         }
         match self.decide(id) {
             Decision::Admitted(grant) => self.finish_connect(id, grant),
             Decision::Refused => self.refuse_credentials(id),
             Decision::Later(check) => self.sessions[id.index()].check = Some(check),
         }
+    }
+
+    /// Whether a connection comes through a proxy that is trusted, or says nothing of one.
+    pub(super) fn believes_proxy(&mut self, id: SessionId) -> bool {
+        let session = &mut self.sessions[id.index()];
+        let signature = &session.options.proxy_sig;
+        if signature.is_empty() || self.access.proxies().is_empty() {
+            return true;
+        }
+        let proxy = (self.access).proxy_that_signed(&session.peer.nonce, signature);
+        session.peer.proxy = proxy;
+        proxy.is_some()
     }
 
     pub(super) fn decide(&self, id: SessionId) -> Decision {
@@ -188,7 +194,7 @@ impl Shard {
     }
 
     /// Sends a client away that comes through a proxy that is not believed.
-    fn refuse_proxy(&mut self, id: SessionId) {
+    pub(super) fn refuse_proxy(&mut self, id: SessionId) {
         self.pending.notice(id, || {
             "authentication error - the proxy is not one of those that are trusted".into()
         });

@@ -101,6 +101,7 @@ pub(crate) fn listener_info(
         tls: tls::told(listener.tls.as_ref(), false),
         access: own_access(listener)?.map(Arc::new),
         account: listener.account.clone(),
+        needs_proxy: listener.needs_proxy,
         min_version: listener.min_version.clone(),
         isolates: listener.isolates,
         compression: listener.compression.clone(),

@@ -77,6 +77,8 @@ pub struct LeafnodeListener {
     pub account: Option<String>,
     /// How long it may take to say who it is; as long as clients when `None`.
     pub auth_timeout: Option<Duration>,
+    /// All must come through a proxy that is trusted, as clients do where that is asked of them.
+    pub needs_proxy: bool,
     /// The oldest version that may come.
     pub min_version: Option<String>,
     /// What one leaf node wants is not told to others.
@@ -96,6 +98,7 @@ impl Default for LeafnodeListener {
             users: Vec::new(),
             account: None,
             auth_timeout: None,
+            needs_proxy: false,
             min_version: None,
             isolates: false,
             compression: LeafCompression::default(),

@@ -5,6 +5,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fanline_server::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
 use fanline_server::access::{Access, AccessConfig, User};
 use fanline_server::client::jetstream::{BucketConfig, JetStream, Storage};
 use fanline_server::client::{Client, ConnectOptions};
@@ -14,7 +17,7 @@ use fanline_server::{
 };
 use serde_json::Value;
 
-use crate::raw::{PATIENCE, TestServer, block_on, options};
+use crate::raw::{PATIENCE, RawClient, TestServer, block_on, options};
 use crate::transports::Authority;
 
 pub(crate) fn named(name: &str, shards: usize) -> Options {
@@ -259,6 +262,75 @@ fn only_those_come_who_may_and_where_they_belong() {
         (&"A".into(), &"right".into())
     );
     assert!(leafz(&wrong).is_empty() && leafz(&client_of_b).is_empty());
+}
+
+/// A leaf that comes through a proxy: what that adds is signed with this key.
+fn through_proxy(hub: &TestServer, key: Option<&SecretKey>, user: &str) -> RawClient {
+    let mut leaf = RawClient::open(leaf_port(hub));
+    let info = leaf.expect_info();
+    let (_, rest) = info.split_once("\"nonce\":\"").expect("a nonce");
+    let (nonce, _) = rest.split_once('"').expect("a text");
+    let signature = key.map_or_else(String::new, |key| {
+        URL_SAFE_NO_PAD.encode(key.sign(nonce.as_bytes()))
+    });
+    leaf.send(format!(
+        "CONNECT {{\"name\":\"{user}\",\"server_id\":\"{user}\",\"user\":\"{user}\",\"pass\":\"pw\",\
+         \"headers\":true,\"proxy_sig\":\"{signature}\"}}\r\nPING\r\n"
+    ));
+    leaf
+}
+
+/// Whether a PONG comes, and no error before it.
+fn is_answered(leaf: &mut RawClient) -> bool {
+    loop {
+        match leaf.line().as_str() {
+            "PONG" => return true,
+            "-ERR 'Authorization Violation'" => return false,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn who_must_come_through_a_proxy_comes_through_one_that_is_trusted() {
+    let key = |number| SecretKey::new(KeyKind::User, [number; KEY_BYTES]);
+    let access = |trusted: u8| AccessConfig {
+        proxies: vec![key(trusted).public()],
+        ..AccessConfig::default()
+    };
+    for all_must in [false, true] {
+        let users = ["ada", "bob"].map(|name| {
+            let mut user = User::new(name, "pw");
+            user.proxy_required = name == "ada";
+            LeafnodeUser {
+                user,
+                account: None,
+            }
+        });
+        let listener = LeafnodeListener {
+            users: users.into(),
+            needs_proxy: all_must,
+            ..LeafnodeListener::default()
+        };
+        let directory = |trusted| Auth::Directory(Access::new(access(trusted)).unwrap().into());
+        let hub = TestServer::with(Options {
+            auth: directory(1),
+            ..hub_options("hub", 1, listener)
+        });
+        let is_let_in =
+            |key: Option<&SecretKey>, user: &str| is_answered(&mut through_proxy(&hub, key, user));
+        for user in ["ada", "bob"] {
+            assert!(is_let_in(Some(&key(1)), user), "{user}, {all_must}");
+            assert!(!is_let_in(Some(&key(2)), user), "{user}, {all_must}");
+        }
+        assert!(!is_let_in(None, "ada"), "{all_must}");
+        assert_eq!(is_let_in(None, "bob"), !all_must);
+        // Nor does one stay whose proxy is not trusted any more.
+        let mut inside = through_proxy(&hub, Some(&key(1)), "ada");
+        assert!(is_answered(&mut inside));
+        hub.handle.replace_access(access(2)).unwrap();
+        assert!(!is_answered(&mut inside));
+    }
 }
 
 #[test]

@@ -53,7 +53,8 @@ impl Shard {
 
     /// Whether leafs are told a nonce to be signed.
     pub fn leafs_need_nonce(&self) -> bool {
-        self.leaf_access().needs_nonce()
+        // A proxy signs it, too.
+        self.leaf_access().needs_nonce() || !self.access.proxies().is_empty()
     }
 
     /// Whether links that come here are compressed.
@@ -223,6 +224,7 @@ impl Shard {
         options.nkey = connect.nkey;
         options.jwt = connect.jwt;
         options.sig = connect.sig;
+        options.proxy_sig = connect.proxy_sig;
         options.name.clone_from(&connect.name);
         options.version = connect.version;
         let Some(leaf) = &mut session.leaf else {
@@ -236,6 +238,9 @@ impl Shard {
         leaf.isolates = connect.isolate || listener.isolates;
         leaf.rules.deny(&[], &connect.deny_pub);
         leaf.has_jetstream = connect.jetstream;
+        if !self.believes_proxy(id) {
+            return self.refuse_proxy(id);
+        }
         match self.decide(id) {
             Decision::Admitted(grant) => self.let_leaf_in(id, grant),
             Decision::Refused => self.refuse_credentials(id),
@@ -281,8 +286,13 @@ impl Shard {
     }
 
     pub(in crate::shard) fn let_leaf_in(&mut self, id: SessionId, grant: Grant) {
-        if grant.needs_proxy {
-            return self.refuse_without_proxy(id, &grant);
+        match self.sessions[id.index()].peer.proxy {
+            // It may not be trusted any more.
+            Some(proxy) if !self.access.proxies().contains(&proxy) => return self.refuse_proxy(id),
+            None if self.leaf_needs_proxy(&grant) => {
+                return self.refuse_without_proxy(id, &grant);
+            }
+            _ => {}
         }
         let Some(account) = self.account_of(&grant) else {
             return self.refuse_credentials(id);
@@ -330,6 +340,11 @@ impl Shard {
         self.send(id, &line);
         self.leaf_is_ready(id);
         self.expire_in(id, expires_in);
+    }
+
+    /// Whether who has this has it through a proxy only.
+    fn leaf_needs_proxy(&self, grant: &Grant) -> bool {
+        self.leaf_listener().needs_proxy || self.leaf_access().needs_proxy(grant)
     }
 
     /// The account here of somebody who may come in.
@@ -430,7 +445,14 @@ impl Shard {
                 continue;
             }
             let kind = session.peer.kind;
+            let proxy = session.peer.proxy;
+            if proxy.is_some_and(|proxy| !self.access.proxies().contains(&proxy)) {
+                self.refuse_proxy(id);
+                continue;
+            }
             let renewed = self.leaf_access().renew(&session.grant, kind);
+            let may_stay = |grant: &Grant| proxy.is_some() || !self.leaf_needs_proxy(grant);
+            let renewed = renewed.filter(may_stay);
             let is_same = renewed.as_ref().is_some_and(|renewed| {
                 let (now, before) = (&renewed.rights, &session.grant.rights);
                 now.as_ref().map(|rights| rights.told())

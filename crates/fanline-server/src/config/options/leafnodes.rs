@@ -93,7 +93,9 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("2s, or a second more than a handshake of its `tls` may take")
     .reloads()
     .help("How long a leaf node may take to say who it is."),
-    within("leafnodes.authorization.proxy_required", Bool).help("Not supported."),
+    within("leafnodes.authorization.proxy_required", Bool)
+        .default("false")
+        .help("All must come through one of `proxies`."),
     shown("leafnodes.tls", Block, |loaded| {
         let listener = loaded.options.leafnodes.listener.as_ref();
         let tls = listener.and_then(|listener| listener.tls.as_ref());
@@ -429,10 +431,7 @@ fn read_authorization(listener: &mut LeafnodeListener, given: &Given<'_>) -> Rea
                     users.push(LeafnodeUser { user, account });
                 }
             }
-            // Without effect, it would let in whom it is to keep out.
-            "proxy_required" if field.boolean()? => {
-                return Err(unsupported(&field, "proxy_required"));
-            }
+            "proxy_required" => listener.needs_proxy = field.boolean()?,
             _ => {}
         }
     }
