@@ -152,13 +152,8 @@ impl Shard {
 
     /// Gives a client what it was granted.
     pub(super) fn settle_in(&mut self, id: SessionId, grant: Grant) {
-        match self.sessions[id.index()].peer.proxy {
-            // It may not be trusted any more.
-            Some(proxy) if !self.access.proxies().contains(&proxy) => return self.refuse_proxy(id),
-            None if self.access.needs_proxy(&grant) => {
-                return self.refuse_without_proxy(id, &grant);
-            }
-            _ => {}
+        if self.refuses_way(id, &grant, self.access.needs_proxy(&grant)) {
+            return;
         }
         self.bind(id, grant.account);
         let session = &mut self.sessions[id.index()];
@@ -180,6 +175,17 @@ impl Shard {
         if let Some(at) = session.expires_at {
             self.arm_before(id, at);
         }
+    }
+
+    /// Sends away who does not come through a proxy although he must, or through one that is not trusted any
+    /// more; false for everybody else.
+    pub(super) fn refuses_way(&mut self, id: SessionId, grant: &Grant, needs_proxy: bool) -> bool {
+        match self.sessions[id.index()].peer.proxy {
+            Some(proxy) if !self.access.proxies().contains(&proxy) => self.refuse_proxy(id),
+            None if needs_proxy => self.refuse_without_proxy(id, grant),
+            _ => return false,
+        }
+        true
     }
 
     /// Sends a user away that may come through a proxy only. The client is told no more than one with a

@@ -286,13 +286,8 @@ impl Shard {
     }
 
     pub(in crate::shard) fn let_leaf_in(&mut self, id: SessionId, grant: Grant) {
-        match self.sessions[id.index()].peer.proxy {
-            // It may not be trusted any more.
-            Some(proxy) if !self.access.proxies().contains(&proxy) => return self.refuse_proxy(id),
-            None if self.leaf_needs_proxy(&grant) => {
-                return self.refuse_without_proxy(id, &grant);
-            }
-            _ => {}
+        if self.refuses_way(id, &grant, self.leaf_needs_proxy(&grant)) {
+            return;
         }
         let Some(account) = self.account_of(&grant) else {
             return self.refuse_credentials(id);
