@@ -440,14 +440,13 @@ impl Shard {
                 continue;
             }
             let kind = session.peer.kind;
-            let proxy = session.peer.proxy;
-            if proxy.is_some_and(|proxy| !self.access.proxies().contains(&proxy)) {
-                self.refuse_proxy(id);
+            let renewed = self.leaf_access().renew(&session.grant, kind);
+            if let Some(grant) = &renewed
+                && self.refuses_way(id, grant, self.leaf_needs_proxy(grant))
+            {
                 continue;
             }
-            let renewed = self.leaf_access().renew(&session.grant, kind);
-            let may_stay = |grant: &Grant| proxy.is_some() || !self.leaf_needs_proxy(grant);
-            let renewed = renewed.filter(may_stay);
+            let session = &self.sessions[id.index()];
             let is_same = renewed.as_ref().is_some_and(|renewed| {
                 let (now, before) = (&renewed.rights, &session.grant.rights);
                 now.as_ref().map(|rights| rights.told())
