@@ -186,6 +186,7 @@ impl World {
             },
             payload: &payload,
             expires_at: (c & 32 != 0).then_some(now + i64::from(b)),
+            more_in_batch: c & 64 != 0,
         };
         let store = self.store();
         let gap = if c & 64 != 0 { u64::from(a) + 1 } else { 1 };
@@ -389,6 +390,7 @@ impl World {
                 headers,
                 payload,
                 expires_at,
+                more_in_batch: false,
             });
         }
         (held, bytes)

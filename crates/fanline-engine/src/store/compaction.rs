@@ -86,6 +86,8 @@ impl Store {
             salt: self.files.as_ref().map_or(0, |files| files.salt),
             key_check: self.files.as_ref().map_or(0, |f| f.packing.key_check()),
             first: self.segments[run.start].first,
+            previous_bytes: 0,
+            has_sync_points: true,
         };
         let mut file = SegmentFile {
             number: head.number,
@@ -102,14 +104,16 @@ impl Store {
             first: head.first,
             salt: head.salt,
         };
+        let limited_by = run.clone().map(|at| self.segments[at].limited_by);
+        out.segment.limited_by = limited_by.max().unwrap_or(0);
         for at in run.clone() {
             if !self.copy_living(at, &mut out)? {
                 return Ok(());
             }
         }
         file.bytes = out.bytes.len() as u64;
-        let is_empty = out.bytes.len() == SEGMENT_HEAD_BYTES;
-        if !is_empty && let Some(files) = &mut self.files {
+        // Also one without a record: a number that is missing says that a file is.
+        if let Some(files) = &mut self.files {
             file.file = Some(files.write_sealed(&file.name(), &out.bytes)?);
         }
         for _ in run.clone() {
@@ -118,23 +122,22 @@ impl Store {
                 ..
             }) = self.segments.remove(run.start)
             {
-                self.upkeep.retire(old);
+                self.upkeep.retire(old, u64::MAX);
             }
         }
-        if !is_empty {
-            let mut segment = out.segment;
-            segment.body = Body::File(file);
-            segment.slots = Some(out.slots);
-            segment.note_marks(self.segment_bytes);
-            out.held.sort_unstable();
-            out.held.dedup();
-            let mut holds = Holds::new(out.held.len());
-            for hash in out.held {
-                holds.insert(hash);
-            }
-            segment.holds = Some(holds);
-            self.segments.insert(run.start, segment);
+        let mut segment = out.segment;
+        segment.body = Body::File(file);
+        segment.slots = Some(out.slots);
+        segment.note_marks(self.segment_bytes);
+        out.held.sort_unstable();
+        out.held.dedup();
+        let mut holds = Holds::new(out.held.len());
+        for hash in out.held {
+            holds.insert(hash);
         }
+        segment.holds = Some(holds);
+        self.segments.insert(run.start, segment);
+        self.retire_dead(run.start);
         self.evict(usize::MAX);
         Ok(())
     }
@@ -216,7 +219,7 @@ impl Compacted {
             Kind::Remove => has_earlier && (self.oldest..self.first).contains(&head.sequence),
             Kind::Floor => has_earlier && head.sequence > self.oldest,
             Kind::Purge => has_earlier,
-            Kind::Skip | Kind::Message => false,
+            Kind::Skip | Kind::SyncPoint | Kind::Message => false,
         }
     }
 

@@ -4,14 +4,14 @@
     reason = "a test looks at the disk that its store owns"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::disk::{Disk, DiskError, FileId};
 use super::sync::SyncRequest;
 
-/// What is kept together when the power goes.
-const SECTOR_BYTES: usize = 512;
+/// The units in which a volatile cache reaches the disk: any of them may be missing after a power cut.
+const PAGE_BYTES: [usize; 2] = [4096, 512];
 const EIO: DiskError = DiskError::Other(5);
 
 /// Numbers that look random (xorshift64*).
@@ -36,6 +36,9 @@ impl Dice {
     }
 }
 
+/// How much of each file of a request is covered.
+pub(crate) struct Reach(Vec<usize>);
+
 /// The disk; clones are the same disk.
 #[derive(Clone)]
 pub(crate) struct Faulty(Arc<Mutex<World>>);
@@ -58,13 +61,134 @@ struct World {
 enum Change {
     Add(String, usize),
     Remove(String),
+    Rename(String, String, usize),
 }
 
 #[derive(Clone, Default)]
 struct Content {
     bytes: Vec<u8>,
     synced: Vec<u8>,
-    unsynced: Vec<(usize, Vec<u8>)>,
+    /// Since the last sync, in order, and how many there were before.
+    effects: VecDeque<Effect>,
+    effects_before: usize,
+}
+
+#[derive(Clone)]
+enum Effect {
+    Write(usize, Vec<u8>),
+    Truncate(usize),
+}
+
+/// How much of what was not synced survives a power cut.
+#[derive(Clone, Copy)]
+enum Survives {
+    Nothing,
+    All,
+    /// Of each page any version, of each file any length, of the folder any subset of its changes.
+    Some,
+}
+
+impl Survives {
+    fn choose(dice: &mut Dice) -> Self {
+        match dice.below(6) {
+            0 => Survives::Nothing,
+            1 => Survives::All,
+            _ => Survives::Some,
+        }
+    }
+
+    /// Whether the latest of so many versions survives, in the place of the one chosen before.
+    fn takes(self, dice: &mut Dice, versions: usize) -> bool {
+        match self {
+            Survives::Nothing => false,
+            Survives::All => true,
+            Survives::Some => dice.one_in(versions),
+        }
+    }
+}
+
+impl Effect {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Effect::Write(at, part) => put(bytes, *at, part),
+            Effect::Truncate(length) => bytes.truncate(*length),
+        }
+    }
+
+    /// The bytes that it changes, of a file that has this length before or after it.
+    fn range(&self, length: usize) -> std::ops::Range<usize> {
+        match self {
+            Effect::Write(at, part) => *at..at + part.len(),
+            Effect::Truncate(to) => *to..length.max(*to),
+        }
+    }
+}
+
+impl Content {
+    /// Brings the first effects to the disk, up to this number of all that there ever were.
+    fn sync(&mut self, until: usize) {
+        while self.effects_before < until
+            && let Some(effect) = self.effects.pop_front()
+        {
+            effect.apply(&mut self.synced);
+            self.effects_before += 1;
+        }
+    }
+
+    fn effects_end(&self) -> usize {
+        self.effects_before + self.effects.len()
+    }
+
+    fn forget_effects(&mut self) {
+        self.effects_before = self.effects_end();
+        self.effects.clear();
+    }
+
+    /// What a power cut leaves of it.
+    fn after_crash(&self, page_bytes: usize, survives: Survives, dice: &mut Dice) -> Vec<u8> {
+        let mut now = self.synced.clone();
+        let mut length = (1, now.len());
+        // For each page that was changed, how many versions it had, and the one that survives.
+        let mut pages: BTreeMap<usize, (usize, Vec<u8>)> = BTreeMap::new();
+        for effect in &self.effects {
+            let before = now.len();
+            let range = effect.range(before);
+            for page in range.start / page_bytes..range.end.div_ceil(page_bytes) {
+                let old = || (1, page_of(&now, page, page_bytes));
+                pages.entry(page).or_insert_with(old);
+            }
+            effect.apply(&mut now);
+            for page in range.start / page_bytes..range.end.div_ceil(page_bytes) {
+                if let Some((versions, chosen)) = pages.get_mut(&page) {
+                    *versions += 1;
+                    if survives.takes(dice, *versions) {
+                        *chosen = page_of(&now, page, page_bytes);
+                    }
+                }
+            }
+            if now.len() != before {
+                length.0 += 1;
+                if survives.takes(dice, length.0) {
+                    length.1 = now.len();
+                }
+            }
+        }
+        let mut left = self.synced.clone();
+        for (page, (_, chosen)) in pages {
+            put(&mut left, page * page_bytes, &chosen);
+        }
+        left.resize(length.1, 0);
+        left
+    }
+}
+
+/// A page, with zeros behind the file's end.
+fn page_of(bytes: &[u8], page: usize, page_bytes: usize) -> Vec<u8> {
+    let from = (page * page_bytes).min(bytes.len());
+    let to = (from + page_bytes).min(bytes.len());
+    let mut page = bytes[from..to].to_vec();
+    page.resize(page_bytes, 0);
+    page
 }
 
 fn apply(names: &mut BTreeMap<String, usize>, change: Change) {
@@ -74,6 +198,10 @@ fn apply(names: &mut BTreeMap<String, usize>, change: Change) {
         }
         Change::Remove(name) => {
             names.remove(&name);
+        }
+        Change::Rename(from, to, file) => {
+            names.remove(&from);
+            names.insert(to, file);
         }
     }
 }
@@ -122,34 +250,22 @@ impl Faulty {
         self.world().names.keys().cloned().collect()
     }
 
-    /// The power goes: of what was not synced, any part may be there.
+    /// The power goes: of what was not synced, any part may be there, in any order over all files.
     pub(crate) fn crash(&self, dice: &mut Dice) {
         let mut world = self.world();
-        let changes = std::mem::take(&mut world.folder_changes);
-        let kept = dice.below(changes.len() + 1);
-        for change in changes.into_iter().take(kept) {
-            apply(&mut world.synced_names, change);
+        let survives = Survives::choose(dice);
+        let page_bytes = PAGE_BYTES[dice.below(PAGE_BYTES.len())];
+        for change in std::mem::take(&mut world.folder_changes) {
+            if survives.takes(dice, 2) {
+                apply(&mut world.synced_names, change);
+            }
         }
         world.names = world.synced_names.clone();
         world.handles.clear();
         for file in &mut world.files {
-            let mut bytes = std::mem::take(&mut file.synced);
-            for (at, part) in file.unsynced.drain(..) {
-                match dice.below(4) {
-                    0 => {}
-                    1 => put(&mut bytes, at, &part[..dice.below(part.len() + 1)]),
-                    2 => {
-                        for (number, sector) in part.chunks(SECTOR_BYTES).enumerate() {
-                            if dice.one_in(2) {
-                                put(&mut bytes, at + number * SECTOR_BYTES, sector);
-                            }
-                        }
-                    }
-                    _ => put(&mut bytes, at, &part),
-                }
-            }
-            file.synced = bytes.clone();
-            file.bytes = bytes;
+            file.synced = file.after_crash(page_bytes, survives, dice);
+            file.bytes = file.synced.clone();
+            file.forget_effects();
         }
     }
 
@@ -177,11 +293,38 @@ impl Faulty {
                 let bit = 1 << dice.below(8);
                 world.files[file].bytes[at] ^= bit;
                 world.files[file].synced = world.files[file].bytes.clone();
+                world.files[file].forget_effects();
                 return (name, at);
             }
             at -= bytes;
         }
         unreachable!("the folder is empty");
+    }
+
+    /// How much of the disk a sync covers that is asked for now: what is written later may be missing.
+    pub(crate) fn reach(&self, request: &SyncRequest) -> Reach {
+        let world = self.world();
+        let reach = |file: &FileId| world.files[world.handles[file.0 as usize]].effects_end();
+        Reach(request.files.iter().map(reach).collect())
+    }
+
+    /// Does what the thread does that waits for the disk, some time after it was asked to.
+    pub(crate) fn perform_until(
+        &mut self,
+        request: &SyncRequest,
+        reach: &Reach,
+        dice: &mut Dice,
+    ) -> Result<(), DiskError> {
+        if self.world().failing_syncs_percent > 0 {
+            return self.perform(request, dice);
+        }
+        for (file, until) in request.files.iter().zip(&reach.0) {
+            self.world().file(*file).sync(*until);
+        }
+        match request.folder {
+            true => self.sync_folder(),
+            false => Ok(()),
+        }
     }
 
     /// Does what the shell's thread does.
@@ -198,7 +341,7 @@ impl Faulty {
                 // The system drops the pages and says so once.
                 let content = &mut world.files[file];
                 content.bytes = content.synced.clone();
-                content.unsynced.clear();
+                content.forget_effects();
                 return Err(EIO);
             }
             self.sync_file(*file)?;
@@ -268,7 +411,7 @@ impl Disk for Faulty {
         let part = &bytes[..fits];
         let content = world.file(file);
         put(&mut content.bytes, at, part);
-        content.unsynced.push((at, part.to_vec()));
+        content.effects.push_back(Effect::Write(at, part.to_vec()));
         if fits < bytes.len() {
             return Err(DiskError::Full);
         }
@@ -294,11 +437,7 @@ impl Disk for Faulty {
         let content = world.file(file);
         let bytes = usize::try_from(bytes).unwrap();
         content.bytes.truncate(bytes);
-        // Taken to be in order with writes, as it is with journals.
-        content.synced.truncate(bytes);
-        for (at, part) in &mut content.unsynced {
-            part.truncate(bytes.saturating_sub(*at));
-        }
+        content.effects.push_back(Effect::Truncate(bytes));
         Ok(())
     }
 
@@ -313,18 +452,14 @@ impl Disk for Faulty {
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
         let mut world = self.world();
         let file = *world.names.get(from).ok_or(DiskError::NotFound)?;
-        // Two changes here; a crash between them would lose the file, which a rename never does.
-        apply(&mut world.names, Change::Remove(from.to_owned()));
-        world.change(Change::Add(to.to_owned(), file));
-        world.folder_changes.push(Change::Remove(from.to_owned()));
+        world.change(Change::Rename(from.to_owned(), to.to_owned(), file));
         Ok(())
     }
 
     fn sync_file(&mut self, file: FileId) -> Result<(), DiskError> {
         let mut world = self.world();
         let content = world.file(file);
-        content.synced = content.bytes.clone();
-        content.unsynced.clear();
+        content.sync(usize::MAX);
         Ok(())
     }
 

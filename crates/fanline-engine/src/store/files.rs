@@ -1,5 +1,6 @@
 //! The files of a store: what is written when, and what is on the disk.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use super::disk::{Disk, DiskError, FileId};
@@ -8,12 +9,15 @@ use super::packing::Packing;
 use super::record::{self, Head, Stamp};
 use super::sync::{SyncId, SyncMode, SyncRequest};
 use super::types::{NewRecord, StoreError};
+use super::unsynced::UnsyncedRemovals;
 
 /// Both copies of a segment's head.
 pub(super) const SEGMENT_HEAD_BYTES: usize = 2 * HEAD_COPY_BYTES;
 const HEAD_COPY_BYTES: usize = 48;
 const MAGIC: &[u8; 4] = b"FLog";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
+/// The first, without sync points.
+const VERSION_MIN: u16 = 1;
 /// What waits to be written is written without being asked for when it reaches this.
 const UNWRITTEN_BYTES_MAX: usize = 1 << 20;
 /// So much of what was written last is kept for readers.
@@ -73,6 +77,10 @@ pub(super) struct SegmentHead {
     pub(super) first: u64,
     /// What its records are sealed with; 0 when they are not.
     pub(super) key_check: u64,
+    /// The length of the file before it when this one was begun; 0 when that is not known.
+    pub(super) previous_bytes: u32,
+    /// Whether sync points are written to it.
+    pub(super) has_sync_points: bool,
 }
 
 impl SegmentHead {
@@ -86,6 +94,7 @@ impl SegmentHead {
         bytes[20..24].copy_from_slice(&self.salt.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.first.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.key_check.to_le_bytes());
+        bytes[40..44].copy_from_slice(&self.previous_bytes.to_le_bytes());
         let sum = crc32fast::hash(&bytes[..HEAD_COPY_BYTES - 4]);
         bytes[HEAD_COPY_BYTES - 4..HEAD_COPY_BYTES].copy_from_slice(&sum.to_le_bytes());
         bytes.copy_within(..HEAD_COPY_BYTES, HEAD_COPY_BYTES);
@@ -94,12 +103,13 @@ impl SegmentHead {
 
     /// From the first copy that is sound.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let version = |copy: &[u8]| u16::from_le_bytes([copy[4], copy[5]]);
         let mut copies = bytes.get(..SEGMENT_HEAD_BYTES)?.chunks(HEAD_COPY_BYTES);
         let sound = copies.find(|copy| {
             let (head, sum) = copy.split_at(HEAD_COPY_BYTES - 4);
             crc32fast::hash(head).to_le_bytes() == *sum
                 && copy.starts_with(MAGIC)
-                && copy[4..6] == VERSION.to_le_bytes()
+                && (VERSION_MIN..=VERSION).contains(&version(copy))
         })?;
         let number = |at: usize| Some(u32::from_le_bytes(sound[at..at + 4].try_into().ok()?));
         let head = SegmentHead {
@@ -109,6 +119,8 @@ impl SegmentHead {
             salt: number(20)?,
             first: u64::from_le_bytes(sound[24..32].try_into().ok()?),
             key_check: u64::from_le_bytes(sound[32..40].try_into().ok()?),
+            previous_bytes: number(40)?,
+            has_sync_points: version(sound) > VERSION_MIN,
         };
         (head.first <= SEQUENCE_MAX + 1).then_some(head)
     }
@@ -192,6 +204,10 @@ pub(super) struct Files {
     tail_from: u64,
     written_to: u64,
     synced_to: u64,
+    /// Where the last record ends that is to be synced; what may follow is a sync point.
+    dirty_to: u64,
+    /// Up to where the last sync point says that this file is synced.
+    sync_point: u64,
     /// Zeros are written up to here, if this is behind the end, and so far at a time.
     ahead_to: u64,
     ahead_bytes: usize,
@@ -206,6 +222,7 @@ pub(super) struct Files {
     /// The folder has changes that are not synced.
     pub(super) is_folder_dirty: bool,
     in_flight: Option<InFlight>,
+    unsynced_removals: UnsyncedRemovals,
     next_id: u64,
     last_sync: Duration,
     /// Somebody waits for all that was done so far.
@@ -237,6 +254,8 @@ impl Files {
             tail_from: 0,
             written_to: 0,
             synced_to: 0,
+            dirty_to: 0,
+            sync_point: 0,
             ahead_to: 0,
             ahead_bytes,
             sealed: Vec::new(),
@@ -247,6 +266,7 @@ impl Files {
             floor: None,
             is_folder_dirty: false,
             in_flight: None,
+            unsynced_removals: UnsyncedRemovals::default(),
             next_id: 1,
             last_sync: Duration::ZERO,
             is_awaited: false,
@@ -264,10 +284,17 @@ impl Files {
         self.tail_from = bytes;
         self.written_to = bytes;
         self.synced_to = bytes;
+        self.dirty_to = bytes;
+        self.sync_point = bytes;
         self.ahead_to = bytes;
         self.appended = last;
         self.written = last;
         self.synced = last;
+    }
+
+    /// What was found at the start is synced, and no sync point says so.
+    pub(super) fn want_sync_point(&mut self) {
+        self.sync_point = 0;
     }
 
     /// Whether something can be appended now.
@@ -287,17 +314,31 @@ impl Files {
 
     /// Adds a record behind the others; it is written with the next batch.
     pub(super) fn push(&mut self, stamp: &Stamp, record: &NewRecord<'_>, bytes: u32) -> Head {
-        if self.packing.is_off() {
+        let head = if self.packing.is_off() {
             let stamp = Stamp {
                 salt: Some(self.salt),
                 ..*stamp
             };
-            return record::encode(&mut self.tail, &stamp, record, bytes);
+            record::encode(&mut self.tail, &stamp, record, bytes)
+        } else {
+            self.plain.clear();
+            let head = record::encode(&mut self.plain, stamp, record, bytes);
+            self.packing
+                .pack(&self.plain, &head, self.salt, &mut self.tail)
+        };
+        self.dirty_to = self.end();
+        head
+    }
+
+    /// Adds a sync point if there is more to say than the last one said; `number` is that of the file that is
+    /// written. Says whether it did.
+    pub(super) fn push_sync_point(&mut self, number: u32) -> bool {
+        let is_news = self.synced_to > self.sync_point && self.sealed.is_empty();
+        if is_news {
+            self.sync_point = self.synced_to;
+            record::encode_sync_point(&mut self.tail, (number, self.synced_to), self.salt);
         }
-        self.plain.clear();
-        let head = record::encode(&mut self.plain, stamp, record, bytes);
-        self.packing
-            .pack(&self.plain, &head, self.salt, &mut self.tail)
+        is_news
     }
 
     /// A record as it was before it was packed; `None` when it cannot be unpacked.
@@ -462,7 +503,9 @@ impl Files {
         self.tail.extend_from_slice(&head.to_bytes());
         self.tail_from = 0;
         self.written_to = SEGMENT_HEAD_BYTES as u64;
+        self.dirty_to = self.written_to;
         self.synced_to = 0;
+        self.sync_point = 0;
         Ok(next)
     }
 
@@ -498,7 +541,7 @@ impl Files {
             return None;
         }
         let is_dirty =
-            self.synced_to < self.written_to || !self.sealed.is_empty() || self.is_folder_dirty;
+            self.synced_to < self.dirty_to || !self.sealed.is_empty() || self.is_folder_dirty;
         if !is_dirty {
             self.is_awaited = false;
         }
@@ -515,6 +558,7 @@ impl Files {
         self.last_sync = now;
         self.is_awaited = false;
         self.unawaited_since = None;
+        self.unsynced_removals.request();
         let id = self.next_id;
         self.next_id += 1;
         self.in_flight = Some(InFlight {
@@ -552,7 +596,7 @@ impl Files {
 
     /// When to ask for a sync without having been told to.
     pub(super) fn next_sync_at(&self) -> Option<Duration> {
-        let is_dirty = self.synced_to < self.written_to || !self.sealed.is_empty();
+        let is_dirty = self.synced_to < self.dirty_to || !self.sealed.is_empty();
         match self.mode {
             SyncMode::Commit if self.in_flight.is_none() => {
                 self.unawaited_since.map(|since| since + UNAWAITED_MAX)
@@ -571,6 +615,7 @@ impl Files {
     /// Takes the result of a sync; `None` when it is not the one that is under way, or failed.
     pub(super) fn synced(&mut self, id: SyncId, result: Result<(), DiskError>) -> Option<Synced> {
         let asked = self.in_flight.take_if(|asked| asked.id == id.0)?;
+        self.unsynced_removals.finish(id, result.is_ok());
         if let Err(error) = result {
             self.failure = Some(error);
             self.must_rewrite = true;
@@ -781,6 +826,22 @@ impl Files {
         for window in &mut self.windows {
             window.file = window.file.filter(|known| *known != file);
         }
+    }
+
+    pub(super) fn note_removed(&mut self, sequence: u64) {
+        self.unsynced_removals.note(sequence);
+    }
+
+    pub(super) fn note_all_removed(&mut self) {
+        self.unsynced_removals.note_all(SyncId(self.next_id));
+    }
+
+    /// Whether a power cut may bring back one of these records.
+    pub(super) fn has_unsynced_removal(&mut self, sequences: Range<u64>) -> bool {
+        let is_dirty = self.in_flight.is_some() || self.synced_to < self.dirty_to;
+        self.unsynced_removals
+            .track(is_dirty.then_some(SyncId(self.next_id)));
+        self.unsynced_removals.has_any(sequences)
     }
 
     pub(super) fn note_floor(&mut self, floor: u64) {

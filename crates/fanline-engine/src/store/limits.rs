@@ -22,7 +22,7 @@ impl Store {
         {
             self.trim_subjects(max)?;
         }
-        self.enforce()
+        self.enforce(Cause::LimitChange)
     }
 
     /// Refuses the record, or says which one goes for it by the limit per subject.
@@ -74,15 +74,15 @@ impl Store {
         Ok(self.counted_bytes(content_bytes, has_headers))
     }
 
-    /// Drops the oldest until number and bytes are within the limits.
-    pub(super) fn enforce(&mut self) -> Result<(), StoreError> {
+    /// Drops the oldest records until their number and bytes are within the limits.
+    pub(super) fn enforce(&mut self, cause: Cause) -> Result<(), StoreError> {
         while self.messages > 0
             && (self
                 .limits
                 .messages_max
                 .is_some_and(|max| self.messages > max)
                 || self.limits.bytes_max.is_some_and(|max| self.bytes > max))
-            && self.drop_first(Some(Cause::Limit))?
+            && self.drop_first(Some(cause))?
         {}
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Store {
                     break;
                 };
                 self.log_deed(Kind::Remove, first, b"");
-                if !self.drop_sequence(first, Some(Cause::Limit))? {
+                if !self.drop_sequence(first, Some(Cause::LimitChange))? {
                     break;
                 }
             }

@@ -3,7 +3,7 @@
 use super::files::Located;
 use super::marks::{Seen, Wanted};
 use super::record::{self, Head, Kind, Parts, Stamp};
-use super::segment::{Body, Place, hash_name};
+use super::segment::{Body, Place, Segment, hash_name};
 use super::slots::Slot;
 use super::subjects::{SubjectId, UNKNOWN};
 use super::types::{NewRecord, Record, Removed, StoreError};
@@ -62,7 +62,7 @@ impl Store {
         if let Some(replaced) = replaced {
             let _ = self.drop_sequence(replaced, Some(Cause::Limit));
         }
-        let _ = self.enforce();
+        let _ = self.enforce(Cause::Limit);
         if let Some(files) = &mut self.files {
             files.note_appended(sequence);
         }
@@ -176,6 +176,24 @@ impl Store {
         if let Some(floor) = self.files.as_mut().and_then(|files| files.take_floor()) {
             // Also said when the next segment is about to be begun: never in one of its own.
             self.write_deed(Kind::Floor, floor, b"");
+        }
+    }
+
+    /// Writes how much of the log is on the disk, if a sync has brought more since this was written last. Nothing
+    /// waits for this record: it is synced with those that follow it.
+    pub(super) fn log_sync_point(&mut self) {
+        let Some(Segment {
+            body: Body::File(active),
+            ..
+        }) = self.segments.back_mut()
+        else {
+            return;
+        };
+        if let Some(files) = &mut self.files
+            && files.push_sync_point(active.number)
+        {
+            active.bytes = files.end();
+            self.upkeep.written += u64::from(record::SYNC_POINT_BYTES);
         }
     }
 
@@ -366,7 +384,12 @@ impl Store {
         cause: Option<Cause>,
     ) -> Result<(), StoreError> {
         let (entry, subject) = (place.entry, self.subject_of(place)?);
-        self.segments[place.segment].kill(place.slot, place.stored_bytes);
+        let last = self.last;
+        let segment = &mut self.segments[place.segment];
+        segment.kill(place.slot, place.stored_bytes);
+        if cause == Some(Cause::Limit) {
+            segment.limited_by = last;
+        }
         self.messages -= 1;
         // The index says how many there are; a damaged one may have been wrong.
         let counted_bytes = self.counted_bytes(entry.content_bytes(), entry.has_headers());
@@ -380,10 +403,11 @@ impl Store {
         } else if place.sequence == self.first {
             self.first = self.first_live()?;
         }
-        if let Some(files) = &mut self.files
-            && self.first > place.sequence
-        {
-            files.note_floor(self.first);
+        if let Some(files) = &mut self.files {
+            files.note_removed(place.sequence);
+            if self.first > place.sequence {
+                files.note_floor(self.first);
+            }
         }
         if newest && let Some(last) = self.last_before(subject, place.sequence)? {
             self.subjects.get_mut(subject).last = last;

@@ -24,7 +24,7 @@ mod cipher;
 mod compaction;
 mod disk;
 #[cfg(test)]
-mod disk_tests;
+pub(crate) mod disk_tests;
 pub mod documents;
 mod expiry;
 #[cfg(test)]
@@ -52,13 +52,16 @@ mod segments;
 mod slots;
 mod subjects;
 mod sync;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod types;
+mod unsynced;
 mod upkeep;
 pub mod wrapped;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 pub use cipher::{Algorithm, Key};
 pub use disk::{Disk, DiskError, FileId};
@@ -185,6 +188,16 @@ impl Store {
     /// to it may be sent. In memory that is every record; on disk see [`SyncMode`].
     pub fn durable(&self) -> u64 {
         self.files.as_ref().map_or(self.last, |f| f.durable())
+    }
+
+    /// Whether a power cut may bring back one of these records, because its removal is not on the disk yet. A copy
+    /// that passed it over would never get it.
+    pub fn has_unsynced_removal(&mut self, sequences: Range<u64>) -> bool {
+        let files = self
+            .files
+            .as_mut()
+            .filter(|files| files.mode == SyncMode::Commit);
+        files.is_some_and(|files| files.has_unsynced_removal(sequences))
     }
 
     /// Whether what is told of it waits for its disk: it has one, and [`SyncMode::Commit`].

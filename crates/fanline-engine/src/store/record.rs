@@ -8,6 +8,8 @@ use super::types::{NewRecord, Record};
 pub(super) const HEAD_BYTES: usize = 32;
 /// The same of a packed record, which also has the length that it had before.
 pub(super) const PACKED_HEAD_BYTES: usize = HEAD_BYTES + 4;
+/// Bytes of a sync point: it has no body.
+pub(super) const SYNC_POINT_BYTES: u32 = 32;
 /// The subject begins here at the latest.
 pub(super) const SUBJECT_FROM_MAX: usize = HEAD_BYTES + 4 + 8 + 8;
 /// The longest record, head included.
@@ -28,6 +30,8 @@ pub(super) enum Kind {
     Purge,
     /// The next record has at least this sequence.
     Skip,
+    /// Everything before a position of the log is on the disk; see [`Head::sync_point`].
+    SyncPoint,
 }
 
 impl Kind {
@@ -38,6 +42,7 @@ impl Kind {
             3 => Kind::Floor,
             4 => Kind::Purge,
             5 => Kind::Skip,
+            6 => Kind::SyncPoint,
             _ => return None,
         })
     }
@@ -54,6 +59,7 @@ impl Kind {
             Kind::Floor => 3,
             Kind::Purge => 4,
             Kind::Skip => 5,
+            Kind::SyncPoint => 6,
         }
     }
 }
@@ -64,7 +70,11 @@ const HAS_REPLACED: u8 = 4;
 const IS_COMPRESSED: u8 = 8;
 const IS_SEALED: u8 = 16;
 const PACKED: u8 = IS_COMPRESSED | IS_SEALED;
-const FLAGS: u8 = HAS_HEADERS | HAS_EXPIRY | HAS_REPLACED | PACKED;
+const MORE_IN_BATCH: u8 = 32;
+const FLAGS: u8 = HAS_HEADERS | HAS_EXPIRY | HAS_REPLACED | PACKED | MORE_IN_BATCH;
+
+/// A position of the log: the number of a segment, and an offset in its file.
+pub(super) type Position = (u32, u64);
 
 /// The fixed part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,6 +214,17 @@ impl Head {
     pub(super) fn has_replaced(&self) -> bool {
         self.flags & HAS_REPLACED != 0
     }
+
+    /// Whether the next record belongs to the same atomic batch.
+    pub(super) fn has_more_in_batch(&self) -> bool {
+        self.flags & MORE_IN_BATCH != 0
+    }
+
+    /// The position before which everything is on the disk, if this record says so.
+    pub(super) fn sync_point(&self) -> Option<Position> {
+        let number = u32::try_from(self.unix_nanos).ok()?;
+        (self.kind == Kind::SyncPoint).then_some((number, self.sequence))
+    }
 }
 
 /// A record taken apart.
@@ -263,6 +284,9 @@ fn flags(record: &NewRecord<'_>, has_replaced: bool) -> u8 {
     if has_replaced {
         flags |= HAS_REPLACED;
     }
+    if record.more_in_batch {
+        flags |= MORE_IN_BATCH;
+    }
     flags
 }
 
@@ -300,6 +324,21 @@ pub(super) fn encode(out: &mut Vec<u8>, stamp: &Stamp, record: &NewRecord<'_>, b
     head
 }
 
+/// Appends a sync point: everything before a position is on the disk.
+pub(super) fn encode_sync_point(out: &mut Vec<u8>, (number, offset): Position, salt: u32) {
+    let stamp = Stamp {
+        kind: Kind::SyncPoint,
+        sequence: offset,
+        replaced: None,
+        salt: Some(salt),
+    };
+    let record = NewRecord {
+        unix_nanos: i64::from(number),
+        ..NewRecord::default()
+    };
+    encode(out, &stamp, &record, SYNC_POINT_BYTES);
+}
+
 /// Writes the checksums of a record.
 pub(super) fn seal(bytes: &mut [u8], salt: u32) {
     let head_len = match bytes[15] & PACKED {
@@ -320,6 +359,36 @@ pub(super) fn mend(bytes: &[u8], salt: u32) -> Option<Head> {
         let mended = Head::parse(&head, salt);
         head[bit / 8] ^= 1 << (bit % 8);
         mended
+    })
+}
+
+/// The length of the record at the beginning of these bytes if it would be sound with one bit flipped. A torn write
+/// hardly ever looks so; a flipped bit always does.
+pub(super) fn one_bit_off(bytes: &[u8], salt: u32) -> Option<usize> {
+    let is_whole = |head: &Head| bytes.len() >= head.len();
+    let is_off = match Head::parse(bytes, salt).filter(is_whole) {
+        Some(head) => {
+            let body = &bytes[head.head_len()..head.len()];
+            differ_by_one_bit(sum(salt, body), head.body_sum, body.len()).then_some(head)
+        }
+        None => {
+            let mended = mend(bytes, salt).filter(is_whole);
+            mended.filter(|head| is_body_sound(head, bytes, salt))
+        }
+    };
+    is_off.map(|head| head.len())
+}
+
+/// Whether these are the checksums of so many bytes and of the same bytes with one bit flipped: the difference
+/// of the two depends on the place of the bit alone.
+fn differ_by_one_bit(one: u32, other: u32, bytes: usize) -> bool {
+    /// The polynomial of CRC-32, its bits reversed.
+    const POLYNOMIAL: u32 = 0xEDB8_8320;
+    let mut difference = 1_u32;
+    (0..bytes * 8).any(|_| {
+        let carry = difference & 1;
+        difference = (difference >> 1) ^ (POLYNOMIAL * carry);
+        difference == one ^ other
     })
 }
 

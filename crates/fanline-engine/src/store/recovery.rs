@@ -8,12 +8,13 @@ use super::files::{AHEAD_BYTES, Files, SEGMENT_HEAD_BYTES, SegmentFile, SegmentH
 use super::index::{self, Reader, Totals};
 use super::log::SEQUENCE_MAX;
 use super::packing::{Compression, Packing};
-use super::record::{self, Head, Kind, Parts};
+use super::record::{self, Head, Kind, Parts, Position};
 use super::scan::{Found, Scanner};
 use super::segment::{Body, Segment, hash_name};
 use super::slots::{Slot, Slots};
 use super::subjects::UNKNOWN;
 use super::sync::SyncMode;
+use super::tail::Survey;
 use super::types::{Lost, StoreError, StoreLimits};
 use super::{Filters, Store};
 
@@ -120,9 +121,9 @@ impl Store {
         let salt = covered.as_ref().map(|covered| covered.salt).or(plan.salt);
         files.salt = salt.unwrap_or_else(|| spread(options.seed));
         store.files = Some(Box::new(files));
-        let key_check = store.replay(covered, plan.segments, &mut finds)?;
+        let newest = store.replay(covered, plan.segments, &mut finds)?;
         let recovery = finds.told();
-        store.go_on(key_check)?;
+        store.go_on(newest)?;
         // A packed record that was erased does not tell its subject to the deed that removes it again.
         store.recount()?;
         store.lost = recovery.lost;
@@ -136,26 +137,16 @@ impl Store {
         store
     }
 
-    /// Gives what the newest segment says of its key.
+    /// Applies what no index covers. Returns the head of the newest segment.
     fn replay(
         &mut self,
         covered: Option<Covered>,
-        mut segments: Vec<SegmentFile>,
+        segments: Vec<SegmentFile>,
         finds: &mut Finds,
-    ) -> Result<u64, StoreError> {
-        let mut bytes = Vec::new();
-        let mut key_check = 0;
-        // A file that was begun when the power went: nothing in it was acknowledged, as its head is
-        // synced with its first record. Where the log ends is then in the one before.
-        while let Some(newest) = segments.last_mut() {
-            self.read_file(newest, &mut bytes)?;
-            if self.head_of(&bytes)?.is_some() {
-                break;
-            }
-            finds.recovery.torn_bytes += bytes.len() as u64;
-            self.remove_file(newest)?;
-            segments.pop();
-        }
+    ) -> Result<Option<SegmentHead>, StoreError> {
+        let mut parts = Vec::with_capacity(segments.len() + 1);
+        let mut synced = (0, 0);
+        let has_covered = covered.is_some();
         if let Some(covered) = covered {
             let at = self.segments.len() - 1;
             self.load(at)?;
@@ -163,36 +154,81 @@ impl Store {
             // because of it.
             self.recount()?;
             self.held = self.held_by(at);
-            let Body::File(mut file) = self.segments[at].body else {
-                return Ok(key_check);
+            let Body::File(file) = self.segments[at].body else {
+                return Ok(None);
             };
-            self.read_file(&mut file, &mut bytes)?;
-            key_check = self.head_of(&bytes)?.map_or(0, |head| head.key_check);
-            let is_newest = segments.is_empty();
-            self.replay_records(&bytes, covered.offset, is_newest, finds)?;
+            let from = covered.offset;
+            synced = (covered.number, from);
+            parts.push(Part { file, from });
         }
-        let count = segments.len();
-        for (number, mut file) in segments.into_iter().enumerate() {
+        let from = SEGMENT_HEAD_BYTES as u64;
+        parts.extend(segments.into_iter().map(|file| Part { file, from }));
+        let mut bytes = Vec::new();
+        let end = self.survey(&mut parts, synced, &mut bytes)?;
+        let count = parts.len();
+        let mut newest = None;
+        for (number, Part { mut file, from }) in parts.into_iter().enumerate() {
             self.read_file(&mut file, &mut bytes)?;
-            let Some(head) = self.head_of(&bytes)? else {
-                finds.note(&file, 0, bytes.len(), None);
+            if end.is_some_and(|end| end <= (file.number, 0)) {
+                finds.recovery.torn_bytes += without_zeros(&bytes) as u64;
                 self.remove_file(&mut file)?;
                 continue;
+            }
+            let head = self.head_of(&bytes)?;
+            newest = head.or(newest);
+            if number == 0 && has_covered {
+                // It is open now, and is synced with the others before the store goes on.
+                self.set_active_file(file);
+            } else {
+                let Some(head) = head else {
+                    finds.note(&file, 0, bytes.len(), None);
+                    self.remove_file(&mut file)?;
+                    continue;
+                };
+                file.bytes = bytes.len() as u64;
+                self.add_segment(&head, file);
+            }
+            let end = match end {
+                Some((last, offset)) if last == file.number => Some(offset),
+                _ => None,
             };
-            key_check = head.key_check;
-            file.bytes = bytes.len() as u64;
-            self.seal();
-            // One that was put in the place of another may say less than what came before it.
-            let first = head.first.max(self.last + 1);
-            self.last = first - 1;
-            let slots = Slots::with_base(first);
-            self.segments
-                .push_back(Segment::new(first, slots, Body::File(file)));
-            let from = SEGMENT_HEAD_BYTES as u64;
             let is_newest = number + 1 == count;
-            self.replay_records(&bytes, from, is_newest, finds)?;
+            self.replay_records(&bytes, from, end, is_newest, finds)?;
         }
-        Ok(key_check)
+        Ok(newest)
+    }
+
+    /// Finds where the log ends.
+    fn survey(
+        &mut self,
+        parts: &mut [Part],
+        synced: Position,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Option<Position>, StoreError> {
+        let salt = self.files.as_ref().map_or(0, |files| files.salt);
+        let mut survey = Survey::new(salt, synced);
+        for part in parts {
+            self.read_file(&mut part.file, bytes)?;
+            let head = self.head_of(bytes)?;
+            survey.add(&part.file, head.as_ref(), bytes, part.from);
+        }
+        Ok(survey.end())
+    }
+
+    fn set_active_file(&mut self, file: SegmentFile) {
+        if let Some(segment) = self.segments.back_mut() {
+            segment.body = Body::File(file);
+        }
+    }
+
+    fn add_segment(&mut self, head: &SegmentHead, file: SegmentFile) {
+        self.seal();
+        // One that was put in the place of another may say less than what came before it.
+        let first = head.first.max(self.last + 1);
+        self.last = first - 1;
+        let slots = Slots::with_base(first);
+        self.segments
+            .push_back(Segment::new(first, slots, Body::File(file)));
     }
 
     /// What a segment says of itself, if its key is there.
@@ -220,11 +256,12 @@ impl Store {
         }
     }
 
-    /// Applies the records of the last segment from an offset on.
+    /// Applies the records of the last segment from an offset on, up to the end of the log if that is in it.
     fn replay_records(
         &mut self,
         bytes: &[u8],
         from: u64,
+        end: Option<u64>,
         is_newest: bool,
         finds: &mut Finds,
     ) -> Result<(), StoreError> {
@@ -241,8 +278,15 @@ impl Store {
         // What is read anew at each start is read until there is a checkpoint.
         self.upkeep.written += bytes.len().saturating_sub(from) as u64;
         let mut unpacked = Vec::new();
-        let mut scanner = Scanner::new(bytes, from, salt, true);
+        let end = end.and_then(|end| usize::try_from(end).ok());
+        let readable = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
+        let mut scanner = Scanner::new(readable, from, salt, true);
         while let Some((offset, found)) = scanner.next() {
+            if let Found::Sound(head) = found
+                && head.kind == Kind::SyncPoint
+            {
+                continue;
+            }
             finds.recovery.replayed += 1;
             match found {
                 Found::Sound(head) => {
@@ -263,29 +307,27 @@ impl Store {
                     finds.note(&file, offset, head.len(), sequence);
                     self.note_dead(&head, offset);
                 }
-                Found::Hole { bytes } => finds.note(&file, offset, bytes, None),
+                Found::Hole { bytes: hole } => {
+                    if !is_sync_point(&bytes[offset..offset + hole], salt) {
+                        finds.note(&file, offset, hole, None);
+                    }
+                }
             }
         }
         let rest = &bytes[scanner.end().min(bytes.len())..];
-        // What is zero was written ahead.
-        let torn = rest
-            .iter()
-            .rposition(|byte| *byte != 0)
-            .map_or(0, |at| at + 1);
+        let torn = without_zeros(rest);
         file.bytes = bytes.len() as u64;
-        if !rest.is_empty() && (is_newest || torn == 0) {
+        if !rest.is_empty() && (is_newest || end.is_some() || torn == 0) {
             finds.recovery.torn_bytes += torn as u64;
             file.bytes = scanner.end() as u64;
             if let Some(files) = &mut self.files {
                 let id = files.open(&mut file)?;
                 files.disk.truncate(id, file.bytes)?;
             }
-        } else if torn > 0 {
+        } else if torn > 0 && !is_sync_point(rest, salt) {
             finds.note(&file, scanner.end(), rest.len(), None);
         }
-        if let Some(Segment { body, .. }) = self.segments.back_mut() {
-            *body = Body::File(file);
-        }
+        self.set_active_file(file);
         Ok(())
     }
 
@@ -331,6 +373,7 @@ impl Store {
             Kind::Skip => {
                 self.last = self.last.max(sequence.saturating_sub(1));
             }
+            Kind::SyncPoint => {}
         }
         Ok(())
     }
@@ -373,13 +416,15 @@ impl Store {
     }
 
     /// Goes on writing behind what was found.
-    fn go_on(&mut self, key_check: u64) -> Result<(), StoreError> {
+    fn go_on(&mut self, newest: Option<SegmentHead>) -> Result<(), StoreError> {
         let last = self.last;
         let Some(files) = &mut self.files else {
             return Ok(());
         };
         let is_new = self.segments.is_empty();
-        let must_roll = !is_new && key_check != files.packing.key_check();
+        let key_check = files.packing.key_check();
+        let is_usable = |head: SegmentHead| head.key_check == key_check && head.has_sync_points;
+        let must_roll = !is_new && !newest.is_some_and(is_usable);
         if is_new {
             let head = SegmentHead {
                 number: 1,
@@ -388,6 +433,8 @@ impl Store {
                 salt: files.salt,
                 first: last + 1,
                 key_check: files.packing.key_check(),
+                previous_bytes: 0,
+                has_sync_points: true,
             };
             let mut file = file_of(1, 0);
             let id = files.disk.open(&file.name(), true)?;
@@ -416,10 +463,13 @@ impl Store {
         {
             let id = files.open(active)?;
             files.begin(id, active.bytes, last);
+            if self.upkeep.written > 0 {
+                files.want_sync_point();
+            }
         }
         files.take_floor();
         if must_roll {
-            // No segment says less of its key than its records need.
+            // No segment says less of its key than its records need, and the first version has no sync points.
             self.roll(last + 1)?;
         }
         self.evict(usize::MAX);
@@ -438,6 +488,23 @@ impl Store {
         held.dedup();
         held
     }
+}
+
+/// A segment, and from which offset on it is replayed.
+struct Part {
+    file: SegmentFile,
+    from: u64,
+}
+
+/// Whether these bytes were a sync point before one bit was flipped: that is no loss.
+fn is_sync_point(bytes: &[u8], salt: u32) -> bool {
+    record::mend(bytes, salt).is_some_and(|head| head.kind == Kind::SyncPoint)
+}
+
+/// How many bytes there are before the zeros at the end, which were written ahead.
+fn without_zeros(bytes: &[u8]) -> usize {
+    let last = bytes.iter().rposition(|byte| *byte != 0);
+    last.map_or(0, |last| last + 1)
 }
 
 /// What a replay finds.
@@ -657,6 +724,8 @@ impl Folder {
                 salt: 0,
                 first: 0,
                 key_check: 0,
+                previous_bytes: 0,
+                has_sync_points: true,
             }));
         }
         let is_whole = |compacted: &SegmentHead| {

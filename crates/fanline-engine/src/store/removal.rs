@@ -161,6 +161,9 @@ impl Store {
         self.restart(next)?;
         // It would show subjects that are gone.
         self.give_up_checkpoint();
+        if let Some(files) = &mut self.files {
+            files.note_all_removed();
+        }
         self.last = next - 1;
         self.first = next;
         self.messages = 0;

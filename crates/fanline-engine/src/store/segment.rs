@@ -40,6 +40,9 @@ pub(super) struct Segment {
     pub(super) found: Option<Mark>,
     /// So much was read to find records so.
     pub(super) looked_bytes: u64,
+    /// The newest record for which a limit dropped one of this segment; 0 when there is none. Until that record is
+    /// durable, the one that it made go is needed.
+    pub(super) limited_by: u64,
     /// All slots below this are dead.
     front: u32,
     /// Where its bytes are.
@@ -70,6 +73,7 @@ impl Segment {
             marks: Vec::new(),
             found: None,
             looked_bytes: 0,
+            limited_by: 0,
             front: 0,
             body,
             used: 0,

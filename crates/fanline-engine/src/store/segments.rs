@@ -71,6 +71,7 @@ impl Store {
         let body = match (&mut self.files, self.segments.back().map(|s| &s.body)) {
             (Some(files), Some(Body::File(active))) => {
                 let number = active.number + 1;
+                let previous_bytes = u32::try_from(files.end()).unwrap_or(0);
                 let (salt, key_check) = (files.salt, files.packing.key_check());
                 Body::File(files.roll(&SegmentHead {
                     number,
@@ -79,6 +80,8 @@ impl Store {
                     salt,
                     first,
                     key_check,
+                    previous_bytes,
+                    has_sync_points: true,
                 })?)
             }
             _ => Body::Memory(self.spare.buffers.pop().unwrap_or_default()),
@@ -129,7 +132,7 @@ impl Store {
         self.spare.keep_slots(gone.slots);
         match gone.body {
             Body::Memory(buffer) => self.spare.keep_buffer(buffer),
-            Body::File(file) => self.upkeep.retire(file),
+            Body::File(file) => self.upkeep.retire(file, gone.limited_by),
         }
     }
 
@@ -146,6 +149,8 @@ impl Store {
             files.take_floor();
         }
         while self.segments.len() > 1 {
+            // It goes on request, whatever a limit did to it before.
+            self.segments[0].limited_by = 0;
             self.retire(0);
         }
         Ok(())

@@ -15,6 +15,8 @@ pub(super) struct Model {
     pub(super) limits: StoreLimits,
     /// Whether the last sequence may be one that no record has.
     pub(super) was_skipped: bool,
+    /// What limits and age have dropped: the log says so only with the next batch.
+    dropped: BTreeSet<u64>,
 }
 
 #[derive(Clone, PartialEq)]
@@ -81,9 +83,10 @@ impl Model {
             .is_some_and(|max| self.records.len() as u64 > max)
             || self.limits.bytes_max.is_some_and(|max| self.bytes() > max)
         {
-            if self.records.pop_first().is_none() {
+            let Some((sequence, _)) = self.records.pop_first() else {
                 break;
-            }
+            };
+            self.dropped.insert(sequence);
         }
     }
 
@@ -115,6 +118,7 @@ impl Model {
                 .collect();
             for sequence in aged {
                 self.records.remove(&sequence);
+                self.dropped.insert(sequence);
             }
         }
         self.records
@@ -181,7 +185,7 @@ impl Model {
                 subject: &kept.subject,
                 headers: &kept.headers,
                 payload: &kept.payload,
-                expires_at: None,
+                ..NewRecord::default()
             };
             kept.bytes = store.record_bytes(&counted);
             model.records.insert(sequence, kept);
@@ -224,35 +228,47 @@ impl Model {
         }
     }
 
-    /// Whether a store that held `now`, and `safe` as of its last sync, may hold this after a crash.
-    pub(super) fn check_after_crash(&self, safe: &Model, now: &Model, context: &str) {
-        assert!(
-            self.last >= safe.last,
-            "{} < {}: {context}",
-            self.last,
-            safe.last
-        );
-        // A removal that was lost can make the limits drop another record.
-        let is_limited = now.limits.messages_max.is_some() || now.limits.bytes_max.is_some();
-        for (sequence, kept) in &safe.records {
-            let same = self.of(&kept.subject).len() as u64;
-            let per_subject = now.limits.messages_per_subject_max;
-            let made_room = is_limited && *sequence < self.first()
-                || per_subject.is_some_and(|max| same >= max);
-            if now.has(*sequence) && (self.has(*sequence) || !made_room) {
-                assert_eq!(
-                    self.records.get(sequence),
-                    Some(kept),
-                    "{sequence} is lost: {context}"
-                );
-            }
+    /// Whether a store that a crash left with `self` was in this state at that moment, or on its way from there to
+    /// `next`. The limits are those of the restart.
+    pub(super) fn is_of(&self, state: &Model, next: Option<&Model>, limits: StoreLimits) -> bool {
+        if self.is_limited(state.clone(), limits) {
+            return true;
         }
-        for (sequence, kept) in &self.records {
-            if *sequence <= safe.last {
-                let was = safe.records.get(sequence);
-                assert_eq!(was, Some(kept), "{sequence} is back: {context}");
-            }
-        }
+        // Several records may go in one step, one after the other.
+        let Some(next) = next else {
+            return false;
+        };
+        let only_removes = next.records.keys().all(|sequence| state.has(*sequence));
+        let mut between = next.clone();
+        between.last = self.last;
+        let left = state
+            .records
+            .iter()
+            .filter(|(sequence, _)| self.has(**sequence));
+        between
+            .records
+            .extend(left.map(|(sequence, record)| (*sequence, record.clone())));
+        only_removes
+            && [state.last, next.last].contains(&self.last)
+            && self.is_limited(between, limits)
+    }
+
+    /// Whether this is what other limits leave of a state. Records that limits had dropped before may be there: the
+    /// log says so only with the next batch.
+    fn is_limited(&self, mut state: Model, limits: StoreLimits) -> bool {
+        let dropped = std::mem::take(&mut state.dropped);
+        state.limits = StoreLimits::default();
+        state.set_limits(limits);
+        let records = &self.records;
+        let agrees = |(sequence, record): (&u64, &Kept)| {
+            state.records.get(sequence) == Some(record) || dropped.contains(sequence)
+        };
+        self.last == state.last
+            && state
+                .records
+                .iter()
+                .all(|(sequence, record)| records.get(sequence) == Some(record))
+            && records.iter().all(agrees)
     }
 }
 
@@ -265,6 +281,8 @@ pub(super) enum Step {
         has_headers: bool,
         live_for: Option<i64>,
     },
+    /// Records of one atomic batch.
+    Batch(Vec<Step>),
     Skip {
         gap: u64,
     },
@@ -316,18 +334,23 @@ fn limits() -> impl Strategy<Value = StoreLimits> {
 
 pub(super) fn step() -> impl Strategy<Value = Step> {
     let live_for =
-        prop_oneof![6 => Just(None), 1 => (1..50i64).prop_map(Some), 1 => Just(Some(NEVER))];
-    let append = (subject(), 0..300usize, any::<bool>(), live_for).prop_map(
-        |(subject, payload_bytes, has_headers, live_for)| Step::Append {
-            subject,
-            payload_bytes,
-            has_headers,
-            live_for,
-        },
-    );
+        prop_oneof![6 => Just(None), 1 => (1..50i64).prop_map(Some), 1 => Just(Some(NEVER))]
+            .boxed();
+    let append = || {
+        (subject(), 0..300usize, any::<bool>(), live_for.clone()).prop_map(
+            |(subject, payload_bytes, has_headers, live_for)| Step::Append {
+                subject,
+                payload_bytes,
+                has_headers,
+                live_for,
+            },
+        )
+    };
     let filter = prop::sample::select(FILTERS);
+    let batch = prop::collection::vec(append(), 1..6).prop_map(Step::Batch);
     prop_oneof![
-        40 => append,
+        40 => append(),
+        2 => batch,
         1 => (1..200u64).prop_map(|gap| Step::Skip { gap }),
         8 => (0..80u64, any::<bool>()).prop_map(|(back, erase)| Step::Remove { back, erase }),
         1 => (filter, prop::option::of(-5..60i64), 0..5u64)
@@ -341,36 +364,13 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
 /// Does a step to both, at time `now`; they must answer alike.
 pub(super) fn apply(step: &Step, now: i64, store: &mut Store, model: &mut Model) {
     match step {
-        Step::Append {
-            subject,
-            payload_bytes,
-            has_headers,
-            live_for,
-        } => {
-            let payload = vec![b'p'; *payload_bytes];
-            let headers: &[u8] = if *has_headers {
-                b"NATS/1.0\r\nA: b\r\n\r\n"
-            } else {
-                b""
-            };
-            let record = NewRecord {
-                unix_nanos: now,
-                subject: subject.as_bytes(),
-                headers,
-                payload: &payload,
-                expires_at: live_for.map(|live_for| live_for.saturating_add(now)),
-            };
-            let kept = Kept {
-                unix_nanos: now,
-                subject: subject.clone().into_bytes(),
-                headers: headers.to_vec(),
-                payload: payload.clone(),
-                expires_at: record.expires_at,
-                bytes: store.record_bytes(&record),
-            };
-            let expected = model.append(model.last + 1, kept);
-            let sequence = store.append(&record);
-            assert_eq!(sequence, expected.map(|()| model.last));
+        Step::Append { .. } => append(step, false, now, store, model),
+        // One that is refused in the middle is not atomic any more.
+        Step::Batch(_) if model.limits.discard != Discard::Old => {}
+        Step::Batch(steps) => {
+            for (number, step) in steps.iter().enumerate() {
+                append(step, number + 1 < steps.len(), now, store, model);
+            }
         }
         Step::Skip { gap } => {
             model.last += gap;
@@ -396,6 +396,43 @@ pub(super) fn apply(step: &Step, now: i64, store: &mut Store, model: &mut Model)
             store.expire(now).unwrap();
         }
     }
+}
+
+fn append(step: &Step, more_in_batch: bool, now: i64, store: &mut Store, model: &mut Model) {
+    let Step::Append {
+        subject,
+        payload_bytes,
+        has_headers,
+        live_for,
+    } = step
+    else {
+        return;
+    };
+    let payload = vec![b'p'; *payload_bytes];
+    let headers: &[u8] = if *has_headers {
+        b"NATS/1.0\r\nA: b\r\n\r\n"
+    } else {
+        b""
+    };
+    let record = NewRecord {
+        unix_nanos: now,
+        subject: subject.as_bytes(),
+        headers,
+        payload: &payload,
+        expires_at: live_for.map(|live_for| live_for.saturating_add(now)),
+        more_in_batch,
+    };
+    let kept = Kept {
+        unix_nanos: now,
+        subject: subject.clone().into_bytes(),
+        headers: headers.to_vec(),
+        payload: payload.clone(),
+        expires_at: record.expires_at,
+        bytes: store.record_bytes(&record),
+    };
+    let expected = model.append(model.last + 1, kept);
+    let sequence = store.append(&record);
+    assert_eq!(sequence, expected.map(|()| model.last));
 }
 
 /// Asks both everything; they must answer alike.

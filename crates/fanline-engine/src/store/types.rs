@@ -33,6 +33,8 @@ pub struct NewRecord<'a> {
     /// When its own time to live ends, in nanoseconds since 1970 UTC. [`NEVER`] also exempts it from
     /// [`StoreLimits::age_nanos_max`].
     pub expires_at: Option<i64>,
+    /// Whether the next record belongs to the same atomic batch: after a crash all of a batch is there, or nothing.
+    pub more_in_batch: bool,
 }
 
 /// The [`expires_at`](NewRecord::expires_at) of what does not grow old.
@@ -110,8 +112,10 @@ pub struct StoreLimits {
 /// Why a record went without being asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Number, bytes, or number of the subject.
+    /// A limit on messages, bytes, or messages of the subject, when another record was added.
     Limit,
+    /// The limits were lowered.
+    LimitChange,
     /// It was older than the stream keeps.
     Age,
     /// Its own time to live ended.

@@ -30,8 +30,10 @@ pub(super) enum Phase {
     Idle,
     /// Being written, step by step.
     Writing,
-    /// Written beside the old one; to be synced.
+    /// Written beside the old one; the next sync is to cover it.
     Written(FileId),
+    /// The sync that is under way covers it.
+    Syncing(FileId),
     /// In the place of the old one; the folder is to be synced.
     Renamed,
 }
@@ -43,7 +45,7 @@ pub(super) struct Upkeep {
     pub(super) checkpoint: Option<Box<Checkpoint>>,
     /// Files of segments that are gone, in order; the first `removable` are not in the checkpoint
     /// that is being made.
-    retired: Vec<SegmentFile>,
+    retired: Vec<Retired>,
     removable: usize,
     /// Where the log ended at the last checkpoint, in bytes ever written, or read at the start.
     written_then: u64,
@@ -53,6 +55,13 @@ pub(super) struct Upkeep {
     /// Records to be overwritten; of the first so many the sync that is under way brings the removal.
     pub(super) erasures: Vec<Erasure>,
     erasable: usize,
+}
+
+/// The file of a segment in which nothing lives.
+struct Retired {
+    file: SegmentFile,
+    /// See [`Segment::limited_by`](super::segment::Segment::limited_by).
+    limited_by: u64,
 }
 
 impl Default for Upkeep {
@@ -72,8 +81,8 @@ impl Default for Upkeep {
 }
 
 impl Upkeep {
-    pub(super) fn retire(&mut self, file: SegmentFile) {
-        self.retired.push(file);
+    pub(super) fn retire(&mut self, file: SegmentFile, limited_by: u64) {
+        self.retired.push(Retired { file, limited_by });
         self.retired_bytes += file.bytes;
     }
 
@@ -101,6 +110,7 @@ impl Store {
     /// [`synced`](Self::synced), and at [`next_sync_at`](Self::next_sync_at).
     pub fn next_sync(&mut self, now: Duration) -> Option<SyncRequest> {
         self.log_floor();
+        self.log_sync_point();
         self.free_full_disk();
         // One that fails is begun anew when the next is due.
         let _ = self.go_on_with_checkpoint();
@@ -122,12 +132,15 @@ impl Store {
         }
         let (extra, must) = match self.upkeep.phase {
             Phase::Idle | Phase::Writing => (None, false),
-            Phase::Written(file) => (Some(file), true),
+            Phase::Written(file) | Phase::Syncing(file) => (Some(file), true),
             Phase::Renamed => (None, true),
         };
         let must = must || !self.upkeep.erasures.is_empty();
         let request = self.files.as_mut()?.next_sync(now, extra, must)?;
         self.upkeep.erasable = self.upkeep.erasures.len();
+        if let Some(file) = extra {
+            self.upkeep.phase = Phase::Syncing(file);
+        }
         Some(request)
     }
 
@@ -152,7 +165,7 @@ impl Store {
     pub fn synced(&mut self, id: SyncId, result: Result<(), DiskError>) {
         let Some(files) = &mut self.files else { return };
         let Some(done) = files.synced(id, result) else {
-            if let (Phase::Written(file), Err(_)) = (self.upkeep.phase, result) {
+            if let (Phase::Syncing(file), Err(_)) = (self.upkeep.phase, result) {
                 files.disk.close(file);
                 self.upkeep.phase = Phase::Idle;
             }
@@ -162,8 +175,8 @@ impl Store {
         self.overwrite_erased(erasable);
         let Some(files) = &mut self.files else { return };
         match self.upkeep.phase {
-            Phase::Idle | Phase::Writing => {}
-            Phase::Written(file) => {
+            Phase::Idle | Phase::Writing | Phase::Written(_) => {}
+            Phase::Syncing(file) => {
                 files.disk.close(file);
                 let renamed = files.disk.rename(index::NEW_NAME, index::NAME);
                 files.is_folder_dirty = true;
@@ -174,10 +187,10 @@ impl Store {
             }
             Phase::Renamed if done.folder => {
                 self.upkeep.phase = Phase::Idle;
-                for mut file in self.upkeep.retired.drain(..self.upkeep.removable) {
-                    files.close(&mut file);
+                for mut retired in self.upkeep.retired.drain(..self.upkeep.removable) {
+                    files.close(&mut retired.file);
                     // What is left is removed at the next start.
-                    let _ = files.disk.remove(&file.name());
+                    let _ = files.disk.remove(&retired.file.name());
                 }
             }
             Phase::Renamed => {}
@@ -226,15 +239,16 @@ impl Store {
             self.upkeep.phase = Phase::Renamed;
         }
         files.disk.sync_folder()?;
-        for file in self.upkeep.retired.drain(..) {
-            files.disk.remove(&file.name())?;
+        for retired in self.upkeep.retired.drain(..) {
+            files.disk.remove(&retired.file.name())?;
         }
         Ok(())
     }
 
     /// A full disk gets room at once, where else a checkpoint would come first, which takes some. Only
     /// what came before all that is left is removed: the index does not fit any more until there is
-    /// another, and without one all that is left is read.
+    /// another, and without one all that is left is read. A record that a limit dropped for another one stays until
+    /// that one is durable.
     pub(super) fn free_full_disk(&mut self) {
         let front = self.segments.front().map(|segment| &segment.body);
         let (Some(Body::File(front)), Some(files)) = (front, &mut self.files) else {
@@ -245,9 +259,12 @@ impl Store {
         }
         let mut removable = self.upkeep.removable;
         let mut number = 0;
-        self.upkeep.retired.retain_mut(|file| {
+        let durable = files.durable();
+        self.upkeep.retired.retain_mut(|retired| {
             number += 1;
+            let file = &mut retired.file;
             let goes = file.number < front.number
+                && retired.limited_by <= durable
                 && files.close(file)
                 && files.disk.remove(&file.name()).is_ok();
             removable -= usize::from(goes && number <= self.upkeep.removable);

@@ -19,6 +19,8 @@ pub(super) struct Admitted<'a> {
     pub(super) due: Option<i64>,
     /// The subject of the schedule that it puts an end to.
     pub(super) cancels: Option<&'a [u8]>,
+    /// Whether the next record belongs to the same atomic batch.
+    pub(super) more_in_batch: bool,
 }
 
 /// What a record takes the place of.
@@ -60,10 +62,7 @@ impl Stream {
         &mut self,
         admitted: &Admitted<'_>,
     ) -> Result<Option<u64>, ApiError> {
-        let is_wanted = self.config.retention != Retention::Interest
-            || self.is_to_be_copied(self.store.last_sequence() + 1)
-            || self.consumers.wants_subject(admitted.subject);
-        if !is_wanted {
+        if !self.is_wanted(self.store.last_sequence() + 1, admitted.subject) {
             self.skipped_at = Some(self.clock.unix_nanos);
             let next = self.store.last_sequence() + 2;
             self.store.skip_to(next).map_err(refused)?;
@@ -75,10 +74,18 @@ impl Stream {
             headers: admitted.headers,
             payload: admitted.payload,
             expires_at: admitted.expires_at,
+            more_in_batch: admitted.more_in_batch,
         };
         let sequence = self.store.append(&record).map_err(refused)?;
         self.consumers.handle_append(sequence, admitted.subject);
         Ok(Some(sequence))
+    }
+
+    /// Whether a record is stored at all: an interest stream stores only what some consumer or copy needs.
+    pub(super) fn is_wanted(&mut self, sequence: u64, subject: &[u8]) -> bool {
+        self.config.retention != Retention::Interest
+            || self.is_to_be_copied(sequence)
+            || self.consumers.wants_subject(subject)
     }
 
     pub(super) fn remember_id(&mut self, admitted: &Admitted<'_>, sequence: u64) {

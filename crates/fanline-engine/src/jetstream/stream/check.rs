@@ -79,6 +79,7 @@ impl Checked {
             rollup: self.rollup,
             due: self.due,
             cancels: asked.headers.scheduler.filter(|_| self.cancels),
+            more_in_batch: false,
         }
     }
 }

@@ -157,9 +157,6 @@ impl Stream {
     }
 
     fn recover(&mut self) -> Result<(), crate::store::StoreError> {
-        if self.config.allow_atomic {
-            self.cut_open_batch()?;
-        }
         self.recover_subjects()?;
         self.recover_sources()
     }

@@ -207,6 +207,7 @@ fn record(body: &[u8]) -> Option<Frame<'_>> {
         headers,
         payload,
         expires_at: Some(expires_at).filter(|at| *at != 0),
+        more_in_batch: false,
     };
     Some(Frame::Record(sequence, record))
 }

@@ -287,9 +287,18 @@ impl Stream {
         let ready = self.check_batch(batch)?;
         self.check_room(&ready)?;
         let mut stored = Vec::with_capacity(ready.len());
-        for ready in &ready {
+        let first = self.store.last_sequence() + 1;
+        // The log has to tell which record completes the batch, in case the power fails while it is written.
+        let completing = ready.iter().enumerate().rposition(|(number, ready)| {
+            self.is_wanted(first + number as u64, &ready.part.subject)
+        });
+        for (number, ready) in ready.iter().enumerate() {
             let previous = self.previous_of(&ready.part.subject);
-            match self.store_record(&ready.admitted()) {
+            let admitted = Admitted {
+                more_in_batch: completing.is_some_and(|completing| number < completing),
+                ..ready.admitted()
+            };
+            match self.store_record(&admitted) {
                 Ok(sequence) => stored.push((sequence, previous)),
                 Err(error) => {
                     // Nobody has seen the others yet.
@@ -374,31 +383,6 @@ impl Stream {
             *count > max
         })
     }
-
-    /// After a crash in the middle of storing a batch its first records may be at the end of the log:
-    /// nobody was told that they are there, and they go.
-    pub(in crate::jetstream::stream) fn cut_open_batch(&mut self) -> Result<(), StoreError> {
-        let mut open: Option<(Vec<u8>, usize)> = None;
-        let mut sequence = self.store.last_sequence();
-        while let Some(record) = self.store.read(sequence)? {
-            let id = find(record.headers, b"Nats-Batch-Id").unwrap_or_default();
-            let place = find(record.headers, b"Nats-Batch-Sequence").and_then(number);
-            let Some(place) = place.filter(|_| !id.is_empty()) else {
-                break;
-            };
-            let goes = match &open {
-                None => find(record.headers, b"Nats-Batch-Commit").is_none(),
-                Some((open, after)) => *open == id && place + 1 == *after,
-            };
-            if !goes {
-                break;
-            }
-            open = Some((id.to_vec(), place));
-            self.store.remove(sequence, false)?;
-            sequence -= 1;
-        }
-        Ok(())
-    }
 }
 
 impl Ready {
@@ -427,6 +411,7 @@ impl Ready {
             rollup: self.rollup,
             due: self.due,
             cancels: self.cancels.as_deref(),
+            more_in_batch: false,
         }
     }
 }

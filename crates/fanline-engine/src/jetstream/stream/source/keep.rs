@@ -48,6 +48,7 @@ impl Stream {
             headers: &copy.headers,
             payload: &copy.payload,
             expires_at: copy.expires_at,
+            more_in_batch: false,
         };
         match self.store.append_at(copy.sequence, &record) {
             // It was copied before.

@@ -201,37 +201,6 @@ fn a_batch_without_room_for_a_subject_leaves_no_gap() {
     assert_eq!(stored, r#"=2,"batch":"c","count":2"#);
 }
 
-/// The server died while a batch was being written: what there is of it goes.
-#[test]
-fn half_a_batch_is_cut_after_a_crash() {
-    let mut bench = Bench::new(r#""subjects":["a.>"]"#);
-    for n in 1..=3 {
-        bench.stream.config.allow_atomic = false;
-        let text = format!("a.1 |Batch-Of-Mine: {n}| x");
-        bench.publish(&text);
-    }
-    let record = |store: &mut crate::store::Store, headers: &str| {
-        store
-            .append(&crate::store::NewRecord {
-                subject: b"a.1",
-                headers: headers.as_bytes(),
-                ..Default::default()
-            })
-            .unwrap()
-    };
-    for n in 1..=2 {
-        let headers = format!("NATS/1.0\r\nNats-Batch-Id: q\r\nNats-Batch-Sequence: {n}\r\n\r\n");
-        record(bench.stream.store(), &headers);
-    }
-    bench.stream.cut_open_batch().unwrap();
-    assert_eq!(bench.records().len(), 3);
-    let whole =
-        "NATS/1.0\r\nNats-Batch-Id: q\r\nNats-Batch-Sequence: 1\r\nNats-Batch-Commit: 1\r\n\r\n";
-    record(bench.stream.store(), whole);
-    bench.stream.cut_open_batch().unwrap();
-    assert_eq!(bench.records().len(), 4);
-}
-
 fn check_fast(config: &str, steps: &[(&str, &str)]) {
     let mut bench = Bench::new(config);
     for (nth, (text, expected)) in steps.iter().enumerate() {

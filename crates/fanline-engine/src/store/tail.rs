@@ -1,0 +1,189 @@
+//! Finds where the log ends after a crash.
+//!
+//! A power cut keeps any of the pages that were not synced, in any order. Whatever follows the first missing one was
+//! not acknowledged, and may depend on what is missing: a floor may count on records that are not there. So the log
+//! ends at that place. Damage to what was synced is another matter: it costs one record and no more. Sync points in
+//! the log, and the index, tell how much of it was synced.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::files::{SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead};
+use super::record::{self, Kind, Position};
+use super::scan::{Found, Scanner};
+
+/// A survey of all that is read at a start, segment by segment.
+pub(super) struct Survey {
+    salt: u32,
+    /// Everything before this position was synced.
+    synced: Position,
+    /// Places where something is missing or damaged.
+    breaks: BTreeMap<Position, Break>,
+    /// Of a break that is a record with a sound head: where it is, by sequence.
+    damaged: HashMap<u64, Position>,
+    /// Where the atomic batch begins whose last record has not been seen yet.
+    batch: Option<Position>,
+    previous: Option<Previous>,
+}
+
+/// A place where something is missing or damaged.
+struct Break {
+    /// Where the log ends if this was not synced: at the beginning of an atomic batch that is not whole.
+    end: Position,
+    /// Where the log says that the damaged record is gone: it was erased on request, or will not be missed.
+    removed_at: Option<Position>,
+}
+
+/// The segment that was surveyed last.
+struct Previous {
+    /// The number of the last of those that were compacted into it, or its own.
+    through: u32,
+    is_compacted: bool,
+    has_sync_points: bool,
+    /// Where its last record ends.
+    end: Position,
+}
+
+impl Survey {
+    /// Begins where an index ends, or at the beginning.
+    pub(super) fn new(salt: u32, synced: Position) -> Self {
+        Survey {
+            salt,
+            synced,
+            breaks: BTreeMap::new(),
+            damaged: HashMap::new(),
+            batch: None,
+            previous: None,
+        }
+    }
+
+    /// Surveys the next segment from an offset on.
+    pub(super) fn add(
+        &mut self,
+        file: &SegmentFile,
+        head: Option<&SegmentHead>,
+        bytes: &[u8],
+        from: u64,
+    ) {
+        let begin = (file.number, 0);
+        let is_first_part = from <= SEGMENT_HEAD_BYTES as u64;
+        if is_first_part && !self.follows(file, head) {
+            self.note_break(begin);
+        }
+        let known = self
+            .previous
+            .as_ref()
+            .map(|previous| previous.has_sync_points);
+        let has_sync_points = head.map_or(known.unwrap_or(true), |head| head.has_sync_points);
+        let end = match head {
+            // Its records are not read.
+            None if is_first_part => {
+                self.note_break(begin);
+                0
+            }
+            _ => self.scan(file.number, bytes, from, has_sync_points),
+        };
+        self.previous = Some(Previous {
+            through: head.map_or(file.number, |head| head.through),
+            is_compacted: file.generation > 0,
+            has_sync_points,
+            end: (file.number, end),
+        });
+    }
+
+    /// Whether nothing is missing between a segment and the one before it.
+    fn follows(&self, file: &SegmentFile, head: Option<&SegmentHead>) -> bool {
+        let Some(previous) = &self.previous else {
+            return true;
+        };
+        let expected = head.map_or(0, |head| u64::from(head.previous_bytes));
+        let is_next = file.number == previous.through.saturating_add(1);
+        is_next && (previous.is_compacted || previous.end.1 >= expected)
+    }
+
+    /// Says where the last record ends.
+    fn scan(&mut self, number: u32, bytes: &[u8], from: u64, has_sync_points: bool) -> u64 {
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let mut scanner = Scanner::new(bytes, from, self.salt, true);
+        while let Some((offset, found)) = scanner.next() {
+            let at = (number, offset as u64);
+            match found {
+                Found::Sound(head) => {
+                    if let Some(position) = head.sync_point() {
+                        self.synced = self.synced.max(position);
+                    }
+                    if head.kind == Kind::Remove
+                        && let Some(damaged) = self.damaged.remove(&head.sequence)
+                        && let Some(known) = self.breaks.get_mut(&damaged)
+                    {
+                        known.removed_at = Some(at);
+                    }
+                    if head.kind.is_message() {
+                        self.note_message(at, head.has_more_in_batch());
+                    }
+                }
+                Found::Damaged(_) | Found::Hole { .. } if !has_sync_points => {}
+                Found::Damaged(head) => {
+                    let rest = bytes.get(offset..).unwrap_or_default();
+                    if record::one_bit_off(rest, self.salt).is_none() {
+                        self.note_break(at);
+                        if head.kind.is_message() {
+                            self.damaged.insert(head.sequence, at);
+                        }
+                    }
+                    if head.kind.is_message() {
+                        self.note_message(at, head.has_more_in_batch());
+                    }
+                }
+                Found::Hole { bytes: hole } => {
+                    let rest = bytes.get(offset..offset + hole).unwrap_or_default();
+                    if record::one_bit_off(rest, self.salt) != Some(hole) {
+                        self.note_break(at);
+                    }
+                }
+            }
+        }
+        let end = scanner.end();
+        let rest = bytes.get(end..).unwrap_or_default();
+        // What is zero was written ahead.
+        let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+        let flipped = record::one_bit_off(rest, self.salt).and_then(|flipped| rest.get(flipped..));
+        if has_sync_points && !is_zero(flipped.unwrap_or(rest)) {
+            self.note_break((number, end as u64));
+        }
+        end as u64
+    }
+
+    fn note_message(&mut self, at: Position, has_more: bool) {
+        self.batch = match has_more {
+            true => Some(self.batch.unwrap_or(at)),
+            false => None,
+        };
+    }
+
+    fn note_break(&mut self, at: Position) {
+        self.breaks.entry(at).or_insert(Break {
+            end: self.batch.unwrap_or(at),
+            removed_at: None,
+        });
+    }
+
+    /// Where the log ends, if that is before the end of the files. An atomic batch that is not whole is behind it.
+    pub(super) fn end(&self) -> Option<Position> {
+        let is_unsynced = |at: &Position| *at >= self.synced;
+        let mut end = self.batch.filter(is_unsynced);
+        loop {
+            // What removes a damaged record counts only if it is in front of the end itself.
+            let is_break = |(_, known): &(&Position, &Break)| {
+                let is_before = |at: Position| end.is_none_or(|end| at < end);
+                !known.removed_at.is_some_and(is_before)
+            };
+            let first = self.breaks.range(self.synced..).find(is_break);
+            let first = first.map(|(at, known)| Some(known.end).filter(is_unsynced).unwrap_or(*at));
+            let next = first.into_iter().chain(end).min();
+            if next == end {
+                return end;
+            }
+            end = next;
+        }
+    }
+}
