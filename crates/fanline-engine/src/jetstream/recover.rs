@@ -7,9 +7,10 @@ use serde::de::DeserializeOwned;
 use super::account::JetStream;
 use super::consumer::{Consumers, Context};
 use super::keep::{CONSUMER, COPY, Kept, SOURCES, STATE, STREAM};
+use super::streams::Key;
 use super::{ApiError, ConsumerConfig, Now, Port, StreamConfig};
-use crate::store::Recovery;
-use crate::store::documents::Found;
+use crate::store::documents::{Documents, Found};
+use crate::store::{DiskError, Recovery};
 
 impl JetStream {
     /// Takes back all streams that the folders hold. One that cannot be read does not stop the others.
@@ -42,8 +43,11 @@ impl JetStream {
             let Some(stream) = self.streams.get_mut(key) else {
                 continue;
             };
-            let kept = stream.keep_for_copies(&copies);
-            if let Err(error) = kept.and_then(|()| stream.remove_unneeded()) {
+            let removed = stream
+                .keep_for_copies(&copies)
+                .and_then(|()| stream.remove_unneeded())
+                .and_then(|()| stream.remove_acknowledged());
+            if let Err(error) = removed {
                 self.report(format!(
                     "stream {name}: what nobody needs is not removed: {error}"
                 ));
@@ -88,10 +92,23 @@ impl JetStream {
                 }
             }
         });
+        if stream.consumers().has_unsaved()
+            && let Err(error) = self.save_consumers(key, now, port)
+        {
+            problems.push(format!("the state of its consumers is not saved: {error}"));
+        }
         for problem in problems {
             self.report(format!("stream {name}: {problem}"));
         }
         Ok(())
+    }
+
+    /// Brings to the disk how far consumers are whose state was ahead of the log, before anything is stored.
+    fn save_consumers(&mut self, key: Key, now: Now, port: &mut dyn Port) -> Result<(), DiskError> {
+        self.keep_consumers(key, true, now, port);
+        let documents = self.streams.with_documents(key);
+        let documents = documents.and_then(|(_, documents)| documents);
+        documents.map_or(Ok(()), Documents::sync_now)
     }
 }
 

@@ -46,6 +46,8 @@ impl JetStream {
             },
             key: self.settings.key.clone(),
             seed: self.random.number(),
+            #[cfg(test)]
+            segment_bytes: 4 << 10,
             ..FileOptions::default()
         };
         let (documents, found) = self.open_documents(&config.name)?;

@@ -223,11 +223,20 @@ impl Consumer {
         let durable = work.store.durable();
         let (next, found) = match work.store.search(&mut self.filters, self.next)? {
             // A copy never knows more than its origin after a crash.
-            Search::Found(sequence) if self.config.direct && sequence > durable => {
-                (sequence, Next::NotDurable)
+            Search::Found(sequence)
+                if self.config.direct
+                    && (sequence > durable
+                        || work.store.has_unsynced_removal(self.next..sequence)) =>
+            {
+                (self.next, Next::NotDurable)
             }
             Search::Found(sequence) => (sequence, Next::At(sequence, From::Stream)),
             Search::Nothing => (work.store.last_sequence() + 1, Next::Nowhere),
+            Search::NotBelow(sequence)
+                if self.config.direct && work.store.has_unsynced_removal(self.next..sequence) =>
+            {
+                (self.next, Next::NotDurable)
+            }
             Search::NotBelow(sequence) => (sequence, Next::NotYet),
         };
         self.next = self.next.max(next);

@@ -175,8 +175,16 @@ impl Consumers {
             self.remove(id);
             return Err(error.into());
         }
+        if self.get(id).is_some_and(|consumer| consumer.is_unsaved) {
+            self.shared.unsaved.push(id);
+        }
         self.begin(id, context);
         Ok(id)
+    }
+
+    /// Whether the state of some consumer is not what was last saved.
+    pub fn has_unsaved(&self) -> bool {
+        !self.shared.unsaved.is_empty()
     }
 
     fn insert(&mut self, config: ConsumerConfig, created: i64, now: Now) -> ConsumerId {
@@ -330,9 +338,14 @@ impl Consumers {
     /// The log is durable up to here.
     pub fn handle_durable(&mut self, durable: u64) {
         if durable > std::mem::replace(&mut self.durable, durable) {
-            for id in std::mem::take(&mut self.waiting_for_disk) {
-                self.make_ready(id);
-            }
+            self.handle_synced();
+        }
+    }
+
+    /// More of the log is on the disk: consumers that waited for that look again.
+    pub fn handle_synced(&mut self) {
+        for id in std::mem::take(&mut self.waiting_for_disk) {
+            self.make_ready(id);
         }
     }
 
@@ -564,11 +577,32 @@ impl Consumers {
     /// Whether any consumer has still to deliver a record of this subject, or waits for its
     /// acknowledgement.
     pub fn needs(&mut self, sequence: u64, subject: &[u8]) -> bool {
+        self.any(subject, &mut |consumer| consumer.needs(sequence))
+    }
+
+    /// Whether some consumer has acknowledged a record. Says no where deliveries are limited: a record that was
+    /// delivered often enough without an acknowledgement looks the same.
+    pub fn has_acknowledged(&mut self, sequence: u64, subject: &[u8]) -> bool {
+        let has =
+            |consumer: &Consumer| consumer.config.max_deliver <= 0 && !consumer.needs(sequence);
+        self.any(subject, &mut |consumer| has(consumer))
+    }
+
+    /// The last stream sequence that some consumer has looked at.
+    pub fn looked_at(&self) -> u64 {
+        let all = self
+            .entries
+            .iter()
+            .map(|(_, entry)| entry.consumer.looked_at());
+        all.max().unwrap_or(0)
+    }
+
+    fn any(&mut self, subject: &[u8], is_so: &mut dyn FnMut(&Consumer) -> bool) -> bool {
         let entries = &self.entries;
         self.groups.any(subject, &mut |id| {
             entries
                 .get(id.0)
-                .is_some_and(|entry| entry.consumer.needs(sequence))
+                .is_some_and(|entry| is_so(&entry.consumer))
         })
     }
 

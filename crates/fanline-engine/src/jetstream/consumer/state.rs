@@ -84,6 +84,15 @@ impl State {
         })
     }
 
+    /// Whether it speaks of records that a log does not have which ends at `last`.
+    fn is_ahead(&self, last: u64) -> bool {
+        let positions = [self.delivered, self.floor].map(|position| position.stream_sequence);
+        let pending = self.pending.iter().map(|slot| slot.stream_sequence);
+        let listed = self.listed.iter().copied();
+        let mut known = positions.into_iter().chain(pending).chain(listed);
+        self.next > last + 1 || known.any(|sequence| sequence > last)
+    }
+
     fn encode(&self, out: &mut Vec<u8>) {
         out.clear();
         out.push(VERSION);
@@ -136,10 +145,12 @@ impl Consumer {
         state.encode(out);
     }
 
-    /// Takes back what was saved. Records that the stream lost in between are as if they had never been:
-    /// what is stored under their sequences now is new.
+    /// Restores saved state. Records that the stream lost in a crash are as if they had never been: records that
+    /// will be stored under their sequences are new. So state that is ahead of the log has to be saved again before
+    /// anything is stored; [`is_unsaved`](Consumer::is_unsaved) is set then.
     pub(super) fn restore(&mut self, state: State, store: &mut Store, at: u64, unix_nanos: i64) {
         let last = store.last_sequence();
+        let is_ahead = state.is_ahead(last);
         // A start that is still to come has not been lost.
         let start = match self.config.deliver_policy {
             DeliverPolicy::ByStartSequence => self.config.opt_start_seq,
@@ -160,7 +171,7 @@ impl Consumer {
         {
             self.restore_slot(slot, store, at, unix_nanos);
         }
-        self.is_unsaved = false;
+        self.is_unsaved = is_ahead;
     }
 
     fn restore_slot(&mut self, slot: &SavedSlot, store: &mut Store, at: u64, unix_nanos: i64) {

@@ -67,6 +67,32 @@ impl Stream {
         Ok(())
     }
 
+    /// Removes what a work queue's consumers have acknowledged, where a crash undid the removal. To be called after a
+    /// restart once all consumers are back.
+    ///
+    /// # Errors
+    /// As of [`remove_unneeded`](Stream::remove_unneeded).
+    pub fn remove_acknowledged(&mut self) -> Result<(), StoreError> {
+        if self.config.retention != Retention::WorkQueue {
+            return Ok(());
+        }
+        let mut everything = Filters::default();
+        let mut from = self.store.first_sequence();
+        let end = self.consumers.looked_at();
+        while let Some(sequence) = self.store.next_matching(&mut everything, from)?
+            && sequence <= end
+        {
+            from = sequence + 1;
+            let Some(record) = self.store.read(sequence)? else {
+                continue;
+            };
+            if self.consumers.has_acknowledged(sequence, record.subject) {
+                self.drop_record(sequence, true)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Takes note of the streams that copy from this one, of which there are no others: until they have taken a
     /// record, it is needed.
     ///

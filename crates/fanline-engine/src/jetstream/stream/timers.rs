@@ -115,8 +115,9 @@ impl Stream {
     ) {
         self.store.synced(id, result);
         self.barrier.note_synced(id, result.is_ok());
-        if result.is_err() {
-            self.answer_waiting(port);
+        match result {
+            Ok(()) => self.consumers.handle_synced(),
+            Err(_) => self.answer_waiting(port),
         }
     }
 

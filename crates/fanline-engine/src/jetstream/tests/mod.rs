@@ -1,6 +1,7 @@
 //! Requests and what they are answered with, over an outside world that writes everything down.
 
 mod afar;
+mod power_cut;
 mod restart;
 mod restore;
 

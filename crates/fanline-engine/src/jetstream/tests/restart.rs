@@ -8,7 +8,13 @@ use crate::store::{Disk, DiskError};
 
 /// Folders that outlive a server.
 #[derive(Clone, Default)]
-struct Shelf(BTreeMap<String, Faulty>);
+pub(super) struct Shelf(BTreeMap<String, Faulty>);
+
+impl Shelf {
+    pub(super) fn disk(&self, stream: &str) -> Faulty {
+        self.0[stream].clone()
+    }
+}
 
 impl Folders for Shelf {
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
@@ -26,12 +32,12 @@ impl Folders for Shelf {
     }
 }
 
-fn start(shelf: &Shelf) -> Account {
+pub(super) fn start(shelf: &Shelf) -> Account {
     Account::over(Settings::default(), Some(Box::new(shelf.clone())))
 }
 
 /// A shelf with folders of these names, which the accounts that are started over it share.
-fn shelf(names: &[&str]) -> Shelf {
+pub(super) fn shelf(names: &[&str]) -> Shelf {
     Shelf(
         names
             .iter()

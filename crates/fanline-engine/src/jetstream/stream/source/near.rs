@@ -60,11 +60,17 @@ impl Stream {
                 Search::Found(sequence) => Some(sequence),
                 Search::Nothing => None,
                 Search::NotBelow(sequence) => {
-                    next = next.max(sequence);
-                    is_searching = true;
+                    is_searching = !origin.store.has_unsynced_removal(next..sequence);
+                    if is_searching {
+                        next = next.max(sequence);
+                    }
                     break;
                 }
             };
+            let end = found.unwrap_or(durable + 1).min(durable + 1);
+            if origin.store.has_unsynced_removal(next..end) {
+                break;
+            }
             let Some(sequence) = found.filter(|sequence| *sequence <= durable) else {
                 next = next.max(durable + 1);
                 break;

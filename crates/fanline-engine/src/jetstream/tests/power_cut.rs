@@ -1,0 +1,635 @@
+//! Power cuts of a whole account, by seed: streams of every kind with their consumers, on disks that keep any part of
+//! what was not synced. What was promised holds afterwards.
+//!
+//! Streams are held against what they were before the cut: each must be in a state that it was in when the last
+//! promise was made about it, or in a later one. Consumers are held against what was acknowledged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::restart::{Shelf, shelf, start};
+use super::*;
+use crate::store::disk_tests::seeds;
+use crate::store::faulty::{Dice, Reach};
+
+const STREAMS: [&str; 6] = ["LIMITS", "WORK", "INTEREST", "KV_B", "COPY", "SUM"];
+const STEP: Duration = Duration::from_millis(20);
+/// Longer than any consumer waits for an acknowledgement.
+const ACK_WAIT: Duration = Duration::from_secs(2);
+
+/// What a stream holds: its records by sequence.
+#[derive(Clone, Default, PartialEq)]
+struct State {
+    last: u64,
+    records: BTreeMap<u64, String>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "up to {}:", self.last)?;
+        for (sequence, record) in &self.records {
+            write!(
+                f,
+                " {sequence} {};",
+                record.replace("xx", "").replace("\r\n", "|")
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The states of a stream, the first of which was there when something was last promised about it.
+#[derive(Default)]
+struct History {
+    states: Vec<State>,
+    /// How many states came before the first.
+    before: usize,
+}
+
+impl History {
+    fn note(&mut self, state: State) {
+        if self.states.last() != Some(&state) {
+            self.states.push(state);
+        }
+    }
+
+    /// The number of the newest state.
+    fn now(&self) -> usize {
+        (self.before + self.states.len()).saturating_sub(1)
+    }
+
+    /// A state was promised: no earlier one may come back.
+    fn promise(&mut self, number: usize) {
+        let gone = number.saturating_sub(self.before);
+        self.states.drain(..gone);
+        self.before += gone;
+    }
+
+    /// Whether a stream that is found so was in some state, or on its way from one to the next. A restart may have
+    /// removed records of which `is_done` says that all their consumers have acknowledged them.
+    fn allows(&self, found: &State, is_done: &dyn Fn(&str) -> bool) -> bool {
+        let mut seen: BTreeMap<u64, &String> = BTreeMap::new();
+        for (at, state) in self.states.iter().enumerate() {
+            let next = self.states.get(at + 1).unwrap_or(state);
+            seen.extend(
+                state
+                    .records
+                    .iter()
+                    .map(|(sequence, record)| (*sequence, record)),
+            );
+            let stays = |it: &(&u64, &String)| next.records.get(it.0) == Some(it.1);
+            let has = |it: (&u64, &String)| found.records.get(it.0) == Some(it.1) || is_done(it.1);
+            // What limits drop is there once more if the cut came between a record and what it made go.
+            let is_known = |it: (&u64, &String)| {
+                seen.get(it.0) == Some(&it.1) || next.records.get(it.0) == Some(it.1)
+            };
+            if (state.last..=next.last).contains(&found.last)
+                && state.records.iter().filter(stays).all(has)
+                && found.records.iter().all(is_known)
+            {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// A request that is not answered yet.
+struct Asked {
+    stream: &'static str,
+    /// The number of the stream's state after it.
+    after: usize,
+    payload: String,
+}
+
+/// An account and all that is known of it.
+struct World {
+    seed: u64,
+    dice: Dice,
+    shelf: Shelf,
+    account: Account,
+    histories: BTreeMap<&'static str, History>,
+    /// Syncs under way, with what they cover.
+    syncs: Vec<(StreamSync, Reach)>,
+    /// Requests that are not answered yet, by reply subject.
+    asked: BTreeMap<String, Asked>,
+    /// Messages of INTEREST that SUM must get.
+    to_be_summed: BTreeSet<String>,
+    /// Deliveries that are not acknowledged: stream, consumer, record.
+    delivered: Vec<(String, String, String)>,
+    /// Acknowledgements that were sent, and those that were confirmed.
+    sent: BTreeSet<(String, String)>,
+    confirmed: BTreeSet<(String, String)>,
+    confirming: BTreeMap<String, (String, String)>,
+    number: u64,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let shelf = shelf(&STREAMS);
+        let mut account = start(&shelf);
+        account.port.interest.insert(b"r.>".to_vec());
+        account.port.interest.insert(b"d.>".to_vec());
+        let histories = STREAMS.map(|name| (name, History::default()));
+        let configs = configs(&mut dice);
+        let mut world = World {
+            seed,
+            dice,
+            shelf,
+            account,
+            histories: histories.into(),
+            syncs: Vec::new(),
+            asked: BTreeMap::new(),
+            to_be_summed: BTreeSet::new(),
+            delivered: Vec::new(),
+            sent: BTreeSet::new(),
+            confirmed: BTreeSet::new(),
+            confirming: BTreeMap::new(),
+            number: 0,
+        };
+        for (name, fields) in configs {
+            let body = format!(r#"{{"name":"{name}",{fields}}}"#);
+            let error = world.account.error(&format!("STREAM.CREATE.{name}"), &body);
+            assert_eq!(error, 0, "{body}");
+        }
+        for (stream, name) in CONSUMERS {
+            let body = format!(
+                r#"{{"stream_name":"{stream}","config":{{"durable_name":"{name}","ack_policy":"explicit","ack_wait":1000000000,"max_ack_pending":-1}}}}"#
+            );
+            let path = format!("CONSUMER.CREATE.{stream}.{name}");
+            assert_eq!(world.account.error(&path, &body), 0, "{body}");
+        }
+        world.note_states();
+        world
+    }
+
+    fn context(&self) -> String {
+        format!("seed {}", self.seed)
+    }
+
+    /// What is published or asked for; the answer is waited for.
+    fn send(&mut self, stream: &'static str, subject: &str, headers: &str, payload: &str) {
+        self.number += 1;
+        let reply = format!("r.{}", self.number);
+        self.send_with(subject, &reply, headers, payload);
+        let now = self.histories[stream].now();
+        // What is answered at once is true already: the state is that after it.
+        let after = self.state_of(stream).map_or(now, |state| {
+            usize::from(self.histories[stream].states.last() != Some(&state)) + now
+        });
+        let payload = payload.to_owned();
+        let asked = Asked {
+            stream,
+            after,
+            payload,
+        };
+        self.asked.insert(reply, asked);
+        self.hear();
+    }
+
+    fn send_with(&mut self, subject: &str, reply: &str, headers: &str, payload: &str) {
+        let headers = match headers {
+            "" => String::new(),
+            headers => format!("NATS/1.0\r\n{headers}\r\n\r\n"),
+        };
+        let message = Message {
+            topic: subject.as_bytes(),
+            reply: reply.as_bytes(),
+            headers: headers.as_bytes(),
+            payload: payload.as_bytes(),
+            ..Message::default()
+        };
+        let Account { js, port, now } = &mut self.account;
+        js.handle(&message, *now, port);
+        js.settle(*now, port);
+    }
+
+    /// Takes note of what was answered and delivered.
+    fn hear(&mut self) {
+        self.note_states();
+        for line in self.account.port.taken() {
+            let (subject, rest) = line.split_once(' ').unwrap_or((&line, ""));
+            if let Some(asked) = self.asked.remove(subject) {
+                if !rest.contains(r#""error""#) {
+                    self.note_promise(asked);
+                }
+            } else if let Some(ack) = self.confirming.remove(subject) {
+                self.confirmed.insert(ack);
+            } else if let Some(delivery) = rest.strip_prefix("> ") {
+                // `d.N > <subject> $JS.ACK.<stream>.<consumer>... [headers] <payload>`
+                let words: Vec<&str> = delivery.split(' ').collect();
+                let Some(reply) = words.iter().find(|word| word.starts_with("$JS.ACK.")) else {
+                    continue;
+                };
+                let consumer = reply.split('.').nth(3).unwrap_or_default().to_owned();
+                let payload = words
+                    .last()
+                    .map_or(String::new(), |word| (*word).to_owned());
+                self.delivered
+                    .push(((*reply).to_owned(), consumer, payload));
+            }
+        }
+    }
+
+    fn note_promise(&mut self, asked: Asked) {
+        if let Some(history) = self.histories.get_mut(asked.stream) {
+            history.promise(asked.after);
+        }
+        if asked.stream == "INTEREST" && asked.payload.starts_with('p') {
+            self.to_be_summed.insert(asked.payload);
+        }
+    }
+
+    fn state_of(&mut self, stream: &str) -> Option<State> {
+        let key = self.account.js.streams.find(stream)?;
+        let store = self.account.js.streams.get_mut(key)?.store();
+        let mut state = State {
+            last: store.last_sequence(),
+            ..State::default()
+        };
+        for sequence in store.first_sequence()..=state.last {
+            if let Some(record) = store.read(sequence).unwrap() {
+                let parts = [record.subject, record.headers, record.payload];
+                let parts = parts.map(|part| String::from_utf8_lossy(part).into_owned());
+                state.records.insert(sequence, parts.join(" "));
+            }
+        }
+        Some(state)
+    }
+
+    fn note_states(&mut self) {
+        for stream in STREAMS {
+            if let Some(state) = self.state_of(stream)
+                && let Some(history) = self.histories.get_mut(stream)
+            {
+                history.note(state);
+            }
+        }
+    }
+
+    /// Asks for what is to be synced, and brings some of what was asked for to the disk.
+    fn turn(&mut self) {
+        while self.dice.one_in(2)
+            && let Some(sync) = self.next_sync()
+        {
+            let reach = self.shelf.disk(&sync.name).reach(&sync.request);
+            self.syncs.push((sync, reach));
+        }
+        while !self.syncs.is_empty() && self.dice.one_in(2) {
+            let at = self.dice.below(self.syncs.len());
+            self.finish(at);
+        }
+        self.hear();
+    }
+
+    fn next_sync(&mut self) -> Option<StreamSync> {
+        let Account { js, port, now } = &mut self.account;
+        js.next_sync(now.since_start, port)
+    }
+
+    fn finish(&mut self, at: usize) {
+        let (sync, reach) = self.syncs.remove(at);
+        let mut disk = self.shelf.disk(&sync.name);
+        let result = disk.perform_until(&sync.request, &reach, &mut self.dice);
+        let Account { js, port, now } = &mut self.account;
+        js.handle_synced(sync.stream, sync.request.id, result, *now, port);
+        js.settle(*now, port);
+    }
+
+    /// Brings everything to the disk.
+    fn settle(&mut self) {
+        loop {
+            while let Some(sync) = self.next_sync() {
+                let reach = self.shelf.disk(&sync.name).reach(&sync.request);
+                self.syncs.push((sync, reach));
+            }
+            if self.syncs.is_empty() {
+                break;
+            }
+            self.finish(0);
+        }
+        self.hear();
+    }
+
+    fn wait(&mut self, duration: Duration) {
+        self.account.wait(duration);
+        self.hear();
+    }
+
+    fn payload(&mut self) -> String {
+        self.number += 1;
+        // Some are longer than a sector.
+        let length = if self.number % 5 == 0 { 700 } else { 8 };
+        format!("p{}-{}", self.number, "x".repeat(length))
+    }
+
+    fn step(&mut self) {
+        let number = self.dice.below(8);
+        let payload = self.payload();
+        match self.dice.below(24) {
+            0..=4 => self.send("LIMITS", &format!("l.{number}"), "", &payload),
+            5 => {
+                let header = [
+                    "Nats-TTL: 1s",
+                    "Nats-Rollup: sub",
+                    "Nats-Rollup: all",
+                    "Nats-Msg-Id: same",
+                ];
+                let header = header[self.dice.below(header.len())];
+                self.send("LIMITS", &format!("l.{number}"), header, &payload);
+            }
+            6 => self.batch(),
+            7..=9 => self.send("WORK", &format!("w.{number}"), "", &payload),
+            10..=12 => self.send("INTEREST", &format!("i.{number}"), "", &payload),
+            13..=15 => self.send("KV_B", &format!("$KV.B.{number}"), "", &payload),
+            16 => {
+                let operation = ["DEL", "PURGE\r\nNats-Rollup: sub"][self.dice.below(2)];
+                let header = format!("KV-Operation: {operation}");
+                self.send("KV_B", &format!("$KV.B.{number}"), &header, "");
+            }
+            17 => self.remove(),
+            18..=20 => self.pull(),
+            21 | 22 => self.acknowledge(),
+            _ => {
+                let steps = [1, 5, 60][self.dice.below(3)];
+                self.wait(STEP * steps);
+            }
+        }
+        self.turn();
+    }
+
+    /// An atomic batch, of which only the last message is answered with an acknowledgement.
+    fn batch(&mut self) {
+        let id = format!("b{}", self.number);
+        let count = 2 + self.dice.below(4);
+        for place in 1..=count {
+            let subject = format!("l.{}", self.dice.below(8));
+            let commit = if place == count {
+                "\r\nNats-Batch-Commit: 1"
+            } else {
+                ""
+            };
+            let headers = format!("Nats-Batch-Id: {id}\r\nNats-Batch-Sequence: {place}{commit}");
+            let payload = self.payload();
+            if place == count {
+                self.send("LIMITS", &subject, &headers, &payload);
+            } else {
+                self.send_with(&subject, "", &headers, &payload);
+            }
+        }
+    }
+
+    /// A purge or a deletion.
+    fn remove(&mut self) {
+        let stream = ["LIMITS", "WORK", "INTEREST"][self.dice.below(3)];
+        if stream == "INTEREST" {
+            // What was published before may be gone before it is copied.
+            self.to_be_summed.clear();
+            self.asked
+                .values_mut()
+                .for_each(|asked| asked.payload.clear());
+        }
+        let last = self.histories[stream]
+            .states
+            .last()
+            .map_or(0, |state| state.last);
+        let back = self.dice.below(10) as u64;
+        let (path, body) = match self.dice.below(4) {
+            0 => ("PURGE", String::new()),
+            1 => ("PURGE", r#"{"filter":"*.3"}"#.to_owned()),
+            2 => (
+                "PURGE",
+                format!(r#"{{"seq":{}}}"#, last.saturating_sub(back).max(1)),
+            ),
+            _ => (
+                "MSG.DELETE",
+                format!(r#"{{"seq":{}}}"#, last.saturating_sub(back).max(1)),
+            ),
+        };
+        self.send(
+            stream,
+            &format!("$JS.API.STREAM.{path}.{stream}"),
+            "",
+            &body,
+        );
+    }
+
+    fn pull(&mut self) {
+        let (stream, consumer) = CONSUMERS[self.dice.below(CONSUMERS.len())];
+        self.number += 1;
+        let reply = format!("d.{}", self.number);
+        let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
+        self.send_with(&subject, &reply, "", r#"{"batch":5,"no_wait":true}"#);
+        self.hear();
+    }
+
+    /// Acknowledges a delivery, and asks for a confirmation now and then.
+    fn acknowledge(&mut self) {
+        if self.delivered.is_empty() {
+            return;
+        }
+        let at = self.dice.below(self.delivered.len());
+        let (subject, consumer, payload) = self.delivered.swap_remove(at);
+        let ack = (consumer, payload);
+        self.sent.insert(ack.clone());
+        self.number += 1;
+        let reply = format!("r.{}", self.number);
+        if self.dice.one_in(2) {
+            self.confirming.insert(reply.clone(), ack);
+            self.send_with(&subject, &reply, "", "+ACK");
+        } else {
+            self.send_with(&subject, "", "", "+ACK");
+        }
+        self.hear();
+    }
+
+    /// The power goes, and comes back.
+    fn cut(&mut self) {
+        for stream in STREAMS {
+            self.shelf.disk(stream).crash(&mut self.dice);
+        }
+        let now = self.account.now;
+        self.account = start(&self.shelf);
+        let Account { js, port, .. } = &mut self.account;
+        assert_eq!(
+            js.take_problems(),
+            [""; 0],
+            "{}",
+            format!("seed {}", self.seed)
+        );
+        port.interest.insert(b"r.>".to_vec());
+        port.interest.insert(b"d.>".to_vec());
+        self.account.now.unix_nanos = now.unix_nanos;
+        self.account
+            .js
+            .settle(self.account.now, &mut self.account.port);
+        self.syncs.clear();
+        self.asked.clear();
+        self.confirming.clear();
+        self.delivered.clear();
+        for stream in STREAMS {
+            let found = self.state_of(stream).expect("the stream is there");
+            let history = &self.histories[stream];
+            let consumers = CONSUMERS
+                .iter()
+                .filter(|of| of.0 == stream && stream != "LIMITS");
+            let consumers: Vec<&str> = consumers.map(|of| of.1).collect();
+            let is_done = |record: &str| {
+                let payload = record.rsplit(' ').next().unwrap_or_default();
+                let has_sent = |name: &&str| {
+                    let ack = ((*name).to_owned(), payload.to_owned());
+                    self.sent.contains(&ack)
+                };
+                // A purge, too, survives in the state of consumers.
+                let last = history.states.last();
+                let is_purged =
+                    last.is_none_or(|last| last.records.values().all(|it| it != record));
+                !consumers.is_empty() && (is_purged || consumers.iter().all(has_sent))
+            };
+            // A copy has gone on already from where it was.
+            assert!(
+                ["COPY", "SUM"].contains(&stream) || history.allows(&found, &is_done),
+                "{}: {stream} is {found:#?}, which it was not: {:#?}",
+                self.context(),
+                history.states
+            );
+            let mut history = History::default();
+            history.note(found);
+            self.histories.insert(stream, history);
+        }
+        let Account { js, port, now } = &mut self.account;
+        js.settle(*now, port);
+        self.hear();
+    }
+
+    /// After a cut each consumer gets all that it has not acknowledged, and nothing whose acknowledgement was confirmed.
+    fn check_consumers(&mut self) {
+        self.settle();
+        for (stream, consumer) in CONSUMERS {
+            self.wait(ACK_WAIT);
+            self.delivered.clear();
+            for _ in 0..40 {
+                self.number += 1;
+                let reply = format!("d.{}", self.number);
+                let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
+                self.send_with(&subject, &reply, "", r#"{"batch":10,"no_wait":true}"#);
+                self.hear();
+            }
+            let delivered = self.delivered.iter().map(|(_, _, payload)| payload.clone());
+            let delivered: BTreeSet<String> = delivered.collect();
+            let state = self.state_of(stream).expect("the stream is there");
+            for record in state.records.values() {
+                let payload = record.rsplit(' ').next().unwrap_or_default().to_owned();
+                let ack = (consumer.to_owned(), payload.clone());
+                let is_expected = !self.sent.contains(&ack) && !payload.is_empty();
+                let info = format!("CONSUMER.INFO.{stream}.{consumer}");
+                let context = format!(
+                    "{}: {state:#?} {delivered:?} {}",
+                    self.context(),
+                    self.account.ask(&info, "")
+                );
+                assert!(
+                    !is_expected || delivered.contains(&payload),
+                    "{context}: {consumer} of {stream} does not get {payload}"
+                );
+                assert!(
+                    !(self.confirmed.contains(&ack) && delivered.contains(&payload)),
+                    "{context}: {consumer} of {stream} gets {payload} again"
+                );
+            }
+        }
+        self.delivered.clear();
+    }
+
+    /// A mirror has what its origin has, under the same sequences; a stream with a source has all that was
+    /// acknowledged there.
+    fn check_copies(&mut self) {
+        for _ in 0..20 {
+            self.wait(STEP);
+            self.settle();
+        }
+        let origin = self.state_of("LIMITS").expect("the stream is there");
+        let copy = self.state_of("COPY").expect("the stream is there");
+        for (sequence, record) in &origin.records {
+            let copied = copy.records.get(sequence);
+            assert_eq!(copied, Some(record), "{}: {sequence}", self.context());
+        }
+        let sum = self.state_of("SUM").expect("the stream is there");
+        let summed = sum
+            .records
+            .values()
+            .filter_map(|record| record.rsplit(' ').next());
+        let summed: BTreeSet<&str> = summed.collect();
+        for payload in &self.to_be_summed {
+            assert!(
+                summed.contains(&**payload),
+                "{}: SUM lacks {payload}",
+                self.context()
+            );
+        }
+    }
+}
+
+const CONSUMERS: [(&str, &str); 4] = [
+    ("WORK", "worker"),
+    ("INTEREST", "one"),
+    ("INTEREST", "two"),
+    ("LIMITS", "reader"),
+];
+
+/// What each stream is asked to be.
+fn configs(dice: &mut Dice) -> [(&'static str, String); 6] {
+    let limits = [
+        r#""max_msgs_per_subject":1"#,
+        r#""max_msgs_per_subject":3"#,
+        r#""max_msgs":20"#,
+        r#""max_bytes":3000"#,
+        r#""max_msgs":15,"discard":"new""#,
+        r#""max_age":1000000000"#,
+        r#""subject_delete_marker_ttl":1000000000"#,
+        r#""compression":"s2""#,
+    ];
+    let limits = limits[dice.below(limits.len())];
+    let history = ["1", "5"][dice.below(2)];
+    [
+        (
+            "LIMITS",
+            format!(
+                r#""subjects":["l.*"],"allow_rollup_hdrs":true,"allow_msg_ttl":true,"allow_atomic":true,{limits}"#
+            ),
+        ),
+        (
+            "WORK",
+            r#""subjects":["w.*"],"retention":"workqueue""#.to_owned(),
+        ),
+        (
+            "INTEREST",
+            r#""subjects":["i.*"],"retention":"interest""#.to_owned(),
+        ),
+        (
+            "KV_B",
+            format!(
+                r#""subjects":["$KV.B.>"],"max_msgs_per_subject":{history},"allow_rollup_hdrs":true,"deny_delete":true,"discard":"new""#
+            ),
+        ),
+        ("COPY", r#""mirror":{"name":"LIMITS"}"#.to_owned()),
+        ("SUM", r#""sources":[{"name":"INTEREST"}]"#.to_owned()),
+    ]
+}
+
+#[test]
+fn power_cuts_break_no_promise() {
+    for seed in seeds().step_by(5) {
+        let mut world = World::new(seed);
+        for _ in 0..1 + seed % 3 {
+            for _ in 0..world.dice.below(120) {
+                world.step();
+            }
+            world.cut();
+            if world.dice.one_in(3) {
+                world.check_consumers();
+                world.check_copies();
+            }
+        }
+    }
+}
