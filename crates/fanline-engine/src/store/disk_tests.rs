@@ -1,6 +1,7 @@
 //! The log on a disk that fails.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -13,7 +14,7 @@ use super::*;
 
 /// The seeds that a plain run tries; `FANLINE_SEEDS=from..to` tries others.
 #[expect(clippy::disallowed_methods, reason = "a long run is asked for by hand")]
-pub(crate) fn seeds() -> std::ops::Range<u64> {
+pub(crate) fn seeds() -> Range<u64> {
     let given = std::env::var("FANLINE_SEEDS").ok();
     let range = given.as_deref().and_then(|given| given.split_once(".."));
     let number = |text: &str| text.parse().expect("FANLINE_SEEDS=from..to");

@@ -196,7 +196,8 @@ fn a_broken_folder_does_not_stop_the_others() {
 /// Publishes to a disk that does not take it; says the number of the error.
 fn refused(account: &mut Account, shelf: &Shelf) -> u64 {
     account.port.taken();
-    let mut told = account.send("BIRDS.finch", "", "no room");
+    // More than what was written ahead.
+    let mut told = account.send("BIRDS.finch", "", &"no room".repeat(1000));
     sync(account, shelf);
     told.append(&mut account.port.taken());
     let [told] = &told[..] else {
