@@ -79,11 +79,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
     let keepers = usize::from(keeper.is_some());
     settings::check(&options, SHARDS_MAX - keepers)?;
     let options = Options {
-        auth: settings::auth(
-            &options.auth,
-            options.websocket.as_ref(),
-            options.mqtt.as_ref(),
-        )?,
+        auth: settings::auth(&options)?,
         ..options
     };
     let listeners = settings::listeners(&options)?;

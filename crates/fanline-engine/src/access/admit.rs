@@ -141,20 +141,16 @@ impl Access {
             };
             return decide_by_password(token, shown.auth_token, Some(grant));
         }
+        if peer.kind == ConnectionKind::LeafnodeWebSocket
+            && let Some(door) = &self.websocket
+        {
+            no_auth_user = door.no_auth_user.or(no_auth_user);
+        }
         if !shown.nkey.is_empty() && !self.users.by_nkey.is_empty() {
             return self.admit_by_nkey(shown, peer);
         }
-        if let Some(identity) = peer.tls.as_ref().and_then(|tls| tls.names.as_ref()) {
-            let found = self.find_by_certificate(identity);
-            let found = found.filter(|place| self.user_at(*place).takes(peer));
-            let password = found.and_then(|place| self.user_at(place).password());
-            return match (found, password) {
-                // A user that has a password shows it as well; one that has none shows none.
-                (Some(place), Some(password)) => {
-                    decide_by_password(password, shown.pass, Some(self.grant(place)))
-                }
-                _ => Decision::Refused,
-            };
+        if self.takes_certificates_of(peer) && !self.users.by_name.is_empty() {
+            return self.admit_by_certificate(shown, peer);
         }
         // A token (JWT) says nothing without an operator; nats-server does not count it either.
         let shows_nothing = [shown.user, shown.pass, shown.auth_token];
@@ -166,7 +162,37 @@ impl Access {
                 false => Decision::Refused,
             };
         }
-        self.admit_by_password(shown, peer)
+        self.admit_by_password(shown, peer, no_auth_user)
+    }
+
+    /// Whether the peer's certificate names its user. A unix socket has no TLS, so passwords count there.
+    fn takes_certificates_of(&self, peer: &Peer) -> bool {
+        let is_unix = peer.kind == ConnectionKind::Standard && peer.ip.is_empty();
+        self.certificate_kinds.contains(&peer.kind) && !(is_unix && peer.tls.is_none())
+    }
+
+    /// Admits the user that the certificate names. Refuses a peer without one: `allow_non_tls` must not bypass
+    /// `verify_and_map`.
+    fn admit_by_certificate(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
+        let names = peer.tls.as_ref().and_then(|tls| tls.names.as_ref());
+        let found = names.and_then(|names| self.find_by_certificate(names));
+        let found = found.filter(|place| self.user_at(*place).takes(peer));
+        let password = found.and_then(|place| self.user_at(place).password());
+        match (found, password) {
+            // A user that has a password shows it as well; one that has none shows none.
+            (Some(place), Some(password)) => {
+                decide_by_password(password, shown.pass, Some(self.grant(place)))
+            }
+            _ => Decision::Refused,
+        }
+    }
+
+    /// Whether a user is identified by its certificate alone.
+    fn is_of_certificate(&self, user: &User) -> bool {
+        let is_allowed =
+            |kind| user.connection_kinds.is_empty() || user.connection_kinds.contains(kind);
+        let has_no_password = user.password() == Some(&Password::Plain(String::new()));
+        has_no_password && self.certificate_kinds.iter().any(is_allowed)
     }
 
     fn admit_by_nkey(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
@@ -188,9 +214,18 @@ impl Access {
         }
     }
 
-    fn admit_by_password(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
+    fn admit_by_password(
+        &self,
+        shown: &Credentials<'_>,
+        peer: &Peer,
+        no_auth_user: Option<Place>,
+    ) -> Decision {
         let place = self.users.by_name.get(shown.user).copied();
-        let place = place.filter(|place| self.user_at(*place).takes(peer));
+        let place = place.filter(|place| {
+            let user = self.user_at(*place);
+            let needs_certificate = Some(*place) != no_auth_user && self.is_of_certificate(user);
+            user.takes(peer) && !needs_certificate
+        });
         let password = place.and_then(|place| self.user_at(place).password());
         match (place, password) {
             (Some(place), Some(password)) if !shown.user.is_empty() => {

@@ -79,6 +79,9 @@ pub struct AccessConfig {
     pub websocket: ListenerAccess,
     /// The same for MQTT.
     pub mqtt: ListenerAccess,
+    /// Connection kinds that take the user from the client certificate (`verify_and_map`). A user without a
+    /// password that may connect in one of these ways is a certificate's: no other way admits it by name.
+    pub certificate_kinds: Vec<ConnectionKind>,
 }
 
 impl AccessConfig {
@@ -114,6 +117,7 @@ pub struct Access {
     websocket: Option<Door>,
     /// The same for MQTT clients.
     mqtt: Option<Door>,
+    certificate_kinds: Vec<ConnectionKind>,
 }
 
 /// Where a user is found: its account, and its place among those of the account.
@@ -145,6 +149,7 @@ impl PartialEq for Access {
             && self.default_domains == other.default_domains
             && self.websocket == other.websocket
             && self.mqtt == other.mqtt
+            && self.certificate_kinds == other.certificate_kinds
     }
 }
 
@@ -221,6 +226,7 @@ impl Access {
             default_domains: self.default_domains.clone(),
             websocket: self.websocket_access(),
             mqtt: self.mqtt_access(),
+            certificate_kinds: self.certificate_kinds.clone(),
         }
     }
 
@@ -274,6 +280,7 @@ impl Access {
             default_domains: config.default_domains,
             websocket,
             mqtt,
+            certificate_kinds: config.certificate_kinds,
         })
     }
 

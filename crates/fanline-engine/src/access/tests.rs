@@ -237,6 +237,7 @@ fn who_is_named_by_a_certificate_shows_the_password_as_well() {
             User::new("bob.example.org", ""),
             User::new("cat", "pw"),
         ];
+        config.certificate_kinds = vec![ConnectionKind::Standard];
     }))
     .unwrap();
     let check = |name: &str, user: &str, pass: &str, expected: bool| {
@@ -268,6 +269,48 @@ fn who_is_named_by_a_certificate_shows_the_password_as_well() {
     check("bob.example.org", "", "", true);
     check("bob.example.org", "", "pw", false);
     check("nobody@example.org", "cat", "pw", false);
+}
+
+/// `allow_non_tls` beside `verify_and_map` admitted clients in clear by their password alone. A user without a
+/// password, known by its certificate, was admitted by name at any listener that takes no certificates.
+#[test]
+fn verify_and_map_has_no_way_around() {
+    let access = Access::new(config(|config| {
+        let account = config.account_mut("A");
+        let mut only_mqtt = User::new("eve", "");
+        only_mqtt.connection_kinds = vec![ConnectionKind::Mqtt];
+        account.users = vec![User::new("ada", "pw"), User::new("bob", ""), only_mqtt];
+        config.no_auth_user = Some("ada".into());
+        config.certificate_kinds = vec![ConnectionKind::Standard];
+    }))
+    .unwrap();
+    let check = |kind: ConnectionKind, ip: &str, user: &str, pass: &str, expected: bool| {
+        let peer = Peer {
+            kind,
+            ip: ip.into(),
+            ..Peer::default()
+        };
+        let shown = Credentials {
+            user,
+            pass,
+            ..Credentials::default()
+        };
+        let decision = access.admit(&shown, &peer);
+        let is_admitted = matches!(decision, Decision::Admitted(_));
+        assert_eq!(is_admitted, expected, "{kind:?} {ip:?} {user} {pass}");
+    };
+    let (standard, mqtt) = (ConnectionKind::Standard, ConnectionKind::Mqtt);
+    check(standard, "127.0.0.1", "ada", "pw", false);
+    check(standard, "127.0.0.1", "", "", false);
+    check(standard, "127.0.0.1", "bob", "", false);
+    check(mqtt, "127.0.0.1", "ada", "pw", true);
+    check(mqtt, "127.0.0.1", "", "", true);
+    check(mqtt, "127.0.0.1", "bob", "", false);
+    // No listener that maps certificates takes this one.
+    check(mqtt, "127.0.0.1", "eve", "", true);
+    // A unix socket has no TLS, so that the password counts there.
+    check(standard, "", "ada", "pw", true);
+    check(standard, "", "bob", "", false);
 }
 
 /// Clients that always send a token are let in by a server that knows nothing of tokens.

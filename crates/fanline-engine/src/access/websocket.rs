@@ -64,6 +64,22 @@ impl Access {
         })
     }
 
+    /// The same with other connection kinds that take the user from the client certificate.
+    ///
+    /// # Errors
+    /// None of its own: the rest is as it was.
+    pub fn with_certificate_kinds(&self, kinds: &[ConnectionKind]) -> Result<Self, AccessError> {
+        self.successor(AccessConfig {
+            certificate_kinds: kinds.to_vec(),
+            ..self.config()
+        })
+    }
+
+    /// Connection kinds that take the user from the client certificate.
+    pub fn certificate_kinds(&self) -> &[ConnectionKind] {
+        &self.certificate_kinds
+    }
+
     /// What differs for WebSocket clients.
     pub fn websocket_access(&self) -> ListenerAccess {
         self.told(self.websocket.as_ref())

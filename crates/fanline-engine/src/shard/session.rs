@@ -64,7 +64,7 @@ pub struct TlsPeer {
     pub cipher_suite: String,
     /// Whether the handshake came before INFO.
     pub is_first: bool,
-    /// The names of the client's certificate, when it had to show one that says who it is.
+    /// The names of the client's certificate, when it had to show one.
     pub names: Option<CertificateNames>,
 }
 

@@ -3,13 +3,15 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT};
+use fanline_engine::access::{Access, AccessConfig, ConnectionKind, GLOBAL_ACCOUNT};
 use fanline_engine::leaf::LeafListener;
 use fanline_engine::{Filter, ServerInfo};
 
 use super::Hub;
 use crate::listen::reachable_urls;
-use crate::options::{LeafnodeListener, LeafnodeOptions, LeafnodeRemote, Options};
+use crate::options::{
+    ClientCertificates, LeafnodeListener, LeafnodeOptions, LeafnodeRemote, Options,
+};
 use crate::tls;
 
 /// The oldest version that can be asked for: those before did not know of it.
@@ -135,6 +137,8 @@ pub(crate) fn listener_info_reloaded(
     Some(Arc::new(LeafListener {
         compression: listener.compression.clone(),
         tls: tls::told(listener.tls.as_ref(), false),
+        // The users are the same, but `verify_and_map` may have changed.
+        access: own_access(listener).ok()?.map(Arc::new),
         ..before.clone()
     }))
 }
@@ -148,6 +152,11 @@ fn own_access(listener: &LeafnodeListener) -> Result<Option<Access>, String> {
     for user in &listener.users {
         let account = user.account.as_deref().unwrap_or(GLOBAL_ACCOUNT);
         config.account_mut(account).users.push(user.user.clone());
+    }
+    let tls = listener.tls.as_ref();
+    if tls.is_some_and(|tls| tls.client_certificates == ClientCertificates::RequiredAndMapped) {
+        config.certificate_kinds =
+            vec![ConnectionKind::Leafnode, ConnectionKind::LeafnodeWebSocket];
     }
     let access = Access::new(config).map_err(|error| error.to_string())?;
     Ok(Some(access))

@@ -28,15 +28,11 @@ impl Handle {
         // First, so that of two reloads at once the second goes on from what the first has brought about.
         let mut current = shared.lock_access();
         let before = shared.options();
+        let options = reloaded(&before, options);
         let options = Options {
-            auth: settings::auth(
-                &options.auth,
-                before.websocket.as_ref(),
-                before.mqtt.as_ref(),
-            )?,
+            auth: settings::auth(&options)?,
             ..options
         };
-        let options = reloaded(&before, options);
         settings::check(&options, SHARDS_MAX)?;
         let access = Arc::new(shared.access_after(&current, &options)?);
         let tls = settings::tls(&options)?;
@@ -103,6 +99,8 @@ impl Handle {
         if config.mqtt == ListenerAccess::default() {
             config.mqtt = current.mqtt_access();
         }
+        // The listeners' TLS decides them, not the caller.
+        config.certificate_kinds = current.certificate_kinds().to_vec();
         let next = current.successor(config)?;
         self.shared.go_by(&mut current, next);
         Ok(())

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use fanline_engine::access::ListenerAccess;
+use fanline_engine::access::{ConnectionKind, ListenerAccess};
 use fanline_engine::mqtt::Settings;
 use fanline_engine::websocket::UpgradeRules;
 use fanline_engine::{Auth, Limits};
 
 use super::StartError;
 use crate::leaf;
-use crate::options::{MqttOptions, Options, WebSocketOptions};
+use crate::options::{ClientCertificates, MqttOptions, Options, TlsOptions, WebSocketOptions};
 use crate::shell::{Listeners, WebSocketListener};
 use crate::tls::ListenersTls;
 
@@ -82,22 +82,50 @@ pub(super) fn tls(options: &Options) -> Result<Arc<ListenersTls>, StartError> {
         .map_err(|error| StartError::Tls(error.to_string()))
 }
 
-/// What clients must show, with what those show who come over WebSocket or speak MQTT.
-pub(super) fn auth(
-    auth: &Auth,
-    websocket: Option<&WebSocketOptions>,
-    mqtt: Option<&MqttOptions>,
-) -> Result<Auth, StartError> {
-    let own = websocket.map(WebSocketOptions::access).transpose();
-    let own = own.map_err(StartError::Option)?.unwrap_or_default();
-    let of_mqtt = mqtt.map(MqttOptions::access).transpose();
-    let of_mqtt = of_mqtt.map_err(StartError::Option)?.unwrap_or_default();
-    if own == ListenerAccess::default() && of_mqtt == ListenerAccess::default() {
-        return Ok(auth.clone());
+/// Returns what clients must show: the server's rules, with those of the WebSocket and MQTT listeners and of
+/// client certificates.
+pub(super) fn auth(options: &Options) -> Result<Auth, StartError> {
+    let own = options.websocket.as_ref().map(WebSocketOptions::access);
+    let own = own.transpose().map_err(StartError::Option)?;
+    let of_mqtt = options.mqtt.as_ref().map(MqttOptions::access);
+    let of_mqtt = of_mqtt.transpose().map_err(StartError::Option)?;
+    let (own, of_mqtt) = (own.unwrap_or_default(), of_mqtt.unwrap_or_default());
+    let kinds = certificate_kinds(options);
+    let is_plain = own == ListenerAccess::default() && of_mqtt == ListenerAccess::default();
+    let directory = options.auth.directory();
+    if is_plain && directory.certificate_kinds() == kinds {
+        return Ok(options.auth.clone());
     }
-    let access = auth.directory().with_listeners(own, of_mqtt);
+    let access = directory.with_listeners(own, of_mqtt);
+    let access = access.and_then(|access| access.with_certificate_kinds(&kinds));
     let access = access.map_err(|error| StartError::Option(format!("listeners: {error}")))?;
     Ok(Auth::Directory(Arc::new(access)))
+}
+
+/// Connection kinds that take the user from the client certificate. MQTT and leaf nodes over WebSocket go by
+/// their own listener's `verify_and_map`, with the certificate that they show to the WebSocket listener.
+fn certificate_kinds(options: &Options) -> Vec<ConnectionKind> {
+    use ConnectionKind::{Leafnode, LeafnodeWebSocket, Mqtt, MqttWebSocket, Standard, WebSocket};
+    let websocket = options.websocket.as_ref();
+    let mqtt = options.mqtt.as_ref();
+    let leafs = options.leafnodes.listener.as_ref();
+    let listeners: [(Option<&TlsOptions>, &[ConnectionKind]); 4] = [
+        (options.tls.as_ref(), &[Standard]),
+        (websocket.and_then(|own| own.tls.as_ref()), &[WebSocket]),
+        (
+            mqtt.and_then(|own| own.tls.as_ref()),
+            &[Mqtt, MqttWebSocket],
+        ),
+        (
+            leafs.and_then(|own| own.tls.as_ref()),
+            &[Leafnode, LeafnodeWebSocket],
+        ),
+    ];
+    let maps = |tls: &TlsOptions| tls.client_certificates == ClientCertificates::RequiredAndMapped;
+    let mapped = listeners
+        .into_iter()
+        .filter(|(tls, _)| tls.is_some_and(maps));
+    mapped.flat_map(|(_, kinds)| kinds).copied().collect()
 }
 
 pub(super) fn limits(options: &Options) -> Limits {

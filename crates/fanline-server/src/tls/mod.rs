@@ -19,7 +19,7 @@ use rustls::{
     ClientConfig, CommonState, RootCertStore, ServerConfig, SupportedProtocolVersion, version,
 };
 
-use crate::options::{ClientCertificates, Options, TlsOptions, TlsVersion};
+use crate::options::{Options, TlsOptions, TlsVersion};
 use crate::sync::Mutex;
 use certificates::Certificates;
 use clients::ClientVerifier;
@@ -136,7 +136,6 @@ impl Tls {
         let certificate = session.peer_certificates().and_then(<[_]>::first);
         let names = certificate.and_then(|certificate| certificate_names(certificate));
         check_pin(&self.options, certificate, names.as_ref())?;
-        let is_mapped = self.options.client_certificates == ClientCertificates::RequiredAndMapped;
         Ok(TlsPeer {
             version: match session.protocol_version() {
                 Some(rustls::ProtocolVersion::TLSv1_3) => "1.3",
@@ -146,7 +145,7 @@ impl Tls {
                 .negotiated_cipher_suite()
                 .map_or_else(String::new, |suite| names::suite_name(suite.suite())),
             is_first,
-            names: names.filter(|_| is_mapped),
+            names,
         })
     }
 }

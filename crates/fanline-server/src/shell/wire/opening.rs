@@ -365,7 +365,8 @@ impl Opening<'_> {
         let began = timeout(options.timeout, self.begins_with_tls()).await;
         match began.unwrap_or(Ok(false))? {
             true => self.shake_hands(tls, is_first).await,
-            false if allow_non_tls => Ok(()),
+            // `handshake_first` wins over `allow_non_tls`.
+            false if allow_non_tls && !is_first => Ok(()),
             false => {
                 self.wire.socket.write_all(TLS_REQUIRED.as_bytes()).await?;
                 Err(NotOpened::Refused("TLS is required"))
