@@ -51,6 +51,15 @@ def accounts(hub_of, spoke_of):
             equal(third.quiet(number), [], "what another account saw")
 
 
+def any_scheme(hub_of, spoke_of, scheme: str):
+    """A scheme that says nothing of TLS or WebSocket is as good as none."""
+    with Stage() as stage:
+        hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
+        pair(hub, spoke, [hub.leafnodes(listen=True)], [spoke.leafnodes(remote(hub.leaf_port, scheme=scheme))])
+        settle(spoke.client(), hub.client())
+        exchange(spoke.client(), hub.client())
+
+
 EXPORTS = """accounts {
   OFFICE { users: [ {user: o, password: o} ], exports: [ {service: "office.ask"}, {stream: "office.news.>"} ] }
   SHOP { users: [ {user: s, password: s} ]
@@ -621,6 +630,8 @@ def run(report):
     roles = {"hub": (tested, reference), "spoke": (reference, tested), "hub and spoke": (tested, tested)}
     for role, makers in roles.items():
         report.run(f"{role}: accounts", accounts, *makers)
+        for scheme in ("leaf", "tcp", "http"):
+            report.run(f"{role}: an address with {scheme}://", any_scheme, *makers, scheme)
         report.run(f"{role}: a user of the clients' port", login_of_user, *makers)
         report.run(f"{role}: an nkey", login_by_nkey, *makers)
         report.run(f"{role}: services and streams of another account at the hub", services, *makers, True)

@@ -49,13 +49,10 @@ pub(super) fn parse_list(list: &str) -> Result<Vec<ServerAddress>, ClientError> 
     }
 }
 
-/// The address of a leaf node's hub.
-pub(crate) fn parse_leaf_address(text: &str) -> Result<ServerAddress, ClientError> {
-    let text = text.trim();
-    match text.strip_prefix("nats-leaf://") {
-        Some(rest) => parse_with_port(rest, crate::LEAFNODE_PORT),
-        None => parse_with_port(text, crate::LEAFNODE_PORT),
-    }
+/// Reads the address of a leaf node's hub, without its scheme.
+pub(crate) fn parse_leaf_address(place: &str, is_tls: bool) -> Result<ServerAddress, ClientError> {
+    let address = parse_with_port(&format!("nats://{place}"), crate::LEAFNODE_PORT)?;
+    Ok(ServerAddress { is_tls, ..address })
 }
 
 /// The address of an HTTP proxy, without its scheme.

@@ -11,30 +11,24 @@ pub(crate) struct LeafAddress {
 }
 
 impl LeafAddress {
-    /// Reads `nats-leaf://user:password@host:7422` and its shorter forms, or `wss://host:443/path`.
+    /// Reads `nats-leaf://user:password@host:7422` and its shorter forms, or `wss://host:443/path`. Any scheme
+    /// will do, as with nats-server: `ws` and `wss` are WebSocket, `tls` and `wss` insist on TLS.
     ///
     /// # Errors
     /// Says what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, ClientError> {
         let text = text.trim();
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
-        let scheme = match scheme.to_ascii_lowercase().as_str() {
-            "ws" => "nats",
-            "wss" => "tls",
-            _ => {
-                return Ok(LeafAddress {
-                    server: parse_leaf_address(text)?,
-                    websocket_path: None,
-                });
-            }
-        };
+        let scheme = scheme.to_ascii_lowercase();
+        let is_tls = scheme == "tls" || scheme == "wss";
         // Credentials may have slashes.
         let place = rest.rfind('@').map_or(0, |at| at + 1);
         let path_at = rest[place..].find('/').map_or(rest.len(), |at| place + at);
         let (server, path) = rest.split_at(path_at);
+        let is_websocket = scheme == "ws" || scheme == "wss";
         Ok(LeafAddress {
-            server: parse_leaf_address(&format!("{scheme}://{server}"))?,
-            websocket_path: Some(format!("{path}/leafnode")),
+            server: parse_leaf_address(server, is_tls)?,
+            websocket_path: is_websocket.then(|| format!("{path}/leafnode")),
         })
     }
 }
@@ -49,6 +43,11 @@ mod tests {
             ("nats-leaf://hub:1", "hub:1", false, None),
             ("hub", "hub:7422", false, None),
             ("tls://hub:1", "hub:1", true, None),
+            ("TLS://hub:1", "hub:1", true, None),
+            ("leaf://hub", "hub:7422", false, None),
+            ("nats://a:b://c@hub:1/", "hub:1", false, None),
+            ("tcp://hub:1", "hub:1", false, None),
+            ("http://hub:1/path", "hub:1", false, None),
             ("ws://hub:1", "hub:1", false, Some("/leafnode")),
             ("WSS://a/b:c@hub", "hub:7422", true, Some("/leafnode")),
             ("ws://[::1]:1/a/b", "[::1]:1", false, Some("/a/b/leafnode")),
@@ -58,6 +57,6 @@ mod tests {
             assert_eq!(address.server.is_tls, is_tls, "{text}");
             assert_eq!(address.websocket_path.as_deref(), path, "{text}");
         }
-        assert!(LeafAddress::parse("http://hub:1").is_err());
+        assert!(LeafAddress::parse("leaf://").is_err());
     }
 }

@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_proxy_is_asked_for_the_hub() {
-        let hub = crate::client::parse_leaf_address("[::1]:7422").unwrap();
+        let hub = crate::client::parse_leaf_address("[::1]:7422", false).unwrap();
         let made = Proxy::new(&proxy("http://squid:3128", Some(("ada", "secret")))).unwrap();
         assert_eq!(made.address.host_and_port(), "squid:3128");
         assert_eq!(

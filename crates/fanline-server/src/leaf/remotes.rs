@@ -223,7 +223,7 @@ fn note_discovered(discovered: &mut Vec<LeafAddress>, hub: &Hub, urls: &[String]
         return;
     };
     for url in urls {
-        let Ok(told) = parse_leaf_address(url) else {
+        let Ok(told) = parse_leaf_address(url, false) else {
             continue;
         };
         let mut all = hub.addresses.iter().chain(discovered.iter());
