@@ -15,7 +15,7 @@ use std::time::{Instant, SystemTime};
 
 use fanline_engine::{Auth, Limits, SHARDS_MAX, ServerInfo, ShardConfig};
 use tokio::sync::{mpsc, watch};
-use tracing::info;
+use tracing::{info, warn};
 
 pub use self::error::StartError;
 pub(crate) use self::error::plain;
@@ -258,6 +258,7 @@ fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
         let path = origin.path.display();
         info!("Using configuration file: {path} ({})", origin.digest);
     }
+    warn_of_passwords(options);
     if let Some(monitoring) = addresses.monitoring {
         let scheme = if options.monitoring_tls {
             "https"
@@ -268,12 +269,22 @@ fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
     }
 }
 
+/// Warns of passwords that anybody who reads the configuration can use.
+fn warn_of_passwords(options: &Options) {
+    if options.auth.directory().has_plain_passwords() {
+        warn!("Plaintext passwords detected, use nkeys or bcrypt");
+    }
+}
+
 fn log_ready(options: &Options, addresses: &Addresses) {
     let shown = format!("{}:{}", options.host, addresses.clients.port());
     if let Some((websocket, address)) = options.websocket.as_ref().zip(addresses.websocket) {
         let scheme = if websocket.tls.is_some() { "wss" } else { "ws" };
         let (host, port) = (&websocket.host, address.port());
         info!("Listening for websocket clients on {scheme}://{host}:{port}");
+        if websocket.tls.is_none() {
+            warn!("Websocket not configured with TLS. DO NOT USE IN PRODUCTION!");
+        }
     }
     if let Some((mqtt, address)) = options.mqtt.as_ref().zip(addresses.mqtt) {
         let scheme = if mqtt.tls.is_some() { "tls" } else { "mqtt" };

@@ -195,6 +195,14 @@ impl Access {
         has_no_password && self.certificate_kinds.iter().any(is_allowed)
     }
 
+    /// Whether any user has a plaintext password or none, unless a certificate identifies it.
+    pub fn has_plain_passwords(&self) -> bool {
+        let mut users = self.accounts.iter().flat_map(|account| &account.users);
+        users.any(|user| {
+            matches!(user.password(), Some(Password::Plain(_))) && !self.is_of_certificate(user)
+        })
+    }
+
     fn admit_by_nkey(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
         let place = self.users.by_nkey.get(shown.nkey).copied();
         let place = place.filter(|place| self.user_at(*place).takes(peer));

@@ -313,6 +313,26 @@ fn verify_and_map_has_no_way_around() {
     check(standard, "", "bob", "", false);
 }
 
+#[test]
+fn plain_passwords_are_found() {
+    let check = |change: &dyn Fn(&mut AccessConfig), expected: bool| {
+        let access = Access::new(config(change)).unwrap();
+        assert_eq!(access.has_plain_passwords(), expected);
+    };
+    let add = |config: &mut AccessConfig, user: User| config.account_mut("A").users.push(user);
+    let hash = "$2a$11$3kIDaCxw.Glsl1.u5nKa6eUnNDLV5HV9tIuUp7EHhMt6Nm9myW1aS";
+    check(&|_| {}, false);
+    check(&|config| add(config, User::new("ada", hash)), false);
+    check(&|config| add(config, User::new("ada", "pw")), true);
+    check(&|config| add(config, User::new("ada", "")), true);
+    check(&|config| config.token = Some("t".into()), false);
+    let by_certificate = |config: &mut AccessConfig| {
+        add(config, User::new("ada", ""));
+        config.certificate_kinds = vec![ConnectionKind::Standard];
+    };
+    check(&by_certificate, false);
+}
+
 /// Clients that always send a token are let in by a server that knows nothing of tokens.
 #[test]
 fn a_token_without_an_operator_is_nothing_shown() {

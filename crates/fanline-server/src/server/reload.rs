@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use fanline_engine::access::{AccessConfig, AccessError, ListenerAccess};
 use fanline_engine::{Access, Limits, SHARDS_MAX, ServerInfo, ShardConfig};
 
-use super::{Handle, Shared, StartError, server_info, settings};
+use super::{Handle, Shared, StartError, server_info, settings, warn_of_passwords};
 use crate::accounts::newer_tokens;
 use crate::checks::unix_seconds;
 use crate::options::{LeafnodeOptions, MqttOptions, Options, WebSocketOptions};
@@ -36,6 +36,7 @@ impl Handle {
         settings::check(&options, SHARDS_MAX)?;
         let access = Arc::new(shared.access_after(&current, &options)?);
         let tls = settings::tls(&options)?;
+        warn_of_passwords(&options);
         // Last of what may fail, since it leaves something behind.
         if let Some(path) = &options.pid_file
             && before.pid_file.as_ref() != Some(path)
