@@ -130,6 +130,7 @@ _OPTIONS = [
 ]
 
 _ACCOUNT_KEY = "ACFIRY65OQE7DFP5KLNS2PF2LVZMUZYJX4OZIEQ36N2IQANUB5XVYYOU"
+_OPERATOR_KEY = "OCFIRY65OQE7DFP5KLNS2PF2LVZMUZYJX4OZIEQ36N2IQANUB5XVYOCS"
 _CURVE_KEY = "XADQOBYHA4DQOBYHA4DQOBYHA4DQOBYHA4DQOBYHA4DQOBYHA4DQOAYA"
 _USER_KEY = "UBXHUHG5FGYLPD6RHL2MKWMP572O6KUXCZXDZJXS4T57ZTMAKBN7CEDX"
 _SERVICE = f"issuer: {_ACCOUNT_KEY}, account: AUTH, auth_users: [auth]"
@@ -153,6 +154,47 @@ _PROXIES = [
     "authorization {users: [{user: a, password: b, proxy_required: true}]}",
 ]
 
+# Without effect in Fanline, or under another name.
+_IGNORED = [
+    "disable_sublist_cache: true", "disable_sublist_cache: 1", "no_sublist_cache: false", "prof_port: 6060",
+    "prof_port: x", "prof_block_rate: 5", "ocsp_cache: true", "ocsp: false", "ocsp: 1", "ocsp {mode: never}",
+    "write_timeout: retry", "max_payload: -1", "max_control_line: 1MB", "max_connections: -5", "max_subs: -5",
+    "logfile_size_limit: -1", "logfile_max_num: -1", "feature_flags {js_ack_fc_v2: true}", "feature_flags {a: 1}",
+    "gateway {name: A}", "gateway {name: A, port: 7222, gateways: [{name: B, url: 'nats://h:7222'}]}", "gateway: x",
+    "cluster: x", "resolver: MEMORY", "resolver: mem", "accounts_resolver: MEMORY", "root_operators: []",
+    "root_operator: []", f"trusted_keys: {_OPERATOR_KEY}", f"trusted: [{_OPERATOR_KEY}]", "trusted_keys: x",
+    f"trusted_keys: {_OPERATOR_KEY}\nauthorization {{users: [{{user: a, password: b}}]}}",
+    f"trusted_keys: {_OPERATOR_KEY}\nauthorization {{token: t}}",
+    "jetstream {max_buffered_size: 1GB}", "jetstream {max_buffered_size: '1G'}", "jetstream {max_buffered_size: x}",
+    "jetstream {max_buffered_msgs: 5}", "jetstream {max_buffered_msgs: '5'}", "jetstream {extension_hint: no_extend}",
+    "jetstream {extension_hint: 5}", "jetstream {unique_tag: az}", "jetstream {max_outstanding_catchup: 1G}",
+    "jetstream {request_queue_limit: 5}", "jetstream {info_queue_limit: x}", "jetstream {meta_compact: 5}",
+    "jetstream {meta_compact: -1}", "jetstream {meta_compact_size: '1G'}", "jetstream {meta_compact_size: -1}",
+    "jetstream {meta_compact_sync: true}", "jetstream {meta_compact_sync: 1}", "jetstream {max_concurrent_io: 8}",
+    "jetstream {max_concurrent_io: 3}", "accounts {A {jetstream {memory: 5, store: 6}}}",
+    "tls {allow_insecure_cipher_suites: true}", "tls {cert_match: x}", "tls {cert_match_skip_invalid: true}",
+    "tls {ca_certs_match: [a]}", "tls {certificates: []}", "tls {handshake_first: 'on'}",
+    "tls {handshake_first: auto_fallback}", "tls {connection_rate_limit: -1}", "tls {insecure: true}",
+    "tls {cipher_suites: [TLS_RSA_WITH_RC4_128_SHA]}",
+    "tls {cipher_suites: [TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA, TLS_AES_128_GCM_SHA256]}",
+    "tls {allow_insecure_cipher_suites: true, cipher_suites: [TLS_RSA_WITH_RC4_128_SHA, TLS_AES_128_GCM_SHA256]}",
+    "tls {curve_preferences: [CurveP521, CurveP256]}",
+    "leafnodes {remotes: [{url: 'nats://h:1', tls {insecure: true}}]}", "resolver_tls {insecure: true}",
+    "leafnodes {remotes: [{url: 'leaf://127.0.0.1'}]}", "leafnodes {remotes: [{url: 'TLS://h:1'}]}",
+    "leafnodes {remotes: [{urls: ['leaf://a', 'tcp://b:1', 'http://c']}]}", "leafnodes {remotes: [{url: ['leaf://a']}]}",
+    "leafnodes {remotes: [{url: 'nats://h:1', dont_randomize: true, ws_compress: true}]}",
+    "leafnodes {remotes: [{url: 'nats://h:1', websocket_compress: true}]}",
+    "leafnodes {port: -1, leafnode_advertise: 'x:5', minimum_version: 2.8.0}",
+    "leafnodes {port: -1, compression {mode: s2_auto, rtt: [10ms]}}",
+    "websocket {port: -1, tls {}, no_tls: true}", "websocket {port: -1, no_tls: true, compress: true}",
+    "mqtt {port: -1, api_timeout: '5s', consumer_auto_cleanup: '5s', max_ack_pending: 0}\nserver_name: x\njetstream {}",
+    f"proxies {{trusted: [{{public_key: {_USER_KEY}}}]}}",
+    f"accounts {{AUTH {{users: [{{user: auth, password: p}}]}}}}\nauthorization {{auth_hook {{{_SERVICE}}}}}",
+    # What KeyValueMirrorCrossDomains of nats.go and nats.c starts its leaf with, the `}` at the end included.
+    "server_name: LEAF\nlisten: 127.0.0.1:-1\njetstream: { domain:LEAF }\nleafnodes {\n remotes = [ { url: "
+    "\"leaf://127.0.0.1\" } ]\n}\n}",
+]
+
 CASES = list(
     dict.fromkeys(
         [f"host: {value}" for value in [*_VALUES, *_SPACED]]
@@ -161,6 +203,7 @@ CASES = list(
         + _OPTIONS
         + _CALLOUT
         + _PROXIES
+        + _IGNORED
         + access.CASES
         + blocks.CASES
     )

@@ -1,8 +1,10 @@
-"""Where Fanline decides otherwise on purpose, and why."""
+"""Where Fanline decides otherwise on purpose, and why. What has no effect in Fanline is taken with a warning; it is
+refused only where the server would be less safe without it."""
 
 AT_THE_CHECK = "nats-server finds out only when it starts"
 UNSUPPORTED = "Fanline does not have it, and says so instead of ignoring it"
 TYPING = "it was certainly not meant"
+TWICE = "nats-server takes one of the two by chance, or mixes them"
 
 DIFFERENCES = {
     "port: 70000": AT_THE_CHECK,
@@ -16,21 +18,25 @@ DIFFERENCES = {
     "default_js_domain { A: hub }\naccounts { A {jetstream: enabled} }\njetstream {}": AT_THE_CHECK,
     "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', credentials: x.creds } ] }": AT_THE_CHECK,
     "leafnodes { remotes: [ { url: 'nats://127.0.0.1:9', creds: x.creds } ] }": AT_THE_CHECK,
-    "leafnodes { remotes: [ { url: 'ftp://a' } ] }": AT_THE_CHECK,
     "leafnodes { remotes: [ { urls: ['ws://a:1','nats://b:1'] } ] }": AT_THE_CHECK,
     "websocket {listen: '127.0.0.1:80', no_tls: true, compression: true, same_origin: true, allowed_origins: [a],"
     " handshake_timeout: '2s', jwt_cookie: x}": AT_THE_CHECK,
     "websocket {port: -1, no_tls: true, jwt_cookie: a, user_cookie: b, pass_cookie: c, token_cookie: d}": AT_THE_CHECK,
     "websocket {port: -1, no_tls: true, jwt_cookie: 'a b'}": AT_THE_CHECK,
-    "max_payload: -1": "a server that takes messages of any size has no memory left sooner or later",
     "max_payload: 10e": TYPING,
-    "max_connections: -1k": TYPING,
     "host: a\0": TYPING,
     "ping_interval: '-1s'": TYPING,
-    "write_timeout: retry": UNSUPPORTED,
-    "leafnodes {remotes: [{url: 'nats://h:1', tls {insecure: true}}]}": UNSUPPORTED,
-    "resolver_tls {insecure: true}": UNSUPPORTED,
-    "gateway { name: A }": UNSUPPORTED,
-    "jetstream { unique_tag: az }": UNSUPPORTED,
-    "prof_port: 6060": UNSUPPORTED,
+    "websocket {port: 80}": AT_THE_CHECK,
+    "websocket {port: 80, no_tls: false}": AT_THE_CHECK,
+    "http: 8222\nhttps: 8223": AT_THE_CHECK,
+    "no_auth_user: x": AT_THE_CHECK,
+    "authorization {user: a, password: b}\nno_auth_user: a": AT_THE_CHECK,
+    "mqtt {port: 1883, authorization {user: a, password: b}}\njetstream {}\n"
+    "authorization {users: [{user: c, password: d}]}": AT_THE_CHECK,
+    "ocsp: true": UNSUPPORTED,
+    "ocsp {mode: must}": UNSUPPORTED,
+    "tls {ocsp_peer: true}": UNSUPPORTED,
+    "jetstream {tpm {}}": UNSUPPORTED,
+    "tls {timeout: 2}\nTLS {timeout: 3}": TWICE,
+    "websocket {port: -1, no_tls: true}\nws {same_origin: true}": TWICE,
 }

@@ -172,18 +172,25 @@ impl ServeArgs {
         }
         self.apply_log(&mut loaded.log);
         self.apply_jetstream(&mut loaded);
-        if let Some(token) = &self.auth {
-            loaded.set_token(token.clone());
-        } else if let (Some(name), Some(password)) = (&self.user, &self.pass) {
-            loaded.set_user(name.clone(), password.clone());
+        let done = match (&self.auth, &self.user, &self.pass) {
+            (Some(token), ..) => loaded.set_token(token.clone()),
+            (None, Some(name), Some(password)) => loaded.set_user(name.clone(), password.clone()),
+            _ => Ok(()),
+        };
+        done.map_err(|reason| {
+            ConfigError::Values(vec![Fault {
+                place: None,
+                reason,
+            }])
+        })?;
+        if let Some((host, port)) = &self.listen {
+            loaded.set_host(host.clone());
+            loaded.options.port = *port;
         }
         let options = &mut loaded.options;
         self.apply_tls(options)?;
         self.apply_websocket(options);
         options.trace_protocol = loaded.log.trace;
-        if let Some((host, port)) = &self.listen {
-            (options.host, options.port) = (host.clone(), *port);
-        }
         if let Some((host, port)) = &self.mqtt {
             let mqtt = options.mqtt.get_or_insert_default();
             (mqtt.host, mqtt.port) = (host.clone(), *port);

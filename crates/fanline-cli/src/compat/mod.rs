@@ -228,20 +228,14 @@ fn defaults() -> Loaded {
     loaded
 }
 
-/// Refuses what would otherwise be silently missing.
+/// Refuses flags that make a server a member of a cluster: alone, it would not do what others rely on.
 fn refuse_unsupported(given: &[Given]) -> Result<(), Refusal> {
     for Given { flag, name, value } in given {
-        if *value == flags::Value::Switch(false) {
-            continue;
+        if *flag == Flag::Cluster && *value != flags::Value::Switch(false) {
+            return Err(Refusal::Other(format!(
+                "-{name}: clustering is not supported by Fanline yet; leave the flag out to start without"
+            )));
         }
-        let what = match flag {
-            Flag::Cluster => "clustering",
-            Flag::Profile => "profiling over HTTP",
-            _ => continue,
-        };
-        return Err(Refusal::Other(format!(
-            "-{name}: {what} is not supported by Fanline yet; leave the flag out to start without"
-        )));
     }
     Ok(())
 }
@@ -279,7 +273,10 @@ impl Setup {
     fn apply(&mut self, Given { flag, name, value }: Given) -> Result<(), Refusal> {
         let Loaded { options, log, .. } = &mut self.loaded;
         match flag {
-            Flag::Host => options.host = value.text().unwrap_or_else(|| "0.0.0.0".into()),
+            Flag::Host => {
+                let host = value.text().unwrap_or_else(|| "0.0.0.0".into());
+                self.loaded.set_host(host);
+            }
             Flag::Port => {
                 options.port = match port(name, value.number())? {
                     None => PORT_DEFAULT,
@@ -322,9 +319,13 @@ impl Setup {
             Flag::TlsCertificate => self.tls.cert_file = value.text().map(Into::into),
             Flag::TlsKey => self.tls.key_file = value.text().map(Into::into),
             Flag::TlsAuthorities => self.tls.ca_file = value.text().map(Into::into),
+            Flag::Profile if value == flags::Value::Number(0) => {}
+            Flag::Profile => self.warnings.push(format!(
+                "-{name}: without effect: Fanline does not serve Go profiles"
+            )),
             // Answered or refused before.
             Flag::Help | Flag::HelpTls | Flag::Version | Flag::Signal | Flag::Config => {}
-            Flag::TestConfig | Flag::Cluster | Flag::Profile => {}
+            Flag::TestConfig | Flag::Cluster => {}
         }
         Ok(())
     }
@@ -366,13 +367,14 @@ impl Setup {
             options.jetstream = None;
         }
         // A user wins over a token, as in nats-server, and both over what the file says.
-        match (self.user, self.password, self.token) {
-            (None, None, None) => {}
+        let done = match (self.user, self.password, self.token) {
+            (None, None, None) => Ok(()),
             (None, None, Some(token)) => loaded.set_token(token),
             (name, password, _) => {
-                loaded.set_user(name.unwrap_or_default(), password.unwrap_or_default());
+                loaded.set_user(name.unwrap_or_default(), password.unwrap_or_default())
             }
-        }
+        };
+        done.map_err(Refusal::Other)?;
         Ok((self.loaded, self.warnings))
     }
 }
@@ -383,7 +385,17 @@ fn apply_monitor(
     http: Option<u16>,
     https: Option<u16>,
 ) -> Result<(), Refusal> {
+    // The one that no flag speaks of is as in the file: HTTPS of the file is not undone by a flag about HTTP.
+    let of_file = options.monitoring.as_ref().map(|(_, port)| *port);
+    let (of_http, of_https) = match options.monitoring_tls {
+        true => (None, of_file),
+        false => (of_file, None),
+    };
     let port = match (http, https) {
+        (None, None) => return Ok(()),
+        (http, https) => (http.or(of_http), https.or(of_https)),
+    };
+    let port = match port {
         (None, None) => return Ok(()),
         (Some(http), Some(https)) => {
             return Err(Refusal::Other(format!(
@@ -548,7 +560,6 @@ mod tests {
             ("--cluster nats://h:1", "clustering"),
             ("--routes nats://h:1", "clustering"),
             ("--log_format=xml", "expected text or json"),
-            ("--profile 1", "profiling"),
             ("-p 65536", "not a port"),
             ("-m -5", "not a port"),
             ("--max_payload=-1", "invalid value \"-1\""),
@@ -562,6 +573,53 @@ mod tests {
             );
         }
         check("--tls=false", |request| options(request).2.len(), 0);
+    }
+
+    #[test]
+    fn profile_has_no_effect_but_a_warning() {
+        let warnings = |request| options(request).2.join("\n");
+        let profile = "-profile: without effect: Fanline does not serve Go profiles";
+        check("--profile 1", warnings, profile.into());
+        check("--profile 0", warnings, String::new());
+    }
+
+    /// `-a` moved the clients' listener and left monitoring on the host of the file; `-m` turned the file's HTTPS
+    /// into HTTP; `--user` dropped proxies, and everything else that the file said of accounts.
+    #[test]
+    fn flags_take_no_protection_of_the_file_away() {
+        let name = format!("fanline-flags-{}.conf", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let line = |text: &str, flags: &str| {
+            std::fs::write(&path, text).unwrap();
+            let line = format!("-c {} {flags}", path.display());
+            let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            match read(NATS_SERVER, &arguments) {
+                Ok(Request::Serve(line)) => line.assemble(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let monitoring = |text, flags| line(text, flags).unwrap().0.options.monitoring.unwrap();
+        let local = || ("127.0.0.1".to_owned(), 8222);
+        assert_eq!(monitoring("http: 8222", "-a 127.0.0.1"), local());
+        assert_eq!(
+            monitoring("host: 1.2.3.4\nhttp: 8222", "-a 127.0.0.1"),
+            local()
+        );
+        let own = monitoring("http: '127.0.0.1:8222'", "-a 1.2.3.4");
+        assert_eq!(own, local());
+        let both = "can't specify both HTTP (1) and HTTPs (8443) ports";
+        let refused = line("https: 8443", "-m 1").unwrap_err();
+        assert_eq!(refused, Refusal::Other(both.into()));
+        let proxy = "authorization { proxy_required: true, users: [{user: a, password: b}] }\nmappings { x: y }";
+        let (loaded, _) = line(proxy, "--user c --pass d").unwrap();
+        assert!(loaded.access.proxy_required);
+        let global = &loaded.access.accounts[0];
+        assert_eq!((global.users[0].name(), global.users.len()), ("c", 1));
+        assert_eq!(global.mappings.len(), 1);
+        let operator = "trusted_keys: OCFIRY65OQE7DFP5KLNS2PF2LVZMUZYJX4OZIEQ36N2IQANUB5XVYOCS";
+        let (loaded, _) = line(operator, "--user c --pass d").unwrap();
+        assert!(loaded.options.auth.directory().operators().is_some());
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

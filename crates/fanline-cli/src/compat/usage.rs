@@ -93,6 +93,7 @@ Common options:
     -v, --version                    Show the version
 
 Known to nats-server, not supported yet:
-    --routes, --cluster*, --no_advertise, --connect_retries, --profile
+    --routes, --cluster*, --no_advertise, --connect_retries
                                                      are refused with exit code 1
+    --profile                                        has no effect but a warning
 ";

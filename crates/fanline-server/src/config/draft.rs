@@ -6,16 +6,30 @@ use std::time::Duration;
 
 use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, User};
 
-use super::error::Fault;
+use super::error::{Fault, Place};
+use super::options::tls_warnings;
 use super::read::{Given, Read};
+use super::table::Entry;
+use super::value::Map;
 use super::{JetStreamOptions, Loaded, access};
 use crate::{Auth, Cipher, Encryption, ResolverOptions, Secret, TlsOptions};
+
+/// Blocks `tls` about servers that this one connects to.
+const TLS_OF_DIALLERS: [&str; 3] = [
+    "leafnodes.remotes.tls",
+    "leafnodes.remotes.proxy.tls",
+    "resolver_tls",
+];
+
+/// The largest `max_payload`: byte counts of the protocol have at most nine digits.
+const PAYLOAD_BYTES_MAX: usize = 999_999_999;
 
 /// Settings that become options only together.
 pub(super) struct Draft {
     pub(super) loaded: Loaded,
     pub(super) monitor_host: Option<String>,
-    pub(super) monitor_port: Option<u16>,
+    pub(super) http_port: Option<u16>,
+    pub(super) https_port: Option<u16>,
     pub(super) has_jetstream: bool,
     pub(super) jetstream: JetStreamOptions,
     pub(super) store_dir: Option<PathBuf>,
@@ -27,13 +41,18 @@ pub(super) struct Draft {
     pub(super) token: Option<String>,
     pub(super) auth_timeout: Option<Duration>,
     pub(super) no_system_account: bool,
+    /// The host of listeners for WebSocket, MQTT, and leaf nodes whose block names none.
+    pub(super) listener_host: String,
+    /// Where `max_payload: -1` stands.
+    pub(super) payload_without_limit: Option<Place>,
 }
 
 impl Draft {
     pub(super) fn new(base: Loaded) -> Self {
         Draft {
             monitor_host: None,
-            monitor_port: None,
+            http_port: None,
+            https_port: None,
             has_jetstream: base.options.jetstream.is_some(),
             jetstream: base.jetstream.clone(),
             store_dir: None,
@@ -45,8 +64,26 @@ impl Draft {
             token: None,
             auth_timeout: None,
             no_system_account: base.options.no_system_account,
+            listener_host: base.options.host.clone(),
+            payload_without_limit: None,
             loaded: base,
         }
+    }
+
+    /// Adds a warning that the server logs when it starts.
+    pub(super) fn warn(&mut self, place: &Place, reason: impl Into<String>) {
+        self.loaded.unsupported.push(Fault {
+            place: Some(place.clone()),
+            reason: reason.into(),
+        });
+    }
+
+    /// Adds a warning for each option of a block `tls` that has no effect.
+    pub(super) fn warn_of_tls(&mut self, option: &Entry, map: &Map) {
+        let is_dialler = TLS_OF_DIALLERS.contains(&option.key);
+        self.loaded
+            .unsupported
+            .extend(tls_warnings(map, is_dialler));
     }
 
     /// A duration; a bare number is taken as seconds, which nats-server deprecates.
@@ -85,6 +122,8 @@ impl Draft {
         let mut faults = Vec::new();
         self.finish_access(&mut faults);
         self.finish_system_account();
+        self.finish_monitoring(&mut faults);
+        self.finish_payload();
         let mut fault = |reason: &str| {
             faults.push(Fault {
                 place: None,
@@ -92,10 +131,6 @@ impl Draft {
             });
         };
         let options = &mut self.loaded.options;
-        if let Some(port) = self.monitor_port {
-            let host = self.monitor_host.unwrap_or_else(|| options.host.clone());
-            options.monitoring = Some((host, port));
-        }
         if options.lame_duck_grace_period >= options.lame_duck_duration {
             fault("lame duck grace period must be shorter than the lame duck duration");
         }
@@ -123,6 +158,39 @@ impl Draft {
         }
     }
 
+    /// Decides where monitoring is served, over HTTP or over HTTPS.
+    fn finish_monitoring(&mut self, faults: &mut Vec<Fault>) {
+        let port = match (self.http_port, self.https_port) {
+            (None, None) => return,
+            (Some(http), Some(https)) => {
+                return faults.push(Fault {
+                    place: None,
+                    reason: format!("can't specify both HTTP ({http}) and HTTPs ({https}) ports"),
+                });
+            }
+            (Some(port), None) | (None, Some(port)) => port,
+        };
+        self.loaded.monitoring_follows_host = self.monitor_host.is_none();
+        let options = &mut self.loaded.options;
+        let host = self.monitor_host.take();
+        options.monitoring = Some((host.unwrap_or_else(|| options.host.clone()), port));
+        options.monitoring_tls = self.https_port.is_some();
+    }
+
+    /// Sets the largest payload where the configuration names no limit.
+    fn finish_payload(&mut self) {
+        let limits = &mut self.loaded.options.limits;
+        let most = limits.pending_bytes_max.min(PAYLOAD_BYTES_MAX);
+        let Some(place) = self.payload_without_limit.take() else {
+            return;
+        };
+        limits.payload_bytes_max = most;
+        self.warn(
+            &place,
+            format!("max_payload: taken as {most} bytes: a message has to fit into max_pending"),
+        );
+    }
+
     /// Whether there is a system account: there is, where one is named or has anything in it.
     fn finish_system_account(&mut self) {
         let access = &self.loaded.access;
@@ -134,6 +202,10 @@ impl Draft {
 
     /// Who may connect in operator mode: users of accounts that an operator vouches for.
     fn finish_operator(&mut self, faults: &mut Vec<Fault>) {
+        let has_operators = !self.loaded.operator.operators.is_empty();
+        if !has_operators {
+            self.ignore_users();
+        }
         let operator = &self.loaded.operator;
         let access = &mut self.loaded.access;
         let mut fault = |reason: String| {
@@ -145,8 +217,13 @@ impl Draft {
         if access.token.is_some() || access::has_users(access) {
             return fault("operators do not allow authorization by users or a token".into());
         }
-        let Some(resolver) = &operator.resolver else {
-            return fault("operators require an account resolver to be configured".into());
+        let resolver = match &operator.resolver {
+            Some(resolver) => resolver.0.clone(),
+            None if has_operators => {
+                return fault("operators require an account resolver to be configured".into());
+            }
+            // With keys alone, the preloaded accounts are all that there are.
+            None => ResolverOptions::Memory,
         };
         let trusted = match operator.trusted() {
             Ok(trusted) => trusted,
@@ -160,11 +237,27 @@ impl Draft {
             Ok(made) => self.loaded.options.auth = Auth::Directory(Arc::new(made)),
             Err(error) => return fault(error.to_string()),
         }
-        let mut resolver = resolver.0.clone();
+        let mut resolver = resolver;
         if let ResolverOptions::Url(own) = &mut resolver {
             own.tls.clone_from(&operator.resolver_tls);
         }
         self.loaded.options.resolver = Some(resolver);
+    }
+
+    /// Drops users and a token beside `trusted_keys`: only JWTs count then, as with nats-server.
+    fn ignore_users(&mut self) {
+        let access = &mut self.loaded.access;
+        if access.token.is_none() && !access::has_users(access) {
+            return;
+        }
+        access.token = None;
+        for account in &mut access.accounts {
+            account.users.clear();
+        }
+        self.loaded.unsupported.push(Fault {
+            place: None,
+            reason: "users and a token have no effect beside trusted_keys".into(),
+        });
     }
 
     /// Who may connect: one token, one user, or users and accounts.
@@ -189,23 +282,50 @@ impl Draft {
     fn check_ways_in(&self) -> Result<(), String> {
         let is_single = self.user.is_some() || self.password.is_some();
         let has_users = access::has_users(&self.loaded.access);
-        let websocket = self.loaded.options.websocket.as_ref();
         let reason = match (&self.token, is_single, has_users) {
             (Some(_), true, _) => "Cannot have a user/pass and token",
             (Some(_), _, true) => "Can not have a token and a users array",
             (_, true, true) => "Can not have a single user/pass and a users array",
-            (_, _, true) => match websocket.and_then(|websocket| websocket.auth.as_ref()) {
-                Some(Auth::Token(_)) => {
-                    "websocket authentication token not compatible with presence of users/nkeys"
-                }
-                Some(_) => {
-                    "websocket authentication username not compatible with presence of users/nkeys"
-                }
-                None => return Ok(()),
-            },
-            _ => return Ok(()),
+            (_, _, true) => return self.check_listeners(),
+            _ => return self.check_no_auth_users(),
         };
         Err(reason.into())
+    }
+
+    /// Refuses a user or a token of a listener beside users, because they would not be admitted there.
+    fn check_listeners(&self) -> Result<(), String> {
+        let options = &self.loaded.options;
+        let websocket = options.websocket.as_ref().and_then(|own| own.auth.as_ref());
+        let mqtt = options.mqtt.as_ref().and_then(|own| own.auth.as_ref());
+        for (listener, auth) in [("websocket", websocket), ("mqtt", mqtt)] {
+            let what = match auth {
+                Some(Auth::Token(_)) => "token",
+                Some(_) => "username",
+                None => continue,
+            };
+            return Err(format!(
+                "{listener} authentication {what} not compatible with presence of users/nkeys"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses `no_auth_user` without users: beside one user, one token, or neither.
+    fn check_no_auth_users(&self) -> Result<(), String> {
+        let options = &self.loaded.options;
+        let websocket = options.websocket.as_ref();
+        let mqtt = options.mqtt.as_ref();
+        let named = [
+            self.loaded.access.no_auth_user.as_ref(),
+            websocket.and_then(|own| own.no_auth_user.as_ref()),
+            mqtt.and_then(|own| own.no_auth_user.as_ref()),
+        ];
+        match named.into_iter().flatten().next() {
+            Some(name) if !self.loaded.operator.is_on() => Err(format!(
+                "no_auth_user: {name:?} present, but users/nkeys are not defined"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Puts the one token or the one user where users are.
@@ -229,7 +349,10 @@ impl Draft {
             ));
         }
         if self.loaded.operator.resolver.is_some() {
-            return Err("a resolver needs an operator or trusted keys".into());
+            self.loaded.unsupported.push(Fault {
+                place: None,
+                reason: "resolver: without effect: it needs an operator or trusted keys".into(),
+            });
         }
         let mut config = self.loaded.access.clone();
         if let Some(websocket) = websocket {

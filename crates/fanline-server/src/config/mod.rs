@@ -16,6 +16,8 @@
 
 mod access;
 mod changes;
+#[cfg(test)]
+mod compatibility_tests;
 mod digest;
 mod draft;
 mod error;
@@ -36,7 +38,7 @@ mod walk;
 
 use std::path::{Path, PathBuf};
 
-use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, Identity, Password, User};
+use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, Password, User};
 
 use crate::{Auth, JetStreamOptions, Options, Origin};
 
@@ -64,7 +66,9 @@ pub struct Loaded {
     pub jetstream: JetStreamOptions,
     /// How the process logs.
     pub log: LogOptions,
-    /// Blocks that have no effect yet.
+    /// Whether monitoring is served on the clients' host, because the file names no other.
+    pub monitoring_follows_host: bool,
+    /// Options and blocks that have no effect.
     pub unsupported: Vec<Fault>,
     /// What should be written otherwise, which nats-server does not let pass with `-t`.
     pub deprecated: Vec<Fault>,
@@ -76,26 +80,56 @@ impl Loaded {
         self.unsupported.iter().chain(&self.deprecated)
     }
 
-    /// One user in place of all that the file says about who may connect.
-    pub fn set_user(&mut self, name: impl Into<String>, password: impl Into<Password>) {
-        self.access = AccessConfig::default();
-        let user = User::new(name, password);
-        self.access
-            .account_mut(GLOBAL_ACCOUNT)
-            .users
-            .push(user.clone());
-        let Identity::Name(name, password) = user.identity else {
-            return;
-        };
-        self.options.auth = Auth::Directory(Access::user(name, password).into());
+    /// Listens for clients on another host, with all that follows it.
+    pub fn set_host(&mut self, host: impl Into<String>) {
+        self.options.host = host.into();
+        if let Some((monitoring, _)) = &mut self.options.monitoring
+            && self.monitoring_follows_host
+        {
+            monitoring.clone_from(&self.options.host);
+        }
     }
 
-    /// One token for all in place of it.
-    pub fn set_token(&mut self, token: impl Into<Password>) {
+    /// Admits one user in place of all users of the file. What else the file says stays: accounts, permissions,
+    /// proxies. In operator mode the user has no effect.
+    ///
+    /// # Errors
+    /// Says what does not go together.
+    pub fn set_user(
+        &mut self,
+        name: impl Into<String>,
+        password: impl Into<Password>,
+    ) -> Result<(), String> {
+        let user = User::new(name, password);
+        self.replace_users(|access| access.account_mut(GLOBAL_ACCOUNT).users.push(user))
+    }
+
+    /// Admits everybody with one token in place of all users of the file, as [`set_user`](Loaded::set_user).
+    ///
+    /// # Errors
+    /// Says what does not go together.
+    pub fn set_token(&mut self, token: impl Into<Password>) -> Result<(), String> {
         let token = token.into();
-        self.access = AccessConfig::default();
-        self.access.token = Some(token.clone());
-        self.options.auth = Auth::Directory(Access::token(token).into());
+        self.replace_users(|access| access.token = Some(token))
+    }
+
+    fn replace_users(&mut self, add: impl FnOnce(&mut AccessConfig)) -> Result<(), String> {
+        if self.operator.is_on() {
+            self.unsupported.push(Fault {
+                place: None,
+                reason: "a user or a token has no effect in operator mode".into(),
+            });
+            return Ok(());
+        }
+        let access = &mut self.access;
+        for account in &mut access.accounts {
+            account.users.clear();
+        }
+        (access.token, access.no_auth_user, access.callout) = (None, None, None);
+        add(access);
+        let directory = Access::new(access.clone()).map_err(|error| error.to_string())?;
+        self.options.auth = Auth::Directory(directory.into());
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::error::{Fault, Place};
+use super::table::Kind;
 use super::value::{Map, Node, Value};
 
 /// A value that was wanted, or what is wrong with what was given.
@@ -30,6 +31,18 @@ impl<'a> Given<'a> {
     fn expected(&self, what: &str) -> Fault {
         let kind = self.node.value.kind();
         self.fault(format!("{}: expected {what}, got {kind}", self.key))
+    }
+
+    /// Checks that the value is of this kind, where nothing else reads it.
+    pub(super) fn is_of(&self, kind: Kind) -> Read<()> {
+        match kind {
+            Kind::Bool => self.boolean().map(drop),
+            Kind::Integer | Kind::Port => self.integer().map(drop),
+            Kind::Size => self.storage().map(drop),
+            Kind::Text => self.text().map(drop),
+            Kind::Block => self.map().map(drop),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn boolean(&self) -> Read<bool> {

@@ -16,6 +16,13 @@ pub(super) fn apply(draft: &mut Draft, map: &Map) -> Vec<Fault> {
     walk.faults
 }
 
+/// Whether a block as a whole is ignored, so that its options need no warnings of their own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ignored {
+    Yes,
+    No,
+}
+
 struct Walk<'a> {
     draft: &'a mut Draft,
     faults: Vec<Fault>,
@@ -24,6 +31,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// The options of a block that works.
     fn block(&mut self, block: &str, map: &Map) {
+        self.check_spellings(block, map);
         for entry in map.entries() {
             let Some(option) = table::find(block, &entry.key) else {
                 if !entry.is_variable {
@@ -45,7 +53,7 @@ impl Walk<'_> {
             Standing::Works { apply, .. } => {
                 let before = self.faults.len();
                 if !has_working(option.inside()) {
-                    self.check(option, given.node);
+                    self.check(option, given.node, Ignored::No);
                 }
                 // What is in it makes no sense: one fault for that is enough.
                 if self.faults.len() > before {
@@ -59,18 +67,12 @@ impl Walk<'_> {
                     self.block(option.inside(), map);
                 }
             }
-            Standing::Within => self.check(option, given.node),
-            Standing::Warned(sentence) => {
-                self.check(option, given.node);
-                self.draft.loaded.unsupported.push(Fault {
-                    place: Some(given.place.clone()),
-                    reason: sentence.into(),
-                });
-            }
+            Standing::Within => self.check(option, given.node, Ignored::No),
+            Standing::Warned(sentence) => self.ignore(option, given, sentence),
             // It asks for nothing.
             Standing::Refused(_) if is_off(&given.node.value) => {}
             Standing::Refused(sentence) => {
-                self.check(option, given.node);
+                self.check(option, given.node, Ignored::Yes);
                 self.faults.push(Fault {
                     place: Some(given.place.clone()),
                     reason: format!("{}: {sentence}", given.key),
@@ -79,18 +81,35 @@ impl Walk<'_> {
         }
     }
 
+    /// Ignores an option with a warning. A value of the wrong type is refused, as by nats-server.
+    fn ignore(&mut self, option: &'static Entry, given: &Given<'_>, sentence: &str) {
+        if let Err(fault) = given.is_of(option.kind) {
+            return self.faults.push(fault);
+        }
+        self.check(option, given.node, Ignored::Yes);
+        if !is_off(&given.node.value) {
+            let key = given.key;
+            self.draft.warn(given.place, format!("{key}: {sentence}"));
+        }
+    }
+
     /// Looks for keys that nobody knows, without taking anything over.
-    fn check(&mut self, option: &Entry, node: &Node) {
+    fn check(&mut self, option: &Entry, node: &Node, ignored: Ignored) {
         let inside = option.inside();
         if !table::is_block(inside) {
             return;
         }
         match &node.value {
-            Value::Map(map) => self.check_keys(inside, map),
+            Value::Map(map) => {
+                if inside == "tls" && ignored == Ignored::No {
+                    self.draft.warn_of_tls(option, map);
+                }
+                self.check_keys(inside, map, ignored);
+            }
             Value::List(nodes) => {
                 for node in nodes {
                     if let Value::Map(map) = &node.value {
-                        self.check_keys(inside, map);
+                        self.check_keys(inside, map, ignored);
                     }
                 }
             }
@@ -98,26 +117,49 @@ impl Walk<'_> {
         }
     }
 
-    fn check_keys(&mut self, block: &str, map: &Map) {
+    fn check_keys(&mut self, block: &str, map: &Map, ignored: Ignored) {
+        self.check_spellings(block, map);
         for entry in map.entries() {
-            match table::find(block, &entry.key) {
-                None if entry.is_variable => {}
-                None => self.unknown(block, &entry.key, &entry.place),
-                Some(option) => match option.standing {
-                    Standing::Refused(_) if is_off(&entry.node.value) => {}
-                    Standing::Refused(sentence) => self.faults.push(Fault {
-                        place: Some(entry.place.clone()),
-                        reason: format!("{}: {sentence}", entry.key),
-                    }),
-                    Standing::Warned(sentence) => {
-                        self.check(option, &entry.node);
-                        self.draft.loaded.unsupported.push(Fault {
-                            place: Some(entry.place.clone()),
-                            reason: sentence.into(),
-                        });
-                    }
-                    _ => self.check(option, &entry.node),
-                },
+            let Some(option) = table::find(block, &entry.key) else {
+                if !entry.is_variable {
+                    self.unknown(block, &entry.key, &entry.place);
+                }
+                continue;
+            };
+            let given = Given {
+                key: &entry.key,
+                place: &entry.place,
+                node: &entry.node,
+            };
+            match option.standing {
+                Standing::Refused(_) | Standing::Warned(_) if ignored == Ignored::Yes => {}
+                Standing::Refused(_) | Standing::Warned(_) => self.option(option, &given),
+                _ => self.check(option, &entry.node, ignored),
+            }
+        }
+    }
+
+    /// Refuses a block or a list that is written twice under two names. nats-server takes one of them by chance,
+    /// or mixes them.
+    fn check_spellings(&mut self, block: &str, map: &Map) {
+        let mut seen: Vec<(&'static str, &str)> = Vec::new();
+        for entry in map.entries() {
+            let Some(option) = table::find(block, &entry.key) else {
+                continue;
+            };
+            let is_scalar = !matches!(entry.node.value, Value::Map(_) | Value::List(_));
+            if option.name() == "*" || is_scalar {
+                continue;
+            }
+            match seen.iter().find(|(name, _)| *name == option.name()) {
+                Some((_, first)) => self.faults.push(Fault {
+                    place: Some(entry.place.clone()),
+                    reason: format!(
+                        "{:?} and {first:?} are the same option; write it once",
+                        entry.key
+                    ),
+                }),
+                None => seen.push((option.name(), &entry.key)),
             }
         }
     }

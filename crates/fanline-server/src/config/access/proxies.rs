@@ -11,7 +11,11 @@ pub(in crate::config) fn proxies(given: &Given<'_>) -> Read<Vec<PublicKey>> {
     for trusted in fields.filter(|field| field.key.eq_ignore_ascii_case("trusted")) {
         for proxy in trusted.items()? {
             for field in proxy.fields()? {
-                if field.key.eq_ignore_ascii_case("key") {
+                let names = ["key", "public_key"];
+                if names
+                    .iter()
+                    .any(|name| field.key.eq_ignore_ascii_case(name))
+                {
                     let text = field.text()?;
                     let key = PublicKey::parse(text);
                     keys.push(

@@ -148,6 +148,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         },
         |loaded| access::show(&loaded.access)["auth_callout"].take(),
     )
+    .alias(&["auth_hook"])
     .reloads()
     .help("A service that decides who may connect."),
     within("authorization.auth_callout.issuer", Text)
@@ -189,7 +190,9 @@ pub(super) const OPTIONS: &[Entry] = &[
     .reloads()
     .help("Proxies that are believed when they sign the nonce for a client (`proxy_sig`)."),
     within("proxies.trusted", Blocks).help("Their keys."),
-    within("proxies.trusted.key", Text).help("The public key of one."),
+    within("proxies.trusted.key", Text)
+        .alias(&["public_key"])
+        .help("The public key of one."),
     works(
         "no_auth_user",
         Text,
@@ -273,9 +276,11 @@ pub(super) const OPTIONS: &[Entry] = &[
         .like("authorization.default_permissions")
         .help("What users without permissions of their own may do."),
     within("accounts.*.jetstream", Any).help("Its streams: `enabled`, or a block of limits."),
-    within("accounts.*.jetstream.max_memory", Size).alias(&["max_mem", "mem"]).help("Bytes in memory."),
+    within("accounts.*.jetstream.max_memory", Size)
+        .alias(&["max_mem", "mem", "memory"])
+        .help("Bytes in memory."),
     within("accounts.*.jetstream.max_file", Size)
-        .alias(&["max_store", "max_disk", "disk"])
+        .alias(&["max_store", "max_disk", "store", "disk"])
         .help("Bytes on disk."),
     within("accounts.*.jetstream.max_streams", Integer).alias(&["streams"]).help("Streams."),
     within("accounts.*.jetstream.max_consumers", Integer)

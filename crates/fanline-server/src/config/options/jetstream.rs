@@ -8,9 +8,13 @@ use crate::config::Loaded;
 use crate::config::draft::Draft;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Block, Bool, Integer, Path, Size, Text};
-use crate::config::table::{Entry, refused, within, works};
+use crate::config::table::{Entry, refused, warned, within, works};
 use crate::config::value::Value;
 use crate::{Cipher, SyncMode};
+
+const ALONE: &str = "without effect: this server runs alone";
+const BUFFERED: &str = "without effect: Fanline holds publishers back before the messages of a stream pile up in memory";
+const QUEUES: &str = "without effect: JetStream answers requests in their order and drops none";
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -211,73 +215,67 @@ pub(super) const OPTIONS: &[Entry] = &[
         "keys in a TPM are not supported by Fanline",
     )
     .help("A key that a TPM keeps."),
-    refused(
+    warned(
         "jetstream.extension_hint",
         Text,
-        "it is about clusters, and this server runs alone",
+        "without effect: it is about clusters, and this server runs alone",
     )
     .help("Whether a leaf node extends the domain."),
-    refused(
-        "jetstream.unique_tag",
-        Text,
-        "clustering is not supported by Fanline yet",
-    )
+    warned("jetstream.unique_tag", Text, ALONE)
     .help("The tag by which replicas are kept apart."),
-    refused(
-        "jetstream.max_outstanding_catchup",
-        Size,
-        "clustering is not supported by Fanline yet",
-    )
+    warned("jetstream.max_outstanding_catchup", Size, ALONE)
     .help("Bytes on their way to a replica that catches up."),
-    refused(
-        "jetstream.max_buffered_msgs",
-        Integer,
-        "Fanline holds publishers back instead of buffering for a stream",
-    )
+    warned("jetstream.max_buffered_msgs", Integer, BUFFERED)
     .help("Messages that wait for one stream."),
-    refused(
-        "jetstream.max_buffered_size",
-        Size,
-        "Fanline holds publishers back instead of buffering for a stream",
-    )
+    warned("jetstream.max_buffered_size", Size, BUFFERED)
     .help("Bytes that wait for one stream."),
-    refused(
-        "jetstream.request_queue_limit",
-        Integer,
-        "requests are not queued by Fanline",
-    )
+    warned("jetstream.request_queue_limit", Integer, QUEUES)
     .help("Requests that wait."),
-    refused(
-        "jetstream.info_queue_limit",
-        Integer,
-        "requests are not queued by Fanline",
-    )
+    warned("jetstream.info_queue_limit", Integer, QUEUES)
     .help("Requests for information that wait."),
-    refused(
+    works(
         "jetstream.meta_compact",
         Integer,
-        "clustering is not supported by Fanline yet",
+        |draft, given| {
+            let is_set = given.count::<u64>()? > 0;
+            ignore(draft, given, is_set, ALONE)
+        },
+        |_| Json::Null,
     )
     .help("When the cluster's metadata is compacted."),
-    refused(
+    works(
         "jetstream.meta_compact_size",
         Size,
-        "clustering is not supported by Fanline yet",
+        |draft, given| {
+            let expected = || given.fault("meta_compact_size: expected a size that is not negative");
+            let is_set = given.storage()?.ok_or_else(expected)? > 0;
+            ignore(draft, given, is_set, ALONE)
+        },
+        |_| Json::Null,
     )
     .help("The same in bytes."),
-    refused(
-        "jetstream.meta_compact_sync",
-        Bool,
-        "clustering is not supported by Fanline yet",
-    )
+    warned("jetstream.meta_compact_sync", Bool, ALONE)
     .help("Whether that waits for the disk."),
-    refused(
+    works(
         "jetstream.max_concurrent_io",
         Integer,
-        "Fanline's keeper reads and writes on threads of its own number",
+        |draft, given| match given.integer()? {
+            4..=8192 => ignore(draft, given, true, "without effect: the JetStream service has its own number of threads"),
+            other => Err(given.fault(format!("max_concurrent_io must be between 4 and 8192, got {other}"))),
+        },
+        |_| Json::Null,
     )
+    .limit("4 to 8192")
     .help("Reads and writes of the disk at a time."),
 ];
+
+/// Warns of an option that has no effect.
+fn ignore(draft: &mut Draft, given: &Given<'_>, is_set: bool, why: &str) -> Read<()> {
+    if is_set {
+        draft.warn(given.place, format!("{}: {why}", given.key));
+    }
+    Ok(())
+}
 
 fn is_one_of(text: &str, words: [&str; 2]) -> bool {
     words.iter().any(|word| text.eq_ignore_ascii_case(word))

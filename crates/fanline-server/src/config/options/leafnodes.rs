@@ -36,7 +36,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Block,
         |draft, given| {
             draft.note_numbers(given, DURATIONS)?;
-            let host = draft.loaded.options.host.clone();
+            let host = draft.listener_host.clone();
             let leafnodes = &mut draft.loaded.options.leafnodes;
             let mut listener = LeafnodeListener {
                 host,
@@ -69,7 +69,8 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("leafnodes.listen", Address).help("`host` and `port` in one."),
     within("leafnodes.host", Text)
         .alias(&["net"])
-        .help("The address to listen on."),
+        .default("0.0.0.0")
+        .help("The address to listen on, whatever `host` is; under `fanline serve` 127.0.0.1 unless the block says so."),
     within("leafnodes.port", Port)
         .default("off")
         .help("The port; -1 picks a free one."),
@@ -104,11 +105,15 @@ pub(super) const OPTIONS: &[Entry] = &[
     .like("tls")
     .reloads()
     .help("TLS for this listener. A reload turns it on or off, too."),
-    within("leafnodes.advertise", Text).help("The address that leaf nodes are told."),
+    within("leafnodes.advertise", Text)
+        .alias(&["leafnode_advertise"])
+        .help("The address that leaf nodes are told."),
     within("leafnodes.no_advertise", Bool)
         .default("false")
         .help("They are told none."),
-    within("leafnodes.min_version", Text).help("The oldest version that may come."),
+    within("leafnodes.min_version", Text)
+        .alias(&["minimum_version"])
+        .help("The oldest version that may come."),
     works(
         "leafnodes.compression",
         Any,
@@ -130,7 +135,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .help("Whether links are compressed, or `{ mode, rtt_thresholds }`: for `s2_auto` the round trips up to which not at all, fast, better. `accept` does as the other side wants. A reload is for links that come later."),
     within("leafnodes.compression.mode", Text).limit(COMPRESSIONS).help("The same."),
     within("leafnodes.compression.rtt_thresholds", Texts)
-        .alias(&["thresholds", "rtts"])
+        .alias(&["thresholds", "rtts", "rtt"])
         .default("10ms, 50ms, 100ms")
         .help("Of `s2_auto`."),
     within("leafnodes.reconnect", Duration)
@@ -228,8 +233,9 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .reloads()
     .help("Servers to attach to."),
-    within("leafnodes.remotes.url", Text).help("`nats-leaf://user:password@host:7422` or shorter, or `wss://host:443`."),
-    within("leafnodes.remotes.urls", Texts).help("Several of one cluster; one is used at a time."),
+    within("leafnodes.remotes.url", Texts)
+        .alias(&["urls"])
+        .help("`nats-leaf://user:password@host:7422` or shorter, or `wss://host:443`; a list for several servers of one cluster, of which one is used at a time. `ws` and `wss` are WebSocket, `tls` and `wss` insist on TLS; any other scheme is TCP, with TLS where the other server asks for it."),
     within("leafnodes.remotes.account", Text)
         .alias(&["local"])
         .default("$G")
@@ -254,10 +260,11 @@ pub(super) const OPTIONS: &[Entry] = &[
         .alias(&["deny_export"])
         .help("Subjects that do not go there."),
     within("leafnodes.remotes.no_randomize", Bool)
+        .alias(&["dont_randomize"])
         .default("false")
         .help("Addresses are tried in their order."),
     within("leafnodes.remotes.ws_compression", Bool)
-        .alias(&["websocket_compression"])
+        .alias(&["ws_compress", "websocket_compress", "websocket_compression"])
         .default("false")
         .help("Over WebSocket, its own compression is asked for; it then takes the place of the other."),
     within("leafnodes.remotes.ws_no_masking", Bool)
@@ -270,7 +277,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         .help("Whether the link is compressed; as of the listener."),
     within("leafnodes.remotes.compression.mode", Text).limit(COMPRESSIONS).help("The same."),
     within("leafnodes.remotes.compression.rtt_thresholds", Texts)
-        .alias(&["thresholds", "rtts"])
+        .alias(&["thresholds", "rtts", "rtt"])
         .help("Of `s2_auto`."),
     within("leafnodes.remotes.first_info_timeout", Duration)
         .default("1s")
@@ -329,9 +336,9 @@ fn read_listener(
         "port" => *port = field.port()?,
         "authorization" => read_authorization(listener, field)?,
         "tls" => listener.tls = Some(tls::read(field)?),
-        "advertise" => listener.advertise = field.some_text()?,
+        "advertise" | "leafnode_advertise" => listener.advertise = field.some_text()?,
         "no_advertise" => listener.no_advertise = field.boolean()?,
-        "min_version" => {
+        "min_version" | "minimum_version" => {
             listener.min_version = field.some_text()?;
             if let Some(version) = &listener.min_version {
                 leaf::check_version(version).map_err(|reason| field.fault(reason))?;
@@ -359,7 +366,7 @@ fn compression(field: &Given<'_>) -> Read<LeafCompression> {
             for part in field.fields()? {
                 match part.key.to_ascii_lowercase().as_str() {
                     "mode" => mode = compression(&part)?,
-                    "rtt_thresholds" | "thresholds" | "rtts" => {
+                    "rtt_thresholds" | "thresholds" | "rtts" | "rtt" => {
                         thresholds = Some(rtt_thresholds(&part)?);
                     }
                     _ => {}
@@ -458,8 +465,13 @@ fn read_remote(given: &Given<'_>) -> Read<LeafnodeRemote> {
     remote.urls.clear();
     for field in given.fields()? {
         match field.key.to_ascii_lowercase().as_str() {
-            "url" => remote.urls.extend(field.some_text()?),
-            "urls" => remote.urls.extend(field.texts()?),
+            "url" | "urls" => {
+                let urls = field
+                    .texts()?
+                    .into_iter()
+                    .filter(|url| !url.trim().is_empty());
+                remote.urls.extend(urls);
+            }
             "account" | "local" => {
                 if let Some(account) = field.some_text()? {
                     remote.account = account;
@@ -467,13 +479,13 @@ fn read_remote(given: &Given<'_>) -> Read<LeafnodeRemote> {
             }
             "credentials" | "creds" => remote.credentials = field.path()?,
             "nkey" | "seed" => remote.nkey = field.some_text()?,
-            "tls" => remote.tls = Some(tls::read_of_dialler(&field)?),
+            "tls" => remote.tls = Some(tls::read(&field)?),
             "hub" => remote.is_hub = field.boolean()?,
             "deny_imports" | "deny_import" => remote.deny_imports = subjects(&field)?,
             "deny_exports" | "deny_export" => remote.deny_exports = subjects(&field)?,
-            "no_randomize" => remote.no_randomize = field.boolean()?,
+            "no_randomize" | "dont_randomize" => remote.no_randomize = field.boolean()?,
             "compression" => remote.compression = compression(&field)?,
-            "ws_compression" | "websocket_compression" => {
+            "ws_compression" | "ws_compress" | "websocket_compression" | "websocket_compress" => {
                 remote.websocket_compression = field.boolean()?;
             }
             "ws_no_masking" | "websocket_no_masking" => {
@@ -520,7 +532,7 @@ fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
             "username" => proxy.username = field.some_text()?,
             "password" => proxy.password = field.some_text()?,
             "timeout" => proxy.timeout = Some(field.duration()?),
-            "tls" => proxy.tls = Some(tls::read_of_dialler(&field)?),
+            "tls" => proxy.tls = Some(tls::read(&field)?),
             _ => {}
         }
     }

@@ -7,6 +7,9 @@ use crate::config::table::Kind::{Bool, Duration, Integer, Size, Text};
 use crate::config::table::{Entry, works};
 use crate::{Limits, Options};
 
+/// The longest protocol line that the parser takes.
+const CONTROL_LINE_BYTES_MAX: usize = 64 * 1024;
+
 pub(super) const OPTIONS: &[Entry] = &[
     works(
         "max_connections",
@@ -14,7 +17,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft, given| {
             draft.loaded.options.limits.connections_max = match given.integer()? {
                 0 => Limits::default().connections_max,
-                -1 => usize::MAX,
+                ..=-1 => usize::MAX,
                 _ => given.count()?,
             };
             Ok(())
@@ -34,7 +37,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Integer,
         |draft, given| {
             draft.loaded.options.limits.subscriptions_max = match given.integer()? {
-                0 | -1 => None,
+                ..=0 => None,
                 _ => Some(given.count()?),
             };
             Ok(())
@@ -79,39 +82,44 @@ pub(super) const OPTIONS: &[Entry] = &[
         "max_control_line",
         Size,
         |draft, given| {
-            draft.loaded.options.limits.control_line_bytes_max = match given.integer()? {
+            let bytes = match given.integer()? {
                 0 => Limits::default().control_line_bytes_max,
                 _ => given.count()?,
             };
+            if bytes > CONTROL_LINE_BYTES_MAX {
+                draft.warn(given.place, "max_control_line: taken as 64KB, the most that Fanline reads");
+            }
+            let limits = &mut draft.loaded.options.limits;
+            limits.control_line_bytes_max = bytes.min(CONTROL_LINE_BYTES_MAX);
             Ok(())
         },
         |loaded| json!(loaded.options.limits.control_line_bytes_max),
     )
     .default("4KB")
-    .limit("at most 64KB")
+    .limit("more than 64KB is taken as 64KB")
     .reloads()
     .help("The longest protocol line without payload."),
     works(
         "max_payload",
         Size,
         |draft, given| {
-            draft.loaded.options.limits.payload_bytes_max = match given.integer()? {
+            let bytes = match given.integer()? {
                 0 => Limits::default().payload_bytes_max,
-                -1 => {
-                    return Err(given.fault(
-                        "max_payload: a server that takes messages of any size has no memory left \
-                         sooner or later; Fanline wants a number",
-                    ));
-                }
+                -1 => usize::MAX,
                 _ => given.count()?,
             };
+            // `max_pending` bounds it, and may come later in the file.
+            draft.payload_without_limit = (bytes == usize::MAX).then(|| given.place.clone());
+            if bytes != usize::MAX {
+                draft.loaded.options.limits.payload_bytes_max = bytes;
+            }
             Ok(())
         },
         |loaded| json!(loaded.options.limits.payload_bytes_max),
     )
     .flags("--max_payload")
     .default("1MB")
-    .limit("at most `max_pending`, and less than 1,000,000,000")
+    .limit("at most `max_pending`, and less than 1,000,000,000; -1 is taken as the most that is possible")
     .reloads()
     .help("The largest message, headers included."),
     works(
@@ -143,19 +151,23 @@ pub(super) const OPTIONS: &[Entry] = &[
     works(
         "write_timeout",
         Text,
-        |_, given| match given.text()? {
+        |draft, given| match given.text()? {
             "default" | "close" => Ok(()),
-            "retry" => Err(given.fault(
-                "write_timeout: Fanline closes a connection that takes nothing until the write \
-                 deadline, and does not retry",
-            )),
+            "retry" => {
+                draft.warn(
+                    given.place,
+                    "write_timeout: retry is without effect: Fanline closes a client that takes nothing until the \
+                     write deadline",
+                );
+                Ok(())
+            }
             _ => Err(given.fault("write_timeout must be 'default', 'close' or 'retry'")),
         },
         |_| json!("close"),
     )
     .default("close")
-    .limit("`default`, `close`")
-    .help("What happens to a client at its write deadline: it is closed."),
+    .limit("`default`, `close`, `retry`")
+    .help("What happens to a client at its write deadline: it is closed, whatever is written here."),
     works(
         "ping_interval",
         Duration,

@@ -119,7 +119,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "logfile_size_limit",
         Size,
         |draft, given| {
-            draft.loaded.log.file_bytes_max = given.count()?;
+            draft.loaded.log.file_bytes_max = u64::try_from(given.integer()?).unwrap_or(0);
             Ok(())
         },
         |loaded| json!(loaded.log.file_bytes_max),
@@ -128,12 +128,12 @@ pub(super) const OPTIONS: &[Entry] = &[
     .flags("--log_size_limit")
     .default("0")
     .reloads()
-    .help("Put the log file aside when it is as large; 0 is never."),
+    .help("Put the log file aside when it is as large; 0 and less is never."),
     works(
         "logfile_max_num",
         Integer,
         |draft, given| {
-            draft.loaded.log.files_max = given.count()?;
+            draft.loaded.log.files_max = usize::try_from(given.integer()?).unwrap_or(0);
             Ok(())
         },
         |loaded| json!(loaded.log.files_max),
@@ -141,7 +141,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .alias(&["log_max_num"])
     .default("0")
     .reloads()
-    .help("Log files that are kept, the one that is written to included; 0 is all."),
+    .help("Log files that are kept, the one that is written to included; 0 and less is all."),
     works(
         "log_format",
         Text,

@@ -14,6 +14,8 @@ mod tls;
 mod unsupported;
 mod websocket;
 
+pub(super) use tls::warnings as tls_warnings;
+
 use super::table::Entry;
 
 /// All options, in the order in which they are documented.

@@ -14,7 +14,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Block,
         |draft, given| {
             draft.note_numbers(given, &["ack_wait", "ackwait"])?;
-            let host = draft.loaded.options.host.clone();
+            let host = draft.listener_host.clone();
             let (mqtt, is_on) = read(given, host)?;
             draft.loaded.options.mqtt = is_on.then_some(mqtt);
             Ok(())
@@ -27,7 +27,8 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("mqtt.listen", Address).help("`host` and `port` in one."),
     within("mqtt.host", Text)
         .alias(&["net"])
-        .help("The address to listen on."),
+        .default("0.0.0.0")
+        .help("The address to listen on, whatever `host` is; under `fanline serve` 127.0.0.1 unless the block says so."),
     within("mqtt.port", Port)
         .default("off")
         .help("The port, 1883 by custom; -1 picks a free one."),
@@ -68,7 +69,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     })
     .alias(&["max_pending", "max_inflight"])
     .default("1024")
-    .limit("1 to 65535")
+    .limit("0 to 65535; 0 is the default")
     .reloads()
     .help("Messages above QoS 0 that wait for acknowledgements of one client."),
     within("mqtt.stream_replicas", Integer).help("Without effect: this server runs alone."),
@@ -77,11 +78,14 @@ pub(super) const OPTIONS: &[Entry] = &[
         .default("false")
         .help("How far sessions are, is kept in memory only."),
     within("mqtt.consumer_inactive_threshold", Duration)
+        .alias(&["consumer_auto_cleanup"])
         .help("Without effect: a session has a consumer for as long as it lives."),
     within("mqtt.js_domain", Text)
         .limit("this server's own")
         .help("The domain of the JetStream that keeps sessions: with Fanline, this server's own."),
-    within("mqtt.js_api_timeout", Duration).help("Without effect: JetStream is in this process."),
+    within("mqtt.js_api_timeout", Duration)
+        .alias(&["api_timeout"])
+        .help("Without effect: JetStream is in this process."),
     within("mqtt.reject_qos2_publish", Bool)
         .default("false")
         .help("Refuse QoS 2 from clients."),
@@ -117,9 +121,10 @@ fn read(given: &Given<'_>, host: String) -> Read<(MqttOptions, bool)> {
             "max_ack_pending" | "max_pending" | "max_inflight" => {
                 let number = field.integer()?;
                 options.max_ack_pending = match u16::try_from(number) {
-                    Ok(number @ 1..) => number,
+                    Ok(0) => MqttOptions::default().max_ack_pending,
+                    Ok(number) => number,
                     _ => {
-                        let what = "invalid value, should be between 1 and 65535";
+                        let what = "invalid value, should be between 0 and 65535";
                         return Err(field.fault(format!("{}: {what}", field.key)));
                     }
                 };

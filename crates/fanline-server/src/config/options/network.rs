@@ -150,7 +150,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft, given| {
             let (host, port) = given.address()?;
             draft.monitor_host = host.or_else(|| draft.monitor_host.take());
-            draft.monitor_port = port;
+            draft.http_port = port;
             Ok(())
         },
         |loaded| {
@@ -164,7 +164,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "http_port",
         Port,
         |draft, given| {
-            draft.monitor_port = given.port()?;
+            draft.http_port = given.port()?;
             Ok(())
         },
         |loaded| json!(loaded.options.monitoring.as_ref().map(|(_, port)| port)),
@@ -180,20 +180,18 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft, given| {
             let (host, port) = given.address()?;
             draft.monitor_host = host.or_else(|| draft.monitor_host.take());
-            draft.monitor_port = port;
-            draft.loaded.options.monitoring_tls = port.is_some();
+            draft.https_port = port;
             Ok(())
         },
         |loaded| json!(loaded.options.monitoring_tls),
     )
     .default("off")
-    .help("Where monitoring is served over HTTPS, with the certificates of `tls`."),
+    .help("Where monitoring is served over HTTPS, with the certificates of `tls`; in place of `http`, not beside it."),
     works(
         "https_port",
         Port,
         |draft, given| {
-            draft.monitor_port = given.port()?;
-            draft.loaded.options.monitoring_tls = draft.monitor_port.is_some();
+            draft.https_port = given.port()?;
             Ok(())
         },
         |loaded| json!(loaded.options.monitoring_tls),

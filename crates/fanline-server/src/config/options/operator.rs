@@ -23,7 +23,7 @@ pub(super) const OPTIONS: &[Entry] = &[
             tokens => json!(tokens),
         },
     )
-    .alias(&["operators", "root", "roots"])
+    .alias(&["operators", "root", "roots", "root_operator", "root_operators"])
     .help("Operators, whose accounts are those of this server: JWTs, or files that hold one each."),
     works(
         "trusted_keys",
@@ -38,7 +38,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         },
     )
     .alias(&["trusted"])
-    .help("Keys of operators, in place of their JWTs."),
+    .help("Keys of operators, in place of their JWTs. Users and a token have no effect beside them; without `resolver`, the only accounts are those of `resolver_preload`."),
     works(
         "resolver",
         Any,
@@ -51,7 +51,7 @@ pub(super) const OPTIONS: &[Entry] = &[
             Some(resolver) => resolver.show(),
         },
     )
-    .alias(&["account_resolver"])
+    .alias(&["account_resolver", "accounts_resolver"])
     .help("Where accounts are found: `MEMORY`, `URL(…)`, or a block about a folder."),
     within("resolver.type", Text)
         .limit("`memory`, `full`, `cache`")
@@ -98,7 +98,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "resolver_tls",
         Block,
         |draft, given| {
-            draft.loaded.operator.resolver_tls = Some(tls::read_of_dialler(given)?);
+            draft.loaded.operator.resolver_tls = Some(tls::read(given)?);
             Ok(())
         },
         |loaded| {

@@ -1,18 +1,29 @@
 //! TLS: one block, used by several listeners.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
 use super::duration_text;
-use crate::config::read::{Given, Read, go_duration};
+use crate::config::error::Fault;
+use crate::config::read::{Given, Read, fields, go_duration};
 use crate::config::table::Kind::{Any, Block, Blocks, Bool, Integer, Path, Text, Texts};
-use crate::config::table::{Entry, refused, within, works};
-use crate::config::value::Value;
+use crate::config::table::{Entry, refused, warned, within, works};
+use crate::config::value::{Map, Value};
 use crate::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 
 /// How long a client has for `handshake_first: auto`.
 const HANDSHAKE_AUTO: Duration = Duration::from_millis(50);
+/// Parts of the names of cipher suites that rustls does not implement.
+const OLD_CIPHERS: [&str; 3] = ["_CBC_", "_RC4_", "_3DES_"];
+const OTHER_CURVES: [&str; 4] = [
+    "CurveP521",
+    "X25519MLKEM768",
+    "SecP256r1MLKEM768",
+    "SecP384r1MLKEM1024",
+];
+const WINDOWS: &str = "without effect: it is for certificate stores of Windows";
 
 pub(super) const OPTIONS: &[Entry] = &[
     works(
@@ -42,7 +53,9 @@ pub(super) const OPTIONS: &[Entry] = &[
     .help("Clients may come without TLS although there is some."),
     within("tls.cert_file", Path).help("The certificates, the server's own first (PEM)."),
     within("tls.key_file", Path).help("The key of the first one (PEM)."),
-    within("tls.certs", Blocks).help("Several pairs; the client's SNI says which."),
+    within("tls.certs", Blocks)
+        .alias(&["certificates"])
+        .help("Several pairs; the client's SNI says which."),
     within("tls.certs.cert_file", Path).help("As `tls.cert_file`."),
     within("tls.certs.key_file", Path).help("As `tls.key_file`."),
     within("tls.ca_file", Path).help("The authorities of client certificates (PEM)."),
@@ -59,26 +72,23 @@ pub(super) const OPTIONS: &[Entry] = &[
         .default("1.2")
         .limit("1.2, 1.3")
         .help("The oldest version that is spoken."),
-    within("tls.cipher_suites", Texts).help("Cipher suites by name, best first."),
-    within("tls.curve_preferences", Texts).help("Curves by name, best first."),
+    within("tls.cipher_suites", Texts).help("Cipher suites by name, best first. Those of nats-server that Fanline does not have are left out with a warning; at least one must remain."),
+    within("tls.curve_preferences", Texts).help("Curves by name, best first; as `cipher_suites`."),
     within("tls.pinned_certs", Texts)
         .limit("64 hexadecimal digits each")
         .help("SHA-256 of the keys of the client certificates that are let in."),
     within("tls.handshake_first", Any)
         .alias(&["first", "immediate"])
         .default("false")
-        .limit("a boolean, `auto` or a duration")
+        .limit("a boolean, `auto`, `auto_fallback` or a duration")
         .help("Whether the handshake comes before INFO."),
     within("tls.connection_rate_limit", Integer).help("Handshakes in a second, at most."),
     within("tls.insecure", Bool)
         .default("false")
-        .help("For connections that the server makes: refused in `leafnodes.remotes` and `resolver_tls`, without effect elsewhere."),
-    refused(
-        "tls.allow_insecure_cipher_suites",
-        Bool,
-        "Fanline has no cipher suites that are insecure",
-    )
-    .help("Insecure cipher suites may be named."),
+        .help("Without effect: Fanline checks the certificate of every server that it connects to. Name the authority in `ca_file`."),
+    within("tls.allow_insecure_cipher_suites", Bool)
+        .default("false")
+        .help("Insecure cipher suites may be named. Fanline has none: they are left out."),
     refused(
         "tls.verify_cert_and_check_known_urls",
         Bool,
@@ -89,33 +99,81 @@ pub(super) const OPTIONS: &[Entry] = &[
         .help("Whether client certificates were revoked."),
     refused("tls.cert_store", Text, "it is for Windows").help("A certificate store of Windows."),
     refused("tls.cert_match_by", Text, "it is for Windows").help("The same."),
-    refused("tls.cert_match", Text, "it is for Windows").help("The same."),
-    refused("tls.cert_match_skip_invalid", Bool, "it is for Windows").help("The same."),
-    refused("tls.ca_certs_match", Texts, "it is for Windows").help("The same."),
+    warned("tls.cert_match", Text, WINDOWS).help("The same."),
+    warned("tls.cert_match_skip_invalid", Bool, WINDOWS).help("The same."),
+    warned("tls.ca_certs_match", Texts, WINDOWS).help("The same."),
 ];
 
-/// Reads a block `tls` about servers that this one connects to. What it leaves unchecked would be believed.
-pub(super) fn read_of_dialler(given: &Given<'_>) -> Read<TlsOptions> {
-    for field in given.fields()? {
-        if field.key.eq_ignore_ascii_case("insecure") && field.boolean()? {
-            return Err(field.fault(
-                "insecure: Fanline checks the certificates of servers that it connects to; name \
-                 their authority in ca_file",
-            ));
+/// Returns a warning for each option of a block `tls` that has no effect. `is_dialler`: the block is about servers
+/// that this one connects to.
+pub(in crate::config) fn warnings(map: &Map, is_dialler: bool) -> Vec<Fault> {
+    let mut warnings = Vec::new();
+    for field in fields(map) {
+        let reason = match field.key.to_ascii_lowercase().as_str() {
+            "insecure" if is_dialler && field.boolean().unwrap_or(false) => {
+                "insecure: without effect: Fanline checks the certificates of servers that it connects to; name \
+                 their authority in ca_file"
+                    .into()
+            }
+            "cipher_suites" => left_out(&field, is_other_suite),
+            "curve_preferences" => left_out(&field, is_other_curve),
+            _ => String::new(),
+        };
+        if !reason.is_empty() {
+            warnings.push(Fault {
+                place: Some(field.place.clone()),
+                reason,
+            });
         }
     }
-    read(given)
+    warnings
+}
+
+fn left_out(field: &Given<'_>, is_other: fn(&str) -> bool) -> String {
+    let mut names = field.texts().unwrap_or_default();
+    names.retain(|name| is_other(name));
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            "{}: left out, Fanline does not have them: {}",
+            field.key,
+            names.join(", ")
+        ),
+    }
+}
+
+/// Whether nats-server has this cipher suite and Fanline does not: suites with CBC, RC4, 3DES, or without forward
+/// secrecy.
+fn is_other_suite(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    name.starts_with("TLS_RSA_WITH_")
+        || (name.starts_with("TLS_ECDHE_") && OLD_CIPHERS.iter().any(|old| name.contains(old)))
+}
+
+/// Whether nats-server has this curve and Fanline does not.
+fn is_other_curve(name: &str) -> bool {
+    OTHER_CURVES
+        .iter()
+        .any(|other| name.eq_ignore_ascii_case(other))
+}
+
+/// Whether nats-server accepts this cipher suite only with `allow_insecure_cipher_suites`.
+fn is_insecure(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    is_other_suite(&name)
+        && !(name.ends_with("_CBC_SHA") && name.contains("_AES_") && name.starts_with("TLS_ECDHE_"))
 }
 
 /// Reads a block `tls`.
 pub(super) fn read(given: &Given<'_>) -> Read<TlsOptions> {
     let mut tls = TlsOptions::default();
     let (mut cert_file, mut key_file) = (None, None);
+    let (mut suites, mut allows_insecure) = (Vec::new(), false);
     for field in given.fields()? {
         match field.key.to_ascii_lowercase().as_str() {
             "cert_file" => cert_file = field.path()?,
             "key_file" => key_file = field.path()?,
-            "certs" => {
+            "certs" | "certificates" => {
                 for pair in field.items()? {
                     tls.certificates.push(certificate(&pair)?);
                 }
@@ -142,8 +200,11 @@ pub(super) fn read(given: &Given<'_>) -> Read<TlsOptions> {
                     }
                 }
             }
-            "cipher_suites" => tls.cipher_suites = names(&field)?,
-            "curve_preferences" => tls.curve_preferences = names(&field)?,
+            "cipher_suites" => suites = names(&field)?,
+            "allow_insecure_cipher_suites" => allows_insecure = field.boolean()?,
+            "curve_preferences" => {
+                tls.curve_preferences = remaining(names(&field)?, is_other_curve)
+            }
             "pinned_certs" => {
                 for item in field.items()? {
                     tls.pinned_certs.insert(pin(&item)?);
@@ -151,30 +212,66 @@ pub(super) fn read(given: &Given<'_>) -> Read<TlsOptions> {
             }
             "handshake_first" | "first" | "immediate" => tls.handshake = handshake(&field)?,
             "connection_rate_limit" => {
-                tls.connection_rate_limit = Some(field.count()?).filter(|rate| *rate > 0);
+                tls.connection_rate_limit = match field.integer()? {
+                    ..=0 => None,
+                    _ => Some(field.count()?),
+                };
             }
             // A switch that is off, or what was refused before.
             _ => {}
         }
     }
+    tls.cipher_suites = cipher_suites(given, suites, allows_insecure)?;
     if cert_file.is_some() && !tls.certificates.is_empty() {
         let reason =
             "error parsing tls config, cannot combine 'cert_file' option with 'certs' option";
         return Err(given.fault(reason));
     }
-    match (cert_file, key_file) {
-        (Some(cert_file), Some(key_file)) => {
-            let first = Certificate {
-                cert_file,
-                key_file,
-            };
-            tls.certificates.push(first);
-        }
-        (None, None) => {}
-        (None, Some(_)) => return Err(given.fault("missing 'cert_file' in TLS configuration")),
-        (Some(_), None) => return Err(given.fault("missing 'key_file' in TLS configuration")),
-    }
+    tls.certificates
+        .extend(own_pair(given, cert_file, key_file)?);
     Ok(tls)
+}
+
+/// Returns the certificate that stands in the block itself, with its key.
+fn own_pair(
+    given: &Given<'_>,
+    cert_file: Option<PathBuf>,
+    key_file: Option<PathBuf>,
+) -> Read<Option<Certificate>> {
+    match (cert_file, key_file) {
+        (Some(cert_file), Some(key_file)) => Ok(Some(Certificate {
+            cert_file,
+            key_file,
+        })),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(given.fault("missing 'cert_file' in TLS configuration")),
+        (Some(_), None) => Err(given.fault("missing 'key_file' in TLS configuration")),
+    }
+}
+
+/// Returns the cipher suites that Fanline has of those named.
+fn cipher_suites(
+    given: &Given<'_>,
+    names: Vec<String>,
+    allows_insecure: bool,
+) -> Read<Vec<String>> {
+    match names.iter().find(|name| is_insecure(name)) {
+        Some(name) if !allows_insecure => Err(given.fault(format!(
+            "insecure cipher suites configured without 'allow_insecure_cipher_suites' option set: {name}"
+        ))),
+        _ => Ok(remaining(names, is_other_suite)),
+    }
+}
+
+/// Removes names that Fanline does not have. Returns the list as it is if none would remain, because an empty list
+/// allows everything.
+fn remaining(names: Vec<String>, is_other: fn(&str) -> bool) -> Vec<String> {
+    let known: Vec<String> = names
+        .iter()
+        .filter(|name| !is_other(name))
+        .cloned()
+        .collect();
+    if known.is_empty() { names } else { known }
 }
 
 /// Names of which there is at least one: an empty list would allow nothing.
@@ -230,12 +327,14 @@ fn handshake(field: &Given<'_>) -> Read<TlsHandshake> {
     match &field.node.value {
         Value::Bool(false) => Ok(TlsHandshake::AfterInfo),
         Value::Bool(true) => Ok(TlsHandshake::First),
-        Value::Text(text) if text.eq_ignore_ascii_case("auto") => {
-            Ok(TlsHandshake::FirstWithin(HANDSHAKE_AUTO))
-        }
-        Value::Text(text) => go_duration(text)
-            .map(TlsHandshake::FirstWithin)
-            .map_err(|_| field.fault(format!("field's value \"{text}\" is invalid"))),
+        Value::Text(text) => match text.to_ascii_lowercase().as_str() {
+            "true" | "on" => Ok(TlsHandshake::First),
+            "false" | "off" => Ok(TlsHandshake::AfterInfo),
+            "auto" | "auto_fallback" => Ok(TlsHandshake::FirstWithin(HANDSHAKE_AUTO)),
+            _ => go_duration(text)
+                .map(TlsHandshake::FirstWithin)
+                .map_err(|_| field.fault(format!("field's value \"{text}\" is invalid"))),
+        },
         _ => Err(field.fault("field should be a boolean or a string, got neither")),
     }
 }

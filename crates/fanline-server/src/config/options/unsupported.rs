@@ -2,14 +2,17 @@
 
 use serde_json::Value as Json;
 
+use crate::config::draft::Draft;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{
     Address, Any, Block, Blocks, Bool, Duration, Integer, Port, Text, Texts,
 };
-use crate::config::table::{Entry, refused, warned, within, works};
+use crate::config::table::{Entry, warned, within, works};
+use crate::config::value::Value;
 
-const CLUSTER: &str = "cluster is not supported by Fanline yet: this server runs alone";
-const GATEWAY: &str = "gateways are not supported by Fanline";
+const CLUSTER: &str = "not supported by Fanline yet: this server runs alone";
+const GATEWAY: &str = "not supported by Fanline: this server runs alone";
+const PROFILE: &str = "without effect: Fanline does not serve Go profiles";
 
 pub(super) const OPTIONS: &[Entry] = &[
     warned("cluster", Block, CLUSTER).help("Servers that work as one."),
@@ -33,7 +36,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("cluster.ping_max", Integer),
     within("cluster.write_deadline", Duration),
     within("cluster.write_timeout", Text),
-    refused("gateway", Block, GATEWAY).help("Clusters that work as one."),
+    warned("gateway", Block, GATEWAY).help("Clusters that work as one."),
     within("gateway.name", Text),
     within("gateway.listen", Address),
     within("gateway.host", Text).alias(&["net"]),
@@ -51,45 +54,65 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("gateway.gateways.tls", Block).like("tls"),
     within("gateway.write_deadline", Duration),
     within("gateway.write_timeout", Text),
-    refused(
+    warned(
         "disable_sublist_cache",
         Bool,
-        "Fanline's cache has no switch",
+        "without effect: Fanline's cache cannot be turned off",
     )
     .alias(&["no_sublist_cache"])
     .help("Match without a cache."),
-    refused(
-        "prof_port",
-        Port,
-        "profiling over HTTP is not supported by Fanline",
-    )
+    warned("prof_port", Port, PROFILE)
     .flags("--profile")
     .help("Profiling over HTTP."),
-    refused(
-        "prof_block_rate",
-        Integer,
-        "profiling over HTTP is not supported by Fanline",
-    )
+    warned("prof_block_rate", Integer, PROFILE)
     .help("How much is profiled."),
-    refused("ocsp", Any, "OCSP is not supported by Fanline").help("OCSP stapling."),
-    refused("ocsp_cache", Any, "OCSP is not supported by Fanline").help("What it keeps."),
-    works("feature_flags", Block, |_, given| flags(given), |_| Json::Null)
-        .help("nats-server's switches for what is new. None changes anything: those that would are refused."),
+    works("ocsp", Any, |_, given| ocsp(given), |_| Json::Null)
+        .limit("`false`, or `{ mode: never }`")
+        .help("OCSP stapling, which Fanline does not have: any other value stops the start, because a revoked certificate would go unnoticed."),
+    within("ocsp.mode", Text).limit("`never`").help("When the certificate's status is stapled."),
+    within("ocsp.url", Text).help("Without effect."),
+    within("ocsp.urls", Texts).help("Without effect."),
+    warned("ocsp_cache", Any, "without effect: Fanline checks no certificate by OCSP").help("Cache of OCSP responses."),
+    works("feature_flags", Block, flags, |_| Json::Null)
+        .help("nats-server's switches for new behavior. None changes anything; a warning names those that would."),
     within("feature_flags.*", Bool).help("One of them."),
 ];
 
 /// Flags of nats-server that are off there by default, and change what it does when they are on.
 const FLAGS: &[&str] = &["js_ack_fc_v2", "js_api_reply_v2", "js_snapshot_sources"];
 
-/// Takes those that ask for what Fanline does anyway: nats-server takes any name.
-fn flags(given: &Given<'_>) -> Read<()> {
+/// Warns of flags that change something in nats-server, which accepts any name.
+fn flags(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
     for field in given.fields()? {
         let is_on = field.boolean()?;
         let mut known = FLAGS.iter();
         if is_on && known.any(|flag| flag.eq_ignore_ascii_case(field.key)) {
             let key = field.key;
-            return Err(field.fault(format!("{key}: Fanline does not have what it switches on")));
+            draft.warn(
+                field.place,
+                format!("feature flag {key} is without effect: Fanline does not have what it switches on"),
+            );
         }
     }
     Ok(())
+}
+
+/// Accepts only values that turn OCSP off.
+fn ocsp(given: &Given<'_>) -> Read<()> {
+    let mode = match &given.node.value {
+        Value::Bool(is_on) => (!is_on).then_some("never"),
+        Value::Map(_) => {
+            let fields = given.fields()?;
+            let mode = fields.iter().find(|field| field.key == "mode");
+            mode.map(Given::text).transpose()?
+        }
+        _ => return Err(given.fault("ocsp: expected true, false or a block")),
+    };
+    match mode {
+        Some(mode) if mode.eq_ignore_ascii_case("never") => Ok(()),
+        _ => {
+            Err(given
+                .fault("ocsp: OCSP is not supported by Fanline; leave it out to start without"))
+        }
+    }
 }

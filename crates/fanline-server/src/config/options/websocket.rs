@@ -14,7 +14,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Block,
         |draft, given| {
             draft.note_numbers(given, &["ping_interval"])?;
-            let host = draft.loaded.options.host.clone();
+            let host = draft.listener_host.clone();
             let (websocket, is_on) = read(given, host)?;
             draft.loaded.options.websocket = is_on.then_some(websocket);
             Ok(())
@@ -27,7 +27,8 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("websocket.listen", Address).help("`host` and `port` in one."),
     within("websocket.host", Text)
         .alias(&["net"])
-        .help("The address to listen on."),
+        .default("0.0.0.0")
+        .help("The address to listen on, whatever `host` is; under `fanline serve` 127.0.0.1 unless the block says so."),
     within("websocket.port", Port)
         .default("off")
         .help("The port; -1 picks a free one."),
@@ -42,7 +43,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .help("TLS for this listener. A reload changes it, but does not turn it on or off."),
     within("websocket.no_tls", Bool)
         .default("false")
-        .help("Must be said to do without TLS."),
+        .help("Required to listen without `tls`. With `tls`, it has no effect: TLS wins."),
     within("websocket.same_origin", Bool)
         .default("false")
         .help("Pages must come from the host that they connect to."),
@@ -59,6 +60,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         .default("2s")
         .help("How long TLS and the upgrade may take."),
     within("websocket.compression", Bool)
+        .alias(&["compress"])
         .default("false")
         .help("Offer permessage-deflate."),
     within("websocket.authorization", Block)
@@ -108,7 +110,7 @@ fn read(given: &Given<'_>, host: String) -> Read<(WebSocketOptions, bool)> {
             "allowed_origins" | "allowed_origin" | "allow_origins" | "allow_origin" | "origins"
             | "origin" => options.allowed_origins = field.texts()?,
             "handshake_timeout" => options.handshake_timeout = field.duration()?,
-            "compression" => options.compression = field.boolean()?,
+            "compression" | "compress" => options.compression = field.boolean()?,
             "authorization" | "authentication" => {
                 let own = listener::read(&field)?;
                 (options.auth, options.auth_timeout) = (own.auth, own.timeout);
@@ -128,8 +130,10 @@ fn read(given: &Given<'_>, host: String) -> Read<(WebSocketOptions, bool)> {
             _ => {}
         }
     }
-    if no_tls {
-        options.tls = None;
+    if port.is_some() && options.tls.is_none() && !no_tls {
+        return Err(given.fault(
+            "websocket requires TLS configuration: add a `tls` block, or `no_tls: true` to listen without",
+        ));
     }
     options.port = port.unwrap_or(0);
     Ok((options, port.is_some()))
