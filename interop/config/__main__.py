@@ -6,7 +6,7 @@ import re
 import subprocess
 import tempfile
 
-from config import reloads
+from config import reloads, safety
 from config.cases import CASES, FILES
 from config.differences import DIFFERENCES
 from harness.report import Report, check, equal, reference_server, server_under_test
@@ -69,6 +69,7 @@ def main():
     for text in [*CASES, *(text for text in DIFFERENCES if text not in CASES)]:
         report.run(repr(text)[1:-1], compare, text, ours, theirs)
     reloads.run(report)
+    safety.run(report)
     report.end()
 
 

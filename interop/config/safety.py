@@ -1,0 +1,95 @@
+"""Pairs of options: whoever nats-server keeps out, Fanline keeps out as well, by every way in. Both servers are
+started with each configuration of `PAIRS`, and the same visitors come to all their listeners."""
+
+import os
+import tempfile
+import time
+
+from config.pairs import PAIRS, REFUSED_HERE, STRICTER, WARNED
+from config.visitors import REFUSED, Visitors, certificates, pin
+from harness.report import check, equal, reference_server, server_under_test
+from harness.server import Server, port_free
+
+READY_SECONDS_MAX = 20
+WARNINGS = [
+    "Plaintext passwords detected, use nkeys or bcrypt",
+    "Websocket not configured with TLS. DO NOT USE IN PRODUCTION!",
+]
+LISTENERS = {"websocket": "WEBSOCKET_PORT", "mqtt": "MQTT_PORT", "leaf": "LEAF_PORT", "http": "HTTP_PORT"}
+
+
+def outcome(binary: str, folder: str, text: str) -> tuple[str | None, dict[str, str]]:
+    """Why it does not start, or what becomes of everybody who comes."""
+    ports = {name: port_free() for name, mark in LISTENERS.items() if mark in text}
+    for name, port in ports.items():
+        text = text.replace(LISTENERS[name], str(port))
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as own:
+        text = text.replace("CERTS", folder).replace("STORE", os.path.join(own, "store")).replace("PIN", pin(folder, "a"))
+        path = os.path.join(own, "case.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"ping_interval: \"1m\"\n{text}\n")
+        server = Server(binary, "-c", path)
+        try:
+            server.start()
+        except RuntimeError:
+            return server.output(), {}
+        try:
+            return None, Visitors(folder, {"client": server.port, **ports}).all()
+        finally:
+            server.kill()
+            server.log.close()
+
+
+def compare(name: str, text: str, folder: str):
+    refused, ours = outcome(server_under_test(), folder, text)
+    refused_there, theirs = outcome(reference_server(), folder, text)
+    if refused_there:
+        check(refused, f"nats-server does not start, and Fanline does: {refused_there}")
+        return
+    if name in REFUSED_HERE:
+        check(server_under_test() == reference_server() or refused, "it starts: it does not differ any more")
+        return
+    check(not refused, f"it does not start: {refused}")
+    less = {who: (ours[who], theirs[who]) for who in ours if is_less_safe(ours[who], theirs[who])}
+    equal(less, {}, "who gets further than with nats-server (here, there)")
+    more = {who: (ours[who], theirs[who]) for who in ours if ours[who] != theirs[who]}
+    if name not in STRICTER:
+        equal(more, {}, "who does not get as far as with nats-server (here, there)")
+
+
+def warned(binary: str, folder: str, text: str) -> list[str]:
+    """What a server warns of when it starts."""
+    path = os.path.join(folder, "warned.conf")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace("CERTS", folder).replace("WEBSOCKET_PORT", str(port_free())) + "\n")
+    with Server(binary, "-c", path) as server:
+        until_ready(server)
+        return [warning for warning in WARNINGS if f"[WRN] {warning}" in server.output()]
+
+
+def until_ready(server: Server):
+    deadline = time.monotonic() + READY_SECONDS_MAX
+    while "Server is ready" not in server.output():
+        check(time.monotonic() < deadline, f"it does not say that it is ready: {server.output()}")
+        time.sleep(0.02)
+
+
+def warn_alike(text: str, folder: str):
+    ours, theirs = (warned(binary, folder, text) for binary in (server_under_test(), reference_server()))
+    equal(ours, theirs, "the warnings")
+
+
+def is_less_safe(here: str, there: str) -> bool:
+    """Whether somebody comes in who should not, or may do what they should not."""
+    if here == REFUSED:
+        return False
+    return there == REFUSED or not set(there.split()) <= set(here.split())
+
+
+def run(report):
+    with tempfile.TemporaryDirectory() as folder:
+        certificates(folder)
+        for name, text in PAIRS.items():
+            report.run(f"safety: {name}", compare, name, text, folder)
+        for name, text in WARNED.items():
+            report.run(f"warnings: {name}", warn_alike, text, folder)
