@@ -461,6 +461,7 @@ impl JetStream {
         let mut request = stream.next_sync(now, port);
         let mut failure = stream.failure();
         if request.is_none()
+            && stream.may_write_states()
             && let Some(documents) = &mut documents
         {
             request = documents.next_sync();

@@ -124,7 +124,8 @@ impl JetStream {
         };
         let commits = stream.commits();
         let is_syncing = documents.as_ref().is_some_and(|it| it.is_syncing());
-        if !stream.consumers().has_confirmations() || commits && is_syncing && !last {
+        let is_busy = is_syncing || !stream.may_write_states();
+        if !stream.consumers().has_confirmations() || commits && is_busy && !last {
             return;
         }
         let confirmed = stream.with_consumers(now, port, |consumers, _| {
@@ -137,6 +138,7 @@ impl JetStream {
             }
             confirmed
         });
+        stream.note_states();
         for (_, reply) in confirmed {
             let answer = Answer {
                 reply,

@@ -304,13 +304,18 @@ impl JetStream {
         let Some((stream, mut documents)) = self.streams.with_documents(key) else {
             return;
         };
+        let mut has_saved = false;
         stream.with_consumers(now, port, |consumers, _| {
             consumers.save(now, all, &mut |consumer, state| {
                 if let Some(documents) = &mut documents {
                     keep_state(documents, consumer, state);
+                    has_saved = true;
                 }
             });
         });
+        if has_saved {
+            stream.note_states();
+        }
     }
 }
 

@@ -163,7 +163,9 @@ impl Stream {
         let leaves_markers = !self.config.subject_delete_marker_ttl.is_zero();
         let mut marked: Vec<Vec<u8>> = Vec::new();
         let (consumers, markers) = (&mut self.consumers, &mut self.markers);
+        let mut has_removed = false;
         self.store.removed(&mut |removed| {
+            has_removed = true;
             consumers.handle_removed(removed.sequence, removed.subject);
             let was_marker = leaves_markers && markers.remove(&removed.sequence);
             let has_aged = matches!(removed.cause, Cause::Age | Cause::TimeToLive);
@@ -171,6 +173,7 @@ impl Stream {
                 marked.push(removed.subject.to_vec());
             }
         });
+        self.has_removed |= has_removed;
         for subject in marked {
             self.leave_marker(&subject, port);
         }

@@ -59,6 +59,10 @@ pub struct Stream {
     republish: Option<Republisher>,
     acks: Acks,
     barrier: Barrier,
+    /// Records were removed, other than by acknowledgements, since consumers' states were saved last.
+    has_removed: bool,
+    /// States of consumers are written once the log is safe up to this mark: they may count on those removals.
+    states_after: u64,
     /// Made when the first message with an id comes: most streams never see one.
     dedupe: Option<Dedupe>,
     schedules: Schedules,
@@ -132,6 +136,8 @@ impl Stream {
                 .transpose()?,
             acks: Acks::new(&config.name, place.domain),
             barrier: Barrier::default(),
+            has_removed: false,
+            states_after: 0,
             dedupe: None,
             schedules: Schedules::default(),
             markers: HashSet::new(),

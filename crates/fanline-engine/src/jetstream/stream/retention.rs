@@ -169,6 +169,7 @@ impl Stream {
         };
         let subject = record.subject.to_vec();
         let removed = self.store.remove(sequence, erase)?;
+        self.has_removed = true;
         self.markers.remove(&sequence);
         self.consumers.handle_removed(sequence, &subject);
         Ok(removed)
@@ -176,6 +177,7 @@ impl Stream {
 
     /// Many records were purged.
     pub(super) fn note_purged(&mut self, port: &mut dyn Port) {
+        self.has_removed = true;
         let mut context = Context {
             now: self.clock,
             store: &mut self.store,

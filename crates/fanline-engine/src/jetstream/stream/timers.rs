@@ -90,6 +90,20 @@ impl Stream {
         self.barrier.safe()
     }
 
+    /// The states of its consumers are saved now: they are to be written when
+    /// [`may_write_states`](Self::may_write_states) says so.
+    pub(in crate::jetstream) fn note_states(&mut self) {
+        if std::mem::take(&mut self.has_removed) {
+            self.states_after = self.mark();
+        }
+    }
+
+    /// Whether the log is as far on the disk as the saved states of consumers need. A consumer has passed over
+    /// removed records: if a power cut brings them back, its state must not say that it has seen them.
+    pub(in crate::jetstream) fn may_write_states(&self) -> bool {
+        !self.commits() || self.safe() >= self.states_after
+    }
+
     /// Why the disk does not take what is published; `None` when it does.
     pub fn failure(&self) -> Option<DiskError> {
         self.store.failure()
