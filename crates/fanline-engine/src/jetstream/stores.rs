@@ -46,9 +46,10 @@ impl JetStream {
             },
             key: self.settings.key.clone(),
             seed: self.random.number(),
-            #[cfg(test)]
-            segment_bytes: 4 << 10,
-            ..FileOptions::default()
+            segment_bytes: match cfg!(test) {
+                true => 4 << 10,
+                false => FileOptions::default().segment_bytes,
+            },
         };
         let (documents, found) = self.open_documents(&config.name)?;
         let folders = self.folders.as_mut();

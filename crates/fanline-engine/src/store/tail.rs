@@ -73,7 +73,8 @@ impl Survey {
             .previous
             .as_ref()
             .map(|previous| previous.has_sync_points);
-        let has_sync_points = head.map_or(known.unwrap_or(true), |head| head.has_sync_points);
+        let has_sync_points = head.map(|head| head.has_sync_points).or(known);
+        let has_sync_points = has_sync_points.unwrap_or(true);
         let end = match head {
             // Its records are not read.
             None if is_first_part => {
@@ -161,10 +162,9 @@ impl Survey {
     }
 
     fn note_break(&mut self, at: Position) {
-        self.breaks.entry(at).or_insert(Break {
-            end: self.batch.unwrap_or(at),
-            removed_at: None,
-        });
+        let end = self.batch.unwrap_or(at);
+        let removed_at = None;
+        self.breaks.entry(at).or_insert(Break { end, removed_at });
     }
 
     /// Where the log ends, if that is before the end of the files. An atomic batch that is not whole is behind it.

@@ -319,7 +319,11 @@ impl World {
     fn payload(&mut self) -> String {
         self.number += 1;
         // Some are longer than a sector.
-        let length = if self.number % 5 == 0 { 700 } else { 8 };
+        let length = if self.number.is_multiple_of(5) {
+            700
+        } else {
+            8
+        };
         format!("p{}-{}", self.number, "x".repeat(length))
     }
 
@@ -451,12 +455,7 @@ impl World {
         let now = self.account.now;
         self.account = start(&self.shelf);
         let Account { js, port, .. } = &mut self.account;
-        assert_eq!(
-            js.take_problems(),
-            [""; 0],
-            "{}",
-            format!("seed {}", self.seed)
-        );
+        assert_eq!(js.take_problems(), [""; 0], "seed {}", self.seed);
         port.interest.insert(b"r.>".to_vec());
         port.interest.insert(b"d.>".to_vec());
         self.account.now.unix_nanos = now.unix_nanos;
