@@ -1,12 +1,13 @@
 //! Signed claims (JWT) as NATS writes them: who is who, vouched for by a key.
 //!
 //! Three parts in base64url, joined by points: a header, the claims and a signature. What is signed are
-//! the first two parts; of tokens of version 1 (`alg` is `ed25519`), the second alone. The signer is who
+//! the first two parts; of tokens of version 1, the second alone. The signer is who
 //! the claims say has issued them, so that a signature alone says nothing of whether he may.
 
 mod claims;
 #[cfg(test)]
 mod tests;
+mod version1;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -124,19 +125,25 @@ impl<B: Body> Unverified<B> {
         else {
             return Err(JwtError::Parts);
         };
-        let is_old = read_header(header)?;
+        let algorithm = read_header(header)?;
         let payload_bytes = decode("payload", payload)?;
         let raw: Raw = content("payload", &payload_bytes)?;
         let signature = decode("signature", signature)?;
         if signature.len() != SIGNATURE_BYTES {
             return Err(JwtError::Signature);
         }
+        let (claims, version) = raw.check()?;
+        // The version says what is signed. Generic claims need not have one: of them it is the algorithm.
+        let is_old = match B::TYPE {
+            GenericClaims::TYPE => algorithm == Algorithm::Old,
+            _ => version <= 1,
+        };
         let signed = match is_old {
             true => payload,
             false => &text[..header.len() + 1 + payload.len()],
         };
         Ok(Unverified {
-            claims: raw.check(is_old)?,
+            claims,
             signed: signed.as_bytes().to_vec(),
             signature,
         })
@@ -180,8 +187,17 @@ pub fn sign(mut claims: Value, key: &SecretKey) -> String {
     format!("{signed}.{signature}")
 }
 
-/// Whether it is the header of a token of version 1.
-fn read_header(text: &str) -> Result<bool, JwtError> {
+/// How a token says that it is signed. The bytes of a signature are the same in both cases.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Algorithm {
+    /// `ed25519`, as libraries of version 1 write it.
+    Old,
+    /// `ed25519-nkey`.
+    Nkey,
+}
+
+/// The algorithm that a header names.
+fn read_header(text: &str) -> Result<Algorithm, JwtError> {
     #[derive(Deserialize)]
     struct Header {
         #[serde(default)]
@@ -197,8 +213,8 @@ fn read_header(text: &str) -> Result<bool, JwtError> {
         return Err(JwtError::Content("header", "its type is not JWT".into()));
     }
     match header.alg.to_ascii_lowercase().as_str() {
-        "ed25519-nkey" => Ok(false),
-        "ed25519" => Ok(true),
+        "ed25519-nkey" => Ok(Algorithm::Nkey),
+        "ed25519" => Ok(Algorithm::Old),
         _ => Err(JwtError::Algorithm(header.alg)),
     }
 }
@@ -238,32 +254,27 @@ struct Raw {
     /// Where version 1 has it.
     #[serde(default)]
     issuer_account: String,
+    /// Where version 1 has them.
+    #[serde(default)]
+    tags: Value,
+    #[serde(default)]
     nats: Value,
 }
 
 impl Raw {
-    fn check<B: Body>(mut self, is_old: bool) -> Result<Claims<B>, JwtError> {
-        let Value::Object(nats) = &mut self.nats else {
-            return Err(JwtError::Content("payload", "`nats` is no object".into()));
-        };
-        let version = nats.get("version").and_then(Value::as_u64).unwrap_or(1);
-        // A newer token is signed with its header, or not at all.
-        if version > VERSION_MAX || (is_old && version > 1) {
-            return Err(JwtError::Version(version));
-        }
-        let given = nats.get("type").and_then(Value::as_str);
-        let kind = match given {
-            // Activations of version 1 have another `type` in here.
-            Some(kind) if self.old_type.is_empty() => kind,
-            _ => self.old_type.as_str(),
-        };
+    /// The claims and the token's version.
+    fn check<B: Body>(mut self) -> Result<(Claims<B>, u64), JwtError> {
+        let (version, kind) = self.version_and_type()?;
         // Nobody else decides what generic claims are about.
         if kind != B::TYPE && B::TYPE != GenericClaims::TYPE {
-            return Err(JwtError::Type(kind.to_owned(), B::TYPE));
+            return Err(JwtError::Type(kind, B::TYPE));
         }
-        if !self.issuer_account.is_empty() {
-            let account = std::mem::take(&mut self.issuer_account);
-            nats.entry("issuer_account").or_insert(account.into());
+        // Answers to an auth callout exist since version 2, and are taken without a version.
+        if version == 0 && !matches!(B::TYPE, GenericClaims::TYPE | ResponseToCallout::TYPE) {
+            return Err(JwtError::Version(version));
+        }
+        if version == 1 && B::TYPE != GenericClaims::TYPE {
+            self.nats = version1::migrate(&kind, &mut self)?.into();
         }
         let issuer = PublicKey::parse(&self.iss).filter(|key| B::ISSUERS.contains(&key.kind()));
         let subject = PublicKey::parse(&self.sub);
@@ -273,7 +284,7 @@ impl Raw {
         }
         let body = serde_json::from_value(self.nats)
             .map_err(|error| JwtError::Content("payload", error.to_string()))?;
-        Ok(Claims {
+        let claims = Claims {
             id: self.jti,
             issuer: issuer.ok_or(JwtError::Issuer)?,
             subject: self.sub,
@@ -283,6 +294,24 @@ impl Raw {
             not_before: (self.nbf != 0).then_some(self.nbf),
             name: self.name,
             body,
-        })
+        };
+        Ok((claims, version))
+    }
+
+    /// The token's version, which is 0 when it has none, and its type.
+    fn version_and_type(&self) -> Result<(u64, String), JwtError> {
+        if !self.old_type.is_empty() {
+            return Ok((1, self.old_type.clone()));
+        }
+        let Value::Object(nats) = &self.nats else {
+            return Err(JwtError::Content("payload", "`nats` is no object".into()));
+        };
+        let version = nats.get("version").map_or(Some(0), Value::as_u64);
+        let version = version.unwrap_or(u64::MAX);
+        if version > VERSION_MAX {
+            return Err(JwtError::Version(version));
+        }
+        let kind = nats.get("type").and_then(Value::as_str);
+        Ok((version, kind.unwrap_or_default().to_owned()))
     }
 }

@@ -137,11 +137,19 @@ fn both_versions_sign_what_they_sign() {
     };
     assert!(read(NEW, &new, true).is_ok());
     assert_eq!(read(NEW, &new, false), Err(JwtError::Signature));
-    assert_eq!(read(OLD, &new, false), Err(JwtError::Version(2)));
+    // The name of the algorithm says nothing of the version.
+    assert!(read(OLD, &new, true).is_ok());
+    assert_eq!(read(OLD, &new, false), Err(JwtError::Signature));
     let claims = read(OLD, &old, false).unwrap();
     assert_eq!(claims.body.terms.src, ["10.0.0.0/8", "127.0.0.1/32"]);
     assert_eq!(claims.body.issuer_account, "A");
+    assert!(read(NEW, &old, false).is_ok());
     assert_eq!(read(OLD, &old, true), Err(JwtError::Signature));
+    let without_version = json!({"iss": issuer, "sub": subject, "nats": {"type": "user"}});
+    for signs_all in [true, false] {
+        let refused = Err(JwtError::Version(0));
+        assert_eq!(read(NEW, &without_version, signs_all), refused);
+    }
     for (header, algorithm) in [
         (r#"{"typ":"JWT","alg":"none"}"#, "none"),
         (r#"{"typ":"JWT","alg":"HS256"}"#, "HS256"),
@@ -150,4 +158,101 @@ fn both_versions_sign_what_they_sign() {
         let refused = Err(JwtError::Algorithm(algorithm.into()));
         assert_eq!(read(header, &new, true), refused, "{header}");
     }
+}
+
+/// Version 1 has the type beside `nats`, and what it does not know of version 2 grants and limits nothing.
+fn old<B: Body>(kind: &str, signer: KeyKind, subject: KeyKind, nats: Value) -> Result<B, JwtError> {
+    let mut payload = json!({
+        "iss": public(signer, 1), "sub": public(subject, 2), "iat": 100, "type": kind,
+        "tags": ["a"], "issuer_account": "A", "nats": nats,
+    });
+    if payload["nats"].is_null() {
+        payload.as_object_mut().unwrap().remove("nats");
+    }
+    let header = r#"{"typ":"jwt","alg":"ed25519"}"#;
+    let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    let (header, payload) = (part(header), part(&payload.to_string()));
+    let signature = key(signer, 1).sign(payload.as_bytes());
+    let signature = URL_SAFE_NO_PAD.encode(signature);
+    verified(&format!("{header}.{payload}.{signature}")).map(|claims| claims.body)
+}
+
+#[test]
+fn old_operator_may_have_nothing_but_a_name() {
+    let read = |nats| old::<OperatorClaims>("operator", KeyKind::Operator, KeyKind::Operator, nats);
+    assert_eq!(read(Value::Null), Ok(OperatorClaims::default()));
+    let claims = read(
+        json!({"signing_keys": ["O"], "system_account": "A", "strict_signing_key_usage": true}),
+    );
+    let claims = claims.unwrap();
+    assert_eq!(claims.signing_keys, ["O"]);
+    assert_eq!(claims.system_account, "A");
+    assert!(!claims.strict_signing_key_usage);
+    assert!(read(json!(5)).is_err());
+}
+
+#[test]
+fn old_account_has_no_jetstream_and_no_scoped_keys() {
+    let read = |nats| old::<AccountClaims>("account", KeyKind::Operator, KeyKind::Account, nats);
+    let claims = read(json!({
+        "limits": {"subs": 1, "conn": 2, "wildcards": true, "disk_storage": -1, "tiered_limits": {"R1": {}}},
+        "signing_keys": ["A1"],
+        "revocations": {"U": 7},
+        "imports": [{"subject": "a", "account": "B", "to": "b", "type": "stream"}],
+        "exports": [{"subject": "c", "type": "service", "token_req": true}],
+        "default_permissions": {"pub": {"deny": ["x"]}},
+        "mappings": {"a": [{"subject": "b"}]},
+        "authorization": {"auth_users": ["U"]},
+    }));
+    let claims = claims.unwrap();
+    assert_eq!((claims.limits.subs, claims.limits.conn), (1, 2));
+    assert!(claims.limits.wildcards);
+    assert_eq!(claims.limits.flat, TierClaims::default());
+    assert!(claims.limits.tiered_limits.is_empty());
+    assert_eq!(claims.signing_keys, [SignerClaims::Plain("A1".into())]);
+    assert_eq!(claims.revocations.get("U"), Some(&7));
+    assert_eq!(claims.imports[0].to, "b");
+    assert!(claims.exports[0].token_req);
+    assert_eq!(claims.default_permissions, PermissionClaims::default());
+    assert!(claims.mappings.is_empty() && claims.authorization.auth_users.is_empty());
+    assert_eq!(claims.tags, ["a"]);
+    let scoped = json!({"signing_keys": [{"kind": "user_scope", "key": "A1"}]});
+    assert!(read(scoped).is_err());
+}
+
+#[test]
+fn old_user_without_limits_has_none() {
+    let read = |nats| old::<UserClaims>("user", KeyKind::Account, KeyKind::User, nats).unwrap();
+    let claims = read(json!({
+        "pub": {"allow": ["a"]}, "sub": {"deny": ["b"]}, "resp": {"max": 1, "ttl": 2}, "payload": 9,
+        "src": "10.0.0.0/8", "times": [{"start": "08:00:00", "end": "09:00:00"}], "bearer_token": true,
+        "max": 3, "proxy_required": true, "allowed_connection_types": ["MQTT"],
+    }));
+    let terms = claims.terms;
+    assert_eq!((terms.subs, terms.data, terms.payload), (-1, -1, 9));
+    assert_eq!(terms.permissions.publish.allow, ["a"]);
+    assert_eq!(terms.permissions.subscribe.deny, ["b"]);
+    assert_eq!(terms.permissions.resp.map(|resp| resp.max), Some(1));
+    assert_eq!(terms.src, ["10.0.0.0/8"]);
+    assert_eq!(terms.times.len(), 1);
+    assert!(terms.bearer_token && !terms.proxy_required);
+    assert!(terms.allowed_connection_types.is_empty());
+    assert_eq!(
+        (claims.issuer_account.as_str(), claims.tags.len()),
+        ("A", 1)
+    );
+    // What goes for a scoped key must say nothing, and this says that it has no limits.
+    assert!(!read(json!({})).terms.is_empty());
+}
+
+#[test]
+fn old_activation_names_what_it_allows_as_its_type() {
+    let nats = json!({"subject": "a", "type": "service", "max": 1, "payload": 2});
+    let claims = old::<ActivationClaims>("activation", KeyKind::Account, KeyKind::Account, nats);
+    let claims = claims.unwrap();
+    assert_eq!(
+        (claims.subject.as_str(), claims.kind.as_str()),
+        ("a", "service")
+    );
+    assert_eq!(claims.issuer_account, "A");
 }

@@ -76,7 +76,7 @@ fn activates(
     is_signed
         && export.kind == kind
         // Version 1 says it elsewhere.
-        && (activation.body.kind.is_empty() || activation.body.kind == kind)
+        && activation.body.kind == kind
         && activation.subject == importer
         && activation.holds_at(now)
         && !is_revoked(&export.revocations, importer, activation.issued_at)

@@ -1,0 +1,103 @@
+//! Tokens of version 1, as the claims of version 2 that mean the same.
+//!
+//! Version 1 has the token's type, tags, and `issuer_account` beside `nats`, and leaves `nats` out if it would
+//! be empty. Fields that version 1 does not know are removed, so that nobody obtains a right or a limit of
+//! version 2 from them.
+
+use serde_json::{Map, Value};
+
+use super::{
+    AccountClaims, ActivationClaims, Body as _, JwtError, OperatorClaims, Raw, UserClaims,
+};
+
+/// Fields of an operator.
+const OPERATOR: &[&str] = &["signing_keys", "system_account"];
+/// Fields of an account.
+const ACCOUNT: &[&str] = &[
+    "imports",
+    "exports",
+    "limits",
+    "signing_keys",
+    "revocations",
+];
+/// Limits of an account. There was no JetStream.
+const LIMITS: &[&str] = &[
+    "subs",
+    "data",
+    "payload",
+    "imports",
+    "exports",
+    "wildcards",
+    "disallow_bearer",
+    "conn",
+    "leaf",
+];
+/// Fields of a user.
+const USER: &[&str] = &[
+    "pub",
+    "sub",
+    "resp",
+    "src",
+    "times",
+    "times_location",
+    "subs",
+    "data",
+    "payload",
+    "bearer_token",
+];
+/// Limits of a user that are unlimited where a token of version 1 has none. In version 2 they are 0.
+const UNLIMITED: &[&str] = &["subs", "data", "payload"];
+
+/// Returns the `nats` block of a token of this type as version 2 has it.
+pub(super) fn migrate(kind: &str, raw: &mut Raw) -> Result<Map<String, Value>, JwtError> {
+    let mut nats = match std::mem::take(&mut raw.nats) {
+        Value::Null => Map::new(),
+        Value::Object(nats) => nats,
+        _ => return Err(JwtError::Content("payload", "`nats` is no object".into())),
+    };
+    match kind {
+        OperatorClaims::TYPE => keep(&mut nats, OPERATOR),
+        AccountClaims::TYPE => migrate_account(&mut nats)?,
+        UserClaims::TYPE => {
+            keep(&mut nats, USER);
+            for limit in UNLIMITED {
+                let given = nats.entry(*limit).or_insert(Value::Null);
+                if given.is_null() {
+                    *given = (-1).into();
+                }
+            }
+        }
+        ActivationClaims::TYPE => {
+            // Here `type` is what the activation allows to import.
+            if let Some(kind) = nats.remove("type") {
+                nats.insert("kind".into(), kind);
+            }
+            keep(&mut nats, &["subject", "kind"]);
+        }
+        _ => return Ok(nats),
+    }
+    nats.insert("tags".into(), std::mem::take(&mut raw.tags));
+    let account = std::mem::take(&mut raw.issuer_account);
+    nats.insert("issuer_account".into(), account.into());
+    Ok(nats)
+}
+
+fn migrate_account(nats: &mut Map<String, Value>) -> Result<(), JwtError> {
+    keep(nats, ACCOUNT);
+    if let Some(Value::Object(limits)) = nats.get_mut("limits") {
+        keep(limits, LIMITS);
+    }
+    // A scoped key is of version 2. As a key of any rights it would be worth more than it says.
+    let keys = nats.get("signing_keys").and_then(Value::as_array);
+    match keys.is_some_and(|keys| keys.iter().any(Value::is_object)) {
+        true => Err(JwtError::Content(
+            "payload",
+            "version 1 has no scoped signing keys".into(),
+        )),
+        false => Ok(()),
+    }
+}
+
+fn keep(fields: &mut Map<String, Value>, known: &[&str]) {
+    fields.retain(|name, _| known.contains(&name.as_str()));
+}
