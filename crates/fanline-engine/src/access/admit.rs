@@ -53,11 +53,22 @@ pub struct Grant {
     pub rights: Option<Arc<Rights>>,
     /// What it may use beside others of its account.
     pub limits: UserLimits,
-    /// For how long, from the moment of the decision.
+    /// For how long, from the moment of the decision, by the credentials of the user.
     pub expires_in: Option<Duration>,
+    /// Until when by the token of the account, in operator mode.
+    pub account_expiry: Option<AccountExpiry>,
     /// Whether all that holds only behind a proxy that signs.
     pub needs_proxy: bool,
     pub(super) key: Option<Key>,
+}
+
+/// When the token of an account expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccountExpiry {
+    /// Seconds since 1970. Another value means another token.
+    pub unix_seconds: i64,
+    /// Time left when the server received the token or let the user in.
+    pub left: Duration,
 }
 
 impl Grant {
@@ -281,6 +292,7 @@ impl Access {
             rights: self.rights[place.account.index()][place.at].clone(),
             limits: UserLimits::default(),
             expires_in: None,
+            account_expiry: None,
             needs_proxy: user.proxy_required,
             key: Some(Key::User(
                 user.identity.clone(),
@@ -323,6 +335,7 @@ impl Access {
                 Some(Grant {
                     // It was counted when he was let in.
                     expires_in: grant.expires_in,
+                    account_expiry: authority.expiry(self.as_of),
                     ..authority.renew(grant.account, key)?
                 })
             }

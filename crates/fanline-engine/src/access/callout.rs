@@ -388,9 +388,9 @@ impl Access {
         if !claims.holds_at(now) {
             return Err(CalloutError::Expired);
         }
-        let ends = [claims.expires_at, None];
         let terms = &claims.body.terms;
-        let expires_in = stay(terms, &peer.ip, peer.kind, ends, now).ok_or(CalloutError::Terms)?;
+        let expires_in = stay(terms, &peer.ip, peer.kind, claims.expires_at, now);
+        let expires_in = expires_in.ok_or(CalloutError::Terms)?;
         let key = CalloutKey {
             callout: callout.clone(),
             claims,
@@ -467,6 +467,7 @@ fn granted(access: &Access, key: CalloutKey) -> Result<Grant, CalloutError> {
         rights: (!is_all).then(|| Arc::new(Rights::new(&permissions))),
         limits: limits(terms),
         expires_in: None,
+        account_expiry: None,
         needs_proxy: terms.proxy_required,
         key: Some(Key::Callout(Arc::new(key))),
     })

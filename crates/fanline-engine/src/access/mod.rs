@@ -34,7 +34,7 @@ pub use account::{
     Account, AccountId, ClientLimits, Destination, Export, ExportKind, GLOBAL_ACCOUNT, Import,
     ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling, TraceTo,
 };
-pub use admit::{Credentials, Decision, Dismissal, Grant};
+pub use admit::{AccountExpiry, Credentials, Decision, Dismissal, Grant};
 pub use auth::Auth;
 pub use callout::Callout;
 pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
@@ -118,6 +118,8 @@ pub struct Access {
     /// The same for MQTT clients.
     mqtt: Option<Door>,
     certificate_kinds: Vec<ConnectionKind>,
+    /// When it was last given tokens of accounts, in seconds since 1970.
+    as_of: i64,
 }
 
 /// Where a user is found: its account, and its place among those of the account.
@@ -207,7 +209,10 @@ impl Access {
     /// # Errors
     /// Says what is wrong, naming it.
     pub fn in_place_of(&self, before: &Access) -> Result<Self, AccessError> {
-        before.successor(self.config())
+        Ok(Access {
+            as_of: self.as_of,
+            ..before.successor(self.config())?
+        })
     }
 
     /// What it was made of.
@@ -281,6 +286,7 @@ impl Access {
             websocket,
             mqtt,
             certificate_kinds: config.certificate_kinds,
+            as_of: 0,
         })
     }
 

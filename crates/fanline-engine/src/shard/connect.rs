@@ -145,9 +145,20 @@ impl Shard {
     pub(super) fn expire_in(&mut self, id: SessionId, expires_in: Option<Duration>) {
         let at = expires_in.and_then(|left| self.pending.now.checked_add(left));
         self.sessions[id.index()].expires_at = at;
-        if let Some(at) = at {
-            self.arm_before(id, at);
+        self.arm_expiry(id);
+    }
+
+    /// Takes over when the token of the account expires, if it is not what the session's grant says.
+    pub(super) fn follow_account_expiry(&mut self, id: SessionId, grant: &Grant) {
+        let session = &mut self.sessions[id.index()];
+        let unix_seconds = |grant: &Grant| Some(grant.account_expiry?.unix_seconds);
+        if unix_seconds(grant) == unix_seconds(&session.grant) {
+            return;
         }
+        let left = grant.account_expiry.map(|expiry| expiry.left);
+        let at = left.and_then(|left| self.pending.now.checked_add(left));
+        session.account_expires_at = at;
+        self.arm_expiry(id);
     }
 
     /// Gives a client what it was granted.
@@ -156,6 +167,7 @@ impl Shard {
             return;
         }
         self.bind(id, grant.account);
+        self.follow_account_expiry(id, &grant);
         let session = &mut self.sessions[id.index()];
         session.restriction = Restriction::new(&grant, &session.peer);
         session.grant = grant;
@@ -172,7 +184,14 @@ impl Shard {
             let max = &mut session.parse_limits.payload_bytes_max;
             *max = usize::try_from(own).map_or(*max, |own| own.min(*max));
         }
-        if let Some(at) = session.expires_at {
+        self.arm_expiry(id);
+    }
+
+    /// Has the session looked at when what it was admitted by expires.
+    pub(super) fn arm_expiry(&mut self, id: SessionId) {
+        let session = &self.sessions[id.index()];
+        let ends = [session.expires_at, session.account_expires_at];
+        for at in ends.into_iter().flatten() {
             self.arm_before(id, at);
         }
     }

@@ -131,6 +131,8 @@ pub(super) struct Session {
     pub(super) ping_at: Duration,
     /// When what it was let in by does not hold any more.
     pub(super) expires_at: Option<Duration>,
+    /// When the token of its account expires.
+    pub(super) account_expires_at: Option<Duration>,
     pub(super) pings_out: u32,
     pub(super) pinged_at: Duration,
     pub(super) rtt: Option<Duration>,

@@ -98,10 +98,18 @@ impl Shard {
             Circle::Suspected(at) => next = next.min(at),
             Circle::Cut => return,
         }
-        if let Some(at) = self.sessions[id.index()].expires_at {
+        let session = &self.sessions[id.index()];
+        let ends = [
+            (
+                session.account_expires_at,
+                ClientError::AccountAuthenticationExpired,
+            ),
+            (session.expires_at, ClientError::AuthenticationExpired),
+        ];
+        for (at, error) in ends {
+            let Some(at) = at else { continue };
             if now >= at {
-                let error = Some(ClientError::AuthenticationExpired);
-                return self.refuse(id, error, CloseReason::AuthenticationExpired);
+                return self.refuse(id, Some(error), CloseReason::AuthenticationExpired);
             }
             next = next.min(at);
         }

@@ -100,6 +100,7 @@ impl Shard {
             active_at: now,
             ping_at,
             expires_at: None,
+            account_expires_at: None,
             pings_out: 0,
             pinged_at: now,
             rtt: None,

@@ -273,6 +273,29 @@ fn without_a_folder_known_accounts_are_told_anew() {
     );
 }
 
+/// Clients follow the token that their account has now, not the one that they were admitted by.
+#[test]
+fn newer_account_token_moves_the_expiry_of_its_clients() {
+    let server = server(ResolverOptions::Memory);
+    let mut system = admitted(&server, SYSTEM);
+    let mut inside = admitted(&server, 2);
+    let update = format!("$SYS.REQ.ACCOUNT.{}.CLAIMS.UPDATE", name(2));
+    let until = |seconds: u64| {
+        account_with(2, 1, move |claims| {
+            claims["exp"] = (now() + seconds).into();
+        })
+    };
+    for seconds in [1, 600] {
+        assert_eq!(ask_json(&mut system, &update, &until(seconds)), updated(2));
+    }
+    inside.settle();
+    assert_eq!(ask_json(&mut system, &update, &until(2)), updated(2));
+    assert_eq!(
+        inside.lines_to_end(),
+        ["-ERR 'Account Authentication Expired'"]
+    );
+}
+
 #[test]
 fn a_newer_token_in_the_folder_counts_after_a_restart() {
     let folder = TempFolder::new("claims-restart");

@@ -1,6 +1,6 @@
 //! MQTT over real sockets: both versions, all QoS, and NATS clients beside them.
 
-mod client;
+pub(crate) mod client;
 mod kept;
 
 use std::net::SocketAddr;

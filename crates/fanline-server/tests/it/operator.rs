@@ -11,10 +11,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fanline_server::access::jwt::sign;
 use fanline_server::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
 use fanline_server::access::{Access, AccessConfig, Operators};
-use fanline_server::{Auth, DirectoryOptions, Options, ResolverOptions};
+use fanline_server::{
+    Auth, DirectoryOptions, JetStreamOptions, MqttOptions, Options, ResolverOptions,
+};
 use serde_json::{Value, json};
 
 use crate::folder::TempFolder;
+use crate::mqtt::client::{Hello, MqttClient, V5};
 use crate::raw::{RawClient, TestServer, options};
 
 const REFUSAL: &str = "-ERR 'Authorization Violation'";
@@ -155,6 +158,42 @@ fn accounts_know_nothing_of_each_other() {
     near.publish("a", "hi");
     assert_eq!(near.settle().len(), 1);
     assert!(far.settle().is_empty());
+}
+
+#[test]
+fn expired_account_ends_its_connections() {
+    let expiring = account_with(2, 1, |claims| claims["exp"] = (now() + 2).into());
+    let server = server(&[expiring], None);
+    let mut client = connect(&server, &user(2, |_| {}), 9);
+    assert_eq!(client.line(), "PONG");
+    assert_eq!(
+        client.lines_to_end(),
+        ["-ERR 'Account Authentication Expired'"]
+    );
+    check(&server, &user(2, |_| {}), 9, false);
+}
+
+/// MQTT clients show the token as their password, and were once let in for good by it.
+#[test]
+fn expired_token_ends_an_mqtt_connection() {
+    let server = TestServer::with(Options {
+        jetstream: Some(JetStreamOptions::default()),
+        mqtt: Some(MqttOptions::default()),
+        ..operated(&[account(2, 1)], None)
+    });
+    let token = user(2, |claims| {
+        claims["exp"] = (now() + 2).into();
+        claims["nats"]["bearer_token"] = true.into();
+    });
+    let hello = Hello {
+        user: Some(("any", token.leak())),
+        ..Hello::new("device")
+    };
+    let address = server.handle.addresses().mqtt.expect("MQTT is on");
+    let (mut device, _) = MqttClient::connect(address, V5, &hello);
+    let last = device.packet().expect("a DISCONNECT");
+    assert_eq!((last.first, last.body[0]), (0xE0, 0x87));
+    assert_eq!(device.packet(), None);
 }
 
 #[test]

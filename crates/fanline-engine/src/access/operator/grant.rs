@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::account::{Authority, limit, permissions};
 use super::{networks, templates, times};
 use crate::access::account::AccountId;
-use crate::access::admit::{Grant, Key};
+use crate::access::admit::{AccountExpiry, Grant, Key};
 use crate::access::callout;
 use crate::access::check::decode;
 use crate::access::jwt::{Claims, Unverified, UserClaims, UserTerms};
@@ -80,7 +80,7 @@ pub(in crate::access) fn stay(
     terms: &UserTerms,
     ip: &str,
     kind: ConnectionKind,
-    ends: [Option<i64>; 2],
+    expires_at: Option<i64>,
     now: i64,
 ) -> Option<Option<Duration>> {
     let kinds = kinds(terms)?;
@@ -89,11 +89,13 @@ pub(in crate::access) fn stay(
         return None;
     }
     let open_for = times::open_for(&terms.times, &terms.times_location, now)?;
-    let left = ends.into_iter().flatten().map(|end| {
-        let left = u64::try_from(end.saturating_sub(now));
-        Duration::from_secs(left.unwrap_or(0))
-    });
-    Some(left.chain(open_for).min())
+    let left = expires_at.map(|end| seconds_until(end, now));
+    Some(left.into_iter().chain(open_for).min())
+}
+
+fn seconds_until(end: i64, now: i64) -> Duration {
+    let left = u64::try_from(end.saturating_sub(now));
+    Duration::from_secs(left.unwrap_or(0))
 }
 
 /// What somebody may use by his terms.
@@ -140,12 +142,20 @@ impl Authority {
             return None;
         }
         let terms = self.terms(&claims)?.clone();
-        let ends = [claims.expires_at, self.claims.expires_at];
-        let expires_in = stay(&terms, ip, kind, ends, now)?;
+        let expires_in = stay(&terms, ip, kind, claims.expires_at, now)?;
         let grant = self.grant(account, JwtKey { claims, terms })?;
         Some(Grant {
             expires_in,
+            account_expiry: self.expiry(now),
             ..grant
+        })
+    }
+
+    /// When the account's token expires, seen at `now`, in seconds since 1970.
+    pub(in crate::access) fn expiry(&self, now: i64) -> Option<AccountExpiry> {
+        self.claims.expires_at.map(|end| AccountExpiry {
+            unix_seconds: end,
+            left: seconds_until(end, now),
         })
     }
 
@@ -173,6 +183,7 @@ impl Authority {
             rights: (!is_all).then(|| Arc::new(Rights::new(&permissions))),
             limits: limits(&key.terms),
             expires_in: None,
+            account_expiry: None,
             needs_proxy: key.terms.proxy_required,
             key: Some(Key::Jwt(Arc::new(key))),
         })

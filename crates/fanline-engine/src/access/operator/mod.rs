@@ -221,7 +221,10 @@ impl Access {
             *config.account_mut(&name) = account;
         }
         settle::settle(&mut config.accounts, now);
-        Ok(self.successor(config)?)
+        Ok(Access {
+            as_of: now,
+            ..self.successor(config)?
+        })
     }
 
     /// The same without what is known of these accounts: users of theirs are not let in any more, until
@@ -237,7 +240,10 @@ impl Access {
             }
         }
         settle::settle(&mut config.accounts, now);
-        Ok(self.successor(config)?)
+        Ok(Access {
+            as_of: now,
+            ..self.successor(config)?
+        })
     }
 
     /// Whether an account of this name is known well enough for users to be of it.

@@ -320,7 +320,8 @@ impl Shard {
             (welcome.export, welcome.import) = (Some(publish.into()), Some(subscribe.into()));
         }
         let expires_in = grant.expires_in;
-        session.grant = grant;
+        self.follow_account_expiry(id, &grant);
+        self.sessions[id.index()].grant = grant;
         self.end_older(id);
         let name = self.account_name(account);
         welcome.account = &name;
@@ -454,7 +455,10 @@ impl Shard {
                     && self.account_of(renewed) == Some(session.account)
             });
             match renewed {
-                Some(_) if is_same => {}
+                Some(grant) if is_same => {
+                    self.follow_account_expiry(id, &grant);
+                    self.sessions[id.index()].grant.account_expiry = grant.account_expiry;
+                }
                 // It comes again at once, with what it may do now.
                 Some(_) => self.end(id, CloseReason::ServerShutdown),
                 None => self.refuse_credentials(id),

@@ -64,11 +64,12 @@ impl Shard {
 
     /// A client may come in; the keeper is asked for its session.
     pub(in crate::shard) fn admit_mqtt(&mut self, id: SessionId, grant: Grant) {
+        let expires_in = grant.expires_in;
         self.settle_in(id, grant);
-        let session = &mut self.sessions[id.index()];
-        if session.ending.is_some() {
+        if self.sessions[id.index()].ending.is_some() {
             return;
         }
+        let session = &mut self.sessions[id.index()];
         session.has_connected = true;
         let account = session.account;
         let cid = session.cid;
@@ -92,6 +93,7 @@ impl Shard {
         };
         self.outgoing[keeper].push_note(note);
         self.rearm(id, self.pending.now + LOOK_AGAIN);
+        self.expire_in(id, expires_in);
     }
 
     /// The keeper's place, behind all shards.
@@ -248,6 +250,7 @@ impl Shard {
         let next = mqtt.link.next_timeout().unwrap_or(now + NO_KEEP_ALIVE);
         self.note_written(id, before);
         self.rearm(id, next);
+        self.arm_expiry(id);
         if has_consumer {
             self.listen_to_consumer(id);
         }
@@ -462,6 +465,7 @@ pub(in crate::shard) fn told_reason(reason: CloseReason) -> Reason {
         CloseReason::ServerShutdown => Reason::SERVER_SHUTTING_DOWN,
         CloseReason::AuthenticationFailure
         | CloseReason::AuthenticationTimeout
+        | CloseReason::AuthenticationExpired
         | CloseReason::CredentialsRevoked => Reason::NOT_AUTHORIZED,
         CloseReason::MaximumConnectionsExceeded
         | CloseReason::MaximumAccountConnectionsExceeded => Reason::QUOTA_EXCEEDED,
