@@ -1,5 +1,6 @@
 //! Other limits and credentials while connections are open.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use super::session::SessionId;
 use super::verbs::parse_limits;
 use super::{Shard, ShardConfig};
 use crate::access::Access;
+use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::ServerInfo;
 
 impl Shard {
@@ -37,5 +39,18 @@ impl Shard {
             }
         }
         self.replace_access(access, now);
+    }
+
+    /// Closes this many clients because the server has more than it may have by now: the youngest.
+    pub fn close_excess(&mut self, count: usize) {
+        let mut clients: Vec<(u64, SessionId)> = (self.sessions.iter())
+            .filter(|(_, session)| session.ending.is_none() && session.is_client())
+            .map(|(index, session)| (session.cid, SessionId::from_index(index)))
+            .collect();
+        clients.sort_unstable_by_key(|(cid, _)| Reverse(*cid));
+        for (_, id) in clients.into_iter().take(count) {
+            let error = Some(ClientError::ConnectionsExceeded);
+            self.refuse(id, error, CloseReason::MaximumConnectionsExceeded);
+        }
     }
 }

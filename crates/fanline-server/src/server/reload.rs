@@ -66,6 +66,7 @@ impl Handle {
             ..shared.info.clone()
         };
         let remotes = options.leafnodes.remotes.clone();
+        let connections_max = options.limits.connections_max;
         *shared
             .options
             .lock()
@@ -81,6 +82,9 @@ impl Handle {
             tls,
         };
         shared.tell_all(|| Command::Reload(Box::new(new.clone())));
+        if connections_max != before.limits.connections_max {
+            shared.close_excess(connections_max);
+        }
         shared.remotes.send_replace(remotes);
         Ok(())
     }

@@ -142,6 +142,27 @@ impl Shared {
         fullest.expect("there is at least one shard").1
     }
 
+    /// Closes as many clients as there are more than `max`, of the shards that have the most.
+    pub(crate) fn close_excess(&self, max: usize) {
+        let counts = self.common.connections.iter();
+        let mut counts: Vec<usize> = counts.map(|count| count.load(Ordering::Relaxed)).collect();
+        let before = counts.clone();
+        let excess = counts.iter().sum::<usize>().saturating_sub(max);
+        for _ in 0..excess {
+            if let Some(most) = counts.iter_mut().max() {
+                *most -= 1;
+            }
+        }
+        for ((shard, before), left) in self.shards.iter().zip(before).zip(counts) {
+            if before > left {
+                let _ = shard.send(Command::CloseExcess(before - left));
+            }
+        }
+        if excess > 0 {
+            tracing::info!("Closed {excess} connections to fall within max_connections");
+        }
+    }
+
     pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
         for shard in &self.shards {
             let _ = shard.send(command());

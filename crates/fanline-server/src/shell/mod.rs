@@ -88,6 +88,8 @@ pub(crate) enum Command {
     UseTls(Arc<ListenersTls>),
     /// Close this many connections.
     CloseSome(usize),
+    /// Close this many clients, which are more than the server may have.
+    CloseExcess(usize),
     /// Close everything and end.
     Stop,
 }
@@ -400,6 +402,10 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
             }
             Command::UseTls(tls) => drop(shell.tls.replace(tls)),
             Command::CloseSome(count) => shell.end_sessions(count),
+            Command::CloseExcess(count) => {
+                shell.engine.borrow_mut().close_excess(count);
+                shell.settle(usize::MAX);
+            }
             Command::Stop => {
                 // What was published before the order to stop is still delivered.
                 shell.take_mail();

@@ -81,6 +81,39 @@ fn those_whose_credentials_hold_stay() {
 }
 
 #[test]
+fn fewer_connections_allowed_close_the_youngest() {
+    for shards in SHARD_COUNTS {
+        let server = TestServer::start(shards);
+        let mut clients: Vec<RawClient> = (0..5).map(|_| server.client()).collect();
+        for client in &mut clients {
+            client.settle();
+        }
+        let reloaded = |connections_max| Options {
+            limits: Limits {
+                connections_max,
+                ..Limits::default()
+            },
+            ..options(shards)
+        };
+        server
+            .handle
+            .reload(reloaded(2))
+            .expect("it can be reloaded");
+        for mut client in clients.drain(2..) {
+            let told = client.lines_to_end();
+            assert_eq!(
+                told,
+                ["-ERR 'maximum connections exceeded'"],
+                "{shards} shards"
+            );
+        }
+        for client in &mut clients {
+            client.settle();
+        }
+    }
+}
+
+#[test]
 fn a_reload_that_makes_no_sense_changes_nothing() {
     let server = TestServer::start(2);
     let mut client = server.client();
