@@ -452,6 +452,12 @@ impl Shard {
         std::mem::take(&mut self.pending.notices)
     }
 
+    /// Whether there are traces to be taken.
+    #[inline]
+    pub fn has_traces(&self) -> bool {
+        !self.pending.trace_lines.is_empty()
+    }
+
     /// Lines for a protocol trace since the last call, each with its session.
     ///
     /// What the server asks of itself is nobody's protocol.

@@ -580,6 +580,8 @@ impl Shell {
         }
     }
 
+    /// Hands on what has to be out before anything is written to connections: mail to other shards, and the lines
+    /// of the log that trace the protocol, so that a client finds in the log what it has an answer to.
     fn post_mail(&self) {
         let mut engine = self.engine.borrow_mut();
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
@@ -595,6 +597,11 @@ impl Shell {
         if self.interest_told.replace(changes) != changes {
             // Release: who sees this count and asks a shard finds in its mailbox what was posted.
             self.common.interest.fetch_add(1, Ordering::Release);
+        }
+        let has_traces = engine.has_traces();
+        drop(engine);
+        if has_traces {
+            self.emit_traces();
         }
     }
 
@@ -622,7 +629,6 @@ impl Shell {
         // That something was written may let an MQTT client have more, and ended sessions are told of.
         self.post_mail();
         self.end_congestion();
-        self.emit_traces();
     }
 
     /// Writes as much to a connection as it takes. What remains is written by the connection's own task.
@@ -774,9 +780,6 @@ impl Shell {
     }
 
     fn emit_traces(&self) {
-        if !self.config.borrow().traces {
-            return;
-        }
         let lines = self.engine.borrow_mut().take_traces();
         for (id, line) in lines {
             if let Some(link) = self.link(id) {
