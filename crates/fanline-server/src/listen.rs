@@ -56,22 +56,23 @@ fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// What to tell clients of a server that listens on all addresses: those of this host that
+/// What to tell others of a server that listens on all addresses: those of this host that
 /// others can reach, with the port.
 pub(crate) fn reachable_urls(listening: SocketAddr) -> Vec<String> {
     if !listening.ip().is_unspecified() {
         return Vec::new();
     }
-    let is_wanted = |ip: &IpAddr| {
-        let is_link_local = matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local());
-        !ip.is_loopback() && !is_link_local && (listening.is_ipv6() || ip.is_ipv4())
-    };
-    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
-    let addresses = interfaces
-        .iter()
-        .map(if_addrs::Interface::ip)
-        .filter(is_wanted);
-    addresses
+    interfaces()
+        .into_iter()
+        .filter(|ip| !ip.is_loopback() && (listening.is_ipv6() || ip.is_ipv4()))
         .map(|ip| SocketAddr::new(ip, listening.port()).to_string())
         .collect()
+}
+
+/// The addresses of this host's interfaces, without those that need a zone to be reached.
+pub(crate) fn interfaces() -> Vec<IpAddr> {
+    let is_link_local = |ip: &IpAddr| matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+    let addresses = interfaces.iter().map(if_addrs::Interface::ip);
+    addresses.filter(|ip| !is_link_local(ip)).collect()
 }

@@ -2,44 +2,104 @@
 
 use std::fs;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use crate::options::Addresses;
+use serde_json::{Map, Value};
+
+use crate::listen;
+use crate::options::{Addresses, Options};
 
 /// Writes `<program>_<pid>.ports`, by which ports chosen by the system are found.
-pub(crate) fn write_ports(folder: &Path, addresses: &Addresses) -> io::Result<PathBuf> {
+pub(crate) fn write_ports(
+    folder: &Path,
+    options: &Options,
+    addresses: &Addresses,
+) -> io::Result<PathBuf> {
     let program = std::env::args_os().next().map(PathBuf::from);
     let name = program
         .as_deref()
         .and_then(Path::file_name)
         .and_then(|n| n.to_str());
     let file = format!("{}_{}.ports", name.unwrap_or("fanline"), std::process::id());
-    let mut json = serde_json::Map::new();
-    json.insert(
-        "nats".into(),
-        vec![format!("nats://{}", addresses.clients)].into(),
-    );
-    if let Some(monitoring) = addresses.monitoring {
-        json.insert(
-            "monitoring".into(),
-            vec![format!("http://{monitoring}")].into(),
-        );
-    }
-    if let Some(leafnodes) = addresses.leafnodes {
-        json.insert(
-            "leafnodes".into(),
-            vec![format!("nats-leaf://{leafnodes}")].into(),
-        );
-    }
     let path = folder.join(file);
     // A reader polls for the file: it must never find half of it.
     let unfinished = path.with_extension("ports.new");
-    fs::write(&unfinished, serde_json::Value::Object(json).to_string())?;
+    fs::write(&unfinished, listeners(options, addresses).to_string())?;
     fs::rename(&unfinished, &path)?;
     Ok(path)
+}
+
+/// The URLs of each listener, by the listener's name.
+fn listeners(options: &Options, addresses: &Addresses) -> Value {
+    let needs_tls = options.tls.is_some() && !options.allow_non_tls;
+    let websocket = options.websocket.as_ref();
+    let has_wss = websocket.is_some_and(|websocket| websocket.tls.is_some());
+    let either = |is_secure, secure, plain| if is_secure { secure } else { plain };
+    let of = [
+        (
+            "nats",
+            Some(addresses.clients),
+            either(needs_tls, "tls", "nats"),
+        ),
+        (
+            "monitoring",
+            addresses.monitoring,
+            either(options.monitoring_tls, "https", "http"),
+        ),
+        (
+            "websocket",
+            addresses.websocket,
+            either(has_wss, "wss", "ws"),
+        ),
+        ("leafnodes", addresses.leafnodes, "nats-leaf"),
+    ];
+    let interfaces = listen::interfaces();
+    let of = of.into_iter().filter_map(|(name, address, scheme)| {
+        let urls = urls(scheme, address?, &interfaces);
+        Some((name.to_owned(), urls.into()))
+    });
+    Value::Object(Map::from_iter(of))
+}
+
+/// The URLs of one listener: one for each of these addresses if it listens on all.
+fn urls(scheme: &str, listening: SocketAddr, interfaces: &[IpAddr]) -> Vec<String> {
+    let url = |address: SocketAddr| format!("{scheme}://{address}");
+    if !listening.ip().is_unspecified() {
+        return vec![url(listening)];
+    }
+    let taken = interfaces
+        .iter()
+        .filter(|address| listening.is_ipv6() || address.is_ipv4());
+    taken
+        .map(|address| url(SocketAddr::new(*address, listening.port())))
+        .collect()
 }
 
 /// Writes the process id, digits only.
 pub(crate) fn write_pid(path: &Path) -> io::Result<()> {
     fs::write(path, std::process::id().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listener_on_all_interfaces_has_a_url_for_each() {
+        let interfaces = ["127.0.0.1", "10.1.2.3", "::1"];
+        let interfaces = interfaces.map(|text| text.parse().expect("an address"));
+        for (listening, expected) in [
+            ("127.0.0.1:5", &["ws://127.0.0.1:5"][..]),
+            ("0.0.0.0:5", &["ws://127.0.0.1:5", "ws://10.1.2.3:5"]),
+            (
+                "[::]:5",
+                &["ws://127.0.0.1:5", "ws://10.1.2.3:5", "ws://[::1]:5"],
+            ),
+            ("[::1]:5", &["ws://[::1]:5"]),
+        ] {
+            let address = listening.parse().expect("an address");
+            assert_eq!(urls("ws", address, &interfaces), expected, "{listening}");
+        }
+    }
 }

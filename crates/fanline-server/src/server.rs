@@ -319,7 +319,7 @@ fn write_files(options: &Options, addresses: &Addresses) -> Result<Vec<PathBuf>,
     let ports_file = options
         .ports_file_dir
         .as_ref()
-        .map(|folder| ports_file::write_ports(folder, addresses).map_err(failed(folder)));
+        .map(|folder| ports_file::write_ports(folder, options, addresses).map_err(failed(folder)));
     let files = ports_file.transpose()?.into_iter();
     Ok(files.chain(options.unix_socket.clone()).collect())
 }
