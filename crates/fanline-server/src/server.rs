@@ -252,6 +252,9 @@ fn default_shards(most: usize) -> usize {
 fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
     info!("Starting {}", options.program_name);
     info!("  Version:  {COMPATIBLE_VERSION} (Fanline {VERSION})");
+    if let Some(cluster) = &options.cluster_name {
+        info!("  Cluster:  {cluster}");
+    }
     info!("  Name:     {}", info.server_name);
     info!("  ID:       {}", info.server_id);
     if let Some(origin) = &options.origin {

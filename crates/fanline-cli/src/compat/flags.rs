@@ -41,6 +41,7 @@ pub(crate) enum Flag {
     TlsKey,
     TlsAuthorities,
     Cluster,
+    ClusterName,
     Profile,
 }
 
@@ -119,7 +120,7 @@ const FLAGS: &[(&str, Flag, Kind)] = &[
     ("routes", Flag::Cluster, Kind::Text),
     ("cluster", Flag::Cluster, Kind::Text),
     ("cluster_listen", Flag::Cluster, Kind::Text),
-    ("cluster_name", Flag::Cluster, Kind::Text),
+    ("cluster_name", Flag::ClusterName, Kind::Text),
     ("cluster_advertise", Flag::Cluster, Kind::Text),
     ("no_advertise", Flag::Cluster, Kind::Switch),
     ("connect_retries", Flag::Cluster, Kind::Number),

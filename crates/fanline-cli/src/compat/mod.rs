@@ -284,6 +284,7 @@ impl Setup {
                 }
             }
             Flag::Name => options.server_name = value.text(),
+            Flag::ClusterName => options.cluster_name = value.text(),
             Flag::MonitorPort => self.monitor = port(name, value.number())?,
             Flag::MonitorTlsPort => self.monitor_tls = port(name, value.number())?,
             Flag::PidFile => options.pid_file = value.text().map(Into::into),
@@ -339,6 +340,10 @@ impl Setup {
             .is_some_and(|n| n.contains(' '))
         {
             return Err(Refusal::Other("server name cannot contain spaces".into()));
+        }
+        let cluster = options.cluster_name.as_ref();
+        if cluster.is_some_and(|name| name.contains(' ')) {
+            return Err(Refusal::Other("cluster name cannot contain spaces".into()));
         }
         let missing = |why: &str| Refusal::Other(why.into());
         let had_tls = options.tls.is_some();

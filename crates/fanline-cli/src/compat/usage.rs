@@ -42,6 +42,7 @@ Server options:
     -p, --port <port>                Port for clients (default: 4222, -1 picks a free one)
     -n, --name
         --server_name <name>         Name of the server (default: its id)
+        --cluster_name <name>        Name of the server's cluster
     -P, --pid <file>                 Write the process id to a file
         --max_payload <size>         Largest message, headers included: 65536, 64KB (default: 1MB)
     -m, --http_port <port>           Port for monitoring over HTTP (-1 picks a free one)
@@ -93,7 +94,7 @@ Common options:
     -v, --version                    Show the version
 
 Known to nats-server, not supported yet:
-    --routes, --cluster*, --no_advertise, --connect_retries
+    --routes, --cluster, --cluster_listen, --cluster_advertise, --no_advertise, --connect_retries
                                                      are refused with exit code 1
     --profile                                        has no effect but a warning
 ";

@@ -132,6 +132,8 @@ struct Wire<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     nonce: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     compression: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     domain: Option<&'a str>,
@@ -176,6 +178,7 @@ pub(crate) fn line(server: &ServerInfo, listener: &LeafListener, told: &Told<'_>
         jetstream: server.jetstream,
         client_id: told.client_id,
         nonce: told.nonce,
+        cluster: server.cluster.as_deref(),
         // What was agreed is not told again.
         compression: welcome.is_none().then(|| listener.compression.name()),
         domain: server.domain.as_deref(),

@@ -34,10 +34,10 @@ pub struct ServerInfo {
     pub jetstream: bool,
     /// The domain of its streams.
     pub domain: Option<String>,
+    /// The name of its cluster. Without one, a server that attaches to others is a cluster by itself.
+    pub cluster: Option<String>,
     /// The address to use instead of the one listened on, when it differs.
     pub ip: Option<String>,
-    /// Other addresses of this server.
-    pub connect_urls: Vec<String>,
     /// What clients have to know of TLS.
     pub tls: TlsTold,
     /// What differs for WebSocket clients, when there is a listener for them.
@@ -68,8 +68,6 @@ pub struct ListenerInfo {
     pub host: String,
     /// Where it listens.
     pub port: u16,
-    /// Other addresses of it.
-    pub connect_urls: Vec<String>,
     /// What its clients have to know of TLS.
     pub tls: TlsTold,
 }
@@ -105,10 +103,8 @@ struct Wire<'a> {
     nonce: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     ip: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    connect_urls: &'a [String],
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    ws_connect_urls: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     domain: Option<&'a str>,
     #[serde(skip_serializing_if = "is_false")]
@@ -143,6 +139,11 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl ServerInfo {
+    /// The name of its cluster, towards leaf nodes: a server without cluster is one by itself.
+    pub(crate) fn cluster_name(&self) -> &str {
+        self.cluster.as_deref().unwrap_or(&self.server_name)
+    }
+
     /// The whole INFO line for one client.
     pub(crate) fn line(&self, audience: &Audience<'_>) -> Vec<u8> {
         let peer = audience.peer;
@@ -176,11 +177,7 @@ impl ServerInfo {
             client_ip: &peer.ip,
             nonce: &peer.nonce,
             ip: self.ip.as_deref(),
-            connect_urls: here.map_or(&self.connect_urls, |here| &here.connect_urls),
-            ws_connect_urls: match (websocket, here) {
-                (Some(websocket), None) => &websocket.connect_urls,
-                _ => &[],
-            },
+            cluster: self.cluster.as_deref(),
             domain: self.domain.as_deref(),
             ldm: self.lame_duck,
             connect_info: audience.account.is_some(),

@@ -105,6 +105,10 @@ pub(super) const fn within(key: &'static str, kind: Kind) -> Entry {
 }
 
 /// A block of which only a warning comes.
+#[allow(
+    dead_code,
+    reason = "for options that may be ignored without making the server less safe"
+)]
 pub(super) const fn warned(key: &'static str, kind: Kind, sentence: &'static str) -> Entry {
     entry(key, kind, Standing::Warned(sentence))
 }

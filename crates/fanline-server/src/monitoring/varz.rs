@@ -78,8 +78,6 @@ struct Who<'a> {
     tls_verify: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     ip: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    connect_urls: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -140,7 +138,7 @@ struct Settings {
     max_control_line: usize,
     max_payload: usize,
     max_pending: usize,
-    cluster: Empty,
+    cluster: Cluster,
     gateway: Empty,
     leaf: Leaf,
     mqtt: Mqtt,
@@ -148,6 +146,12 @@ struct Settings {
     jetstream: JetStream,
     tls_timeout: Number,
     write_deadline: u128,
+}
+
+#[derive(Serialize)]
+struct Cluster {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
 }
 
 /// Empty where MQTT is off.
@@ -295,7 +299,6 @@ fn who(monitor: &Monitor) -> Who<'_> {
         tls_required: tls.is_some() && !options.allow_non_tls,
         tls_verify: tls.is_some_and(|tls| tls.client_certificates.is_required()),
         ip: info.ip.as_deref(),
-        connect_urls: &info.connect_urls,
     }
 }
 
@@ -323,7 +326,9 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
         max_control_line: limits.control_line_bytes_max,
         max_payload: limits.payload_bytes_max,
         max_pending: limits.pending_bytes_max,
-        cluster: Empty {},
+        cluster: Cluster {
+            name: options.cluster_name.clone(),
+        },
         gateway: Empty {},
         leaf: leaf(monitor, &options),
         mqtt: mqtt(monitor, &options),

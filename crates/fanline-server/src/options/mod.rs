@@ -49,6 +49,9 @@ pub struct Options {
     pub program_name: String,
     /// `server_name` in INFO; the server's id when `None`.
     pub server_name: Option<String>,
+    /// The name of the server's cluster, in INFO and monitoring. There are no routes to other servers: leaf
+    /// nodes of servers with the same name do not forward each other's messages.
+    pub cluster_name: Option<String>,
     /// Tags that monitoring and events of the system account tell of, in lower case.
     pub server_tags: Vec<String>,
     /// More that is told with them.
@@ -135,6 +138,7 @@ impl Default for Options {
             port: 4222,
             program_name: "Fanline".into(),
             server_name: None,
+            cluster_name: None,
             server_tags: Vec::new(),
             server_metadata: BTreeMap::new(),
             monitoring: None,

@@ -26,7 +26,7 @@ pub struct WebSocketOptions {
     pub port: u16,
     /// TLS; `None` is `no_tls: true`.
     pub tls: Option<TlsOptions>,
-    /// Address told to clients instead of the one listened on, as `host:port`.
+    /// Address that other servers of the cluster would tell clients, as `host:port`. There are no routes yet.
     pub advertise: Option<String>,
     /// Pages must come from the host that they connect to.
     pub same_origin: bool,

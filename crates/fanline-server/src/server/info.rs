@@ -7,7 +7,7 @@ use fanline_engine::{ListenerInfo, ServerInfo};
 
 use super::{COMPATIBLE_VERSION, VERSION};
 use crate::options::{Addresses, Options, WebSocketOptions};
-use crate::{listen, tls};
+use crate::tls;
 
 pub(super) fn server_info(
     options: &Options,
@@ -19,11 +19,13 @@ pub(super) fn server_info(
         Some((host, None)) => (host, addresses.clients.port(), None),
         None => (options.host.clone(), addresses.clients.port(), None),
     };
+    let name = options.server_name.as_ref().unwrap_or(&server_id).clone();
+    // A server that attaches to others needs a cluster's name that stays the same.
+    let attaches = !options.leafnodes.remotes.is_empty();
+    let own_name = || attaches.then(|| name.clone());
+    let cluster = options.cluster_name.clone().or_else(own_name);
     ServerInfo {
-        server_name: options
-            .server_name
-            .clone()
-            .unwrap_or_else(|| server_id.clone()),
+        server_name: name,
         server_id,
         version: COMPATIBLE_VERSION.into(),
         fanline: VERSION.into(),
@@ -33,9 +35,9 @@ pub(super) fn server_info(
         headers: options.limits.headers,
         max_payload: options.limits.payload_bytes_max,
         jetstream: options.jetstream.is_some(),
+        cluster,
         domain: options.jetstream.as_ref().and_then(|js| js.domain.clone()),
         ip,
-        connect_urls: listen::reachable_urls(addresses.clients),
         tls: tls::told(options.tls.as_ref(), options.allow_non_tls),
         websocket: options
             .websocket
@@ -50,20 +52,12 @@ pub(super) fn server_info(
     }
 }
 
-/// What WebSocket clients are told of where they are.
+/// The address of the WebSocket listener, as WebSocket clients see it in INFO.
 fn websocket_info(options: &WebSocketOptions, address: SocketAddr) -> ListenerInfo {
-    let advertised = options.advertise.as_deref().map(split_host_port);
-    let (host, port) = match advertised.clone() {
-        Some((host, port)) => (host, port.unwrap_or_else(|| address.port())),
-        None => (options.host.clone(), address.port()),
-    };
     ListenerInfo {
-        connect_urls: match advertised {
-            Some(_) => vec![format!("{host}:{port}")],
-            None => listen::reachable_urls(address),
-        },
-        host,
-        port,
+        // What it advertises is for the INFO of other servers of a cluster.
+        host: options.host.clone(),
+        port: address.port(),
         tls: tls::told(options.tls.as_ref(), false),
     }
 }

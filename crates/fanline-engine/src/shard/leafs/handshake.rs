@@ -100,8 +100,7 @@ impl Shard {
             domain: self.info.domain.clone().unwrap_or_default(),
             name: self.info.server_name.clone(),
             is_hub: remote.is_hub,
-            // A server without cluster is one by itself.
-            cluster: self.info.server_name.clone(),
+            cluster: self.info.cluster_name().into(),
             headers: self.info.headers,
             jetstream: self.info.jetstream,
             deny_pub: remote.deny_imports.clone(),
@@ -111,7 +110,7 @@ impl Shard {
             protocol: PROTOCOL,
             ..LeafConnect::default()
         };
-        if !cluster.is_empty() && cluster == self.info.server_name {
+        if !cluster.is_empty() && cluster == self.info.cluster_name() {
             return self.clash(
                 id,
                 &LeafError::SameCluster,
@@ -268,7 +267,7 @@ impl Shard {
             let error = LeafError::ClusterWithSpaces;
             return Err((error, CloseReason::ProtocolViolation));
         }
-        if !connect.cluster.is_empty() && connect.cluster == self.info.server_name {
+        if !connect.cluster.is_empty() && connect.cluster == self.info.cluster_name() {
             let error = LeafError::SameCluster;
             return Err((error, CloseReason::ClusterNamesIdentical));
         }

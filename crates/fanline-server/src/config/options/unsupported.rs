@@ -1,8 +1,9 @@
 //! Options of nats-server that Fanline does not have, or not yet, and those that say nothing here.
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::config::draft::Draft;
+use crate::config::error::Fault;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{
     Address, Any, Block, Blocks, Bool, Duration, Integer, Port, Text, Texts,
@@ -15,8 +16,17 @@ const GATEWAY: &str = "not supported by Fanline: this server runs alone";
 const PROFILE: &str = "without effect: Fanline does not serve Go profiles";
 
 pub(super) const OPTIONS: &[Entry] = &[
-    warned("cluster", Block, CLUSTER).help("Servers that work as one."),
-    within("cluster.name", Text),
+    works("cluster", Block, cluster, |loaded| {
+        let name = loaded.options.cluster_name.as_ref();
+        name.map_or(Json::Null, |name| json!({ "name": name }))
+    })
+    .help(
+        "Servers that work as one. A block with a name alone gives this server's cluster a name. **A warning only** \
+         with anything else: cluster is not supported by Fanline yet: this server runs alone, without that name.",
+    ),
+    within("cluster.name", Text)
+        .limit("no spaces")
+        .help("The name of the cluster, in INFO and monitoring."),
     within("cluster.listen", Address),
     within("cluster.host", Text).alias(&["net"]),
     within("cluster.port", Port),
@@ -77,6 +87,31 @@ pub(super) const OPTIONS: &[Entry] = &[
         .help("nats-server's switches for new behavior. None changes anything; a warning names those that would."),
     within("feature_flags.*", Bool).help("One of them."),
 ];
+
+/// Takes over the name of a cluster. A server with routes in its configuration runs alone, and as a part of
+/// that cluster it would not get what other parts send over leaf nodes: it is then a cluster by itself.
+fn cluster(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
+    let (mut name, mut has_more) = (None, false);
+    for field in given.fields()? {
+        if !field.key.eq_ignore_ascii_case("name") {
+            has_more = true;
+            continue;
+        }
+        name = field.some_text()?;
+        if name.as_ref().is_some_and(|name| name.contains(' ')) {
+            return Err(field.fault("cluster name cannot contain spaces"));
+        }
+    }
+    if has_more {
+        draft.loaded.unsupported.push(Fault {
+            place: Some(given.place.clone()),
+            reason: format!("cluster is {CLUSTER}").into(),
+        });
+        name = None;
+    }
+    draft.loaded.options.cluster_name = name;
+    Ok(())
+}
 
 /// Flags of nats-server that are off there by default, and change what it does when they are on.
 const FLAGS: &[&str] = &["js_ack_fc_v2", "js_api_reply_v2", "js_snapshot_sources"];

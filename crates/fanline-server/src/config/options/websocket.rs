@@ -32,7 +32,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     within("websocket.port", Port)
         .default("off")
         .help("The port; -1 picks a free one."),
-    within("websocket.advertise", Text).help("The address that clients are told."),
+    within("websocket.advertise", Text).help("The address that other servers of the cluster would tell clients. It has no effect without routes."),
     shown("websocket.tls", Block, |loaded| {
         let listener = loaded.options.websocket.as_ref();
         let tls = listener.and_then(|listener| listener.tls.as_ref());

@@ -95,6 +95,7 @@ impl System {
         body.is_for(&Myself {
             name: &info.server_name,
             host: &info.host,
+            cluster: info.cluster.as_deref().unwrap_or_default(),
             domain: info.domain.as_deref(),
             tags: &options.server_tags,
         })

@@ -22,6 +22,7 @@ struct Filter {
 pub(super) struct Myself<'a> {
     pub(super) name: &'a str,
     pub(super) host: &'a str,
+    pub(super) cluster: &'a str,
     pub(super) domain: Option<&'a str>,
     pub(super) tags: &'a [String],
 }
@@ -60,7 +61,7 @@ impl Body {
         let has = |tag: &String| me.tags.iter().any(|known| known.eq_ignore_ascii_case(tag));
         fits(&filter.server_name, me.name)
             && fits(&filter.host, me.host)
-            && fits(&filter.cluster, "")
+            && fits(&filter.cluster, me.cluster)
             && (filter.domain.is_empty() || me.domain == Some(&filter.domain))
             && filter.tags.iter().all(has)
     }
@@ -103,6 +104,7 @@ mod tests {
         let me = Myself {
             name: "east-1",
             host: "0.0.0.0",
+            cluster: "c-1",
             domain: Some("hub"),
             tags: &["ssd".to_owned()],
         };
@@ -113,7 +115,9 @@ mod tests {
             (r#"{"server_name":"east","exact_match":true}"#, false),
             (r#"{"server_name":"east-1","exact_match":true}"#, true),
             (r#"{"server_name":"west"}"#, false),
-            (r#"{"cluster":"c"}"#, false),
+            (r#"{"cluster":"c"}"#, true),
+            (r#"{"cluster":"c","exact_match":true}"#, false),
+            (r#"{"cluster":"d"}"#, false),
             (r#"{"domain":"hub","tags":["SSD"]}"#, true),
             (r#"{"domain":"h"}"#, false),
             (r#"{"tags":["ssd","gpu"]}"#, false),
