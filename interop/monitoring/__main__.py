@@ -83,6 +83,8 @@ SERVER_REQUESTS = [
     ("HEALTHZ", ""),
     ("HEALTHZ", '{"account":"NONE"}'),
     ("PROFILEZ", ""),
+    ("PROFILEZ", '{"name":"zork"}'),
+    ("EXPVARZ", ""),
     ("RAFTZ", ""),
 ]
 ONE_SERVER_REQUESTS = [("KICK", '{"cid":999}'), ("LDM", '{"cid":999}'), ("KICK", "{}"), ("RELOAD", "")]

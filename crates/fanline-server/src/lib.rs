@@ -53,6 +53,7 @@ mod resolver;
 mod server;
 mod shell;
 mod sync;
+mod threads;
 mod tls;
 
 /// Who may connect, and what they may do.
@@ -68,6 +69,7 @@ pub use options::{
 pub use reloads::{ReloadRequest, ReloadRequests};
 pub use resolver::{Directory, DirectoryOptions, StoreError, Stored};
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
+pub use threads::thread_table;
 
 /// The Rust code in the README compiles and runs as part of the tests.
 #[cfg(doctest)]

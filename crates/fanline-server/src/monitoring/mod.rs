@@ -8,6 +8,7 @@ mod answer;
 mod collect;
 mod connz;
 mod dashboard;
+mod expvars;
 mod healthz;
 mod index;
 mod jetstream;
@@ -65,6 +66,15 @@ const HEADER_BYTES_MAX: usize = 16 * 1024;
 const CONNECTION_TIME: Duration = Duration::from_secs(300);
 /// How long the last answer may then take to be read. Longer: it is cut off.
 const LAST_ANSWER_TIME: Duration = Duration::from_secs(30);
+
+/// The switches of nats-server for new formats, as it has them by default: a configuration that turns on what is
+/// off here is refused.
+const FEATURE_FLAGS: [(&str, bool); 4] = [
+    ("js_ack_fc_v2", false),
+    ("js_api_reply_v2", false),
+    ("js_raft_delete_range", true),
+    ("js_snapshot_sources", false),
+];
 
 /// What monitoring tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,8 +249,8 @@ impl Monitor {
             Endpoint::Jsz => jsz::answer(self, query).await,
             Endpoint::Raftz => Ok(unsupported::raftz()),
             Endpoint::Ipqueuesz => Ok(unsupported::ipqueuesz()),
-            Endpoint::Stacksz => Ok(unsupported::stacksz()),
-            Endpoint::Expvars => Ok(unsupported::expvars()),
+            Endpoint::Stacksz => Ok(expvars::stacksz()),
+            Endpoint::Expvars => Ok(Answer::json(&expvars::variables())),
             Endpoint::Metrics => metrics::answer(self).await,
         }
     }

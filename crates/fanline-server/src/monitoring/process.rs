@@ -8,17 +8,45 @@ const TICK_MILLIS: u64 = 10;
 /// Over at least this long the load is measured.
 const LOAD_TIME_MIN: Duration = Duration::from_secs(1);
 
-/// Bytes of memory in use.
-pub(super) fn resident_bytes() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    resident_kib(&status).unwrap_or(0) * 1024
+/// Memory of this process.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Memory {
+    /// In use.
+    pub(super) resident_bytes: u64,
+    /// In use, without a file behind it.
+    pub(super) anonymous_bytes: u64,
+    /// Private and writable, whether in use or not.
+    pub(super) data_bytes: u64,
+    /// The main thread's stack.
+    pub(super) stack_bytes: u64,
+    /// The address space.
+    pub(super) virtual_bytes: u64,
 }
 
-fn resident_kib(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
+impl Memory {
+    fn parse(status: &str) -> Self {
+        let bytes = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key));
+            let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
+            kib.map_or(0, |kib: u64| kib.saturating_mul(1024))
+        };
+        Memory {
+            resident_bytes: bytes("VmRSS:"),
+            anonymous_bytes: bytes("RssAnon:"),
+            data_bytes: bytes("VmData:"),
+            stack_bytes: bytes("VmStk:"),
+            virtual_bytes: bytes("VmSize:"),
+        }
+    }
+}
+
+pub(super) fn memory() -> Memory {
+    Memory::parse(&fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+/// Bytes of memory in use.
+pub(super) fn resident_bytes() -> u64 {
+    memory().resident_bytes
 }
 
 /// Measures the processor load between two looks.
@@ -76,7 +104,14 @@ mod tests {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 30 12 0 0 20 0 1 0 5 6 7";
         assert_eq!(processor_ticks(stat), Some(42));
         assert_eq!(processor_ticks(""), None);
-        assert_eq!(resident_kib("Name:\tx\nVmRSS:\t    1234 kB\n"), Some(1234));
-        assert_eq!(resident_kib("Name:\tx\n"), None);
+        let status = "Name:\tx\nVmSize:\t 9 kB\nVmRSS:\t    1234 kB\nVmStk:\t132 kB\n";
+        let expected = Memory {
+            resident_bytes: 1234 * 1024,
+            stack_bytes: 132 * 1024,
+            virtual_bytes: 9 * 1024,
+            ..Memory::default()
+        };
+        assert_eq!(Memory::parse(status), expected);
+        assert_eq!(Memory::parse("Name:\tx\n"), Memory::default());
     }
 }

@@ -49,18 +49,6 @@ pub(super) fn raftz() -> Answer {
     not_there("No Raft nodes registered")
 }
 
-/// The stacks of goroutines.
-pub(super) fn stacksz() -> Answer {
-    not_there(
-        "Fanline has no goroutines whose stacks it could show: use a debugger, such as gdb -p\n",
-    )
-}
-
-/// What Go's runtime publishes of itself.
-pub(super) fn expvars() -> Answer {
-    not_there("Fanline has no runtime of Go that publishes variables: see /varz and /metrics\n")
-}
-
 fn not_there(why: &'static str) -> Answer {
     Answer {
         status: StatusCode::NOT_FOUND,

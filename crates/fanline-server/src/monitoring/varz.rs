@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::answer::{Answer, Number, Refusal};
 use super::connz::ProxyKey;
 use super::listeners::{WebSocket, not_after, tls_timeout};
-use super::{Monitor, collect, jetstream, now_text, process, time};
+use super::{FEATURE_FLAGS, Monitor, collect, jetstream, now_text, process, time};
 use crate::Options;
 use crate::server::{COMPATIBLE_VERSION, VERSION};
 
@@ -33,7 +33,7 @@ struct Varz<'a> {
     tags: &'a [String],
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     metadata: &'a BTreeMap<String, String>,
-    feature_flags: Empty,
+    feature_flags: BTreeMap<&'static str, bool>,
     #[serde(skip_serializing_if = "String::is_empty")]
     system_account: String,
     slow_consumer_stats: ByKind,
@@ -258,7 +258,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
             .map_or_else(String::new, |origin| origin.digest.clone()),
         tags: &options.server_tags,
         metadata: &options.server_metadata,
-        feature_flags: Empty {},
+        feature_flags: FEATURE_FLAGS.into(),
         system_account: match options.no_system_account {
             true => String::new(),
             false => monitor.account_name(AccountId::SYSTEM),

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::super::answer::{Answer, Refusal};
 use super::super::query::Query;
 use super::super::subsz::all_subscriptions;
-use super::super::{Endpoint, collect};
+use super::super::{Endpoint, collect, expvars};
 use super::endpoints::{Asked, Page};
 use super::options::{Body, Myself};
 use super::subscribers::Wanted;
@@ -76,7 +76,8 @@ impl System {
             // Its answer is no object; it was given before.
             Asked::Subscribers => return Err(None),
             Asked::Nothing => json!({}),
-            Asked::Profilez => json!({"profile": null, "error": "there are no profiles here"}),
+            Asked::Profilez => no_profile(&body),
+            Asked::Expvarz => json!(expvars::variables()),
             Asked::AccountStatz => self.statistics_by(&body, account).await?,
             Asked::AccountInfo => self.info_of(one(account)?).await?,
             Asked::AccountJsz => self.streams_of(one(account)?).await?,
@@ -250,6 +251,18 @@ fn one(account: Option<&str>) -> Result<&str, Refused> {
 /// The account that counts are about.
 pub(super) fn name_of(counts: &Value) -> Option<&str> {
     counts.get("acc")?.as_str()
+}
+
+/// Why there is no profile, where the command line of NATS looks for it.
+fn no_profile(body: &Body) -> Value {
+    let error = match body.field("name").as_str().unwrap_or_default() {
+        "" => "Profile name not specified".to_owned(),
+        name => format!(
+            "Profile {name:?} not found: Fanline is no Go program and has no profiles. /stacksz shows its threads, \
+             and perf(1) or gdb(1) what they do"
+        ),
+    };
+    json!({ "profile": null, "error": error })
 }
 
 fn refused(refusal: Refusal) -> Refused {

@@ -15,6 +15,8 @@ pub(super) enum Asked {
     Nothing,
     /// A Go program's profile, which there is none of.
     Profilez,
+    /// The memory of the process.
+    Expvarz,
     /// Close a connection.
     Kick,
     /// Tell a client to go elsewhere.
@@ -155,7 +157,7 @@ pub(super) fn of_all() -> impl Iterator<Item = (&'static str, Asked)> {
         ("IDZ", Asked::Idz),
         ("STATSZ", Asked::Statsz),
         ("PROFILEZ", Asked::Profilez),
-        ("EXPVARZ", Asked::Nothing),
+        ("EXPVARZ", Asked::Expvarz),
         ("IPQUEUESZ", Asked::Nothing),
         ("RAFTZ", Asked::Nothing),
     ])

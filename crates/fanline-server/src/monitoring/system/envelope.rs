@@ -1,10 +1,11 @@
 //! What stands around everything that the system account is told: which server says it, and when.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::{Monitor, now_text};
+use super::super::{FEATURE_FLAGS, Monitor, now_text};
 use crate::identity;
 use crate::server::COMPATIBLE_VERSION;
 
@@ -28,7 +29,7 @@ impl Envelope {
             "id": info.server_id,
             "ver": COMPATIBLE_VERSION,
             "fanline": info.fanline,
-            "feature_flags": {},
+            "feature_flags": BTreeMap::from(FEATURE_FLAGS),
             "jetstream": info.jetstream,
             "flags": if info.jetstream { CAPABILITIES } else { 0 },
             "seq": self.sequence.get(),
