@@ -11,17 +11,20 @@ pub fn close_code(reason: CloseReason) -> u16 {
     match reason {
         CloseReason::ClientClosed => 1000,
         CloseReason::AuthenticationTimeout
+        | CloseReason::AuthenticationExpired
         | CloseReason::AuthenticationFailure
         | CloseReason::CredentialsRevoked
         | CloseReason::ProxyRequired
         | CloseReason::ProxyNotTrusted
         | CloseReason::SlowConsumerPendingBytes
         | CloseReason::SlowConsumerWriteDeadline
-        | CloseReason::MaximumConnectionsExceeded => 1008,
+        | CloseReason::MaximumConnectionsExceeded
+        | CloseReason::MaximumAccountConnectionsExceeded
+        | CloseReason::MaximumControlLineExceeded
+        | CloseReason::MissingAccount => 1008,
         CloseReason::ParseError
         | CloseReason::ProtocolViolation
         | CloseReason::BadClientProtocolVersion
-        | CloseReason::MaximumControlLineExceeded
         | CloseReason::NoRespondersRequiresHeaders => 1002,
         CloseReason::MaximumPayloadExceeded => 1009,
         CloseReason::WriteError

@@ -107,7 +107,7 @@ impl Inflater {
             .decompress(input, out, FlushDecompress::Sync)
             .map_err(|_| Wrong {
                 code: 1007,
-                text: "what is compressed is broken",
+                text: "what is compressed is broken".into(),
             })?;
         let since = |now: u64, before: u64| usize::try_from(now - before).unwrap_or(usize::MAX);
         let inflated = Inflated {
@@ -122,7 +122,7 @@ impl Inflater {
         if self.message_bytes > self.message_bytes_max {
             return Err(Wrong {
                 code: 1009,
-                text: "the message is too large",
+                text: "the message is too large".into(),
             });
         }
         Ok(inflated)

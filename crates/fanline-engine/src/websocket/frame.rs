@@ -75,11 +75,9 @@ pub fn frame_head(opcode: Opcode, is_compressed: bool, payload_bytes: usize) -> 
     FrameHead { bytes, len }
 }
 
-/// The answer to a ping: the same bytes, 125 at most.
-pub fn pong_frame(payload: &[u8]) -> Vec<u8> {
-    let mut frame = frame_head(Opcode::Pong, false, payload.len())
-        .as_bytes()
-        .to_vec();
+/// A control frame, such as the answer to a ping or to a close frame: the same bytes, 125 at most.
+pub fn control_frame(opcode: Opcode, payload: &[u8]) -> Vec<u8> {
+    let mut frame = frame_head(opcode, false, payload.len()).as_bytes().to_vec();
     frame.extend_from_slice(payload);
     frame
 }
@@ -134,7 +132,7 @@ mod tests {
         assert_eq!(head(65_536), [0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
         let compressed = frame_head(Opcode::Binary, true, 1);
         assert_eq!(compressed.as_bytes(), [0xc2, 1]);
-        assert_eq!(pong_frame(b"hi"), [0x8a, 2, b'h', b'i']);
+        assert_eq!(control_frame(Opcode::Pong, b"hi"), [0x8a, 2, b'h', b'i']);
     }
 
     #[test]

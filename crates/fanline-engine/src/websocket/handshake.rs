@@ -138,7 +138,7 @@ pub struct Upgrade {
     pub is_masked: bool,
     /// Whether it is a page that asks.
     pub is_browser: bool,
-    /// The client's address as told by a proxy.
+    /// The client's address as told by a proxy, or by anybody else: for the log alone.
     pub forwarded_for: Option<IpAddr>,
     /// Credentials that were found in cookies.
     pub cookies: CookieCredentials,
@@ -172,6 +172,11 @@ pub fn upgrade(bytes: &[u8], rules: &UpgradeRules) -> Asked {
                 status: "431 Request Header Fields Too Large",
             });
         }
+        Err(httparse::Error::Version) => {
+            return Asked::Refused(Refusal {
+                status: "505 HTTP Version Not Supported",
+            });
+        }
         Err(_) => return Asked::Refused(BAD_REQUEST),
     };
     let headers = Headers(request.headers);
@@ -192,10 +197,13 @@ fn agree(
     rules: &UpgradeRules,
 ) -> Result<Upgrade, Refusal> {
     let path = path.split('?').next().unwrap_or_default();
+    if path == "*" {
+        return Err(BAD_REQUEST);
+    }
     let is_leaf = path.ends_with("/leafnode");
     let says_mqtt = headers.has("Sec-WebSocket-Protocol", "mqtt");
     // MQTT-6.0.0-3 has clients name it; nats-server looks at the path alone.
-    let is_mqtt = path.ends_with("/mqtt") || says_mqtt && !is_leaf;
+    let is_mqtt = path.ends_with("/mqtt") || says_mqtt && rules.mqtt && !is_leaf;
     if is_mqtt && !rules.mqtt || is_leaf && !rules.leafnodes {
         return Err(Refusal {
             status: "404 Not Found",
@@ -206,7 +214,10 @@ fn agree(
             status: "405 Method Not Allowed",
         });
     }
-    let host = headers.one("Host").ok_or(BAD_REQUEST)?;
+    let mut hosts = headers.all("Host");
+    let (Some(host), None) = (hosts.next().filter(|host| !host.is_empty()), hosts.next()) else {
+        return Err(BAD_REQUEST);
+    };
     let key = headers.one("Sec-WebSocket-Key").unwrap_or_default();
     let is_key = BASE64.decode(key).is_ok_and(|key| key.len() == 16);
     let is_upgrade = headers.has("Upgrade", "websocket")
@@ -215,7 +226,10 @@ fn agree(
     if !(is_upgrade && is_key) {
         return Err(BAD_REQUEST);
     }
-    if !is_origin_allowed(headers.one("Origin"), host, rules) {
+    let origin = headers.one("Origin").filter(|origin| !origin.is_empty());
+    // Its name before RFC 6455.
+    let origin = origin.or_else(|| headers.one("Sec-WebSocket-Origin"));
+    if !is_origin_allowed(origin, host, rules) {
         return Err(Refusal {
             status: "403 Forbidden",
         });
@@ -224,7 +238,7 @@ fn agree(
         true => Compression::Deflate,
         false => Compression::Off,
     };
-    let is_masked = !headers.has("Nats-No-Masking", "true");
+    let is_masked = headers.one("Nats-No-Masking") != Some("true");
     let mut extra = rules.extra_headers.clone();
     // MQTT-6.0.0-4.
     if is_mqtt && says_mqtt {
@@ -274,14 +288,13 @@ pub(super) fn accept_of(key: &str) -> String {
 /// Who sends no origin is no page, and needs no protection from pages (RFC 6455, section 1.6).
 fn is_origin_allowed(origin: Option<&str>, host: &str, rules: &UpgradeRules) -> bool {
     let is_free = !rules.same_origin && rules.allowed_origins.is_empty();
-    let Some(origin) = origin.filter(|_| !is_free) else {
+    let Some(origin) = origin.filter(|origin| !is_free && !origin.is_empty()) else {
         return true;
     };
     let Some(origin) = Origin::parse(origin) else {
         return false;
     };
-    let own = Origin::of_host(host, rules.is_tls);
-    let is_same = || own.is_some_and(|own| own.host == origin.host && own.port == origin.port);
+    let is_same = || Origin::of_host(host, rules.is_tls).as_ref() == Some(&origin);
     (!rules.same_origin || is_same())
         && (rules.allowed_origins.is_empty() || rules.allowed_origins.contains(&origin))
 }
@@ -419,6 +432,7 @@ mod tests {
             ("GET /mqtt", "Host", "a", "404"),
             ("GET /a/leafnode?x", "Host", "a", "404"),
             ("GET /", "Host", "", "400"),
+            ("GET *", "Host", "a", "400"),
             ("GET /", "Upgrade", "", "400"),
             ("GET /", "Upgrade", "h2c", "400"),
             ("GET /", "Connection", "keep-alive", "400"),
@@ -462,8 +476,8 @@ mod tests {
                 .contains("\r\nSec-WebSocket-Protocol: mqtt\r\n");
             assert_eq!(is_told, changes == says, "{start} {changes:?}");
         }
-        let off = ask("GET /", &says, &UpgradeRules::default()).err();
-        assert_eq!(off.as_deref(), Some("404"));
+        let off = ask("GET /", &says, &UpgradeRules::default()).unwrap();
+        assert!(!off.is_mqtt && !off.response.contains("mqtt"));
     }
 
     #[test]
@@ -494,6 +508,7 @@ mod tests {
             (&same, "http://example.org:9222", true),
             (&same, "http://EXAMPLE.org:9222", true),
             (&same, "http://example.org", false),
+            (&same, "https://example.org:9222", false),
             (&same, "http://evil.example:9222", false),
             (&same, "null", false),
             (&listed, "https://a.example", true),

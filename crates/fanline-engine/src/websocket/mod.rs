@@ -14,7 +14,7 @@ mod unframe;
 pub use client::{Answered, Asking};
 pub use close::{close_code, close_frame};
 pub use deflate::{Deflater, Inflated, Inflater};
-pub use frame::{FrameHead, Opcode, frame_head, mask_frame, pong_frame, unmask};
+pub use frame::{FrameHead, Opcode, control_frame, frame_head, mask_frame, unmask};
 pub use handshake::{
     Asked, Compression, CookieNames, Origin, Refusal, UPGRADE_BYTES_MAX, Upgrade, UpgradeRules,
     upgrade,

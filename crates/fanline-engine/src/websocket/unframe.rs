@@ -1,5 +1,6 @@
 //! From a client's frames to its bytes.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::close::may_be_sent;
@@ -10,17 +11,18 @@ pub const CONTROL_BYTES_MAX: usize = 125;
 /// The longest head of a frame.
 const HEAD_BYTES_MAX: usize = 14;
 
-/// What a client did wrong: the code and text to close with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// What a client did wrong: the code and text to close with, which is nats-server's where that has one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Wrong {
     /// The close code.
     pub code: u16,
     /// What was wrong.
-    pub text: &'static str,
+    pub text: Cow<'static, str>,
 }
 
-const fn wrong(text: &'static str) -> Wrong {
+fn wrong(text: impl Into<Cow<'static, str>>) -> Wrong {
+    let text = text.into();
     Wrong { code: 1002, text }
 }
 
@@ -42,8 +44,8 @@ pub enum Event {
     Ping(Vec<u8>),
     /// The peer is there.
     Pong,
-    /// The peer closes, with a code or without one.
-    Close(Option<u16>),
+    /// The peer closes: to be answered with a close frame of the same bytes, a code and a reason or nothing.
+    Close(Vec<u8>),
 }
 
 /// Takes frames apart, in pieces as they come.
@@ -156,7 +158,7 @@ impl Unframer {
         let payload = std::mem::take(&mut self.control);
         match opcode {
             Opcode::Ping => Ok(Event::Ping(payload)),
-            Opcode::Close => Ok(Event::Close(close_payload(&payload)?)),
+            Opcode::Close => check_close(&payload).map(|()| Event::Close(payload)),
             _ => Ok(Event::Pong),
         }
     }
@@ -191,42 +193,45 @@ impl Unframer {
     /// What the first two bytes already tell.
     fn check_start(&self) -> Result<(), Wrong> {
         let [first, second, ..] = self.head;
-        let opcode = Opcode::of(first & 0x0f).ok_or(wrong("unknown opcode"))?;
+        let is_compressed = first & 0x40 != 0;
         if first & 0x30 != 0 {
-            return Err(wrong("reserved bits are set"));
+            return Err(wrong("RSV2 and RSV3 must be clear"));
+        }
+        if is_compressed && !self.takes_compressed {
+            return Err(wrong(
+                "compressed frame received without negotiated permessage-deflate",
+            ));
+        }
+        match (second & 0x80 != 0, self.is_masked) {
+            (false, true) => return Err(wrong("mask bit missing")),
+            (true, false) => return Err(wrong("mask bit set where it was agreed not to mask")),
+            _ => {}
+        }
+        let opcode = opcode(first)?;
+        if opcode.is_control() {
+            return check_control(first, second);
         }
         if opcode == Opcode::Text && !self.takes_text {
             return Err(Wrong {
                 code: 1003,
-                text: "text where all is binary",
+                text: "text where all is binary".into(),
             });
         }
-        let is_compressed = first & 0x40 != 0;
         let begins_message = matches!(opcode, Opcode::Text | Opcode::Binary);
-        if is_compressed && !(self.takes_compressed && begins_message) {
-            return Err(wrong("compressed where it was not agreed"));
+        if begins_message && self.message.is_some() {
+            return Err(wrong(
+                "new message started before final frame for previous message was received",
+            ));
         }
-        if (second & 0x80 != 0) != self.is_masked {
-            return Err(wrong("the mask is missing or was not agreed"));
-        }
-        if opcode.is_control() {
-            if first & 0x80 == 0 {
-                return Err(wrong("a control frame in pieces"));
-            }
-            if usize::from(second & 0x7f) > CONTROL_BYTES_MAX {
-                return Err(wrong("a control frame of more than 125 bytes"));
-            }
-        } else if begins_message && self.message.is_some() {
-            return Err(wrong("a message within another"));
-        } else if !begins_message && self.message.is_none() {
-            return Err(wrong("a continuation of nothing"));
+        if !begins_message && (self.message.is_none() || is_compressed) {
+            return Err(wrong("invalid continuation frame"));
         }
         Ok(())
     }
 
     fn begin_frame(&mut self) -> Result<Frame, Wrong> {
         let [first, second, ..] = self.head;
-        let opcode = Opcode::of(first & 0x0f).ok_or(wrong("unknown opcode"))?;
+        let opcode = opcode(first)?;
         let (len, after) = payload_bytes(&self.head, second & 0x7f)?;
         let mut mask = [0; 4];
         if self.is_masked {
@@ -241,7 +246,7 @@ impl Unframer {
             if message.bytes > self.message_bytes_max {
                 return Err(Wrong {
                     code: 1009,
-                    text: "the message is too large",
+                    text: "the message is too large".into(),
                 });
             }
         }
@@ -252,6 +257,27 @@ impl Unframer {
             at: 0,
             len,
         })
+    }
+}
+
+fn opcode(first: u8) -> Result<Opcode, Wrong> {
+    let number = first & 0x0f;
+    Opcode::of(number).ok_or_else(|| wrong(format!("unknown opcode {number}")))
+}
+
+/// What a control frame may be (RFC 6455, section 5.5).
+fn check_control(first: u8, second: u8) -> Result<(), Wrong> {
+    if usize::from(second & 0x7f) > CONTROL_BYTES_MAX {
+        return Err(wrong(format!(
+            "control frame length bigger than maximum allowed of {CONTROL_BYTES_MAX} bytes"
+        )));
+    }
+    if first & 0x80 == 0 {
+        return Err(wrong("control frame does not have final bit set"));
+    }
+    match first & 0x40 != 0 {
+        true => Err(wrong("control frame must not be compressed")),
+        false => Ok(()),
     }
 }
 
@@ -268,39 +294,39 @@ fn head_bytes(second: u8) -> usize {
 /// How long the payload is, and where the head goes on behind that.
 fn payload_bytes(head: &[u8; HEAD_BYTES_MAX], short: u8) -> Result<(u64, usize), Wrong> {
     let [_, _, a, b, c, d, e, f, g, h, ..] = *head;
-    let not_shortest = wrong("a length that is not written the shortest way");
+    let not_shortest = || wrong("a length that is not written the shortest way");
     match short {
         126 => match u64::from(u16::from_be_bytes([a, b])) {
-            len if len < 126 => Err(not_shortest),
+            len if len < 126 => Err(not_shortest()),
             len => Ok((len, 4)),
         },
         127 => match u64::from_be_bytes([a, b, c, d, e, f, g, h]) {
-            len if len >> 63 != 0 => Err(wrong("a length of more than 63 bits")),
-            len if len <= u64::from(u16::MAX) => Err(not_shortest),
+            len if len >> 63 != 0 => Err(wrong("invalid 64-bit payload length")),
+            len if len <= u64::from(u16::MAX) => Err(not_shortest()),
             len => Ok((len, 10)),
         },
         short => Ok((u64::from(short), 2)),
     }
 }
 
-fn close_payload(payload: &[u8]) -> Result<Option<u16>, Wrong> {
+fn check_close(payload: &[u8]) -> Result<(), Wrong> {
     let [high, low, reason @ ..] = payload else {
         return match payload {
-            [] => Ok(None),
-            _ => Err(wrong("a close frame of one byte")),
+            [] => Ok(()),
+            _ => Err(wrong("close frame payload cannot be 1 byte")),
         };
     };
     let code = u16::from_be_bytes([*high, *low]);
     if !may_be_sent(code) {
-        return Err(wrong("a close code that may not be sent"));
+        return Err(wrong(format!("invalid close status code {code}")));
     }
     if std::str::from_utf8(reason).is_err() {
         return Err(Wrong {
             code: 1007,
-            text: "a close reason that is not UTF-8",
+            text: "invalid utf8 body in close frame".into(),
         });
     }
-    Ok(Some(code))
+    Ok(())
 }
 
 #[cfg(test)]
@@ -386,7 +412,7 @@ mod tests {
                 data(b"ld"),
                 Event::Pong,
                 data(&[7; 70_000]),
-                Event::Close(Some(1000)),
+                Event::Close(b"\x03\xe8bye".to_vec()),
             ];
             assert_eq!(events, Ok(expected), "{step}");
         }

@@ -6,8 +6,8 @@ use std::task::{Context, Poll, ready};
 
 use fanline_engine::websocket::{
     BROWSER_FRAME_BYTES_MAX, COMPRESSED_BYTES_MIN, Compression, Deflater, Event, FrameHead,
-    Inflater, Opcode, Unframer, Upgrade, Wrong, close_code, close_frame, frame_head, mask_frame,
-    message_bytes_max, pong_frame,
+    Inflater, Opcode, Unframer, Upgrade, Wrong, close_code, close_frame, control_frame, frame_head,
+    mask_frame, message_bytes_max,
 };
 use fanline_engine::{CloseReason, Outbox};
 use tokio::io::ReadBuf;
@@ -19,6 +19,8 @@ use crate::identity::random_u64;
 const DEFLATED_BYTES_MAX: usize = 64 * 1024;
 /// The most bytes of a frame between two servers: less than any of them refuses.
 const LEAF_FRAME_BYTES_MAX: usize = 64 * 1024;
+/// The most bytes of answers to pings that wait to be written.
+const PONGS_BYTES_MAX: usize = 16 * 1024;
 /// What is read at once where messages may be compressed.
 const RAW_BYTES: usize = 16 * 1024;
 
@@ -46,8 +48,8 @@ pub(super) struct Frames {
     own: Vec<u8>,
     own_at: usize,
     own_covers: usize,
-    /// The answer to the last ping; older ones need none (RFC 6455, section 5.5.3).
-    pong: Option<Vec<u8>>,
+    /// The answers to pings, in their order.
+    pongs: Vec<u8>,
     goodbye: Option<Vec<u8>>,
     has_said_goodbye: bool,
 }
@@ -89,7 +91,7 @@ impl Frames {
             own: Vec::new(),
             own_at: 0,
             own_covers: 0,
-            pong: None,
+            pongs: Vec::new(),
             goodbye: None,
             has_said_goodbye: false,
         }
@@ -100,7 +102,7 @@ impl Frames {
     }
 
     pub(super) fn owes_answer(&self) -> bool {
-        self.pong.is_some() || !self.own.is_empty()
+        !self.pongs.is_empty() || !self.own.is_empty()
     }
 
     /// Has the peer told why it ends, unless it was already.
@@ -116,8 +118,9 @@ impl Frames {
         if is_busy || self.has_said_goodbye {
             return;
         }
-        if let Some(pong) = self.pong.take() {
-            return self.begin_own(pong);
+        if !self.pongs.is_empty() {
+            self.own = mem::take(&mut self.pongs);
+            return;
         }
         let bytes = out.pending_bytes().min(self.frame_bytes_max);
         if bytes == 0 {
@@ -160,12 +163,27 @@ impl Frames {
     }
 
     /// Begins a frame that does not lie in the outbox.
-    fn begin_own(&mut self, mut frame: Vec<u8>) {
+    fn begin_own(&mut self, frame: Vec<u8>) {
+        self.own = self.masked(frame);
+    }
+
+    /// A frame as this side has to send it.
+    fn masked(&self, mut frame: Vec<u8>) -> Vec<u8> {
         if self.masks {
             let [a, b, c, d, ..] = random_u64().to_le_bytes();
             mask_frame(&mut frame, [a, b, c, d]);
         }
-        self.own = frame;
+        frame
+    }
+
+    /// Queues the answer to a ping. A peer that does not read gets the answer to the last one alone: older ones
+    /// need none (RFC 6455, section 5.5.3).
+    fn answer_ping(&mut self, payload: &[u8]) {
+        let pong = self.masked(control_frame(Opcode::Pong, payload));
+        if self.pongs.len() + pong.len() > PONGS_BYTES_MAX {
+            self.pongs.clear();
+        }
+        self.pongs.extend_from_slice(&pong);
     }
 
     /// What to write next.
@@ -327,7 +345,10 @@ impl Frames {
                 is_compressed: true,
                 ends_message,
             } => {
-                self.raw_at = at + range.start;
+                // One without payload has nothing to go back to.
+                if !range.is_empty() {
+                    self.raw_at = at + range.start;
+                }
                 self.piece = Some(Piece {
                     left: range.len(),
                     ends_message,
@@ -372,10 +393,10 @@ impl Frames {
 
     fn note(&mut self, event: Event) {
         match event {
-            Event::Ping(payload) => self.pong = Some(pong_frame(&payload)),
-            Event::Close(code) => {
+            Event::Ping(payload) => self.answer_ping(&payload),
+            Event::Close(payload) => {
                 // The answer is the same code (RFC 6455, section 5.5.1).
-                self.goodbye = Some(close_frame(code.unwrap_or(1000), ""));
+                self.goodbye = Some(control_frame(Opcode::Close, &payload));
                 self.ended = Some(CloseReason::ClientClosed);
             }
             Event::Data { .. } | Event::Pong | Event::Nothing => {}
@@ -383,7 +404,7 @@ impl Frames {
     }
 
     fn fail(&mut self, wrong: Wrong) {
-        self.goodbye = Some(close_frame(wrong.code, wrong.text));
+        self.goodbye = Some(close_frame(wrong.code, &wrong.text));
         self.ended = Some(match wrong.code {
             1009 => CloseReason::MaximumPayloadExceeded,
             _ => CloseReason::ProtocolViolation,

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -84,6 +85,8 @@ struct Opening<'a> {
     wire: Wire,
     cid: u64,
     peer: Peer,
+    /// Where a proxy says that it comes from.
+    forwarded_for: Option<IpAddr>,
     is_full: bool,
     agreed: Agreed,
 }
@@ -117,6 +120,7 @@ pub(in crate::shell) async fn open(
         },
         cid,
         peer,
+        forwarded_for: None,
         is_full,
         agreed: Agreed::default(),
     };
@@ -204,7 +208,11 @@ impl Opening<'_> {
         let Peer { ip, port, .. } = &self.peer;
         let cid = self.cid;
         match (self.peer.kind, ip.as_str()) {
-            (ConnectionKind::WebSocket, ip) => format!("{ip}:{port} - wid:{cid}"),
+            (ConnectionKind::WebSocket, ip) => match self.forwarded_for {
+                Some(IpAddr::V6(client)) => format!("[{client}]/{ip}:{port} - wid:{cid}"),
+                Some(client) => format!("{client}/{ip}:{port} - wid:{cid}"),
+                None => format!("{ip}:{port} - wid:{cid}"),
+            },
             (ConnectionKind::MqttWebSocket, ip) => format!("{ip}:{port} - mid_ws:{cid}"),
             (ConnectionKind::Mqtt, ip) => format!("{ip}:{port} - mid:{cid}"),
             (ConnectionKind::Leafnode, ip) => format!("{ip}:{port} - lid:{cid}"),
@@ -499,9 +507,8 @@ impl Opening<'_> {
             (false, false) => ConnectionKind::WebSocket,
         };
         self.peer.cookies = agreed.cookies.clone();
-        if let Some(ip) = agreed.forwarded_for {
-            self.peer.ip = ip.to_canonical().to_string();
-        }
+        // Anybody may write it: the address that counts is the one that the connection comes from.
+        self.forwarded_for = agreed.forwarded_for;
     }
 }
 
