@@ -23,6 +23,9 @@ pub struct Settings {
     pub keep_alive_max: Option<u16>,
     /// The longest that a session outlives its connection, in seconds (5.0 only).
     pub session_expiry_max: Option<u32>,
+    /// `obscure_not_authorized`: what permissions deny has the reason 0x80 in place of 0x87, so that nobody learns
+    /// that there is something (5.0 only).
+    pub obscures_denials: bool,
     /// `reject_qos2_publish`.
     pub reject_qos2_publish: bool,
     /// `downgrade_qos2_subscribe`.
@@ -46,6 +49,7 @@ impl Default for Settings {
             in_flight_max: 1024,
             keep_alive_max: None,
             session_expiry_max: None,
+            obscures_denials: false,
             reject_qos2_publish: false,
             downgrade_qos2_subscribe: false,
             ack_wait: Duration::from_secs(30),

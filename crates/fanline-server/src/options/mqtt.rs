@@ -41,6 +41,11 @@ pub struct MqttOptions {
     pub ack_wait: Duration,
     /// Messages above QoS 0 that a client may have unacknowledged, in each direction.
     pub max_ack_pending: u16,
+    /// The longest keep alive of clients of 5.0, in seconds: one that asks for more, or for none, is told this.
+    pub max_keep_alive: Option<u16>,
+    /// Clients of 5.0 get the reason 0x80 (unspecified error) in place of 0x87 (not authorized) for what permissions
+    /// deny.
+    pub obscure_not_authorized: bool,
     /// QoS 2 is refused from clients.
     pub reject_qos2_publish: bool,
     /// Who subscribes with QoS 2 is granted 1.
@@ -64,6 +69,8 @@ impl Default for MqttOptions {
             auth_timeout: None,
             ack_wait: settings.ack_wait,
             max_ack_pending: settings.in_flight_max,
+            max_keep_alive: None,
+            obscure_not_authorized: false,
             reject_qos2_publish: false,
             downgrade_qos2_subscribe: false,
             consumer_memory_storage: false,
@@ -83,6 +90,8 @@ impl MqttOptions {
         Settings {
             receive_maximum: self.max_ack_pending.max(1),
             in_flight_max: self.max_ack_pending.max(1),
+            keep_alive_max: self.max_keep_alive,
+            obscures_denials: self.obscure_not_authorized,
             reject_qos2_publish: self.reject_qos2_publish,
             downgrade_qos2_subscribe: self.downgrade_qos2_subscribe,
             ack_wait: self.ack_wait,

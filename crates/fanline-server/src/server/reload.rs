@@ -168,6 +168,8 @@ fn mqtt_reloaded(before: Option<MqttOptions>, new: Option<MqttOptions>) -> Optio
         tls: new.tls,
         ack_wait: new.ack_wait,
         max_ack_pending: new.max_ack_pending,
+        max_keep_alive: new.max_keep_alive,
+        obscure_not_authorized: new.obscure_not_authorized,
         ..before
     })
 }

@@ -276,6 +276,41 @@ fn a_group_shares() {
     }
 }
 
+/// What Eclipse Paho's interoperability tests need a broker to be set up for.
+#[test]
+fn settings_of_the_listener_change_what_clients_are_told() {
+    let mut config = AccessConfig::default();
+    let mut anybody = User::new("anybody", "pw");
+    anybody.permissions = Some(Permissions {
+        subscribe: Allowed::subscribe(None, &["test.nosubscribe"]).expect("subjects"),
+        ..Permissions::default()
+    });
+    config.account_mut("$G").users = vec![anybody];
+    let server = TestServer::with(Options {
+        auth: Auth::Directory(Access::new(config).expect("a directory").into()),
+        mqtt: Some(MqttOptions {
+            no_auth_user: Some("anybody".into()),
+            max_keep_alive: Some(60),
+            obscure_not_authorized: true,
+            ..MqttOptions::default()
+        }),
+        ..in_memory(1)
+    });
+    for (asked, told) in [(120, true), (0, true), (60, false), (30, false)] {
+        let mut device = MqttClient::open(address(&server), V5);
+        let ack = device.greet(&Hello {
+            keep_alive: asked,
+            ..Hello::new("one")
+        });
+        let server_keep_alive = [0x13, 0, 60];
+        let is_told = ack.windows(3).any(|property| property == server_keep_alive);
+        assert_eq!(is_told, told, "{asked}");
+        let granted = device.subscribe(&[("test/nosubscribe", 2), ("test/other", 2)]);
+        assert_eq!(granted, [0x80, 2]);
+        device.disconnect();
+    }
+}
+
 #[test]
 fn users_permissions_and_kinds_apply() {
     let mut config = AccessConfig::default();

@@ -353,12 +353,13 @@ impl Shard {
         if permit != Permit::Denied {
             return true;
         }
+        let denial = self.denial();
         let session = &mut self.sessions[id.index()];
         let before = session.out.pending_bytes();
         if let Some(mqtt) = &mut session.mqtt {
             let reason = match mqtt.link.version() {
                 Version::V4 => Reason::SUCCESS,
-                Version::V5 => Reason::NOT_AUTHORIZED,
+                Version::V5 => denial,
             };
             let packet_id = publish.packet_id;
             match kind {

@@ -125,7 +125,7 @@ impl Shard {
             return Err(Reason::TOPIC_FILTER_INVALID);
         }
         if subject.starts_with(names::OWN_PREFIX) {
-            return Err(Reason::NOT_AUTHORIZED);
+            return Err(self.denial());
         }
         let is_shared = !shared.group.is_empty();
         let granted = mqtt.link.granted(asked.options.qos);
@@ -140,6 +140,14 @@ impl Shard {
             qos: granted,
             asked,
         })
+    }
+
+    /// The reason for what permissions deny. 0x80 says no more than that it was not done (3.9.3).
+    pub(super) fn denial(&self) -> Reason {
+        match self.config.limits.mqtt.obscures_denials {
+            true => Reason::UNSPECIFIED_ERROR,
+            false => Reason::NOT_AUTHORIZED,
+        }
     }
 
     /// Subscribes, unless the session is subscribed to this filter already. Gives its place.
@@ -165,7 +173,7 @@ impl Shard {
         let filter = sub.filter.clone();
         let sid = at.to_string();
         if !self.permit_subscribe(id, &subject, &group, sid.as_bytes()) {
-            return Err(Reason::NOT_AUTHORIZED);
+            return Err(self.denial());
         }
         if !self.has_room_for_subscription(id) {
             return Err(Reason::QUOTA_EXCEEDED);

@@ -1,5 +1,7 @@
 //! MQTT.
 
+use std::time::Duration as Seconds;
+
 use serde_json::{Value as Json, json};
 
 use super::{duration_text, listener, tls};
@@ -13,7 +15,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "mqtt",
         Block,
         |draft, given| {
-            draft.note_numbers(given, &["ack_wait", "ackwait"])?;
+            draft.note_numbers(given, &["ack_wait", "ackwait", "max_keep_alive"])?;
             let host = draft.listener_host.clone();
             let (mqtt, is_on) = read(given, host)?;
             draft.loaded.options.mqtt = is_on.then_some(mqtt);
@@ -72,6 +74,21 @@ pub(super) const OPTIONS: &[Entry] = &[
     .limit("0 to 65535; 0 is the default")
     .reloads()
     .help("Messages above QoS 0 that wait for acknowledgements of one client."),
+    shown("mqtt.max_keep_alive", Duration, |loaded| {
+        let mqtt = loaded.options.mqtt.as_ref();
+        let seconds = mqtt.and_then(|mqtt| mqtt.max_keep_alive);
+        seconds.map_or(Json::Null, |seconds| duration_text(Seconds::from_secs(seconds.into())))
+    })
+    .limit("1s to 65535s")
+    .reloads()
+    .help("The longest keep alive of clients of 5.0, which are told it. nats-server does not have it."),
+    shown("mqtt.obscure_not_authorized", Bool, |loaded| {
+        let mqtt = loaded.options.mqtt.as_ref();
+        mqtt.map_or(Json::Null, |mqtt| json!(mqtt.obscure_not_authorized))
+    })
+    .default("false")
+    .reloads()
+    .help("What permissions deny clients of 5.0 has the reason 0x80 in place of 0x87. nats-server does not have it."),
     within("mqtt.stream_replicas", Integer).help("Without effect: this server runs alone."),
     within("mqtt.consumer_replicas", Integer).help("Without effect."),
     within("mqtt.consumer_memory_storage", Bool)
@@ -129,6 +146,14 @@ fn read(given: &Given<'_>, host: String) -> Read<(MqttOptions, bool)> {
                     }
                 };
             }
+            "max_keep_alive" => {
+                let seconds = u16::try_from(field.duration()?.as_secs());
+                options.max_keep_alive = match seconds {
+                    Ok(seconds @ 1..) => Some(seconds),
+                    _ => return Err(field.fault("max_keep_alive must be between 1s and 65535s")),
+                };
+            }
+            "obscure_not_authorized" => options.obscure_not_authorized = field.boolean()?,
             "consumer_memory_storage" => options.consumer_memory_storage = field.boolean()?,
             "reject_qos2_publish" => options.reject_qos2_publish = field.boolean()?,
             "downgrade_qos2_subscribe" => options.downgrade_qos2_subscribe = field.boolean()?,
