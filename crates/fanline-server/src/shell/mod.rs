@@ -391,15 +391,7 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 shell.settle(usize::MAX);
             }
             Command::Tell(to) => drop(to.send(())),
-            Command::Reload(new) => {
-                let now = shell.now();
-                shell.tls.replace(new.tls);
-                shell.config.replace(Arc::clone(&new.config));
-                let mut engine = shell.engine.borrow_mut();
-                engine.reload(new.config, new.info, new.access, now);
-                drop(engine);
-                shell.settle(usize::MAX);
-            }
+            Command::Reload(new) => shell.reload(new),
             Command::UseTls(tls) => drop(shell.tls.replace(tls)),
             Command::CloseSome(count) => shell.end_sessions(count),
             Command::CloseExcess(count) => {
@@ -696,6 +688,17 @@ impl Shell {
         }
         drop(engine);
         self.flush();
+    }
+
+    /// Puts another configuration in force.
+    fn reload(&self, new: Box<Reload>) {
+        let now = self.now();
+        self.tls.replace(new.tls);
+        self.config.replace(Arc::clone(&new.config));
+        let mut engine = self.engine.borrow_mut();
+        engine.reload(new.config, new.info, new.access, now);
+        drop(engine);
+        self.settle(usize::MAX);
     }
 
     fn connections(&self, wanted: &Wanted) -> Told {
