@@ -7,7 +7,7 @@ import tempfile
 
 from harness.report import Report, is_reference, reference_server, server_under_test
 from harness.server import Server, port_free
-from jetstream import cases, corners, events, fields, mixtures, monitoring, publishes
+from jetstream import accounts, cases, corners, events, fields, mixtures, monitoring, publishes
 from jetstream.session import play
 
 # Between what is asked at once, either server's timing decides; nats-server for one loses an event of a stream that
@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def main():
     with open(os.path.join(HERE, "differences.json")) as file:
         differences = {} if is_reference() else json.load(file)
-    names = [case.name for case in CASES]
+    names = [case.name for case in CASES + accounts.CASES]
     repeated = {name for name in names if names.count(name) > 1}
     unknown = set(differences) - set(names)
     assert not repeated and not unknown, f"repeated: {repeated}, unknown: {unknown}"
@@ -37,10 +37,26 @@ def main():
             for case in CASES:
                 if report.wants(case.name):
                     compare(report, case, *servers, differences)
+            for server in servers:
+                configure(server, os.path.join(folder, f"accounts-{server.port}"))
+            for case in accounts.CASES:
+                if report.wants(case.name):
+                    compare(report, case, *servers, differences, accounts.play)
         finally:
             for server in servers:
                 server.kill()
     report.end()
+
+
+def configure(server: Server, folder: str):
+    """Restarts a server with several accounts."""
+    os.makedirs(folder)
+    path = os.path.join(folder, "server.conf")
+    with open(path, "w") as file:
+        file.write(accounts.configuration(os.path.join(folder, "store")))
+    server.kill()
+    server.flags = ("-c", path, "-m", str(server.monitor))
+    server.start()
 
 
 def monitored(binary: str, folder: str) -> Server:
@@ -50,7 +66,7 @@ def monitored(binary: str, folder: str) -> Server:
     return server
 
 
-def compare(report: Report, case, reference: Server, under_test: Server, differences):
+def compare(report: Report, case, reference: Server, under_test: Server, differences, play=play):
     for plays in range(1, PLAYS_MAX + 1):
         try:
             wanted = play(case, reference.port, reference.monitor)

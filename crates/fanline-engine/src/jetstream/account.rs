@@ -534,6 +534,21 @@ impl JetStream {
         }
     }
 
+    /// Gives up all that it has subscribed to: the account has no JetStream from now on.
+    pub(super) fn unsubscribe_all(&mut self, port: &mut dyn Port) {
+        let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            self.leave_origins(key, port);
+            self.unsubscribe_stream(key, port);
+        }
+        for filter in FILTERS {
+            port.unsubscribe(filter.as_bytes());
+        }
+        if let Some(prefix) = &self.domain_prefix {
+            port.unsubscribe(&[prefix, &b">"[..]].concat());
+        }
+    }
+
     /// When [`handle_timeout`](Self::handle_timeout) and [`settle`](Self::settle) are due, since the
     /// server's start.
     pub fn next_timeout(&self) -> Option<Duration> {

@@ -8,14 +8,17 @@ use super::folders::Folders;
 use super::limits::{AccountLimits, Reserved, Used};
 use super::overview::{Overview, OverviewWanted};
 use super::streams::StreamId;
-use super::{ApiError, Handler, Message, Now, Ports, api};
-use crate::access::{Access, AccountId, TraceTo};
+use super::{Handler, Message, Now, Ports, api};
+use crate::access::{Access, Account, AccountId, ImportKind, TraceTo, covers};
 use crate::store::{DiskError, Record, SyncId};
 use crate::trace::Asked;
 
 /// What is asked of JetStream, in every account.
 const API: &str = "$JS.API.>";
 const API_PREFIX: &[u8] = b"$JS.API.";
+
+/// An account that imports this request has the API of another account in place of its own.
+const ACCOUNT_INFO: &str = "$JS.API.INFO";
 
 /// Where the streams of each account are kept.
 pub trait AccountFolders: Send {
@@ -80,6 +83,8 @@ struct Seat {
     trace: Option<TraceTo>,
     /// Its clients mean the JetStream of another server, where this one has none for them.
     is_elsewhere: bool,
+    /// Requests of the API are subscribed to, to answer or to refuse them.
+    has_api: bool,
 }
 
 #[derive(Default)]
@@ -116,10 +121,32 @@ impl JetStreams {
         for (id, account) in (0..).map(AccountId).zip(access.accounts()) {
             let all = || (is_alone && id == AccountId::GLOBAL).then(AccountLimits::default);
             let limits = account.jetstream.clone().or_else(all);
+            let has_api = limits.is_some() || !imports_api(account);
+            self.set_api(id, has_api, ports);
             self.grant(id, &account.name, limits, now, ports);
             let seat = &mut self.seats[id.index()];
             seat.trace.clone_from(&account.trace);
             seat.is_elsewhere = !access.keeps_jetstream_apart(id);
+        }
+    }
+
+    /// Subscribes to the API's requests in an account, or gives them up.
+    fn set_api(&mut self, account: AccountId, has_api: bool, ports: &mut dyn Ports) {
+        while self.seats.len() <= account.index() {
+            self.seats.push(Seat::default());
+        }
+        let seat = &mut self.seats[account.index()];
+        if std::mem::replace(&mut seat.has_api, has_api) == has_api {
+            return;
+        }
+        let port = ports.of(account);
+        let domain = self.settings.domain.as_ref();
+        let of_domain = domain.map(|domain| format!("$JS.{domain}.API.>"));
+        for filter in [API].into_iter().chain(of_domain.as_deref()) {
+            match has_api {
+                true => port.subscribe(filter.as_bytes()),
+                false => port.unsubscribe(filter.as_bytes()),
+            }
         }
     }
 
@@ -133,17 +160,7 @@ impl JetStreams {
         now: Now,
         ports: &mut dyn Ports,
     ) {
-        while self.seats.len() <= account.index() {
-            self.seats.push(Seat::default());
-        }
         let seat = &mut self.seats[account.index()];
-        if seat.name.is_empty() {
-            let port = ports.of(account);
-            port.subscribe(API.as_bytes());
-            if let Some(domain) = &self.settings.domain {
-                port.subscribe(format!("$JS.{domain}.API.>").as_bytes());
-            }
-        }
         seat.name = name.into();
         match (&mut seat.state, limits) {
             (State::Running(jetstream), Some(limits)) => jetstream.set_limits(limits),
@@ -189,6 +206,7 @@ impl JetStreams {
     fn close_account(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
         let seat = &mut self.seats[account.index()];
         if let State::Running(mut jetstream) = std::mem::take(&mut seat.state) {
+            jetstream.unsubscribe_all(ports.of(account));
             jetstream.close(now, ports.of(account));
             self.problems.extend(jetstream.take_problems());
             seat.set_timer(account, None, &mut self.timers);
@@ -351,6 +369,7 @@ impl Default for Seat {
             timer: None,
             trace: None,
             is_elsewhere: false,
+            has_api: false,
         }
     }
 }
@@ -373,6 +392,14 @@ impl Seat {
     }
 }
 
+/// Whether an account imports the API from another one.
+fn imports_api(account: &Account) -> bool {
+    let mut imports = account.imports.iter();
+    imports.any(|import| {
+        matches!(import.kind, ImportKind::Service { .. }) && covers(import.local(), ACCOUNT_INFO)
+    })
+}
+
 impl Handler for JetStreams {
     fn handle(
         &mut self,
@@ -385,12 +412,11 @@ impl Handler for JetStreams {
             return;
         };
         match seat.state {
-            // Somebody else may have an answer.
-            State::Refused if seat.is_elsewhere => return,
+            // Another server or account answers.
+            State::Refused if seat.is_elsewhere || !seat.has_api => return,
             State::Refused => {
-                let error = ApiError::NOT_ENABLED_FOR_ACCOUNT;
                 if let Some(path) = message.topic.strip_prefix(API_PREFIX) {
-                    api::refuse(path, message, &error, ports.of(account));
+                    api::refuse(path, message, ports.of(account));
                 }
                 return;
             }

@@ -139,21 +139,29 @@ impl JetStream {
         if let Some((_, _, held)) = self.streams.with_held(key) {
             held.release_all(port);
         }
+        self.unsubscribe_stream(key, port);
         let stream = self.streams.remove(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
         self.usage.remove(key);
         self.batches = self.batches.without(stream.open_batches());
-        for subject in &stream.config().subjects {
-            port.unsubscribe(subject.as_bytes());
-        }
-        for filter in own_filters(&stream.config().name) {
-            port.unsubscribe(filter.as_bytes());
-        }
         let config = stream.config().clone();
         drop(stream);
         self.remove_folder(&config)?;
         let advisories = &mut self.advisories;
         advisories.stream(Action::Delete, &config.name, now, port);
         Ok(())
+    }
+
+    /// Gives up the subscriptions of a stream and its consumers.
+    pub(super) fn unsubscribe_stream(&self, key: Key, port: &mut dyn Port) {
+        let Some(stream) = self.streams.get(key) else {
+            return;
+        };
+        for subject in &stream.config().subjects {
+            port.unsubscribe(subject.as_bytes());
+        }
+        for filter in own_filters(&stream.config().name) {
+            port.unsubscribe(filter.as_bytes());
+        }
     }
 
     /// Removes what is left of a stream that could not be taken back; says whether it was one.

@@ -91,6 +91,12 @@ pub trait Port {
         self.has_interest(filter)
     }
 
+    /// Returns whether a message to this topic also goes to subscribers that are not JetStream, in this
+    /// account or through an import.
+    fn has_others(&mut self, _topic: &[u8]) -> bool {
+        false
+    }
+
     /// Asks for what is published to this filter. Asked for twice, it is given back twice.
     fn subscribe(&mut self, filter: &[u8]);
 

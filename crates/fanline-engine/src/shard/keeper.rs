@@ -410,6 +410,12 @@ impl Outside {
     }
 }
 
+/// Whether a topic has subscribers in one account.
+fn has_interest(router: &mut Router, topic: &[u8]) -> bool {
+    let route = router.route(topic, &mut RouteMemo::default());
+    !route.plain_remote.is_empty() || route.has_groups()
+}
+
 /// The topic that a reader is shown, if it is another than the one by which it is found.
 fn shown(head: &[u8]) -> &[u8] {
     let shown = head.strip_prefix(b"HMSG ").unwrap_or_default();
@@ -455,15 +461,21 @@ impl Port for Outside {
     }
 
     fn has_interest(&mut self, topic: &[u8]) -> bool {
-        self.is_there(
-            self.account,
-            topic,
-            0,
-            &|router: &mut Router, topic: &[u8]| {
-                let route = router.route(topic, &mut RouteMemo::default());
-                !route.plain_remote.is_empty() || route.has_groups()
-            },
-        )
+        self.is_there(self.account, topic, 0, &has_interest)
+    }
+
+    fn has_others(&mut self, topic: &[u8]) -> bool {
+        let index = self.index;
+        let route = self.router().route(topic, &mut RouteMemo::default());
+        let mut shards = route.plain_remote.iter();
+        if shards.any(|shard| shard != index) || route.has_groups() {
+            return true;
+        }
+        let exits = route.exits().to_vec();
+        exits.iter().any(|exit| {
+            exit.kind != BridgeKind::Replies
+                && self.is_there(exit.account, &exit.topic, 1, &has_interest)
+        })
     }
 
     fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {

@@ -347,6 +347,59 @@ async fn records_are_pulled_over_an_import() {
     }
 }
 
+/// Clients take the first answer: an account that imports the API must not refuse the request itself.
+#[tokio::test]
+async fn importing_account_leaves_the_api_to_the_other() {
+    let access = |imported: &[&str]| {
+        let mut config = three();
+        config.account_mut("A").jetstream = Some(AccountLimits::default());
+        let export = export(service(ResponseKind::Stream), "s.>");
+        config.account_mut("A").exports.push(export);
+        let imports = imported.iter().map(|subject| import(ASK, subject, None));
+        config.account_mut("C").imports = imports.collect();
+        config
+    };
+    let options = Options {
+        jetstream: Some(JetStreamOptions::default()),
+        ..options(2)
+    };
+    let server = Running::with(access(&["$JS.API.>", "s.>"]), options);
+    let client = server.client("C").await;
+    let made = ask(&client, "$JS.API.STREAM.CREATE.S", DIRECT).await;
+    assert!(made.contains("did_create"), "{made}");
+    assert!(ask(&client, "s.x", "hi").await.contains(r#""seq":1"#));
+    let info = ask(&client, "$JS.API.INFO", "").await;
+    assert!(info.contains(r#""streams":1"#), "{info}");
+    let record = client.request("$JS.API.DIRECT.GET.S.s.x", "", PATIENCE);
+    let record = record.await.expect("a record");
+    assert_eq!(record.payload(), b"hi");
+    // Who published it is not stored.
+    let headers = record.headers().expect("headers");
+    assert_eq!(headers.get("Nats-Request-Info"), None);
+    let unknown = client.request("$JS.API.DIRECT.GET.T", "", PATIENCE).await;
+    assert!(unknown.is_err(), "no stream has this name");
+    // Without the account's information, it has an API that refuses what is not imported.
+    let replaced = async |imported: &[&str], expected: &str| {
+        let replaced = server.0.replace_access(access(imported));
+        replaced.expect("a directory");
+        let client = server.client("C").await;
+        // The threads learn of it one after the other.
+        let info = async || while !ask(&client, "$JS.API.INFO", "").await.contains(expected) {};
+        timeout(PATIENCE, info()).await.expect("in time");
+        client
+    };
+    let client = replaced(&["$JS.API.DIRECT.GET.S"], r#""err_code":10039"#).await;
+    let last = ask(&client, "$JS.API.DIRECT.GET.S", r#"{"last_by_subj":"s.x"}"#).await;
+    assert_eq!(last, "hi");
+    for unknown in ["$JS.API.DIRECT.GET.T", "$JS.API.CONSUMER.MSG.NEXT.S.d"] {
+        let answer = client.request(unknown, "", PATIENCE).await;
+        assert!(answer.is_err(), "{unknown}");
+    }
+    replaced(&["$JS.API.>"], r#""streams":1"#).await;
+}
+
+const DIRECT: &str = r#"{"name":"S","subjects":["s.>"],"storage":"memory","allow_direct":true}"#;
+
 #[tokio::test]
 async fn accounts_are_told_apart_in_monitoring() {
     let server = Running::start(2, three());

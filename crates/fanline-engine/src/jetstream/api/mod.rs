@@ -40,6 +40,10 @@ use endpoints::ENDPOINTS;
 pub(super) use endpoints::Endpoint;
 pub(super) use stream_create::created_reply;
 
+/// Requests of one consumer or stream: without it, nobody subscribes to them.
+const NEXT: &[u8] = b"CONSUMER.MSG.NEXT.";
+const DIRECT_GET: &[u8] = b"DIRECT.GET.";
+
 const LEVEL_HEADER: &[u8] = b"Nats-Required-Api-Level:";
 
 /// A request, and all that is needed to answer it.
@@ -72,10 +76,10 @@ pub(super) fn handle(
     now: Now,
     port: &mut dyn Port,
 ) {
-    if let Some(names) = path.strip_prefix(b"CONSUMER.MSG.NEXT.") {
+    if let Some(names) = path.strip_prefix(NEXT) {
         return consumer_next::handle(js, names, message, now, port);
     }
-    if let Some(names) = path.strip_prefix(b"DIRECT.GET.") {
+    if let Some(names) = path.strip_prefix(DIRECT_GET) {
         return direct_get::handle(js, names, message, now, port);
     }
     let Ok(path) = std::str::from_utf8(path) else {
@@ -104,7 +108,10 @@ pub(super) fn handle(
 }
 
 /// Answers a request of an account that has no JetStream.
-pub(super) fn refuse(path: &[u8], message: &Message<'_>, error: &ApiError, port: &mut dyn Port) {
+pub(super) fn refuse(path: &[u8], message: &Message<'_>, port: &mut dyn Port) {
+    if path.starts_with(NEXT) || path.starts_with(DIRECT_GET) {
+        return no_responders(message, port);
+    }
     let path = std::str::from_utf8(path).unwrap_or_default();
     let endpoint = ENDPOINTS
         .iter()
@@ -112,7 +119,7 @@ pub(super) fn refuse(path: &[u8], message: &Message<'_>, error: &ApiError, port:
     if let Some(endpoint) = endpoint.filter(|_| !message.reply.is_empty()) {
         port.publish(&Message {
             topic: message.reply,
-            payload: &refusal(endpoint, error),
+            payload: &refusal(endpoint, &ApiError::NOT_ENABLED_FOR_ACCOUNT),
             ..Message::default()
         });
     }
@@ -288,9 +295,10 @@ fn typed(kind: &str, body: &[u8]) -> Vec<u8> {
     reply
 }
 
-/// Answers as the server does when nobody listens.
+/// Answers as the server does when a request has no subscriber, unless it has others than JetStream: a
+/// service of another account, or a client that watches.
 pub(super) fn no_responders(message: &Message<'_>, port: &mut dyn Port) {
-    if message.reply.is_empty() {
+    if message.reply.is_empty() || port.has_others(message.topic) {
         return;
     }
     let mut headers = b"NATS/1.0 503\r\nNats-Subject: ".to_vec();

@@ -28,6 +28,8 @@ pub(super) struct PublishHeaders<'a> {
     pub(super) schedule_next: Option<&'a [u8]>,
     pub(super) scheduler: Option<&'a [u8]>,
     pub(super) stream_source: Option<&'a [u8]>,
+    /// Who published it, of a message from another account.
+    pub(super) request_info: Option<&'a [u8]>,
 }
 
 /// What a message without headers asks for.
@@ -52,6 +54,7 @@ pub(super) static NOTHING_ASKED: PublishHeaders<'static> = PublishHeaders {
     schedule_next: None,
     scheduler: None,
     stream_source: None,
+    request_info: None,
 };
 
 impl<'a> PublishHeaders<'a> {
@@ -95,6 +98,7 @@ impl<'a> PublishHeaders<'a> {
             b"Schedule-Next" => &mut self.schedule_next,
             b"Scheduler" => &mut self.scheduler,
             b"Stream-Source" => &mut self.stream_source,
+            b"Request-Info" => &mut self.request_info,
             _ => return None,
         })
     }

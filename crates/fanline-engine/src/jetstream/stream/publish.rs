@@ -4,7 +4,7 @@ use super::Stream;
 use super::acks::{Ack, Says};
 use super::batch::FastReply;
 use super::check::{Asked, Edits};
-use super::headers::{NOTHING_ASKED, PublishHeaders};
+use super::headers::{Block, NOTHING_ASKED, PublishHeaders};
 use crate::jetstream::{ApiError, Message, Now, Port};
 
 /// What became of a publish that was not refused.
@@ -31,6 +31,9 @@ impl Stream {
             parsed = PublishHeaders::parse(message.headers);
             &parsed
         };
+        if asked.request_info.is_some() {
+            return self.publish_without_info(message, now, port);
+        }
         if let Some(reply) = FastReply::parse(message.reply) {
             self.publish_fast(message, asked, reply, port);
         } else if asked.batch_id.is_some() {
@@ -38,6 +41,21 @@ impl Stream {
         } else {
             self.publish_one(message, asked, port);
         }
+    }
+
+    /// Takes a message from another account, without the header that names its publisher.
+    fn publish_without_info(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+        let mut headers = Vec::new();
+        let is_kept = |name: &[u8]| name != b"Nats-Request-Info";
+        let headers = Block::filtered(&mut headers, message.headers, is_kept).end_or_empty();
+        self.publish(
+            &Message {
+                headers,
+                ..*message
+            },
+            now,
+            port,
+        );
     }
 
     fn publish_one(

@@ -231,6 +231,22 @@ fn lifetimes_and_markers() {
     assert_eq!(bench.stream.next_timeout(), None);
 }
 
+/// A message from another account comes with a header that names its publisher.
+#[test]
+fn publisher_of_another_account_is_not_stored() {
+    let mut bench = Bench::new(r#""subjects":["t.>"],"duplicate_window":120000000000"#);
+    bench.publish(r#"t.x |Nats-Request-Info: {"acc":"B"}| d"#);
+    bench.publish(r#"t.x |A: b|Nats-Request-Info: {"acc":"B"}|Nats-Msg-Id: 1| d"#);
+    assert_eq!(
+        bench.publish(r#"t.x |Nats-Msg-Id: 1|Nats-Request-Info: {"acc":"B"}| d"#),
+        r#"=2,"duplicate": true"#
+    );
+    assert_eq!(
+        bench.records(),
+        ["1 t.x d", "2 t.x |A: b|Nats-Msg-Id: 1| d"]
+    );
+}
+
 #[test]
 fn nobody_interested() {
     check(
