@@ -206,7 +206,7 @@ impl JetStream {
         } else if topic.starts_with(b"$JS.ACK.") {
             self.handle_ack(message, now, port);
         } else if topic.starts_with(b"$JS.FC.") {
-            self.handle_flow_control(topic, now, port);
+            self.handle_flow_control(message, now, port);
         } else if topic.starts_with(b"$JS.SNAPSHOT.") {
             self.handle_transfer(message, now, port);
         } else if let Some(prefix) = &self.domain_prefix
@@ -225,8 +225,8 @@ impl JetStream {
     }
 
     fn handle_ack(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        let stream = AckTopic::parse(message.topic)
-            .and_then(|topic| std::str::from_utf8(topic.stream).ok())
+        let stream = AckTopic::names(message.topic)
+            .and_then(|(stream, _)| std::str::from_utf8(stream).ok())
             .and_then(|name| self.streams.find(name))
             .and_then(|key| self.streams.touch(key));
         let is_known = stream.is_some_and(|stream| {
@@ -239,16 +239,19 @@ impl JetStream {
         }
     }
 
-    fn handle_flow_control(&mut self, topic: &[u8], now: Now, port: &mut dyn Port) {
-        let name = topic.split(|b| *b == b'.').nth(2);
+    fn handle_flow_control(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+        let name = message.topic.split(|b| *b == b'.').nth(2);
         let stream = name
             .and_then(|name| std::str::from_utf8(name).ok())
             .and_then(|name| self.streams.find(name))
             .and_then(|key| self.streams.touch(key));
-        if let Some(stream) = stream {
+        let is_known = stream.is_some_and(|stream| {
             stream.with_consumers(now, port, |consumers, context| {
-                consumers.handle_flow_control(topic, context);
-            });
+                consumers.handle_flow_control(message.topic, context)
+            })
+        });
+        if !is_known {
+            api::no_responders(message, port);
         }
     }
 

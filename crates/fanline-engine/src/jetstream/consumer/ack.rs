@@ -24,19 +24,31 @@ pub struct AckTopic<'a> {
     pub pending: u64,
 }
 
+/// The tokens behind the prefix of an acknowledgement's subject, from the stream's name on.
+fn tokens(topic: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
+    let rest = topic.strip_prefix(b"$JS.ACK.")?;
+    // The short form has seven tokens here. The long one has two more in front, and may have more
+    // behind.
+    let skipped = match rest.split(|b| *b == b'.').count() {
+        7 => 0,
+        count if count >= 9 => 2,
+        _ => return None,
+    };
+    Some(rest.split(|b| *b == b'.').skip(skipped))
+}
+
 impl<'a> AckTopic<'a> {
+    /// Returns the names of the stream and the consumer that an acknowledgement is sent to, whatever the
+    /// rest of its subject is.
+    pub(crate) fn names(topic: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        let mut tokens = tokens(topic)?;
+        Some((tokens.next()?, tokens.next()?))
+    }
+
     /// Reads `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer sequence>.<time>.<pending>`,
     /// or the longer form with a domain and an account after `ACK`.
     pub fn parse(topic: &'a [u8]) -> Option<Self> {
-        let rest = topic.strip_prefix(b"$JS.ACK.")?;
-        // The short form has seven tokens here. The long one has two more in front, and may have more
-        // behind.
-        let skipped = match rest.split(|b| *b == b'.').count() {
-            7 => 0,
-            count if count >= 9 => 2,
-            _ => return None,
-        };
-        let mut tokens = rest.split(|b| *b == b'.').skip(skipped);
+        let mut tokens = tokens(topic)?;
         let (stream, consumer) = (tokens.next()?, tokens.next()?);
         let mut number = || tokens.next().and_then(write::parse_number);
         let (deliveries, stream_sequence, consumer_sequence) = (number()?, number()?, number()?);

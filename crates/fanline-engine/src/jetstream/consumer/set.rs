@@ -15,7 +15,7 @@ use super::shared::{Context, Round, Shared, Work, nanos};
 use super::state::State;
 use super::status::Status;
 use super::{ConsumerId, RestoreError};
-use crate::jetstream::{ApiError, ConsumerConfig, Message, Now, Retention};
+use crate::jetstream::{AckPolicy, ApiError, ConsumerConfig, Message, Now, Retention};
 use crate::store::StoreError;
 use crate::topic::Filter;
 
@@ -389,17 +389,22 @@ impl Consumers {
         });
     }
 
-    /// An acknowledgement has come: `$JS.ACK.<stream>.<consumer>.>`. Says whether there is such a
-    /// consumer. If it was sent as a request it is to be [confirmed](Self::take_confirmations).
+    /// Takes an acknowledgement: `$JS.ACK.<stream>.<consumer>.>`. Returns whether its consumer exists and
+    /// takes acknowledgements. If it was sent as a request it is to be
+    /// [confirmed](Self::take_confirmations).
     pub fn handle_ack(&mut self, message: &Message<'_>, context: &mut Context<'_>) -> bool {
-        let Some(topic) = AckTopic::parse(message.topic) else {
+        let takes_acks = |config: &ConsumerConfig| {
+            matches!(config.ack_policy, AckPolicy::All | AckPolicy::Explicit)
+        };
+        let id = AckTopic::names(message.topic)
+            .and_then(|(_, consumer)| std::str::from_utf8(consumer).ok())
+            .and_then(|name| self.find(name));
+        let config = id.and_then(|id| self.get(id)).map(Consumer::config);
+        let Some(id) = id.filter(|_| config.is_some_and(takes_acks)) else {
             return false;
         };
-        let id = std::str::from_utf8(topic.consumer)
-            .ok()
-            .and_then(|name| self.find(name));
-        let Some(id) = id else {
-            return false;
+        let Some(topic) = AckTopic::parse(message.topic) else {
+            return true;
         };
         let ack = Ack::parse(message.payload);
         let taken = self.and_ready(id, context, |consumer, work| {
@@ -417,15 +422,23 @@ impl Consumers {
         true
     }
 
-    /// A flow control request was answered: `$JS.FC.<stream>.<consumer>.<id>`.
-    pub fn handle_flow_control(&mut self, topic: &[u8], context: &mut Context<'_>) {
-        let consumer = topic.split(|b| *b == b'.').nth(3);
-        let name = consumer.and_then(|name| std::str::from_utf8(name).ok());
-        if let Some(id) = name.and_then(|name| self.find(name)) {
-            self.and_ready(id, context, |consumer, work| {
-                consumer.handle_flow_control(topic, &mut work.round);
-            });
-        }
+    /// Takes the answer to a flow control request: `$JS.FC.<stream>.<consumer>.<id>`. Returns whether its
+    /// consumer exists and has flow control.
+    pub fn handle_flow_control(&mut self, topic: &[u8], context: &mut Context<'_>) -> bool {
+        let mut tokens = topic.split(|b| *b == b'.').skip(3);
+        let name = tokens
+            .next()
+            .and_then(|name| std::str::from_utf8(name).ok());
+        let id = name.and_then(|name| self.find(name));
+        let config = id.and_then(|id| self.get(id)).map(Consumer::config);
+        let has_flow_control = config.is_some_and(|config| config.flow_control);
+        let Some(id) = id.filter(|_| has_flow_control && tokens.count() == 1) else {
+            return false;
+        };
+        self.and_ready(id, context, |consumer, work| {
+            consumer.handle_flow_control(topic, &mut work.round);
+        });
+        true
     }
 
     /// The first one has subscribed to a filter, or the last one has left it.

@@ -462,6 +462,14 @@ fn consumers_beside_each_other() {
 fn what_nobody_answers() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
+    for (name, policy) in [("d", "explicit"), ("silent", "none")] {
+        let body = format!(
+            r#"{{"stream_name":"BIRDS","config":{{"durable_name":"{name}","ack_policy":"{policy}"}}}}"#
+        );
+        let path = format!("CONSUMER.DURABLE.CREATE.BIRDS.{name}");
+        assert_eq!(account.error(&path, &body), 0);
+    }
+    account.port.taken();
     for topic in [
         "FOO",
         "STREAM.FOO.BIRDS",
@@ -476,10 +484,17 @@ fn what_nobody_answers() {
         "$JS.API.DIRECT.GET.NONE",
         "$JS.API.CONSUMER.MSG.NEXT.BIRDS.none",
         "$JS.ACK.BIRDS.none.1.1.1.1.0",
+        "$JS.ACK.BIRDS.silent.1.1.1.1.0",
+        "$JS.ACK.BIRDS.silent.1.x.1.1.0",
+        "$JS.ACK.BIRDS.d.1.1.1.1",
+        "$JS.FC.BIRDS.d.x",
     ] {
         let expected = format!("reply NATS/1.0 503|Nats-Subject: {topic}||");
         assert_eq!(account.send(topic, "", ""), [expected]);
     }
+    // It takes acknowledgements; this is none.
+    let unreadable = account.send("$JS.ACK.BIRDS.d.1.x.1.1.0", "", "");
+    assert_eq!(unreadable, [""; 0]);
     for path in [
         "STREAM.LEADER.STEPDOWN.BIRDS",
         "STREAM.PEER.REMOVE.NONE",

@@ -46,7 +46,10 @@ fn one_for_all_before() {
 fn none_is_needed() {
     let mut world = delivered(&FOUR, r#"{"ack_policy":"none"}"#);
     assert_eq!(world.numbers("C"), "4/4 4/4 0 0 0 0");
-    world.ack(2, "+ACK");
+    for payload in ["+ACK", "-NAK", "+NXT", ""] {
+        assert!(!world.takes_ack(2, payload), "{payload}");
+    }
+    world.hears(&[]);
     assert_eq!(world.numbers("C"), "4/4 4/4 0 0 0 0");
 }
 

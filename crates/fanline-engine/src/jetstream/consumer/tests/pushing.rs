@@ -111,7 +111,16 @@ fn flow_control() {
     world.pass_millis(1000);
     world.hears(&["d 100 Idle Heartbeat Last-Consumer=21 Last-Stream=21 stalled"]);
     let flow = world.port.flow.take().unwrap();
-    world.call(|consumers, context| consumers.handle_flow_control(b"$JS.FC.S.C.other", context));
+    for (topic, is_known) in [
+        ("$JS.FC.S.C.other", true),
+        ("$JS.FC.S.C", false),
+        ("$JS.FC.S.C.a.b", false),
+        ("$JS.FC.S.D.other", false),
+    ] {
+        let taken = world
+            .call(|consumers, context| consumers.handle_flow_control(topic.as_bytes(), context));
+        assert_eq!(taken, is_known, "{topic}");
+    }
     world.hears(&[]);
     world.call(|consumers, context| consumers.handle_flow_control(flow.as_bytes(), context));
     // The window has doubled.
@@ -127,7 +136,7 @@ fn acknowledged_by_flow_control() {
     let mut world = World::with(&THREE, config);
     world.listen("d", true);
     assert_eq!(world.numbers("C"), "3/3 0/0 3 0 0 0");
-    world.ack(3, "+ACK");
+    assert!(!world.takes_ack(3, "+ACK"));
     assert_eq!(world.numbers("C"), "3/3 0/0 3 0 0 0");
     world.pass_millis(1000);
     let flow = world.port.flow.take().unwrap();

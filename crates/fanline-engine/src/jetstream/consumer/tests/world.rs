@@ -281,7 +281,16 @@ impl World {
         self.ack_to("C", sequence, payload, "");
     }
 
+    /// Acknowledges it, and returns whether the consumer takes acknowledgements.
+    pub(super) fn takes_ack(&mut self, sequence: u64, payload: &str) -> bool {
+        self.handle_ack("C", sequence, payload, "reply")
+    }
+
     pub(super) fn ack_to(&mut self, name: &str, sequence: u64, payload: &str, reply: &str) {
+        assert!(self.handle_ack(name, sequence, payload, reply));
+    }
+
+    fn handle_ack(&mut self, name: &str, sequence: u64, payload: &str, reply: &str) -> bool {
         let topic = self.port.acks[&(name.to_owned(), sequence)].clone();
         let message = Message {
             topic: topic.as_bytes(),
@@ -289,7 +298,7 @@ impl World {
             payload: payload.as_bytes(),
             ..Message::default()
         };
-        assert!(self.call(|consumers, context| consumers.handle_ack(&message, context)));
+        self.call(|consumers, context| consumers.handle_ack(&message, context))
     }
 
     /// Somebody begins or stops to listen; a member of a queue group listens to `topic group`.
