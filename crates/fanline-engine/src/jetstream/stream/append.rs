@@ -1,7 +1,7 @@
 //! Storing a record, and all that follows from it.
 
 use super::Stream;
-use super::headers::Block;
+use super::headers::{Block, find};
 use crate::jetstream::{ApiError, Message, Port, Retention};
 use crate::store::{Cause, DiskError, Filters, NewRecord, StoreError};
 use crate::topic::is_literal_topic;
@@ -77,6 +77,9 @@ impl Stream {
             more_in_batch: admitted.more_in_batch,
         };
         let sequence = self.store.append(&record).map_err(refused)?;
+        if self.leaves_markers() && is_marker(admitted.headers) {
+            self.markers.insert(sequence);
+        }
         self.consumers.handle_append(sequence, admitted.subject);
         Ok(Some(sequence))
     }
@@ -158,9 +161,14 @@ impl Stream {
         }
     }
 
+    /// Whether the expiry of a subject's last record leaves a marker.
+    pub(super) fn leaves_markers(&self) -> bool {
+        !self.config.subject_delete_marker_ttl.is_zero()
+    }
+
     /// Looks at what limits and age have removed: consumers are told, and markers are left.
     pub(super) fn settle_removed(&mut self, port: &mut dyn Port) {
-        let leaves_markers = !self.config.subject_delete_marker_ttl.is_zero();
+        let leaves_markers = self.leaves_markers();
         let mut marked: Vec<Vec<u8>> = Vec::new();
         let (consumers, markers) = (&mut self.consumers, &mut self.markers);
         let mut has_removed = false;
@@ -195,9 +203,7 @@ impl Stream {
             ..Admitted::default()
         };
         // A stream that is full has no room for it; readers then see that the subject is gone, not why.
-        if let Ok((sequence, true)) = self.append(&marker, port) {
-            self.markers.insert(sequence);
-        }
+        let _ = self.append(&marker, port);
     }
 
     fn republish(
@@ -242,6 +248,14 @@ impl Stream {
             ..Message::default()
         });
     }
+}
+
+/// Whether a record says itself that its subject is gone, so that its expiry leaves no marker: a marker, or the
+/// purge of a key.
+pub(super) fn is_marker(headers: &[u8]) -> bool {
+    let reason = find(headers, b"Nats-Marker-Reason");
+    reason.is_some_and(|reason| !reason.is_empty())
+        || find(headers, b"KV-Operation") == Some(b"PURGE")
 }
 
 /// The answer to a publish that the log does not take.

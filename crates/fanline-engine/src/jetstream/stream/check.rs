@@ -290,7 +290,11 @@ impl Stream {
         if !self.config.allow_msg_ttl {
             return Err(ApiError::MESSAGE_TTL_DISABLED);
         }
-        let marker = self.config.subject_delete_marker_ttl.0;
+        let marker = match self.config.max_msgs_per_subject {
+            // A subject with one record holds no marker that could outlive it.
+            1 => 0,
+            _ => self.config.subject_delete_marker_ttl.0,
+        };
         checked.expires_at = Some(match ttl {
             Ttl::Never => NEVER,
             // What outlives its marker would be followed by none.

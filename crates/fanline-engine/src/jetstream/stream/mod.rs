@@ -235,7 +235,11 @@ impl Stream {
             .map_err(ApiError::stream_update)?;
         self.transform = transform;
         self.republish = republish;
+        let left_markers = self.leaves_markers();
         self.config = config;
+        if self.leaves_markers() && !left_markers {
+            self.recover_markers();
+        }
         self.replace_sources(sources, port)
             .map_err(ApiError::stream_update)?;
         self.settle_removed(port);

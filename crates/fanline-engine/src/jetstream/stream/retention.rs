@@ -178,6 +178,8 @@ impl Stream {
     /// Many records were purged.
     pub(super) fn note_purged(&mut self, port: &mut dyn Port) {
         self.has_removed = true;
+        let first = self.store.first_sequence();
+        self.markers.retain(|sequence| *sequence >= first);
         let mut context = Context {
             now: self.clock,
             store: &mut self.store,

@@ -2,7 +2,7 @@
 
 use super::Pattern;
 use crate::jetstream::stream::Stream;
-use crate::jetstream::stream::append::{Admitted, Rollup};
+use crate::jetstream::stream::append::{Admitted, Rollup, is_marker};
 use crate::jetstream::stream::duration::{Ttl, parse_ttl};
 use crate::jetstream::stream::headers::{Block, PublishHeaders, find};
 use crate::jetstream::{Port, Timestamp};
@@ -123,18 +123,15 @@ impl Stream {
 
     /// Finds out from the log what is scheduled, and which records are markers.
     pub(in crate::jetstream::stream) fn recover_subjects(&mut self) -> Result<(), StoreError> {
-        let has_markers = !self.config.subject_delete_marker_ttl.is_zero();
-        if !self.config.allow_msg_schedules && !has_markers {
+        let leaves_markers = self.leaves_markers();
+        if !self.config.allow_msg_schedules && !leaves_markers {
             return Ok(());
         }
-        let mut last = Vec::new();
-        self.store
-            .subjects(b"", &mut |_, known| last.push(known.last));
-        for sequence in last {
+        for sequence in self.last_of_subjects() {
             let Some(record) = self.store.read(sequence)? else {
                 continue;
             };
-            if find(record.headers, b"Nats-Marker-Reason").is_some() {
+            if leaves_markers && is_marker(record.headers) {
                 self.markers.insert(sequence);
             }
             if self.config.allow_msg_schedules
@@ -145,6 +142,25 @@ impl Stream {
             }
         }
         Ok(())
+    }
+
+    /// Finds out from the log which records are markers. One that cannot be read counts as none.
+    pub(in crate::jetstream::stream) fn recover_markers(&mut self) {
+        for sequence in self.last_of_subjects() {
+            if let Ok(Some(record)) = self.store.read(sequence)
+                && is_marker(record.headers)
+            {
+                self.markers.insert(sequence);
+            }
+        }
+    }
+
+    /// The sequence of the last record of each subject.
+    fn last_of_subjects(&self) -> Vec<u64> {
+        let mut last = Vec::new();
+        self.store
+            .subjects(b"", &mut |_, known| last.push(known.last));
+        last
     }
 
     fn recover_schedule(&mut self, sequence: u64, stored_at: i64) {

@@ -231,6 +231,43 @@ fn lifetimes_and_markers() {
     assert_eq!(bench.stream.next_timeout(), None);
 }
 
+#[test]
+fn record_that_says_its_subject_is_gone_leaves_no_marker() {
+    let mut bench = Bench::new(
+        r#""subjects":["t.>"],"allow_msg_ttl":true,"allow_rollup_hdrs":true,
+           "subject_delete_marker_ttl":1000000000"#,
+    );
+    for (name, header) in [
+        ("purge", "KV-Operation: PURGE"),
+        ("reason", "Nats-Marker-Reason: mine"),
+        ("delete", "KV-Operation: DEL"),
+        ("case", "kv-operation: PURGE"),
+        ("empty", "Nats-Marker-Reason:"),
+    ] {
+        bench.publish(&format!("t.{name} |Nats-TTL: 2|{header}| x"));
+    }
+    bench.wait(2_000);
+    let subjects: Vec<_> = bench.records();
+    let marked = ["delete", "case", "empty"].map(|name| format!("t.{name} "));
+    assert_eq!(subjects.len(), marked.len(), "{subjects:?}");
+    for (record, subject) in subjects.iter().zip(marked) {
+        assert!(record.contains(&subject), "{record}");
+    }
+}
+
+/// It would outlive the record before it; of a subject with one record, there is none.
+#[test]
+fn lifetime_may_be_shorter_than_the_marker_of_a_subject_with_one_record() {
+    let mut bench = Bench::new(
+        r#""subjects":["t.>"],"allow_msg_ttl":true,"allow_rollup_hdrs":true,
+           "max_msgs_per_subject":1,"subject_delete_marker_ttl":5000000000"#,
+    );
+    bench.publish("t.x |Nats-TTL: 1| d");
+    assert_eq!(bench.records(), ["1 t.x |Nats-TTL: 1| d"]);
+    bench.wait(1_000);
+    assert!(bench.records()[0].starts_with("2 t.x |Nats-Marker-Reason"));
+}
+
 /// A message from another account comes with a header that names its publisher.
 #[test]
 fn publisher_of_another_account_is_not_stored() {
