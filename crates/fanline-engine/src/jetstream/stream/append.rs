@@ -133,15 +133,12 @@ impl Stream {
         self.republish(admitted, sequence, previous, port);
     }
 
-    /// Removes the records of a subject, or of all, below a sequence. One that the disk cannot remove now
-    /// is one too many, and no reason to refuse the new one.
+    /// Removes the records of a subject, or of all, below a sequence. A subject with wildcards removes what it
+    /// matches as a filter: this is how clients purge many keys of a bucket at once. One that the disk cannot
+    /// remove now is one too many, and no reason to refuse the new one.
     fn remove_below(&mut self, subject: &[u8], sequence: u64, port: &mut dyn Port) {
-        if !subject.is_empty() && !is_literal_topic(subject) {
-            // It may hold `*` as a plain character, but would remove as a filter.
-            return;
-        }
         let first_of_subject = |known: crate::store::SubjectState| known.messages <= 2;
-        if !subject.is_empty() && self.store.subject(subject).is_some_and(first_of_subject) {
+        if is_literal_topic(subject) && self.store.subject(subject).is_some_and(first_of_subject) {
             // Nearly always there is one, the value before.
             let filters = Filters::new([subject]);
             let before = filters.map(|mut filters| self.store.next_matching(&mut filters, 0));

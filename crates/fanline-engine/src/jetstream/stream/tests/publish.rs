@@ -284,6 +284,22 @@ fn publisher_of_another_account_is_not_stored() {
     );
 }
 
+/// `kv.purge("a.*")` of a client publishes to a subject with a wildcard.
+#[test]
+fn rollup_of_a_subject_with_wildcards_removes_what_it_matches() {
+    let mut bench = Bench::new(r#""subjects":["t.>"],"allow_rollup_hdrs":true"#);
+    for subject in ["t.a", "t.a.x", "t.a.y", "t.b.x", "t.a.x"] {
+        bench.publish(subject);
+    }
+    assert_eq!(bench.publish("t.a.* |Nats-Rollup: sub|"), "=6");
+    assert_eq!(
+        bench.records(),
+        ["1 t.a", "4 t.b.x", "6 t.a.* |Nats-Rollup: sub|"]
+    );
+    assert_eq!(bench.publish("t.> |Nats-Rollup: sub|"), "=7");
+    assert_eq!(bench.records(), ["7 t.> |Nats-Rollup: sub|"]);
+}
+
 #[test]
 fn nobody_interested() {
     check(
