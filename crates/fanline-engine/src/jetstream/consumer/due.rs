@@ -73,6 +73,7 @@ impl Consumer {
             *used = round.at;
             let status = match due {
                 Due::Expired => Status::RequestTimeout(request.left()),
+                Due::Idle => Status::NoMessages,
                 Due::Heartbeat => Status::IdleHeartbeat {
                     consumer_sequence,
                     stream_sequence,

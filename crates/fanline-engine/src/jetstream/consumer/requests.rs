@@ -81,6 +81,11 @@ impl Request {
             || (self.min_ack_pending > 0 && ack_pending >= self.min_ack_pending)
     }
 
+    /// Whether its time is over, though the timer may still have to say so.
+    pub(super) fn is_expired(&self, now: u64) -> bool {
+        self.expires.is_some_and(|at| at <= now)
+    }
+
     /// Whether it goes once there is nothing more for it.
     fn ends_when_idle(&self) -> bool {
         self.no_wait && (self.is_served || !self.has_expires)
@@ -105,6 +110,8 @@ pub(super) enum Due {
     Heartbeat,
     /// Its time is over. It has been taken away.
     Expired,
+    /// It does not wait, and was given what there was. It has been taken away.
+    Idle,
 }
 
 /// The requests of one consumer.
@@ -198,15 +205,23 @@ impl Requests {
         }
         let mut at = 0;
         while let Some(request) = self.waiting.get_mut(at) {
+            // A request that does not wait ends with the next timer of any, though the consumer may only be
+            // waiting for acknowledgements: clients would otherwise count it as open.
+            let end = match request.is_expired(now) {
+                true => Some(Due::Expired),
+                false => request.ends_when_idle().then_some(Due::Idle),
+            };
+            if let Some(end) = end {
+                if let Some(ended) = self.waiting.remove(at) {
+                    due(end, &ended);
+                }
+                continue;
+            }
             if request.next_heartbeat().is_some_and(|at| at <= now) {
                 request.sent = now;
                 due(Due::Heartbeat, request);
             }
-            if request.expires.is_none_or(|at| at > now) {
-                at += 1;
-            } else if let Some(expired) = self.waiting.remove(at) {
-                due(Due::Expired, &expired);
-            }
+            at += 1;
         }
         self.checked_until = self.waiting.iter().filter_map(Request::deadline).min();
     }

@@ -367,6 +367,12 @@ impl Consumer {
         let mut at = 0;
         loop {
             let request = self.requests.get_mut(at)?;
+            if request.is_expired(round.at) {
+                let request = self.requests.remove(at)?;
+                let status = Status::RequestTimeout(request.left());
+                round.send(&request.reply, b"", status);
+                continue;
+            }
             if request.seen_in_round != round.number {
                 if !round.port.has_interest(&request.reply) {
                     self.requests.remove(at);

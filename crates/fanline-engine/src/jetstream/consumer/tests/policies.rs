@@ -118,7 +118,6 @@ fn pause_and_resume() {
     world.pass_millis(600);
     world.hears(&[
         "i 100 Idle Heartbeat Last-Consumer=0 Last-Stream=0",
-        "i 100 Idle Heartbeat Last-Consumer=0 Last-Stream=0",
         "i 408 Request Timeout Pending-Messages=0 Pending-Bytes=0",
     ]);
     world.pull("i", "1");

@@ -1,5 +1,7 @@
 //! Pull requests. What is expected was heard from nats-server 2.15.2.
 
+use std::time::Duration;
+
 use super::World;
 
 const THREE: [&str; 3] = ["s.a=one", "s.b=two", "s.a=three"];
@@ -88,6 +90,34 @@ fn not_waiting() {
     world.pull("i", r#"{"batch":5,"no_wait":true,"expires":1000000000}"#);
     world.pass_millis(1000);
     world.hears(&["i 408 Request Timeout Pending-Messages=5 Pending-Bytes=0"]);
+}
+
+/// A Python client gave up at the end of its request's time and published at once: the record went to the
+/// request, whose timer was a millisecond late.
+#[test]
+fn expired_request_is_not_served_before_its_timer() {
+    let mut world = World::with(&[], "{}");
+    world.pull("i", SECOND);
+    world.now.since_start += Duration::from_secs(1);
+    world.append(&["s.a=one"]);
+    world.hears(&["i 408 Request Timeout Pending-Messages=5 Pending-Bytes=0"]);
+    world.pull("j", "1");
+    world.hears(&["j s.a=one x1 #1 +0"]);
+}
+
+/// The consumer waits for acknowledgements, but the request does not.
+#[test]
+fn not_waiting_request_ends_with_its_timer() {
+    let mut world = World::with(&THREE, r#"{"max_ack_pending":2}"#);
+    world.pull(
+        "i",
+        r#"{"batch":9,"no_wait":true,"expires":1000000000,"idle_heartbeat":100000000}"#,
+    );
+    world.hears(&["i s.a=one x1 #1 +2", "i s.b=two x1 #2 +1"]);
+    world.pass_millis(100);
+    world.hears(&["i 404 No Messages"]);
+    world.ack(1, "+ACK");
+    world.hears(&[]);
 }
 
 #[test]
