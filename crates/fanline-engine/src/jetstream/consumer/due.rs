@@ -24,7 +24,8 @@ impl Consumer {
     pub(super) fn next_deadline(&mut self, at: u64, unix_nanos: i64) -> Option<u64> {
         let push = self.push.as_ref();
         // Wall clock time is asked for again then; it need not have passed.
-        let pause = self.paused_until.map(|until| {
+        let paused_until = self.paused_until.filter(|_| self.resumes);
+        let pause = paused_until.map(|until| {
             at.saturating_add(u64::try_from(until.saturating_sub(unix_nanos)).unwrap_or(0))
         });
         let inactive = self
@@ -48,21 +49,30 @@ impl Consumer {
     }
 
     fn resume_if_due(&mut self, round: &mut Round<'_>) {
-        if self.paused_until.is_some() && !self.is_paused(round.now.unix_nanos) {
-            self.set_paused(None, round);
+        if self.resumes && !self.is_paused(round.now.unix_nanos) {
+            self.resumes = false;
+            self.used = round.at;
+            self.report_pause(round);
         }
     }
 
-    /// Pauses it until a time, or resumes it.
+    /// Pauses it until a time, or resumes it. The configuration shows a time that is over, too.
     pub(super) fn set_paused(&mut self, until: Option<i64>, round: &mut Round<'_>) {
-        let until = until.filter(|until| *until > round.now.unix_nanos);
-        let was = self.paused_until;
-        self.paused_until = until;
+        let was = std::mem::replace(&mut self.paused_until, until);
+        self.resumes = self.is_paused(round.now.unix_nanos);
         self.config.pause_until = until.map(Timestamp::from_unix_nanos);
         self.used = round.at;
         if was != until {
-            round.publish_event(self.name(), &Event::Pause { until });
+            self.report_pause(round);
         }
+    }
+
+    fn report_pause(&self, round: &mut Round<'_>) {
+        let event = Event::Pause {
+            until: self.paused_until,
+            is_paused: self.is_paused(round.now.unix_nanos),
+        };
+        round.publish_event(self.name(), &event);
     }
 
     fn expire_requests(&mut self, round: &mut Round<'_>) {

@@ -31,7 +31,7 @@ pub(super) enum Event<'a> {
         deliveries: u64,
     },
     /// It was paused until then, or resumed.
-    Pause { until: Option<i64> },
+    Pause { until: Option<i64>, is_paused: bool },
     /// A client has it for itself.
     Pinned { group: &'a str, pinned_id: &'a str },
     /// That client has it no more.
@@ -91,8 +91,8 @@ impl Event<'_> {
                 deliveries: Some(deliveries),
                 ..empty
             },
-            Event::Pause { until } => Body {
-                paused: Some(until.is_some()),
+            Event::Pause { until, is_paused } => Body {
+                paused: Some(is_paused),
                 pause_until: Some(until.map_or(Timestamp::ZERO, Timestamp::from_unix_nanos)),
                 ..empty
             },

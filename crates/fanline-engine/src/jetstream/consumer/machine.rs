@@ -11,8 +11,8 @@ use super::push::Push;
 use super::requests::Requests;
 use super::rules::Rules;
 use super::serve::Replay;
-use super::shared::{Round, Work};
-use crate::jetstream::{ConsumerConfig, DeliverPolicy, Timestamp};
+use super::shared::{Round, Work, nanos};
+use crate::jetstream::{ConsumerConfig, DeliverPolicy, Now, Timestamp};
 use crate::store::{Filters, Store, StoreError};
 
 /// How far something has come.
@@ -55,7 +55,10 @@ pub struct Consumer {
     pub(super) pin: Pin,
     pub(super) push: Option<Push>,
     pub(super) replay: Option<Replay>,
+    /// The end of the last pause that was ordered: nanoseconds since 1970 UTC. It may be over.
     pub(super) paused_until: Option<i64>,
+    /// The end of that pause is still to be reported.
+    pub(super) resumes: bool,
     /// When anybody last had to do with it: nanoseconds since the server's start.
     pub(super) used: u64,
     /// Hundredths of a sample that have come together.
@@ -97,7 +100,7 @@ impl Consumer {
         created: i64,
         groups: &mut Groups,
         stream: &str,
-        at: u64,
+        now: Now,
     ) -> Self {
         let rules = Rules::new(&config);
         // They were checked with the rest of the configuration; what could not be read matches nothing
@@ -113,6 +116,9 @@ impl Consumer {
                 .into(),
             push: config.is_push().then(|| Push::new(&config)),
             replay: rules.replay_original.then(Replay::default),
+            resumes: config
+                .pause_until
+                .is_some_and(|until| until.unix_nanos() > now.unix_nanos),
             paused_until: config.pause_until.map(|until| until.unix_nanos()),
             rules,
             config,
@@ -127,7 +133,7 @@ impl Consumer {
             pending: Pending::default(),
             requests: Requests::default(),
             pin: Pin::default(),
-            used: at,
+            used: nanos(now),
             sampled: 0,
             is_unsaved: true,
         }

@@ -193,7 +193,7 @@ impl Consumers {
         self.by_name.insert(config.name.as_str().into(), id);
         enter_subject(&mut self.by_subject, &mut self.receivers, &config, id);
         let stream = &self.shared.stream;
-        let consumer = Consumer::new(id, config, created, &mut self.groups, stream, nanos(now));
+        let consumer = Consumer::new(id, config, created, &mut self.groups, stream, now);
         entry.insert(Entry {
             consumer,
             is_ready: false,
@@ -275,18 +275,11 @@ impl Consumers {
     }
 
     /// Pauses a consumer until a time in nanoseconds since 1970 UTC; `None` or a time that is over
-    /// resumes it. Says until when it is paused now.
-    pub fn pause(
-        &mut self,
-        id: ConsumerId,
-        until: Option<i64>,
-        context: &mut Context<'_>,
-    ) -> Option<i64> {
+    /// resumes it.
+    pub fn pause(&mut self, id: ConsumerId, until: Option<i64>, context: &mut Context<'_>) {
         self.and_ready(id, context, |consumer, work| {
             consumer.set_paused(until, &mut work.round);
-            consumer.paused_until
-        })
-        .flatten()
+        });
     }
 
     /// Takes its place from the client that is pinned.

@@ -111,8 +111,7 @@ fn pause_and_resume() {
     let mut world = World::with(&SIX, "{}");
     let id = world.id("C");
     let until = world.now.unix_nanos + 1_000_000_000;
-    let until = world.call(|consumers, context| consumers.pause(id, Some(until), context));
-    assert!(until.is_some());
+    world.call(|consumers, context| consumers.pause(id, Some(until), context));
     world.hears(&["ADVISORY.CONSUMER.PAUSE.S.C pause_until=2026-11-21T22:26:41Z paused=true"]);
     world.pull("i", r#"{"expires":600000000,"idle_heartbeat":300000000}"#);
     world.pass_millis(600);
@@ -123,9 +122,24 @@ fn pause_and_resume() {
     world.pull("i", "1");
     world.pass_millis(400);
     world.hears(&[
-        "ADVISORY.CONSUMER.PAUSE.S.C pause_until=0001-01-01T00:00:00Z paused=false",
+        "ADVISORY.CONSUMER.PAUSE.S.C pause_until=2026-11-21T22:26:41Z paused=false",
         "i s.a=1 x1 #1 +5",
     ]);
+    // It shows how long it was paused last.
+    let shown = |world: &mut World| {
+        let info = world.call(|consumers, context| consumers.info(id, context).unwrap());
+        let until = info.config.unwrap().pause_until;
+        (until.map(|until| until.to_string()), info.paused)
+    };
+    let last = Some("2026-11-21T22:26:41Z".to_owned());
+    assert_eq!(shown(&mut world), (last.clone(), false));
+    world.call(|consumers, context| consumers.pause(id, None, context));
+    world.hears(&["ADVISORY.CONSUMER.PAUSE.S.C pause_until=0001-01-01T00:00:00Z paused=false"]);
+    assert_eq!(shown(&mut world), (None, false));
+    let over = world.now.unix_nanos;
+    world.call(|consumers, context| consumers.pause(id, Some(over), context));
+    world.hears(&["ADVISORY.CONSUMER.PAUSE.S.C pause_until=2026-11-21T22:26:41Z paused=false"]);
+    assert_eq!(shown(&mut world), (last, false));
 }
 
 #[test]
