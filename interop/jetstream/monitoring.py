@@ -2,7 +2,7 @@
 
 from jetstream.cases import consumer, copy, create
 from jetstream.publishes import ONE
-from jetstream.session import Case, Monitor, Sleep
+from jetstream.session import Case, Monitor, Sleep, api
 
 SOME = [*ONE, consumer(), create("T", max_bytes=1000, storage="file"), copy("M", mirror={"name": "S"}), Sleep(1)]
 
@@ -22,6 +22,15 @@ CASES = [
          "/healthz?account=$G&stream=T", "/healthz?account=$G", "/healthz?account=NONE", "/healthz?account=NONE&details=1", "/healthz?stream=S", "/healthz?consumer=c",
          "/healthz?account=$G&stream=NONE", "/healthz?account=$G&stream=NONE&details=1", "/healthz?account=NONE&stream=S&details=1",
          "/healthz?account=$G&consumer=c", "/healthz?js-enabled-only=x"),
+    Case("monitoring: consumers that were paused", [
+        *SOME, *(
+            step for name, until in (("a", "2040-01-01T00:00:00Z"), ("b", "2020-01-01T00:00:00Z"), ("c", None))
+            for step in (
+                api(f"CONSUMER.CREATE.S.{name}", {"stream_name": "S", "config": {"name": name, "durable_name": name, "ack_policy": "explicit"}}),
+                api(f"CONSUMER.PAUSE.S.{name}", {"pause_until": until} if until else ""), api(f"CONSUMER.INFO.S.{name}"),
+            )
+        ), Monitor("/jsz?consumers=1&config=1"), api("CONSUMER.PAUSE.S.a", ""), api("CONSUMER.INFO.S.a"), Monitor("/jsz?consumers=1&config=1"),
+    ]),
     asks("accountz", "/accountz?acc=$G", "/accountz?acc=NONE"),
     Case("monitoring: nothing there", [Monitor("/jsz?streams=1&consumers=1"), Monitor("/varz")]),
 ]

@@ -1,5 +1,7 @@
 //! What `/varz` and `/jsz` both tell of JetStream.
 
+use std::time::Duration;
+
 use fanline_engine::jetstream::{AccountOverview, ApiStats, Nanos, Overview};
 use fanline_engine::store::SyncMode;
 use serde::Serialize;
@@ -23,7 +25,16 @@ pub(super) struct Config {
     domain: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     strict: bool,
+    /// Whether streams may be compressed. nats-server reports it where both sizes are configured.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    compress_ok: bool,
 }
+
+/// nats-server's `sync_interval` if none is configured; it reports one beside `sync_always`, too.
+const SYNC_INTERVAL: Duration = Duration::from_secs(120);
+
+/// nats-server's number for "as many as are made".
+const UNLIMITED: i64 = -1;
 
 /// What all streams take together.
 #[derive(Serialize)]
@@ -55,8 +66,7 @@ pub(super) struct Limits {
     max_batch_size: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_batch_timeout: Option<u128>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    default_max_consumers: Option<i64>,
+    default_max_consumers: i64,
 }
 
 impl Limits {
@@ -71,7 +81,7 @@ impl Limits {
             max_batch_inflight_total: batches.open_max,
             max_batch_size: batches.messages_max,
             max_batch_timeout: batches.idle_max.map(|timeout| timeout.as_nanos()),
-            default_max_consumers: limits.consumers_default,
+            default_max_consumers: limits.consumers_default.unwrap_or(UNLIMITED),
         }
     }
 }
@@ -80,18 +90,23 @@ impl Config {
     pub(super) fn of(options: &JetStreamOptions, overview: &Overview) -> Self {
         // "Unlimited" has no number: it is the highest that every reader can hold.
         let limit = |max: Option<u64>| max.unwrap_or(i64::MAX.unsigned_abs());
-        let folder = options.store_dir.as_deref().map(keeper::store_folder);
+        let folder = options
+            .store_dir
+            .as_deref()
+            .map(keeper::store_folder);
         Config {
             max_memory: limit(overview.limits.memory_bytes_max),
             max_storage: limit(overview.limits.storage_bytes_max),
             store_dir: folder.map(|path| path.display().to_string()),
             sync_interval: match options.sync {
                 SyncMode::Interval(every) => Some(every.as_nanos()),
-                SyncMode::Commit | SyncMode::None => None,
+                SyncMode::Commit => Some(SYNC_INTERVAL.as_nanos()),
+                SyncMode::None => None,
             },
             sync_always: options.sync == SyncMode::Commit,
             domain: options.domain.clone(),
             strict: options.strict,
+            compress_ok: options.memory_bytes_max.is_some() && options.file_bytes_max.is_some(),
         }
     }
 }
