@@ -108,6 +108,22 @@ pub struct AccountInfo {
     pub domain: Option<String>,
     /// How the API is used.
     pub api: ApiStats,
+    /// Use and limits by the number of replicas, if the account has such limits.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tiers: BTreeMap<String, TierInfo>,
+}
+
+/// What an account uses and may use of streams with one number of replicas, in a reply.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs, reason = "as in AccountInfo")]
+pub struct TierInfo {
+    pub memory: u64,
+    pub storage: u64,
+    pub reserved_memory: i64,
+    pub reserved_storage: i64,
+    pub streams: u64,
+    pub consumers: u64,
+    pub limits: AccountLimits,
 }
 
 /// How the API is used.

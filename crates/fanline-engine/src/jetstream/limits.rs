@@ -1,5 +1,7 @@
 //! What an account may use, and what it does use.
 
+use std::collections::BTreeMap;
+
 use hashbrown::HashMap;
 use serde::Serialize;
 
@@ -25,6 +27,10 @@ pub struct AccountLimits {
     pub storage_max_stream_bytes: i64,
     /// Every stream must have a limit of bytes.
     pub max_bytes_required: bool,
+    /// The limits by the number of replicas, `R1` or `R3`, of an account that has no others. The limits
+    /// above are then those of `R1`.
+    #[serde(skip)]
+    pub tiers: BTreeMap<String, AccountLimits>,
 }
 
 impl Default for AccountLimits {
@@ -38,6 +44,7 @@ impl Default for AccountLimits {
             memory_max_stream_bytes: -1,
             storage_max_stream_bytes: -1,
             max_bytes_required: false,
+            tiers: BTreeMap::new(),
         }
     }
 }
@@ -206,6 +213,46 @@ impl Reserved {
 }
 
 impl AccountLimits {
+    /// Limits that allow nothing to be stored.
+    pub(crate) fn none() -> Self {
+        AccountLimits {
+            max_memory: 0,
+            max_storage: 0,
+            max_streams: 0,
+            max_consumers: 0,
+            max_ack_pending: 0,
+            memory_max_stream_bytes: 0,
+            storage_max_stream_bytes: 0,
+            max_bytes_required: false,
+            tiers: BTreeMap::new(),
+        }
+    }
+
+    /// Limits by the number of replicas. A server alone has streams of one replica only.
+    pub(crate) fn tiered(tiers: BTreeMap<String, AccountLimits>) -> Self {
+        let limits = tiers.get(&tier_name(1)).cloned();
+        AccountLimits {
+            tiers,
+            ..limits.unwrap_or_else(AccountLimits::none)
+        }
+    }
+
+    /// Whether there are limits for streams with so many replicas.
+    pub(super) fn check_tier(&self, replicas: i64) -> Result<(), ApiError> {
+        match self.tiers.is_empty() || self.tiers.contains_key(&tier_name(replicas)) {
+            true => Ok(()),
+            false => Err(ApiError::NO_LIMITS),
+        }
+    }
+
+    /// The limits that are shown as the account's own: none beside tiers.
+    pub(super) fn shown(&self) -> Self {
+        match self.tiers.is_empty() {
+            true => self.clone(),
+            false => AccountLimits::none(),
+        }
+    }
+
     /// Whether a stream of this configuration may be, beside others that have reserved so much.
     pub(super) fn check(&self, config: &StreamConfig, others: Reserved) -> Result<(), ApiError> {
         if self.max_bytes_required && config.max_bytes <= 0 {
@@ -251,6 +298,12 @@ impl AccountLimits {
             usize::try_from(limit).unwrap_or(usize::MAX)
         })
     }
+}
+
+/// The name of the limits of streams with so many replicas.
+pub(super) fn tier_name(replicas: i64) -> String {
+    // A stream that names none has one.
+    format!("R{}", if replicas == 0 { 1 } else { replicas })
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub use asset_limits::{AssetLimits, BatchLimits};
 pub use config::*;
 pub use error::ApiError;
 pub use folders::Folders;
-pub use info::{AccountInfo, ApiStats, ClusterInfo, LostInfo, StateInfo, StreamInfo};
+pub use info::{AccountInfo, ApiStats, ClusterInfo, LostInfo, StateInfo, StreamInfo, TierInfo};
 pub use limits::{AccountLimits, ServerLimits};
 pub use overview::{Overview, OverviewWanted, StreamOverview};
 pub use streams::StreamId;

@@ -142,10 +142,14 @@ impl Stats {
         let AccountOverview {
             limits, overview, ..
         } = account;
+        // No limit is -1, which nats-server writes so here; tiers are no limits of the account.
+        let reserved = |limit: i64| match limits.tiers.is_empty() {
+            true => u64::from_ne_bytes(limit.to_ne_bytes()),
+            false => 0,
+        };
         Stats {
-            // No limit is -1, which nats-server writes so here.
-            reserved_memory: u64::from_ne_bytes(limits.max_memory.to_ne_bytes()),
-            reserved_storage: u64::from_ne_bytes(limits.max_storage.to_ne_bytes()),
+            reserved_memory: reserved(limits.max_memory),
+            reserved_storage: reserved(limits.max_storage),
             api: ApiStats {
                 level: 0,
                 ..overview.api

@@ -11,7 +11,8 @@ use crate::access::account::{
 use crate::access::error::AccessError;
 use crate::access::jwt::{
     self, AccountClaims, ActivationClaims, AuthorizationClaims, Claims, ExportClaims, ImportClaims,
-    PermissionClaims, SampleClaims, SignerClaims, SubjectClaims, TierClaims, UserTerms,
+    LimitClaims, PermissionClaims, SampleClaims, SignerClaims, SubjectClaims, TierClaims,
+    UserTerms,
 };
 use crate::access::nkey::{KeyKind, PublicKey};
 use crate::access::permissions::{AllowResponses, Allowed, Permissions};
@@ -23,8 +24,6 @@ const EVERYBODY: &str = "*";
 const ANY_ACCOUNT: &str = "*";
 /// The kind of a signing key whose users have the rights of its template.
 const USER_SCOPE: &str = "user_scope";
-/// The tier of streams without replicas, which are all that a server alone has.
-const TIER: &str = "R1";
 
 /// In operator mode, what an account's token says beyond the account: who signs its users.
 #[derive(Clone, PartialEq, Eq)]
@@ -161,7 +160,7 @@ impl Authority {
                 payload_bytes_max: limit(limits.payload),
                 leafnodes_max: limit(limits.leaf),
             },
-            jetstream: jetstream(limits.tiered_limits.get(TIER).unwrap_or(&limits.flat)),
+            jetstream: jetstream(limits),
             exports,
             imports: Vec::new(),
             mappings,
@@ -292,11 +291,23 @@ pub(super) fn limit(given: i64) -> Option<u64> {
     u64::try_from(given).ok()
 }
 
-/// `None` when there is no JetStream: nothing may be kept anywhere.
-fn jetstream(tier: &TierClaims) -> Option<JetStreamLimits> {
+/// `None` when there is no JetStream: nothing may be stored anywhere.
+fn jetstream(limits: &LimitClaims) -> Option<JetStreamLimits> {
+    let stores = |tier: &TierClaims| tier.mem_storage != 0 || tier.disk_storage != 0;
+    let tiers = &limits.tiered_limits;
+    if tiers.is_empty() {
+        return stores(&limits.flat).then(|| tier_limits(&limits.flat));
+    }
+    let named = tiers.iter();
+    let named = named.map(|(name, tier)| (name.clone(), tier_limits(tier)));
+    let has_any = tiers.values().any(stores);
+    has_any.then(|| JetStreamLimits::tiered(named.collect()))
+}
+
+fn tier_limits(tier: &TierClaims) -> JetStreamLimits {
     // Of these, 0 has never been a limit.
     let some = |given: i64| if given == 0 { -1 } else { given };
-    (tier.mem_storage != 0 || tier.disk_storage != 0).then(|| JetStreamLimits {
+    JetStreamLimits {
         max_memory: tier.mem_storage,
         max_storage: tier.disk_storage,
         max_streams: some(tier.streams),
@@ -305,7 +316,8 @@ fn jetstream(tier: &TierClaims) -> Option<JetStreamLimits> {
         memory_max_stream_bytes: some(tier.mem_max_stream_bytes),
         storage_max_stream_bytes: some(tier.disk_max_stream_bytes),
         max_bytes_required: tier.max_bytes_required,
-    })
+        ..JetStreamLimits::default()
+    }
 }
 
 fn nanos(given: i64) -> Option<Duration> {

@@ -474,7 +474,27 @@ fn accounts_have_what_their_token_says() {
     let jetstream = account.jetstream.as_ref().unwrap();
     assert_eq!((jetstream.max_storage, jetstream.max_streams), (1000, 3));
     assert_eq!((jetstream.max_memory, jetstream.max_consumers), (0, -1));
+    assert_eq!(jetstream.tiers["R1"].max_storage, 1000);
     assert_eq!(account.mappings[0].source(), "a.*");
+}
+
+#[test]
+fn tiers_of_other_numbers_of_replicas_allow_no_streams_here() {
+    let of = |limits: Value| {
+        let access = access(&[account(2, json!({ "limits": limits }))]);
+        let id = access.account_id(&public(KeyKind::Account, 2)).unwrap();
+        access.account(id).unwrap().jetstream.clone()
+    };
+    let limits = of(json!({"tiered_limits": {"R3": {"disk_storage": 1000}}})).unwrap();
+    assert_eq!(
+        (limits.max_storage, limits.tiers["R3"].max_storage),
+        (0, 1000)
+    );
+    // Beside tiers, the other limits do not count.
+    let both = json!({"disk_storage": 500, "tiered_limits": {"R1": {"disk_storage": 1000}}});
+    assert_eq!(of(both).unwrap().max_storage, 1000);
+    assert_eq!(of(json!({"tiered_limits": {"R1": {"streams": 3}}})), None);
+    assert!(of(json!({"disk_storage": 500})).unwrap().tiers.is_empty());
 }
 
 #[test]

@@ -1,11 +1,32 @@
 //! `INFO`: what the account uses and may use.
 
 use super::{Answer, Call, json};
-use crate::jetstream::{AccountInfo, ApiError, OverviewWanted};
+use crate::jetstream::limits::tier_name;
+use crate::jetstream::{AccountInfo, ApiError, Overview, OverviewWanted, TierInfo};
 
 pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let sums = OverviewWanted::default();
     let overview = call.js.overview(sums, call.now, call.port);
+    let limits = &call.js.settings.limits;
+    let tiers = limits.tiers.iter().map(|(name, limits)| {
+        // Every stream has one replica.
+        let has_all = *name == tier_name(1);
+        let used = if has_all {
+            &overview
+        } else {
+            &Overview::default()
+        };
+        let tier = TierInfo {
+            memory: used.memory,
+            storage: used.storage,
+            reserved_memory: used.reserved_memory,
+            reserved_storage: used.reserved_storage,
+            streams: used.streams,
+            consumers: used.consumers,
+            limits: limits.clone(),
+        };
+        (name.clone(), tier)
+    });
     json(&AccountInfo {
         memory: overview.memory,
         storage: overview.storage,
@@ -13,8 +34,9 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         reserved_storage: overview.reserved_storage,
         streams: overview.streams,
         consumers: overview.consumers,
-        limits: call.js.settings.limits.clone(),
+        limits: limits.shown(),
         domain: call.js.settings.domain.clone(),
         api: overview.api,
+        tiers: tiers.collect(),
     })
 }

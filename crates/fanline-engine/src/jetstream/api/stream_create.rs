@@ -30,6 +30,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         return Err(ApiError::STREAM_MISMATCH);
     }
     let (now, js) = (call.now, &mut *call.js);
+    js.settings.limits.check_tier(config.num_replicas)?;
     let asset_limits = js.settings.asset_limits;
     asset_limits.fill_stream(&mut config, pedantry)?;
     let mut config = config.checked_new(pedantry)?;

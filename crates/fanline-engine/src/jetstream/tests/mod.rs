@@ -527,6 +527,48 @@ fn levels_domains_and_the_account() {
     );
 }
 
+/// As nats-server answers it for an account whose token has tiers.
+#[test]
+fn limits_by_the_number_of_replicas() {
+    let tier = |max_memory| AccountLimits {
+        max_memory,
+        max_streams: 2,
+        ..AccountLimits::default()
+    };
+    let tiers = [("R1", tier(1_000)), ("R3", tier(3_000))];
+    let tiers = tiers.map(|(name, limits)| (name.to_owned(), limits));
+    let mut account = Account::with(Settings {
+        limits: AccountLimits::tiered(tiers.into()),
+        ..Settings::default()
+    });
+    for (name, replicas, expected) in [("A", 0, 0), ("B", 3, 10074), ("C", 2, 10120), ("D", 1, 0)] {
+        let body = format!(r#"{{"name":"{name}","storage":"memory","num_replicas":{replicas}}}"#);
+        let path = format!("STREAM.CREATE.{name}");
+        assert_eq!(account.error(&path, &body), expected, "{body}");
+    }
+    let body = r#"{"name":"E","storage":"memory"}"#;
+    assert_eq!(account.error("STREAM.CREATE.E", body), 10027);
+    let info: serde_json::Value = serde_json::from_str(&account.ask("INFO", "")).unwrap();
+    assert_eq!(
+        (&info["streams"], &info["limits"]["max_memory"]),
+        (&2.into(), &0.into())
+    );
+    let shown = |tier: &str| {
+        let tier = &info["tiers"][tier];
+        (
+            tier["streams"].as_u64(),
+            tier["limits"]["max_memory"].as_u64(),
+        )
+    };
+    assert_eq!(shown("R1"), (Some(2), Some(1_000)));
+    assert_eq!(shown("R3"), (Some(0), Some(3_000)));
+    let mut account = Account::with(Settings {
+        limits: AccountLimits::tiered([("R3".to_owned(), tier(3_000))].into()),
+        ..Settings::default()
+    });
+    assert_eq!(account.error("STREAM.CREATE.E", body), 10120);
+}
+
 #[test]
 fn limits_of_the_account() {
     let limits = AccountLimits {
