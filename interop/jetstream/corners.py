@@ -308,7 +308,67 @@ CASES += [
         create("O", retention="interest"), copy("C", sources=[{"name": "O"}]), copy("M", mirror={"name": "O"}), Sleep(1), publish("o.a", "1"), publish("o.b", "2"),
         Sleep(4), api("STREAM.MSG.GET.O", {"seq": 1}), api("STREAM.MSG.GET.C", {"seq": 2}), api("STREAM.MSG.GET.M", {"seq": 2}),
     ]),
+    Case("copies: two ways from one origin", [
+        create("O"), copy("M", mirror={"name": "O"}), copy("N", mirror={"name": "O"}), copy("S", sources=[{"name": "M"}, {"name": "N"}]),
+        copy("T", sources=[{"name": "O"}, {"name": "M"}]),
+    ]),
     Case("copies: a work queue", [
         create("O", retention="workqueue"), publish("o.a", "1"), copy("C", sources=[{"name": "O"}]), Sleep(1), api("STREAM.INFO.O"), api("STREAM.INFO.C"),
+    ]),
+]
+
+# Acknowledgements of each kind, of a consumer that takes none, one that takes them, one that is gone and one that never was.
+PAYLOADS = ("+ACK", "", "+WPI", "-NAK", "+NXT", '+NXT {"batch":1,"no_wait":true}', "+TERM", "junk")
+PLACES = ("1.1.1.1.0", "1.x.1.1.0", "1.9.9.1.0", "1.1.1.1", "1.1.1.1.0.more")
+
+CASES += [
+    Case(f"acknowledged: {policy}", [
+        create(), *FIVE, consumer(ack_policy=policy), Several(pull({"batch": 2, "no_wait": True}), 2),
+        *(ack(1, 1, 1, payload) for payload in PAYLOADS), *(request(f"$JS.ACK.S.c.{place}", "+ACK") for place in PLACES), request("$JS.FC.S.c.x"),
+        api("CONSUMER.DELETE.S.c"), ack(1, 1, 1), ack(1, 1, 1, "+NXT"), ack(1, 1, 1, name="none"), request("$JS.ACK.NONE.c.1.1.1.1.0", "+ACK"),
+    ]) for policy in ("none", "all", "explicit")
+]
+CASES += [
+    Case("acknowledged: pushed without acknowledgements", [
+        create(), *FIVE, consumer(deliver_subject="d.x", ack_policy="none"), Heard(5), *(ack(1, 1, 1, payload) for payload in PAYLOADS),
+        request("$JS.FC.S.c.x"),
+    ], PUSHED),
+    Case("acknowledged: flow control", [
+        create(), consumer(deliver_subject="d.x", ack_policy="none", flow_control=True, idle_heartbeat=30 * SECOND), request("$JS.FC.S.c.x"),
+        request("$JS.FC.S.c"), request("$JS.FC.S.none.x"),
+    ], PUSHED),
+]
+
+PURGED = [publish(f"s.{name}", "x") for name in ("a", "a.x", "a.y", "b.x", "a.x")]
+GONE = (
+    {"KV_Operation": "PURGE"}, {"KV_Operation": "DEL"}, {"Nats_Marker_Reason": "mine"}, {"Nats_Marker_Reason": ""}, {"kv_operation": "PURGE"},
+    {"KV_Operation": "purge"},
+)
+
+CASES += [
+    Case("lives: of what says that it is gone", [
+        create(subject_delete_marker_ttl=2 * SECOND, allow_rollup_hdrs=True),
+        *(publish(f"s.{number}", "x", Nats_TTL="2", **headers) for number, headers in enumerate(GONE)), Sleep(3), SUBJECTS, *records(*range(7, 12)),
+    ]),
+    Case("lives: shorter than a marker's", [
+        step for count in (1, 2)
+        for step in (create(subject_delete_marker_ttl=10 * SECOND, max_msgs_per_subject=count), publish("s.a", "x", Nats_TTL="1"), *records(1), api("STREAM.DELETE.S"))
+    ]),
+    Case("rollups: of what a subject matches", [
+        step for subject in ("s.a.*", "s.*", "s.>", "s.*.x")
+        for step in (create(allow_rollup_hdrs=True), *PURGED, publish(subject, "last", Nats_Rollup="sub"), SUBJECTS, publish("s.a", "6"), SUBJECTS, api("STREAM.DELETE.S"))
+    ]),
+    Case("waiting: an answer while acknowledgements are missing", [
+        create(), consumer(max_ack_pending=2), *FIVE,
+        Sent(pull({"batch": 9, "no_wait": True, "expires": 5 * SECOND, "idle_heartbeat": SECOND // 2}), "r.1"), Heard(2), Sleep(0.8), Heard(1),
+        ack(1, 1, 1), Sleep(0.3), INFO,
+    ], AT_REPLY),
+    Case("waiting: a heartbeat that is too long", [
+        create(), consumer(), *(
+            pull(body) for body in (
+                {"expires": SECOND, "idle_heartbeat": SECOND // 2 + 1}, {"idle_heartbeat": 1}, {"no_wait": True, "idle_heartbeat": SECOND},
+                {"no_wait": True, "expires": SECOND, "idle_heartbeat": SECOND}, {"expires": -1, "idle_heartbeat": 1},
+            )
+        ), Several(pull({"expires": SECOND, "idle_heartbeat": SECOND // 2}), 2),
     ]),
 ]
