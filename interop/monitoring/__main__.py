@@ -4,6 +4,7 @@ which keys there are and of which type their values are. `differences.json` says
 import asyncio
 import json
 import os
+import signal
 import tempfile
 import urllib.error
 import urllib.request
@@ -143,7 +144,8 @@ def get(port: int, path: str):
 
 class Client:
     def __init__(self, port: int, user: str, password: str):
-        connect = json.loads(CONNECT[len(b"CONNECT ") :]) | {"user": user, "pass": password, "name": "watcher"}
+        login = {"user": user, "pass": password} if user else {}
+        connect = json.loads(CONNECT[len(b"CONNECT ") :]) | login | {"name": "watcher"}
         self.peer = Peer(port, b"CONNECT " + json.dumps(connect).encode() + b"\r\n")
         self.peer.send(b"SUB inbox.* 1\r\nPING\r\n")
         while self.peer.line() != "PONG":
@@ -212,7 +214,29 @@ def main():
             wanted.server.kill()
             found.server.kill()
         trace_both(report, folder)
+        for name, binary in (("nats-server", reference_server()), ("the server under test", server_under_test())):
+            for how in ("reported", "reported without jetstream", "given"):
+                case = f"a restart of {name} with the store_dir that was {how}"
+                report.run(case, restart, binary, os.path.join(folder, f"{name} {how}".replace(" ", "-")), how)
     report.end()
+
+
+def restart(binary: str, folder: str, how: str):
+    """Clients' own test suites restart a server with the folder that it reports."""
+    monitor = port_free()
+    body = json.dumps({"name": "KEPT", "subjects": ["kept"]})
+    with Server(binary, "-js", "-sd", folder, "-m", str(monitor)) as server:
+        made = Client(server.port, "", "").ask("$JS.API.STREAM.CREATE.KEPT", body)
+        check("error" not in made, f"the stream is refused: {made}")
+        with urllib.request.urlopen(f"http://127.0.0.1:{monitor}/jsz", timeout=15) as answer:
+            reported = json.load(answer)["config"]["store_dir"]
+        check(os.path.isdir(reported) and os.listdir(reported), f"there is nothing in {reported}")
+        server.signal(signal.SIGTERM)
+        server.wait()
+    again = {"reported": reported, "reported without jetstream": reported.removesuffix("jetstream"), "given": folder}
+    with Server(binary, "-js", "-sd", again[how]) as server:
+        names = Client(server.port, "", "").ask("$JS.API.STREAM.NAMES")["streams"]
+        check(names == ["KEPT"], f"found {names} in {again[how]}")
 
 
 def trace_both(report: Report, folder: str):

@@ -96,7 +96,8 @@ pub(crate) struct ServeArgs {
     /// Do without streams (JetStream)
     #[arg(long, conflicts_with_all = ["jetstream", "store_dir", "sync", "domain", "encryption_key_file"])]
     no_jetstream: bool,
-    /// Where streams are kept: in a folder `fanline` there [default: $XDG_DATA_HOME, ~/.local/share]
+    /// Where streams are stored: in `jetstream/fanline` there [default: `fanline` in $XDG_DATA_HOME or
+    /// ~/.local/share]
     #[arg(long, value_name = "FOLDER")]
     store_dir: Option<PathBuf>,
     /// When an acknowledgement is sent: `commit` (the record is on the disk), `none`, or how often
@@ -284,6 +285,7 @@ fn store_dir() -> PathBuf {
     data.filter(|path| path.is_absolute())
         .or_else(home)
         .unwrap_or_else(std::env::temp_dir)
+        .join("fanline")
 }
 
 /// Whose words are used.

@@ -163,7 +163,8 @@ impl Handle {
     pub fn store_folder(&self) -> Option<PathBuf> {
         let options = self.shared.options();
         let jetstream = options.jetstream.as_ref()?;
-        jetstream.store_dir.as_deref().map(keeper::store_folder)
+        let store_dir = jetstream.store_dir.as_deref();
+        store_dir.map(keeper::store_folder::path_of)
     }
 
     /// Where the server listens.

@@ -70,7 +70,7 @@ fn refused(command: &mut Command) -> String {
 fn streams_are_kept_with_the_users_data() {
     let data = Data::new("default");
     let (first, said) = started(data.serve(), "Try it");
-    let folder = data.0.join("fanline");
+    let folder = data.0.join("fanline/jetstream/fanline");
     let expected = format!("Streams (JetStream) are kept in {}\n", folder.display());
     assert!(said.contains(&expected), "{said}");
     assert!(folder.join("streams").is_dir());
@@ -106,7 +106,7 @@ fn a_folder_that_cannot_be_made_is_named() {
     let said = refused(&mut data.serve());
     let expected = format!(
         "the store folder {} cannot be used",
-        data.0.join("fanline").display()
+        data.0.join("fanline/jetstream/fanline").display()
     );
     assert!(said.contains(&expected), "{said}");
     assert!(said.contains("--no-jetstream"), "{said}");

@@ -1,6 +1,6 @@
 //! JetStream as the work of the keeper's thread.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use fanline_engine::jetstream::{
 use fanline_engine::store::{Disk, DiskError, Key, SyncId};
 use tracing::info;
 
-use super::store_folder::{AccountsFolder, OWN, StoreFolder, StoreFolderError, StreamFolders};
+use super::store_folder::{AccountsFolder, StoreFolder, StoreFolderError, StreamFolders};
 use super::work::{StreamSync, Whose, Work};
-use super::{Parts, machine, start, store_key};
+use super::{Parts, machine, start, store_folder, store_key};
 use crate::options::{Cipher, JetStreamOptions};
 use crate::server::{StartError, StartKeeper};
 use crate::shell::Common;
@@ -38,19 +38,14 @@ pub(crate) fn starter(options: &JetStreamOptions) -> Result<StartKeeper, StartEr
     }))
 }
 
-/// What streams are kept in below the folder that was asked for.
-pub(crate) fn store_folder(store_dir: &Path) -> PathBuf {
-    store_dir.join(OWN)
-}
-
 fn take(store_dir: &Path) -> Result<StoreFolder, StartError> {
     StoreFolder::open(store_dir).map_err(|error| match error {
         StoreFolderError::InUse(process) => StartError::StoreInUse {
-            path: store_folder(store_dir),
+            path: store_folder::path_of(store_dir),
             process,
         },
         StoreFolderError::Io(source) => StartError::StoreFolder {
-            path: store_folder(store_dir),
+            path: store_folder::path_of(store_dir),
             source,
         },
     })

@@ -1,9 +1,13 @@
-//! The folder that everything is kept in. It belongs to one server at a time.
+//! The folder that everything is stored in. It belongs to one server at a time.
 //!
 //! ```text
-//! <store folder>/fanline/lock                          held by the server that runs
-//! <store folder>/fanline/streams/<account>/<stream>/   one stream
+//! <store_dir>/jetstream/fanline/lock                          held by the server that runs
+//! <store_dir>/jetstream/fanline/streams/<account>/<stream>/   one stream
 //! ```
+//!
+//! A `store_dir` that ends in `jetstream` is not extended by another one, so that a server finds its streams
+//! again with the folder that it reports. A store in `<store_dir>/fanline`, where the first versions put it, is
+//! used where it is.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -14,7 +18,9 @@ use fanline_engine::store::{Disk, DiskError};
 use super::disk::{FolderDisk, OpenFiles, child, disk_error, names, sync_folder};
 
 /// Other servers keep other things in the same folder.
-pub(super) const OWN: &str = "fanline";
+const OWN: &str = "fanline";
+/// What nats-server appends to a `store_dir`, and reports.
+const JETSTREAM: &str = "jetstream";
 const LOCK: &str = "lock";
 const STREAMS: &str = "streams";
 /// A stream's folder that is being removed has a name that no stream has.
@@ -43,11 +49,78 @@ pub(crate) struct StoreFolder {
     _lock: File,
 }
 
+/// The folder that a server with this `store_dir` has, or would make.
+pub(crate) fn path_of(store_dir: &Path) -> PathBuf {
+    let places = places(store_dir);
+    let found = places.iter().find(|place| is_store(place));
+    let new = || places.first().cloned();
+    found.cloned().or_else(new).unwrap_or_default()
+}
+
+/// The same as servers report it: with this as `store_dir` they find the store again.
+pub(crate) fn reported(store_dir: &Path) -> PathBuf {
+    let path = path_of(store_dir);
+    path.parent().unwrap_or(&path).to_owned()
+}
+
+/// Where the store of a `store_dir` may be; a new one is made in the first place.
+fn places(store_dir: &Path) -> Vec<PathBuf> {
+    let is_called = |name| store_dir.file_name().is_some_and(|last| last == name);
+    let mut places = vec![store_dir.join(OWN)];
+    if !is_called(JETSTREAM) {
+        places.insert(0, store_dir.join(JETSTREAM).join(OWN));
+    }
+    if is_called(OWN) {
+        // The first versions reported this one.
+        places.push(store_dir.to_owned());
+    }
+    places
+}
+
+/// Whether a server has run there.
+fn is_store(path: &Path) -> bool {
+    path.join(LOCK).is_file()
+}
+
+/// Refuses to choose between two stores: the streams of the other would seem to be lost.
+fn check_places(store_dir: &Path) -> io::Result<()> {
+    let mut places = places(store_dir);
+    places.retain(|place| is_store(place));
+    match &*places {
+        [_, other, ..] => Err(io::Error::other(format!(
+            "{} holds streams, too: move one of the two elsewhere",
+            other.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a folder and those above it, and brings their names to the disk.
+fn make(path: &Path) -> io::Result<()> {
+    let missing = path.ancestors().take_while(|folder| !folder.exists());
+    let missing: Vec<&Path> = missing.collect();
+    fs::create_dir_all(path)?;
+    for above in missing.iter().filter_map(|folder| folder.parent()) {
+        let above = if above.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            above
+        };
+        match File::open(above).and_then(|folder| folder.sync_all()) {
+            // It may be written, but not read.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
+}
+
 impl StoreFolder {
     /// Makes the folder if it is not there, and takes it.
     pub(crate) fn open(store_dir: &Path) -> Result<Self, StoreFolderError> {
-        let path = store_dir.join(OWN);
-        fs::create_dir_all(&path)?;
+        check_places(store_dir)?;
+        let path = path_of(store_dir);
+        make(&path)?;
         let mut options = OpenOptions::new();
         let opened = options.write(true).create(true).truncate(false);
         let mut lock = opened.open(path.join(LOCK))?;

@@ -14,7 +14,7 @@ use fanline_engine::store::{Disk, DiskError, FileId, SyncId, SyncRequest};
 use tokio::time::timeout;
 
 use super::disk::{FolderDisk, OpenFiles};
-use super::store_folder::StoreFolderError;
+use super::store_folder::{self, StoreFolderError};
 use super::work::{StreamSync, Whose, Work};
 use super::{Parts, StoreFolder, start};
 use crate::Options;
@@ -243,7 +243,7 @@ async fn what_is_published_reaches_the_keeper_and_is_answered() {
             }
         }
         stop(&server).await;
-        let log = folder.0.join("fanline/streams/$G/ECHO/log");
+        let log = folder.0.join("jetstream/fanline/streams/$G/ECHO/log");
         assert!(fs::read(log).expect("there is a log") == kept);
     }
 }
@@ -260,6 +260,45 @@ fn a_store_folder_belongs_to_one_at_a_time() {
     fs::write(&file, "").expect("written");
     let no_folder = StoreFolder::open(&file);
     assert!(matches!(no_folder, Err(StoreFolderError::Io(_))));
+}
+
+/// Each `store_dir` that leads to one store, and what it reports.
+#[test]
+fn store_is_found_with_the_folder_that_it_reports() {
+    let folder = TempFolder::new();
+    let at = |path: &str| folder.0.join(path);
+    for (made, reported, others) in [
+        (
+            "new",
+            "new/jetstream",
+            &["new/jetstream", "new/jetstream/"][..],
+        ),
+        ("b/jetstream", "b/jetstream", &["b"]),
+    ] {
+        let store = StoreFolder::open(&at(made)).expect("it is free");
+        let path = store.path().to_owned();
+        assert_eq!(path, at(reported).join("fanline"), "{made}");
+        assert_eq!(store_folder::reported(&at(made)), at(reported), "{made}");
+        drop(store);
+        for other in others {
+            let store = StoreFolder::open(&at(other)).expect("it is free");
+            assert_eq!(store.path(), path, "{other}");
+        }
+    }
+    // As the first versions made it, and as they reported it.
+    fs::create_dir_all(at("old/fanline/streams/$G")).expect("made");
+    fs::write(at("old/fanline/lock"), "1\n").expect("written");
+    for store_dir in ["old", "old/fanline"] {
+        let store = StoreFolder::open(&at(store_dir)).expect("it is free");
+        assert_eq!(store.path(), at("old/fanline"), "{store_dir}");
+        assert!(store.path().join("streams/$G").is_dir());
+        assert_eq!(store_folder::reported(&at(store_dir)), at("old"));
+    }
+    drop(StoreFolder::open(&at("old/jetstream")).expect("another store"));
+    let Err(StoreFolderError::Io(error)) = StoreFolder::open(&at("old")) else {
+        panic!("either may be meant");
+    };
+    assert!(error.to_string().contains("holds streams, too"), "{error}");
 }
 
 #[test]

@@ -93,7 +93,7 @@ impl Config {
         let folder = options
             .store_dir
             .as_deref()
-            .map(keeper::store_folder);
+            .map(keeper::store_folder::reported);
         Config {
             max_memory: limit(overview.limits.memory_bytes_max),
             max_storage: limit(overview.limits.storage_bytes_max),

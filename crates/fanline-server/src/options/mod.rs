@@ -195,8 +195,8 @@ pub struct Origin {
 /// ```
 #[derive(Clone, Debug)]
 pub struct JetStreamOptions {
-    /// Where streams are kept: in a folder `fanline` there, which belongs to one server at a time.
-    /// Without it there are streams in memory only.
+    /// The folder that streams are stored below: in `jetstream/fanline`, or in `fanline` if it is called
+    /// `jetstream` itself. It belongs to one server at a time. Without it there are streams in memory only.
     pub store_dir: Option<PathBuf>,
     /// Bytes of all streams in memory; three quarters of the machine's memory when `None`.
     pub memory_bytes_max: Option<u64>,

@@ -304,7 +304,7 @@ async fn each_account_has_streams_of_its_own() {
         );
     }
     server.stop().await;
-    let streams = folder.0.join("fanline/streams");
+    let streams = folder.0.join("jetstream/fanline/streams");
     assert!(streams.join("A/S").is_dir() && streams.join("B/S").is_dir());
     assert!(!streams.join("C").exists());
 }

@@ -108,7 +108,7 @@ async fn what_is_encrypted_is_read_with_its_key_alone() {
     let missing = refusal(with_keys(&folder, None, None));
     let expected = format!(
         "the store folder {} cannot be used: it is encrypted, and no encryption key was given",
-        folder.0.join("fanline").display()
+        folder.0.join("jetstream/fanline").display()
     );
     assert_eq!(missing.to_string(), expected);
     for (secret, previous) in [("haddock", None), ("haddock", Some("cod"))] {
@@ -152,14 +152,14 @@ async fn key_and_cipher_can_be_changed() {
         "{wrong}"
     );
     // One copy of the key is enough, and there are two again.
-    fs::write(folder.0.join("fanline/key"), "no key at all").expect("written");
+    fs::write(folder.0.join("jetstream/fanline/key"), "no key at all").expect("written");
     let server = start(&folder, "haddock");
     let client = server.client().await.expect("connected");
     let info = info(&client, "plans").await;
     let expected = format!(r#""messages":{}"#, RECORDS + 1);
     assert!(info.contains(&expected), "{info}");
     stop(&server).await;
-    fs::remove_file(folder.0.join("fanline/key.copy")).expect("removed");
+    fs::remove_file(folder.0.join("jetstream/fanline/key.copy")).expect("removed");
     stop(&start(&folder, "haddock")).await;
     assert!(!contains(&folder, "old mill"));
 }
@@ -195,7 +195,7 @@ async fn a_compressed_stream_takes_less() {
     let info = info(&client, "packed").await;
     assert!(info.contains(r#""compression":"s2""#), "{info}");
     stop(&server).await;
-    let streams = folder.0.join("fanline/streams/$G");
+    let streams = folder.0.join("jetstream/fanline/streams/$G");
     let used = |name: &str| -> usize { files(&streams.join(name)).values().map(Vec::len).sum() };
     assert!(used("packed") * 4 < used("plain"));
     let server = Server::start(with_keys(&folder, None, None)).expect("the server starts");

@@ -127,7 +127,7 @@ async fn a_store_folder_is_for_one_server() {
     let second = Server::start(with_store(1, &folder)).expect_err("it is in use");
     let expected = format!(
         "the store folder {} is in use by another server (process {})",
-        folder.0.join("fanline").display(),
+        folder.0.join("jetstream/fanline").display(),
         std::process::id(),
     );
     assert_eq!(second.to_string(), expected);
@@ -184,7 +184,7 @@ async fn damage_costs_one_record_or_one_stream() {
     }
     drop(client);
     stop(&server).await;
-    let streams = folder.0.join("fanline/streams/$G");
+    let streams = folder.0.join("jetstream/fanline/streams/$G");
     let log = streams.join("flipped/0000000001-00000.log");
     let mut bytes = fs::read(&log).expect("a log");
     let text = b"record 50 of flipped";

@@ -60,7 +60,9 @@ pub(super) const OPTIONS: &[Entry] = &[
     works("jetstream.store_dir", Path, set_store_dir, show_store_dir)
         .alias(&["store", "storedir"])
         .flags("-sd, --store_dir")
-        .help("Where streams are kept: in a folder `fanline` there."),
+        .help(
+            "Where streams are stored: in `jetstream/fanline` there, or in `fanline` if the folder is called `jetstream` itself.",
+        ),
     works("store_dir", Path, set_store_dir, show_store_dir)
         .alias(&["storedir"])
         .flags("-sd, --store_dir")
