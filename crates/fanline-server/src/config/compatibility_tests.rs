@@ -63,7 +63,6 @@ fn options_without_effect_start_with_a_warning() {
     }
     for text in [
         "gateway { name: A, gateways: [ { name: B, tls { verify_cert_and_check_known_urls: true } } ] }",
-        "cluster { tls { ocsp_peer: true } }",
     ] {
         check_warning(text, "this server runs alone");
     }

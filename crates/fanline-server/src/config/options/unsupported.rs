@@ -105,7 +105,7 @@ fn cluster(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
     if has_more {
         draft.loaded.unsupported.push(Fault {
             place: Some(given.place.clone()),
-            reason: format!("cluster is {CLUSTER}"),
+            reason: format!("cluster: {CLUSTER}"),
         });
         name = None;
     }
