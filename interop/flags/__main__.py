@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 
+from flags import tokens
 from harness.peer import CONNECT, Closed, Peer
 from harness.report import Report, check, equal, is_reference, server_under_test
 from harness.server import Server, port_free
@@ -149,6 +150,33 @@ def ports_file_without_monitoring(stage: Under):
     stage.ready()
     stage.until(lambda: os.path.exists(stage.path(name)), f"no {name}")
     equal(json.loads(stage.read(name)), {"nats": [f"nats://127.0.0.1:{port}"]}, "ports file")
+
+
+def ports_file_of_everything(stage: Under):
+    """One URL for each interface, and a scheme that says whether there is TLS."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-keyout", stage.path("key.pem"), "-out", stage.path("cert.pem")],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    tls = f"tls {{ cert_file: '{stage.path('cert.pem')}', key_file: '{stage.path('key.pem')}' }}"
+    for secure, schemes in ((False, ("nats", "http", "ws")), (True, ("tls", "https", "wss"))):
+        monitoring = "https_port: -1" if secure else "http_port: -1"
+        websocket = f"websocket {{ listen: '0.0.0.0:-1', {tls if secure else 'no_tls: true'} }}"
+        with open(stage.path("ports.conf"), "w") as file:
+            file.write(f"listen: '0.0.0.0:-1'\n{monitoring}\n{websocket}\n{tls if secure else ''}\n")
+            file.write(f"ports_file_dir: '{stage.directory}'\n")
+        process = stage.start("-c", stage.path("ports.conf"))
+        name = f"nats-server_{process.pid}.ports"
+        stage.until(lambda: os.path.exists(stage.path(name)) and stage.read(name), f"no {name}")  # noqa: B023
+        ports = json.loads(stage.read(name))
+        equal(sorted(ports), ["monitoring", "nats", "websocket"], "keys")
+        for key, scheme in zip(("nats", "monitoring", "websocket"), schemes, strict=True):
+            port = ports[key][0].rsplit(":", 1)[1]
+            check(f"{scheme}://127.0.0.1:{port}" in ports[key], f"{key}: {ports[key]}")
+            check(all(url.startswith(f"{scheme}://") for url in ports[key]), f"{key}: {ports[key]}")
+        process.send_signal(signal.SIGTERM)
+        equal(process.wait(SECONDS_MAX), 0, "exit code")
 
 
 def pid_file(stage: Under):
@@ -320,6 +348,67 @@ def info(stage: Under):
     check(re.fullmatch("N[A-Z2-7]{55}", found["server_id"]), f"server_id: {found['server_id']}")
 
 
+def cluster_name(stage: Under, by_flag: bool):
+    port, monitor = port_free(), port_free()
+    with open(stage.path("cluster.conf"), "w") as file:
+        file.write("" if by_flag else "cluster { name: east }")
+    flags = ("--cluster_name", "east") if by_flag else ("-c", stage.path("cluster.conf"))
+    stage.start("-a", "0.0.0.0", "-p", str(port), "-m", str(monitor), *flags)
+    stage.ready()
+    with Peer(port, CONNECT) as peer:
+        equal(peer.info.get("cluster"), "east", "INFO")
+        # Nobody has told of other servers.
+        equal(peer.info.get("connect_urls"), None, "connect_urls")
+    equal(varz(monitor)["cluster"].get("name"), "east", "/varz")
+
+
+def fewer_connections(stage: Under):
+    """A reload closes those above the limit, whichever they are."""
+    port = port_free()
+
+    def write(most: int):
+        with open(stage.path("few.conf"), "w") as file:
+            file.write(f"listen: '127.0.0.1:{port}', max_connections: {most}")
+
+    write(10)
+    process = stage.start("-c", stage.path("few.conf"))
+    stage.ready()
+    with contextlib.ExitStack() as stack:
+        peers = [stack.enter_context(Peer(port, CONNECT)) for _ in range(5)]
+        for peer in peers:
+            peer.flush()
+        write(2)
+        process.send_signal(signal.SIGHUP)
+        stage.until(lambda: "Closed 3 connections" in stage.read("stderr"), "nothing was closed")
+        told = []
+        for peer in peers:
+            try:
+                peer.flush()
+                told.append("stays")
+            except (AssertionError, Closed) as error:
+                told.append("maximum connections exceeded" if "maximum" in str(error) else str(error))
+        equal(sorted(told), ["maximum connections exceeded"] * 3 + ["stays"] * 2, "what they are told")
+
+
+def old_tokens(stage: Under, operator: str, account: str, user: str, wanted: str):
+    """Tokens of version 1 let in whom they let in, and whoever they let in may do what they say."""
+    port = port_free()
+    with open(stage.path("operator.conf"), "w") as file:
+        file.write(f"listen: '127.0.0.1:{port}'\noperator: {operator}\nresolver: MEMORY\n")
+        file.write(f"resolver_preload {{ {tokens.A}: {account} }}\n")
+    stage.start("-c", stage.path("operator.conf"))
+    stage.ready()
+    with Peer(port, b'CONNECT {"verbose":false,"jwt":"%s"}\r\nPING\r\n' % user.encode()) as peer:
+        found = "in" if (line := peer.line()) == "PONG" else line
+        if found == "in":
+            peer.send(b"SUB no 1\r\nPUB no 2\r\nhi\r\nPING\r\n")
+            lines = []
+            while "PONG" not in lines and not any("Payload" in line for line in lines):
+                lines.append(peer.line())
+            found = f"in: {lines[0] if not lines[0].startswith('INFO') else lines[1]}"
+    equal(found, wanted, "what comes of it")
+
+
 def ends(stage: Under, number: int):
     port = port_free()
     process = stage.start("-a", "127.0.0.1", "-p", str(port))
@@ -417,6 +506,7 @@ def main():
     case("a port that is taken ends it", port_taken)
     case("ports file, for ports that the system chose", ports_file)
     case("ports file, without monitoring", ports_file_without_monitoring)
+    case("ports file, on all interfaces and with TLS", ports_file_of_everything)
     case("pid file holds digits alone", pid_file)
     case("one dash is as good as two", single_dashes)
     case("log on standard error", log, False)
@@ -435,6 +525,20 @@ def main():
     case("/connz and /subsz", connz)
     case("an unknown path of the monitor", unknown_path)
     case("INFO names the version and the server", info)
+    case("a cluster's name in a file", cluster_name, False)
+    case("a cluster's name as a flag", cluster_name, True)
+    case("a reload that allows fewer connections", fewer_connections)
+    refused = "-ERR 'Authorization Violation'"
+    denied = "in: -ERR 'Permissions Violation for Publish to \"no\"'"
+    plain, signing = (tokens.OPERATOR, tokens.ACCOUNT), (tokens.SIGNING_OPERATOR, tokens.BYSIGNING)
+    for title, by, user, wanted in (
+        ("a user", plain, tokens.USER, denied),
+        ("a user of a signing key", plain, tokens.SIGNED_USER, "in: MSG no 1 2"),
+        ("a user that has expired", plain, tokens.EXPIRED, refused),
+        ("a user that signs nothing", plain, tokens.NOBEARER, refused),
+        ("a user that was revoked", signing, tokens.USER, refused),
+    ):
+        case(f"tokens of version 1: {title}", old_tokens, *by, user, wanted)
     case("SIGINT ends it well", ends, signal.SIGINT)
     case("SIGTERM ends it well", ends, signal.SIGTERM)
     case("SIGUSR2 is lame duck", lame_duck)
