@@ -42,8 +42,10 @@ class Case:
     request: bytes
     # Which of the prepared servers.
     server: str = "plain"
-    # Ends with NATS PINGs whose answers are awaited. Otherwise all that comes until it is quiet or closed is read.
+    # Ends with NATS PINGs whose answers are awaited. Otherwise all that comes until it is closed is read.
     settles: bool = True
+    # Nothing is to come and the connection stays: how it is is looked at after a moment, not only when it closes.
+    stays: bool = False
     # Compare the contents of INFO.
     info: bool = False
     # A byte per write.
@@ -109,7 +111,7 @@ def play(case: Case, port: int) -> list[str]:
                 session.write(frame(BINARY, b"PING\r\n", mask=case.mask))
                 session.until(lambda count=pongs: session.data.count(b"PONG\r\n") >= count)
             if not case.settles:
-                session.until(lambda: False, QUIET_SECONDS)
+                session.until(lambda: False, QUIET_SECONDS if case.stays else ANSWER_SECONDS_MAX)
             lines += session.transcript()
         return lines
 
