@@ -61,11 +61,10 @@ fn options_without_effect_start_with_a_warning() {
     ] {
         check_warning(text, "without effect");
     }
-    for text in [
+    check_warning(
         "gateway { name: A, gateways: [ { name: B, tls { verify_cert_and_check_known_urls: true } } ] }",
-    ] {
-        check_warning(text, "this server runs alone");
-    }
+        "this server runs alone",
+    );
     for text in [
         "disable_sublist_cache: false",
         "prof_port: 0",
