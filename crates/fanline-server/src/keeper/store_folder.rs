@@ -95,18 +95,25 @@ fn check_places(store_dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a folder and those above it, and brings their names to the disk.
-fn make(path: &Path) -> io::Result<()> {
+/// Creates a folder and its parents, and calls `sync` for each folder that got a new entry: a power cut removes entries
+/// that were not synced, with all that is below them.
+fn make(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
     let missing = path.ancestors().take_while(|folder| !folder.exists());
     let missing: Vec<&Path> = missing.collect();
     fs::create_dir_all(path)?;
-    for above in missing.iter().filter_map(|folder| folder.parent()) {
+    // If none is missing, the process that created the last one may have been killed before the sync.
+    let synced = if missing.is_empty() {
+        &[path][..]
+    } else {
+        &missing
+    };
+    for above in synced.iter().filter_map(|folder| folder.parent()) {
         let above = if above.as_os_str().is_empty() {
             Path::new(".")
         } else {
             above
         };
-        match File::open(above).and_then(|folder| folder.sync_all()) {
+        match sync(above) {
             // It may be written, but not read.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             synced => synced?,
@@ -120,7 +127,7 @@ impl StoreFolder {
     pub(crate) fn open(store_dir: &Path) -> Result<Self, StoreFolderError> {
         check_places(store_dir)?;
         let path = path_of(store_dir);
-        make(&path)?;
+        make(&path, &mut |folder| File::open(folder)?.sync_all())?;
         let mut options = OpenOptions::new();
         let opened = options.write(true).create(true).truncate(false);
         let mut lock = opened.open(path.join(LOCK))?;
@@ -241,5 +248,35 @@ impl StreamFolders {
         }
         sync_folder(&self.path)?;
         self.finish_removal()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The power was cut after the first acknowledgements of a new server. `fanline` was not in the store folder any
+    /// more, as only the folders below it had been synced.
+    #[test]
+    fn each_folder_that_gets_an_entry_is_synced() {
+        let name = format!("fanline-store-{:x}", crate::identity::random_u64());
+        let root = std::env::temp_dir().join(name);
+        fs::create_dir(&root).expect("a folder");
+        let mut synced = Vec::new();
+        let mut sync = |folder: &Path| {
+            // A sync before the entry is there covers nothing.
+            let entries = fs::read_dir(folder)?.count();
+            synced.push((folder.to_owned(), entries));
+            Ok(())
+        };
+        let path = root.join("a").join(JETSTREAM).join(OWN);
+        make(&path, &mut sync).expect("it can be created");
+        make(&path, &mut sync).expect("it is there");
+        let above = root.join("a").join(JETSTREAM);
+        let wanted = [above.clone(), root.join("a"), root.clone(), above];
+        assert_eq!(synced, wanted.map(|folder| (folder, 1)));
+        let mut failing = |_: &Path| Err(io::ErrorKind::StorageFull.into());
+        assert!(make(&root.join("b"), &mut failing).is_err());
+        fs::remove_dir_all(&root).expect("a folder");
     }
 }
