@@ -4,8 +4,12 @@ use super::ack::{Ack, AckTopic};
 use super::event::{Delivery, Event};
 use super::machine::Consumer;
 use super::pending::Slot;
-use super::shared::Round;
+use super::shared::{Round, Work};
 use crate::jetstream::AckPolicy;
+use crate::store::Search;
+
+/// Records that one acknowledgement may add to the list at most.
+const LISTED_MAX: usize = 65_536;
 
 impl Consumer {
     /// Takes an acknowledgement. `reply` is where a request for more wants its records.
@@ -34,6 +38,34 @@ impl Consumer {
             }
             Ack::Terminate(reason) => self.terminate(topic, reason, round),
             Ack::Unknown => {}
+        }
+    }
+
+    /// Takes the acknowledgement of a record that this consumer does not know to be delivered. A power cut can take back
+    /// that it was. The record goes out no more; records before it that match are listed.
+    pub(super) fn restore_delivery(&mut self, sequence: u64, work: &mut Work<'_>) {
+        let is_explicit = self.rules.ack_policy == AckPolicy::Explicit;
+        if !is_explicit || self.lanes.is_some() || sequence > work.store.durable() {
+            return;
+        }
+        while self.next <= sequence && self.listed.len() < LISTED_MAX {
+            match work.store.search(&mut self.filters, self.next) {
+                Ok(Search::Found(found)) if found <= sequence => {
+                    self.listed.push_back(found);
+                    self.next = found + 1;
+                }
+                Ok(Search::NotBelow(next)) if next > self.next => self.next = next,
+                // The subject is another, or the disk cannot be read.
+                _ => return,
+            }
+        }
+        if let Ok(at) = self.listed.binary_search(&sequence) {
+            self.listed.remove(at);
+            self.backlog.take_one();
+            self.delivered.consumer_sequence += 1;
+            self.delivered.stream_sequence = self.delivered.stream_sequence.max(sequence);
+            self.raise_floor();
+            self.touch(&mut work.round);
         }
     }
 

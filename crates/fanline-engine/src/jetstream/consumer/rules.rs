@@ -11,6 +11,8 @@ const ACK_WAIT_NANOS: u64 = 30_000_000_000;
 
 /// One of Fanline's own options as a label, for clients that send only the fields that they know.
 const FAIR_LABEL: &str = "fanline.fair_subjects";
+/// The same, of an option that only the label sets.
+const DURABLE_ONLY_LABEL: &str = "fanline.durable_only";
 
 /// What a consumer goes by. `None` and 0 of a limit both mean that there is none.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +25,8 @@ pub(super) struct Rules {
     /// Records of one subject that may wait for acknowledgement.
     pub(super) pending_per_subject_max: usize,
     pub(super) fair_subjects: bool,
+    /// Records are delivered once a crash cannot take them back.
+    pub(super) durable_only: bool,
     pub(super) replay_original: bool,
     pub(super) headers_only: bool,
     /// Of a hundred acknowledgements, how many are reported.
@@ -67,6 +71,7 @@ impl Rules {
                 false => 0,
             }),
             fair_subjects: config.fair_subjects || label(config, FAIR_LABEL) == Some("true"),
+            durable_only: config.direct || label(config, DURABLE_ONLY_LABEL) == Some("true"),
             replay_original: config.replay_policy == ReplayPolicy::Original,
             headers_only: config.headers_only,
             sampled_percent: percent(&config.sample_freq),

@@ -220,13 +220,16 @@ impl Consumer {
             return Ok(Next::At(*sequence, From::List));
         }
         // What lies between does not concern it and need not be looked at again.
-        let durable = work.store.durable();
+        let durable = match self.rules.durable_only {
+            true => work.store.durable(),
+            false => u64::MAX,
+        };
         let (next, found) = match work.store.search(&mut self.filters, self.next)? {
             // A copy never knows more than its origin after a crash.
             Search::Found(sequence)
-                if self.config.direct
-                    && (sequence > durable
-                        || work.store.has_unsynced_removal(self.next..sequence)) =>
+                if sequence > durable
+                    || self.config.direct
+                        && work.store.has_unsynced_removal(self.next..sequence) =>
             {
                 (self.next, Next::NotDurable)
             }

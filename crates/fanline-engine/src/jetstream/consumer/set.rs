@@ -402,6 +402,9 @@ impl Consumers {
         let ack = Ack::parse(message.payload);
         let taken = self.and_ready(id, context, |consumer, work| {
             consumer.catch_up(work);
+            if consumer.rules.durable_only && matches!(ack, Ack::Done | Ack::Terminate(_)) {
+                consumer.restore_delivery(topic.stream_sequence, work);
+            }
             let is_known = topic.stream_sequence <= consumer.delivered.stream_sequence;
             consumer.handle_ack(&topic, ack, message.reply, &mut work.round);
             is_known || !matches!(ack, Ack::Done | Ack::Terminate(_))

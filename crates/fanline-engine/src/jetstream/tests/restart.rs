@@ -193,6 +193,55 @@ fn a_broken_folder_does_not_stop_the_others() {
     create(&mut account, "FISH");
 }
 
+/// A consumer that delivers only durable records: nothing that it delivered is taken back by a power cut. An acknowledgement
+/// of what it delivered before the cut counts, even if its state from then is lost.
+#[test]
+fn a_durable_only_consumer_delivers_what_a_crash_keeps() {
+    let shelf = shelf(&["BIRDS"]);
+    let mut account = start(&shelf);
+    create(&mut account, "BIRDS");
+    let body = r#"{"stream_name":"BIRDS","config":{"durable_name":"watch","ack_policy":"explicit",
+        "filter_subject":"BIRDS.heron","deliver_subject":"d","metadata":{"fanline.durable_only":"true"}}}"#;
+    account.port.interest.insert(b"d".to_vec());
+    assert_eq!(account.error("CONSUMER.CREATE.BIRDS.watch", body), 0);
+    sync(&mut account, &shelf);
+    account.port.taken();
+    for bird in ["heron", "crane", "heron", "heron"] {
+        let told = account.send(&format!("BIRDS.{bird}"), "", bird);
+        assert!(
+            told.is_empty(),
+            "delivered before it is on the disk: {told:?}"
+        );
+    }
+    sync(&mut account, &shelf);
+    let delivered = |told: &[String]| told.iter().filter(|told| told.starts_with("d ")).count();
+    let told = account.port.taken();
+    assert_eq!(delivered(&told), 3, "{told:?}");
+    // The consumer's state is not on the disk yet.
+    shelf.0["BIRDS"].crash(&mut Dice::new(1));
+    let mut account = start(&shelf);
+    account.send("$JS.ACK.BIRDS.watch.1.3.2.1700000000000000000.1", "", "");
+    let lost = account.ask("CONSUMER.INFO.BIRDS.watch", "");
+    assert!(lost.contains(r#""num_pending":2"#), "{lost}");
+    account.port.interest.insert(b"d".to_vec());
+    let now = account.now;
+    account.js.handle_interest(b"d", now, &mut account.port);
+    account.js.settle(now, &mut account.port);
+    let told = account.port.taken();
+    assert_eq!(delivered(&told), 2, "{told:?}");
+    for sequence in [1, 4] {
+        let ack = format!("$JS.ACK.BIRDS.watch.1.{sequence}.1.1700000000000000000.0");
+        account.send(&ack, "", "");
+    }
+    let info = account.ask("CONSUMER.INFO.BIRDS.watch", "");
+    let done = [
+        r#""num_ack_pending":0"#,
+        r#""num_pending":0"#,
+        r#""stream_seq":4"#,
+    ];
+    assert!(done.iter().all(|part| info.contains(part)), "{info}");
+}
+
 /// Publishes to a disk that does not take it; says the number of the error.
 fn refused(account: &mut Account, shelf: &Shelf) -> u64 {
     account.port.taken();

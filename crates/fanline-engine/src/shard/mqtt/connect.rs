@@ -6,15 +6,13 @@ use super::super::Shard;
 use super::super::bridging::Mapped;
 use super::super::session::SessionId;
 use super::super::timers::auth_timeout;
-use super::groups::SHARED;
 use super::kept::Operation;
 use super::names;
 use super::note::{Close, Note, Opened, Seat};
-use super::session::{DELIVER_SID, Held, REPLY_SID, Release, Waiting};
+use super::session::{DELIVER_SID, Held, REPLY_SID, Waiting};
 use crate::access::{Decision, Grant};
 use crate::mqtt::{
-    Accepted, Connect, Ended, Qos, Reason, SessionKey, SessionRecord, Will, id_hash,
-    topic_to_subject,
+    Accepted, Connect, Ended, Reason, SessionKey, SessionRecord, Will, id_hash, topic_to_subject,
 };
 use crate::nats::error::CloseReason;
 
@@ -24,6 +22,20 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const NO_KEEP_ALIVE: Duration = Duration::from_secs(3600);
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
+
+/// Records of an earlier session with the same client id, as streams, prefixes and last tokens: a power cut must not
+/// bring them back into a session that begins.
+const BEGUN: [(&str, &str, &str); 3] = [
+    (names::HELD, names::HELD_PREFIX, "*"),
+    (names::RELEASES, names::RELEASES_PREFIX, "*"),
+    (names::SHARED, names::OWNED_PREFIX, "*"),
+];
+/// The same for a session that goes on. The last connection may have removed records whose removal is not durable yet,
+/// and their identifiers are free. No record has the identifier 0: nothing but the wait is left of the removal.
+const RESUMED: [(&str, &str, &str); 2] = [
+    (names::HELD, names::HELD_PREFIX, "0"),
+    (names::RELEASES, names::RELEASES_PREFIX, "0"),
+];
 
 impl Shard {
     /// CONNECT: who a client is, and whether it may come in.
@@ -158,13 +170,8 @@ impl Shard {
             mqtt.is_kept = true;
             mqtt.is_resumed = true;
             let owned = opened.owned.iter();
-            for (packet_id, kept) in owned {
-                acks.extend(Waiting::ack_in(kept));
-                mqtt.shared_token = mqtt.shared_token.wrapping_add(1);
-                let token = SHARED | mqtt.shared_token;
-                mqtt.waiting
-                    .extend(Waiting::decode(kept, token, *packet_id));
-            }
+            acks.extend(owned.filter_map(|(_, kept)| Waiting::ack_in(kept)));
+            mqtt.restore(&opened.releases, &opened.owned);
             mqtt.link
                 .restore_held(opened.held.iter().map(|(packet_id, ..)| *packet_id));
             for (packet_id, sequence, kept) in &opened.held {
@@ -172,22 +179,17 @@ impl Shard {
                     mqtt.held.insert(*packet_id, held);
                 }
             }
-            for (packet_id, token) in &opened.releases {
-                mqtt.link
-                    .restore(*packet_id, *token, Qos::ExactlyOnce, true);
-                // Should its message be delivered again, it is acknowledged again.
-                let release = Release {
-                    is_confirmed: true,
-                    is_complete: false,
-                };
-                mqtt.releases.insert(*packet_id, release);
-            }
             self.resume_subscriptions(id, record);
         }
         // What is its own comes from no consumer any more.
         let account = self.sessions[id.index()].account;
         for ack in acks {
             self.publish_own(account, ack, b"", b"", b"");
+        }
+        for release in &opened.releases {
+            // A crash may have taken the acknowledgement of its message.
+            self.listen_to_replies(id);
+            self.acknowledge_release(id, release.packet_id);
         }
         self.keep_begun(id, session_present);
     }
@@ -199,8 +201,14 @@ impl Shard {
             return;
         };
         let is_persistent = mqtt.is_persistent();
-        let has_consumer = !mqtt.consumer.is_empty();
-        let parts = usize::from(is_persistent) + usize::from(has_consumer) + groups.len();
+        let has_consumer = !mqtt.consumer.filters.is_empty();
+        let old = match (is_persistent, session_present) {
+            (true, true) => &RESUMED[..],
+            (true, false) => &BEGUN[..],
+            (false, _) => &[],
+        };
+        let parts =
+            usize::from(is_persistent) + usize::from(has_consumer) + groups.len() + old.len();
         if mqtt.link.will().is_some() && !is_persistent {
             // Nobody waits for that: a crash may end the connection at any time.
             self.keep_record(id, 0);
@@ -220,8 +228,33 @@ impl Shard {
         for filter in groups {
             self.make_group(id, &filter, operation);
         }
+        for (stream, prefix, last) in old {
+            self.await_removal(id, (stream, prefix, last), operation);
+        }
         if is_persistent {
             self.keep_record(id, operation);
+        }
+    }
+
+    /// Removes records of the session from a stream; `operation` goes on when that and all earlier removals are on the
+    /// disk.
+    fn await_removal(
+        &mut self,
+        id: SessionId,
+        (stream, prefix, last): (&str, &str, &str),
+        operation: u32,
+    ) {
+        self.listen_to_replies(id);
+        let session = &self.sessions[id.index()];
+        let (account, cid) = (session.account, session.cid);
+        let Some(mqtt) = &session.mqtt else {
+            return;
+        };
+        let (topic, body) = names::purge(stream, &format!("{prefix}{}.{last}", mqtt.hash));
+        let reply = format!("{}{cid}.s{operation}", names::REPLY_PREFIX);
+        let (topic, body, reply) = (topic.as_bytes(), body.as_bytes(), reply.as_bytes());
+        if !self.publish_own(account, topic, reply, b"", body) {
+            self.fail_operation(id, operation, Reason::IMPLEMENTATION_SPECIFIC_ERROR);
         }
     }
 
@@ -246,7 +279,7 @@ impl Shard {
             return self.end_wrong(id, ended);
         }
         mqtt.link.again(&mut session.out, |_, _, _, _| {});
-        let has_consumer = !mqtt.consumer.is_empty();
+        let has_consumer = !mqtt.consumer.filters.is_empty();
         let next = mqtt.link.next_timeout().unwrap_or(now + NO_KEEP_ALIVE);
         self.note_written(id, before);
         self.rearm(id, next);
@@ -346,14 +379,19 @@ impl Shard {
         let Some(mqtt) = &mut session.mqtt else {
             return;
         };
-        let complete = mqtt.take_complete_releases();
+        let complete = match mqtt.is_persistent() {
+            true => mqtt.complete_releases(),
+            false => Vec::new(),
+        };
         let will = mqtt.link.take_will();
         let client = mqtt.hash.clone();
         if !mqtt.is_registered {
             return;
         }
-        for packet_id in complete {
-            self.forget_release(id, packet_id);
+        for release in complete {
+            let topic = names::release(&client, release.packet_id);
+            let told = release.encode();
+            self.publish_own(account, topic.as_bytes(), b"", b"", told.as_bytes());
         }
         let mut will = will.filter(|will| self.may_leave(id, will));
         if let Some(will) = will.take_if(|will| will.delay.is_zero()) {

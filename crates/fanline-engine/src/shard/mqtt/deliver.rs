@@ -12,7 +12,7 @@ use super::groups::{is_shared, member_place};
 use super::kept::{Answers, UNKEPT};
 use super::names;
 use super::note::{Recalled, Retained};
-use super::session::{Mqtt, REPLY_SID, Waiting, is_own_of_mqtt, place_in};
+use super::session::{Mqtt, Owned, REPLY_SID, Waiting, is_own_of_mqtt, place_in};
 use crate::access::AccountId;
 use crate::jetstream::consumer::AckTopic;
 use crate::mqtt::{
@@ -145,7 +145,8 @@ impl FanOut<'_> {
             }
             None => {
                 let out = &mut session.out;
-                mqtt.take_kept(subject, &parts, account, unix_nanos, answers, out);
+                let whose = (sub.session(), account);
+                mqtt.take_kept(whose, subject, &parts, unix_nanos, answers, out);
             }
         }
         self.note_delivered(id, before, parts.payload.len());
@@ -257,9 +258,9 @@ impl Mqtt {
     /// Takes a message that its consumer delivers.
     fn take_kept(
         &mut self,
+        (session, account): (u32, AccountId),
         subject: &[u8],
         parts: &Parts<'_>,
-        account: AccountId,
         unix_nanos: i64,
         answers: &mut Answers,
         out: &mut Outbox,
@@ -267,6 +268,12 @@ impl Mqtt {
         let Some(ack) = AckTopic::parse(parts.reply) else {
             return;
         };
+        let packet_id = kept_id(ack.stream_sequence);
+        let release = self.releases.get(&packet_id);
+        if release.is_some_and(|release| release.token == ack.stream_sequence) {
+            // It has arrived: only its acknowledgement was lost.
+            return answers.note_arrived(session, packet_id);
+        }
         // What was sent is sent again, whatever its age (MQTT-4.3.3-7).
         let was_sent = self.is_resumed && ack.deliveries > 1;
         let life = life_left(parts.headers, ack.unix_nanos, unix_nanos);
@@ -290,7 +297,7 @@ impl Mqtt {
             identifiers: self.identifiers.as_slice().into(),
             payload: parts.payload.into(),
             token: sequence,
-            packet_id: Some(kept_id(sequence)),
+            packet_id: Some(packet_id),
             ack: parts.reply.into(),
             ends_at: life.ends_at(unix_nanos),
             is_owned: false,
@@ -303,14 +310,8 @@ impl Mqtt {
             return self.waiting.push_back(waiting);
         }
         match self.send(&waiting, out) {
-            Ok(()) => {}
+            Ok(()) | Err(Refused::UnderWay) => {}
             Err(Refused::NoRoom) => self.waiting.push_back(waiting),
-            Err(Refused::UnderWay) => {
-                // It has arrived, as its PUBREL is kept: only that was forgotten.
-                if self.releases.contains_key(&kept_id(sequence)) {
-                    answers.acknowledge(account, parts.reply);
-                }
-            }
             Err(Refused::TooLarge) => answers.acknowledge(account, parts.reply),
         }
     }
@@ -342,10 +343,14 @@ impl Mqtt {
 
     /// Sends a message above QoS 0, or a retained one.
     fn send(&mut self, message: &Waiting, out: &mut Outbox) -> Result<(), Refused> {
+        if self.is_releasing(message.packet_id) {
+            return Err(Refused::NoRoom);
+        }
         let packet_id = self.link.deliver(&message.delivery(), out)?;
         out.append(&message.payload);
         if message.is_owned {
-            self.owned.insert(message.token, packet_id);
+            let ack = message.ack.clone();
+            self.owned.insert(message.token, Owned { packet_id, ack });
         } else if packet_id != 0 {
             if !message.ack.is_empty() {
                 self.acks.insert(message.token, message.ack.clone());
@@ -374,9 +379,14 @@ impl Mqtt {
             .deliver_reserved(packet_id, &message.delivery(), out);
         if is_sent {
             out.append(&message.payload);
-            self.owned.insert(message.token, packet_id);
         }
         is_sent
+    }
+
+    /// Whether the PUBREL of an earlier message with this identifier is kept. After a power cut it would be taken for
+    /// that of the next message.
+    fn is_releasing(&self, packet_id: Option<u16>) -> bool {
+        packet_id.is_some_and(|packet_id| self.releases.contains_key(&packet_id))
     }
 }
 
@@ -493,6 +503,12 @@ impl Shard {
             if !message.age(now) {
                 self.pending.mqtt.discard(account, &message);
                 continue;
+            }
+            if let Some(packet_id) = message.packet_id.filter(|id| mqtt.is_releasing(Some(*id))) {
+                // If its confirmation was lost, it is asked for again.
+                self.pending.mqtt.note_arrived(id.0, packet_id);
+                mqtt.waiting.push_front(message);
+                return None;
             }
             let is_shared = is_shared(message.token) && message.qos == Qos::ExactlyOnce;
             if let Some(packet_id) = message.packet_id.filter(|_| is_shared && !message.is_owned) {

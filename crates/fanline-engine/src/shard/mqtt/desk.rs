@@ -6,7 +6,8 @@ use hashbrown::HashSet;
 use serde_json::json;
 
 use super::names;
-use super::note::{Close, Note, Opened, Recall, Recalled, Retained, Seat};
+use super::note::{Close, KeptRelease, Note, Opened, Recall, Recalled, Retained, Seat};
+use super::session;
 use super::shared::Shares;
 use crate::access::AccountId;
 use crate::jetstream::{Handler, Message, Now, Ports};
@@ -138,6 +139,7 @@ impl Desk {
             self.sessions.restore(key, ends_at, will);
         }
         self.shares.tidy(account, &hashes, around);
+        acknowledge_owned(account, around);
         // What was over before anybody can ask for it.
         self.handle_timeout(around);
     }
@@ -403,34 +405,48 @@ fn read_session(key: &SessionKey, opened: &mut Opened, around: &mut Around<'_>) 
     let filters: [&[u8]; 1] = [subject.as_bytes()];
     let releases = &mut opened.releases;
     (around.handler).read(account, names::RELEASES, &filters, 0, &mut |kept| {
-        let token = std::str::from_utf8(kept.payload).ok();
-        let token = token.and_then(|token| token.parse().ok());
-        if let (Some(id), Some(token)) = (number_at_end(kept.subject), token) {
-            releases.push((id, token));
-        }
+        let id = number_at_end(kept.subject);
+        releases.extend(id.and_then(|id| KeptRelease::decode(id, kept.payload)));
         true
     });
 }
 
-/// Reads what is a session's own of its groups. Where a PUBREL is kept, the message itself is done with.
+/// Acknowledges at the consumers of groups what is a session's own, before another member can be given it: a power cut may
+/// have taken back the acknowledgement.
+fn acknowledge_owned(account: AccountId, around: &mut Around<'_>) {
+    let mut acks = Vec::new();
+    let filter = format!("{}>", names::OWNED_PREFIX);
+    (around.handler).read(
+        account,
+        names::SHARED,
+        &[filter.as_bytes()],
+        0,
+        &mut |record| {
+            acks.extend(session::Waiting::ack_in(record.payload).map(<[u8]>::to_vec));
+            true
+        },
+    );
+    for ack in acks {
+        let message = Message {
+            topic: &ack,
+            ..Message::default()
+        };
+        around.floor.of(account).publish(&message);
+    }
+}
+
+/// Reads what is a session's own of its groups.
 fn read_owned(key: &SessionKey, opened: &mut Opened, around: &mut Around<'_>) {
     let hash = id_hash(&key.client_id);
     let subject = format!("{}{hash}.*", names::OWNED_PREFIX);
     let filters: [&[u8]; 1] = [subject.as_bytes()];
-    let (owned, releases) = (&mut opened.owned, &opened.releases);
-    let mut done = Vec::new();
+    let owned = &mut opened.owned;
     (around.handler).read(key.account, names::SHARED, &filters, 0, &mut |kept| {
         if let Some(id) = number_at_end(kept.subject) {
-            match releases.iter().any(|(released, _)| *released == id) {
-                true => done.push(names::owned(&hash, id)),
-                false => owned.push((id, kept.payload.into())),
-            }
+            owned.push((id, kept.payload.into()));
         }
         true
     });
-    for subject in done {
-        around.purge(key.account, names::SHARED, &subject);
-    }
 }
 
 fn will_of(key: &SessionKey, will: Box<Will>) -> Note {

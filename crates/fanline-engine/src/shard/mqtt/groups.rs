@@ -13,7 +13,7 @@ use super::deliver::{Parts, life_left};
 use super::kept::{Answers, OWN};
 use super::names;
 use super::note::Note;
-use super::session::{Mqtt, Sub, Waiting};
+use super::session::{Mqtt, Owned, Sub, Waiting};
 use crate::access::AccountId;
 use crate::jetstream::consumer::AckTopic;
 use crate::mqtt::{
@@ -265,6 +265,8 @@ impl Shard {
                 "deliver_group": String::from_utf8_lossy(MEMBERS),
                 "num_replicas": 0,
                 "mem_storage": settings.consumers_in_memory,
+                // A message of QoS 2 that a power cut took back would come to another member as well.
+                "metadata": { "fanline.durable_only": "true" },
             },
             "action": "",
         });
@@ -322,6 +324,9 @@ impl Shard {
         self.publish_own(account, &message.ack, b"", b"", b"");
         if !is_sent {
             self.disown(id, packet_id, b"");
+        } else if let Some(mqtt) = &mut self.sessions[id.index()].mqtt {
+            let ack = message.ack;
+            mqtt.owned.insert(message.token, Owned { packet_id, ack });
         }
     }
 
@@ -397,7 +402,7 @@ impl Waiting {
             Some(u32::from_le_bytes(bytes))
         };
         let length = |at: usize| usize::try_from(number(at)?).ok();
-        let (_, rest) = rest.split_at_checked(length(6)?)?;
+        let (ack, rest) = rest.split_at_checked(length(6)?)?;
         let (topic, rest) = rest.split_at_checked(length(10)?)?;
         let (properties, payload) = rest.split_at_checked(length(14)?)?;
         let identifier = Some(number(2)?).filter(|identifier| *identifier != 0);
@@ -414,7 +419,7 @@ impl Waiting {
             payload: payload.into(),
             token,
             packet_id: Some(packet_id),
-            ack: Box::default(),
+            ack: ack.into(),
             // What was sent is sent again, whatever its age (MQTT-4.3.3-7).
             ends_at: None,
             is_owned: true,
@@ -457,14 +462,14 @@ mod tests {
     fn what_is_owned_comes_back() {
         let kept = owned(false, ACK, false).encode();
         let back = Waiting::decode(&kept, SHARED | 1, 60_000);
-        assert_eq!(back, Some(owned(true, b"", true)));
+        assert_eq!(back, Some(owned(true, ACK, true)));
         assert_eq!(Waiting::ack_in(&kept), Some(ACK));
         let once = |dup: bool, ack: &'static [u8], is_owned: bool| Waiting {
             qos: Qos::AtLeastOnce,
             ..owned(dup, ack, is_owned)
         };
         let back = Waiting::decode(&once(false, ACK, false).encode(), SHARED | 1, 60_000);
-        assert_eq!(back, Some(once(true, b"", true)));
+        assert_eq!(back, Some(once(true, ACK, true)));
         let head_bytes = 18 + ACK.len() + 3 + 2;
         for end in 0..head_bytes {
             assert_eq!(Waiting::decode(&kept[..end], SHARED, 1), None, "{end}");

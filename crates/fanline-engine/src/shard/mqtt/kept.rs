@@ -4,8 +4,10 @@
 use super::super::Shard;
 use super::super::deliver::Message;
 use super::super::session::SessionId;
+use super::groups::is_shared;
 use super::names;
-use super::session::{Mqtt, Waiting};
+use super::note::KeptRelease;
+use super::session::{Mqtt, Release, ReleaseStage, Waiting};
 use crate::access::AccountId;
 use crate::mqtt::{Ended, Names, Reason};
 use crate::nats::error::CloseReason;
@@ -20,6 +22,12 @@ pub(super) const OWN: u8 = b'o';
 const NOTE: u8 = b'n';
 /// The acknowledgement of a message whose PUBREL is kept.
 const CONFIRM: u8 = b'c';
+/// The same at the consumer of a group, of a message that is the session's own.
+const CONFIRM_OWNED: u8 = b'w';
+/// The removal of a PUBREL.
+const FORGET: u8 = b'f';
+/// The removal of a message of QoS 2 that was released.
+const COMPLETE: u8 = b'p';
 /// The part of an operation that is the session's record.
 const RECORD: u8 = b's';
 /// The part that is its consumer.
@@ -36,6 +44,8 @@ pub(in crate::shard) struct Answers {
     unwanted: Vec<Unwanted>,
     /// Sessions for which something waits.
     woken: Vec<u32>,
+    /// Messages whose PUBRELs are kept, by session and packet identifier: they are to be acknowledged again.
+    arrived: Vec<(u32, u16)>,
     names: Names,
     /// The subject that was translated last, and its topic name, which may be none.
     subject: Vec<u8>,
@@ -190,8 +200,17 @@ impl Answers {
         }
     }
 
+    /// A message was delivered again whose PUBREL is kept.
+    #[cold]
+    pub(super) fn note_arrived(&mut self, session: u32, packet_id: u16) {
+        self.arrived.push((session, packet_id));
+    }
+
     fn is_empty(&self) -> bool {
-        self.answers.is_empty() && self.unwanted.is_empty() && self.woken.is_empty()
+        self.answers.is_empty()
+            && self.unwanted.is_empty()
+            && self.woken.is_empty()
+            && self.arrived.is_empty()
     }
 }
 
@@ -242,6 +261,12 @@ impl Shard {
                 self.deliver_waiting(SessionId(session));
             }
         }
+        for (session, packet_id) in std::mem::take(&mut self.pending.mqtt.arrived) {
+            let index = usize::try_from(session).unwrap_or(usize::MAX);
+            if self.sessions.contains(index) {
+                self.acknowledge_release(SessionId(session), packet_id);
+            }
+        }
         let mut answers = std::mem::take(&mut self.pending.mqtt.answers);
         for answer in answers.drain(..) {
             let index = usize::try_from(answer.session).unwrap_or(usize::MAX);
@@ -285,7 +310,12 @@ impl Shard {
             }
             OWN => self.send_owned(id, packet_id, reason),
             NOTE => self.release_kept(id, packet_id, reason),
+            // What was not confirmed is acknowledged again on the next connection.
+            CONFIRM if reason.is_failure() => {}
             CONFIRM => self.confirm_release(id, packet_id),
+            CONFIRM_OWNED => self.disown_released(id, packet_id),
+            FORGET => self.release_forgotten(id, packet_id),
+            COMPLETE => self.complete_held(id, packet_id, reason),
             _ => {}
         }
     }
@@ -329,6 +359,9 @@ impl Shard {
             // is still held if its session is kept.
             return self.end_because(id, reason, "a message could not be kept");
         }
+        if kind == RELEASE {
+            return self.forget_held(id, packet_id);
+        }
         let session = &mut self.sessions[id.index()];
         let before = session.out.pending_bytes();
         let Some(mqtt) = &mut session.mqtt else {
@@ -337,60 +370,77 @@ impl Shard {
         let out = &mut session.out;
         let ended = match kind {
             PUBLISH => mqtt.link.acknowledge(packet_id, reason, out),
-            HOLD => {
+            _ => {
                 if reason.is_failure() {
                     mqtt.held.remove(&packet_id);
                 }
                 mqtt.link.held(packet_id, reason, out)
             }
-            _ => {
-                mqtt.link.released(packet_id, out);
-                None
-            }
         };
-        let was_kept = match kind {
-            RELEASE => mqtt
-                .held
-                .remove(&packet_id)
-                .is_some_and(|held| held.sequence > 0),
-            _ => false,
-        };
-        let hash = mqtt.hash.clone();
         self.note_written(id, before);
-        if was_kept {
-            let filter = format!("{}{hash}.{packet_id}", names::HELD_PREFIX);
-            self.purge_own(id, names::HELD, &filter);
-        }
         if let Some(ended) = ended {
             self.end_wrong(id, ended);
         }
     }
 
-    fn purge_own(&mut self, id: SessionId, stream: &str, filter: &str) {
+    /// A message of QoS 2 was published: it is held no more. PUBCOMP waits until that is on the disk. Its client uses
+    /// the identifier again then, and a record that came back after a power cut would be taken for the next message.
+    fn forget_held(&mut self, id: SessionId, packet_id: u16) {
+        let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
+            return;
+        };
+        let held = mqtt.held.remove(&packet_id);
+        if held.is_none_or(|held| held.sequence == 0) {
+            return self.complete_held(id, packet_id, Reason::SUCCESS);
+        }
+        let subject = names::held(&mqtt.hash, packet_id);
+        let reply = self.reply_topic(id, COMPLETE, packet_id);
+        if !self.purge_own(id, names::HELD, &subject, &reply) {
+            self.complete_held(id, packet_id, Reason::IMPLEMENTATION_SPECIFIC_ERROR);
+        }
+    }
+
+    /// PUBCOMP leaves.
+    fn complete_held(&mut self, id: SessionId, packet_id: u16, reason: Reason) {
+        if reason.is_failure() {
+            // The client sends PUBREL again when it is back.
+            return self.end_because(id, reason, "a message of QoS 2 could not be removed");
+        }
+        let session = &mut self.sessions[id.index()];
+        let before = session.out.pending_bytes();
+        if let Some(mqtt) = &mut session.mqtt {
+            mqtt.link.released(packet_id, &mut session.out);
+        }
+        self.note_written(id, before);
+    }
+
+    /// Removes the record of a subject; false when nobody does it.
+    fn purge_own(&mut self, id: SessionId, stream: &str, subject: &str, reply: &str) -> bool {
         let account = self.sessions[id.index()].account;
-        let (topic, body) = names::purge(stream, filter);
-        self.publish_own(account, topic.as_bytes(), b"", b"", body.as_bytes());
+        let (topic, body) = names::purge(stream, subject);
+        let (topic, body) = (topic.as_bytes(), body.as_bytes());
+        self.publish_own(account, topic, reply.as_bytes(), b"", body)
     }
 
     /// A message has arrived: it is not kept for this client any more.
     pub(super) fn message_done(&mut self, id: SessionId, token: u64) {
-        self.acknowledge_kept(id, token, b"");
+        self.acknowledge_kept(id, token);
         self.deliver_waiting(id);
     }
 
     /// Acknowledges a message where it is kept, if it is.
-    fn acknowledge_kept(&mut self, id: SessionId, token: u64, reply: &[u8]) -> bool {
+    fn acknowledge_kept(&mut self, id: SessionId, token: u64) {
         let session = &mut self.sessions[id.index()];
         let account = session.account;
         let Some(mqtt) = &mut session.mqtt else {
-            return false;
+            return;
         };
         mqtt.begun.remove(&token);
-        if let Some(packet_id) = mqtt.owned.remove(&token) {
-            return self.disown(id, packet_id, reply);
+        if let Some(owned) = mqtt.owned.remove(&token) {
+            self.disown(id, owned.packet_id, b"");
+        } else if let Some(ack) = mqtt.acks.remove(&token) {
+            self.publish_own(account, &ack, b"", b"", b"");
         }
-        let ack = mqtt.acks.remove(&token);
-        ack.is_some_and(|ack| self.publish_own(account, &ack, reply, b"", b""))
     }
 
     /// A message of QoS 2 has arrived: that is kept before it is said.
@@ -402,24 +452,31 @@ impl Shard {
         };
         // Its client has it: PUBLISH is not sent again.
         mqtt.begun.remove(&token);
-        if !mqtt.is_persistent() {
+        let is_persistent = mqtt.is_persistent();
+        if !is_persistent && !is_shared(token) {
             self.send_release(id, packet_id);
-            self.acknowledge_kept(id, token, b"");
-            return;
+            return self.acknowledge_kept(id, token);
+        }
+        let release = Release::new(token, ReleaseStage::Noting);
+        mqtt.releases.insert(packet_id, release);
+        if !is_persistent {
+            return self.release_kept(id, packet_id, Reason::SUCCESS);
         }
         mqtt.is_kept = true;
-        mqtt.releases
-            .insert(packet_id, super::session::Release::default());
-        let topic = format!("{}{}.{packet_id}", names::RELEASES_PREFIX, mqtt.hash);
+        let topic = names::release(&mqtt.hash, packet_id);
         self.listen_to_replies(id);
         let reply = self.reply_topic(id, NOTE, packet_id);
-        let told = token.to_string();
+        let kept = KeptRelease {
+            packet_id,
+            token,
+            is_complete: false,
+        };
         let is_wanted = self.publish_own(
             account,
             topic.as_bytes(),
             reply.as_bytes(),
             b"",
-            told.as_bytes(),
+            kept.encode().as_bytes(),
         );
         if !is_wanted {
             self.release_kept(id, packet_id, Reason::IMPLEMENTATION_SPECIFIC_ERROR);
@@ -433,15 +490,59 @@ impl Shard {
             let why = "a PUBREL could not be kept";
             return self.end_because(id, reason, why);
         }
+        if let Some(mqtt) = &mut self.sessions[id.index()].mqtt
+            && let Some(release) = mqtt.releases.get_mut(&packet_id)
+        {
+            release.stage = match release.token & UNKEPT != 0 {
+                true => ReleaseStage::Confirmed,
+                false => ReleaseStage::Noted,
+            };
+        }
         self.send_release(id, packet_id);
-        let token = (self.sessions[id.index()].mqtt.as_ref())
-            .and_then(|mqtt| mqtt.link.token_of(packet_id));
-        let Some(token) = token else {
+        self.acknowledge_release(id, packet_id);
+    }
+
+    /// Acknowledges a message whose PUBREL is kept. The record of the PUBREL stays until that is durable.
+    pub(super) fn acknowledge_release(&mut self, id: SessionId, packet_id: u16) {
+        let session = &mut self.sessions[id.index()];
+        let account = session.account;
+        let Some(mqtt) = &mut session.mqtt else {
             return;
         };
-        let reply = self.reply_topic(id, CONFIRM, packet_id);
-        if !self.acknowledge_kept(id, token, reply.as_bytes()) {
+        let release = mqtt.releases.get_mut(&packet_id);
+        let Some(release) = release.filter(|release| release.stage == ReleaseStage::Noted) else {
+            return;
+        };
+        let token = release.token;
+        let (ack, kind) = if is_shared(token) {
+            if let Some(owned) = mqtt.owned.remove(&token) {
+                release.ack = owned.ack;
+            }
+            // What was acknowledged there before may not be durable.
+            (release.ack.clone(), CONFIRM_OWNED)
+        } else {
+            let ack = mqtt.acks.remove(&token);
+            let ack = ack.unwrap_or_else(|| names::ack(&mqtt.hash, token).into_bytes().into());
+            (ack, CONFIRM)
+        };
+        if ack.is_empty() {
+            return self.disown_released(id, packet_id);
+        }
+        let reply = self.reply_topic(id, kind, packet_id);
+        if !self.publish_own(account, &ack, reply.as_bytes(), b"", b"") {
             // Nobody keeps the message itself.
+            self.confirm_release(id, packet_id);
+        }
+    }
+
+    /// It is on the disk that a message of a group is done with: it is not the session's own any more.
+    fn disown_released(&mut self, id: SessionId, packet_id: u16) {
+        let mqtt = self.sessions[id.index()].mqtt.as_ref();
+        if mqtt.is_none_or(|mqtt| !mqtt.releases.contains_key(&packet_id)) {
+            return;
+        }
+        let reply = self.reply_topic(id, CONFIRM, packet_id);
+        if !self.disown(id, packet_id, reply.as_bytes()) {
             self.confirm_release(id, packet_id);
         }
     }
@@ -459,8 +560,9 @@ impl Shard {
     fn confirm_release(&mut self, id: SessionId, packet_id: u16) {
         if let Some(mqtt) = &mut self.sessions[id.index()].mqtt
             && let Some(release) = mqtt.releases.get_mut(&packet_id)
+            && release.stage == ReleaseStage::Noted
         {
-            release.is_confirmed = true;
+            release.stage = ReleaseStage::Confirmed;
             if release.is_complete {
                 self.forget_release(id, packet_id);
             }
@@ -473,20 +575,39 @@ impl Shard {
             && let Some(release) = mqtt.releases.get_mut(&packet_id)
         {
             release.is_complete = true;
-            if release.is_confirmed {
+            if release.stage == ReleaseStage::Confirmed {
                 self.forget_release(id, packet_id);
             }
         }
         self.deliver_waiting(id);
     }
 
-    pub(super) fn forget_release(&mut self, id: SessionId, packet_id: u16) {
+    /// Removes the record of a PUBREL that is complete.
+    fn forget_release(&mut self, id: SessionId, packet_id: u16) {
         let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
             return;
         };
-        mqtt.releases.remove(&packet_id);
-        let filter = format!("{}{}.{packet_id}", names::RELEASES_PREFIX, mqtt.hash);
-        self.purge_own(id, names::RELEASES, &filter);
+        if let Some(release) = mqtt.releases.get_mut(&packet_id) {
+            release.stage = ReleaseStage::Forgetting;
+        }
+        let subject = names::release(&mqtt.hash, packet_id);
+        let reply = self.reply_topic(id, FORGET, packet_id);
+        if !self.purge_own(id, names::RELEASES, &subject, &reply) {
+            self.release_forgotten(id, packet_id);
+        }
+    }
+
+    /// The record of a PUBREL is durably gone: another message may have its identifier. If the disk fails, the next
+    /// PUBREL with that identifier takes the place of the record.
+    fn release_forgotten(&mut self, id: SessionId, packet_id: u16) {
+        let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
+            return;
+        };
+        let release = mqtt.releases.get(&packet_id);
+        if release.is_some_and(|release| release.stage == ReleaseStage::Forgetting) {
+            mqtt.releases.remove(&packet_id);
+            self.deliver_waiting(id);
+        }
     }
 
     fn end_part(&mut self, id: SessionId, number: u32) {

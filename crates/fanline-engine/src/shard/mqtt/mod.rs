@@ -13,6 +13,8 @@ mod groups;
 mod kept;
 mod names;
 mod note;
+#[cfg(test)]
+mod power_cut;
 mod publish;
 mod receive;
 mod session;

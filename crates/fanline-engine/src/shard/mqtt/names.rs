@@ -49,6 +49,21 @@ pub(super) fn group_consumer(hash: &str) -> String {
     format!("share_{hash}")
 }
 
+/// The subject that acknowledges a message of a session's consumer. The parts besides the sequence are not looked at.
+pub(super) fn ack(hash: &str, sequence: u64) -> String {
+    format!("$JS.ACK.{MESSAGES}.{hash}.1.{sequence}.0.0.0")
+}
+
+/// The subject of a PUBREL that is not complete.
+pub(super) fn release(hash: &str, packet_id: u16) -> String {
+    format!("{RELEASES_PREFIX}{hash}.{packet_id}")
+}
+
+/// The subject of a message of QoS 2 that was not released.
+pub(super) fn held(hash: &str, packet_id: u16) -> String {
+    format!("{HELD_PREFIX}{hash}.{packet_id}")
+}
+
 /// The subject of a message that is one member's own.
 pub(super) fn owned(hash: &str, packet_id: u16) -> String {
     format!("{OWNED_PREFIX}{hash}.{packet_id}")

@@ -106,12 +106,42 @@ pub(in crate::shard) struct Opened {
     pub(in crate::shard) record: Option<SessionRecord>,
     /// Messages of QoS 2 that were not released: packet identifier, place, and the record.
     pub(in crate::shard) held: Vec<(u16, u64, Box<[u8]>)>,
-    /// PUBRELs that are not complete: packet identifier and the message's place.
-    pub(in crate::shard) releases: Vec<(u16, u64)>,
+    /// PUBRELs that are not complete.
+    pub(in crate::shard) releases: Vec<KeptRelease>,
     /// Messages that are its own, of groups and such as were begun: packet identifier and the record.
     pub(in crate::shard) owned: Vec<(u16, Box<[u8]>)>,
     /// Nanoseconds since 1970 UTC when the server started.
     pub(in crate::shard) started_unix_nanos: i64,
+}
+
+/// A record of `$MQTT_out`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::shard) struct KeptRelease {
+    pub(in crate::shard) packet_id: u16,
+    /// The token of its message.
+    pub(in crate::shard) token: u64,
+    /// PUBCOMP has come.
+    pub(in crate::shard) is_complete: bool,
+}
+
+/// What the payload says besides the token when PUBCOMP has come.
+const COMPLETE: &str = " complete";
+
+impl KeptRelease {
+    pub(in crate::shard) fn encode(self) -> String {
+        let complete = if self.is_complete { COMPLETE } else { "" };
+        format!("{}{complete}", self.token)
+    }
+
+    pub(in crate::shard) fn decode(packet_id: u16, payload: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(payload).ok()?;
+        let token = text.strip_suffix(COMPLETE);
+        Some(KeptRelease {
+            packet_id,
+            token: token.unwrap_or(text).parse().ok()?,
+            is_complete: token.is_some(),
+        })
+    }
 }
 
 /// See [`Note::Recalled`].

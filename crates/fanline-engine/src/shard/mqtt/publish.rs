@@ -404,7 +404,7 @@ impl Shard {
         };
         let kept = mqtt.is_persistent().then(|| held.encode());
         mqtt.held.insert(packet_id, held);
-        let topic = format!("{}{}.{packet_id}", names::HELD_PREFIX, mqtt.hash);
+        let topic = names::held(&mqtt.hash, packet_id);
         let Some(kept) = kept else {
             return self.stored(id, HOLD, packet_id, Reason::SUCCESS);
         };

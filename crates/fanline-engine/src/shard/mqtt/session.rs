@@ -6,9 +6,10 @@ use std::time::Duration;
 use hashbrown::HashMap;
 
 use super::super::session::MqttStatus;
-use super::groups::member_place;
-use super::kept::{Operation, Storing};
-use super::note::Recall;
+use super::groups::{SHARED, member_place};
+use super::kept::{Operation, Storing, UNKEPT};
+use super::note::{KeptRelease, Recall};
+use super::subscribe::Feed;
 use crate::mqtt::{Connection, Qos, Settings, Subscription, Subscriptions};
 use crate::topic::Filter;
 
@@ -39,8 +40,8 @@ pub(in crate::shard) struct Mqtt {
     /// The same by place, which is what their sids say.
     pub(super) subs: Vec<Option<Sub>>,
     pub(super) places: HashMap<Box<str>, u32>,
-    /// What its consumer wants; empty when it has none.
-    pub(super) consumer: Vec<String>,
+    /// What its consumer delivers; there is no consumer if that is nothing.
+    pub(super) consumer: Feed,
     /// How far that is, is kept in memory only.
     pub(super) is_consumer_in_memory: bool,
     pub(super) has_replies: bool,
@@ -53,7 +54,8 @@ pub(in crate::shard) struct Mqtt {
     /// Messages under way, by token, which the log may not have any more when the client of a session that is kept comes
     /// back: those that expire, and retained ones.
     pub(super) begun: BTreeMap<u64, Waiting>,
-    /// PUBRELs that are kept.
+    /// PUBRELs that are kept, until their records are durably gone. No message is sent under their identifiers
+    /// meanwhile.
     pub(super) releases: HashMap<u16, Release>,
     /// Messages above QoS 0 for which there is no room yet; its consumer hands out no more than it may.
     pub(super) waiting: VecDeque<Waiting>,
@@ -63,8 +65,8 @@ pub(in crate::shard) struct Mqtt {
     pub(super) groups: BTreeSet<Box<str>>,
     /// Messages of QoS 2 of a group, by packet identifier, until it is kept that they are its own.
     pub(super) owning: HashMap<u16, Waiting>,
-    /// Packet identifiers of those that are, by token.
-    pub(super) owned: HashMap<u64, u16>,
+    /// Those that are, by token.
+    pub(super) owned: HashMap<u64, Owned>,
     /// There was a session, which goes on.
     pub(super) is_resumed: bool,
     /// Requests that wait for the keeper.
@@ -116,13 +118,49 @@ pub(super) struct Held {
     pub(super) payload: Box<[u8]>,
 }
 
-/// How far a PUBREL is that is kept.
-#[derive(Clone, Copy, Debug, Default)]
+/// A message that is kept as this session's own.
+#[derive(Debug)]
+pub(super) struct Owned {
+    pub(super) packet_id: u16,
+    /// Acknowledges it at the consumer that it came from; empty if there is none.
+    pub(super) ack: Box<[u8]>,
+}
+
+/// A PUBREL that is kept. Its record is removed once PUBCOMP has come and the acknowledgement of its message is
+/// durable: else a power cut could take back the acknowledgement alone, and the message would be sent again.
+#[derive(Debug)]
 pub(super) struct Release {
-    /// It is on the disk that the message has arrived.
-    pub(super) is_confirmed: bool,
+    /// The token of its message.
+    pub(super) token: u64,
+    /// Acknowledges the message at the consumer of its group, if it is the session's own.
+    pub(super) ack: Box<[u8]>,
+    pub(super) stage: ReleaseStage,
     /// PUBCOMP has come.
     pub(super) is_complete: bool,
+}
+
+/// How far a PUBREL is on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReleaseStage {
+    /// Its record is being written.
+    Noting,
+    /// Its record is durable, and the acknowledgement of its message is not.
+    Noted,
+    /// Both are durable.
+    Confirmed,
+    /// Its record is being removed.
+    Forgetting,
+}
+
+impl Release {
+    pub(super) fn new(token: u64, stage: ReleaseStage) -> Self {
+        Release {
+            token,
+            ack: Box::default(),
+            stage,
+            is_complete: false,
+        }
+    }
 }
 
 /// A message for which there is no room yet.
@@ -159,7 +197,7 @@ impl Mqtt {
             subscriptions: Subscriptions::default(),
             subs: Vec::new(),
             places: HashMap::new(),
-            consumer: Vec::new(),
+            consumer: Feed::default(),
             is_consumer_in_memory: false,
             has_replies: false,
             storing: HashMap::new(),
@@ -215,13 +253,47 @@ impl Mqtt {
         all.any(|sub| sub.asked.options.no_local)
     }
 
-    /// PUBRELs that were completed before it was confirmed that their messages are acknowledged.
-    pub(super) fn take_complete_releases(&mut self) -> Vec<u16> {
-        let complete = self
-            .releases
-            .iter()
-            .filter(|(_, release)| release.is_complete);
-        complete.map(|(packet_id, _)| *packet_id).collect()
+    /// PUBRELs that were completed before the acknowledgements of their messages were durable.
+    pub(super) fn complete_releases(&self) -> Vec<KeptRelease> {
+        let is_unconfirmed = |release: &Release| release.stage == ReleaseStage::Noted;
+        let all = self.releases.iter();
+        all.filter(|(_, release)| release.is_complete && is_unconfirmed(release))
+            .map(|(packet_id, release)| KeptRelease {
+                packet_id: *packet_id,
+                token: release.token,
+                is_complete: true,
+            })
+            .collect()
+    }
+
+    /// Takes back the PUBRELs of a session that goes on, and what is its own.
+    pub(super) fn restore(&mut self, releases: &[KeptRelease], owned: &[(u16, Box<[u8]>)]) {
+        for kept in releases {
+            let stage = match kept.token & UNKEPT != 0 {
+                true => ReleaseStage::Confirmed,
+                false => ReleaseStage::Noted,
+            };
+            let release = Release {
+                is_complete: kept.is_complete,
+                ..Release::new(kept.token, stage)
+            };
+            self.releases.insert(kept.packet_id, release);
+            if !kept.is_complete {
+                self.link
+                    .restore(kept.packet_id, kept.token, Qos::ExactlyOnce, true);
+            }
+        }
+        for (packet_id, kept) in owned {
+            if let Some(release) = self.releases.get_mut(packet_id) {
+                // It has arrived.
+                release.ack = Waiting::ack_in(kept).unwrap_or_default().into();
+                continue;
+            }
+            self.shared_token = self.shared_token.wrapping_add(1);
+            let token = SHARED | self.shared_token;
+            self.waiting
+                .extend(Waiting::decode(kept, token, *packet_id));
+        }
     }
 
     pub(super) fn sub(&self, at: u32) -> Option<&Sub> {

@@ -238,13 +238,13 @@ impl Shard {
         if let Some(mqtt) = &mut self.sessions[id.index()].mqtt {
             // It is there, as it was acknowledged.
             mqtt.is_consumer_in_memory = in_memory;
-            mqtt.consumer = consumer_filters(mqtt.subs.iter().flatten());
+            mqtt.consumer = Feed::of(mqtt.subs.iter().flatten());
         }
     }
 
     fn consumer_differs(&self, id: SessionId) -> bool {
         let mqtt = self.sessions[id.index()].mqtt.as_ref();
-        mqtt.is_some_and(|mqtt| mqtt.consumer != consumer_filters(mqtt.subs.iter().flatten()))
+        mqtt.is_some_and(|mqtt| mqtt.consumer != Feed::of(mqtt.subs.iter().flatten()))
     }
 
     /// Has the session's consumer deliver what it wants now; `operation` goes on when it does.
@@ -257,16 +257,16 @@ impl Shard {
             return;
         };
         mqtt.is_kept = true;
-        let filters = consumer_filters(mqtt.subs.iter().flatten());
-        let had_none = mqtt.consumer.is_empty();
-        mqtt.consumer.clone_from(&filters);
+        let feed = Feed::of(mqtt.subs.iter().flatten());
+        let had_none = mqtt.consumer.filters.is_empty();
+        mqtt.consumer.clone_from(&feed);
         let hash = mqtt.hash.clone();
         if had_none {
             mqtt.is_consumer_in_memory = settings.consumers_in_memory || !mqtt.is_persistent();
         }
         let in_memory = mqtt.is_consumer_in_memory;
         let reply = format!("{}{cid}.k{operation}", names::REPLY_PREFIX);
-        let (topic, body) = match filters.is_empty() {
+        let (topic, body) = match feed.filters.is_empty() {
             true => (names::delete_consumer(&hash), String::new()),
             false => {
                 let config = json!({
@@ -278,12 +278,13 @@ impl Shard {
                         "ack_policy": "explicit",
                         "ack_wait": u64::try_from(settings.ack_wait.as_nanos()).unwrap_or(u64::MAX),
                         "max_deliver": -1,
-                        "filter_subjects": filters,
+                        "filter_subjects": feed.filters,
                         "replay_policy": "instant",
                         "max_ack_pending": settings.in_flight_max,
                         "deliver_subject": format!("{}{hash}", names::DELIVER_PREFIX),
                         "num_replicas": 0,
                         "mem_storage": in_memory,
+                        "metadata": { "fanline.durable_only": feed.durable_only.to_string() },
                     },
                     "action": "",
                 });
@@ -352,12 +353,30 @@ impl Shard {
     }
 }
 
-/// The filters of a session's consumer: those of its subscriptions above QoS 0, none of which may overlap
-/// another.
-fn consumer_filters<'a>(subs: impl Iterator<Item = &'a Sub>) -> Vec<String> {
+/// What a session's consumer delivers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Feed {
+    /// Those of the session's subscriptions above QoS 0. None overlaps another.
+    pub(super) filters: Vec<String>,
+    /// Only what is durable. If a message of QoS 2 came that a power cut takes back, its publisher would send it again,
+    /// and it would come a second time.
+    durable_only: bool,
+}
+
+impl Feed {
+    fn of<'a>(subs: impl Iterator<Item = &'a Sub>) -> Self {
+        // What is kept for a group has a consumer of its own.
+        let wanted = subs.filter(|sub| sub.qos != Qos::AtMostOnce && !sub.is_shared);
+        let wanted: Vec<&Sub> = wanted.collect();
+        Feed {
+            durable_only: wanted.iter().any(|sub| sub.qos == Qos::ExactlyOnce),
+            filters: consumer_filters(&wanted),
+        }
+    }
+}
+
+fn consumer_filters(wanted: &[&Sub]) -> Vec<String> {
     let mut filters: Vec<String> = Vec::new();
-    // What is kept for a group has a consumer of its own.
-    let wanted = subs.filter(|sub| sub.qos != Qos::AtMostOnce && !sub.is_shared);
     for sub in wanted {
         let text = String::from_utf8_lossy(&sub.subject).into_owned();
         let parent = parent_subject(text.as_bytes());
