@@ -305,7 +305,7 @@ CASES += [
         ({}, {"metadata": {"a": "b"}}), ({}, {"num_replicas": 1}), ({}, {"mem_storage": True}), ({}, {"ack_policy": "none"}),
         ({}, {"deliver_policy": "new"}), ({}, {"replay_policy": "original"}), ({}, PUSH), (PUSH, {"deliver_subject": "d.y"}),
         (PUSH, {"deliver_subject": "-"}), (PUSH, {"rate_limit_bps": 5}), (PUSH, {"idle_heartbeat": SECOND}),
-        ({}, {"pause_until": "2040-01-01T00:00:00Z"}), ({}, {"sourcing": True}),
+        ({}, {"pause_until": "2040-01-01T00:00:00Z"}), ({"pause_until": "0001-01-01T00:00:00Z"}, {"description": "x"}), ({}, {"sourcing": True}),
     ]
 ]
 

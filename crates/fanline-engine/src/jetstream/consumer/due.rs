@@ -60,9 +60,10 @@ impl Consumer {
     pub(super) fn set_paused(&mut self, until: Option<i64>, round: &mut Round<'_>) {
         let was = std::mem::replace(&mut self.paused_until, until);
         self.resumes = self.is_paused(round.now.unix_nanos);
-        self.config.pause_until = until.map(Timestamp::from_unix_nanos);
         self.used = round.at;
         if was != until {
+            // Nanoseconds cannot hold the zero time, which clients send for "no pause".
+            self.config.pause_until = until.map(Timestamp::from_unix_nanos);
             self.report_pause(round);
         }
     }
