@@ -40,6 +40,8 @@ _WHO = {
     "an nkey": f"authorization {{ users: [ {{nkey: {_KEY}}} ] }}",
     "accounts": "accounts { A { users: [ {user: a, password: b} ] }, B { users: [ {user: c, password: d} ] } }",
     "accounts without users": "accounts { A {} }",
+    "the system account alone": "accounts { $SYS { users: [ {user: a, password: b} ] } }",
+    "the system account without users": "accounts { $SYS {} }",
     "accounts, no_auth_user": "accounts { A { users: [ {user: a, password: b} ] }, B { users: [ {user: c, password: d} "
     "] } }\nno_auth_user: c",
     "kinds of connections": "authorization { users: [ {user: a, password: b, allowed_connection_types: [WEBSOCKET]}, "

@@ -16,6 +16,8 @@ use crate::transform::{Transform, TransformError};
 pub const GLOBAL_ACCOUNT: &str = "$G";
 /// The account to which the server tells what happens, unless another is named.
 pub const SYSTEM_ACCOUNT: &str = "$SYS";
+/// The user of everybody who shows no credentials where only the system account is configured.
+pub const ANYBODY: &str = "anybody";
 
 /// An account's place in [`Access::accounts`](super::Access::accounts). It is the same on every shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

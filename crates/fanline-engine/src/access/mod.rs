@@ -31,8 +31,8 @@ use std::sync::Arc;
 use nkey::{KeyKind, PublicKey};
 
 pub use account::{
-    Account, AccountId, ClientLimits, Destination, Export, ExportKind, GLOBAL_ACCOUNT, Import,
-    ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling, TraceTo,
+    ANYBODY, Account, AccountId, ClientLimits, Destination, Export, ExportKind, GLOBAL_ACCOUNT,
+    Import, ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling, TraceTo,
 };
 pub use admit::{AccountExpiry, Credentials, Decision, Dismissal, Grant};
 pub use auth::Auth;

@@ -2,7 +2,7 @@
 
 use super::error::AccessError;
 use super::user::{ConnectionKind, Password};
-use super::{Access, AccessConfig, Place, Users};
+use super::{ANYBODY, Access, AccessConfig, Place, Users};
 
 /// What clients of one listener show in place of what others do. By default there is no difference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -125,12 +125,13 @@ impl Access {
         }
     }
 
-    /// Whether those who come this way may do without credentials, though there are users.
+    /// Whether those who come this way are told that they may do without credentials, though there are users. [`ANYBODY`]
+    /// is not told of: the system account's clients show what they have only where INFO asks for it.
     pub fn has_no_auth_user(&self, kind: ConnectionKind) -> bool {
-        match self.door(kind) {
-            Some(door) => door.no_auth_user.is_some(),
-            None => self.no_auth_user.is_some(),
-        }
+        let place = self
+            .door(kind)
+            .map_or(self.no_auth_user, |door| door.no_auth_user);
+        place.is_some_and(|place| self.user_at(place).name() != ANYBODY)
     }
 }
 

@@ -291,6 +291,34 @@ fn trusted_keys_need_no_resolver() {
     }
 }
 
+/// With the system account alone, everybody else was refused. They are in `$G`.
+#[test]
+fn the_system_account_alone_protects_itself_alone() {
+    let users = "users: [ { user: s, password: p } ]";
+    for (text, is_open) in [
+        (format!("accounts {{ $SYS {{ {users} }} }}"), true),
+        (
+            format!("system_account: S\naccounts {{ S {{ {users} }} }}"),
+            true,
+        ),
+        ("accounts { $SYS {} }".to_owned(), true),
+        (format!("accounts {{ S {{ {users} }} }}"), false),
+        (format!("accounts {{ $SYS {{ {users} }}, A {{}} }}"), false),
+        (
+            format!("authorization {{}}\naccounts {{ $SYS {{ {users} }} }}"),
+            false,
+        ),
+    ] {
+        let loaded = loaded(&text).unwrap();
+        let access = loaded.options.auth.directory();
+        let named = access.no_auth_user().map(|user| user.name());
+        assert_eq!(named.is_some(), is_open, "{text}");
+        assert!(access.is_required(), "{text}");
+        let is_told = access.has_no_auth_user(fanline_engine::access::ConnectionKind::Standard);
+        assert!(!is_told, "{text}");
+    }
+}
+
 #[test]
 fn verify_and_map_is_read_in_any_order() {
     for inside in [

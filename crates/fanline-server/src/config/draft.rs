@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, User};
+use fanline_engine::access::{ANYBODY, Access, AccessConfig, GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, User};
 
 use super::error::{Fault, Place};
 use super::options::tls_warnings;
@@ -39,6 +39,8 @@ pub(super) struct Draft {
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
     pub(super) token: Option<String>,
+    /// There is a block `authorization`.
+    pub(super) has_authorization: bool,
     pub(super) auth_timeout: Option<Duration>,
     pub(super) no_system_account: bool,
     /// The host of listeners for WebSocket, MQTT, and leaf nodes whose block names none.
@@ -62,6 +64,7 @@ impl Draft {
             user: None,
             password: None,
             token: None,
+            has_authorization: false,
             auth_timeout: None,
             no_system_account: base.options.no_system_account,
             listener_host: base.options.host.clone(),
@@ -268,6 +271,7 @@ impl Draft {
             if self.loaded.operator.is_on() {
                 return self.finish_operator(faults);
             }
+            self.admit_to_global_account();
             done = self.finish_directory();
         }
         if let Err(reason) = done {
@@ -337,6 +341,20 @@ impl Draft {
             let name = self.user.take().unwrap_or_default();
             let user = User::new(name, self.password.take().unwrap_or_default());
             access.account_mut(GLOBAL_ACCOUNT).users.push(user);
+        }
+    }
+
+    /// Who configures nothing but the system account protects that account alone: everybody else is in `$G`, as with
+    /// nats-server.
+    fn admit_to_global_account(&mut self) {
+        let access = &mut self.loaded.access;
+        let system = access.system_account.as_deref().unwrap_or(SYSTEM_ACCOUNT);
+        let is_system_alone = matches!(&access.accounts[..], [only] if only.name == system);
+        let is_decided = self.has_authorization || access.token.is_some();
+        if is_system_alone && !is_decided && access.no_auth_user.is_none() {
+            let user = User::new(ANYBODY, String::new());
+            access.account_mut(GLOBAL_ACCOUNT).users.push(user);
+            access.no_auth_user = Some(ANYBODY.into());
         }
     }
 

@@ -10,7 +10,7 @@ use super::kept::Operation;
 use super::names;
 use super::note::{Close, Note, Opened, Seat};
 use super::session::{DELIVER_SID, Held, REPLY_SID, Waiting};
-use crate::access::{Decision, Grant};
+use crate::access::{AccountId, Decision, Grant};
 use crate::mqtt::{
     Accepted, Connect, Ended, Reason, SessionKey, SessionRecord, Will, id_hash, topic_to_subject,
 };
@@ -76,6 +76,10 @@ impl Shard {
 
     /// A client may come in; the keeper is asked for its session.
     pub(in crate::shard) fn admit_mqtt(&mut self, id: SessionId, grant: Grant) {
+        if grant.account == AccountId::SYSTEM {
+            // It has no JetStream to keep sessions in.
+            return self.refuse_credentials(id);
+        }
         let expires_in = grant.expires_in;
         self.settle_in(id, grant);
         if self.sessions[id.index()].ending.is_some() {

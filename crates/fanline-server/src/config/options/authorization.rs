@@ -13,7 +13,10 @@ pub(super) const OPTIONS: &[Entry] = &[
     works(
         "authorization",
         Block,
-        |_, given| given.map().map(drop),
+        |draft, given| {
+            draft.has_authorization = true;
+            given.map().map(drop)
+        },
         |_| Json::Null,
     )
     .reloads()
