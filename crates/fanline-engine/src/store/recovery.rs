@@ -165,7 +165,9 @@ impl Store {
         parts.extend(segments.into_iter().map(|file| Part { file, from }));
         let mut bytes = Vec::new();
         let end = self.survey(&mut parts, synced, &mut bytes)?;
-        let count = parts.len();
+        // What follows the end is removed.
+        let is_kept = |part: &&Part| end.is_none_or(|end| (part.file.number, 0) < end);
+        let kept = parts.iter().filter(is_kept).count();
         let mut newest = None;
         for (number, Part { mut file, from }) in parts.into_iter().enumerate() {
             self.read_file(&mut file, &mut bytes)?;
@@ -192,7 +194,7 @@ impl Store {
                 Some((last, offset)) if last == file.number => Some(offset),
                 _ => None,
             };
-            let is_newest = number + 1 == count;
+            let is_newest = number + 1 == kept;
             self.replay_records(&bytes, from, end, is_newest, finds)?;
         }
         Ok(newest)
