@@ -40,8 +40,10 @@ def port_free() -> int:
 class Server:
     """One process that takes nats-server's flags."""
 
-    def __init__(self, binary: str, *flags: str, port: int | None = None):
+    def __init__(self, binary: str, *flags: str, port: int | None = None, environment: dict[str, str] | None = None):
+        """`environment` is added to that of this process."""
         self.binary = binary
+        self.environment = os.environ | (environment or {})
         self.port = port or port_free()
         self.flags = flags
         self.process: subprocess.Popen | None = None
@@ -62,7 +64,7 @@ class Server:
     def start(self):
         command = [self.binary, "-a", "127.0.0.1", "-p", str(self.port), *self.flags]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log
+            command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=self.environment
         )
         wait_until_listening(self.port, self.process, self.output)
 

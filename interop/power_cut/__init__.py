@@ -1,0 +1,1 @@
+"""Power cuts of real server processes on a file system that forgets."""

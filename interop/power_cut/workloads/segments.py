@@ -1,0 +1,50 @@
+"""Enough for many segments: checkpoints, compactions, files that are removed."""
+
+import asyncio
+
+from power_cut.clients import Place, Publisher, api, connected, make_stream
+from power_cut.ledger import Ledger, Op
+from power_cut.oracle import Limits, check_stream
+from power_cut.workloads import Workload, workload
+from power_cut.workloads.limits import together
+
+SIZES = (60_000, 120_000, 250_000)
+
+
+@workload("segments")
+class Segments(Workload):
+    """Large messages to a few subjects among small ones to many, so that most of each segment dies."""
+
+    seconds = 5.0
+
+    async def run(self, place: Place, ledger: Ledger):
+        config = {
+            "name": self.name,
+            "subjects": [f"{self.name}.>"],
+            "max_msgs_per_subject": 1,
+            "allow_direct": True,
+        }
+        async with connected(place) as client:
+            await make_stream(client, ledger, config)
+            publisher = await Publisher.new(client, ledger, in_flight=20)
+
+            async def publish():
+                while True:
+                    if self.random.random() < 0.5:
+                        subject = f"{self.name}.large{self.random.randrange(6)}"
+                        await publisher.publish(subject, size=self.random.choice(SIZES))
+                    else:
+                        subject = f"{self.name}.small{self.random.randrange(300)}"
+                        await publisher.publish(subject, size=self.random.choice((12, 100, 500)))
+
+            async def purge():
+                while True:
+                    await asyncio.sleep(self.random.random())
+                    filter_ = f"{self.name}.large{self.random.randrange(6)}"
+                    about = {"filter": filter_, "keep": None, "seq": None}
+                    await api(client, ledger, "purge", f"STREAM.PURGE.{self.name}", {"filter": filter_}, **about)
+
+            await together(publish(), purge())
+
+    async def check(self, place: Place, ops: list[Op]):
+        await check_stream(place, self.name, ops, Limits(per_subject=1), probe=f"{self.name}.probe")
