@@ -525,8 +525,9 @@ impl JetStream {
             let Some((stream, documents, held)) = self.streams.with_held(key) else {
                 continue;
             };
-            let kept = documents.map_or(Ok(()), Documents::sync_now);
-            match stream.close(port).and(kept) {
+            // States of consumers count on removals that the log syncs now.
+            let closed = stream.close(port);
+            match closed.and_then(|()| documents.map_or(Ok(()), Documents::sync_now)) {
                 Ok(()) => held.release_all(port),
                 Err(error) => {
                     let name = stream.config().name.clone();
