@@ -48,6 +48,7 @@ mod listen;
 mod monitoring;
 mod options;
 mod ports_file;
+mod private;
 mod reloads;
 mod resolver;
 mod server;

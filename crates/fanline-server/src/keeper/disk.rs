@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError};
 
 use fanline_engine::store::{Disk, DiskError, FileId};
 
+use crate::private;
 use crate::sync::{Mutex, MutexGuard};
 
 /// "Invalid argument" and "input/output error", as systems number them.
@@ -101,7 +102,7 @@ impl Disk for FolderDisk {
 
     fn open(&mut self, name: &str, create: bool) -> Result<FileId, DiskError> {
         let path = self.path(name)?;
-        let mut options = OpenOptions::new();
+        let mut options = private::file_options();
         let opened = options.read(true).write(true).create(create).open(path);
         let id = self.files.insert(opened.map_err(disk_error)?);
         self.opened.push(id);

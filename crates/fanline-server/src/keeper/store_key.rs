@@ -10,6 +10,7 @@ use fanline_engine::store::wrapped::{self, UnwrapError};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::options::Encryption;
+use crate::private;
 
 const NAMES: [&str; 2] = ["key", "key.copy"];
 const NEW_SUFFIX: &str = ".new";
@@ -110,7 +111,8 @@ fn write(folder: &Path, copies: &[Option<Vec<u8>>], bytes: &[u8]) -> Result<(), 
             continue;
         }
         let new = folder.join(format!("{name}{NEW_SUFFIX}"));
-        let mut file = File::create(&new)?;
+        let mut options = private::file_options();
+        let mut file = options.write(true).create(true).truncate(true).open(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&new, folder.join(name))?;

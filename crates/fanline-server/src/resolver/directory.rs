@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime};
 use fanline_engine::access::jwt::{AccountClaims, Claims, JWT_BYTES_MAX, JwtError, verified};
 use fanline_engine::access::nkey::{KeyKind, PublicKey};
 
+use crate::private;
+
 /// What files of tokens end in.
 const ENDING: &str = "jwt";
 /// What a file ends in that is deleted but kept.
@@ -71,7 +73,7 @@ impl Directory {
     /// # Errors
     /// When it cannot be made or read.
     pub fn open(options: DirectoryOptions) -> io::Result<Self> {
-        fs::create_dir_all(&options.dir)?;
+        private::create_folders(&options.dir)?;
         fs::read_dir(&options.dir)?;
         Ok(Directory { options })
     }
@@ -121,7 +123,12 @@ impl Directory {
             self.make_room()?;
         }
         let unfinished = path.with_extension("jwt.new");
-        let mut file = File::create(&unfinished)?;
+        let mut opening = private::file_options();
+        let mut file = opening
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&unfinished)?;
         file.write_all(token.trim().as_bytes())?;
         file.sync_all()?;
         fs::rename(&unfinished, path)?;

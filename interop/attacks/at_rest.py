@@ -1,0 +1,288 @@
+"""Somebody who has the disk of a server whose store is encrypted."""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import struct
+import tempfile
+
+from attacks.case import attack
+from harness.peer import CONNECT, Peer
+from harness.report import check, equal, server_under_test
+from harness.server import Server
+
+SECRET = "a-secret-of-the-store-9471"
+# What a thief looks for. Each is in a message, or in what describes a stream or consumer.
+TREASURE = {
+    "payload": b"treasure-in-a-payload",
+    "header": b"treasure-in-a-header",
+    "subject": b"treasure-in-a-subject",
+    "description": b"treasure-in-a-description",
+    "metadata": b"treasure-in-metadata",
+    "filter": b"treasure.filter",
+}
+CIPHERS = ("aes", "chachapoly")
+# `Seal` of docs/formats/log.md: epoch and nonce before the sealed bytes.
+EPOCH_AND_NONCE = struct.Struct("<QQ")
+FLIPS = 24
+
+
+class Store:
+    """A store folder, and servers that use it one after the other."""
+
+    def __init__(self, folder: str, cipher: str = "aes"):
+        self.folder = folder
+        self.cipher = cipher
+
+    @contextlib.contextmanager
+    def server(self, secret: str | None = SECRET, previous: str = "", *flags: str):
+        key = f'key: "{secret}", cipher: {self.cipher}' if secret is not None else ""
+        old = f', prev_key: "{previous}"' if previous else ""
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            file.write(f'jetstream {{ store_dir: "{self.folder}"\n {key}{old} }}\n')
+            file.flush()
+            with Server(server_under_test(), "-c", file.name, *flags) as server:
+                yield server
+
+    def files(self) -> dict[str, bytes]:
+        found = {}
+        for folder, _, names in os.walk(self.folder):
+            for name in names:
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    found[os.path.relpath(path, self.folder)] = file.read()
+        return found
+
+    def logs(self) -> list[str]:
+        return [name for name in self.files() if name.endswith(".log")]
+
+
+def request(port: int, subject: str, body: bytes = b"", headers: bytes = b"") -> dict:
+    with Peer(port, CONNECT) as peer:
+        peer.send(b"SUB reply 1\r\n")
+        if headers:
+            head = b"NATS/1.0\r\n" + headers + b"\r\n\r\n"
+            peer.send(f"HPUB {subject} reply {len(head)} {len(head) + len(body)}\r\n".encode() + head + body + b"\r\n")
+        else:
+            peer.send(f"PUB {subject} reply {len(body)}\r\n".encode() + body + b"\r\n")
+        return json.loads(peer.message()[1])
+
+
+def must(answer: dict) -> dict:
+    check("error" not in answer, f"refused: {answer}")
+    return answer
+
+
+def fill(port: int, name: str = "S", messages: int = 1):
+    config = {
+        "name": name,
+        "subjects": [f"{name}.>"],
+        "description": TREASURE["description"].decode(),
+        "metadata": {"k": TREASURE["metadata"].decode()},
+    }
+    must(request(port, f"$JS.API.STREAM.CREATE.{name}", json.dumps(config).encode()))
+    consumer = {"durable_name": "c", "ack_policy": "explicit", "filter_subject": f"{name}.treasure.filter"}
+    body = json.dumps({"stream_name": name, "config": consumer}).encode()
+    must(request(port, f"$JS.API.CONSUMER.CREATE.{name}.c", body))
+    for _ in range(messages):
+        publish(port, name)
+
+
+def publish(port: int, name: str = "S"):
+    subject = f"{name}.{TREASURE['subject'].decode()}"
+    must(request(port, subject, TREASURE["payload"], b"X: " + TREASURE["header"]))
+
+
+def read(port: int, sequence: int, name: str = "S") -> dict:
+    return request(port, f"$JS.API.STREAM.MSG.GET.{name}", json.dumps({"seq": sequence}).encode())
+
+
+def seals(store: Store) -> list[tuple[int, int]]:
+    """Epoch and nonce of each sealed record: what has flag 16 in a head of 36 bytes, by its place in the log."""
+    found = []
+    for name, content in store.files().items():
+        if not name.endswith(".log"):
+            continue
+        at = 96
+        while at + 36 <= len(content):
+            length = struct.unpack_from("<I", content, at + 8)[0]
+            flags = content[at + 15]
+            if length < 32 or at + length > len(content):
+                break
+            if flags & 16:
+                found.append(EPOCH_AND_NONCE.unpack_from(content, at + 36))
+            at += length
+    return found
+
+
+@contextlib.contextmanager
+def store(cipher: str = "aes"):
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        yield Store(os.path.join(folder, "store"), cipher)
+
+
+def nothing_is_readable(cipher: str, what: str):
+    with store(cipher) as own:
+        with own.server() as server:
+            fill(server.port)
+            server.signal(15)
+            server.wait()
+        found = [name for name, content in own.files().items() if TREASURE[what] in content]
+        equal(found, [], f"files that show the {what}")
+        with own.server() as server:
+            must(read(server.port, 1))
+
+
+for _cipher in CIPHERS:
+    for _what in TREASURE:
+        attack("disk", f"at rest: the {_what} of a message or stream cannot be read, {_cipher}")(
+            lambda cipher=_cipher, what=_what: nothing_is_readable(cipher, what)
+        )
+
+
+def digests(own: Store) -> dict[str, str]:
+    return {name: hashlib.sha256(content).hexdigest() for name, content in own.files().items() if "lock" not in name}
+
+
+def starts(own: Store, secret: str | None, previous: str = "") -> bool:
+    try:
+        with own.server(secret, previous):
+            return True
+    except RuntimeError:
+        return False
+
+
+@attack("disk", "at rest: a wrong key opens nothing, and changes nothing")
+def wrong_key():
+    with store() as own:
+        with own.server() as server:
+            fill(server.port)
+            server.signal(15)
+            server.wait()
+        before = digests(own)
+        for secret in ("wrong", SECRET[:-1], SECRET + " ", SECRET.upper(), None, ""):
+            check(not starts(own, secret), f"it starts with {secret!r}")
+            equal(digests(own), before, f"files after a start with {secret!r}")
+
+
+@attack("disk", "at rest: a key that was replaced opens nothing any more")
+def replaced_key():
+    with store() as own:
+        with own.server() as server:
+            fill(server.port)
+        check(starts(own, "the next key", SECRET), "it does not start with the next key and the one before")
+        check(not starts(own, SECRET), "it starts with the key before")
+        with own.server("the next key") as server:
+            must(read(server.port, 1))
+
+
+@attack("disk", "at rest: a store that was restored from a copy seals nothing with a nonce that it has used")
+def restored_copy():
+    with store() as own:
+        with own.server() as server:
+            fill(server.port, messages=3)
+        copy = own.folder + ".copy"
+        shutil.copytree(own.folder, copy)
+        used: list[tuple[int, int]] = []
+        for _ in range(3):
+            with own.server() as server:
+                for _ in range(3):
+                    publish(server.port)
+            used += seals(own)[3:]
+            shutil.rmtree(own.folder)
+            shutil.copytree(copy, own.folder)
+        equal(len(used), 9, "sealed records")
+        equal(len(set(used)), len(used), "pairs of epoch and nonce that differ")
+
+
+@attack("disk", "at rest: equal messages of two streams are not sealed alike")
+def equal_messages():
+    with store() as own:
+        with own.server() as server:
+            for name in ("S", "T"):
+                fill(server.port, name, messages=2)
+        pairs = seals(own)
+        equal((len(pairs), len(set(pairs))), (4, 4), "sealed records, and pairs of epoch and nonce")
+
+
+@attack("disk", "at rest: a changed byte is never delivered as a message")
+def changed_bytes():
+    with store() as own:
+        with own.server() as server:
+            fill(server.port, messages=2)
+            server.signal(15)
+            server.wait()
+        good = own.folder + ".good"
+        shutil.copytree(own.folder, good)
+        [log] = own.logs()
+        content = own.files()[log]
+        for number in range(FLIPS):
+            shutil.rmtree(own.folder)
+            shutil.copytree(good, own.folder)
+            at = 96 + (len(content) - 96) * number // FLIPS
+            with open(os.path.join(own.folder, log), "r+b") as file:
+                file.seek(at)
+                file.write(bytes([content[at] ^ 0xFF]))
+            with own.server() as server:
+                answers = [read(server.port, sequence) for sequence in (1, 2)]
+            good_ones = [answer for answer in answers if "error" not in answer]
+            payloads = {answer["message"]["data"] for answer in good_ones}
+            check(payloads <= {"dHJlYXN1cmUtaW4tYS1wYXlsb2Fk"}, f"byte {at} changed: {payloads}")
+            check(good_ones, f"byte {at} changed: both messages are gone")
+
+
+@attack("disk", "at rest: a record of another sequence is not taken for this one")
+def moved_record():
+    with store() as own:
+        with own.server() as server:
+            fill(server.port, messages=2)
+        [log] = own.logs()
+        path = os.path.join(own.folder, log)
+        with open(path, "rb") as file:
+            content = bytearray(file.read())
+        records, at = [], 96
+        while at + 36 <= len(content):
+            length = struct.unpack_from("<I", content, at + 8)[0]
+            if length < 32 or at + length > len(content):
+                break
+            if content[at + 15] & 16:
+                records.append((at, length))
+            at += length
+        (first, length), (second, other) = records[:2]
+        equal(length, other, "lengths of two equal messages")
+        # The sealed part of the second in the place of the first: its head says another sequence.
+        content[first + 36 : first + length] = content[second + 36 : second + other]
+        with open(path, "wb") as file:
+            file.write(content)
+        for name in list(own.files()):
+            if name.endswith(".index"):
+                os.remove(os.path.join(own.folder, name))
+        with own.server() as server:
+            check("error" in read(server.port, 1), "the moved record is delivered")
+
+
+@attack("disk", "at rest: the folder and its files are for their user alone")
+def modes():
+    with store() as own:
+        with own.server() as server:
+            fill(server.port)
+            open_to_others = []
+            for folder, folders, names in os.walk(own.folder):
+                for name in folders + names:
+                    path = os.path.join(folder, name)
+                    mode = stat.S_IMODE(os.stat(path).st_mode)
+                    if mode & 0o007:
+                        open_to_others.append(f"{os.path.relpath(path, own.folder)} {mode:o}")
+            equal(open_to_others, [], "what others may read or write")
+
+
+@attack("client", "at rest: neither the log nor a refusal shows the key")
+def key_in_logs():
+    with store() as own, own.server(SECRET, "", "-DV") as server:
+        fill(server.port)
+        check(SECRET not in server.output(), "the key is in the log")
+        check(not re.search(rb"prev_key|cipher\W+aes\W+key", server.output().encode()), "the log shows the block")
