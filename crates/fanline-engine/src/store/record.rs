@@ -353,43 +353,58 @@ pub(super) fn seal(bytes: &mut [u8], salt: u32) {
 
 /// The head of which one bit has become another.
 pub(super) fn mend(bytes: &[u8], salt: u32) -> Option<Head> {
+    mend_at(bytes, salt).map(|(head, _)| head)
+}
+
+/// The same with the byte in which the bit is.
+fn mend_at(bytes: &[u8], salt: u32) -> Option<(Head, usize)> {
     let mut head = bytes[..bytes.len().min(PACKED_HEAD_BYTES)].to_vec();
     (0..head.len() * 8).find_map(|bit| {
         head[bit / 8] ^= 1 << (bit % 8);
         let mended = Head::parse(&head, salt);
         head[bit / 8] ^= 1 << (bit % 8);
-        mended
+        mended.map(|mended| (mended, bit / 8))
     })
 }
 
-/// The length of the record at the beginning of these bytes if it would be sound with one bit flipped. A torn write
-/// hardly ever looks so; a flipped bit always does.
-pub(super) fn one_bit_off(bytes: &[u8], salt: u32) -> Option<usize> {
-    let is_whole = |head: &Head| bytes.len() >= head.len();
-    let is_off = match Head::parse(bytes, salt).filter(is_whole) {
-        Some(head) => {
-            let body = &bytes[head.head_len()..head.len()];
-            differ_by_one_bit(sum(salt, body), head.body_sum, body.len()).then_some(head)
-        }
-        None => {
-            let mended = mend(bytes, salt).filter(is_whole);
-            mended.filter(|head| is_body_sound(head, bytes, salt))
-        }
-    };
-    is_off.map(|head| head.len())
+/// A record that would be sound with one bit flipped.
+pub(super) struct OneBitOff {
+    /// The record's length.
+    pub(super) bytes: usize,
+    /// The byte in which the bit is.
+    pub(super) at: usize,
 }
 
-/// Whether these are the checksums of so many bytes and of the same bytes with one bit flipped: the difference
-/// of the two depends on the place of the bit alone.
-fn differ_by_one_bit(one: u32, other: u32, bytes: usize) -> bool {
+/// The record at the beginning of these bytes if it would be sound with one bit flipped.
+pub(super) fn one_bit_off(bytes: &[u8], salt: u32) -> Option<OneBitOff> {
+    let is_whole = |head: &Head| bytes.len() >= head.len();
+    let (head, at) = match Head::parse(bytes, salt).filter(is_whole) {
+        Some(head) => {
+            let body = &bytes[head.head_len()..head.len()];
+            let at = differ_by_one_bit(sum(salt, body), head.body_sum, body.len())?;
+            (head, head.head_len() + at)
+        }
+        None => {
+            let mended = mend_at(bytes, salt).filter(|(head, _)| is_whole(head));
+            mended.filter(|(head, _)| is_body_sound(head, bytes, salt))?
+        }
+    };
+    let bytes = head.len();
+    Some(OneBitOff { bytes, at })
+}
+
+/// If these are the checksums of so many bytes and of the same bytes with one bit flipped: the byte in which that bit is.
+/// The difference of the two depends on the place of the bit alone.
+fn differ_by_one_bit(one: u32, other: u32, bytes: usize) -> Option<usize> {
     /// The polynomial of CRC-32, its bits reversed.
     const POLYNOMIAL: u32 = 0xEDB8_8320;
     let mut difference = 1_u32;
-    (0..bytes * 8).any(|_| {
+    let from_end = (0..bytes * 8).position(|_| {
         let carry = difference & 1;
         difference = (difference >> 1) ^ (POLYNOMIAL * carry);
         difference == one ^ other
-    })
+    });
+    from_end.map(|bit| bytes - 1 - bit / 8)
 }
 
 /// Overwrites headers and payload with zeros. The head stays as it is, so that nothing can go wrong

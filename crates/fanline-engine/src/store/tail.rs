@@ -11,6 +11,9 @@ use super::files::{SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead};
 use super::record::{self, Kind, Position};
 use super::scan::{Found, Scanner};
 
+/// What a disk writes as a whole.
+const SECTOR_BYTES: usize = 512;
+
 /// A survey of all that is read at a start, segment by segment.
 pub(super) struct Survey {
     salt: u32,
@@ -124,8 +127,7 @@ impl Survey {
                 }
                 Found::Damaged(_) | Found::Hole { .. } if !has_sync_points => {}
                 Found::Damaged(head) => {
-                    let rest = bytes.get(offset..).unwrap_or_default();
-                    if record::one_bit_off(rest, self.salt).is_none() {
+                    if self.flipped(bytes, offset).is_none() {
                         self.note_break(at);
                         if head.kind.is_message() {
                             self.damaged.insert(head.sequence, at);
@@ -136,8 +138,8 @@ impl Survey {
                     }
                 }
                 Found::Hole { bytes: hole } => {
-                    let rest = bytes.get(offset..offset + hole).unwrap_or_default();
-                    if record::one_bit_off(rest, self.salt) != Some(hole) {
+                    let until = bytes.get(..offset + hole).unwrap_or_default();
+                    if self.flipped(until, offset) != Some(hole) {
                         self.note_break(at);
                     }
                 }
@@ -147,11 +149,23 @@ impl Survey {
         let rest = bytes.get(end..).unwrap_or_default();
         // What is zero was written ahead.
         let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
-        let flipped = record::one_bit_off(rest, self.salt).and_then(|flipped| rest.get(flipped..));
+        let flipped = self.flipped(bytes, end).and_then(|len| rest.get(len..));
         if has_sync_points && !is_zero(flipped.unwrap_or(rest)) {
             self.note_break((number, end as u64));
         }
         end as u64
+    }
+
+    /// The length of the record at an offset if a flipped bit has damaged it. A torn write looks so if the part of the
+    /// record that is in a lost sector has one bit that is not zero.
+    fn flipped(&self, bytes: &[u8], offset: usize) -> Option<usize> {
+        let rest = bytes.get(offset..)?;
+        let damaged = record::one_bit_off(rest, self.salt)?;
+        let sector = (offset + damaged.at) / SECTOR_BYTES * SECTOR_BYTES;
+        let end = (sector + SECTOR_BYTES - offset).min(damaged.bytes);
+        let part = rest.get(sector.saturating_sub(offset)..end)?;
+        let is_torn = part.len() < damaged.bytes && part.iter().all(|byte| *byte == 0);
+        (!is_torn).then_some(damaged.bytes)
     }
 
     fn note_message(&mut self, at: Position, has_more: bool) {
