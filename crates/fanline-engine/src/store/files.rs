@@ -208,6 +208,8 @@ pub(super) struct Files {
     dirty_to: u64,
     /// Up to where the last sync point says that this file is synced.
     sync_point: u64,
+    /// Since when a sync point waits for records that it can be written with.
+    sync_point_since: Option<Duration>,
     /// Zeros are written up to here, if this is behind the end, and so far at a time.
     ahead_to: u64,
     ahead_bytes: usize,
@@ -256,6 +258,7 @@ impl Files {
             synced_to: 0,
             dirty_to: 0,
             sync_point: 0,
+            sync_point_since: None,
             ahead_to: 0,
             ahead_bytes,
             sealed: Vec::new(),
@@ -330,15 +333,21 @@ impl Files {
         head
     }
 
-    /// Adds a sync point if there is more to say than the last one said; `number` is that of the file that is
-    /// written. Says whether it did.
-    pub(super) fn push_sync_point(&mut self, number: u32) -> bool {
-        let is_news = self.synced_to > self.sync_point && self.sealed.is_empty();
-        if is_news {
-            self.sync_point = self.synced_to;
-            record::encode_sync_point(&mut self.tail, (number, self.synced_to), self.salt);
+    /// Adds a sync point if there is more to say than the last one said, and records wait to be written with it or none
+    /// has come for a while. `number` is that of the file that is written. Says whether it did.
+    pub(super) fn push_sync_point(&mut self, number: u32, now: Duration) -> bool {
+        if self.synced_to <= self.sync_point || !self.sealed.is_empty() {
+            self.sync_point_since = None;
+            return false;
         }
-        is_news
+        let since = *self.sync_point_since.get_or_insert(now);
+        if self.end() == self.written_to && now < since + UNAWAITED_MAX {
+            return false;
+        }
+        self.sync_point_since = None;
+        self.sync_point = self.synced_to;
+        record::encode_sync_point(&mut self.tail, (number, self.synced_to), self.salt);
+        true
     }
 
     /// A record as it was before it was packed; `None` when it cannot be unpacked.
@@ -596,16 +605,17 @@ impl Files {
 
     /// When to ask for a sync without having been told to.
     pub(super) fn next_sync_at(&self) -> Option<Duration> {
-        let is_dirty = self.synced_to < self.dirty_to || !self.sealed.is_empty();
-        match self.mode {
-            SyncMode::Commit if self.in_flight.is_none() => {
-                self.unawaited_since.map(|since| since + UNAWAITED_MAX)
-            }
-            SyncMode::Interval(interval) if is_dirty && self.in_flight.is_none() => {
-                Some(self.last_sync + interval)
-            }
-            _ => None,
+        if self.in_flight.is_some() {
+            return None;
         }
+        let is_dirty = self.synced_to < self.dirty_to || !self.sealed.is_empty();
+        let sync_at = match self.mode {
+            SyncMode::Commit => self.unawaited_since.map(|since| since + UNAWAITED_MAX),
+            SyncMode::Interval(interval) if is_dirty => Some(self.last_sync + interval),
+            _ => None,
+        };
+        let sync_point_at = self.sync_point_since.map(|since| since + UNAWAITED_MAX);
+        sync_at.into_iter().chain(sync_point_at).min()
     }
 
     pub(super) fn is_syncing(&self) -> bool {

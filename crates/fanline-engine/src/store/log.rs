@@ -1,5 +1,7 @@
 //! Adding records, reading them, and taking them out of the index.
 
+use std::time::Duration;
+
 use super::files::Located;
 use super::marks::{Seen, Wanted};
 use super::record::{self, Head, Kind, Parts, Stamp};
@@ -180,8 +182,8 @@ impl Store {
     }
 
     /// Writes how much of the log is on the disk, if a sync has brought more since this was written last. Nothing
-    /// waits for this record: it is synced with those that follow it.
-    pub(super) fn log_sync_point(&mut self) {
+    /// waits for this record: it is written with others if they come soon, and synced with them.
+    pub(super) fn log_sync_point(&mut self, now: Duration) {
         let Some(Segment {
             body: Body::File(active),
             ..
@@ -190,7 +192,7 @@ impl Store {
             return;
         };
         if let Some(files) = &mut self.files
-            && files.push_sync_point(active.number)
+            && files.push_sync_point(active.number, now)
         {
             active.bytes = files.end();
             self.upkeep.written += u64::from(record::SYNC_POINT_BYTES);

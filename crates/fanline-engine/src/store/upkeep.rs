@@ -110,7 +110,7 @@ impl Store {
     /// [`synced`](Self::synced), and at [`next_sync_at`](Self::next_sync_at).
     pub fn next_sync(&mut self, now: Duration) -> Option<SyncRequest> {
         self.log_floor();
-        self.log_sync_point();
+        self.log_sync_point(now);
         self.free_full_disk();
         // One that fails is begun anew when the next is due.
         let _ = self.go_on_with_checkpoint();
